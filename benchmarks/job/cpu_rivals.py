@@ -27,9 +27,10 @@ from batchmark_job.measuring import steps
 from batchmark_job.measuring.candidate import Candidate
 from batchmark_job.measuring.implementation_choice import start_prepared
 from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.measuring.measured_row import Bench
 from batchmark_job.measuring.processes.answers import FirstCall
 from batchmark_job.measuring.processes.workers import ForkedWorkers, StepError, Worker, ignore
-from batchmark_job.measuring.rows import Bench, Row
+from batchmark_job.measuring.rows import Row
 from batchmark_job.measuring.sample_statistics import median_interval
 from batchmark_job.result import MeasurementStatus
 from batchmark_job.suites import SUITES, Point

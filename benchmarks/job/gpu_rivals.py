@@ -22,10 +22,11 @@ import torch.nn.functional as F  # noqa: N812
 from batchmark_job.measuring import steps
 from batchmark_job.measuring.ceilings import measure_ceilings
 from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.measuring.measured_row import Bench
 from batchmark_job.measuring.prepared import measuring_state
 from batchmark_job.measuring.problem import SEED
 from batchmark_job.measuring.processes.workers import ForkedWorkers
-from batchmark_job.measuring.rows import Bench, Row
+from batchmark_job.measuring.rows import Row
 from batchmark_job.measuring.sampling import CudaEventTimer
 from batchmark_job.result import Measurement, MeasurementStatus
 from batchmark_job.workloads.builtin import WORKLOADS

@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
-from batchmark_job import sharing_arguments
+from batchmark_job import scaling_arguments, sharing_arguments
+from batchmark_job.distributed.node import Node
 from batchmark_job.errors import InputError, JobError, drop_output
 from batchmark_job.interruption import Interruption
 from batchmark_job.measuring.limits import RowLimits
@@ -28,7 +29,17 @@ from batchmark_job.result_values import (
     MOST_SAMPLES_IN_ALL,
 )
 from batchmark_job.settings import JobSettings, RequestedDevice
-from batchmark_job.suites import CUSTOM, NAMES, SHARING, SUITES, USER_SUITE, Grid, Point, find_suite
+from batchmark_job.suites import (
+    CUSTOM,
+    NAMES,
+    SCALING,
+    SHARING,
+    SUITES,
+    USER_SUITE,
+    Grid,
+    Point,
+    find_suite,
+)
 from batchmark_job.workloads.base import DTYPE_BYTES, Workload
 from batchmark_job.workloads.builtin import WORKLOADS
 from batchmark_job.workloads.user_files import (
@@ -104,6 +115,7 @@ def _parser() -> argparse.ArgumentParser:
         help="CloudWatch namespace to publish the machine's utilisation in (default: none)",
     )
     sharing_arguments.add(run)
+    scaling_arguments.add(run)
     show = commands.add_parser("show", help="print a result document as a table")
     show.add_argument("file", metavar="FILE")
     commands.add_parser("list", help="show suites and workloads")
@@ -164,6 +176,7 @@ def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> in
     metrics_namespace = _metrics_namespace(arguments.metrics_namespace)
     job_id, job_attempt = job_from_batch()
     place = sharing_arguments.place(points)
+    node = Node.of(os.environ) if suite == SCALING else None
     address = arguments.output
     if address is None:
         address = f"batchmark-{suite}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
@@ -187,6 +200,7 @@ def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> in
         metrics_namespace=metrics_namespace,
         ceilings=not arguments.no_ceilings,
         place=place,
+        node=node,
     )
     return run_job(settings, interruption)
 
@@ -224,10 +238,18 @@ def _what_to_measure(arguments: argparse.Namespace) -> tuple[str, list[Point], R
     dtype = one_of("--dtype", arguments.dtype, DTYPES)
     dtypes = () if dtype == SUITE_DTYPES else (dtype,)
     if arguments.suite == SHARING:
+        scaling_arguments.refuse(arguments)
         suite = sharing_arguments.suite(arguments, _axes(arguments.axis))
         points = _fitting(suite.points(dtypes))
         return suite.name, points, _limits(arguments, suite.limits, len(points))
     sharing_arguments.refuse(arguments)
+    if arguments.suite == SCALING:
+        if arguments.axis or arguments.samples is not None:
+            raise InputError(f"--axis and --samples are not for --suite {SCALING}; see its own")
+        suite = scaling_arguments.suite(arguments, Node.of(os.environ))
+        points = _fitting(suite.points(dtypes))
+        return suite.name, points, _limits(arguments, suite.limits, len(points))
+    scaling_arguments.refuse(arguments)
     if arguments.suite is not None:
         if arguments.axis:
             raise InputError("--axis goes with --workload; a suite has its own sizes")

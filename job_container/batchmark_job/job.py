@@ -9,6 +9,12 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Hashable, Iterator, Sequence
 
+from batchmark_job.distributed.busy import Busy
+from batchmark_job.distributed.follow import follow
+from batchmark_job.distributed.greeting import Greeting
+from batchmark_job.distributed.node import Node, own_address
+from batchmark_job.distributed.nodes import Nodes
+from batchmark_job.distributed.row import ScalingRow
 from batchmark_job.errors import CannotMeasureError, say, warn
 from batchmark_job.formatting import count
 from batchmark_job.interruption import Interruption
@@ -19,13 +25,14 @@ from batchmark_job.machine.spot_notice import SpotNotice
 from batchmark_job.machine.telemetry import Telemetry, meters_for
 from batchmark_job.measuring import steps
 from batchmark_job.measuring.marks import JobMarks
+from batchmark_job.measuring.measured_row import Bench, MeasuredRow
 from batchmark_job.measuring.processes.workers import (
     SILENCE_SECONDS,
     ForkedWorkers,
     StepError,
     Workers,
 )
-from batchmark_job.measuring.rows import Bench, Row
+from batchmark_job.measuring.rows import Row
 from batchmark_job.progress import describe, describe_first_turn, has_figures, time_left, warnings
 from batchmark_job.recorder import Recorder
 from batchmark_job.result import Ceiling, Device
@@ -53,9 +60,12 @@ def run_job(
         Exception: an error outside of the rows; the document holds what was measured by then.
     """
     silence = max(SILENCE_SECONDS, SILENCE_SHARE * settings.limits.max_seconds)
-    training = any(find_workload(point.workload).needs_gradients for point in settings.points)
+    ours = [point.workload for point in settings.points if point.scaling is None]
+    training = any(find_workload(name).needs_gradients for name in ours)
     workers = workers or ForkedWorkers(silence, FOR_TRAINING if training else ())
     try:
+        if settings.node is not None:
+            return _run_on_nodes(settings, settings.node, workers, interruption)
         if (place := settings.place) and place.number > 0:
             attend(place, workers)
             return 0
@@ -64,6 +74,28 @@ def run_job(
             return _run(settings, rows, workers, interruption)
     finally:
         workers.close()
+
+
+def _run_on_nodes(
+    settings: JobSettings, node: Node, workers: Workers, interruption: Interruption | None
+) -> int:
+    """Measure on the main node; follow it on any other."""
+    devices = settings.points[0].named_parameters["devices"]
+    job = settings.job_id.partition("#")[0]
+    if node.is_main:
+        with contextlib.closing(Nodes(node, job, address=own_address())) as nodes:
+            rows = [
+                ScalingRow.of(point.scaling, point.dtype, nodes)
+                for point in settings.points
+                if point.scaling
+            ]
+            return _run(settings, rows, workers, interruption, nodes)
+    machine = _look_around(settings, workers, JobMarks())
+    main = str(node.main_address)
+    own = own_address(main) or main
+    greeting = Greeting.of(node.index, job, own, main, machine)
+    follow(node, greeting, Busy.of(machine.device.value, devices))
+    return 0
 
 
 @contextlib.contextmanager
@@ -77,10 +109,10 @@ def _meeting(settings: JobSettings, workers: Workers) -> Iterator[Workers | None
         yield meeting
 
 
-def _rows(points: Sequence[Point], elsewhere: Workers | None) -> list[Row]:
+def _rows(points: Sequence[Point], elsewhere: Workers | None) -> list[MeasuredRow]:
     """A row for each point; rows that share a task share the choice of its implementation."""
     choices: dict[tuple[Hashable, ...], Choice] = defaultdict(Choice)
-    rows: list[Row] = []
+    rows: list[MeasuredRow] = []
     for point in points:
         row = find_workload(point.workload), point.parameters, point.dtype
         if point.sharing is None:
@@ -93,20 +125,25 @@ def _rows(points: Sequence[Point], elsewhere: Workers | None) -> list[Row]:
 
 def _run(
     settings: JobSettings,
-    rows: Sequence[Row],
+    rows: Sequence[MeasuredRow],
     workers: Workers,
     interruption: Interruption | None,
+    nodes: Nodes | None = None,
 ) -> int:
     marks = JobMarks()
     machine = _look_around(settings, workers, marks)
     gpu = _find_gpu(machine)
-    meters = meters_for(machine.threads, workers.usage, gpu)
+    if nodes:
+        nodes.gather(machine, settings.points[0].named_parameters["devices"])
+    meters = meters_for(machine.threads, nodes.usage if nodes else workers.usage, gpu)
     telemetry = Telemetry(meters, settings.metrics_namespace, settings.target)
     recorder = Recorder(settings, machine, marks, telemetry, rows)
     monitor = Monitor(machine.device.value, gpu)
 
     def stop(received: signal.Signals) -> int:
         workers.close()  # they would compete for the CPU with what is to be written
+        if nodes:
+            nodes.close(f"it received {received.name}")
         exit_code = recorder.interrupt(received)
         telemetry.publish()
         return exit_code
@@ -133,7 +170,7 @@ def _run(
         telemetry.publish()
 
 
-def _measure_all(rows: Sequence[Row], bench: Bench) -> None:
+def _measure_all(rows: Sequence[MeasuredRow], bench: Bench) -> None:
     """In each round begin one row, and let all that have begun take a turn, in an order drawn anew.
 
     So a row's turns lie apart, and a machine that changes meanwhile shows in its interval.
@@ -141,7 +178,7 @@ def _measure_all(rows: Sequence[Row], bench: Bench) -> None:
     finished = 0
     began = time.monotonic()
     draw = random.Random(SEED)
-    to_begin, measuring = deque(rows), list[Row]()
+    to_begin, measuring = deque(rows), list[MeasuredRow]()
     while to_begin or measuring:
         if to_begin:
             measuring.append(to_begin.popleft())
@@ -161,9 +198,9 @@ def _measure_all(rows: Sequence[Row], bench: Bench) -> None:
         draw.shuffle(measuring)
 
 
-def _has_figures(row: Row) -> bool:
+def _has_figures(row: MeasuredRow) -> bool:
     """Whether it has any to hold against the machine's best rates, which are one task's alone."""
-    alone = not isinstance(row, SharingRow)
+    alone = isinstance(row, Row) and not isinstance(row, SharingRow)
     return alone and row.measurement is not None and has_figures(row.measurement)
 
 

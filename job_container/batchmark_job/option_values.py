@@ -29,6 +29,16 @@ def one_of(option: str, value: str, known: Sequence[Choice]) -> Choice:
     raise InputError(f"unknown {option} {value!r}; known: {', '.join(known)}")
 
 
+def split(text: str | None) -> list[str]:
+    """The values between commas; none where the option is missing or empty."""
+    return text.split(",") if text else []
+
+
+def each_of(option: str, text: str | None, known: Sequence[Choice]) -> tuple[Choice, ...]:
+    """The values between commas, each once."""
+    return tuple(one_of(option, name, known) for name in dict.fromkeys(split(text)))
+
+
 def whole_number(option: str, text: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,18}", text.strip()):
         raise InputError(f"{option} {text!r} is not a whole number; give digits only")

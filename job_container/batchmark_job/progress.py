@@ -12,7 +12,7 @@ from batchmark_job.formatting import count, duration
 from batchmark_job.result import Implementation, Measurement, MeasurementStatus
 
 if TYPE_CHECKING:
-    from batchmark_job.measuring.rows import Row
+    from batchmark_job.measuring.measured_row import MeasuredRow
 
 NOTEWORTHY_SHARE = 0.1  # of the samples; the document names every one
 FIRST_ESTIMATE = 0.05  # of the turns: before it, the time left would be a guess
@@ -39,7 +39,7 @@ def describe(measurement: Measurement) -> str:
     )
 
 
-def describe_first_turn(row: Row) -> str:
+def describe_first_turn(row: MeasuredRow) -> str:
     """The implementation of a row is chosen, and its first process has measured for a turn."""
     seconds = row.turns[0].seconds
     turns = row.limits.processes * row.limits.turns
@@ -49,7 +49,7 @@ def describe_first_turn(row: Row) -> str:
     )
 
 
-def time_left(rows: Sequence[Row], seconds: float) -> str:
+def time_left(rows: Sequence[MeasuredRow], seconds: float) -> str:
     """About how long the rest takes, going by the turns taken in these seconds.
 
     Empty at the end, and in the beginning.
@@ -62,7 +62,7 @@ def time_left(rows: Sequence[Row], seconds: float) -> str:
     return f"; about {left:.0f} s left" if left < 120 else f"; about {left / 60:.0f} min left"
 
 
-def _share_done(row: Row) -> float:
+def _share_done(row: MeasuredRow) -> float:
     if row.measurement is not None:
         return 1.0
     return min(1.0, len(row.turns) / (row.limits.processes * row.limits.turns))
@@ -72,7 +72,7 @@ def has_figures(measurement: Measurement) -> bool:
     return measurement.status in {MeasurementStatus.MEASURED, MeasurementStatus.UNSETTLED}
 
 
-def point_name(workload: str, row: Row | Measurement) -> str:
+def point_name(workload: str, row: MeasuredRow | Measurement) -> str:
     parameters = " ".join(f"{name}={value}" for name, value in row.parameters.items())
     return f"{workload} {parameters} {row.dtype}"
 

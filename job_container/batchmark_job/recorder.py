@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from batchmark_job.machine.inventory import Machine
     from batchmark_job.machine.telemetry import Telemetry
     from batchmark_job.measuring.marks import JobMarks
-    from batchmark_job.measuring.rows import Row
+    from batchmark_job.measuring.measured_row import MeasuredRow
 
 EXIT_ROW_FAILED = 1
 
@@ -36,7 +36,7 @@ class Recorder:
     machine: Machine
     marks: JobMarks
     telemetry: Telemetry
-    rows: Sequence[Row]
+    rows: Sequence[MeasuredRow]
     ceilings: tuple[Ceiling, ...] = ()
     _closing: threading.Lock = field(default_factory=threading.Lock)
     _written: threading.Event = field(default_factory=threading.Event)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from batchmark_job.measuring.limits import RowLimits
 
 if TYPE_CHECKING:
+    from batchmark_job.distributed.node import Node
     from batchmark_job.output import Output
     from batchmark_job.sharing.meeting import Place
     from batchmark_job.suites import Point
@@ -33,6 +34,7 @@ class JobSettings:
     metrics_namespace: str | None
     ceilings: bool
     place: Place | None = None  # among replicas in containers of their own
+    node: Node | None = None  # of a suite that several nodes measure together
 
     @property
     def dtypes(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from batchmark_job.errors import InputError
-from batchmark_job.option_values import one_of, whole_number
+from batchmark_job.option_values import each_of, one_of, split, whole_number
 from batchmark_job.result_sharing import Disturbance, SharingMode
 from batchmark_job.sharing.meeting import Place
 from batchmark_job.sharing.point import FORMS, REPLICAS, MpsLimits, SharingOptions
@@ -60,9 +60,9 @@ def suite(arguments: argparse.Namespace, axes: Mapping[str, Sequence[int]]) -> S
         _number("--mps-threads", arguments.mps_threads),
         _number("--mps-memory", arguments.mps_memory),
     )
-    modes = _each("--modes", arguments.modes, MODES)
-    disturbances = _each("--disturbances", arguments.disturbances, DISTURBANCES)
-    replicas = [whole_number("--replicas", text) for text in _split(arguments.replicas)]
+    modes = each_of("--modes", arguments.modes, MODES)
+    disturbances = each_of("--disturbances", arguments.disturbances, DISTURBANCES)
+    replicas = [whole_number("--replicas", text) for text in split(arguments.replicas)]
     options = replace(
         given,
         modes=tuple(map(SharingMode, modes)) or given.modes,
@@ -91,15 +91,6 @@ def place(points: Sequence[Point]) -> Place | None:
     if sharing is None or sharing.form == "processes":
         return None
     return Place.of(sharing.replicas, os.environ)
-
-
-def _each(option: str, text: str | None, known: Sequence[str]) -> list[str]:
-    return [one_of(option, name, known) for name in dict.fromkeys(_split(text))]
-
-
-def _split(text: str | None) -> list[str]:
-    """The values between commas; none where the option is missing or empty."""
-    return text.split(",") if text else []
 
 
 def _number(option: str, text: str | None) -> int | None:

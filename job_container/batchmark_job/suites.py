@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+from batchmark_job.distributed.point import ScalingOptions, ScalingPoint
 from batchmark_job.errors import InputError
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.sharing.point import SharingOptions, SharingPoint
@@ -19,6 +21,7 @@ from batchmark_job.workloads.user_files import (
 
 USER_SUITE = "own"  # the suite of the user's own workloads
 SHARING = "sharing"  # the suite of tasks that share a device
+SCALING = "scaling"  # the suite of what several nodes do together
 CUSTOM = "custom"  # the suite's name in a result when axes were given by hand
 
 
@@ -30,11 +33,13 @@ class Point:
     parameters: Mapping[str, int]
     dtype: str = "float32"
     sharing: SharingPoint | None = None
+    scaling: ScalingPoint | None = None
 
     @property
-    def named_parameters(self) -> dict[str, str | int]:
+    def named_parameters(self) -> dict[str, Any]:
         """Those that tell rows apart."""
-        return {**self.parameters, **(self.sharing.parameters() if self.sharing else {})}
+        more = self.sharing or self.scaling
+        return {**self.parameters, **(more.parameters() if more else {})}
 
 
 @dataclass(frozen=True)
@@ -89,8 +94,15 @@ class Suite:
     grids: tuple[Grid, ...]
     limits: RowLimits = field(default_factory=RowLimits)
     sharing: SharingOptions | None = None  # how its tasks share the device
+    scaling: ScalingOptions | None = None  # what several nodes measure together
 
     def points(self, dtypes: Sequence[str] = ()) -> list[Point]:
+        if self.scaling is not None:
+            return [
+                Point(point.measured.workload, {}, dtype, scaling=point)
+                for point in self.scaling.points()
+                for dtype in (point.measured.trains and dtypes) or ("float32",)
+            ]
         points = [point for grid in self.grids for point in grid.points(dtypes)]
         if self.sharing is None:
             return points
@@ -175,6 +187,13 @@ _SUITES = (
         grids=(Grid("cnn_training_step", {"batch": (32,)}),),
         limits=RowLimits(max_seconds=6.0, turns=1),
         sharing=SharingOptions(),
+    ),
+    Suite(
+        name=SCALING,
+        summary="ResNet-50's training on several nodes together, their all-reduces and reading",
+        grids=(),
+        limits=RowLimits(samples=50, max_seconds=60.0, processes=2, turns=1),
+        scaling=ScalingOptions(),
     ),
 )
 SUITES: dict[str, Suite] = {suite.name: suite for suite in _SUITES}

@@ -7,8 +7,8 @@ from batchmark_job.errors import JobError
 from batchmark_job.job import run_job
 from batchmark_job.machine import memory
 from batchmark_job.machine.inventory import take_inventory
+from batchmark_job.measuring.measured_row import Bench
 from batchmark_job.measuring.processes.workers import StepError, Usage, ignore
-from batchmark_job.measuring.rows import Bench
 
 
 def _step(function, *arguments, **named):

@@ -16,6 +16,7 @@ from batchmark_job.result_values import Model
 
 # The file that a rank is told by its environment.
 TASK_VARIABLE, ANSWER_VARIABLE = "BATCHMARK_TASK", "BATCHMARK_ANSWER"
+ERROR_SUFFIX = ".error"  # of each rank's RankError, a file beside the answer
 
 
 class Train(Model):
@@ -63,6 +64,14 @@ class Read(Model):
 
 Task = Annotated[Train | AllReduce | Read, Field(discriminator="kind")]
 TASK: TypeAdapter[Train | AllReduce | Read] = TypeAdapter(Task)
+
+
+class RankError(Model):
+    """What a rank writes before it ends with an error, for which of them failed first."""
+
+    at: float = Field(description="by its machine's clock, in seconds since 1970")
+    rank: int
+    error: str
 
 
 class Answer(Model):

@@ -164,6 +164,17 @@ def visible_gpus() -> list[Gpu]:
     return [find_gpu(str(device.uuid)) for device in properties]
 
 
+def all_gpus() -> list[Gpu]:
+    """The GPUs of this machine or container, found without torch.
+
+    Raises:
+        Exception: there is no NVML, or it can't reach a driver.
+    """
+    pynvml.nvmlInit()
+    count = int(pynvml.nvmlDeviceGetCount())
+    return [Gpu(pynvml, pynvml.nvmlDeviceGetHandleByIndex(index)) for index in range(count)]
+
+
 def find_gpu(uuid: str) -> Gpu:
     """A GPU, or a part of one (MIG), found without torch.
 

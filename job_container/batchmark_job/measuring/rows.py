@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from batchmark_job.machine.conditions import Monitor, mean_conditions
-from batchmark_job.machine.inventory import Machine
 from batchmark_job.measuring import steps
 from batchmark_job.measuring.candidate import CHANGES_INPUTS, Candidate
 from batchmark_job.measuring.implementation_choice import (
@@ -16,15 +14,15 @@ from batchmark_job.measuring.implementation_choice import (
     choose_fastest,
     start_prepared,
 )
-from batchmark_job.measuring.limits import PATIENCE, RowLimits
-from batchmark_job.measuring.marks import JobMarks
+from batchmark_job.measuring.limits import PATIENCE
+from batchmark_job.measuring.measured_row import Bench, MeasuredRow
 from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.answers import LastLook, TurnSamples
 from batchmark_job.measuring.processes.input_store import InputStore
-from batchmark_job.measuring.processes.workers import StepError, Worker, Workers
+from batchmark_job.measuring.processes.workers import StepError, Worker
 from batchmark_job.measuring.row_process import RowProcess, together
 from batchmark_job.measuring.sample_statistics import spread_too_far
-from batchmark_job.result import Conditions, Measurement, MeasurementStatus, Trial
+from batchmark_job.result import Measurement, MeasurementStatus, Trial
 from batchmark_job.result_values import MOST_CHARACTERS
 from batchmark_job.workloads.base import Workload
 
@@ -32,66 +30,17 @@ LONG_WAIT = 0.4  # share of their time; two threads on one core wait for half of
 FAULTS = ("wrong", "failed", "too large", "refused")  # of candidates, the worst first
 
 
-@dataclass(frozen=True)
-class Bench:
-    """What rows are measured with and on."""
-
-    device: str
-    limits: RowLimits
-    thread_counts: Sequence[int]  # of the CPU's math libraries, to try
-    cache_bytes: int | None
-    workers: Workers
-    monitor: Monitor
-    marks: JobMarks
-    gpu_uuid: str | None = None
-    multiprocessors: int | None = None  # of the GPU
-
-    @classmethod
-    def of(
-        cls,
-        machine: Machine,
-        limits: RowLimits,
-        workers: Workers,
-        *,
-        monitor: Monitor | None = None,
-        marks: JobMarks | None = None,
-    ) -> Bench:
-        """By default with an idle monitor and marks of its own."""
-        return cls(
-            machine.device.value,
-            limits,
-            machine.thread_counts,
-            machine.environment.last_level_cache_bytes,
-            workers,
-            monitor or Monitor(machine.device.value),
-            marks or JobMarks(),
-            machine.gpu_uuid,
-            machine.multiprocessors,
-        )
-
-
 @dataclass
-class Row:
-    """One row being measured. Another thread may read it at any time.
-
-    It is over once it has a measurement. What goes wrong becomes its status, never an exception.
-    """
+class Row(MeasuredRow):
+    """A row of a workload that one process runs at a time, several of them in turns."""
 
     workload: Workload
     parameters: Mapping[str, int]
-    dtype: str
-    begun: bool = False
-    measurement: Measurement | None = None
-    found: dict[str, Any] = field(default_factory=dict)  # fields of Measurement, so far
     processes: list[RowProcess] = field(default_factory=list)
-    unfinished: Sequence[float] = ()  # samples of a turn that has not ended, or never will
-    spent_seconds: float = 0.0  # in turns
     chosen: Candidate | None = None
     input_sets: int = 0
-    limits: RowLimits = field(default_factory=RowLimits)  # the bench's, or with fewer turns
     _store: InputStore | None = None
     _worker: Worker | None = None  # that won the trial, and measures first
-    _during: list[Conditions] = field(default_factory=list)  # by turn
 
     @property
     def samples(self) -> list[float]:
@@ -100,12 +49,6 @@ class Row:
     @property
     def turns(self) -> list[TurnSamples]:
         return [turn for process in self.processes for turn in process.turns]
-
-    def measure(self, bench: Bench) -> Measurement:
-        """Measure it to its end, one turn after the other."""
-        while self.measurement is None:
-            self.take_turn(bench)
-        return self.measurement
 
     def take_turn(self, bench: Bench) -> None:
         """Let its next process measure for a turn; the first time, choose the implementation."""
@@ -133,33 +76,6 @@ class Row:
                 worker.end()
         if self._store is not None:
             self._store.close()
-
-    def give_up(self, status: MeasurementStatus, reason: str) -> Measurement:
-        """End it with what was measured; where that breaks the schema, with name and reason."""
-        try:
-            self.measurement = self._as_measured(status, reason)
-        except Exception:
-            self.measurement = self._named(status, reason)
-        return self.measurement
-
-    def end(self, status: MeasurementStatus, reason: str | None) -> None:
-        """End it with what was measured; where that breaks the schema, it failed."""
-        try:
-            self.measurement = self._as_measured(status, reason)
-        except Exception as error:  # a formula of the workload breaks the schema
-            self.give_up(MeasurementStatus.FAILED, f"{type(error).__name__}: {error}")
-
-    def interrupt(self, cause: str, status: MeasurementStatus) -> Measurement:
-        """As far as it got: the turns that ended are a measurement, with fewer samples."""
-        if self.measurement is not None:
-            return self.measurement
-        samples = len(self.samples)
-        if samples >= RowLimits.minimum_samples:
-            turns = f"{len(self.turns)} of its {self.limits.processes * self.limits.turns} turns"
-            return self.give_up(MeasurementStatus.MEASURED, f"{cause} after {turns}")
-        return self.give_up(
-            status, f"{cause} after {samples + len(self.unfinished)} of its samples"
-        )
 
     def choose(self, bench: Bench) -> None:
         """Hold the trial; where nothing computes it, that is its measurement.
@@ -287,21 +203,6 @@ class Row:
         spans = list(zip(turn.starts, [*turn.starts[1:], turn.end], strict=True))
         process.throttled += self.conditions_of(monitor, spans, turn.wait_share)
 
-    def conditions_of(
-        self,
-        monitor: Monitor,
-        spans: Sequence[tuple[float, float]],
-        wait_share: float | None = None,
-    ) -> list[bool]:
-        """Take the conditions from the first to the last span of samples; which were throttled."""
-        start, end = spans[0][0], spans[-1][1]
-        monitor.now()  # so that even a short span is followed by a reading
-        during = monitor.during(start, end)
-        self.found.setdefault("conditions_before", monitor.at(start))
-        self._during.append(during.model_copy(update={"cpu_wait_share": wait_share}))
-        self.found.update(conditions_after=monitor.at(end))
-        return [monitor.throttled(*span) for span in spans]
-
     def _look_back(self, bench: Bench, process: RowProcess) -> None:
         """End a process after its last turn; fail the row where it was wrong."""
         phases = bench.device == "cuda" and process is self.processes[0]
@@ -316,13 +217,6 @@ class Row:
         elif last.wrong:
             reason = f"wrong result of its last call: {last.wrong}"
             self.give_up(MeasurementStatus.FAILED, reason)
-
-    def _is_over(self) -> bool:
-        """Whether all turns were taken, or another one would try one's patience."""
-        done, limits = len(self.turns), self.limits
-        next_ends = self.spent_seconds * (done + 1) / done
-        late = next_ends > PATIENCE * limits.max_seconds
-        return done >= limits.processes * limits.turns or late
 
     def _finish(self) -> None:
         status, reason = MeasurementStatus.MEASURED, None
@@ -364,29 +258,10 @@ class Row:
             found.update(samples_seconds=tuple(self.unfinished))
         return self._named(status, reason, **found)
 
-    def _named(self, status: MeasurementStatus, reason: str | None, **figures: Any) -> Measurement:
-        return Measurement(
-            workload=self.workload.name,
-            parameters=dict(self.parameters),
-            dtype=self.dtype,
-            status=status,
-            reason=reason and reason[:MOST_CHARACTERS],
-            **figures,
-        )
-
     def problem(self, bench: Bench) -> Problem:
         stored = self._store.path if self._store else None
         seconds = bench.limits.max_seconds
         return Problem(self.workload, self.parameters, self.dtype, bench.device, stored, seconds)
-
-    def _listener(self, bench: Bench) -> Callable[[str, Any], None]:
-        def hear(kind: str, value: Any) -> None:
-            if kind == "samples":
-                self.unfinished = value
-            else:
-                bench.marks.hear(kind, value)
-
-        return hear
 
 
 def _fault(candidate: Candidate) -> str:

@@ -9,10 +9,11 @@ from typing import Any
 
 from batchmark_job.errors import CannotMeasureError
 from batchmark_job.machine.conditions import mean_conditions
+from batchmark_job.measuring.measured_row import Bench
 from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.workers import Workers
 from batchmark_job.measuring.row_process import sample_fields
-from batchmark_job.measuring.rows import Bench, Row
+from batchmark_job.measuring.rows import Row
 from batchmark_job.measuring.sample_statistics import median_interval, spread_too_far
 from batchmark_job.result import Measurement, MeasurementStatus, Phases, Stopping
 from batchmark_job.result_sharing import Replica, SharingMode

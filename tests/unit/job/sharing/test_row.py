@@ -8,9 +8,9 @@ import pytest
 from batchmark_job.errors import CannotMeasureError
 from batchmark_job.machine.inventory import take_inventory
 from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.measuring.measured_row import Bench
 from batchmark_job.measuring.processes.answers import FirstCall
 from batchmark_job.measuring.processes.workers import ForkedWorkers
-from batchmark_job.measuring.rows import Bench
 from batchmark_job.result_sharing import Disturbance, SharingMode
 from batchmark_job.sharing import group, row
 from batchmark_job.sharing.answers import Started

@@ -14,9 +14,10 @@ import pytest
 from batchmark_job.errors import CannotMeasureError
 from batchmark_job.measuring import steps
 from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.measuring.measured_row import Bench
 from batchmark_job.measuring.processes import workers
 from batchmark_job.measuring.processes.workers import ForkedWorkers, StepError
-from batchmark_job.measuring.rows import Bench, Row
+from batchmark_job.measuring.rows import Row
 from batchmark_job.workloads.builtin import WORKLOADS
 from batchmark_job.workloads.user_files import read_workload
 from tests.waiting import wait_for

@@ -1,0 +1,58 @@
+"""How busy a node's GPUs are while its ranks run."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import threading
+import time
+from collections.abc import Sequence
+
+from batchmark_job.errors import one_line, warn
+from batchmark_job.machine import nvml
+
+PERIOD_SECONDS = 0.5
+MOST_READINGS = 10_000
+
+
+class Busy:
+    """Reads the utilisation of some GPUs by NVML, without torch."""
+
+    def __init__(self, gpus: Sequence[nvml.Gpu]) -> None:
+        self._gpus = gpus
+        self._stop = threading.Event()
+        self._readings: list[tuple[float, float]] = []
+        self._thread: threading.Thread | None = None
+
+    @classmethod
+    def of(cls, device: str, devices: int) -> Busy | None:
+        """Of the first GPUs of this machine; None on the CPU, or where there is no NVML."""
+        if device != "cuda":
+            return None
+        try:
+            return cls(nvml.all_gpus()[:devices])
+        except Exception as error:
+            warn(f"no GPU utilisation: {one_line(error)}")
+            return None
+
+    def start(self) -> None:
+        self._stop.clear()
+        self._readings = []
+        self._thread = threading.Thread(target=self._read, name="busy", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> tuple[tuple[float, float], ...]:
+        """All readings: seconds since the start, and the mean share of the GPUs."""
+        self._stop.set()
+        if self._thread:
+            self._thread.join()
+        return tuple(self._readings)
+
+    def _read(self) -> None:
+        began = time.monotonic()
+        while not self._stop.wait(PERIOD_SECONDS) and len(self._readings) < MOST_READINGS:
+            with contextlib.suppress(Exception):
+                found = [gpu.utilization_percent() for gpu in self._gpus]
+                known = [percent / 100 for percent in found if percent is not None]
+                if known:
+                    self._readings.append((time.monotonic() - began, statistics.fmean(known)))

@@ -1,0 +1,163 @@
+"""The ranks of this node: torchrun with them below it, started, watched and ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+from pydantic import ValidationError
+
+from batchmark_job.distributed.busy import Busy
+from batchmark_job.distributed.node import Node
+from batchmark_job.distributed.task import ERROR_SUFFIX, TASK_VARIABLE, Answer, RankError, Task
+from batchmark_job.distributed.torchrun import NCCL_INTERFACES, Launch, environment
+from batchmark_job.errors import drop_output
+
+KILL_SECONDS = 5.0  # for ranks to end when told
+NCCL = "NCCL_SOCKET_IFNAME"
+KILLED = re.compile(r"rank\s*: (\d+) .*\n\s*exitcode\s*: -(\d+)")  # in torchrun's summary
+SIGKILL = 9
+
+
+class Ended(NamedTuple):
+    """How torchrun ended on one node."""
+
+    code: int
+    error: str | None = None  # of the rank that failed first
+    failed_at: float = 0.0  # by the node's clock
+    busy: tuple[tuple[float, float], ...] = ()  # seconds since its start, share
+
+
+class LocalRanks:
+    """One launch on this node."""
+
+    def __init__(
+        self, node: Node, launch: Launch, task: Task, own: str, busy: Busy | None = None
+    ) -> None:
+        """Start it.
+
+        Raises:
+            OSError: no process can be started, or nothing written.
+        """
+        self._folder = tempfile.TemporaryDirectory(prefix="batchmark-ranks-")
+        folder = Path(self._folder.name)
+        self._answer, self._logs, self._output = folder / "answer", folder / "logs", ""
+        self._task = str(folder / "task")
+        Path(self._task).write_text(task.model_dump_json())
+        variables = {
+            **os.environ,
+            **environment(own, task.threads, Path(self._task), self._answer),
+        }
+        if launch.nodes > 1:
+            variables.setdefault(NCCL, NCCL_INTERFACES)
+        arguments = launch.arguments(node.index, self._logs)
+        self._started_at = time.monotonic()
+        self._busy = busy
+        if busy:
+            busy.start()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "batchmark_job.distributed.torchrun", *arguments],
+            env=variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+        self._reader = threading.Thread(target=self._copy_output, name="torchrun", daemon=True)
+        self._reader.start()
+
+    def wait(self) -> Ended:
+        """Wait for its end; frees all but the answer."""
+        code = self._process.wait()
+        self._reader.join(KILL_SECONDS)
+        busy = self._busy.stop() if self._busy else ()
+        if code == 0:
+            return Ended(0, busy=busy)
+        failed_at, error = self._first_error()
+        return Ended(code, error, failed_at, busy)
+
+    def answer(self) -> Answer:
+        """What rank 0 wrote, where it was one of these.
+
+        Raises:
+            OSError: nothing.
+            ValidationError: something else.
+        """
+        return Answer.model_validate_json(self._answer.read_bytes())
+
+    def kill(self) -> None:
+        """End torchrun and its ranks, also those that have outlived it."""
+        found = list(self._found())
+        for process in found:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(found, KILL_SECONDS)
+
+    def remove(self) -> None:
+        self.kill()
+        self._process.wait()
+        if self._process.stdin:
+            self._process.stdin.close()
+        self._folder.cleanup()
+
+    def usage(self) -> tuple[float, int]:
+        """CPU seconds so far and resident bytes of what runs now."""
+        seconds, resident = 0.0, 0
+        for process in self._found():
+            with contextlib.suppress(psutil.Error):
+                times = process.cpu_times()
+                seconds += times.user + times.system
+                resident += process.memory_info().rss
+        return seconds, resident
+
+    def _found(self) -> Iterator[psutil.Process]:
+        """The processes of this launch, by their environment: torchrun gives each its session."""
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.environ().get(TASK_VARIABLE) == self._task:
+                    yield process
+
+    def _copy_output(self) -> None:
+        output = self._process.stdout
+        assert output is not None  # noqa: S101 - stdout is a pipe
+        with output:
+            for line in output:
+                self._output = (self._output + line)[-20_000:]
+                _print(line)
+
+    def _first_error(self) -> tuple[float, str]:
+        """Of the rank that failed first: the others fail because it is gone."""
+        told = sorted(self._told_errors())
+        if told:
+            return told[0]
+        if killed := KILLED.search(self._output):
+            rank, number = killed.groups()
+            why = "; the machine may have run out of memory" if int(number) == SIGKILL else ""
+            return time.time(), f"rank {rank} was ended by signal {number}{why}"
+        lines = [line.strip() for line in self._output.splitlines() if line.strip()]
+        return time.time(), lines[-1] if lines else "torchrun wrote nothing"
+
+    def _told_errors(self) -> Iterator[tuple[float, str]]:
+        for file in self._answer.parent.glob(f"*{ERROR_SUFFIX}"):
+            with contextlib.suppress(OSError, ValidationError):
+                told = RankError.model_validate_json(file.read_bytes())
+                yield told.at, f"rank {told.rank}: {told.error}"
+
+
+def _print(line: str, write: Callable[[str], object] = sys.stdout.write) -> None:
+    try:
+        write(line)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        drop_output()

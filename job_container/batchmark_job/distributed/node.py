@@ -1,0 +1,83 @@
+"""Which node of a multi-node job this is, and how the others reach it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import psutil
+
+from batchmark_job.errors import InputError
+from batchmark_job.machine.metadata import ecs_metadata
+
+LOOPBACK = "127.0.0.1"
+PREFIX = "AWS_BATCH_JOB_"
+INDEX, COUNT, MAIN, MAIN_ADDRESS = (
+    f"{PREFIX}{name}"
+    for name in ("NODE_INDEX", "NUM_NODES", "MAIN_NODE_INDEX", "MAIN_NODE_PRIVATE_IPV4_ADDRESS")
+)
+CONTROL_PORT = 29400
+
+
+@dataclass(frozen=True)
+class Node:
+    """This one of a job's nodes."""
+
+    index: int
+    count: int
+    main_address: str | None = None  # None on the main node
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> Node:
+        """By the variables that Batch sets; outside a multi-node job, the only one.
+
+        Raises:
+            InputError: they contradict each other, or the main node is not the first.
+        """
+        if COUNT not in environment:
+            return cls(0, 1)
+        index, count, main = (_number(environment, name) for name in (INDEX, COUNT, MAIN))
+        if main != 0:
+            raise InputError(f"{MAIN} is {main}; the main node must be the first one, 0")
+        if not 0 <= index < count:
+            raise InputError(f"{INDEX} is {index}, and {COUNT} is {count}")
+        address = environment.get(MAIN_ADDRESS)
+        if index > 0 and not address:
+            raise InputError(f"{MAIN_ADDRESS} is not set, and this is node {index} of {count}")
+        return cls(index, count, address if index > 0 else None)
+
+    @property
+    def is_main(self) -> bool:
+        return self.index == 0
+
+
+def _number(environment: Mapping[str, str], name: str) -> int:
+    text = environment.get(name, "")
+    if not text.isdecimal():
+        raise InputError(f"{name} is {text!r}; Batch sets it to a whole number")
+    return int(text)
+
+
+def own_address(towards: str | None = None) -> str | None:
+    """The address that ECS gave this container; else the one it has towards another node, if any.
+
+    None outside ECS, and in its host's network.
+    """
+    for network in ecs_metadata().get("Networks") or ():
+        for address in network.get("IPv4Addresses") or ():
+            return str(address)
+    if towards is None:
+        return None
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        asked.connect((towards, CONTROL_PORT))  # sends nothing
+        return str(asked.getsockname()[0])
+
+
+def interface_of(address: str) -> str | None:
+    """The network interface with this address, or the loopback one with its network."""
+    wanted = LOOPBACK if address.startswith("127.") else address
+    found = psutil.net_if_addrs().items()
+    return next(
+        (str(name) for name, each in found if wanted in {one.address for one in each}), None
+    )

@@ -1,0 +1,319 @@
+"""All nodes of a job, as the main node sees them: they come, and run their ranks at its word."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import statistics
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from batchmark_job.distributed.busy import Busy
+from batchmark_job.distributed.greeting import Greeting
+from batchmark_job.distributed.lines import Lines, LostError
+from batchmark_job.distributed.local_ranks import Ended, LocalRanks
+from batchmark_job.distributed.node import CONTROL_PORT, LOOPBACK, Node
+from batchmark_job.distributed.task import Answer, Task
+from batchmark_job.distributed.torchrun import Launch
+from batchmark_job.errors import CannotMeasureError, one_line, say
+from batchmark_job.formatting import count
+from batchmark_job.machine.inventory import Machine
+from batchmark_job.measuring.processes.workers import StepError
+from batchmark_job.result_scaling import ScalingNode
+
+# Children start once the main node runs, in any order; each may pull its image first.
+JOINING_SECONDS = 1200.0
+STOPPING_SECONDS = 30.0  # for ranks to end when they are told
+POLL_SECONDS = 0.05
+
+
+class Ran(NamedTuple):
+    """What all ranks did in one launch."""
+
+    answer: Answer
+    busy_share: float | None  # of all GPUs, while the samples were taken
+
+
+@dataclass
+class _Joined:
+    """A node that came."""
+
+    greeting: Greeting
+    lines: Lines
+    seconds: float
+    lost: str | None = None  # why, once it is
+    ended: dict[int, Ended] = field(default_factory=dict)  # by launch
+
+
+class Nodes:
+    """The main node's own ranks and the other nodes'. A node that is lost ends it for all rows."""
+
+    def __init__(
+        self,
+        node: Node,
+        job: str,
+        *,
+        address: str | None = None,
+        port: int = CONTROL_PORT,
+        joining_seconds: float = JOINING_SECONDS,
+    ) -> None:
+        """Start to listen, where others are to come.
+
+        Args:
+            job: its id, which the others must name.
+            address: this node's own; None for all it has.
+
+        Raises:
+            CannotMeasureError: the port is taken.
+        """
+        self._node, self._job, self._own = node, job, address
+        self._joining_seconds = joining_seconds
+        self._began = time.monotonic()
+        self._joined: dict[int, _Joined] = {}
+        self._changed = threading.Condition()
+        self._launches = 0
+        self._here: LocalRanks | None = None
+        self._listener: socket.socket | None = None
+        if node.count > 1:
+            try:
+                self._listener = socket.create_server((address or "", port), backlog=node.count)
+            except OSError as error:
+                where = f"{address or 'all addresses'}, port {port}"
+                raise CannotMeasureError(
+                    f"the main node can't listen at {where}: {one_line(error)}"
+                ) from error
+            threading.Thread(target=self._receive_nodes, name="nodes", daemon=True).start()
+
+    def gather(self, machine: Machine, devices: int) -> None:
+        """Wait until all are there, with the devices that each must have.
+
+        Args:
+            machine: the main node's.
+
+        Raises:
+            CannotMeasureError: some are not in time, or differ from the main node.
+        """
+        address = self._own or LOOPBACK
+        mine = self._mine = Greeting.of(0, self._job, address, address, machine)
+        self._busy = Busy.of(mine.device, devices)
+        others = self._node.count - 1
+        if others:
+            say(f"batchmark-job: waiting for {count(others, 'other node')}")
+        end = self._began + self._joining_seconds
+        with self._changed:
+            while len(self._joined) < others and (left := end - time.monotonic()) > 0:
+                self._changed.wait(left)
+            missing = [n for n in range(1, others + 1) if n not in self._joined]
+        if missing:
+            raise CannotMeasureError(
+                f"only {count(self._node.count - len(missing), 'node')} of {self._node.count} came "
+                f"within {self._joining_seconds:.0f} s; missing: node "
+                f"{', '.join(map(str, missing))}. See the log of each, and whether its security "
+                "group lets the others in"
+            )
+        for greeting in (mine, *(each.greeting for each in self._joined.values())):
+            _check(greeting, mine, devices)
+
+    @property
+    def device(self) -> str:
+        """cpu or cuda, the same on all."""
+        return self._mine.device
+
+    def records(self, devices: int) -> tuple[ScalingNode, ...]:
+        """The nodes, for the document."""
+        seconds = {index: joined.seconds for index, joined in self._joined.items()}
+        mine = self._mine.model_copy(update={"address": self._address()})
+        greetings = [mine, *(self._joined[index].greeting for index in sorted(seconds))]
+        return tuple(
+            ScalingNode(
+                index=each.index,
+                host=each.address,
+                instance_type=each.instance_type,
+                device_model=each.device_model,
+                devices=devices,
+                joined_seconds=seconds.get(each.index, 0.0),
+            )
+            for each in greetings
+        )
+
+    def run(self, task: Task, devices: int, seconds: float) -> Ran:
+        """Run all ranks on all nodes to their end, for so many seconds at most.
+
+        Raises:
+            StepError: a rank failed or all hang, with the node that did; `lost` where a node is.
+        """
+        self._refuse_lost()
+        self._launches += 1
+        address = self._address()
+        launch = Launch(self._launches, self._node.count, devices, address, _free_port(address))
+        described = task.model_dump(mode="json")
+        for joined in self._joined.values():
+            joined.lines.send({"kind": "launch", "launch": list(launch), "task": described})
+        began = time.perf_counter()
+        try:
+            self._here = LocalRanks(self._node, launch, task, address, self._busy)
+        except OSError as error:
+            self._stop_others(launch)
+            raise StepError(f"node 0 ({address}): {one_line(error)}") from error
+        try:
+            ended = self._wait(self._here, launch, seconds)
+            answer = self._here.answer()
+        except (OSError, ValidationError) as error:
+            raise StepError(f"rank 0 gave no answer: {one_line(error)}") from error
+        finally:
+            self._here.remove()
+            self._here = None
+        return Ran(answer, _busy_share(ended, answer, began))
+
+    def usage(self) -> tuple[float, int]:
+        """CPU seconds and resident bytes of the ranks that run here now."""
+        here = self._here
+        return here.usage() if here else (0.0, 0)
+
+    def close(self, reason: str | None = None) -> None:
+        """Let all others go; `reason` is why there is no more to do."""
+        if self._listener:
+            with contextlib.suppress(OSError):
+                self._listener.shutdown(socket.SHUT_RDWR)
+            self._listener.close()
+        for joined in list(self._joined.values()):
+            joined.lines.send({"kind": "over", "reason": reason})
+            joined.lines.close()
+        if here := self._here:
+            here.kill()
+
+    def _address(self) -> str:
+        """The main node's, as the others reach it."""
+        if self._own:
+            return self._own
+        found = [joined.greeting.main_address for joined in self._joined.values()]
+        return found[0] if found else LOOPBACK
+
+    def _receive_nodes(self) -> None:
+        assert self._listener is not None  # noqa: S101 - it is what starts this thread
+        with contextlib.suppress(OSError):  # closed meanwhile
+            while True:
+                connection, _ = self._listener.accept()
+                threading.Thread(
+                    target=self._follow, args=(Lines(connection),), name="node", daemon=True
+                ).start()
+
+    def _follow(self, lines: Lines) -> None:
+        """Take in all that one node says."""
+        joined: _Joined | None = None
+        try:
+            message = lines.receive()
+            message.pop("kind", None)
+            greeting = Greeting.model_validate(message)
+            known = greeting.job == self._job and 0 < greeting.index < self._node.count
+            if not known or greeting.index in self._joined:
+                lines.close()
+                return
+            joined = _Joined(greeting, lines, time.monotonic() - self._began)
+            with self._changed:
+                self._joined[greeting.index] = joined
+                self._changed.notify_all()
+            while message := lines.receive():
+                joined.ended[int(message["launch"])] = Ended(*message["ended"])
+        except (LostError, ValidationError, KeyError, TypeError, ValueError) as error:
+            if joined is None:
+                lines.close()
+            else:
+                joined.lost = one_line(error) if not isinstance(error, LostError) else str(error)
+
+    def _wait(self, here: LocalRanks, launch: Launch, seconds: float) -> list[Ended]:
+        """Until all have ended well.
+
+        Raises:
+            StepError: one has not; all others have been ended.
+        """
+        end = time.monotonic() + seconds
+        own: list[Ended] = []
+        waiter = threading.Thread(target=lambda: own.append(here.wait()), daemon=True)
+        waiter.start()
+        while True:
+            ended = {0: own[0]} if own else {}
+            for index, joined in self._joined.items():
+                if launch.number in joined.ended:
+                    ended[index] = joined.ended[launch.number]
+            lost = any(joined.lost for joined in self._joined.values())
+            failed = any(each.code != 0 for each in ended.values())
+            if not (lost or failed) and len(ended) == self._node.count:
+                return list(ended.values())
+            late = time.monotonic() > end
+            if lost or failed or late:
+                break
+            time.sleep(POLL_SECONDS)
+        self._stop_others(launch)
+        if not lost:
+            self._give_them_time(launch)
+        here.kill()
+        waiter.join(STOPPING_SECONDS)
+        self._refuse_lost()
+        raise self._why(own, launch, seconds)
+
+    def _give_them_time(self, launch: Launch) -> None:
+        """Wait for what the others say of their own end."""
+        end = time.monotonic() + STOPPING_SECONDS
+        while time.monotonic() < end:
+            others = [each for each in self._joined.values() if not each.lost]
+            if all(launch.number in each.ended for each in others):
+                return
+            time.sleep(POLL_SECONDS)
+
+    def _why(self, own: Sequence[Ended], launch: Launch, seconds: float) -> StepError:
+        ends = {0: own[0]} if own else {}
+        for index, joined in self._joined.items():
+            if launch.number in joined.ended:
+                ends[index] = joined.ended[launch.number]
+        failed = {index: each for index, each in ends.items() if each.code > 0 and each.error}
+        if not failed:
+            return StepError(f"its ranks did not end within {seconds:.0f} s", hung=True)
+        index = min(failed, key=lambda each: failed[each].failed_at)
+        return StepError(f"{self._name(index)}: {failed[index].error}")
+
+    def _stop_others(self, launch: Launch) -> None:
+        for joined in self._joined.values():
+            joined.lines.send({"kind": "stop", "launch": launch.number})
+
+    def _refuse_lost(self) -> None:
+        for index, joined in sorted(self._joined.items()):
+            if joined.lost:
+                raise StepError(f"{self._name(index)} is lost: it {joined.lost}", lost=True)
+
+    def _name(self, index: int) -> str:
+        host = self._joined[index].greeting.address if index else self._address()
+        return f"node {index} ({host})"
+
+
+def _check(greeting: Greeting, mine: Greeting, devices: int) -> None:
+    where = f"node {greeting.index} ({greeting.address})"
+    if greeting.device != mine.device:
+        raise CannotMeasureError(
+            f"{where} measures on {greeting.device}, and the main node on {mine.device}; give all "
+            "nodes one instance type"
+        )
+    if greeting.device == "cuda" and greeting.gpus < devices:
+        raise CannotMeasureError(
+            f"{where} has {count(greeting.gpus, 'GPU')}, and --devices is {devices}; give "
+            f"{greeting.gpus} or fewer"
+        )
+
+
+def _busy_share(ended: Sequence[Ended], answer: Answer, began: float) -> float | None:
+    """Each node's readings count from its own start of the ranks, moments from the main node's."""
+    if len(answer.starts) < 2:
+        return None
+    first, last = answer.starts[0] - began, answer.starts[-1] - began
+    shares = [share for each in ended for at, share in each.busy if first <= at <= last]
+    return statistics.fmean(shares) if shares else None
+
+
+def _free_port(address: str) -> int:
+    with socket.create_server((address, 0)) as server:
+        return int(server.getsockname()[1])

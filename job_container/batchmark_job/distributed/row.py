@@ -1,0 +1,172 @@
+"""One row of the suite `scaling`: what all ranks of all nodes measure, launch by launch."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+from batchmark_job.distributed.nodes import Nodes, Ran
+from batchmark_job.distributed.point import AllReducePoint, Measured, Ranks, ScalingPoint
+from batchmark_job.machine.conditions import mean_conditions
+from batchmark_job.measuring.limits import PATIENCE
+from batchmark_job.measuring.measured_row import Bench, MeasuredRow
+from batchmark_job.measuring.processes.workers import StepError
+from batchmark_job.measuring.row_process import sample_fields
+from batchmark_job.measuring.sample_statistics import median_interval, spread_too_far
+from batchmark_job.result import Measurement, MeasurementStatus, Phases, Stopping
+from batchmark_job.result_scaling import Scaling, StepSplit
+
+STARTING_SECONDS = 600.0  # of all ranks, their libraries and their first call
+NOTHING_TO_REDUCE = "one device has nothing to reduce with others"
+LEAST_SAMPLES = 6  # below that a median has no interval
+
+
+class Joint(NamedTuple):
+    """A piece of work that many ranks do together, by its name."""
+
+    name: str
+
+
+class LaunchTurn(NamedTuple):
+    """What one launch measured."""
+
+    ran: Ran
+
+    @property
+    def seconds(self) -> tuple[float, ...]:
+        return self.ran.answer.samples_seconds
+
+
+@dataclass
+class ScalingRow(MeasuredRow):
+    """Each turn is a launch: fresh processes on all nodes."""
+
+    point: ScalingPoint = field(kw_only=True)
+    nodes: Nodes = field(kw_only=True)
+    launched: list[LaunchTurn] = field(default_factory=list, kw_only=True)
+    _throttled: list[bool] = field(default_factory=list, kw_only=True)  # by sample
+
+    backends: ClassVar[Mapping[str, str]] = {"cpu": "gloo", "cuda": "nccl"}
+
+    @classmethod
+    def of(cls, point: ScalingPoint, dtype: str, nodes: Nodes) -> ScalingRow:
+        named = Joint(point.measured.workload), point.parameters(), dtype
+        return cls(*named, point=point, nodes=nodes)
+
+    @property
+    def measured(self) -> Measured:
+        return self.point.measured
+
+    @property
+    def samples(self) -> list[float]:
+        return [seconds for turn in self.launched for seconds in turn.seconds]
+
+    @property
+    def turns(self) -> list[LaunchTurn]:
+        return self.launched
+
+    def take_turn(self, bench: Bench) -> None:
+        self.begun = True
+        launches = self.measured.launches
+        self.limits = bench.limits.with_processes(launches)
+        if isinstance(self.measured, AllReducePoint) and self.point.nodes * self.point.devices == 1:
+            self.give_up(MeasurementStatus.SKIPPED, NOTHING_TO_REDUCE)
+            return
+        share = bench.limits.max_seconds / launches
+        ranks = Ranks(
+            device="cuda" if bench.device == "cuda" else "cpu",
+            dtype=self.dtype,
+            threads=max(1, bench.thread_counts[0] // self.point.devices),
+            samples=math.ceil(bench.limits.samples / launches),
+            max_seconds=share,
+        )
+        patience = STARTING_SECONDS + PATIENCE * share
+        try:
+            ran = self.nodes.run(self.measured.task(ranks), self.point.devices, patience)
+        except StepError as error:
+            memory = "out of memory" in str(error).lower()
+            failed = MeasurementStatus.SKIPPED if memory else MeasurementStatus.FAILED
+            self.give_up(failed, str(error))
+            return
+        self._take(bench, ran)
+
+    def _take(self, bench: Bench, ran: Ran) -> None:
+        answer = ran.answer
+        self.found.setdefault("cold_seconds", answer.cold_seconds)
+        known = self.found.get("correctness")
+        if known is None or answer.correctness.relative_error > known.relative_error:
+            self.found["correctness"] = answer.correctness
+        self.found.update(
+            implementation=answer.implementation,
+            items=answer.items,
+            bytes_moved=answer.bytes_moved,
+        )
+        self.launched.append(LaunchTurn(ran))
+        spans = list(zip(answer.starts, answer.starts[1:], strict=False))
+        if spans:
+            self._throttled += self.conditions_of(bench.monitor, spans)
+        self.spent_seconds += sum(answer.samples_seconds)
+        if answer.wrong or not answer.correctness.passed:
+            reason = f"wrong result: {answer.wrong or 'its error is above the tolerance'}"
+            self.give_up(MeasurementStatus.FAILED, reason)
+        elif self._is_over():
+            self._finish()
+
+    def _finish(self) -> None:
+        if apart := spread_too_far(self.samples):
+            self.end(MeasurementStatus.UNSETTLED, apart)
+            return
+        remarks = [turn.ran.answer.remark for turn in self.launched if turn.ran.answer.remark]
+        count = len(self.samples)
+        if count < LEAST_SAMPLES:
+            remarks.append(f"only {count} samples, so it has no interval")
+        self.end(MeasurementStatus.MEASURED, "; ".join(dict.fromkeys(remarks)) or None)
+
+    def _as_measured(self, status: MeasurementStatus, reason: str | None) -> Measurement:
+        found: dict[str, Any] = dict(self.found)
+        answers = [turn.ran.answer for turn in self.launched]
+        counts = [len(each.samples_seconds) for each in answers]
+        if counts:
+            interval = median_interval(self.samples)
+            enough = len(self.samples) >= self.limits.samples
+            found.update(
+                sample_fields(self.samples, counts, counts),
+                timer="monotonic",
+                warmup_calls=sum(each.warmup_calls for each in answers),
+                stopping=Stopping(
+                    criterion="max_samples" if enough else "max_seconds",
+                    relative_half_width=interval and interval.relative_half_width,
+                ),
+                phases=Phases(compute_seconds=statistics.median(self.samples)),
+                conditions_during=mean_conditions(self._during),
+                throttled_samples=tuple(i for i, slow in enumerate(self._throttled) if slow),
+                peak_memory_bytes=max(each.peak_memory_bytes or 0 for each in answers) or None,
+            )
+        found["scaling"] = self._scaling()
+        return self._named(status, reason, **found)
+
+    def _scaling(self) -> Scaling:
+        answers = [turn.ran.answer for turn in self.launched]
+        busy = [turn.ran.busy_share for turn in self.launched if turn.ran.busy_share is not None]
+        trained = answers and answers[0].split is not None
+        return Scaling(
+            nodes=self.nodes.records(self.point.devices),
+            backend=self.backends[self.nodes.device],
+            settings=getattr(self.measured, "settings", None),
+            split=_middle([each.split for each in answers if each.split]) if trained else None,
+            losses=answers[0].losses if answers else (),
+            gradient_bytes=answers[0].gradient_bytes if answers else None,
+            gpu_busy_share=statistics.fmean(busy) if busy else None,
+        )
+
+
+def _middle(splits: list[StepSplit]) -> StepSplit:
+    """The median of each part over the launches."""
+    parts = {
+        name: statistics.median(getattr(each, name) for each in splits)
+        for name in StepSplit.model_fields
+    }
+    return StepSplit(**parts)

@@ -1,0 +1,84 @@
+"""torchrun on one node: its arguments, its environment, and its start.
+
+As a program it is torchrun itself, with the signals unblocked that a job blocks in all its threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+from batchmark_job.distributed.node import interface_of
+from batchmark_job.distributed.task import ANSWER_VARIABLE, TASK_VARIABLE
+from batchmark_job.interruption import STOP_SIGNALS
+
+RANK = "batchmark_job.distributed.rank"
+RENDEZVOUS_SECONDS = 900  # all nodes are there by then, so it only bounds what should not happen
+# Without the loopback interface and the one that the ECS agent makes for its own endpoint.
+NCCL_INTERFACES = "^lo,ecs-eth"
+
+
+class Launch(NamedTuple):
+    """One start of all ranks, as each node is told of it."""
+
+    number: int
+    nodes: int
+    devices: int  # of each node
+    address: str  # of the main node
+    port: int  # there, free
+
+    def arguments(self, node: int, logs: Path) -> list[str]:
+        """torchrun's on one of the nodes."""
+        return [
+            *(f"--nnodes={self.nodes}", f"--node-rank={node}"),
+            f"--nproc-per-node={self.devices}",
+            *(f"--master-addr={self.address}", f"--master-port={self.port}"),
+            f"--rdzv-conf=timeout={RENDEZVOUS_SECONDS}",
+            "--max-restarts=0",
+            *(f"--log-dir={logs}", "--tee=3"),
+            *("--module", RANK),
+        ]
+
+
+def environment(own: str, threads: int, task: Path, answer: Path) -> dict[str, str]:
+    """What the ranks of a node need beside what torchrun sets.
+
+    Args:
+        own: the node's own address. gloo would else look for its host's name, and fall back to the
+            loopback address where no name server knows it.
+    """
+    interface = interface_of(own)
+    return {
+        TASK_VARIABLE: str(task),
+        ANSWER_VARIABLE: str(answer),
+        "OMP_NUM_THREADS": str(threads),
+        **({"GLOO_SOCKET_IFNAME": interface} if interface else {}),
+    }
+
+
+def main() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
+    from torch.distributed.run import main as run
+
+    run(sys.argv[1:])
+
+
+def _end_with_parent() -> None:
+    """End all ranks when the job does, however it does: then nobody holds this pipe any more."""
+    sys.stdin.buffer.read()
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

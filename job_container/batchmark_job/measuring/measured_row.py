@@ -1,0 +1,181 @@
+"""What all rows have in common, however they are measured: from their begin to a measurement."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from batchmark_job.machine.conditions import Monitor
+from batchmark_job.machine.inventory import Machine
+from batchmark_job.measuring.limits import PATIENCE, RowLimits
+from batchmark_job.measuring.marks import JobMarks
+from batchmark_job.measuring.processes.workers import Workers
+from batchmark_job.result import Conditions, Measurement, MeasurementStatus
+from batchmark_job.result_values import MOST_CHARACTERS
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What rows are measured with and on."""
+
+    device: str
+    limits: RowLimits
+    thread_counts: Sequence[int]  # of the CPU's math libraries, to try
+    cache_bytes: int | None
+    workers: Workers
+    monitor: Monitor
+    marks: JobMarks
+    gpu_uuid: str | None = None
+    multiprocessors: int | None = None  # of the GPU
+
+    @classmethod
+    def of(
+        cls,
+        machine: Machine,
+        limits: RowLimits,
+        workers: Workers,
+        *,
+        monitor: Monitor | None = None,
+        marks: JobMarks | None = None,
+    ) -> Bench:
+        """By default with an idle monitor and marks of its own."""
+        return cls(
+            machine.device.value,
+            limits,
+            machine.thread_counts,
+            machine.environment.last_level_cache_bytes,
+            workers,
+            monitor or Monitor(machine.device.value),
+            marks or JobMarks(),
+            machine.gpu_uuid,
+            machine.multiprocessors,
+        )
+
+
+class Named(Protocol):
+    """What a row measures."""
+
+    @property
+    def name(self) -> str:
+        """As in the document."""
+
+
+class Turn(Protocol):
+    """What one process measured in one go."""
+
+    @property
+    def seconds(self) -> Sequence[float]:
+        """Its samples."""
+
+
+@dataclass
+class MeasuredRow(ABC):
+    """One row being measured. Another thread may read it at any time.
+
+    It is over once it has a measurement. What goes wrong becomes its status, never an exception.
+    """
+
+    workload: Named
+    parameters: Mapping[str, Any]
+    dtype: str
+    begun: bool = False
+    measurement: Measurement | None = None
+    found: dict[str, Any] = field(default_factory=dict)  # fields of Measurement, so far
+    unfinished: Sequence[float] = ()  # samples of a turn that has not ended, or never will
+    spent_seconds: float = 0.0  # in turns
+    limits: RowLimits = field(default_factory=RowLimits)  # the bench's, or with fewer turns
+    _during: list[Conditions] = field(default_factory=list)  # by turn
+
+    @property
+    @abstractmethod
+    def samples(self) -> Sequence[float]:
+        """Of all turns that have ended."""
+
+    @property
+    @abstractmethod
+    def turns(self) -> Sequence[Turn]:
+        """Those that have ended."""
+
+    @abstractmethod
+    def take_turn(self, bench: Bench) -> None:
+        """Measure for a turn; the last one gives it its measurement."""
+
+    @abstractmethod
+    def _as_measured(self, status: MeasurementStatus, reason: str | None) -> Measurement:
+        """With all figures there are."""
+
+    def measure(self, bench: Bench) -> Measurement:
+        """Measure it to its end, one turn after the other."""
+        while self.measurement is None:
+            self.take_turn(bench)
+        return self.measurement
+
+    def give_up(self, status: MeasurementStatus, reason: str) -> Measurement:
+        """End it with what was measured; where that breaks the schema, with name and reason."""
+        try:
+            self.measurement = self._as_measured(status, reason)
+        except Exception:
+            self.measurement = self._named(status, reason)
+        return self.measurement
+
+    def end(self, status: MeasurementStatus, reason: str | None) -> None:
+        """End it with what was measured; where that breaks the schema, it failed."""
+        try:
+            self.measurement = self._as_measured(status, reason)
+        except Exception as error:  # a formula of the workload breaks the schema
+            self.give_up(MeasurementStatus.FAILED, f"{type(error).__name__}: {error}")
+
+    def interrupt(self, cause: str, status: MeasurementStatus) -> Measurement:
+        """As far as it got: the turns that ended are a measurement, with fewer samples."""
+        if self.measurement is not None:
+            return self.measurement
+        samples = len(self.samples)
+        if samples >= RowLimits.minimum_samples:
+            turns = f"{len(self.turns)} of its {self.limits.processes * self.limits.turns} turns"
+            return self.give_up(MeasurementStatus.MEASURED, f"{cause} after {turns}")
+        return self.give_up(
+            status, f"{cause} after {samples + len(self.unfinished)} of its samples"
+        )
+
+    def conditions_of(
+        self,
+        monitor: Monitor,
+        spans: Sequence[tuple[float, float]],
+        wait_share: float | None = None,
+    ) -> list[bool]:
+        """Take the conditions from the first to the last span of samples; which were throttled."""
+        start, end = spans[0][0], spans[-1][1]
+        monitor.now()  # so that even a short span is followed by a reading
+        during = monitor.during(start, end)
+        self.found.setdefault("conditions_before", monitor.at(start))
+        self._during.append(during.model_copy(update={"cpu_wait_share": wait_share}))
+        self.found.update(conditions_after=monitor.at(end))
+        return [monitor.throttled(*span) for span in spans]
+
+    def _is_over(self) -> bool:
+        """Whether all turns were taken, or another one would try one's patience."""
+        done, limits = len(self.turns), self.limits
+        next_ends = self.spent_seconds * (done + 1) / done
+        late = next_ends > PATIENCE * limits.max_seconds
+        return done >= limits.processes * limits.turns or late
+
+    def _named(self, status: MeasurementStatus, reason: str | None, **figures: Any) -> Measurement:
+        return Measurement(
+            workload=self.workload.name,
+            parameters=dict(self.parameters),
+            dtype=self.dtype,
+            status=status,
+            reason=reason and reason[:MOST_CHARACTERS],
+            **figures,
+        )
+
+    def _listener(self, bench: Bench) -> Callable[[str, Any], None]:
+        def hear(kind: str, value: Any) -> None:
+            if kind == "samples":
+                self.unfinished = value
+            else:
+                bench.marks.hear(kind, value)
+
+        return hear
