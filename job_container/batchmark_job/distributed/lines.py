@@ -31,7 +31,7 @@ class Lines:
         connection.settimeout(SILENCE_SECONDS)
         self._connection = connection
         self._file = connection.makefile("rb")
-        self._lock = threading.Lock()
+        self._lock, self._reading = threading.Lock(), threading.Lock()
         self._closed = threading.Event()
         threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
 
@@ -46,26 +46,37 @@ class Lines:
         Raises:
             LostError: there is none, or what came is no message.
         """
-        while True:
+        with self._reading:
             try:
-                line = self._file.readline(MOST_BYTES)
-                message = json.loads(line) if line else None
-            except TimeoutError:
-                raise LostError(f"was silent for {SILENCE_SECONDS:.0f} s") from None
-            except (OSError, ValueError) as error:
-                raise LostError(one_line(error)) from error
-            if message is None:
-                raise LostError("closed the connection")
-            if not isinstance(message, dict):
-                raise LostError(f"sent {message!r:.100}, which is no message")
-            if message != BEAT:
-                return message
+                while (message := self._next()) == BEAT:
+                    pass
+            except LostError:
+                self._file.close()
+                raise
+        return message
 
     def close(self) -> None:
         self._closed.set()
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
+        if self._reading.acquire(blocking=False):  # else `receive` closes it
+            self._file.close()
+            self._reading.release()
+
+    def _next(self) -> dict[str, Any]:
+        try:
+            line = self._file.readline(MOST_BYTES)
+            message = json.loads(line) if line else None
+        except TimeoutError:
+            raise LostError(f"was silent for {SILENCE_SECONDS:.0f} s") from None
+        except (OSError, ValueError) as error:
+            raise LostError(one_line(error)) from error
+        if message is None:
+            raise LostError("closed the connection")
+        if not isinstance(message, dict):
+            raise LostError(f"sent {message!r:.100}, which is no message")
+        return message
 
     def _beat(self) -> None:
         while not self._closed.wait(BEAT_SECONDS):

@@ -23,6 +23,7 @@ from batchmark_job.distributed.task import ERROR_SUFFIX, TASK_VARIABLE, Answer, 
 from batchmark_job.distributed.torchrun import NCCL_INTERFACES, Launch, environment
 from batchmark_job.errors import drop_output
 
+TORCHRUN = "batchmark_job.distributed.torchrun"
 KILL_SECONDS = 5.0  # for ranks to end when told
 NCCL = "NCCL_SOCKET_IFNAME"
 KILLED = re.compile(r"rank\s*: (\d+) .*\n\s*exitcode\s*: -(\d+)")  # in torchrun's summary
@@ -66,7 +67,7 @@ class LocalRanks:
         if busy:
             busy.start()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "batchmark_job.distributed.torchrun", *arguments],
+            [sys.executable, "-m", TORCHRUN, *arguments],
             env=variables,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

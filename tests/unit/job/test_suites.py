@@ -23,7 +23,7 @@ def sizes(suite, workload):
 
 def test_suites_are_found_by_name():
     assert NAMES[:3] == ("smoke", "blog", "sam")
-    assert NAMES[3:] == ("precision", "building_blocks", "training", "sharing", "own")
+    assert NAMES[3:] == ("precision", "building_blocks", "training", "sharing", "scaling", "own")
     assert find_suite("smoke") is SUITES["smoke"]
     with pytest.raises(InputError, match=r"unknown suite 'nope'; known: smoke, blog, .*, own"):
         find_suite("nope")

@@ -1,0 +1,65 @@
+"""torchrun without torch: each rank does what a file in the task's folder says.
+
+`rank-N` holds fail, die, hang or wait; a rank without one answers. As with torchrun, all ranks of a
+node end when one fails.
+"""
+
+import argparse
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from batchmark_job.distributed.task import (
+    ANSWER_VARIABLE,
+    ERROR_SUFFIX,
+    TASK,
+    TASK_VARIABLE,
+    Answer,
+    RankError,
+)
+from batchmark_job.result import Correctness, Implementation
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    for name in ("nnodes", "node-rank", "nproc-per-node", "master-port", "max-restarts"):
+        parser.add_argument(f"--{name}", type=int)
+    for name in ("master-addr", "rdzv-conf", "log-dir", "tee", "module"):
+        parser.add_argument(f"--{name}")
+    arguments = parser.parse_args()
+    task = TASK.validate_json(Path(os.environ[TASK_VARIABLE]).read_bytes())
+    answer = Path(os.environ[ANSWER_VARIABLE])
+    first = arguments.node_rank * arguments.nproc_per_node
+    print(f"ranks from {first} by {arguments.master_addr}", flush=True)
+    for rank in range(first, first + arguments.nproc_per_node):
+        file = task.folder / f"rank-{rank}"
+        does = file.read_text() if file.exists() else ""
+        if does == "fail":
+            error = RankError(at=time.time(), rank=rank, error="its shard has no end")
+            answer.with_name(f"{rank}{ERROR_SUFFIX}").write_text(error.model_dump_json())
+            return 1
+        if does == "die":
+            print(f"  rank      : {rank} (local_rank: 0)\n  exitcode  : -9 (pid: 1)", flush=True)
+            return 1
+        if does == "hang":
+            (task.folder / f"pid-{rank}").write_text(str(os.getpid()))
+            signal.pause()
+    if first == 0:
+        now = time.perf_counter()
+        made = Answer(
+            implementation=Implementation(name="stand-in", version="1"),
+            cold_seconds=0.5,
+            samples_seconds=(0.1, 0.2, 0.1, 0.1),
+            starts=(now, now + 0.1, now + 0.3, now + 0.4, now + 0.5),
+            warmup_calls=1,
+            correctness=Correctness(relative_error=0.0, tolerance=1.0),
+            bytes_moved=1000,
+        )
+        answer.write_text(made.model_dump_json())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""Which node of a job this is, by Batch's variables."""
+
+import pytest
+
+from batchmark_job.distributed import node as module
+from batchmark_job.distributed.node import Node, interface_of, own_address
+from batchmark_job.errors import InputError
+
+CHILD = {
+    "AWS_BATCH_JOB_NODE_INDEX": "3",
+    "AWS_BATCH_JOB_NUM_NODES": "20",
+    "AWS_BATCH_JOB_MAIN_NODE_INDEX": "0",
+    "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": "10.0.0.7",
+}
+MAIN = {
+    "AWS_BATCH_JOB_NODE_INDEX": "0",
+    "AWS_BATCH_JOB_NUM_NODES": "20",
+    "AWS_BATCH_JOB_MAIN_NODE_INDEX": "0",
+}
+
+
+def test_batch_says_which_node_it_is():
+    assert Node.of(CHILD) == Node(3, 20, "10.0.0.7")
+    assert Node.of(MAIN) == Node(0, 20, None)
+    assert not Node.of(CHILD).is_main
+    assert Node.of(MAIN).is_main
+
+
+def test_outside_a_multi_node_job_it_is_the_only_one():
+    assert Node.of({}) == Node(0, 1)
+    assert Node.of({}).is_main
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"AWS_BATCH_JOB_MAIN_NODE_INDEX": "1"}, "MAIN_NODE_INDEX is 1; the main node must be"),
+        ({"AWS_BATCH_JOB_NODE_INDEX": "20"}, "NODE_INDEX is 20, and AWS_BATCH_JOB_NUM_NODES is 20"),
+        ({"AWS_BATCH_JOB_NUM_NODES": "many"}, "NUM_NODES is 'many'; Batch sets it to a whole"),
+        ({"AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": ""}, "is not set, and this is node 3"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(changed, reason):
+    with pytest.raises(InputError, match=reason):
+        Node.of(CHILD | changed)
+
+
+def test_its_address_is_the_one_that_ecs_gave_it(monkeypatch):
+    networks = [{"NetworkMode": "awsvpc", "IPv4Addresses": ["10.0.3.4"]}]
+    monkeypatch.setattr(module, "ecs_metadata", lambda: {"Networks": networks})
+    assert own_address() == "10.0.3.4"
+
+
+def test_elsewhere_it_is_the_one_towards_the_main_node(monkeypatch):
+    monkeypatch.setattr(module, "ecs_metadata", dict)
+    assert own_address() is None
+    assert own_address("127.0.0.1") == "127.0.0.1"
+
+
+def test_the_interface_of_a_loopback_address_is_the_loopback_one():
+    assert interface_of("127.0.0.1") == interface_of("127.9.8.7") is not None
+    assert interface_of("203.0.113.9") is None

@@ -1,0 +1,258 @@
+"""Nodes of one job on loopback addresses, here threads, with ranks that do as they are told."""
+
+import socket
+import threading
+import time
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from batchmark_job.distributed import lines, local_ranks, nodes
+from batchmark_job.distributed.follow import follow
+from batchmark_job.distributed.greeting import Greeting
+from batchmark_job.distributed.lines import Lines, connect
+from batchmark_job.distributed.node import Node
+from batchmark_job.distributed.nodes import Nodes
+from batchmark_job.distributed.task import Read
+from batchmark_job.errors import CannotMeasureError
+from batchmark_job.measuring.processes.workers import StepError
+from batchmark_job.result import Device
+from tests.waiting import wait_for
+
+MAIN = "127.77.0.1"
+JOB = "job-1"
+CPU = SimpleNamespace(
+    device=Device.CPU,
+    environment=SimpleNamespace(
+        cpu_model="a CPU", gpu_model=None, gpu_count=0, instance_type="c5.large"
+    ),
+)
+
+
+@pytest.fixture(autouse=True)
+def without_torch(monkeypatch):
+    monkeypatch.setattr(local_ranks, "TORCHRUN", "tests.stand_ins.torchrun")
+    monkeypatch.setattr(nodes, "STOPPING_SECONDS", 5.0)
+    monkeypatch.setattr(lines, "BEAT_SECONDS", 0.1)
+
+
+@pytest.fixture
+def port():
+    with socket.create_server((MAIN, 0)) as server:
+        return server.getsockname()[1]
+
+
+@pytest.fixture
+def task(tmp_path):
+    return Read(device="cpu", folder=tmp_path, cold=False, passes=4, max_seconds=1, threads=1)
+
+
+class Followers:
+    """The other nodes, and how each of them ended."""
+
+    def __init__(self, port):
+        self._port = port
+        self._threads = []
+        self.errors = {}
+
+    def start(self, index, count, **changed):
+        node = Node(index, count, MAIN)
+        address = f"127.77.0.{index + 1}"
+        greeting = Greeting.of(index, JOB, address, MAIN, CPU).model_copy(update=changed)
+
+        def run():
+            try:
+                follow(node, greeting, None, 20.0, self._port)
+            except CannotMeasureError as error:
+                self.errors[index] = str(error)
+
+        self._threads.append(threading.Thread(target=run))
+        self._threads[-1].start()
+
+    def join(self):
+        for thread in self._threads:
+            thread.join(20)
+            assert not thread.is_alive()
+
+
+@pytest.fixture
+def followers(port):
+    made = Followers(port)
+    yield made
+    made.join()
+
+
+@pytest.fixture
+def main(port, followers):
+    """A main node of so many; it lets the others go at the end."""
+    made = []
+
+    def start(count, seconds=20.0):
+        made.append(Nodes(Node(0, count), JOB, address=MAIN, port=port, joining_seconds=seconds))
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.close()
+
+
+def test_all_nodes_run_their_ranks_and_the_first_one_answers(main, followers, task):
+    all_nodes = main(3)
+    for index in (2, 1):  # in any order
+        followers.start(index, 3)
+    all_nodes.gather(CPU, devices=2)
+    for _ in range(2):
+        ran = all_nodes.run(task, 2, 20.0)
+        assert ran.answer.samples_seconds == (0.1, 0.2, 0.1, 0.1)
+        assert ran.busy_share is None
+    records = all_nodes.records(devices=2)
+    assert [each.host for each in records] == ["127.77.0.1", "127.77.0.2", "127.77.0.3"]
+    assert [each.devices for each in records] == [2, 2, 2]
+    assert records[0].joined_seconds == 0 < records[1].joined_seconds
+    all_nodes.close()
+    followers.join()
+    assert followers.errors == {}
+
+
+def test_one_node_alone_needs_no_other(main, task):
+    alone = main(1)
+    alone.gather(CPU, devices=1)
+    assert alone.run(task, 1, 20.0).answer.bytes_moved == 1000
+    (record,) = alone.records(devices=1)
+    assert (record.index, record.device_model, record.instance_type) == (0, "a CPU", "c5.large")
+
+
+def test_a_rank_that_fails_is_named_and_the_next_launch_goes_on(main, followers, task, tmp_path):
+    all_nodes = main(2)
+    followers.start(1, 2)
+    all_nodes.gather(CPU, devices=1)
+    (tmp_path / "rank-1").write_text("fail")
+    with pytest.raises(StepError, match=r"^node 1 \(127.77.0.2\): rank 1: its shard has no end$"):
+        all_nodes.run(task, 1, 20.0)
+    (tmp_path / "rank-1").write_text("die")
+    with pytest.raises(StepError, match=r"rank 1 was ended by signal 9; the machine may have run"):
+        all_nodes.run(task, 1, 20.0)
+    (tmp_path / "rank-1").unlink()
+    assert all_nodes.run(task, 1, 20.0).answer.bytes_moved == 1000
+
+
+def test_when_one_node_fails_the_others_end_their_ranks(main, followers, task, tmp_path):
+    all_nodes = main(2)
+    followers.start(1, 2)
+    all_nodes.gather(CPU, devices=1)
+    (tmp_path / "rank-1").write_text("hang")
+    (tmp_path / "rank-0").write_text("fail")
+    with pytest.raises(StepError, match=r"^node 0 \(127.77.0.1\): rank 0: its shard"):
+        all_nodes.run(task, 1, 20.0)
+    if (file := tmp_path / "pid-1").exists():  # it may have been ended before it began
+        wait_for(lambda: not psutil.pid_exists(int(file.read_text())), "end of rank 1", 10)
+
+
+def test_ranks_that_hang_are_ended(main, followers, task, tmp_path):
+    all_nodes = main(2)
+    followers.start(1, 2)
+    all_nodes.gather(CPU, devices=1)
+    (tmp_path / "rank-1").write_text("hang")
+    began = time.monotonic()
+    with pytest.raises(StepError, match="its ranks did not end within 3 s") as caught:
+        all_nodes.run(task, 1, 3.0)
+    assert caught.value.hung
+    assert time.monotonic() - began < 15
+    wait_for(lambda: not psutil.pid_exists(int((tmp_path / "pid-1").read_text())), "its end", 10)
+
+
+def test_nodes_that_do_not_come_are_named(main, followers):
+    all_nodes = main(4, seconds=1.0)
+    followers.start(2, 4)
+    with pytest.raises(CannotMeasureError, match=r"only 2 nodes of 4 .* missing: node 1, 3\."):
+        all_nodes.gather(CPU, devices=1)
+    all_nodes.close("some are missing")
+    followers.join()
+    assert followers.errors == {2: f"the main node ({MAIN}) gave up: some are missing"}
+
+
+def test_a_node_that_is_lost_ends_it_for_all_rows(main, port, task, tmp_path):
+    all_nodes = main(2)
+    other = connect(MAIN, port, 5.0)
+    greeting = Greeting.of(1, JOB, "127.77.0.2", MAIN, CPU)
+    other.send({"kind": "greeting", **greeting.model_dump()})
+    all_nodes.gather(CPU, devices=1)
+    (tmp_path / "rank-0").write_text("hang")
+    threading.Timer(1.0, other.close).start()
+    lost = r"^node 1 \(127.77.0.2\) is lost: it closed the connection$"
+    with pytest.raises(StepError, match=lost) as caught:
+        all_nodes.run(task, 1, 20.0)
+    assert caught.value.lost
+    wait_for(lambda: not psutil.pid_exists(int((tmp_path / "pid-0").read_text())), "its end", 10)
+    with pytest.raises(StepError, match=lost):
+        all_nodes.run(task, 1, 20.0)
+
+
+def test_a_node_that_falls_silent_is_lost(main, port, task, tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "SILENCE_SECONDS", 1.0)
+    all_nodes = main(2)
+    with socket.create_connection((MAIN, port)) as silent:
+        greeting = Greeting.of(1, JOB, "127.77.0.2", MAIN, CPU).model_dump_json()
+        silent.sendall(greeting.encode() + b"\n")
+        all_nodes.gather(CPU, devices=1)
+        (tmp_path / "rank-0").write_text("hang")
+        with pytest.raises(StepError, match="is lost: it was silent for 1 s"):
+            all_nodes.run(task, 1, 20.0)
+
+
+def test_a_follower_ends_when_the_main_node_dies(port, followers, tmp_path):
+    with socket.create_server((MAIN, port)) as server:
+        followers.start(1, 2)
+        connection, _ = server.accept()
+        Lines(connection).close()
+    followers.join()
+    assert followers.errors == {
+        1: f"the main node ({MAIN}) closed the connection; its ranks here end, too"
+    }
+
+
+def test_a_main_node_that_never_comes_is_not_waited_for_for_ever(port):
+    node, greeting = Node(1, 2, MAIN), Greeting.of(1, JOB, "127.77.0.2", MAIN, CPU)
+    with pytest.raises(CannotMeasureError, match=f"did not answer at {MAIN}:{port} within 0 s"):
+        follow(node, greeting, None, 0.3, port)
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"device": "cuda", "gpus": 1}, "measures on cuda, and the main node on cpu"),
+        ({}, None),
+    ],
+)
+def test_nodes_must_be_alike(main, followers, changed, reason):
+    all_nodes = main(2)
+    followers.start(1, 2, **changed)
+    if reason is None:
+        all_nodes.gather(CPU, devices=1)
+    else:
+        with pytest.raises(CannotMeasureError, match=reason):
+            all_nodes.gather(CPU, devices=1)
+
+
+def test_a_node_of_another_job_is_turned_away(main, followers):
+    all_nodes = main(2, seconds=1.0)
+    followers.start(1, 2, job="job-2")
+    with pytest.raises(CannotMeasureError, match="missing: node 1"):
+        all_nodes.gather(CPU, devices=1)
+
+
+def test_whatever_else_reaches_the_port_harms_nobody(main, port, followers, task):
+    all_nodes = main(2)
+    for text in (
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"[1]\n",
+        b"{}\n",
+        b'{"kind": "greeting"}\n',
+        b"\xff\n",
+    ):
+        with socket.create_connection((MAIN, port)) as visitor:
+            visitor.sendall(text)
+    followers.start(1, 2)
+    all_nodes.gather(CPU, devices=1)
+    assert all_nodes.run(task, 1, 20.0).answer.bytes_moved == 1000

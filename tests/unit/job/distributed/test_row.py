@@ -1,0 +1,137 @@
+"""Rows of the suite on one node, with ranks that do as they are told."""
+
+import pytest
+
+from batchmark_job.distributed import local_ranks
+from batchmark_job.distributed.node import Node
+from batchmark_job.distributed.nodes import Nodes
+from batchmark_job.distributed.point import (
+    AllReducePoint,
+    Ranks,
+    ReadingPoint,
+    ScalingPoint,
+    TrainingPoint,
+)
+from batchmark_job.distributed.row import ScalingRow
+from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.result import Correctness
+from tests.stand_ins.workers import bench_here
+
+LIMITS = RowLimits(samples=10, max_seconds=1.0)
+
+
+@pytest.fixture
+def nodes(monkeypatch):
+    monkeypatch.setattr(local_ranks, "TORCHRUN", "tests.stand_ins.torchrun")
+    made = Nodes(Node(0, 1), "job-1")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def bench():
+    return bench_here(LIMITS)
+
+
+@pytest.fixture
+def row(nodes, bench, tmp_path):
+    from batchmark_job.machine.inventory import take_inventory
+
+    nodes.gather(take_inventory("cpu", 1, allow_cpu_fallback=False), devices=1)
+    return lambda measured=None, devices=1: ScalingRow.of(
+        ScalingPoint(1, devices, measured or ReadingPoint(tmp_path, cold=False)), "float32", nodes
+    )
+
+
+def test_each_launch_is_a_turn_of_fresh_processes(row, bench):
+    made = row()
+    measured = made.measure(bench)
+    assert measured.status == "measured", measured.reason
+    assert measured.workload == "read_images"
+    assert measured.parameters == {"nodes": 1, "devices": 1, "pass": "warm"}
+    assert measured.process_samples == measured.turn_samples == (4, 4)
+    assert (measured.cold_seconds, measured.bytes_moved) == (0.5, 1000)
+    scaling = measured.scaling
+    assert (scaling.backend, scaling.ranks, scaling.settings, scaling.split) == (
+        "gloo",
+        1,
+        None,
+        None,
+    )
+    assert scaling.gpu_busy_share is None
+
+
+def test_a_cold_pass_has_one_launch(row, bench, tmp_path):
+    measured = row(ReadingPoint(tmp_path, cold=True)).measure(bench)
+    assert measured.process_samples == (4,)
+    assert measured.parameters["pass"] == "cold"
+    assert measured.reason == "only 4 samples, so it has no interval"
+
+
+def test_a_rank_that_fails_costs_its_row_and_says_why(row, bench, tmp_path):
+    (tmp_path / "rank-0").write_text("fail")
+    measured = row().measure(bench)
+    assert (measured.status, measured.reason) == (
+        "failed",
+        "node 0 (127.0.0.1): rank 0: its shard has no end",
+    )
+    assert measured.scaling.nodes[0].host == "127.0.0.1"
+
+
+def test_what_was_measured_before_it_failed_is_kept(row, bench, tmp_path):
+    made = row()
+    made.take_turn(bench)
+    (tmp_path / "rank-0").write_text("fail")
+    made.take_turn(bench)
+    assert made.measurement.status == "failed"
+    assert made.measurement.samples_seconds == (0.1, 0.2, 0.1, 0.1)
+
+
+def test_a_wrong_result_fails_the_row(row, bench, monkeypatch):
+    made = row()
+    run = made.nodes.run
+
+    def wrong(*arguments):
+        ran = run(*arguments)
+        off = Correctness(relative_error=2.0, tolerance=1.0)
+        update = {"correctness": off, "wrong": "rank 1 has other weights"}
+        return ran._replace(answer=ran.answer.model_copy(update=update))
+
+    monkeypatch.setattr(made.nodes, "run", wrong)
+    measured = made.measure(bench)
+    assert (measured.status, measured.reason) == (
+        "failed",
+        "wrong result: rank 1 has other weights",
+    )
+
+
+def test_one_device_has_nothing_to_reduce(row, bench):
+    measured = row(AllReducePoint(16)).measure(bench)
+    assert (measured.status, measured.reason) == (
+        "skipped",
+        "one device has nothing to reduce with others",
+    )
+    assert measured.parameters == {"nodes": 1, "devices": 1, "mib": 16}
+
+
+def test_ranks_share_the_threads_and_the_time(tmp_path):
+    ranks = Ranks("cpu", "float32", threads=3, samples=25, max_seconds=30.0)
+    task = AllReducePoint(16).task(ranks)
+    assert (task.size_bytes, task.calls, task.threads) == (16 * 2**20, 25, 3)
+    task = ReadingPoint(tmp_path, cold=True).task(ranks)
+    assert (task.passes, task.cold) == (1, True)
+
+
+def test_a_varied_setting_tells_rows_apart():
+    from batchmark_job.distributed.point import SETTINGS
+
+    settings = SETTINGS.model_copy(update={"learning_rate": 0.4})
+    point = TrainingPoint(64, 224, "synthetic", None, settings, ("learning_rate",))
+    assert ScalingPoint(2, 8, point).parameters() == {
+        "nodes": 2,
+        "devices": 8,
+        "batch": 64,
+        "image": 224,
+        "data": "synthetic",
+        "learning_rate": 0.4,
+    }

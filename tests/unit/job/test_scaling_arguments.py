@@ -1,0 +1,104 @@
+"""The options of the suite `scaling`."""
+
+import pytest
+
+from batchmark_job import command_line, job
+from batchmark_job.distributed.node import Node
+
+CHILD = {
+    "AWS_BATCH_JOB_ID": "job-1#1",
+    "AWS_BATCH_JOB_NODE_INDEX": "1",
+    "AWS_BATCH_JOB_NUM_NODES": "4",
+    "AWS_BATCH_JOB_MAIN_NODE_INDEX": "0",
+    "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": "10.0.0.7",
+}
+
+
+@pytest.fixture
+def settings(monkeypatch, tmp_path):
+    """What a job would be run with."""
+    taken = []
+    monkeypatch.setattr(job, "run_job", lambda settings, _: taken.append(settings) or 0)
+
+    def parsed(*options):
+        output = str(tmp_path / "result.json")
+        assert command_line.main(["run", "--suite", "scaling", "--output", output, *options]) == 0
+        return taken[-1]
+
+    return parsed
+
+
+def rows(settings):
+    return [(point.workload, point.named_parameters) for point in settings.points]
+
+
+def test_without_options_it_trains_on_synthetic_data_and_reduces(settings):
+    found = settings()
+    assert found.node == Node(0, 1)
+    place = {"nodes": 1, "devices": 1}
+    assert rows(found) == [
+        ("resnet50_data_parallel", {**place, "batch": 64, "image": 224, "data": "synthetic"}),
+        *(("all_reduce", {**place, "mib": mib}) for mib in (1, 16, 64, 256)),
+    ]
+    assert found.limits.samples == 50
+
+
+def test_batch_says_how_many_nodes_there_are(settings, monkeypatch):
+    for name, value in CHILD.items():
+        monkeypatch.setenv(name, value)
+    found = settings("--devices", "8", "--batches", "64,16", "--all-reduce-mib", "0")
+    assert found.node == Node(1, 4, "10.0.0.7")
+    assert [row["batch"] for _, row in rows(found)] == [64, 16]
+    assert {(row["nodes"], row["devices"]) for _, row in rows(found)} == {(4, 8)}
+
+
+def test_files_are_read_first_cold_then_warm_and_then_trained_on(settings, monkeypatch):
+    monkeypatch.setenv("BATCHMARK_FILES", "/fsx/images")
+    found = settings("--data", "synthetic,files", "--all-reduce-mib", "1")
+    assert [(name, row.get("pass"), row.get("data")) for name, row in rows(found)] == [
+        ("read_images", "cold", None),
+        ("read_images", "warm", None),
+        ("resnet50_data_parallel", None, "synthetic"),
+        ("resnet50_data_parallel", None, "files"),
+        ("all_reduce", None, None),
+    ]
+
+
+def test_only_what_trains_has_the_dtype_asked_for(settings):
+    found = settings("--dtype", "bfloat16", "--all-reduce-mib", "1")
+    assert [(point.workload, point.dtype) for point in found.points] == [
+        ("resnet50_data_parallel", "bfloat16"),
+        ("all_reduce", "float32"),
+    ]
+
+
+def test_settings_are_options_and_varied_ones_tell_rows_apart(settings):
+    found = settings("--learning-rate", "0.4", "--epochs", "30", "--vary", "learning_rate")
+    training = found.points[0].scaling.measured
+    assert (training.settings.learning_rate, training.settings.epochs) == (0.4, 30)
+    assert found.points[0].named_parameters["learning_rate"] == 0.4
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--image", "16"], "--image 16 is out of range; give 32 to 1024"),
+        (["--devices", "0"], "--devices 0 is out of range; give 1 to 64"),
+        (["--batches", "64,0"], "--batches has 0; give whole numbers from 1"),
+        (["--data", "tape"], "unknown --data 'tape'; known: synthetic, files"),
+        (["--data", "files"], "give their folder by --files or BATCHMARK_FILES"),
+        (["--steps", "5"], "--steps 5 is too few; give 10 or more"),
+        (["--learning-rate", "-1"], "--learning-rate -1.0 can't be: Input should be greater"),
+        (["--warmup-epochs", "90"], "--warmup-epochs 90 must be fewer than --epochs 90"),
+        (["--vary", "colour"], "unknown --vary 'colour'; known: learning_rate, momentum,"),
+        (["--axis", "batch=1"], "--axis and --samples are not for --suite scaling"),
+    ],
+)
+def test_what_can_not_be_had_is_refused_at_once(options, reason, capsys):
+    assert command_line.main(["run", "--suite", "scaling", *options]) == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_other_suites_have_no_use_for_them(capsys):
+    assert command_line.main(["run", "--suite", "smoke", "--devices", "2"]) == 2
+    assert "--devices goes with --suite scaling only" in capsys.readouterr().err
