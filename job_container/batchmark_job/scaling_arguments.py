@@ -27,7 +27,7 @@ OPTIONS = (
     "files",
     "steps",
     "all_reduce_mib",
-    "vary",
+    "varied",
     *SETTING_NAMES,
 )
 
@@ -47,10 +47,10 @@ def add(run: argparse.ArgumentParser) -> None:
     group.add_argument("--steps", help="most samples of a row (default: 50)")
     group.add_argument(
         "--all-reduce-mib",
-        help=f"sizes in mebibytes, or 0 for none (default: {_listed(usual.all_reduce_mib)})",
+        help=f"sizes in mebibytes; may be empty (default: {_listed(usual.all_reduce_mib)})",
     )
     group.add_argument(
-        "--vary", help="settings of those below that tell this job's rows from others of its run"
+        "--varied", help="settings of those below that tell this job's rows from others of its run"
     )
     for name in SETTING_NAMES:
         option = f"--{name.replace('_', '-')}"
@@ -73,7 +73,6 @@ def suite(arguments: argparse.Namespace, node: Node) -> Suite:
         InputError: an option can't be had.
     """
     usual, given = SUITES[SCALING], ScalingOptions(nodes=node.count)
-    sizes = _numbers("--all-reduce-mib", arguments.all_reduce_mib, given.all_reduce_mib)
     files = arguments.files or os.environ.get(FILES)
     data = each_of("--data", arguments.data, DATA) or given.data
     options = replace(
@@ -83,9 +82,9 @@ def suite(arguments: argparse.Namespace, node: Node) -> Suite:
         image=_number("--image", arguments.image, given.image),
         data=data,
         folder=Path(files) if files and "files" in data else None,
-        all_reduce_mib=[size for size in sizes if size > 0],
+        all_reduce_mib=_numbers("--all-reduce-mib", arguments.all_reduce_mib, given.all_reduce_mib),
         settings=_settings(arguments),
-        varied=each_of("--vary", arguments.vary, SETTING_NAMES),
+        varied=each_of("--varied", arguments.varied, SETTING_NAMES),
     )
     options.points()
     steps = _number("--steps", arguments.steps, usual.limits.samples)
@@ -115,8 +114,10 @@ def _number(option: str, text: str | None, default: int) -> int:
 
 
 def _numbers(option: str, text: str | None, default: Sequence[int]) -> list[int]:
-    found = [whole_number(option, part) for part in split(text)] or list(default)
-    if 0 in found and (option != "--all-reduce-mib" or len(found) > 1):
+    if text is None:
+        return list(default)
+    found = [whole_number(option, part) for part in split(text)]
+    if 0 in found:
         raise InputError(f"{option} has 0; give whole numbers from 1")
     return list(dict.fromkeys(found))
 

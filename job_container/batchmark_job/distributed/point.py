@@ -179,8 +179,10 @@ class ScalingOptions:
             raise InputError(f"--devices {self.devices} is out of range; give 1 to {MOST_DEVICES}")
         if "files" in self.data and self.folder is None:
             raise InputError("--data has files; give their folder by --files or BATCHMARK_FILES")
-        if self.settings.warmup_epochs >= self.settings.epochs:
+        if self.settings.warmup_epochs > self.settings.epochs:
             raise InputError(
-                f"--warmup-epochs {self.settings.warmup_epochs} must be fewer than --epochs "
+                f"--warmup-epochs {self.settings.warmup_epochs} is more than --epochs "
                 f"{self.settings.epochs}"
             )
+        if not self.batches:
+            raise InputError("--batches is empty; give images for each device, such as 64")

@@ -46,7 +46,7 @@ def test_without_options_it_trains_on_synthetic_data_and_reduces(settings):
 def test_batch_says_how_many_nodes_there_are(settings, monkeypatch):
     for name, value in CHILD.items():
         monkeypatch.setenv(name, value)
-    found = settings("--devices", "8", "--batches", "64,16", "--all-reduce-mib", "0")
+    found = settings("--devices", "8", "--batches", "64,16", "--all-reduce-mib", "")
     assert found.node == Node(1, 4, "10.0.0.7")
     assert [row["batch"] for _, row in rows(found)] == [64, 16]
     assert {(row["nodes"], row["devices"]) for _, row in rows(found)} == {(4, 8)}
@@ -73,7 +73,7 @@ def test_only_what_trains_has_the_dtype_asked_for(settings):
 
 
 def test_settings_are_options_and_varied_ones_tell_rows_apart(settings):
-    found = settings("--learning-rate", "0.4", "--epochs", "30", "--vary", "learning_rate")
+    found = settings("--learning-rate", "0.4", "--epochs", "30", "--varied", "learning_rate")
     training = found.points[0].scaling.measured
     assert (training.settings.learning_rate, training.settings.epochs) == (0.4, 30)
     assert found.points[0].named_parameters["learning_rate"] == 0.4
@@ -89,8 +89,9 @@ def test_settings_are_options_and_varied_ones_tell_rows_apart(settings):
         (["--data", "files"], "give their folder by --files or BATCHMARK_FILES"),
         (["--steps", "5"], "--steps 5 is too few; give 10 or more"),
         (["--learning-rate", "-1"], "--learning-rate -1.0 can't be: Input should be greater"),
-        (["--warmup-epochs", "90"], "--warmup-epochs 90 must be fewer than --epochs 90"),
-        (["--vary", "colour"], "unknown --vary 'colour'; known: learning_rate, momentum,"),
+        (["--warmup-epochs", "91"], "--warmup-epochs 91 is more than --epochs 90"),
+        (["--batches", ""], "--batches is empty; give images for each device"),
+        (["--varied", "colour"], "unknown --varied 'colour'; known: learning_rate, momentum,"),
         (["--axis", "batch=1"], "--axis and --samples are not for --suite scaling"),
     ],
 )
