@@ -57,6 +57,10 @@ demo: terraform-there install ## The whole chain once, on this machine: table, b
 demo-sharing: terraform-there install ## Tasks that share a device, on this machine's CPU: curves, build/demo-sharing/report.html (3 to 5 minutes)
 	@exec $(BIN)/python -m laptop demo-sharing
 
+.PHONY: demo-distributed
+demo-distributed: terraform-there install ## Training on one and two nodes with a file system of its own, on this machine's CPU: build/demo-distributed/report.html (5 to 10 minutes)
+	@exec $(BIN)/python -m laptop demo-distributed
+
 .PHONY: up
 up: terraform-there install ## Start the Airflow UI and the local cloud and leave them running (PORT=8080)
 	@exec $(BIN)/python -m laptop up --port $(PORT)

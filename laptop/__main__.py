@@ -28,6 +28,10 @@ def main() -> int:
     sharing_command.add_argument(
         "--folder", type=Path, default=BUILD / "demo-sharing", help="where the report goes"
     )
+    distributed_command = commands.add_parser("demo-distributed", help="train on two nodes once")
+    distributed_command.add_argument(
+        "--folder", type=Path, default=BUILD / "demo-distributed", help="where the report goes"
+    )
     up_command = commands.add_parser("up", help="start everything and leave it running")
     up_command.add_argument("--port", type=int, default=8080, help="port of the Airflow UI")
     down_command = commands.add_parser("down", help="stop what `up` started")
@@ -83,13 +87,15 @@ def _add_containers(commands: Any) -> None:
 
 
 def _run_processes(arguments: argparse.Namespace) -> None:
-    from laptop.demo import demo, demo_sharing
+    from laptop.demo import demo, demo_distributed, demo_sharing
     from laptop.up import down, up
 
     if arguments.command == "demo":
         demo(arguments.suite, arguments.folder)
     elif arguments.command == "demo-sharing":
         demo_sharing(arguments.folder)
+    elif arguments.command == "demo-distributed":
+        demo_distributed(arguments.folder)
     elif arguments.command == "up":
         up(arguments.port, arguments.folder)
     else:

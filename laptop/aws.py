@@ -7,10 +7,12 @@ from typing import Any, Protocol
 
 import boto3
 
-from batchmark.core.config import Config, parse_config
+from batchmark.core.config import VARIABLE, Config, parse_config
+from batchmark.core.multi_node import VARIABLE as MULTI_NODE_VARIABLE
+from batchmark.core.multi_node import MultiNode, parse_multi_node
 
 REGION = "us-east-1"
-PARAMETER = "/airflow/variables/batchmark"
+VARIABLES = "/airflow/variables"
 
 
 class HasLocalCloud(Protocol):
@@ -45,8 +47,15 @@ class AwsClients:
             client.close()
 
     def config(self) -> Config:
-        answer = self.client("ssm").get_parameter(Name=PARAMETER)
-        return parse_config(answer["Parameter"]["Value"])
+        return parse_config(self._variable(VARIABLE))
+
+    def multi_node(self) -> MultiNode:
+        return parse_multi_node(self._variable(MULTI_NODE_VARIABLE))
+
+    def _variable(self, name: str) -> str:
+        """What Terraform published as a variable of Airflow's."""
+        answer = self.client("ssm").get_parameter(Name=f"{VARIABLES}/{name}")
+        return str(answer["Parameter"]["Value"])
 
     def new_log_lines(self, group: str) -> Iterator[list[str]]:
         """Each `next` returns the lines that jobs have written since the last."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,15 @@ from laptop.errors import LaptopError
 from laptop.processes import stop_all
 from laptop.report_copy import copy_run
 from laptop.session import Clock, exclusive, refuse_beside_others
-from laptop.stack import PROFILE, SHARING_PROFILE, Ports, Stack
+from laptop.stack import (
+    MULTI_NODE,
+    MULTI_NODE_PROFILE,
+    PROFILE,
+    ROOT,
+    SHARING_PROFILE,
+    Ports,
+    Stack,
+)
 
 DAG_ID = "gpu_cpu_benchmark"
 SHARING_DAG_ID = "gpu_sharing_benchmark"
@@ -35,6 +43,17 @@ SHARING_RUN = {
     "disturbances": ["crash", "slow"],
     "targets": ["g4dn.xlarge", "g4dn.2xlarge-shared"],
 }
+DISTRIBUTED_DAG_ID = "distributed_training_benchmark"
+# What two cores can show: two nodes of one each, small pictures, small batches.
+DISTRIBUTED_RUN = {
+    "node_counts": [1, 2],
+    "batch": 8,
+    "image": 64,
+    "steps": 12,
+    "data": ["synthetic", "files"],
+    "all_reduce_mib": [1, 16],
+}
+IMAGE_SET = {"count": 1024, "size": 96, "shards": 8, "classes": 10}
 EXAMPLE = "published.html"
 RUN_SECONDS = 4 * 3600
 TOLD_STATES = ("success", "failed", "upstream_failed", "up_for_retry")
@@ -71,18 +90,85 @@ def demo_sharing(folder: Path) -> None:
     clock.say("done")
 
 
+def demo_distributed(folder: Path) -> None:
+    """Train on one and two nodes with a file system that stands for as long; leave the report.
+
+    Raises:
+        LaptopError: as in demo(), or something of the file system is left.
+    """
+    clock = Clock()
+    report = _run_once(
+        DISTRIBUTED_DAG_ID,
+        DISTRIBUTED_RUN,
+        folder,
+        MULTI_NODE_PROFILE,
+        clock,
+        beside=(MULTI_NODE,),
+        before=make_images,
+        after=refuse_file_systems,
+    )
+    _show(report, folder)
+    clock.say("done")
+
+
+def make_images(stack: Stack) -> None:
+    """Put a set of synthetic images where the file system takes them from."""
+    with closing(AwsClients(stack)) as aws:
+        folder = aws.multi_node().file_system.repository
+    count, size = IMAGE_SET["count"], IMAGE_SET["size"]
+    stack.say(f"data: {count} images of {size} x {size} pixels, to {folder}")
+    options = [word for name, value in IMAGE_SET.items() for word in (f"--{name}", str(value))]
+    stack.processes.run(
+        "images",
+        [sys.executable, "-m", "batchmark_job", "images", *options, "--to", folder],
+        cwd=ROOT / "job_container",
+        env=stack.aws,
+    )
+
+
+def refuse_file_systems(stack: Stack) -> None:
+    """Raises:
+    LaptopError: a file system is there.
+    """
+    with closing(AwsClients(stack)) as aws:
+        left = aws.client("fsx").describe_file_systems()["FileSystems"]
+    if left:
+        names = ", ".join(each["FileSystemId"] for each in left)
+        raise LaptopError(f"the run is over, and left {names} in the local cloud")
+    stack.say("the file system is gone; nothing of it is left")
+
+
 def _run_once(
-    dag_id: str, conf: Mapping[str, Any], folder: Path, profile: Path, clock: Clock
+    dag_id: str,
+    conf: Mapping[str, Any],
+    folder: Path,
+    profile: Path,
+    clock: Clock,
+    *,
+    beside: Sequence[str] = (),
+    before: Callable[[Stack], None] | None = None,
+    after: Callable[[Stack], None] | None = None,
 ) -> Report:
+    """Start a stack, run a DAG on it, stop it.
+
+    Args:
+        beside: Stack's.
+        before, after: what is done with the stack when it has started, and when the run is over.
+    """
     with exclusive(folder):
         refuse_beside_others(folder)
-        stack = Stack(folder, Ports(), clock.say, profile=profile)
+        stack = Stack(folder, Ports(), clock.say, profile=profile, beside=beside)
         stack.check()
         stop_all(folder)  # processes of a demo that was killed
         clock.say("everything runs on this machine; nothing reaches AWS or costs money")
         with stack:
             stack.start()
-            return run_benchmark(stack, conf, clock, dag_id)
+            if before:
+                before(stack)
+            report = run_benchmark(stack, conf, clock, dag_id)
+            if after:
+                after(stack)
+            return report
 
 
 def _show(report: Report, folder: Path, more: str = "") -> None:

@@ -84,13 +84,15 @@ class Processes:
                 tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
                 raise LaptopError(f"{name} ended with exit code {code}; end of {log}:\n{tail}")
 
-    def run(self, name: str, argv: Sequence[str], *, cwd: Path) -> None:
+    def run(
+        self, name: str, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None
+    ) -> None:
         """Run a program to its end.
 
         Raises:
             LaptopError: its exit code was not 0.
         """
-        self.start(name, argv, cwd=cwd)
+        self.start(name, argv, cwd=cwd, env=env)
         process = self._started[name]
         process.wait()
         if process.returncode:

@@ -9,7 +9,7 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -32,6 +32,9 @@ BUILD = ROOT / "build"
 TERRAFORM_DATA = BUILD / "terraform"
 PROFILE = ROOT / "terraform" / "local.tfvars"
 SHARING_PROFILE = ROOT / "terraform" / "local_sharing.tfvars"
+MULTI_NODE_PROFILE = ROOT / "terraform" / "local_multi_node.tfvars"
+MULTI_NODE = "multi_node"
+STACKS = ROOT / "terraform" / "stacks"
 # What a job of PROFILE requests: it fills the pool, so that no two jobs measure at once.
 VCPUS = 2
 CLOUD_SECONDS = 60
@@ -56,6 +59,8 @@ class Stack:
     Args:
         schedules: whether DAGs run on their schedules, or only when triggered.
         profile: Terraform's inputs.
+        beside: stacks in terraform/stacks that are applied after the core stack, each with its
+            local.tfvars.
         vcpus: size of the local cloud's pool.
         job_dir: where jobs find their code.
         cloud_state: folder that the local cloud keeps everything in, and goes on from; then the
@@ -72,6 +77,7 @@ class Stack:
         schedules: bool = False,
         dags: Path = ROOT / "dags",
         profile: Path = PROFILE,
+        beside: Sequence[str] = (),
         vcpus: int = VCPUS,
         job_dir: Path = ROOT / "job_container",
         cloud_state: Path | None = None,
@@ -86,7 +92,7 @@ class Stack:
         if cloud_state is not None:
             self._take_up_login()
         self._cloud_port = ports.cloud
-        self._profile = profile
+        self._profile, self._beside = profile, beside
         self._vcpus = vcpus
         self._job_dir = job_dir
         self._cloud_state = cloud_state
@@ -170,7 +176,22 @@ class Stack:
         image = apply_core_stack(self.terraform, self.say, self._profile)
         with closing(AwsClients(self)) as aws:
             publish_stand_in(aws.client("ecr"), image)
+        for name in self._beside:
+            self.say(f"Terraform: applying {name} beside it")
+            terraform = self.terraform_of(name)
+            init_one_at_a_time(terraform)
+            terraform.apply(var_file=STACKS / name / "local.tfvars")
         self.say(f"Terraform: applied in {time.monotonic() - started:.0f} s")
+
+    def terraform_of(self, name: str) -> Terraform:
+        """Of an optional stack."""
+        return Terraform(
+            STACKS / name,
+            data_dir=TERRAFORM_DATA / name,
+            state=self.folder / f"terraform.tfstate.{name}",
+            env=self.processes.env | self.aws_as("terraform"),
+            log=self.processes.log_of(f"terraform-{name}"),
+        )
 
     def start_airflow(self) -> None:
         started = time.monotonic()

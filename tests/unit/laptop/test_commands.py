@@ -32,7 +32,7 @@ def test_up_takes_airflows_usual_port(monkeypatch):
 # The first is for another folder; the second needs TO=, and says so.
 NOT_ALONE = {"make -C batchmark install", "make containers-backup"}
 PROGRAMS = (
-    (demo, ["demo", "demo_sharing"]),
+    (demo, ["demo", "demo_sharing", "demo_distributed"]),
     (up, ["up", "down"]),
     (lifecycle, ["up", "down"]),
     (backup, ["backup", "restore"]),
@@ -60,6 +60,7 @@ def test_each_documented_make_command_reaches_its_program(monkeypatch):
         "make demo": ("demo", "smoke", f"{program.BUILD}/demo"),
         "make demo SUITE=blog": ("demo", "blog", f"{program.BUILD}/demo"),
         "make demo-sharing": ("demo_sharing", f"{program.BUILD}/demo-sharing"),
+        "make demo-distributed": ("demo_distributed", f"{program.BUILD}/demo-distributed"),
         "make up": ("up", "8080", f"{program.BUILD}/up"),
         "make down": ("down", f"{program.BUILD}/up", False),
         "make down STATE=delete": ("down", f"{program.BUILD}/up", True),
@@ -131,8 +132,8 @@ def test_down_takes_what_leads_to_the_stopped_stack_away(stack, capsys):
 
 
 class StartedStack:
-    def __init__(self, *_, profile):
-        self.profile = profile
+    def __init__(self, *_, profile, beside):
+        self.profile, self.beside = profile, beside
 
     def __enter__(self):
         return self
@@ -180,6 +181,23 @@ def test_the_demo_of_sharing_has_its_own_targets_and_dag(tmp_path, monkeypatch, 
     profile = demo.SHARING_PROFILE.read_text()
     assert all(f'"{target}"' in profile for target in targets)
     assert "Up to 2 replicas." in capsys.readouterr().out
+
+
+def test_the_demo_of_several_nodes_makes_images_first_and_leaves_no_file_system(
+    tmp_path, monkeypatch, capsys
+):
+    folder = tmp_path / "demo"
+    folder.mkdir()
+    done = []
+    monkeypatch.setattr(demo, "Stack", StartedStack)
+    monkeypatch.setattr(demo, "make_images", lambda _: done.append("images"))
+    monkeypatch.setattr(demo, "run_benchmark", lambda stack, *_: done.append(stack.profile.name))
+    monkeypatch.setattr(demo, "refuse_file_systems", lambda _: done.append("gone"))
+    monkeypatch.setattr(demo, "render_table", lambda *_: None)
+    monkeypatch.setattr(demo, "answer_lines", lambda _: iter(["It scales to 2 nodes."]))
+    demo.demo_distributed(folder)
+    assert done == ["images", "local_multi_node.tfvars", "gone"]
+    assert "It scales to 2 nodes." in capsys.readouterr().out
 
 
 def test_the_demo_tells_progress_instead_of_every_row(monkeypatch):
