@@ -37,7 +37,9 @@ def main() -> int:
         file = task.folder / f"rank-{rank}"
         does = file.read_text() if file.exists() else ""
         if does == "fail":
-            error = RankError(at=time.time(), rank=rank, error="its shard has no end")
+            error = RankError(
+                at=time.time(), rank=rank, error="its shard has no end", lost_another=False
+            )
             answer.with_name(f"{rank}{ERROR_SUFFIX}").write_text(error.model_dump_json())
             return 1
         if does == "die":

@@ -34,7 +34,8 @@ class Ended(NamedTuple):
     """How torchrun ended on one node."""
 
     code: int
-    error: str | None = None  # of the rank that failed first
+    error: str | None = None  # of the rank that failed first; None where it was ended from here
+    lost_another: bool = False  # a rank of another node failed first
     failed_at: float = 0.0  # by the node's clock
     busy: tuple[tuple[float, float], ...] = ()  # seconds since its start, share
 
@@ -53,6 +54,7 @@ class LocalRanks:
         self._folder = tempfile.TemporaryDirectory(prefix="batchmark-ranks-")
         folder = Path(self._folder.name)
         self._answer, self._logs, self._output = folder / "answer", folder / "logs", ""
+        self._killed = False
         self._task = str(folder / "task")
         Path(self._task).write_text(task.model_dump_json())
         variables = {
@@ -83,10 +85,9 @@ class LocalRanks:
         code = self._process.wait()
         self._reader.join(KILL_SECONDS)
         busy = self._busy.stop() if self._busy else ()
-        if code == 0:
-            return Ended(0, busy=busy)
-        failed_at, error = self._first_error()
-        return Ended(code, error, failed_at, busy)
+        if code == 0 or self._killed:
+            return Ended(code, busy=busy)
+        return self._failed(code)._replace(busy=busy)
 
     def answer(self) -> Answer:
         """What rank 0 wrote, where it was one of these.
@@ -99,6 +100,7 @@ class LocalRanks:
 
     def kill(self) -> None:
         """End torchrun and its ranks, also those that have outlived it."""
+        self._killed = True
         found = list(self._found())
         for process in found:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -137,23 +139,24 @@ class LocalRanks:
                 self._output = (self._output + line)[-20_000:]
                 _print(line)
 
-    def _first_error(self) -> tuple[float, str]:
-        """Of the rank that failed first: the others fail because it is gone."""
-        told = sorted(self._told_errors())
+    def _failed(self, code: int) -> Ended:
+        """By the rank that failed first: the others fail because it is gone."""
+        told = sorted(self._told_errors(), key=lambda each: (each.lost_another, each.at))
         if told:
-            return told[0]
+            first = told[0]
+            return Ended(code, f"rank {first.rank}: {first.error}", first.lost_another, first.at)
+        lines = [line.strip() for line in self._output.splitlines() if line.strip()]
+        error = lines[-1] if lines else "torchrun wrote nothing"
         if killed := KILLED.search(self._output):
             rank, number = killed.groups()
             why = "; the machine may have run out of memory" if int(number) == SIGKILL else ""
-            return time.time(), f"rank {rank} was ended by signal {number}{why}"
-        lines = [line.strip() for line in self._output.splitlines() if line.strip()]
-        return time.time(), lines[-1] if lines else "torchrun wrote nothing"
+            error = f"rank {rank} was ended by signal {number}{why}"
+        return Ended(code, error, failed_at=time.time())
 
-    def _told_errors(self) -> Iterator[tuple[float, str]]:
+    def _told_errors(self) -> Iterator[RankError]:
         for file in self._answer.parent.glob(f"*{ERROR_SUFFIX}"):
             with contextlib.suppress(OSError, ValidationError):
-                told = RankError.model_validate_json(file.read_bytes())
-                yield told.at, f"rank {told.rank}: {told.error}"
+                yield RankError.model_validate_json(file.read_bytes())
 
 
 def _print(line: str, write: Callable[[str], object] = sys.stdout.write) -> None:

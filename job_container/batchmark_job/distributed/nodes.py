@@ -271,10 +271,10 @@ class Nodes:
         for index, joined in self._joined.items():
             if launch.number in joined.ended:
                 ends[index] = joined.ended[launch.number]
-        failed = {index: each for index, each in ends.items() if each.code > 0 and each.error}
+        failed = {index: each for index, each in ends.items() if each.error}
         if not failed:
             return StepError(f"its ranks did not end within {seconds:.0f} s", hung=True)
-        index = min(failed, key=lambda each: failed[each].failed_at)
+        index = min(failed, key=lambda each: failed[each][2:4])
         return StepError(f"{self._name(index)}: {failed[index].error}")
 
     def _stop_others(self, launch: Launch) -> None:

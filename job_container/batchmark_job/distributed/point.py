@@ -26,6 +26,7 @@ SETTINGS = TrainingSettings(
 IMAGE_SIZES = range(32, 1025)
 MOST_DEVICES = 64  # of a node
 WARM_PASSES = 5
+LEAST_CALLS = 100  # of an all-reduce in each launch: they are short, and vary
 LAUNCHES = 2  # fresh processes on all nodes, for each row
 
 
@@ -87,7 +88,7 @@ class AllReducePoint:
         return AllReduce(
             device=ranks.device,
             size_bytes=self.mib * 2**20,
-            calls=ranks.samples,
+            calls=max(ranks.samples, LEAST_CALLS),
             max_seconds=ranks.max_seconds,
             threads=ranks.threads,
         )

@@ -72,6 +72,7 @@ class RankError(Model):
     at: float = Field(description="by its machine's clock, in seconds since 1970")
     rank: int
     error: str
+    lost_another: bool = Field(description="it failed only because another rank was gone")
 
 
 class Answer(Model):

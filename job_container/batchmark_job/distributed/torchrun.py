@@ -73,7 +73,8 @@ def main() -> None:
 
 def _end_with_parent() -> None:
     """End all ranks when the job does, however it does: then nobody holds this pipe any more."""
-    sys.stdin.buffer.read()
+    while os.read(sys.stdin.fileno(), 4096):  # not by a buffer, whose lock its end would wait for
+        pass
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
