@@ -303,18 +303,32 @@ class TrainingStep(Workload):
         split: Callable[[Tensor], list[Tensor]],
     ) -> Tensor:
         import torch
-        import torch.nn.functional as F  # noqa: N812
 
-        with torch.inference_mode(mode=False), torch.enable_grad():
-            # Contiguous copies, so that layouts and algorithms are not those measured.
-            parameters = [
-                torch.empty(view.shape, dtype=torch.float64).copy_(view).requires_grad_()
-                for view in split(weights)
-            ]
-            few = torch.empty(batch.shape, dtype=torch.float64).copy_(batch)
-            loss = F.cross_entropy(self.network(parameters)(few), labels.cpu())
-            gradients = torch.autograd.grad(loss, parameters)
+        gradients = reference_gradients(self.network, split(weights), batch, labels)
         change = torch.empty_like(weights)
         for view, gradient in zip(split(change), gradients, strict=True):
             view.copy_(gradient)
         return LEARNING_RATE * change
+
+
+def reference_gradients(
+    network: Callable[[Sequence[Tensor]], Network],
+    parameters: Iterable[Tensor],
+    batch: Tensor,
+    labels: Tensor,
+) -> tuple[Tensor, ...]:
+    """The gradients of cross-entropy in float64 on the CPU.
+
+    The operands are contiguous copies, so that layouts and algorithms are not those measured.
+    """
+    import torch
+    import torch.nn.functional as F  # noqa: N812
+
+    with torch.inference_mode(mode=False), torch.enable_grad():
+        copies = [
+            torch.empty(view.shape, dtype=torch.float64).copy_(view.detach()).requires_grad_()
+            for view in parameters
+        ]
+        few = torch.empty(batch.shape, dtype=torch.float64).copy_(batch)
+        loss = F.cross_entropy(network(copies)(few), labels.cpu())
+        return torch.autograd.grad(loss, copies)

@@ -1,0 +1,107 @@
+"""The sum of a tensor over all ranks, as training makes it of its gradients."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+
+from batchmark_job.distributed.stopwatch import Stopwatch, time_calls
+from batchmark_job.distributed.task import AllReduce, Answer
+from batchmark_job.distributed.world import World
+from batchmark_job.errors import InputError
+from batchmark_job.machine import memory, threads
+from batchmark_job.result import Correctness, Implementation
+
+WARMUP = 3
+PERIOD = 1_000  # numbers after which the tensor's values repeat
+FLOAT_BYTES = 4
+TOLERANCE = 1e-7  # the sums are whole numbers that float32 holds exactly
+
+
+def all_reduce(task: AllReduce) -> Answer:
+    """Time sums one after the other, without a pause between them, as NCCL's own tests do.
+
+    Raises:
+        InputError: the tensor has no whole number, or one rank alone has nothing to sum.
+    """
+    world = World.from_environment(task.device)
+    if task.size_bytes < FLOAT_BYTES or task.size_bytes % FLOAT_BYTES:
+        raise InputError(
+            f"a tensor of {task.size_bytes} bytes holds no whole float32; give a multiple of 4"
+        )
+    threads.set_threads(task.threads)
+    with world.joined():
+        return measure(task, world)
+
+
+def measure(task: AllReduce, world: World) -> Answer:
+    """Among ranks that have met."""
+    own = own_values(task.size_bytes // FLOAT_BYTES, world.rank).to(world.device)
+    tensor = own.clone()
+
+    def call(stopwatch: Stopwatch) -> None:
+        world.summed(tensor)
+        stopwatch.mark()
+
+    cold = _seconds(call, world)
+    errors = [_error(tensor, world)]
+    # Sums of zeros stay finite however many there are, and take as long.
+    tensor.zero_()
+    expected = statistics.median(_seconds(call, world) for _ in range(WARMUP))
+    timed = time_calls(world, call, task.calls, task.max_seconds, expected)
+    tensor.copy_(own)
+    world.summed(tensor)
+    errors.append(_error(tensor, world))
+    (error,) = world.largest([max(errors)])
+    correctness = Correctness(relative_error=error, tolerance=TOLERANCE)
+    (peak,) = world.largest([float(memory.peak_bytes(task.device) or 0)])
+    return Answer(
+        implementation=Implementation(
+            name=f"torch.distributed all_reduce by {world.backend}",
+            version=_version(world),
+            threads=task.threads,
+        ),
+        cold_seconds=cold,
+        samples_seconds=timed.samples(world),
+        starts=timed.all_starts(),
+        warmup_calls=1 + WARMUP,
+        correctness=correctness,
+        wrong=None if correctness.passed else "the sums over all ranks are not exact",
+        bytes_moved=task.size_bytes * world.size,
+        peak_memory_bytes=int(peak) or None,
+    )
+
+
+def own_values(count: int, rank: int) -> torch.Tensor:
+    """Whole numbers, different on each rank."""
+    return torch.arange(count).remainder_(PERIOD).add_(rank).float()
+
+
+def sums(count: int, ranks: int) -> torch.Tensor:
+    """Of all ranks' values."""
+    return ranks * own_values(count, 0).double() + ranks * (ranks - 1) / 2
+
+
+def _error(tensor: torch.Tensor, world: World) -> float:
+    expected = sums(len(tensor), world.size)
+    largest = float((tensor.cpu().double() - expected).abs().max() / expected.max())
+    return largest if largest == largest else 1.0  # noqa: PLR0124
+
+
+def _seconds(call: Callable[[Stopwatch], None], world: World) -> float:
+    """The longest of all ranks', by the host's clock."""
+    world.wait_for_all()
+    began = time.perf_counter()
+    stopwatch = Stopwatch(world.device)
+    call(stopwatch)
+    stopwatch.seconds()
+    return world.largest([time.perf_counter() - began])[0]
+
+
+def _version(world: World) -> str:
+    if world.backend == "nccl":
+        return ".".join(map(str, torch.cuda.nccl.version()))  # type: ignore[no-untyped-call]
+    return torch.__version__

@@ -1,0 +1,78 @@
+"""ResNet-50 as a torch module, so that DistributedDataParallel can exchange its gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import cycle
+
+import torch
+from torch import Tensor, nn
+
+from batchmark_job.workloads.resnet50 import (
+    BLOCKS,
+    LAYERS,
+    SHAPES,
+    STATISTICS_SHAPES,
+    build,
+    normalised,
+)
+from batchmark_job.workloads.support.training import (
+    in_channels_last_order,
+    initial_weights,
+    views,
+    weight_dtype,
+)
+
+CLASSIFIER_DEVIATION = 0.01
+
+
+class ResNet50(nn.Module):
+    """The same initial weights on every rank; statistics of normalisation are each rank's own.
+
+    The weights lie channels last, and so do their gradients, which are then exchanged as they are.
+    """
+
+    def __init__(self, dtype: str, seed: int, device: torch.device) -> None:
+        super().__init__()
+        flat = in_channels_last_order(starting_weights(dtype, seed), SHAPES).to(device)
+        self.weights = nn.ParameterList(map(nn.Parameter, views(flat, SHAPES, channels_last=True)))
+        statistics = [
+            torch.full(shape, start, dtype=flat.dtype, device=device)
+            for shape, start in zip(STATISTICS_SHAPES, cycle((0.0, 1.0)), strict=False)
+        ]
+        # Made once: the units read the parameters, which are updated in place.
+        self._network = build(tuple(self.weights), statistics, partial(normalised, training=True))
+
+    def forward(self, batch: Tensor) -> Tensor:
+        return self._network(batch)
+
+    @contextmanager
+    def other_weights(self, flat: Tensor) -> Iterator[None]:
+        """Have these meanwhile, one after another in torch's own layout."""
+        own = [weight.detach().clone() for weight in self.weights]
+        self._load(views(flat, SHAPES, channels_last=False))
+        yield
+        self._load(own)
+
+    @torch.no_grad()
+    def _load(self, weights: Iterable[Tensor]) -> None:
+        for weight, other in zip(self.weights, weights, strict=True):
+            weight.copy_(other)
+
+
+def starting_weights(dtype: str, seed: int) -> Tensor:
+    """He's initialisation for kernels; scales of 1, but 0 where a block ends; shifts and bias of 0.
+
+    Source: Goyal et al., https://arxiv.org/abs/1706.02677, section 5.1.
+    """
+    flat = initial_weights(SHAPES, weight_dtype(dtype), seed)
+    *of_layers, matrix, bias = views(flat, SHAPES, channels_last=False)
+    ends = {id(block.expand) for block in BLOCKS}
+    for layer, scale, shift in zip(LAYERS, of_layers[1::3], of_layers[2::3], strict=True):
+        scale.fill_(0.0 if id(layer) in ends else 1.0)
+        shift.zero_()
+    matrix.mul_(CLASSIFIER_DEVIATION / float(matrix.std()))
+    bias.zero_()
+    return flat

@@ -1,0 +1,137 @@
+"""One rank of a multi-node row; torchrun starts it: `python -m batchmark_job.distributed.rank`.
+
+It reads the task that BATCHMARK_TASK names; rank 0 writes the answer that BATCHMARK_ANSWER names.
+Whatever goes wrong is the last line on stderr.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import NoReturn
+
+from pydantic import ValidationError
+
+from batchmark_job.distributed.task import (
+    ANSWER_VARIABLE,
+    TASK,
+    TASK_VARIABLE,
+    AllReduce,
+    Answer,
+    Read,
+    Train,
+)
+from batchmark_job.errors import InputError, JobError, one_line
+from batchmark_job.output import FileOutput
+
+LOST_CODE = 5  # another rank is gone: what happened is in that one's last line
+
+
+def main() -> int:
+    task = None
+    try:
+        task = read_task()
+        answer = perform(task)
+        if os.environ.get("RANK") == "0":
+            write_answer(answer)
+    except Exception as error:
+        if not isinstance(error, JobError):
+            traceback.print_exc()
+        _end(*explained(error, task))
+    return 0
+
+
+def read_task() -> Train | AllReduce | Read:
+    path = Path(_from_environment(TASK_VARIABLE))
+    try:
+        return TASK.validate_json(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{TASK_VARIABLE} names {path}: {error.strerror}") from None
+    except ValidationError as error:
+        raise InputError(f"{TASK_VARIABLE} names {path}, which is no task: {error}") from None
+
+
+def perform(task: Train | AllReduce | Read) -> Answer:
+    # Only now: each loads libraries for seconds that the others don't need.
+    if isinstance(task, Train):
+        from batchmark_job.distributed.training import train
+
+        return train(task)
+    if isinstance(task, AllReduce):
+        from batchmark_job.distributed.all_reduce import all_reduce
+
+        return all_reduce(task)
+    from batchmark_job.distributed.reading import read
+
+    return read(task)
+
+
+def write_answer(answer: Answer) -> None:
+    FileOutput(Path(_from_environment(ANSWER_VARIABLE))).write(answer.model_dump_json())
+
+
+def explained(error: Exception, task: Train | AllReduce | Read | None) -> tuple[int, str]:
+    """The exit code, and what went wrong in one line with the fix."""
+    if isinstance(error, JobError):
+        return error.exit_code, " ".join(str(error).split())
+    line = one_line(error)
+    if _is_out_of_memory(error):
+        return 1, f"{line}. {_smaller(task)}"
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return 1, (
+            f"{line}: the file system of {error.filename or 'a file'} is full; free some space, or "
+            "stand up a larger one"
+        )
+    if "shared memory" in str(error):
+        return 1, (
+            f"{line}: the loader's processes need more shared memory; give the container more "
+            "(Batch: linuxParameters.sharedMemorySize), or a smaller batch"
+        )
+    if _lost_another(error):
+        return LOST_CODE, f"another rank is gone, or did not answer in time: {line}"
+    return 1, line
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    return type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError)
+
+
+def _smaller(task: Train | AllReduce | Read | None) -> str:
+    if isinstance(task, Train):
+        return (
+            f"{task.batch} images of {task.image} x {task.image} in {task.dtype} don't fit a "
+            "device; give a smaller batch"
+        )
+    if isinstance(task, AllReduce):
+        return f"A tensor of {task.size_bytes:,} bytes does not fit a device; give a smaller one"
+    return "Give this machine more memory"
+
+
+def _lost_another(error: Exception) -> bool:
+    """gloo raises plain RuntimeErrors, NCCL torch's own."""
+    torch_distributed = sys.modules.get("torch.distributed")
+    if torch_distributed is not None and isinstance(error, torch_distributed.DistError):
+        return True
+    return isinstance(error, RuntimeError) and "gloo" in str(error)
+
+
+def _from_environment(variable: str) -> str:
+    value = os.environ.get(variable)
+    if not value:
+        raise InputError(f"{variable} is not set; it names a file for this rank")
+    return value
+
+
+def _end(code: int, message: str) -> NoReturn:
+    """At once: what torch does when a process ends may wait for ranks that are gone."""
+    rank = os.environ.get("RANK", "?")
+    sys.stdout.flush()
+    print(f"batchmark-job: error: rank {rank}: {message}", file=sys.stderr, flush=True)
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

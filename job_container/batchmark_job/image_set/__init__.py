@@ -1,0 +1,1 @@
+"""Synthetic sets of images in shards, for training that reads files."""
