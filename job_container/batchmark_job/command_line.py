@@ -17,6 +17,7 @@ from typing import NoReturn
 from batchmark_job import scaling_arguments, sharing_arguments
 from batchmark_job.distributed.node import Node
 from batchmark_job.errors import InputError, JobError, drop_output
+from batchmark_job.image_set import arguments as image_set_arguments
 from batchmark_job.interruption import Interruption
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.option_values import number, one_of, whole_number
@@ -60,7 +61,7 @@ class _Parser(argparse.ArgumentParser):
         raise InputError(f"{message}; see `batchmark-job {_COMMANDS} --help`")
 
 
-_COMMANDS = "{run,show,list,template,schema}"
+_COMMANDS = "{run,images,show,list,template,schema}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -116,6 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     sharing_arguments.add(run)
     scaling_arguments.add(run)
+    image_set_arguments.add(commands)
     show = commands.add_parser("show", help="print a result document as a table")
     show.add_argument("file", metavar="FILE")
     commands.add_parser("list", help="show suites and workloads")
@@ -130,6 +132,9 @@ def main(argv: Sequence[str] | None = None, interruption: Interruption | None = 
         arguments = _parser().parse_args(_with_options(sys.argv[1:] if argv is None else argv))
         if arguments.command == "run":
             return _run(arguments, interruption)
+        if arguments.command == image_set_arguments.COMMAND:
+            image_set_arguments.run(arguments, interruption)
+            return 0
         _print(arguments)
         sys.stdout.flush()
     except BrokenPipeError:

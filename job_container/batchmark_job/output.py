@@ -117,7 +117,7 @@ class S3Output:
         """
         target = {"Bucket": self.bucket, "Key": self.key}
         try:
-            client = self._client(attempts=8, timeout_seconds=5)
+            client = s3_client(attempts=8, timeout_seconds=5)
             upload = client.create_multipart_upload(**target)
         except (BotoCoreError, ClientError, ValueError) as error:
             raise InputError(
@@ -132,9 +132,9 @@ class S3Output:
             # Batch kills a container 30 s after it told it to stop; else twelve attempts outlast
             # half a minute of refusals (botocore waits 75 s between them on average).
             client = (
-                self._client(attempts=2, timeout_seconds=5)
+                s3_client(attempts=2, timeout_seconds=5)
                 if hurried
-                else self._client(attempts=12, timeout_seconds=30)
+                else s3_client(attempts=12, timeout_seconds=30)
             )
             client.put_object(
                 Bucket=self.bucket,
@@ -145,14 +145,15 @@ class S3Output:
         except (BotoCoreError, ClientError, ValueError) as error:
             raise OutputError(f"could not write {self}: {one_line(error)}") from error
 
-    def _client(self, *, attempts: int, timeout_seconds: int) -> Any:
-        custom_endpoint = any(
-            os.environ.get(name) for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
-        )
-        config = Config(
-            retries={"mode": "standard", "total_max_attempts": attempts},
-            connect_timeout=min(5, timeout_seconds),
-            read_timeout=timeout_seconds,
-            s3={"addressing_style": "path"} if custom_endpoint else {},
-        )
-        return boto3.client("s3", config=config)
+
+def s3_client(*, attempts: int, timeout_seconds: int) -> Any:
+    custom_endpoint = any(
+        os.environ.get(name) for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
+    )
+    config = Config(
+        retries={"mode": "standard", "total_max_attempts": attempts},
+        connect_timeout=min(5, timeout_seconds),
+        read_timeout=timeout_seconds,
+        s3={"addressing_style": "path"} if custom_endpoint else {},
+    )
+    return boto3.client("s3", config=config)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
 import traceback
 from pathlib import Path
@@ -25,12 +26,15 @@ from batchmark_job.distributed.task import (
     Train,
 )
 from batchmark_job.errors import InputError, JobError, one_line
+from batchmark_job.interruption import STOP_SIGNALS
 from batchmark_job.output import FileOutput
 
 LOST_CODE = 5  # another rank is gone: what happened is in that one's last line
 
 
 def main() -> int:
+    # The job blocks these for its own thread to wait for; torchrun ends ranks with them.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     task = None
     try:
         task = read_task()

@@ -1,0 +1,108 @@
+"""Makes an image set, shard by shard, and goes on where an earlier attempt ended."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tarfile
+import time
+from concurrent.futures import Executor, ThreadPoolExecutor
+
+from pydantic import ValidationError
+
+from batchmark_job.errors import InputError, say
+from batchmark_job.image_set.manifest import FILE, Manifest, Settings, Shard, shard_name
+from batchmark_job.image_set.pictures import image
+from batchmark_job.image_set.places import Place
+
+REPORT_SECONDS = 10.0
+
+
+def make(settings: Settings, place: Place) -> Manifest:
+    """The manifest; nothing is made anew that is there already.
+
+    Raises:
+        InputError: something else is there.
+        OutputError: it can't be written there; what was written stays, for the next attempt.
+    """
+    names = [shard_name(number) for number in range(settings.shards)]
+    there = place.names()
+    if FILE in there:
+        found = _read_manifest(place)
+        if found.settings != settings:
+            raise InputError(
+                f"{place} holds another image set ({_described(found.settings)}); give the same "
+                "options, or choose another place"
+            )
+        if found.complete and there.issuperset(names):
+            say(f"batchmark-job: the image set in {place} is there already; nothing to do")
+            return found
+    elif there:
+        raise InputError(
+            f"{place} holds {len(there)} other file(s), such as {min(there)}; choose an empty place"
+        )
+    _write_manifest(Manifest(settings=settings), place)
+    shards = []
+    reported = time.monotonic()
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for number, name in enumerate(names):
+            content = place.read(name) if name in there else None
+            if content is None:
+                content = encoded_shard(number, settings, pool)
+                place.write(name, content)
+            shards.append(_described_shard(number, content, settings))
+            if time.monotonic() - reported >= REPORT_SECONDS:
+                reported = time.monotonic()
+                made = sum(shard.images for shard in shards)
+                say(f"batchmark-job: {made:,} of {settings.count:,} images are in {place}")
+    manifest = Manifest(settings=settings, shards=tuple(shards))
+    _write_manifest(manifest, place)
+    size = sum(shard.bytes for shard in shards)
+    say(
+        f"batchmark-job: {settings.count:,} images in {settings.shards} shards, "
+        f"{size / 1e6:,.1f} MB, are in {place}"
+    )
+    return manifest
+
+
+def encoded_shard(number: int, settings: Settings, pool: Executor) -> bytes:
+    """One tar file with nothing in it that depends on when and by whom it was made."""
+    images = settings.images_of(number)
+    encoded = pool.map(
+        lambda index: image(index, settings.size, settings.classes, settings.seed), images
+    )
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for index, (jpeg, label) in zip(images, encoded, strict=True):
+            for suffix, content in (("jpg", jpeg), ("cls", str(label).encode())):
+                member = tarfile.TarInfo(f"{index:06d}.{suffix}")
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def _described_shard(number: int, content: bytes, settings: Settings) -> Shard:
+    return Shard(
+        name=shard_name(number),
+        images=len(settings.images_of(number)),
+        bytes=len(content),
+        sha256=hashlib.sha256(content).hexdigest(),
+    )
+
+
+def _read_manifest(place: Place) -> Manifest:
+    try:
+        return Manifest.model_validate_json(place.read(FILE))
+    except ValidationError:
+        raise InputError(
+            f"{place} holds a {FILE} of something else; choose another place"
+        ) from None
+
+
+def _write_manifest(manifest: Manifest, place: Place) -> None:
+    place.write(FILE, manifest.model_dump_json(indent=2).encode())
+
+
+def _described(settings: Settings) -> str:
+    return ", ".join(f"--{name} {value}" for name, value in settings.model_dump().items())

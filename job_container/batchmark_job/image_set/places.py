@@ -1,0 +1,132 @@
+"""Where an image set lies: a folder, or a prefix of a bucket."""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from batchmark_job.errors import InputError, OutputError, one_line
+from batchmark_job.output import s3_client
+
+ATTEMPTS, TIMEOUT_SECONDS = 8, 60
+
+
+class Place(Protocol):
+    def names(self) -> set[str]:
+        """Of all that lies there.
+
+        Raises:
+            InputError: it can't be looked at.
+        """
+
+    def read(self, name: str) -> bytes:
+        """Raises:
+        OutputError: it can't be read.
+        """
+
+    def write(self, name: str, content: bytes) -> None:
+        """All of it or nothing.
+
+        Raises:
+            OutputError: it was not written.
+        """
+
+
+def parse_place(address: str) -> Place:
+    if not address.strip():
+        raise InputError("--to is empty; give a folder or s3://bucket/prefix/")
+    if "://" not in address:
+        return Folder(Path(address))
+    parts = urlsplit(address)
+    if parts.scheme != "s3" or not parts.netloc or parts.query or parts.fragment:
+        raise InputError(f"--to {address!r} is no place; give a folder or s3://bucket/prefix/")
+    prefix = parts.path.strip("/")
+    return Prefix(parts.netloc, f"{prefix}/" if prefix else "")
+
+
+@dataclass(frozen=True)
+class Folder:
+    path: Path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def names(self) -> set[str]:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            return {path.name for path in self.path.iterdir()}
+        except OSError as error:
+            raise InputError(
+                f"--to {self.path}: no folder can be there ({error.strerror}); choose another place"
+            ) from error
+
+    def read(self, name: str) -> bytes:
+        try:
+            return (self.path / name).read_bytes()
+        except OSError as error:
+            raise OutputError(f"could not read {self.path / name}: {error.strerror}") from error
+
+    def write(self, name: str, content: bytes) -> None:
+        temporary = self.path / f".{name}.{os.getpid()}.tmp"
+        try:
+            try:
+                temporary.write_bytes(content)
+                temporary.replace(self.path / name)
+            finally:
+                temporary.unlink(missing_ok=True)
+        except OSError as error:
+            fix = (
+                "; free some space and run this again, which makes what is missing"
+                if error.errno == errno.ENOSPC
+                else ""
+            )
+            raise OutputError(
+                f"could not write {self.path / name}: {error.strerror}{fix}"
+            ) from error
+
+
+@dataclass(frozen=True)
+class Prefix:
+    bucket: str
+    prefix: str
+
+    def __str__(self) -> str:
+        return f"s3://{self.bucket}/{self.prefix}"
+
+    def names(self) -> set[str]:
+        try:
+            pages = (
+                self._client()
+                .get_paginator("list_objects_v2")
+                .paginate(Bucket=self.bucket, Prefix=self.prefix)
+            )
+            keys = [each["Key"] for page in pages for each in page.get("Contents", ())]
+        except (BotoCoreError, ClientError, ValueError) as error:
+            raise InputError(
+                f"--to {self}: can't look there ({one_line(error)}); check the bucket's name, the "
+                "credentials and AWS_ENDPOINT_URL"
+            ) from error
+        return {key.removeprefix(self.prefix) for key in keys} - {""}
+
+    def read(self, name: str) -> bytes:
+        try:
+            found = self._client().get_object(Bucket=self.bucket, Key=self.prefix + name)
+            content: bytes = found["Body"].read()
+        except (BotoCoreError, ClientError, ValueError) as error:
+            raise OutputError(f"could not read {self}{name}: {one_line(error)}") from error
+        return content
+
+    def write(self, name: str, content: bytes) -> None:
+        try:
+            self._client().put_object(Bucket=self.bucket, Key=self.prefix + name, Body=content)
+        except (BotoCoreError, ClientError, ValueError) as error:
+            raise OutputError(f"could not write {self}{name}: {one_line(error)}") from error
+
+    def _client(self) -> Any:
+        return s3_client(attempts=ATTEMPTS, timeout_seconds=TIMEOUT_SECONDS)
