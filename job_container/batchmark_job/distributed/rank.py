@@ -6,10 +6,12 @@ Whatever goes wrong is the last line on stderr.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
 import sys
+import time
 import traceback
 from pathlib import Path
 from typing import NoReturn
@@ -18,10 +20,12 @@ from pydantic import ValidationError
 
 from batchmark_job.distributed.task import (
     ANSWER_VARIABLE,
+    ERROR_SUFFIX,
     TASK,
     TASK_VARIABLE,
     AllReduce,
     Answer,
+    RankError,
     Read,
     Train,
 )
@@ -133,8 +137,18 @@ def _end(code: int, message: str) -> NoReturn:
     """At once: what torch does when a process ends may wait for ranks that are gone."""
     rank = os.environ.get("RANK", "?")
     sys.stdout.flush()
+    _leave(code, message)
     print(f"batchmark-job: error: rank {rank}: {message}", file=sys.stderr, flush=True)
     os._exit(code)
+
+
+def _leave(code: int, message: str) -> None:
+    """For the launcher, which has to know whose error came first."""
+    with contextlib.suppress(OSError, JobError, KeyError, ValueError):
+        rank, answer = int(os.environ["RANK"]), Path(_from_environment(ANSWER_VARIABLE))
+        lost = code == LOST_CODE
+        error = RankError(at=time.time(), rank=rank, error=message, lost_another=lost)
+        answer.with_name(f"{rank}{ERROR_SUFFIX}").write_text(error.model_dump_json())
 
 
 if __name__ == "__main__":
