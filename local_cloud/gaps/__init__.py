@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from local_cloud.gaps import athena, budgets, ec2, eks, events, iam, s3, service_quotas, ssm
+from local_cloud.gaps import (
+    athena,
+    budgets,
+    ec2,
+    eks,
+    events,
+    iam,
+    placement_groups,
+    s3,
+    service_quotas,
+    ssm,
+)
 from local_cloud.prices import Prices
 
 
@@ -14,6 +25,7 @@ def fill(prices: Prices | None = None) -> None:
     eks.fill()
     events.fill()
     iam.fill()
+    placement_groups.fill()
     s3.fill()
     service_quotas.fill()
     ssm.fill()

@@ -1,0 +1,64 @@
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+
+from local_cloud.gaps import placement_groups
+
+
+@pytest.fixture
+def ec2():
+    placement_groups.fill()
+    with mock_aws():
+        yield boto3.client("ec2", region_name="us-east-1")
+
+
+def create(ec2, name="ours", **given):
+    tags = [{"Key": "Project", "Value": name}]
+    specification = [{"ResourceType": "placement-group", "Tags": tags}]
+    made = ec2.create_placement_group(GroupName=name, TagSpecifications=specification, **given)
+    return made["PlacementGroup"]
+
+
+def names(ec2, **asked):
+    found = ec2.describe_placement_groups(**asked)["PlacementGroups"]
+    return [group["GroupName"] for group in found]
+
+
+def test_it_is_described_as_it_was_made(ec2):
+    made = create(ec2, Strategy="spread")
+    assert made["Strategy"] == "spread"
+    assert made["GroupArn"].endswith(":placement-group/ours")
+    assert made["Tags"] == [{"Key": "Project", "Value": "ours"}]
+    assert ec2.describe_placement_groups(GroupIds=[made["GroupId"]])["PlacementGroups"] == [made]
+
+
+def test_groups_are_found_by_name_and_by_tag(ec2):
+    create(ec2, "first")
+    create(ec2, "second")
+    assert names(ec2) == ["first", "second"]
+    assert names(ec2, GroupNames=["second"]) == ["second"]
+    assert names(ec2, Filters=[{"Name": "tag:Project", "Values": ["first"]}]) == ["first"]
+    ec2.delete_placement_group(GroupName="first")
+    assert names(ec2) == ["second"]
+
+
+@pytest.mark.parametrize(
+    ("call", "given", "code"),
+    [
+        ("create_placement_group", {"GroupName": "ours"}, "InvalidPlacementGroup.Duplicate"),
+        ("delete_placement_group", {"GroupName": "theirs"}, "InvalidPlacementGroup.Unknown"),
+        ("describe_placement_groups", {"GroupNames": ["theirs"]}, "InvalidPlacementGroup.Unknown"),
+        ("describe_placement_groups", {"GroupIds": ["pg-1"]}, "InvalidPlacementGroup.Unknown"),
+        (
+            "create_placement_group",
+            {"GroupName": "b", "Strategy": "close"},
+            "InvalidParameterValue",
+        ),
+    ],
+)
+def test_what_ec2_refuses(ec2, call, given, code):
+    create(ec2)
+    with pytest.raises(ClientError) as refused:
+        getattr(ec2, call)(**given)
+    assert refused.value.response["Error"]["Code"] == code
