@@ -1,0 +1,155 @@
+"""A booting instance that scripts run on: a root of its own, beside stand-ins for its programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+
+def rendered(template, variables, folder, offline):
+    """A template as Terraform renders it, with the variables as HCL."""
+    answer = subprocess.run(
+        ["terraform", "console"],
+        input=f'jsonencode(templatefile("{template}", {{ {variables} }}))',
+        cwd=folder,
+        env={**offline, "TF_DATA_DIR": str(folder)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    # Quoted twice: by jsonencode, and by the console.
+    text: str = json.loads(json.loads(answer))
+    return text
+
+
+def assert_clean_bash(script):
+    assert script.startswith("#!/bin/bash\n")
+    shellcheck = shutil.which("shellcheck", path=f"{Path(sys.executable).parent}:{os.defpath}")
+    assert shellcheck, "install the development requirements: pip install -r requirements-dev.txt"
+    checked = subprocess.run(
+        [shellcheck, "-"], input=script, capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stdout
+
+
+@cache
+def own_namespaces():
+    """The command that lets this user mount and chroot without touching the machine."""
+    for flags in (["--user", "--map-root-user"], []):
+        command = ["unshare", *flags, "--mount"]
+        try:
+            subprocess.run([*command, "chroot", "/", "true"], capture_output=True, check=True)
+        except (OSError, subprocess.CalledProcessError):
+            continue
+        return command
+    return []
+
+
+# Everything of the machine is visible, but for these, which are the host's own.
+ENTER = """
+set -eu
+mount --make-rprivate /
+cd "$1"
+for path in /*; do
+  case $path in /etc | /dev | /run | /fsx | /scratch | /sharing | /lost+found) continue ;; esac
+  if [ -L "$path" ]; then ln -s "$(readlink "$path")" ".$path"
+  elif [ -d "$path" ]; then mkdir -p ".$path"; mount --rbind "$path" ".$path"
+  fi
+done
+for file in /dev/null /etc/ld.so.cache; do
+  if [ -e "$file" ]; then touch ".$file"; mount --bind "$file" ".$file"; fi
+done
+ln -s /proc/self/fd dev/fd
+exec chroot . /usr/bin/env PATH="$2:$PATH" bash "$3"
+"""
+
+
+@dataclass
+class Host:
+    """A root folder as a booting instance's, and stand-ins that write down how they were called."""
+
+    root: Path
+    programs: Path
+
+    def answer(self, program, text="", *, code=0):
+        """Let a program print `text` and end with `code`."""
+        self.install(program, f"printf %s {shlex.quote(text)}\nexit {code}\n")
+
+    def install(self, program, lines):
+        """Let a program be these lines of shell."""
+        file = self.programs / program
+        called = f'echo "{program}${{*:+ $*}}" >> {shlex.quote(str(self.log))}\n'
+        file.write_text(f"#!/bin/sh\n{called}{lines}")
+        file.chmod(0o755)
+
+    def write(self, path, text):
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def run(self, script):
+        """Run the script as cloud-init would: as root of this folder, with no terminal."""
+        file = self.programs.parent / "script.sh"
+        file.write_text(script)
+        return subprocess.run(
+            [
+                *own_namespaces(),
+                *("sh", "-c", ENTER, "sh"),
+                *map(str, (self.root, self.programs, file)),
+            ],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    @property
+    def log(self):
+        return self.programs.parent / "calls"
+
+    @property
+    def calls(self):
+        return self.log.read_text().splitlines()
+
+    @property
+    def console(self):
+        return (self.root / "dev/console").read_text()
+
+    def text(self, path):
+        file = self.root / path
+        return file.read_text() if file.exists() else None
+
+
+def booting_host(folder, programs):
+    """A host whose `programs` do nothing, and end well."""
+    if not own_namespaces():
+        pytest.skip("this user may not make mount namespaces (unshare --user --mount)")
+    made = Host(folder / "root", folder / "programs")
+    made.programs.mkdir()
+    made.log.touch()
+    made.write("dev/console", "")
+    made.write("etc/ecs/ecs.config", "ECS_CLUSTER=given-by-batch\n")
+    for program in programs:
+        made.answer(program)
+    return made
+
+
+def assert_retired(host, run, script, reason):
+    """It failed aloud, takes no jobs, and will not cost for ever."""
+    assert run.returncode == 1, run.stderr
+    assert f"{script}: FAILED: {reason}" in run.stdout
+    assert f"{script}: FAILED: {reason}" in host.console
+    assert "ready" not in host.console
+    last = ["systemctl mask ecs", "systemctl stop ecs --no-block", "shutdown -h +10"]
+    assert host.calls[-3:] == last
+    assert [call for call in host.calls[:-3] if call.startswith(("systemctl", "shutdown"))] == []
