@@ -90,7 +90,7 @@ data "aws_iam_policy_document" "this" {
     condition {
       test     = "StringEquals"
       variable = "kms:ViaService"
-      values   = [for service in ["ec2", "ecr", "s3", "sns"] : "${service}.${local.region}.${local.dns_suffix}"]
+      values   = [for service in ["ec2", "ecr", "fsx", "s3", "sns"] : "${service}.${local.region}.${local.dns_suffix}"]
     }
   }
 
@@ -107,7 +107,7 @@ data "aws_iam_policy_document" "this" {
     condition {
       test     = "StringEquals"
       variable = "kms:ViaService"
-      values   = [for service in ["ec2", "ecr"] : "${service}.${local.region}.${local.dns_suffix}"]
+      values   = [for service in ["ec2", "ecr", "fsx"] : "${service}.${local.region}.${local.dns_suffix}"]
     }
 
     condition {
@@ -168,6 +168,36 @@ data "aws_iam_policy_document" "this" {
       test     = "Bool"
       variable = "kms:GrantIsForAWSResource"
       values   = ["true"]
+    }
+  }
+
+  # FSx makes such a role for each file system that it links to a bucket, with no policy for the key.
+  statement {
+    sid       = "LinkedFileSystems"
+    actions   = ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*"]
+    resources = [aws_kms_key.this.arn]
+
+    principals {
+      type        = "AWS"
+      identifiers = ["*"]
+    }
+
+    condition {
+      test     = "StringEquals"
+      variable = "kms:CallerAccount"
+      values   = [local.account_id]
+    }
+
+    condition {
+      test     = "ArnLike"
+      variable = "aws:PrincipalArn"
+      values   = ["arn:${local.partition}:iam::${local.account_id}:role/aws-service-role/s3.data-source.lustre.fsx.amazonaws.com/AWSServiceRoleForFSxS3Access_*"]
+    }
+
+    condition {
+      test     = "StringEquals"
+      variable = "kms:ViaService"
+      values   = ["s3.${local.region}.${local.dns_suffix}"]
     }
   }
 

@@ -139,7 +139,7 @@ data "aws_iam_policy_document" "events" {
       test     = "ArnLike"
       variable = "aws:SourceArn"
       values = [
-        for rule in ["job-states", "launches-*"] :
+        for rule in ["job-states", "job-states-*", "launches-*"] :
         "arn:${local.partition}:events:${local.region}:${local.account_id}:rule/${var.name}-${rule}"
       ]
     }

@@ -53,6 +53,7 @@ run "defaults" {
       AccountGrantsThroughServices = toset(["arn:aws:iam::111122223333:root"])
       VolumesOfInstances           = toset(["*"])
       AttachVolumesToInstances     = toset(["*"])
+      LinkedFileSystems            = toset(["*"])
       Logs                         = toset(["logs.eu-central-1.amazonaws.com"])
       EventsToTopics               = toset(["events.amazonaws.com"])
       AlarmsAndBudgetsToTopics     = toset(["budgets.amazonaws.com", "cloudwatch.amazonaws.com"])
@@ -67,11 +68,16 @@ run "defaults" {
       } if !contains(["VolumesOfInstances", "AttachVolumesToInstances"], statement.sid)
       } == {
       AccountAdministers           = {}
-      AccountUsesThroughServices   = { "StringEquals kms:ViaService" = "ec2.eu-central-1.amazonaws.com ecr.eu-central-1.amazonaws.com s3.eu-central-1.amazonaws.com sns.eu-central-1.amazonaws.com" }
-      AccountGrantsThroughServices = { "StringEquals kms:ViaService" = "ec2.eu-central-1.amazonaws.com ecr.eu-central-1.amazonaws.com", "Bool kms:GrantIsForAWSResource" = "true" }
-      Logs                         = { "ArnLike kms:EncryptionContext:aws:logs:arn" = "arn:aws:logs:eu-central-1:111122223333:log-group:*test*" }
-      EventsToTopics               = { "ArnLike kms:EncryptionContext:aws:sns:topicArn" = "arn:aws:sns:eu-central-1:111122223333:test*" }
-      AlarmsAndBudgetsToTopics     = { "StringEquals aws:SourceAccount" = "111122223333", "ArnLike kms:EncryptionContext:aws:sns:topicArn" = "arn:aws:sns:eu-central-1:111122223333:test*" }
+      AccountUsesThroughServices   = { "StringEquals kms:ViaService" = "ec2.eu-central-1.amazonaws.com ecr.eu-central-1.amazonaws.com fsx.eu-central-1.amazonaws.com s3.eu-central-1.amazonaws.com sns.eu-central-1.amazonaws.com" }
+      AccountGrantsThroughServices = { "StringEquals kms:ViaService" = "ec2.eu-central-1.amazonaws.com ecr.eu-central-1.amazonaws.com fsx.eu-central-1.amazonaws.com", "Bool kms:GrantIsForAWSResource" = "true" }
+      LinkedFileSystems = {
+        "StringEquals kms:CallerAccount" = "111122223333"
+        "ArnLike aws:PrincipalArn"       = "arn:aws:iam::111122223333:role/aws-service-role/s3.data-source.lustre.fsx.amazonaws.com/AWSServiceRoleForFSxS3Access_*"
+        "StringEquals kms:ViaService"    = "s3.eu-central-1.amazonaws.com"
+      }
+      Logs                     = { "ArnLike kms:EncryptionContext:aws:logs:arn" = "arn:aws:logs:eu-central-1:111122223333:log-group:*test*" }
+      EventsToTopics           = { "ArnLike kms:EncryptionContext:aws:sns:topicArn" = "arn:aws:sns:eu-central-1:111122223333:test*" }
+      AlarmsAndBudgetsToTopics = { "StringEquals aws:SourceAccount" = "111122223333", "ArnLike kms:EncryptionContext:aws:sns:topicArn" = "arn:aws:sns:eu-central-1:111122223333:test*" }
     }
     error_message = "services use the key for this account's resources only"
   }

@@ -109,7 +109,7 @@ run "events" {
   assert {
     condition = {
       for condition in data.aws_iam_policy_document.events.statement[1].condition : "${condition.test} ${condition.variable}" => join(" ", sort(condition.values))
-    } == { "ArnLike aws:SourceArn" = "arn:aws:events:us-east-1:111122223333:rule/lab-job-states arn:aws:events:us-east-1:111122223333:rule/lab-launches-*" }
+    } == { "ArnLike aws:SourceArn" = "arn:aws:events:us-east-1:111122223333:rule/lab-job-states arn:aws:events:us-east-1:111122223333:rule/lab-job-states-* arn:aws:events:us-east-1:111122223333:rule/lab-launches-*" }
     error_message = "only the rules of job states and launches may write"
   }
 
