@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
@@ -13,22 +12,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-
-
-def rendered(template, variables, folder, offline):
-    """A template as Terraform renders it, with the variables as HCL."""
-    answer = subprocess.run(
-        ["terraform", "console"],
-        input=f'jsonencode(templatefile("{template}", {{ {variables} }}))',
-        cwd=folder,
-        env={**offline, "TF_DATA_DIR": str(folder)},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    # Quoted twice: by jsonencode, and by the console.
-    text: str = json.loads(json.loads(answer))
-    return text
 
 
 def assert_clean_bash(script):

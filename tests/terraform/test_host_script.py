@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.terraform.hosts import assert_clean_bash, assert_retired, booting_host, rendered
+from tests.terraform.console import rendered
+from tests.terraform.hosts import assert_clean_bash, assert_retired, booting_host
 
 SOURCE = Path(__file__).resolve().parents[2] / "terraform"
 TEMPLATE = SOURCE / "modules/batch/templates/configure_host.sh.tftpl"

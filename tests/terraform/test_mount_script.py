@@ -9,7 +9,8 @@ import shutil
 import pytest
 
 from tests.terraform.conftest import SOURCE
-from tests.terraform.hosts import assert_clean_bash, assert_retired, booting_host, rendered
+from tests.terraform.console import rendered
+from tests.terraform.hosts import assert_clean_bash, assert_retired, booting_host
 
 SCRIPT = "mount_file_system"
 TEMPLATE = SOURCE / "stacks" / "multi_node" / "mount_file_system.sh.tftpl"

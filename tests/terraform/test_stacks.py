@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sys
@@ -10,9 +11,11 @@ from importlib.metadata import packages_distributions
 
 import pytest
 
+from batchmark.core.multi_node import parse_multi_node
 from laptop.terraform import Terraform
 from tests.imports import imported
 from tests.terraform.conftest import LOCK_FILE, ROOT, SOURCE
+from tests.terraform.console import evaluated
 from tests.terraform.test_core_stack import terraform
 from tests.terraform.test_core_stack import test_a_module_is_complete as check_completeness
 
@@ -62,6 +65,15 @@ def test_a_stack_is_a_complete_root(name):
 @pytest.mark.parametrize("name", STACKS)
 def test_the_readme_says_what_it_costs(name):
     assert "USD a month" in (SOURCE / "stacks" / name / "README.md").read_text()
+
+
+def test_airflow_reads_what_multi_node_publishes(tmp_path, offline):
+    """The document that its Terraform test holds the stack to."""
+    tests = (SOURCE / "stacks/multi_node/tests/multi_node.tftest.hcl").read_text()
+    document = r"\(aws_ssm_parameter\.airflow\.value\) == ({\n.*?^    })"
+    (published,) = re.findall(document, tests, re.MULTILINE | re.DOTALL)
+    told = parse_multi_node(json.dumps(evaluated(published, tmp_path, offline)))
+    assert told.file_system.id_parameter.startswith("/airflow/variables/")
 
 
 # What Airflow itself depends on, so that MWAA has it.

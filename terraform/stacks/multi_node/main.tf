@@ -84,6 +84,7 @@ locals {
   )
 
   mount_point = "/fsx"
+  files       = "${local.mount_point}${var.file_system.folder}"
   scratch     = "/scratch"
   tmp_mib     = 512
 
@@ -234,8 +235,8 @@ locals {
       { name = "AWS_DEFAULT_REGION", value = var.region },
       { name = "HOME", value = "/tmp" },
       { name = "BATCHMARK_ROOT_VOLUME", value = "gp3, ${var.volume_size_gib} GiB, ${local.volume_throughput_mib_s} MiB/s, ${local.volume_iops} IOPS" },
-      { name = "BATCHMARK_FILES", value = "${local.mount_point}${var.file_system.folder}" },
-      { name = "JOB_DIR", value = local.mount_point },
+      { name = "BATCHMARK_FILES", value = local.files },
+      { name = "JOB_DIR", value = local.files }, # what training programs of others read
       { name = "SCRATCH_DIR", value = local.scratch },
       # Not the loopback, nor the link to the ECS agent, which no other node can reach.
       { name = "NCCL_SOCKET_IFNAME", value = "^lo,ecs-eth" },

@@ -261,7 +261,7 @@ run "job" {
       HOME                  = "/tmp"
       BATCHMARK_ROOT_VOLUME = "gp3, 500 GiB, 500 MiB/s, 3000 IOPS"
       BATCHMARK_FILES       = "/fsx/images"
-      JOB_DIR               = "/fsx"
+      JOB_DIR               = "/fsx/images"
       SCRATCH_DIR           = "/scratch"
       NCCL_SOCKET_IFNAME    = "^lo,ecs-eth"
       NCCL_DEBUG            = "WARN"
