@@ -19,10 +19,10 @@ from pydantic import ValidationError
 from werkzeug.exceptions import BadRequest, Forbidden, HTTPException, MethodNotAllowed, NotFound
 from werkzeug.wrappers import Request, Response
 
-from local_cloud.batch.clock import later
 from local_cloud.batch.scheduling.scheduler import Scheduler
 from local_cloud.batch.scheduling.spot import SpotReclaim
 from local_cloud.calls import describe
+from local_cloud.clock import later
 from local_cloud.faults import errors
 from local_cloud.faults.kinds import (
     FAULT,

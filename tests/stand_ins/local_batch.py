@@ -18,9 +18,9 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from werkzeug.test import Client
 
 from local_cloud.batch.api import models
-from local_cloud.batch.clock import now_milliseconds
 from local_cloud.batch.running.runtime import Exit
 from local_cloud.batch.scheduling.scheduler import Scheduler
+from local_cloud.clock import now_milliseconds
 from local_cloud.settings import Settings
 from tests.waiting import wait_for
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from local_cloud.batch.clock import now_milliseconds
 from local_cloud.batch.jobs.container import Container
 from local_cloud.batch.jobs.resources import Requirements
+from local_cloud.clock import now_milliseconds
 
 if TYPE_CHECKING:
     from moto.batch.models import JobDefinition, JobQueue

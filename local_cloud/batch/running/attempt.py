@@ -11,13 +11,13 @@ from datetime import UTC, datetime, timedelta
 from moto.batch.models import ComputeEnvironment
 from moto.logs.models import logs_backends
 
-from local_cloud.batch.clock import later, now_milliseconds
 from local_cloud.batch.jobs.container import Container
 from local_cloud.batch.jobs.job import AttemptRecord, Job, NodeRecord, new_task_id
 from local_cloud.batch.jobs.resources import Allocation
 from local_cloud.batch.jobs.retry import AttemptEnd
 from local_cloud.batch.running.log_stream import LogStream
 from local_cloud.batch.running.runtime import Launch, RunningContainer, Runtime, StartError
+from local_cloud.clock import later, now_milliseconds
 from local_cloud.settings import Settings
 
 EXITED = "Essential container in task exited"

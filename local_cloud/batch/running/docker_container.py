@@ -9,10 +9,10 @@ from typing import Any
 from docker.errors import APIError, DockerException, NotFound
 from requests.exceptions import RequestException
 
-from local_cloud.batch.clock import now_milliseconds
 from local_cloud.batch.running.container_output import ContainerOutput, message_of, milliseconds
 from local_cloud.batch.running.log_stream import LogStream
 from local_cloud.batch.running.runtime import Exit
+from local_cloud.clock import now_milliseconds
 
 OUT_OF_MEMORY = "OutOfMemoryError: Container killed due to memory usage"
 

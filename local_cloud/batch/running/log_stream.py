@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from moto.logs.exceptions import ResourceNotFoundException
 from moto.logs.models import LogsBackend
 
-from local_cloud.batch.clock import now_milliseconds
+from local_cloud.clock import now_milliseconds
 
 MAX_EVENT_BYTES = 262_144 - 26  # each event has an overhead of 26 bytes
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import psutil
 
-from local_cloud.batch.clock import now_milliseconds
 from local_cloud.batch.running import environment_variables, launcher
 from local_cloud.batch.running.host_folders import HostFolders
 from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES, LogStream
 from local_cloud.batch.running.runtime import Exit, Launch
+from local_cloud.clock import now_milliseconds
 from local_cloud.settings import Settings
 
 LOOPBACK = "127.0.0.1"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from local_cloud.batch.clock import later
 from local_cloud.batch.jobs.job import Job
+from local_cloud.clock import later
 
 if TYPE_CHECKING:
     from local_cloud.batch.running.attempt import Attempt

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 
-from local_cloud.batch.clock import later, now_milliseconds
 from local_cloud.batch.jobs.job import Job
+from local_cloud.clock import later, now_milliseconds
 
 
 class JobTimers:
