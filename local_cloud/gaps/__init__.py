@@ -8,6 +8,7 @@ from local_cloud.gaps import (
     ec2,
     eks,
     events,
+    fsx,
     iam,
     placement_groups,
     s3,
@@ -18,12 +19,13 @@ from local_cloud.prices import Prices
 
 
 def fill(prices: Prices | None = None) -> None:
-    """Patch moto in place; for Batch there are subclasses instead."""
+    """Patch moto in place; for Batch and FSx there are subclasses instead."""
     athena.fill()
     budgets.fill()
     ec2.fill(prices)
     eks.fill()
     events.fill()
+    fsx.fill()
     iam.fill()
     placement_groups.fill()
     s3.fill()

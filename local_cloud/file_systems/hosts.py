@@ -1,0 +1,118 @@
+"""What a booting host mounts: its user data names the SSM parameter that has a file system's id."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import email
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from moto.ec2.exceptions import EC2ClientError
+from moto.ec2.models import ec2_backends
+from moto.fsx.models import fsx_backends
+from moto.ssm.models import ssm_backends
+
+if TYPE_CHECKING:
+    from moto.batch.models import ComputeEnvironment
+
+    from local_cloud.file_systems.models import FileSystemsBackend
+
+MOUNT_POINT = "/fsx"
+NOTHING = "none"  # a parameter's value where there is no file system
+# A line of a shell script, the only one that is looked at: user data is not executed.
+NAMED = re.compile(r'^\s*(?:export\s+|readonly\s+)?FILE_SYSTEM_PARAMETER="([^"]+)"', re.MULTILINE)
+
+
+class HostError(Exception):
+    """A host does not come up, because it can't mount what its user data asks for."""
+
+
+def mount(environment: ComputeEnvironment) -> Path | None:
+    """The folder that is MOUNT_POINT on an environment's hosts; None: an ordinary one.
+
+    Raises:
+        HostError: there is no such file system, or it is not AVAILABLE.
+    """
+    file_system_id = mounted(environment)
+    return None if file_system_id is None else backend_of(environment).mount(file_system_id)
+
+
+def mounted(environment: ComputeEnvironment) -> str | None:
+    """The id of the file system that an environment's hosts mount; None if they mount none.
+
+    Raises:
+        HostError: as in `mount`.
+    """
+    parameter = next(parameters(environment), None)
+    if parameter is None:
+        return None
+    account, region = place(environment)
+    found = ssm_backends[account][region].get_parameter(parameter)
+    if found is None:
+        raise HostError(f"the SSM parameter {parameter}, which user data names, does not exist")
+    if found.value == NOTHING:
+        return None
+    backend = backend_of(environment)
+    with backend.lock:
+        backend.settle()
+        file_system = backend.file_systems.get(found.value)
+    state = "not there" if file_system is None else file_system.lifecycle
+    if state != "AVAILABLE":
+        raise HostError(
+            f"the file system {found.value} of the SSM parameter {parameter} is {state}"
+        )
+    return str(found.value)
+
+
+def place(environment: ComputeEnvironment) -> tuple[str, str]:
+    """The account and region of a compute environment."""
+    _, _, _, region, account, _ = environment.arn.split(":", 5)
+    return account, region
+
+
+def backend_of(environment: ComputeEnvironment) -> FileSystemsBackend:
+    account, region = place(environment)
+    backend: FileSystemsBackend = fsx_backends[account][region]  # type: ignore[assignment]
+    return backend
+
+
+def parameters(environment: ComputeEnvironment) -> Iterator[str]:
+    """The parameters that the scripts in the hosts' user data name."""
+    template = (environment.compute_resources or {}).get("launchTemplate")
+    if not template:
+        return
+    account, region = place(environment)
+    ec2 = ec2_backends[account][region]
+    try:
+        found = (
+            ec2.get_launch_template(template["launchTemplateId"])
+            if template.get("launchTemplateId")
+            else ec2.get_launch_template_by_name(template["launchTemplateName"])
+        )
+        data = found.get_version(template.get("version") or "$Default").data
+    except EC2ClientError as error:
+        raise HostError(f"there is no launch template {template}") from error
+    yield from named_in(str(data.get("UserData") or ""))
+
+
+@lru_cache(maxsize=64)
+def named_in(user_data: str) -> tuple[str, ...]:
+    """The parameters named in user data, which is base64 of a script or of MIME parts."""
+    try:
+        text = base64.b64decode(user_data, validate=True)
+    except (binascii.Error, ValueError):
+        return ()
+    message = email.message_from_bytes(text)
+    if not message.is_multipart():
+        return tuple(NAMED.findall(text.decode(errors="replace")))
+    bodies = (part.get_payload(decode=True) for part in message.walk() if not part.is_multipart())
+    return tuple(
+        name
+        for body in bodies
+        if isinstance(body, bytes)
+        for name in NAMED.findall(body.decode(errors="replace"))
+    )

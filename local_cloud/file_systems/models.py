@@ -1,0 +1,372 @@
+"""moto's FSx backend, with a life cycle. moto looks for `urls` beside this module."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from moto.fsx.exceptions import FileSystemNotFound
+from moto.fsx.models import FSxBackend, fsx_backends
+from moto.moto_api._internal import mock_random
+
+from local_cloud.clock import later
+from local_cloud.file_systems import associations, full, lustre, network, repository, troubles
+from local_cloud.file_systems.folders import Folders
+from local_cloud.file_systems.records import Association, FileSystem, Resource
+from local_cloud.file_systems.requests import RefusedError, bad_request
+
+ID_DIGITS = 17
+MOUNT_NAME_LETTERS = 8
+MOST_PER_PAGE = 100
+BUSY = "The file system has a data repository task that is pending or executing"
+
+Record = TypeVar("Record", bound=Resource)
+
+
+class FileSystemsBackend(FSxBackend):
+    """FSx of one account and region.
+
+    Attributes:
+        seconds: how long CREATING and DELETING take.
+        folders: what stands for the file systems' content.
+        lock: guards all file systems.
+    """
+
+    seconds: ClassVar[float] = 0.0
+    folders: ClassVar[Folders] = Folders()
+    lock: ClassVar[threading.RLock] = threading.RLock()
+
+    file_systems: dict[str, FileSystem]  # type: ignore[assignment]
+
+    def __init__(self, region_name: str, account_id: str) -> None:
+        super().__init__(region_name, account_id)
+        self.associations: dict[str, Association] = {}
+
+    def create(self, request: dict[str, Any]) -> FileSystem:
+        """CreateFileSystem; the same token with the same request finds what it made before."""
+        with self.lock:
+            lustre.check(request)
+            if (found := made_before(self.file_systems.values(), request)) is not None:
+                return found
+            vpc_id = network.vpc_of(request, self.account_id, self.region_name)
+            file_system_id = f"fs-{mock_random.get_random_hex(ID_DIGITS)}"
+            failing = troubles.strike("file_system_creation_fails", file_system_id)
+            scratch_1 = lustre.deployment_type(request) == "SCRATCH_1"
+            now = time.time()
+            made = FileSystem(
+                id=file_system_id,
+                resource_arn=self._arn(f"file-system/{file_system_id}"),
+                request=request,
+                vpc_id=vpc_id,
+                version=lustre.version(request),
+                mount_name="fsx" if scratch_1 else mock_random.get_random_hex(MOUNT_NAME_LETTERS),
+                created_at=now,
+                due_at=now + self.seconds,
+                failure=failing.reason if failing else None,
+            )
+            self.file_systems[file_system_id] = made
+            self.tagger.tag_resource(made.resource_arn, request.get("Tags") or [])
+            self._settle_in_time(made)
+            return made
+
+    def describe(
+        self, ids: list[str], limit: int | None, token: str | None
+    ) -> tuple[list[FileSystem], str | None]:
+        """DescribeFileSystems; raises FileSystemNotFound if one of them is not there."""
+        with self.lock:
+            self.settle()
+            found = list(map(self.find, ids)) if ids else list(self.file_systems.values())
+            return page(found, limit, token)
+
+    def delete(self, request: dict[str, Any]) -> FileSystem:
+        """DeleteFileSystem; one that is DELETING stays so."""
+        with self.lock:
+            self.settle()
+            found = self.find(request["FileSystemId"])
+            for field in ("WindowsConfiguration", "OpenZFSConfiguration"):
+                if request.get(field):
+                    raise bad_request(f"{field} cannot be applied to delete a LUSTRE file system")
+            if (request.get("LustreConfiguration") or {}).get("SkipFinalBackup") is False:
+                raise bad_request(
+                    "The local cloud takes no final backup: leave out SkipFinalBackup, or set true"
+                )
+            if refused := troubles.strike("file_system_deletion_refused", found.id):
+                raise bad_request(refused.reason or BUSY)
+            if found.lifecycle != "DELETING":
+                slow = troubles.strike("file_system_deletion_slow", found.id)
+                seconds = self.seconds + (slow.delay_seconds if slow else 0.0)
+                linked = self._associations_of(found.id)
+                changed: list[Resource] = [found, *linked]
+                for each in changed:
+                    each.lifecycle, each.due_at = "DELETING", time.time() + seconds
+                self._settle_in_time(found)
+            return found
+
+    def associate(self, request: dict[str, Any]) -> Association:
+        """CreateDataRepositoryAssociation."""
+        with self.lock:
+            self.settle()
+            file_system = self.find(request["FileSystemId"])
+            if (found := made_before(self.associations.values(), request)) is not None:
+                return found
+            others = self._associations_of(file_system.id)
+            path = associations.check(request, file_system, others, self.account_id)
+            association_id = f"dra-{mock_random.get_random_hex(ID_DIGITS)}"
+            now = time.time()
+            made = Association(
+                id=association_id,
+                resource_arn=self._arn(f"association/{file_system.id}/{association_id}"),
+                request=request,
+                file_system_id=file_system.id,
+                path=path,
+                repository=request["DataRepositoryPath"],
+                created_at=now,
+                due_at=now + self.seconds,
+            )
+            self.associations[association_id] = made
+            self.tagger.tag_resource(made.resource_arn, request.get("Tags") or [])
+            self._settle_in_time(made)
+            return made
+
+    def describe_associations(
+        self, request: dict[str, Any]
+    ) -> tuple[list[Association], str | None]:
+        """DescribeDataRepositoryAssociations, by ids and filters."""
+        with self.lock:
+            self.settle()
+            found = list(map(self.find_association, request.get("AssociationIds") or []))
+            for wanted in request.get("Filters") or []:
+                if wanted["Name"] == "file-system-id":
+                    for file_system_id in wanted.get("Values") or []:
+                        self.find(file_system_id)
+            found = [
+                each
+                for each in found or self.associations.values()
+                if associations.kept(each, request.get("Filters") or [])
+            ]
+            return page(
+                found,
+                request.get("MaxResults") or associations.MOST_PER_PAGE,
+                request.get("NextToken"),
+            )
+
+    def dissociate(self, association_id: str, *, deletes_data: bool) -> Association:
+        """DeleteDataRepositoryAssociation."""
+        with self.lock:
+            self.settle()
+            found = self.find_association(association_id)
+            if found.lifecycle != "DELETING":
+                found.lifecycle, found.due_at = "DELETING", time.time() + self.seconds
+                found.deletes_data = deletes_data
+                self._settle_in_time(found)
+            return found
+
+    def find(self, file_system_id: str) -> FileSystem:
+        found = self.file_systems.get(file_system_id)
+        if found is None:
+            raise FileSystemNotFound(file_system_id)
+        return found
+
+    def find_association(self, association_id: str) -> Association:
+        found = self.associations.get(association_id)
+        if found is None:
+            raise RefusedError(
+                "DataRepositoryAssociationNotFound",
+                f"Data repository association '{association_id}' does not exist.",
+            )
+        return found
+
+    def check_arn(self, arn: str) -> None:
+        """Raise ResourceNotFound if nothing here has this ARN."""
+        with self.lock:
+            self.settle()
+            arns = [each.resource_arn for each in self._resources()]
+            arns += [backup.resource_arn for backup in self.backups.values()]
+            if arn not in arns:
+                raise RefusedError("ResourceNotFound", f"Resource '{arn}' does not exist.")
+
+    def mount(self, file_system_id: str) -> Path:
+        """An AVAILABLE file system's folder, with what S3 has that is imported by itself."""
+        with self.lock:
+            for each in self._associations_of(file_system_id):
+                if each.lifecycle == "AVAILABLE":
+                    self._import(each, each.events)
+            return self.folders.path(file_system_id)
+
+    def settle(self) -> None:
+        """Bring everything to the state that it has at this time."""
+        with self.lock:
+            for file_system in list(self.file_systems.values()):
+                self._settle_file_system(file_system)
+            for association in list(self.associations.values()):
+                self._settle_association(association)
+
+    def fill(self) -> None:
+        """Make those file systems full that a fault under way strikes."""
+        for file_system_id, each in self.file_systems.items():
+            if each.lifecycle == "AVAILABLE" and not self.folders.is_full(file_system_id):
+                trouble = troubles.strike("file_system_full", file_system_id)
+                if trouble is not None:
+                    full.fill(self.folders.path(file_system_id), trouble.free_mib)
+
+    def resume(self) -> None:
+        """Go on after a restart."""
+        with self.lock:
+            for each in self.file_systems.values():
+                if each.lifecycle == "AVAILABLE":
+                    self.folders.make(each.id)
+            for waiting in self._resources():
+                self._settle_in_time(waiting)
+
+    def reset(self) -> None:
+        with self.lock:
+            for file_system_id in self.file_systems:
+                self.folders.remove(file_system_id)
+            super().reset()
+
+    def _settle_file_system(self, found: FileSystem) -> None:
+        if found.due_at is None or time.time() < found.due_at:
+            return
+        found.due_at = None
+        if found.lifecycle == "DELETING":
+            self._forget(self.file_systems.pop(found.id))
+            self.folders.remove(found.id)
+            for each in self._associations_of(found.id):
+                self._forget(self.associations.pop(each.id))
+        elif found.failure is not None:
+            found.lifecycle = "FAILED"
+        else:
+            self.folders.make(found.id)
+            found.lifecycle = "AVAILABLE"
+            self.fill()
+
+    def _settle_association(self, found: Association) -> None:
+        if found.due_at is not None and time.time() < found.due_at:
+            return
+        found.due_at = None
+        if found.lifecycle == "DELETING":
+            self._forget(self.associations.pop(found.id))
+            if found.deletes_data:
+                shutil.rmtree(self._folder(found), ignore_errors=True)
+        elif trouble := troubles.strike("association_misconfigured", found.file_system_id):
+            found.lifecycle, found.failure = "MISCONFIGURED", trouble.reason
+        elif found.known is None:
+            wanted = bool(found.request.get("BatchImportMetaDataOnCreate"))
+            self._folder(found).mkdir(parents=True, exist_ok=True)
+            self._import(found, repository.EVENTS if wanted else ())
+        else:
+            self._import(found, ())
+
+    def _import(self, found: Association, events: Iterable[str]) -> None:
+        """Import what has changed in S3; without events, only look whether S3 is there."""
+        try:
+            objects = repository.objects(self.account_id, found.repository)
+            if events or found.known is None:
+                folder = self._folder(found)
+                repository.import_changes(objects, found.known or {}, folder, list(events))
+                found.known = repository.versions(objects)
+        except repository.RepositoryError as error:
+            found.lifecycle, found.failure = "MISCONFIGURED", str(error)
+        else:
+            found.lifecycle, found.failure = "AVAILABLE", None
+
+    def _folder(self, found: Association) -> Path:
+        return self.folders.path(found.file_system_id) / found.path.strip("/")
+
+    def _associations_of(self, file_system_id: str) -> list[Association]:
+        return [
+            each for each in self.associations.values() if each.file_system_id == file_system_id
+        ]
+
+    def _forget(self, gone: Resource) -> None:
+        self.tagger.delete_all_tags_for_resource(gone.resource_arn)
+
+    def _resources(self) -> list[Resource]:
+        return [*self.file_systems.values(), *self.associations.values()]
+
+    def _settle_in_time(self, waiting: Resource) -> None:
+        """Settle when it is due even if nobody asks, so that a deleted folder is removed."""
+        if waiting.due_at is not None:
+            later(max(0.0, waiting.due_at - time.time()), self.settle)
+
+    def _arn(self, ending: str) -> str:
+        return f"arn:aws:fsx:{self.region_name}:{self.account_id}:{ending}"
+
+
+def made_before(records: Iterable[Record], request: dict[str, Any]) -> Record | None:
+    """What an earlier request with this token has made; raises if that asked for something else."""
+    token = request.get("ClientRequestToken")
+    for each in records:
+        if token is None or each.request.get("ClientRequestToken") != token:
+            continue
+        for field in sorted(request.keys() | each.request.keys()):
+            if request.get(field) != each.request.get(field):
+                raise RefusedError(
+                    "IncompatibleParameterError",
+                    f"{field} differs from the earlier request with this ClientRequestToken",
+                    Parameter=field,
+                )
+        return each
+    return None
+
+
+def page(
+    found: Sequence[Record], limit: int | None, token: str | None
+) -> tuple[list[Record], str | None]:
+    """A page of a list, and the token of the next one."""
+    ids = [each.id for each in found]
+    first = 0
+    if token:
+        try:
+            first = ids.index(base64.b64decode(token).decode())
+        except ValueError:
+            raise bad_request(f"NextToken {token!r} is not one of this list") from None
+    end = first + min(limit or MOST_PER_PAGE, MOST_PER_PAGE)
+    following = base64.b64encode(ids[end].encode()).decode() if end < len(ids) else None
+    return list(found[first:end]), following
+
+
+def used_backends() -> list[FileSystemsBackend]:
+    """Of all accounts and regions that were ever used."""
+    found = [backend for regions in fsx_backends.values() for backend in regions.values()]
+    return [backend for backend in found if isinstance(backend, FileSystemsBackend)]
+
+
+def install(seconds: float, folder: Path | None) -> Folders:
+    """Set how long a change takes, and where the folders are, which must be closed."""
+    FileSystemsBackend.seconds = seconds
+    FileSystemsBackend.folders = Folders(folder)
+    return FileSystemsBackend.folders
+
+
+def apply_full(trouble: troubles.Trouble) -> None:
+    """Make the file systems full that a trouble strikes, and those that come while it lasts.
+
+    Raises:
+        NotPermittedError: this process may not do that.
+    """
+    full.check_permitted()
+    with FileSystemsBackend.lock:
+        troubles.UNDER_WAY.append(trouble)
+        for backend in used_backends():
+            backend.fill()
+
+
+def undo_full(trouble: troubles.Trouble) -> None:
+    """Make room again; a file system that another trouble keeps full gets its room later."""
+    with FileSystemsBackend.lock:
+        troubles.UNDER_WAY.remove(trouble)
+        FileSystemsBackend.folders.make_room()
+        for backend in used_backends():
+            backend.fill()
+
+
+def resume() -> None:
+    """Go on with what an earlier server has left; call once, before the first request."""
+    for backend in used_backends():
+        backend.resume()

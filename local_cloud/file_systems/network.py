@@ -1,0 +1,63 @@
+"""Where a file system is reached: one subnet, and security groups that let Lustre through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moto.ec2.exceptions import InvalidSubnetIdError
+from moto.ec2.models import ec2_backends
+
+from local_cloud.file_systems.requests import RefusedError, bad_request
+
+LUSTRE_PORT = 988
+
+
+def vpc_of(request: dict[str, Any], account: str, region: str) -> str:
+    """The VPC of a CreateFileSystem request's subnet; raises FSx's error for a bad network."""
+    subnets, ec2 = request["SubnetIds"], ec2_backends[account][region]
+    if len(subnets) != 1:
+        raise bad_request(f"Exactly one subnet ID must be provided for LUSTRE, not {len(subnets)}")
+    try:
+        vpc_id = str(ec2.get_subnet(subnets[0]).vpc_id)
+    except InvalidSubnetIdError:
+        raise RefusedError(
+            "InvalidNetworkSettings",
+            f"The subnet ID {subnets[0]} does not exist",
+            InvalidSubnetId=subnets[0],
+        ) from None
+    named = request.get("SecurityGroupIds") or []
+    groups = [security_group(ec2, group_id, vpc_id) for group_id in named]
+    if not named:
+        groups = [ec2.get_security_group_by_name_or_id("default", vpc_id)]
+    if not any(map(lets_lustre_in, groups)):
+        raise RefusedError(
+            "InvalidNetworkSettings",
+            "The file system cannot be created because the security groups "
+            f"{', '.join(group.id for group in groups)} do not permit Lustre LNET network "
+            f"traffic on port {LUSTRE_PORT}",
+        )
+    return vpc_id
+
+
+def security_group(ec2: Any, group_id: str, vpc_id: str) -> Any:
+    found = ec2.get_security_group_from_id(group_id)
+    if found is None or found.vpc_id != vpc_id:
+        why = "does not exist" if found is None else f"is not in the subnet's VPC {vpc_id}"
+        raise RefusedError(
+            "InvalidNetworkSettings",
+            f"The security group ID {group_id} {why}",
+            InvalidSecurityGroupId=group_id,
+        )
+    return found
+
+
+def lets_lustre_in(group: Any) -> bool:
+    """Whether a group permits it; a default one does, though moto's has no rule."""
+    return group.is_default or any(map(permits_lustre, group.ingress_rules))
+
+
+def permits_lustre(rule: Any) -> bool:
+    if str(rule.ip_protocol) == "-1":
+        return True
+    ports = range(int(rule.from_port or 0), int(rule.to_port or 0) + 1)
+    return str(rule.ip_protocol) in ("tcp", "6") and LUSTRE_PORT in ports

@@ -1,0 +1,85 @@
+"""Answers to HTTP requests about file systems."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from moto.fsx.responses import FSxResponse
+
+from local_cloud.file_systems.models import FileSystemsBackend
+from local_cloud.file_systems.records import Association, FileSystem
+from local_cloud.file_systems.requests import checked
+
+
+class FileSystemsResponse(FSxResponse):
+    """moto's answers, with file systems from our backend."""
+
+    @property
+    def file_systems(self) -> FileSystemsBackend:
+        backend: FileSystemsBackend = self.fsx_backend  # type: ignore[assignment]
+        return backend
+
+    def _request(self) -> dict[str, Any]:
+        return checked(self._get_action(), self.body)
+
+    def create_file_system(self) -> str:
+        return json.dumps(
+            {"FileSystem": self._described(self.file_systems.create(self._request()))}
+        )
+
+    def describe_file_systems(self) -> str:
+        request = self._request()
+        found, token = self.file_systems.describe(
+            request.get("FileSystemIds") or [], request.get("MaxResults"), request.get("NextToken")
+        )
+        return paged("FileSystems", list(map(self._described, found)), token)
+
+    def delete_file_system(self) -> str:
+        deleted = self.file_systems.delete(self._request())
+        return json.dumps(
+            {
+                "FileSystemId": deleted.id,
+                "Lifecycle": deleted.lifecycle,
+                "LustreResponse": {},
+            }
+        )
+
+    def create_data_repository_association(self) -> str:
+        made = self.file_systems.associate(self._request())
+        return json.dumps({"Association": self._described(made)})
+
+    def describe_data_repository_associations(self) -> str:
+        found, token = self.file_systems.describe_associations(self._request())
+        return paged("Associations", list(map(self._described, found)), token)
+
+    def delete_data_repository_association(self) -> str:
+        request = self._request()
+        deletes_data = bool(request.get("DeleteDataInFileSystem"))
+        deleted = self.file_systems.dissociate(request["AssociationId"], deletes_data=deletes_data)
+        return json.dumps(
+            {
+                "AssociationId": deleted.id,
+                "Lifecycle": deleted.lifecycle,
+                "DeleteDataInFileSystem": deleted.deletes_data,
+            }
+        )
+
+    def tag_resource(self) -> Any:
+        self.file_systems.check_arn(self._request()["ResourceARN"])
+        return super().tag_resource()
+
+    def untag_resource(self) -> Any:
+        self.file_systems.check_arn(self._request()["ResourceARN"])
+        return super().untag_resource()
+
+    def list_tags_for_resource(self) -> str:
+        self.file_systems.check_arn(self._request()["ResourceARN"])
+        return super().list_tags_for_resource()
+
+    def _described(self, record: FileSystem | Association) -> dict[str, Any]:
+        return record.described(self.file_systems.list_tags_for_resource(record.resource_arn))
+
+
+def paged(name: str, items: list[dict[str, Any]], token: str | None) -> str:
+    return json.dumps({name: items, **({"NextToken": token} if token else {})})

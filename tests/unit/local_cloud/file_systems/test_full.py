@@ -1,0 +1,63 @@
+"""Folders that are full for real."""
+
+import errno
+
+import pytest
+
+from local_cloud.file_systems import full
+from local_cloud.file_systems.folders import Folders
+
+FILE_SYSTEM = "fs-0123456789abcdef0"
+
+
+def mounts_are_permitted():
+    try:
+        full.check_permitted()
+    except full.NotPermittedError:
+        return False
+    return True
+
+
+@pytest.fixture
+def folders(tmp_path):
+    made = Folders(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.mark.skipif(not mounts_are_permitted(), reason="mounting a file system takes root")
+def test_a_full_folder_keeps_its_files_and_takes_no_more(folders):
+    folder = folders.make(FILE_SYSTEM)
+    (folder / "images").mkdir()
+    kept = folder / "images" / "shard"
+    kept.write_bytes(b"x" * 10_000)
+    full.fill(folder, free_mib=1)
+    assert folders.is_full(FILE_SYSTEM)
+    (folder / "fits").write_bytes(b"y" * 2**20)
+    with pytest.raises(OSError, match="No space left") as refused:
+        (folder / "more").write_bytes(b"z" * 2**20)
+    assert refused.value.errno == errno.ENOSPC
+    assert kept.read_bytes() == b"x" * 10_000
+    folders.make_room()
+    assert not folders.is_full(FILE_SYSTEM)
+    (folder / "more").write_bytes(b"z" * 2**20)
+    assert (folder / "fits").stat().st_size == 2**20
+    assert [path.name for path in folder.parent.iterdir()] == [FILE_SYSTEM]
+
+
+@pytest.mark.skipif(not mounts_are_permitted(), reason="mounting a file system takes root")
+def test_a_full_folder_is_removed_as_any(folders, tmp_path):
+    full.fill(folders.make(FILE_SYSTEM), free_mib=0)
+    folders.remove(FILE_SYSTEM)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_it_is_not_permitted_it_says_so(folders, monkeypatch, tmp_path):
+    (tmp_path / "mount").write_text("#!/bin/sh\necho must be superuser >&2\nexit 1\n")
+    (tmp_path / "mount").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(full.NotPermittedError, match="needs root with CAP_SYS_ADMIN: must be su"):
+        full.check_permitted()
+    (tmp_path / "mount").unlink()
+    with pytest.raises(full.NotPermittedError, match="mount is not installed here"):
+        full.check_permitted()

@@ -1,0 +1,118 @@
+"""File systems from CREATING to their end, and their folders."""
+
+from local_cloud.file_systems.models import FileSystemsBackend, used_backends
+
+FILE_SYSTEM, MISSING = "file_system", f"fs-{'0' * 17}"
+
+
+def folder(file_system_id):
+    return FileSystemsBackend.folders.path(file_system_id)
+
+
+def test_it_is_available_after_a_while(account):
+    made = account.create()
+    assert (account.lifecycle(made), folder(made).exists()) == ("CREATING", False)
+    account.wait(299)
+    assert account.lifecycle(made) == "CREATING"
+    account.wait(1)
+    assert (account.lifecycle(made), folder(made).is_dir()) == ("AVAILABLE", True)
+
+
+def test_it_is_deleting_for_a_while_and_then_gone(account, refused):
+    made = account.available()
+    (folder(made) / "images").touch()
+    deleted = account.fsx.delete_file_system(FileSystemId=made)
+    assert (deleted["FileSystemId"], deleted["Lifecycle"]) == (made, "DELETING")
+    account.wait(200)
+    assert account.fsx.delete_file_system(FileSystemId=made)["Lifecycle"] == "DELETING"
+    assert (account.lifecycle(made), folder(made).exists()) == ("DELETING", True)
+    account.wait(100)
+    for call, request in (
+        (account.fsx.describe_file_systems, {"FileSystemIds": [made]}),
+        (account.fsx.delete_file_system, {"FileSystemId": made}),
+    ):
+        assert refused("does not exist", call, **request) == "FileSystemNotFound"
+    assert not folder(made).exists()
+    assert account.fsx.describe_file_systems()["FileSystems"] == []
+
+
+def test_it_goes_without_anybody_asking(account):
+    made = account.available()
+    account.fsx.delete_file_system(FileSystemId=made)
+    account.wait()
+    for backend in used_backends():
+        backend.settle()  # what its timer does
+    assert not folder(made).exists()
+
+
+def test_a_creation_may_fail_and_can_be_deleted(account, trouble):
+    trouble("file_system_creation_fails", reason="no capacity")
+    made = account.create()
+    assert account.lifecycle(made) == "CREATING"
+    account.wait()
+    found = account.describe(made)
+    assert (found["Lifecycle"], found["FailureDetails"]) == ("FAILED", {"Message": "no capacity"})
+    assert not folder(made).exists()
+    account.fsx.delete_file_system(FileSystemId=made)
+    account.wait()
+    assert account.fsx.describe_file_systems()["FileSystems"] == []
+
+
+def test_a_deletion_may_be_refused_once(account, trouble, refused):
+    made, other = account.available(), account.available()
+    trouble("file_system_deletion_refused", file_system=made, times=1)
+    account.fsx.delete_file_system(FileSystemId=other)
+    code = refused("data repository task", account.fsx.delete_file_system, FileSystemId=made)
+    assert (code, account.lifecycle(made)) == ("BadRequest", "AVAILABLE")
+    assert account.fsx.delete_file_system(FileSystemId=made)["Lifecycle"] == "DELETING"
+
+
+def test_a_deletion_may_be_slow(account, trouble):
+    made = account.available()
+    trouble("file_system_deletion_slow", delay_seconds=1000.0)
+    account.fsx.delete_file_system(FileSystemId=made)
+    account.wait(1299)
+    assert account.lifecycle(made) == "DELETING"
+    account.wait(1)
+    assert account.fsx.describe_file_systems()["FileSystems"] == []
+
+
+def test_no_final_backup_is_taken(account, refused):
+    made = account.available()
+    kept = {"LustreConfiguration": {"SkipFinalBackup": False}}
+    refused("no final backup", account.fsx.delete_file_system, FileSystemId=made, **kept)
+    skipped = {"LustreConfiguration": {"SkipFinalBackup": True}}
+    account.fsx.delete_file_system(FileSystemId=made, **skipped)
+
+
+def test_pages(account, refused):
+    made = [account.create() for _ in range(5)]
+    pages = account.fsx.get_paginator("describe_file_systems").paginate(
+        PaginationConfig={"PageSize": 2}
+    )
+    found = [[each["FileSystemId"] for each in page["FileSystems"]] for page in pages]
+    assert found == [made[:2], made[2:4], made[4:]]
+    code = refused("NextToken", account.fsx.describe_file_systems, NextToken="bm9uZQ==")
+    assert code == "BadRequest"
+
+
+def test_tags(account, refused):
+    arn = account.describe(account.create())["ResourceARN"]
+    account.fsx.tag_resource(ResourceARN=arn, Tags=[{"Key": "a", "Value": "1"}])
+    account.fsx.tag_resource(ResourceARN=arn, Tags=[{"Key": "b", "Value": "2"}])
+    account.fsx.untag_resource(ResourceARN=arn, TagKeys=["a"])
+    tags = account.fsx.list_tags_for_resource(ResourceARN=arn)["Tags"]
+    assert tags == [{"Key": "b", "Value": "2"}]
+    none = arn.replace("/fs-", "/fs-0")
+    code = refused("does not exist", account.fsx.list_tags_for_resource, ResourceARN=none)
+    assert code == "ResourceNotFound"
+
+
+def test_ids_that_are_none(account, refused):
+    for call, request in (
+        (account.fsx.describe_file_systems, {"FileSystemIds": [MISSING]}),
+        (account.fsx.delete_file_system, {"FileSystemId": MISSING}),
+    ):
+        assert refused(MISSING, call, **request) == "FileSystemNotFound"
+    code = refused("fileSystemId", account.fsx.delete_file_system, FileSystemId="file-system-1")
+    assert code == "BadRequest"
