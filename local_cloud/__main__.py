@@ -154,6 +154,13 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         help="time between a job's SIGTERM and its SIGKILL (%(default)s, as in AWS)",
     )
     parser.add_argument(
+        "--file-system-seconds",
+        metavar="SECONDS",
+        type=seconds,
+        default=2.0,
+        help="how long an FSx file system is CREATING or DELETING (%(default)s; minutes in AWS)",
+    )
+    parser.add_argument(
         "--allow-short-limits",
         action="store_true",
         help="take timeouts below 60 s and queue time limits below 600 s, which AWS refuses",
@@ -235,6 +242,7 @@ def settings_of(arguments: argparse.Namespace, port: int, credentials: Path | No
         stop_grace_seconds=arguments.stop_grace,
         allow_short_limits=arguments.allow_short_limits,
         allow_host_access=arguments.allow_host_access,
+        file_system_seconds=arguments.file_system_seconds,
     )
 
 

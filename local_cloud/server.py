@@ -24,6 +24,7 @@ from local_cloud.batch.api import models as batch
 from local_cloud.batch.scheduling.scheduler import Scheduler
 from local_cloud.browser_guard import BrowserGuard
 from local_cloud.faults.middleware import Faults
+from local_cloud.file_systems import models as file_systems
 from local_cloud.gaps.pricing import PriceList
 from local_cloud.host_metadata import HostMetadata
 from local_cloud.log_pages import LogPages
@@ -135,12 +136,16 @@ def serve(
     os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "true"
     gaps.fill(prices)
     scheduler = batch.install(settings)
+    folders = file_systems.install(
+        settings.file_system_seconds, state / "file-systems" if state else None
+    )
     services: WSGIApplication = PriceList(DomainDispatcherApplication(create_backend_app), prices)
     store = Store(state, scheduler.lock) if state else None
     if store:
         store.load()
         scheduler.save = store.save_jobs
         services = WriteThrough(services, store)
+    file_systems.resume()
     batch.resume()
     app = with_own_paths(RetriedRequests(services), scheduler, settings)
     recorder = Recorder(app, record_calls) if record_calls else None
@@ -149,7 +154,10 @@ def serve(
         host,
         port,
         BrowserGuard(
-            HostMetadata(TaskMetadata(recorder or app, scheduler.runtime), scheduler.reclaim_time),
+            HostMetadata(
+                TaskMetadata(recorder or app, scheduler.runtime, scheduler.address),
+                scheduler.reclaim_time,
+            ),
             hosts_of(settings),
         ),
         threaded=True,
@@ -176,6 +184,7 @@ def serve(
         try:
             scheduler.close()
         finally:
+            folders.close()
             if store:
                 store.close()
             watchdog.cancel()

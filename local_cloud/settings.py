@@ -13,7 +13,8 @@ class Settings:
 
     `job_endpoint_url` is the server's address for jobs; `job_network` is the Docker network that
     containers join, None for the engine's host network. Requests are signed with `secret`, which
-    clients find in the file `credentials`; without one, signatures are not checked.
+    clients find in the file `credentials`; without one, signatures are not checked. The creation of
+    a file system takes `file_system_seconds`, and so does its end.
     """
 
     endpoint_url: str
@@ -29,6 +30,7 @@ class Settings:
     stop_grace_seconds: float = 30.0
     allow_short_limits: bool = False
     allow_host_access: bool = False
+    file_system_seconds: float = 2.0
 
     @property
     def refuses_host_access(self) -> bool:

@@ -8,4 +8,5 @@ any service. No bucket can have that name, and no service that path:
 - `GET /_faults` shows the faults under way, and how often each has struck.
 - `DELETE /_faults/ID` ends one, `DELETE /_faults` all of them. A fault with `seconds` ends itself.
 - `GET /_faults/jobs/ID` shows a job's state and the process ids of its containers' commands.
+- `POST /_faults/jobs/ID/nodes/N/kill` kills one node of a running multi-node job.
 """

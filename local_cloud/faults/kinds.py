@@ -118,6 +118,65 @@ class MissingImage(_Kind):
     image: str
 
 
+class UnstartedNode(_Kind):
+    """A child node of multi-node jobs never starts, so that the others wait for it."""
+
+    kind: Literal["unstarted_node"]
+    job_name: str = Field(default="*", description="a glob")
+    node: Annotated[int, Field(ge=0)] = Field(description="its index; the main node always starts")
+
+
+class FileSystemFault(_Kind):
+    """Strikes file systems by their ids (a glob), those that come meanwhile, too."""
+
+    file_system: str = "*"
+
+
+class FileSystemCreationFails(_Kind):
+    """File systems whose creation is asked for meanwhile end FAILED."""
+
+    kind: Literal["file_system_creation_fails"]
+    reason: str = Field(
+        default="Amazon FSx is unable to create the file system: insufficient capacity in the "
+        "Availability Zone",
+        min_length=1,
+    )
+
+
+class FileSystemDeletionRefused(FileSystemFault):
+    """DeleteFileSystem is answered with BadRequest, as while a data repository task goes on."""
+
+    kind: Literal["file_system_deletion_refused"]
+    times: Annotated[int, Field(ge=1)] | None = Field(
+        default=1, description="number of calls to refuse; null for all"
+    )
+
+
+class FileSystemDeletionSlow(FileSystemFault):
+    """File systems whose deletion begins meanwhile stay DELETING for longer."""
+
+    kind: Literal["file_system_deletion_slow"]
+    delay_seconds: PositiveSeconds
+
+
+class FileSystemFull(FileSystemFault):
+    """Whoever writes to a file system gets ENOSPC. Needs root on the local cloud's machine."""
+
+    kind: Literal["file_system_full"]
+    free_mib: Annotated[int, Field(ge=0)] = Field(default=0, description="the room that is left")
+
+
+class AssociationMisconfigured(FileSystemFault):
+    """Associations with S3 are MISCONFIGURED, and import nothing."""
+
+    kind: Literal["association_misconfigured"]
+    reason: str = Field(
+        default="Amazon FSx is unable to validate access to the S3 bucket", min_length=1
+    )
+
+
+FILE_SYSTEM_FAULTS = (FileSystemFault, FileSystemCreationFails)
+
 Fault = (
     Throttle
     | Outage
@@ -127,5 +186,11 @@ Fault = (
     | SpotInterruption
     | InvalidEnvironment
     | MissingImage
+    | UnstartedNode
+    | FileSystemCreationFails
+    | FileSystemDeletionRefused
+    | FileSystemDeletionSlow
+    | FileSystemFull
+    | AssociationMisconfigured
 )
 FAULT: TypeAdapter[Fault] = TypeAdapter(Annotated[Fault, Field(discriminator="kind")])

@@ -16,9 +16,18 @@ from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from pydantic import ValidationError
-from werkzeug.exceptions import BadRequest, Forbidden, HTTPException, MethodNotAllowed, NotFound
+from werkzeug.exceptions import (
+    BadRequest,
+    Conflict,
+    Forbidden,
+    HTTPException,
+    MethodNotAllowed,
+    NotFound,
+)
 from werkzeug.wrappers import Request, Response
 
+from local_cloud.batch.jobs.job import Job
+from local_cloud.batch.running.attempt import Attempt, UnstartedNode
 from local_cloud.batch.scheduling.scheduler import Scheduler
 from local_cloud.batch.scheduling.spot import SpotReclaim
 from local_cloud.calls import describe
@@ -26,9 +35,11 @@ from local_cloud.clock import later
 from local_cloud.faults import errors
 from local_cloud.faults.kinds import (
     FAULT,
+    FILE_SYSTEM_FAULTS,
     CallFault,
     ExpiredCredentials,
     Fault,
+    FileSystemFull,
     InvalidEnvironment,
     LateAnswer,
     MissingImage,
@@ -37,6 +48,9 @@ from local_cloud.faults.kinds import (
     SpotInterruption,
     Throttle,
 )
+from local_cloud.faults.kinds import UnstartedNode as UnstartedNodeFault
+from local_cloud.file_systems import full, troubles
+from local_cloud.file_systems.models import apply_full, undo_full
 from local_cloud.gaps.batch import INVALID_ENVIRONMENTS, used_backends
 
 PATH = "/_faults"
@@ -131,6 +145,8 @@ class Faults:
                 return json_response({"faults": shown}, 200)
             case "GET", ["jobs", job_id]:
                 return json_response(self._job(job_id), 200)
+            case "POST", ["jobs", job_id, "nodes", node, "kill"] if node.isdecimal():
+                return json_response(self._kill_node(job_id, int(node)), 200)
             case "POST", []:
                 return json_response(self._begin(request.get_data()).shown(), 201)
             case "DELETE", []:
@@ -169,7 +185,13 @@ class Faults:
         return True
 
     def _apply(self, active: Active) -> None:
-        """Apply a fault to Batch itself."""
+        """Apply a fault to Batch or FSx itself."""
+
+        def on_strike() -> None:
+            active.strikes += 1
+
+        if isinstance(active.fault, FILE_SYSTEM_FAULTS):
+            self._apply_to_file_systems(active, on_strike)
         match active.fault:
             case InvalidEnvironment(compute_environment=pattern, reason=reason):
                 INVALID_ENVIRONMENTS[pattern] = reason
@@ -183,24 +205,50 @@ class Faults:
             case MissingImage(image=image):
                 self._scheduler.missing_images.add(image)
                 active.undo = lambda: self._scheduler.missing_images.discard(image)
+            case UnstartedNodeFault(job_name=job_name, node=node):
+                unstarted = UnstartedNode(job_name, node, on_strike)
+                self._scheduler.unstarted_nodes.append(unstarted)
+                active.undo = lambda: self._scheduler.unstarted_nodes.remove(unstarted)
             case SpotInterruption() as fault:
-
-                def on_strike() -> None:
-                    active.strikes += 1
-
                 fields = fault.model_dump(exclude={"kind", "seconds"})
                 reclaim = SpotReclaim(self._scheduler, on_strike=on_strike, **fields)
                 reclaim.begin()
                 active.undo = reclaim.end
 
+    def _apply_to_file_systems(self, active: Active, on_strike: Callable[[], None]) -> None:
+        trouble = troubles.Trouble(
+            on_strike=on_strike, **active.fault.model_dump(exclude={"seconds"})
+        )
+        if not isinstance(active.fault, FileSystemFull):
+            troubles.UNDER_WAY.append(trouble)
+            active.undo = lambda: troubles.UNDER_WAY.remove(trouble)
+            return
+        try:
+            apply_full(trouble)
+        except full.NotPermittedError as error:
+            raise Conflict(f"file_system_full: {error}") from error
+        active.undo = lambda: undo_full(trouble)
+
     def _job(self, job_id: str) -> dict[str, Any]:
+        with self._scheduler.lock:
+            job, attempt = self._find(job_id)
+            by_node = attempt.command_pids() if attempt is not None else {}
+            pids = [pid for found in by_node.values() for pid in found]
+            shown = {"job_id": job.id, "status": job.status, "pids": pids}
+            return {**shown, "nodes": by_node} if job.submission.is_multi_node else shown
+
+    def _kill_node(self, job_id: str, node: int) -> dict[str, Any]:
+        with self._scheduler.lock:
+            job, attempt = self._find(job_id)
+            if attempt is None or not attempt.kill_node(node):
+                raise Conflict(f"job {job_id} is {job.status}, and its node {node} does not run")
+            return {"job_id": job.id, "node": node}
+
+    def _find(self, job_id: str) -> tuple[Job, Attempt | None]:
         for backend in used_backends():
-            with self._scheduler.lock:
-                job = backend.find_job(job_id)
-                if job is not None:
-                    attempt = self._scheduler.attempts.get(job)
-                    pids = attempt.command_pids() if attempt is not None else []
-                    return {"job_id": job.id, "status": job.status, "pids": pids}
+            job = backend.find_job(job_id)
+            if job is not None:
+                return job, self._scheduler.attempts.get(job)
         raise NotFound(f"no job {job_id!r}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 ATTEMPTS = range(1, 11)
 MAX_RULES = 5
 ACTIONS = ("RETRY", "EXIT")
+NUMBERS_OF_NODES = range(1, 1001)
+MAX_NODE_RANGES = 5
+NODE_RANGE = re.compile(r"\d+|\d*:\d*")
 RESERVED_VARIABLES = "AWS_BATCH"
 MISSING = (
     "ecsProperties",
@@ -33,6 +37,9 @@ def check(request: dict[str, Any]) -> None:
                 f"The local cloud has no {field}: see Batch in local_cloud/README.md"
             )
     check_retry_strategy(request.get("retryStrategy") or {})
+    if nodes := request.get("nodeProperties"):
+        check_nodes(nodes)
+    check_number_of_nodes((request.get("nodeOverrides") or {}).get("numNodes"))
     for container in containers(request):
         check_environment(container)
 
@@ -53,6 +60,31 @@ def check_retry_strategy(strategy: dict[str, Any]) -> None:
                 f"evaluateOnExit.action must be one of {' | '.join(ACTIONS)}, "
                 f"not {rule.get('action')}"
             )
+
+
+def check_nodes(nodes: dict[str, Any]) -> None:
+    """Raise ClientException for nodeProperties that are refused."""
+    count, main = nodes["numNodes"], nodes["mainNode"]
+    ranges = nodes["nodeRangeProperties"]
+    check_number_of_nodes(count)
+    if not 0 <= int(main) < int(count):
+        raise ClientException(f"mainNode {main} must be below numNodes {count}")
+    if not 1 <= len(ranges) <= MAX_NODE_RANGES:
+        raise ClientException(
+            f"nodeRangeProperties takes 1 to {MAX_NODE_RANGES} node ranges, not {len(ranges)}"
+        )
+    for each in ranges:
+        if NODE_RANGE.fullmatch(each["targetNodes"]) is None:
+            raise ClientException(
+                f"targetNodes must be like '0:3', '0:' or '2', not {each['targetNodes']!r}"
+            )
+
+
+def check_number_of_nodes(count: Any) -> None:
+    if count is not None and int(count) not in NUMBERS_OF_NODES:
+        raise ClientException(
+            f"numNodes must be {NUMBERS_OF_NODES.start} to {NUMBERS_OF_NODES.stop - 1}, not {count}"
+        )
 
 
 def containers(request: dict[str, Any]) -> Iterable[dict[str, Any]]:

@@ -45,6 +45,8 @@ class Network:
 class Containers:
     """A runtime: containers run until the test lets all of them end, or are asked to stop."""
 
+    shares_network = True
+
     def __init__(self):
         self.may_end = threading.Event()
         self.started = []  # the names of their jobs, in order
@@ -63,7 +65,7 @@ class Containers:
 
         return SimpleNamespace(
             started_at=now_milliseconds(),
-            address="192.0.2.1",
+            address=None,
             ask_to_stop=stopped.set,
             kill=stopped.set,
             wait=wait,

@@ -130,13 +130,18 @@ def attempt(record: AttemptRecord, node: int) -> dict[str, Any]:
             "container": {
                 **placement(record.nodes[node]),
                 **exit_fields(record.nodes[node]),
-                "networkInterfaces": [],
+                "networkInterfaces": network_interfaces(record.nodes[node]),
             },
             "startedAt": record.started_at,
             "stoppedAt": record.stopped_at,
             "statusReason": record.status_reason,
         }
     )
+
+
+def network_interfaces(record: NodeRecord) -> list[dict[str, str]]:
+    """A node's own interface; jobs of one container have their host's."""
+    return [{"privateIpv4Address": record.address}] if record.address else []
 
 
 def placement(record: NodeRecord) -> dict[str, Any]:
@@ -184,7 +189,7 @@ def container(job: Job, node: int) -> dict[str, Any]:
     )
     if job.attempts:
         record = job.attempts[-1].nodes[node]
-        fields.update(placement(record))
+        fields.update(placement(record), networkInterfaces=network_interfaces(record))
         if job.finished:
             fields.update(exit_fields(record))
     return fields

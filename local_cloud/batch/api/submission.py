@@ -106,7 +106,7 @@ def parse_containers(
         raise ValueError(f"mainNode {properties['mainNode']} must be below numNodes {num_nodes}")
     by_node = zip(
         node_ranges.containers(properties, num_nodes),
-        node_ranges.overrides(node_overrides, num_nodes),
+        node_ranges.overrides(node_overrides, properties, num_nodes),
         strict=True,
     )
     merged = [merge(container, override, parameters) for container, override in by_node]

@@ -28,6 +28,7 @@ class NodeRecord:
     container_instance_arn: str
     exit_code: int | None = None
     reason: str | None = None
+    address: str | None = None  # of its own: only nodes of a multi-node job have one
 
     @property
     def task_id(self) -> str:
@@ -65,6 +66,10 @@ class Submission:
     array_size: int | None
     share_identifier: str | None = None
     scheduling_priority: int = 0
+
+    @property
+    def is_multi_node(self) -> bool:
+        return self.main_node is not None
 
     @property
     def requirements(self) -> Requirements:

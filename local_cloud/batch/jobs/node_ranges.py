@@ -30,10 +30,23 @@ def containers(node_properties: dict[str, Any], num_nodes: int) -> list[dict[str
     return [by_index[index] for index in range(num_nodes)]
 
 
-def overrides(node_overrides: dict[str, Any], num_nodes: int) -> list[dict[str, Any]]:
+def overrides(
+    node_overrides: dict[str, Any], node_properties: dict[str, Any], num_nodes: int
+) -> list[dict[str, Any]]:
+    """The overrides of each node; they must be for node ranges that the definition has."""
+    defined = [
+        indices(node_range["targetNodes"], num_nodes)
+        for node_range in node_properties["nodeRangeProperties"]
+    ]
     by_index: list[dict[str, Any]] = [{} for _ in range(num_nodes)]
     for override in node_overrides.get("nodePropertyOverrides") or []:
-        for index in indices(override["targetNodes"], num_nodes):
+        targets = indices(override["targetNodes"], num_nodes)
+        if targets not in defined:
+            raise ValueError(
+                "NodeOverride targets should match job definition. Non matching targets - "
+                f"{override['targetNodes']}"
+            )
+        for index in targets:
             if index < num_nodes:
                 by_index[index] = override.get("containerOverrides") or {}
     return by_index

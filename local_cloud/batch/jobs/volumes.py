@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -12,6 +13,12 @@ class Mount(NamedTuple):
     path: str
     source: str | None
     read_only: bool
+
+
+def below(folder: str, path: str) -> str | None:
+    """A path relative to a folder that it lies in or is, as on a host; None if it does not."""
+    normal = posixpath.normpath(f"/{path}").replace("//", "/", 1)
+    return normal[len(folder) :].lstrip("/") if f"{normal}/".startswith(f"{folder}/") else None
 
 
 def mounts(properties: dict[str, Any]) -> Iterator[Mount]:

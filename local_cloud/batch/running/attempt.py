@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import logging
+import random
 import threading
+import time
 import uuid
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
+from pathlib import Path
 
 from moto.batch.models import ComputeEnvironment
 from moto.logs.models import logs_backends
@@ -15,16 +20,28 @@ from local_cloud.batch.jobs.container import Container
 from local_cloud.batch.jobs.job import AttemptRecord, Job, NodeRecord, new_task_id
 from local_cloud.batch.jobs.resources import Allocation
 from local_cloud.batch.jobs.retry import AttemptEnd
+from local_cloud.batch.running import loopback
 from local_cloud.batch.running.log_stream import LogStream
 from local_cloud.batch.running.runtime import Launch, RunningContainer, Runtime, StartError
 from local_cloud.clock import later, now_milliseconds
+from local_cloud.file_systems import hosts
 from local_cloud.settings import Settings
 
 EXITED = "Essential container in task exited"
 NOT_STARTED = "Task failed to start"
 HOST_LOST = "Host EC2 (instance {}) terminated."
+CHILDREN_SECONDS = 0.2  # in which the child nodes start, after the main node
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class UnstartedNode:
+    """A fault: this child node of the jobs whose names have a glob never starts."""
+
+    job_name: str
+    node: int
+    on_strike: Callable[[], None]
 
 
 class Attempt:
@@ -38,6 +55,7 @@ class Attempt:
         runtime: Runtime,
         environment: ComputeEnvironment,
         missing_images: Collection[str] = (),
+        unstarted_nodes: Collection[UnstartedNode] = (),
         record: AttemptRecord | None = None,
     ) -> None:
         self.allocation = allocation
@@ -49,12 +67,16 @@ class Attempt:
         self._runtime = runtime
         self._environment = environment
         self._missing_images = missing_images
+        self._unstarted_nodes = unstarted_nodes
+        self._file_system: Path | None = None
         self._main = job.submission.main_node or 0
         self._containers: dict[int, RunningContainer] = {}
         self._lock = threading.Lock()
         self._kill_timers: list[threading.Timer] = []
         self._stop_grace: float | None = None  # seconds, once the containers are to stop
         self._start_error: Exception | None = None
+        self._main_ended = threading.Event()
+        self._starter = threading.Thread(target=self._start_children, daemon=True)
         if record is None:
             nodes = [self._new_node_record(node) for node in self._node_order()]
             gpu_ids = allocation.gpu_ids or allocation.shared_gpu_ids
@@ -70,32 +92,61 @@ class Attempt:
         container = submission.containers[node]
         prefix = container.log_stream_prefix(submission.definition.name)
         task_id, ecs = new_task_id(), self._environment.ecs_arn
+        on_loopback = submission.is_multi_node and self._runtime.shares_network
         return NodeRecord(
             log_stream_name=f"{prefix}/default/{task_id}",
             task_arn=f"{ecs.replace(':cluster/', ':task/')}/{task_id}",
             container_instance_arn=f"{ecs.replace(':cluster/', ':container-instance/')}/local",
+            address=loopback.new_address() if on_loopback else None,
         )
 
     def start(self) -> bool:
-        """Start all containers, the main node's first; returns whether that worked."""
-        others = [node for node in self._node_order() if node != self._main]
+        """Start the main node's container, and let the others follow; returns whether it runs."""
         try:
-            main = self._start(self._main, None)
-            for node in others:
-                self._start(node, main.address)
+            self._file_system = hosts.mount(self._environment)
+            main = self._start(self._main)
         except Exception as error:
             # Any error becomes the job's outcome: otherwise the job would stay in STARTING.
             self._start_error = error
             self.kill()
             return False
         self.record.started_at = main.started_at
+        self._starter.start()
         return True
+
+    def _start_children(self) -> None:
+        """Start the other nodes, in any order, unless the main node ends first.
+
+        One that can't start is no end of the job: as in AWS, only the main node's counts.
+        """
+        chance = random.Random(f"{self.job.id} {len(self.job.attempts)}")
+        others = [node for node in self._node_order() if node != self._main]
+        began = time.monotonic()
+        for seconds, node in sorted((chance.uniform(0, CHILDREN_SECONDS), each) for each in others):
+            left = began + seconds - time.monotonic()
+            if self._main_ended.wait(max(0.0, left)) or self._stop_grace is not None:
+                return
+            if self._stays_away(node):
+                continue
+            try:
+                self._start(node)
+            except Exception as error:
+                self.record.nodes[node].reason = reason_of(error)
+
+    def _stays_away(self, node: int) -> bool:
+        """Whether a fault keeps a node from starting, which counts as a strike."""
+        name = self.job.submission.name
+        for fault in list(self._unstarted_nodes):
+            if fault.node == node and fnmatchcase(name, fault.job_name):
+                fault.on_strike()
+                return True
+        return False
 
     def resume(self) -> bool:
         """Adopt the containers that an earlier server started; returns whether all are there."""
         try:
             for node in self._node_order():
-                container = self._runtime.adopt(self._launch(node, None))
+                container = self._runtime.adopt(self._launch(node))
                 if container is not None:
                     self._containers[node] = container
         except Exception as error:
@@ -115,6 +166,9 @@ class Attempt:
         """Wait for the main node, then stop the others, which get the stop grace."""
         if self._start_error is None and self._main in self._containers:
             self._containers[self._main].wait()
+            self._main_ended.set()
+            if self._starter.is_alive():
+                self._starter.join()
             self._end_others()
         for node, container in self._containers.items():
             record = self.record.nodes[node]
@@ -138,10 +192,7 @@ class Attempt:
                 timer.cancel()
             host_lost = self._host_lost
         if self._start_error is not None:
-            error = self._start_error
-            if not isinstance(error, StartError):
-                error = StartError("CannotStartContainerError", str(error))
-            main.exit_code, main.reason = None, str(error)
+            main.exit_code, main.reason = None, reason_of(self._start_error)
             status_reason = NOT_STARTED
         elif host_lost is not None:
             main.exit_code, status_reason = None, host_lost  # the code was lost with the host
@@ -149,28 +200,33 @@ class Attempt:
             status_reason = EXITED
         return AttemptEnd(main.exit_code, main.reason, self.stop_reason or status_reason)
 
-    def _start(self, node: int, main_node_address: str | None) -> RunningContainer:
+    def _start(self, node: int) -> RunningContainer:
         """Start one node's container, and stop it at once if the attempt is being stopped."""
         self._check_image(self.job.submission.containers[node])
-        launch = self._launch(node, main_node_address)
+        launch = self._launch(node)
         launch.log_stream.create()
         # Not under the lock: pulling an image can take minutes.
         container = self._runtime.start(launch)
         with self._lock:
             self._containers[node] = container
+            if self.job.submission.is_multi_node and not launch.record.address:
+                launch.record.address = container.address
             if self._stop_grace is not None:
                 container.ask_to_stop()
                 self._kill_after(self._stop_grace)
         return container
 
-    def _launch(self, node: int, main_node_address: str | None) -> Launch:
+    def _launch(self, node: int) -> Launch:
         _, _, _, region, account, _ = self.job.arn.split(":", 5)
         stream = LogStream(
             logs_backends[account][region],
             self.job.submission.containers[node].log_group,
             self.record.nodes[node].log_stream_name,
         )
-        return Launch(self.job, node, self._gpu_ids(node), stream, main_node_address)
+        main_node_address = None if node == self._main else self.record.nodes[self._main].address
+        return Launch(
+            self.job, node, self._gpu_ids(node), stream, main_node_address, self._file_system
+        )
 
     def _check_image(self, container: Container) -> None:
         """Raise StartError if a fault makes the image unavailable, even to a process."""
@@ -217,8 +273,16 @@ class Attempt:
     def _ends(self) -> bool:
         return self.stop_reason is not None or self._host_lost is not None
 
-    def command_pids(self) -> list[int]:
-        return [pid for found in list(self._containers.values()) for pid in found.command_pids()]
+    def command_pids(self) -> dict[int, list[int]]:
+        """The process ids of the commands of all nodes that have started."""
+        return {node: found.command_pids() for node, found in list(self._containers.items())}
+
+    def kill_node(self, node: int) -> bool:
+        """Kill one node's container; returns whether it had started."""
+        container = self._containers.get(node)
+        if container is not None:
+            container.kill()
+        return container is not None
 
     def _stop_all(self, grace_seconds: float) -> None:
         self._stop_grace = grace_seconds
@@ -238,3 +302,10 @@ class Attempt:
         """Remove the containers, once they have ended and their outcome is saved."""
         for container in self._containers.values():
             container.remove()
+
+
+def reason_of(error: Exception) -> str:
+    """Why a container could not start, as ECS says it."""
+    if not isinstance(error, StartError):
+        error = StartError("CannotStartContainerError", str(error))
+    return str(error)

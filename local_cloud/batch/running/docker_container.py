@@ -49,10 +49,10 @@ class DockerContainer:
             output.start()
 
     @property
-    def address(self) -> str:
-        """Its own address on its network; without a network, its machine's loopback."""
+    def address(self) -> str | None:
+        """Its own address on its network; None without a network, as it has its machine's."""
         if self._network is None:
-            return "127.0.0.1"
+            return None
         self._container.reload()
         networks = self._container.attrs["NetworkSettings"]["Networks"]
         return str(networks[self._network]["IPAddress"])

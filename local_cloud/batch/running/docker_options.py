@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from docker.types import DeviceRequest, LogConfig, Ulimit
 
 from local_cloud.batch.jobs.container import Container
-from local_cloud.batch.jobs.volumes import mounts
+from local_cloud.batch.jobs.volumes import below, mounts
+from local_cloud.file_systems.hosts import MOUNT_POINT
 
 MIB = 2**20
 SHARES_PER_VCPU = 1024
@@ -17,7 +19,11 @@ PERMISSIONS = {"READ": "r", "WRITE": "w", "MKNOD": "m"}
 
 
 def create_options(
-    container: Container, gpu_ids: Sequence[str], *, engine_has_gpus: bool
+    container: Container,
+    gpu_ids: Sequence[str],
+    *,
+    engine_has_gpus: bool,
+    file_system: Path | None = None,
 ) -> dict[str, Any]:
     """Keyword arguments of docker-py's `containers.create`, without name, labels and environment.
 
@@ -38,7 +44,7 @@ def create_options(
             Ulimit(name=limit["name"], soft=limit["softLimit"], hard=limit["hardLimit"])
             for limit in properties.get("ulimits") or []
         ],
-        "volumes": list(volumes(properties)),
+        "volumes": list(volumes(properties, file_system)),
         # Not the engine's default: only some drivers let the output be read.
         "log_config": LogConfig(type=LogConfig.types.JSON),
         "use_config_proxy": False,
@@ -85,10 +91,12 @@ def device(requested: dict[str, Any]) -> str:
     return f"{host_path}:{requested.get('containerPath') or host_path}:{''.join(allowed)}"
 
 
-def volumes(properties: dict[str, Any]) -> Iterator[str]:
+def volumes(properties: dict[str, Any], file_system: Path | None) -> Iterator[str]:
     """Bind mounts of the engine's folders; a volume without a folder becomes an anonymous one."""
     for mount in mounts(properties):
         if mount.source is None:
             yield mount.path
-        else:
-            yield f"{mount.source}:{mount.path}:{'ro' if mount.read_only else 'rw'}"
+            continue
+        rest = None if file_system is None else below(MOUNT_POINT, mount.source)
+        source = mount.source if file_system is None or rest is None else str(file_system / rest)
+        yield f"{source}:{mount.path}:{'ro' if mount.read_only else 'rw'}"

@@ -23,7 +23,6 @@ from local_cloud.settings import Settings
 ENGINE_SECONDS = 240
 OWNER, JOB, TASK = "local-cloud.owner", "local-cloud.job", "local-cloud.task"
 PULL_STARTED, PULL_STOPPED = "local-cloud.pull-started-at", "local-cloud.pull-stopped-at"
-METADATA_PATH = "/v4"
 
 
 class DockerRuntime:
@@ -53,6 +52,10 @@ class DockerRuntime:
                 f"--jobs containers needs a Docker engine, and none answers ({error}): "
                 "start one, set DOCKER_HOST, or run jobs as processes"
             ) from error
+
+    @property
+    def shares_network(self) -> bool:
+        return self._network is None
 
     def start(self, launch: Launch) -> DockerContainer:
         """Pull the image if it is missing, create the container and start it."""
@@ -96,11 +99,10 @@ class DockerRuntime:
     def _create(self, launch: Launch, labels: dict[str, str]) -> Any:
         task_id = launch.record.task_id
         definition = launch.job.submission.definition
-        basis = environment_variables.aws(launch, self._settings) | {
+        basis = {
+            **environment_variables.aws(launch, self._settings),
+            **environment_variables.task_metadata(launch, self._settings),
             "AWS_EXECUTION_ENV": "AWS_ECS_EC2",
-            "ECS_CONTAINER_METADATA_URI_V4": (
-                f"{self._settings.job_endpoint_url}{METADATA_PATH}/{task_id}"
-            ),
         }
         network = {"network": self._network} if self._network else {"network_mode": "host"}
         try:
@@ -110,7 +112,12 @@ class DockerRuntime:
                 name=f"ecs-{definition.name}-{definition.revision}-default-{task_id}",
                 environment=environment_variables.for_node(launch, basis),
                 labels={**labels, OWNER: self._owner, JOB: launch.job.id, TASK: task_id},
-                **create_options(launch.container, launch.gpu_ids, engine_has_gpus=self._has_gpus),
+                **create_options(
+                    launch.container,
+                    launch.gpu_ids,
+                    engine_has_gpus=self._has_gpus,
+                    file_system=launch.file_system,
+                ),
                 **network,
             )
         except (DockerException, RequestException) as error:

@@ -15,6 +15,7 @@ FROM_THE_SERVER = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY
 # Stands for the job's role: recorded calls show it as the caller.
 ACCESS_KEY_ID = "job"
 HOST_METADATA_PATH = "/_host"
+TASK_METADATA_PATH = "/v4"
 
 
 def for_node(launch: Launch, basis: Mapping[str, str]) -> dict[str, str]:
@@ -43,6 +44,11 @@ def aws(launch: Launch, settings: Settings) -> dict[str, str]:
             f"{settings.job_endpoint_url}{HOST_METADATA_PATH}/{launch.record.task_id}"
         ),
     }
+
+
+def task_metadata(launch: Launch, settings: Settings) -> dict[str, str]:
+    url = f"{settings.job_endpoint_url}{TASK_METADATA_PATH}/{launch.record.task_id}"
+    return {"ECS_CONTAINER_METADATA_URI_V4": url}
 
 
 def inherited() -> dict[str, str]:

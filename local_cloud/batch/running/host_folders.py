@@ -8,12 +8,16 @@ import tempfile
 from functools import cached_property
 from pathlib import Path
 
-from local_cloud.batch.jobs.volumes import mounts
+from local_cloud.batch.jobs.volumes import below, mounts
 from local_cloud.batch.running.runtime import Launch
+from local_cloud.file_systems.hosts import MOUNT_POINT
 
 
 class HostFolders:
-    """An instance is a compute environment's, `local`: all that runs there has the same folders."""
+    """An instance is a compute environment's: all that runs there has the same folders.
+
+    But each node of a multi-node job has an instance to itself.
+    """
 
     @cached_property
     def _root(self) -> Path:
@@ -37,8 +41,12 @@ class HostFolders:
 
     def _folder(self, launch: Launch, source: str) -> Path:
         """What stands for a folder of the host; made if missing, as Docker does."""
-        instance = self._root / launch.job.attempts[-1].compute_environment
-        folder = instance / posixpath.normpath(f"/{source}").lstrip("/")
+        rest = None if launch.file_system is None else below(MOUNT_POINT, source)
+        if launch.file_system is not None and rest is not None:
+            folder = launch.file_system / rest
+        else:
+            instance = self._root / launch.job.attempts[-1].compute_environment / str(launch.node)
+            folder = instance / posixpath.normpath(f"/{source}").lstrip("/")
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 

@@ -21,12 +21,13 @@ from local_cloud.batch.running.runtime import Exit, Launch
 from local_cloud.clock import now_milliseconds
 from local_cloud.settings import Settings
 
-LOOPBACK = "127.0.0.1"
 OUTPUT_DRAIN_SECONDS = 5.0
 
 
 class ProcessRuntime:
     """Starts commands that are installed here; ignores images and limits, and mounts nothing."""
+
+    shares_network = True
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -35,9 +36,12 @@ class ProcessRuntime:
 
     def start(self, launch: Launch) -> ContainerProcess:
         """Start the command; raises OSError or ValueError where that can't be done."""
-        basis = environment_variables.inherited() | environment_variables.aws(
-            launch, self._settings
-        )
+        basis = {
+            **environment_variables.inherited(),
+            **environment_variables.aws(launch, self._settings),
+        }
+        if launch.job.submission.is_multi_node:  # it finds its address there
+            basis |= environment_variables.task_metadata(launch, self._settings)
         variables = {
             **environment_variables.for_node(launch, basis),
             **environment_variables.cuda(launch.gpu_ids),
@@ -65,7 +69,7 @@ class ProcessRuntime:
 class ContainerProcess:
     """A started command. Its descendants are killed when it ends, or when this server does."""
 
-    address = LOOPBACK
+    address = None
 
     def __init__(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from local_cloud.batch.jobs.container import Container
@@ -26,13 +27,17 @@ class StartError(Exception):
 
 @dataclass(frozen=True)
 class Launch:
-    """A request to start one node; `main_node_address` is None for the main node itself."""
+    """A request to start one node.
+
+    `main_node_address` is None for the main node itself, and `file_system` where its host has none.
+    """
 
     job: Job
     node: int
     gpu_ids: tuple[str, ...]
     log_stream: LogStream
     main_node_address: str | None
+    file_system: Path | None = None
 
     @property
     def container(self) -> Container:
@@ -63,8 +68,8 @@ class RunningContainer(Protocol):
         """The start of its command, in epoch milliseconds."""
 
     @property
-    def address(self) -> str:
-        """The IP address at which other nodes of its job reach it."""
+    def address(self) -> str | None:
+        """The IP address that it has of its own; None where it shares its machine's network."""
 
     def command_pids(self) -> list[int]:
         """The process ids of its command; none once it has ended."""
@@ -84,6 +89,10 @@ class RunningContainer(Protocol):
 
 class Runtime(Protocol):
     """Starts containers, from any thread."""
+
+    @property
+    def shares_network(self) -> bool:
+        """Whether containers have their machine's network, and no addresses of their own."""
 
     def start(self, launch: Launch) -> RunningContainer:
         """Start a node's container; raises StartError, or OSError or ValueError."""

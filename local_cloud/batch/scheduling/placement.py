@@ -63,12 +63,24 @@ def enlargement(needed: Requirements, pool: Pool) -> str:
     )
 
 
-def environment_for(queue: JobQueue) -> ComputeEnvironment | None:
-    """A queue's first compute environment that is ENABLED and VALID."""
-    for environment in queue.environments:
-        if environment.state == "ENABLED" and not invalid_reason(environment):
+def environment_for(job: Job) -> ComputeEnvironment | None:
+    """The queue's first compute environment that is ENABLED, VALID and for such jobs."""
+    for environment in job.submission.queue.environments:
+        if (
+            environment.state == "ENABLED"
+            and not invalid_reason(environment)
+            and (takes_nodes(environment) or not job.submission.is_multi_node)
+        ):
             return environment
     return None
+
+
+def takes_nodes(environment: ComputeEnvironment) -> bool:
+    """Whether multi-node jobs run there: only on instances that are managed, and not on Spot.
+
+    As in AWS, one that waits for another environment stays RUNNABLE, and is told no reason.
+    """
+    return (environment.compute_resources or {}).get("type") == "EC2"
 
 
 def blocked_reason(queue: JobQueue) -> str | None:

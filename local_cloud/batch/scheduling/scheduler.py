@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from bisect import insort
@@ -14,19 +15,24 @@ from moto.batch.models import ComputeEnvironment
 from local_cloud.batch.jobs.job import NOT_STARTED, AttemptRecord, Job
 from local_cloud.batch.jobs.resources import Allocation
 from local_cloud.batch.jobs.retry import AttemptEnd, should_retry
-from local_cloud.batch.running.attempt import Attempt
+from local_cloud.batch.running.attempt import Attempt, UnstartedNode
 from local_cloud.batch.running.runtime import Runtime
 from local_cloud.batch.scheduling.fair_share import FairShares
 from local_cloud.batch.scheduling.instances import Machine
 from local_cloud.batch.scheduling.placement import blocked_reason, environment_for, stuck_reason
 from local_cloud.batch.scheduling.pool import Pool, Reservation
 from local_cloud.batch.scheduling.timers import JobTimers
+from local_cloud.clock import later
+from local_cloud.file_systems import hosts
 from local_cloud.settings import Settings
 
 DEPENDENCY_FAILED = "Dependent Job failed"
 CHILD_FAILED = "Array Child Job failed"
 TIMED_OUT = "Job attempt duration exceeded timeout"
 SHUTDOWN_SECONDS = 10.0
+NEXT_HOST_SECONDS = 0.5  # after one that did not come up
+
+log = logging.getLogger(__name__)
 
 
 class Scheduler:
@@ -35,6 +41,7 @@ class Scheduler:
     Attributes:
         lock: guards every job's state, and the attributes below.
         missing_images: images that no attempt can pull (a fault).
+        unstarted_nodes: nodes that never start (faults).
         on_running: called with each attempt that has started, under the lock.
         save: writes the state of all jobs to disk, where `--state` asks for it.
     """
@@ -51,7 +58,10 @@ class Scheduler:
         self.attempts: dict[Job, Attempt] = {}
         self._runners: dict[threading.Thread, Attempt] = {}
         self._closed = False
+        self._hosts_down: dict[str, str] = {}  # why, by the ARN of their environment
+        self._looks_again = False
         self.missing_images: set[str] = set()
+        self.unstarted_nodes: list[UnstartedNode] = []
         self.on_running: list[Callable[[Job, Attempt], None]] = []
         self.save: Callable[[], None] = lambda: None
 
@@ -98,6 +108,15 @@ class Scheduler:
             for attempt in self.attempts.values():
                 if task_id in {node.task_id for node in attempt.record.nodes}:
                     return attempt.reclaimed_at
+        return None
+
+    def address(self, task_id: str) -> str | None:
+        """The address that a running ECS task has of its own; None if it has none."""
+        with self.lock:
+            for attempt in self.attempts.values():
+                for node in attempt.record.nodes:
+                    if node.task_id == task_id:
+                        return node.address
         return None
 
     def cancel(self, job: Job, reason: str) -> None:
@@ -176,13 +195,33 @@ class Scheduler:
         for job in self._shares.arrange(list(self._waiting), self._machine.pool.vcpus):
             if reserved.everything():
                 return
-            environment = environment_for(job.submission.queue)
-            if environment is None:
+            environment = environment_for(job)
+            if environment is None or not self._hosts_come_up(environment):
                 continue
             allocation = self._machine.take(environment, job.submission.requirements, reserved)
             if allocation is not None:
                 self._waiting.remove(job)
                 self._start(job, allocation, environment)
+
+    def _hosts_come_up(self, environment: ComputeEnvironment) -> bool:
+        """Whether an environment's hosts boot; if not, the next one is looked at in a while."""
+        try:
+            hosts.mounted(environment)
+        except hosts.HostError as error:
+            if self._hosts_down.get(environment.arn) != str(error):
+                self._hosts_down[environment.arn] = str(error)
+                log.warning("the hosts of %s don't come up: %s", environment.name, error)
+            if not self._looks_again:
+                self._looks_again = True
+                later(NEXT_HOST_SECONDS, self._look_again)
+            return False
+        self._hosts_down.pop(environment.arn, None)
+        return True
+
+    def _look_again(self) -> None:
+        with self.lock:
+            self._looks_again = False
+            self._start_what_fits()
 
     def _start(self, job: Job, allocation: Allocation, environment: ComputeEnvironment) -> None:
         attempt = self._new_attempt(job, allocation, environment)
@@ -209,7 +248,14 @@ class Scheduler:
     ) -> Attempt:
         self._shares.begin(job)
         return Attempt(
-            job, allocation, self._settings, self.runtime, environment, self.missing_images, record
+            job,
+            allocation,
+            self._settings,
+            self.runtime,
+            environment,
+            self.missing_images,
+            self.unstarted_nodes,
+            record,
         )
 
     def _run_in_thread(self, job: Job, attempt: Attempt, begin: Callable[[], bool]) -> None:

@@ -1,5 +1,8 @@
 """Multi-node parallel jobs."""
 
+import sys
+import time
+
 import pytest
 from botocore.exceptions import ClientError
 
@@ -8,6 +11,23 @@ SHOW = (
     "main $AWS_BATCH_JOB_MAIN_NODE_INDEX at [$AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS] "
     "as $AWS_BATCH_JOB_ID"
 )
+FOR_EVER = "while :; do sleep 0.05; done"
+# The same port on every node; the main node says who has called.
+TALK = """
+import json, os, socket, time, urllib.request
+
+metadata = json.load(urllib.request.urlopen(os.environ["ECS_CONTAINER_METADATA_URI_V4"]))
+(own,) = metadata["Networks"][0]["IPv4Addresses"]
+main = os.environ.get("AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS")
+listener = socket.create_server((own, 29400))
+if main is None:
+    peers = [listener.accept()[0].makefile().readline().strip() for _ in range(2)]
+    print(own, *sorted(peers))
+else:
+    with socket.create_connection((main, 29400), source_address=(own, 0)) as connection:
+        connection.sendall(f"{own}\\n".encode())
+    time.sleep(60)
+"""
 
 
 @pytest.fixture
@@ -23,8 +43,8 @@ def meet(tmp_path):
 
 
 @pytest.fixture
-def define_nodes(cloud):
-    """Register a multi-node job definition of (range, script) pairs."""
+def define_command(cloud):
+    """Register a multi-node job definition of (range, command) pairs."""
 
     def define(*ranges, num_nodes, main_node=0, gpus=0):
         answer = cloud.batch.register_job_definition(
@@ -34,11 +54,8 @@ def define_nodes(cloud):
                 "numNodes": num_nodes,
                 "mainNode": main_node,
                 "nodeRangeProperties": [
-                    {
-                        "targetNodes": target,
-                        "container": cloud.container(["sh", "-c", script], gpus=gpus),
-                    }
-                    for target, script in ranges
+                    {"targetNodes": target, "container": cloud.container(command, gpus=gpus)}
+                    for target, command in ranges
                 ],
             },
         )
@@ -47,40 +64,172 @@ def define_nodes(cloud):
     return define
 
 
+@pytest.fixture
+def define_nodes(define_command):
+    """Register a multi-node job definition of (range, script) pairs."""
+
+    def define(*ranges, **fields):
+        return define_command(*((each, ["sh", "-c", script]) for each, script in ranges), **fields)
+
+    return define
+
+
+@pytest.fixture
+def running_nodes(faults, wait_until):
+    """Wait until so many nodes of a job run; their process ids by node."""
+
+    def wait(job_id, count):
+        def nodes():
+            found = faults.client.get(f"/_faults/jobs/{job_id}").json().get("nodes", {})
+            return found if len(list(filter(None, found.values()))) == count else None
+
+        return wait_until(nodes, f"{count} nodes of job {job_id}")
+
+    return wait
+
+
+def address(node):
+    """A node's own address, as it is described."""
+    (interface,) = node["container"]["networkInterfaces"]
+    return interface["privateIpv4Address"]
+
+
+def exit_codes(cloud, job_id, num_nodes):
+    nodes = [cloud.describe(f"{job_id}#{node}") for node in range(num_nodes)]
+    return [node["container"].get("exitCode") for node in nodes]
+
+
 def test_every_node_gets_its_index(cloud, define_nodes, meet):
     job_id = cloud.submit(define_nodes(("0:", f"{SHOW}; {meet(3)}"), num_nodes=3, main_node=1))
     job = cloud.finish(job_id)
     assert job["status"] == "SUCCEEDED"
     assert job["nodeProperties"]["numNodes"] == 3
-    outputs = [cloud.lines(cloud.describe(f"{job_id}#{node}")) for node in range(3)]
-    assert outputs == [
-        [f"0 of 3 main 1 at [127.0.0.1] as {job_id}#0"],
+    nodes = [cloud.describe(f"{job_id}#{node}") for node in range(3)]
+    main = address(nodes[1])
+    assert list(map(cloud.lines, nodes)) == [
+        [f"0 of 3 main 1 at [{main}] as {job_id}#0"],
         [f"1 of 3 main 1 at [] as {job_id}#1"],
-        [f"2 of 3 main 1 at [127.0.0.1] as {job_id}#2"],
+        [f"2 of 3 main 1 at [{main}] as {job_id}#2"],
     ]
-    assert cloud.describe(f"{job_id}#1")["nodeDetails"] == {"nodeIndex": 1, "isMainNode": True}
+    assert nodes[1]["nodeDetails"] == {"nodeIndex": 1, "isMainNode": True}
 
 
-def test_the_main_node_decides_and_the_others_are_ended(cloud, define_nodes):
-    forever = "while :; do sleep 0.05; done"
+def test_nodes_talk_at_addresses_of_their_own(cloud, define_command):
+    definition = define_command(("0:", [sys.executable, "-c", TALK]), num_nodes=3)
+    jobs = [cloud.submit(definition) for _ in range(2)]
+    seen = []
+    for job_id in jobs:
+        assert cloud.finish(job_id)["status"] == "SUCCEEDED"
+        nodes = [cloud.describe(f"{job_id}#{node}") for node in range(3)]
+        main, *children = map(address, nodes)
+        assert cloud.lines(nodes[0]) == [" ".join([main, *sorted(children)])]
+        seen += [main, *children]
+    assert len({*seen, "127.0.0.1"}) == 7
+
+
+def test_the_main_node_decides_and_the_others_are_ended(cloud, define_nodes, meet):
     for code, status in ((0, "SUCCEEDED"), (6, "FAILED")):
-        definition = define_nodes(("0", f"exit {code}"), ("1:", forever), num_nodes=2)
-        job_id = cloud.submit(definition)
+        scripts = ("0", f"{meet(2)}; exit {code}"), ("1:", f"{meet(2)}; {FOR_EVER}")
+        job_id = cloud.submit(define_nodes(*scripts, num_nodes=2))
         assert cloud.finish(job_id)["status"] == status
-        assert cloud.describe(f"{job_id}#0")["container"]["exitCode"] == code
-        assert cloud.describe(f"{job_id}#1")["container"]["exitCode"] == 143
+        assert exit_codes(cloud, job_id, 2)[0] == code
 
 
-def test_a_child_nodes_failure_does_not_fail_the_job(cloud, define_nodes, gate):
-    definition = define_nodes(("0", gate.script), ("1", "exit 9"), num_nodes=2)
-    job_id = cloud.submit(definition)
-    cloud.wait_for(job_id, "RUNNING")
+def test_a_child_that_runs_is_ended_with_the_main_node(cloud, define_nodes, gate, running_nodes):
+    job_id = cloud.submit(define_nodes(("0", gate.script), ("1:", FOR_EVER), num_nodes=2))
+    running_nodes(job_id, 2)
     gate.open()
     assert cloud.finish(job_id)["status"] == "SUCCEEDED"
+    assert exit_codes(cloud, job_id, 2) == [0, 143]
+
+
+def test_a_child_nodes_failure_neither_fails_nor_retries_the_job(
+    cloud, define_nodes, gate, wait_until, tmp_path
+):
+    child = f"touch {tmp_path}/seen; exit 9"
+    definition = define_nodes(("0", gate.script), ("1", child), num_nodes=2)
+    job_id = cloud.submit(definition, retryStrategy={"attempts": 3})
+    wait_until((tmp_path / "seen").exists, "child")
+    gate.open()
+    job = cloud.finish(job_id)
+    assert (job["status"], len(job["attempts"])) == ("SUCCEEDED", 1)
+    assert exit_codes(cloud, job_id, 2) == [0, 9]
+
+
+def test_a_killed_child_leaves_the_others_alone(
+    cloud, define_nodes, gate, faults, running_nodes, is_running, wait_until
+):
+    job_id = cloud.submit(define_nodes(("0:", gate.script), num_nodes=3))
+    (pid,) = running_nodes(job_id, 3)["2"]
+    killed = faults.client.post(f"/_faults/jobs/{job_id}/nodes/2/kill")
+    assert killed.json() == {"job_id": job_id, "node": 2}
+    wait_until(lambda: not is_running(pid), "end of the node")
+    running_nodes(job_id, 2)
+    assert cloud.describe(job_id)["status"] == "RUNNING"
+    gate.open()
+    assert cloud.finish(job_id)["status"] == "SUCCEEDED"
+    codes = exit_codes(cloud, job_id, 3)
+    assert (codes[0], codes[2]) == (0, 137)
+
+
+def test_a_killed_main_node_fails_the_job_and_ends_the_others(
+    cloud, define_nodes, gate, faults, running_nodes
+):
+    job_id = cloud.submit(define_nodes(("0:", gate.script), num_nodes=2))
+    running_nodes(job_id, 2)
+    faults.client.post(f"/_faults/jobs/{job_id}/nodes/0/kill").raise_for_status()
+    assert cloud.finish(job_id)["status"] == "FAILED"
+    assert exit_codes(cloud, job_id, 2) == [137, 143]
+    gone = faults.client.post(f"/_faults/jobs/{job_id}/nodes/0/kill")
+    assert (gone.status_code, "is FAILED" in gone.json()["message"]) == (409, True)
+    assert faults.client.post("/_faults/jobs/none/nodes/0/kill").status_code == 404
+
+
+def test_a_child_may_never_start(cloud, define_nodes, gate, faults, running_nodes, wait_until):
+    fault = faults(kind="unstarted_node", job_name="lonely", node=1)
+    job_id = cloud.submit(define_nodes(("0:", gate.script), num_nodes=3), jobName="lonely")
+
+    def struck():
+        (shown,) = faults.client.get("/_faults").json()["faults"]
+        return (shown["id"], shown["strikes"]) == (fault, 1)
+
+    wait_until(struck, "strike")
+    assert set(running_nodes(job_id, 2)) == {"0", "2"}
+    gate.open()
+    assert cloud.finish(job_id)["status"] == "SUCCEEDED"
+    assert exit_codes(cloud, job_id, 3)[1] is None
+
+
+def test_the_time_limit_is_the_whole_jobs(cloud, define_nodes):
+    limit = {"attemptDurationSeconds": 1}
+    job_id = cloud.submit(define_nodes(("0:", FOR_EVER), num_nodes=2), timeout=limit)
+    assert cloud.finish(job_id)["statusReason"] == "Job attempt duration exceeded timeout"
+    assert exit_codes(cloud, job_id, 2) == [143, 143]
+
+
+@pytest.mark.parametrize("kind", ["SPOT", "UNMANAGED"])
+def test_elsewhere_than_on_managed_on_demand_instances_they_wait_for_ever(
+    cloud, define_nodes, kind
+):
+    name = cloud.name("environment")
+    if kind == "SPOT":
+        environment = cloud.create_compute_environment(name, type="SPOT")
+    else:
+        role = cloud.client("iam").create_role(RoleName=name, AssumeRolePolicyDocument="{}")
+        environment = cloud.batch.create_compute_environment(
+            computeEnvironmentName=name, type="UNMANAGED", serviceRole=role["Role"]["Arn"]
+        )["computeEnvironmentArn"]
+    queue = cloud.create_queue(compute_environment=environment)
+    job_id = cloud.submit(define_nodes(("0:", "true"), num_nodes=2), queue=queue)
+    assert cloud.finish(cloud.shell("true", queue=queue))["status"] == "SUCCEEDED"
+    job = cloud.describe(job_id)
+    assert (job["status"], job.get("statusReason")) == ("RUNNABLE", None)
+    cloud.batch.cancel_job(jobId=job_id, reason="no longer needed")
 
 
 def test_node_overrides(cloud, define_nodes, meet):
-    definition = define_nodes(("0:", f"echo $WHO; {meet(3)}"), num_nodes=2)
+    script = f"echo $WHO; {meet(3)}"
+    definition = define_nodes(("0", script), ("1:", script), num_nodes=2)
     environment = [{"name": "WHO", "value": "child"}]
     overrides = {
         "numNodes": 3,
@@ -94,7 +243,7 @@ def test_node_overrides(cloud, define_nodes, meet):
     assert outputs == [[], ["child"], ["child"]]
 
 
-def test_nodes_start_together_or_not_at_all(cloud, define_nodes, gate, meet):
+def test_nodes_get_their_resources_together_or_not_at_all(cloud, define_nodes, gate, meet):
     blocker = cloud.submit(cloud.define(["sh", "-c", gate.script], gpus=1))
     cloud.wait_for(blocker, "RUNNING")
     script = f"echo $NVIDIA_VISIBLE_DEVICES; {meet(2)}"
@@ -106,13 +255,12 @@ def test_nodes_start_together_or_not_at_all(cloud, define_nodes, gate, meet):
     assert sorted(gpus) == ["0", "1"]
 
 
-def test_terminate_ends_all_nodes(cloud, define_nodes, gate):
+def test_terminate_ends_all_nodes(cloud, define_nodes, gate, running_nodes):
     job_id = cloud.submit(define_nodes(("0:", gate.script), num_nodes=2))
-    cloud.wait_for(job_id, "RUNNING")
+    running_nodes(job_id, 2)
     cloud.batch.terminate_job(jobId=job_id, reason="stop")
     assert cloud.finish(job_id)["statusReason"] == "stop"
-    codes = [cloud.describe(f"{job_id}#{node}")["container"]["exitCode"] for node in range(2)]
-    assert codes == [143, 143]
+    assert exit_codes(cloud, job_id, 2) == [143, 143]
 
 
 def test_nodes_are_listed(cloud, define_nodes):
@@ -124,21 +272,25 @@ def test_nodes_are_listed(cloud, define_nodes):
     ] == [(f"{job_id}#0", True), (f"{job_id}#1", False)]
 
 
-def test_a_node_that_cannot_start_fails_the_job(cloud):
-    definition = cloud.batch.register_job_definition(
-        jobDefinitionName=cloud.name("nodes"),
-        type="multinode",
-        nodeProperties={
-            "numNodes": 2,
-            "mainNode": 0,
-            "nodeRangeProperties": [
-                {"targetNodes": "0", "container": cloud.container(["sleep", "600"])},
-                {"targetNodes": "1", "container": cloud.container(["no-such-program"])},
-            ],
-        },
-    )["jobDefinitionArn"]
-    job = cloud.finish(cloud.submit(definition))
+def test_a_main_node_that_cannot_start_fails_the_job(cloud, define_command):
+    commands = ("0", ["no-such-program"]), ("1", ["sleep", "600"])
+    job = cloud.finish(cloud.submit(define_command(*commands, num_nodes=2)))
     assert (job["status"], job["statusReason"]) == ("FAILED", "Task failed to start")
+
+
+def test_a_child_that_cannot_start_does_not(cloud, define_command, gate, wait_until):
+    commands = ("0", ["sh", "-c", gate.script]), ("1", ["no-such-program"])
+    job_id = cloud.submit(define_command(*commands, num_nodes=2))
+    wait_until(lambda: cloud.describe(job_id)["status"] == "RUNNING", "start of the main node")
+    time.sleep(0.3)  # the child has been tried
+    gate.open()
+    assert cloud.finish(job_id)["status"] == "SUCCEEDED"
+    reason = cloud.describe(f"{job_id}#1")["container"]["reason"]
+    assert reason.startswith("CannotStartContainerError: ")
+
+
+def overriding(targets):
+    return {"nodePropertyOverrides": [{"targetNodes": targets, "containerOverrides": {}}]}
 
 
 @pytest.mark.parametrize(
@@ -146,6 +298,10 @@ def test_a_node_that_cannot_start_fails_the_job(cloud):
     [
         ([("0:1", "true")], {"nodeOverrides": {"numNodes": 3}}, "open end"),
         ([("0", "true")], {}, "no container for node 1"),
+        ([("0:", "true")], {"nodeOverrides": {"numNodes": 1001}}, "1 to 1000, not 1001"),
+        ([("0:", "true")], {"nodeOverrides": overriding("1:")}, "Non matching targets - 1:"),
+        ([("0-1", "true")], {}, "targetNodes must be like"),
+        ([(f"{node}", "true") for node in range(6)], {}, "1 to 5 node ranges, not 6"),
         ([("0:", "true")], {"containerOverrides": {"command": ["x"]}}, "nodeOverrides"),
         ([("0:", "true")], {"arrayProperties": {"size": 2}}, "array job"),
     ],
@@ -153,3 +309,9 @@ def test_a_node_that_cannot_start_fails_the_job(cloud):
 def test_impossible_nodes_are_refused(cloud, define_nodes, ranges, overrides, message):
     with pytest.raises(ClientError, match=message):
         cloud.submit(define_nodes(*ranges, num_nodes=2), **overrides)
+
+
+@pytest.mark.parametrize(("num_nodes", "main_node"), [(0, 0), (1001, 0), (2, 2), (2, -1)])
+def test_impossible_numbers_of_nodes_are_refused(define_nodes, num_nodes, main_node):
+    with pytest.raises(ClientError, match="numNodes"):
+        define_nodes(("0:", "true"), num_nodes=num_nodes, main_node=main_node)

@@ -27,12 +27,16 @@ class Runtime:
         return self.inspected if task_id == TASK_ID else None
 
 
-def get(path, inspected=INSPECTED):
+def get(path, inspected=INSPECTED, address=None):
     def served(environ, start_response):
         start_response("200 OK", [("Content-Type", "text/plain")])
         return [b"served"]
 
-    return Client(TaskMetadata(served, Runtime(inspected))).get(path)
+    return Client(TaskMetadata(served, Runtime(inspected), addresses(address))).get(path)
+
+
+def addresses(address):
+    return lambda task_id: address if task_id == TASK_ID else None
 
 
 def test_a_containers_metadata_names_its_image():
@@ -53,6 +57,27 @@ def test_a_task_has_times_of_a_pull_only_if_there_was_one():
     task = get(f"/v4/{TASK_ID}/task", pulled).json
     assert task["PullStartedAt"] == "2026-11-22T11:00:00+00:00"
     assert task["PullStoppedAt"] == "2026-11-22T11:00:09+00:00"
+
+
+def networks(container):
+    return [network["IPv4Addresses"] for network in container["Networks"]]
+
+
+def test_a_node_finds_its_own_address():
+    assert networks(get(f"/v4/{TASK_ID}", address="127.1.2.3").json) == [["127.1.2.3"]]
+    process = get(f"/v4/{TASK_ID}", inspected=None, address="127.1.2.3").json
+    assert networks(process) == [["127.1.2.3"]]
+    assert "ImageID" not in process
+    (container,) = get(f"/v4/{TASK_ID}/task", None, "127.1.2.3").json["Containers"]
+    assert networks(container) == [["127.1.2.3"]]
+
+
+def test_a_container_finds_its_address_on_its_network_and_none_on_its_machines():
+    joined = {"Networks": {"jobs": {"IPAddress": "172.18.0.3"}}}
+    on_network = {**INSPECTED, "NetworkSettings": joined}
+    assert networks(get(f"/v4/{TASK_ID}", on_network).json) == [["172.18.0.3"]]
+    on_host = {**INSPECTED, "NetworkSettings": {"Networks": {"host": {"IPAddress": ""}}}}
+    assert "Networks" not in get(f"/v4/{TASK_ID}", on_host).json
 
 
 def test_an_unknown_task_is_not_found():

@@ -2,6 +2,7 @@
 
 import json
 import random
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -22,7 +23,7 @@ def served(environ, start_response):
 
 @pytest.fixture
 def scheduler():
-    return SimpleNamespace(missing_images=set())
+    return SimpleNamespace(missing_images=set(), unstarted_nodes=[], lock=threading.RLock())
 
 
 @pytest.fixture

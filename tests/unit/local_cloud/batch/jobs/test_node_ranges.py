@@ -32,4 +32,12 @@ def test_a_node_without_container_is_an_error():
 
 def test_node_overrides_by_node():
     overrides = {"nodePropertyOverrides": [{"targetNodes": "1:", "containerOverrides": {"a": 1}}]}
-    assert node_ranges.overrides(overrides, 3) == [{}, {"a": 1}, {"a": 1}]
+    for targets in (("0", "1:"), ("0", "1:2")):
+        found = node_ranges.overrides(overrides, properties(*targets), 3)
+        assert found == [{}, {"a": 1}, {"a": 1}]
+
+
+def test_overrides_are_for_ranges_of_the_definition():
+    overrides = {"nodePropertyOverrides": [{"targetNodes": "1:", "containerOverrides": {}}]}
+    with pytest.raises(ValueError, match="Non matching targets - 1:"):
+        node_ranges.overrides(overrides, properties("0:"), 3)

@@ -8,8 +8,9 @@ import pytest
 
 from local_cloud.batch.jobs.container import merge
 from local_cloud.batch.jobs.resources import Allocation, Requirements
-from local_cloud.batch.running.attempt import Attempt
+from local_cloud.batch.running.attempt import Attempt, UnstartedNode
 from local_cloud.batch.running.runtime import Exit, StartError
+from tests.waiting import wait_for
 
 GRACE_SECONDS = 0.05
 SOON_SECONDS = 10
@@ -18,20 +19,24 @@ SOON_SECONDS = 10
 class SlowRuntime:
     """Starts containers once it may; they end only by SIGKILL."""
 
+    shares_network = True
+
     def __init__(self):
         self.let = threading.Event()
         self.asked = threading.Event()
         self.ended = threading.Event()
         self.error = None
         self.left = {}  # containers of an earlier server, by node
+        self.launches = []
 
     def start(self, launch):
         assert self.let.wait(SOON_SECONDS)
         if self.error is not None:
             raise self.error
+        self.launches.append(launch)
         return SimpleNamespace(
             started_at=1,
-            address="192.0.2.1",
+            address=None,
             ask_to_stop=self.asked.set,
             kill=self.ended.set,
             wait=self.wait,
@@ -52,25 +57,29 @@ def runtime():
     return SlowRuntime()
 
 
-def new_attempt(runtime, *, nodes=1, record=None):
+def new_attempt(runtime, *, nodes=1, main_node=0, record=None, job_id="id", unstarted=()):
     container = merge({"image": "repository:tag", "command": ["true"]}, {}, {})
     submission = SimpleNamespace(
-        main_node=0 if nodes > 1 else None,
+        name="name",
+        main_node=main_node if nodes > 1 else None,
+        is_multi_node=nodes > 1,
         containers=[container] * nodes,
         definition=SimpleNamespace(name="definition"),
     )
     job = SimpleNamespace(
-        id="id",
+        id=job_id,
         arn="arn:aws:batch:us-east-1:123456789012:job/id",
         submission=submission,
         attempts=[],
     )
     environment = SimpleNamespace(
-        name="environment", ecs_arn="arn:aws:ecs:us-east-1:123456789012:cluster/environment"
+        name="environment",
+        ecs_arn="arn:aws:ecs:us-east-1:123456789012:cluster/environment",
+        compute_resources=None,
     )
     settings = SimpleNamespace(stop_grace_seconds=GRACE_SECONDS)
     allocation = Allocation(Requirements(1, 4), ())
-    return Attempt(job, allocation, settings, runtime, environment, record=record)
+    return Attempt(job, allocation, settings, runtime, environment, (), unstarted, record)
 
 
 @pytest.fixture
@@ -176,3 +185,86 @@ def test_an_attempt_that_is_stopped_gets_no_notice(attempt, runtime):
     assert not attempt.announce_reclaim(60.0)
     attempt.lose_host(GRACE_SECONDS)
     assert attempt.wait().status_reason == "no longer needed"
+
+
+def started(attempt, runtime, count):
+    """Start an attempt; the nodes in their order, once so many have started."""
+    runtime.let.set()
+    assert attempt.start()
+    wait_for(lambda: len(runtime.launches) == count, f"{count} nodes", every=0.002)
+    return [launch.node for launch in runtime.launches]
+
+
+def test_the_main_node_starts_first_and_the_others_in_an_order_of_their_job(runtime, monkeypatch):
+    monkeypatch.setattr("local_cloud.batch.running.attempt.CHILDREN_SECONDS", 0.05)
+    orders = []
+    for job_id in ("one", "one", "other"):
+        runtime.launches.clear()
+        orders.append(
+            started(new_attempt(runtime, nodes=6, main_node=2, job_id=job_id), runtime, 6)
+        )
+    assert [order[0] for order in orders] == [2, 2, 2]
+    assert orders[0] == orders[1] != orders[2]
+    assert orders[0][1:] != sorted(orders[0][1:])
+
+
+def test_each_node_has_an_address_and_the_children_know_the_main_nodes(runtime):
+    attempt = new_attempt(runtime, nodes=3)
+    started(attempt, runtime, 3)
+    addresses = [node.address for node in attempt.record.nodes]
+    assert len({*addresses, "127.0.0.1"}) == 4
+    told = {launch.node: launch.main_node_address for launch in runtime.launches}
+    assert told == {0: None, 1: addresses[0], 2: addresses[0]}
+    assert new_attempt(runtime).record.nodes[0].address is None
+
+
+def test_a_child_that_cannot_start_does_not_end_the_job(runtime):
+    attempt = new_attempt(runtime, nodes=2)
+    start = runtime.start
+
+    def start_main_only(launch):
+        if launch.node == 1:
+            raise StartError("CannotPullContainerError", "manifest unknown")
+        return start(launch)
+
+    runtime.start = start_main_only
+    runtime.let.set()
+    assert attempt.start()
+    main, child = attempt.record.nodes
+    wait_for(lambda: child.reason, "reason of the child", every=0.002)
+    runtime.ended.set()
+    assert attempt.wait().exit_code == 137
+    assert (main.exit_code, child.exit_code) == (137, None)
+    assert child.reason == "CannotPullContainerError: manifest unknown"
+
+
+def test_no_child_starts_once_the_main_node_has_ended(runtime, monkeypatch):
+    monkeypatch.setattr("local_cloud.batch.running.attempt.CHILDREN_SECONDS", 3600.0)
+    runtime.ended.set()
+    attempt = new_attempt(runtime, nodes=3)
+    assert started(attempt, runtime, 1) == [0]
+    assert attempt.wait().exit_code == 137
+    assert len(runtime.launches) == 1
+
+
+def test_a_fault_keeps_one_child_from_starting(runtime):
+    strikes = []
+    faults = [
+        UnstartedNode("na*", 1, lambda: strikes.append(1)),
+        UnstartedNode("other", 2, lambda: strikes.append(2)),
+        UnstartedNode("*", 0, lambda: strikes.append(0)),
+    ]
+    attempt = new_attempt(runtime, nodes=3, unstarted=faults)
+    assert started(attempt, runtime, 2) == [0, 2]
+    wait_for(lambda: strikes == [1], "strike", every=0.002)
+
+
+def test_one_node_is_killed_alone(runtime):
+    attempt = new_attempt(runtime, nodes=2)
+    started(attempt, runtime, 2)
+    killed = []
+    for node, container in attempt._containers.items():
+        container.kill = lambda node=node: killed.append(node)
+    assert attempt.kill_node(1)
+    assert killed == [1]
+    assert not attempt.kill_node(2)

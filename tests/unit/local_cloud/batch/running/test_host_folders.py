@@ -1,5 +1,6 @@
 """Folders of instances, for processes."""
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,7 +19,7 @@ def folders(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def launch(environment, *mounts, compute_environment="shared"):
+def launch(environment, *mounts, compute_environment="shared", node=0, file_system=None):
     properties = {
         "image": "image",
         "environment": [{"name": name, "value": value} for name, value in environment.items()],
@@ -35,7 +36,10 @@ def launch(environment, *mounts, compute_environment="shared"):
     }
     attempt = SimpleNamespace(compute_environment=compute_environment)
     return SimpleNamespace(
-        container=merge(properties, {}, {}), job=SimpleNamespace(attempts=[attempt])
+        container=merge(properties, {}, {}),
+        job=SimpleNamespace(attempts=[attempt]),
+        node=node,
+        file_system=file_system,
     )
 
 
@@ -69,3 +73,22 @@ def test_a_fresh_volume_has_no_folder(folders):
 def test_no_source_leaves_the_folder(folders, tmp_path):
     found = folders.in_variables(launch({"A": "/a"}, ("/../../x", "/a")))
     assert Path(found["A"]).resolve().is_relative_to(tmp_path)
+
+
+def test_each_node_has_folders_of_its_own(folders):
+    asked = {"A": "/scratch"}, ("/scratch", "/scratch")
+    first, second = (folders.in_variables(launch(*asked, node=node))["A"] for node in range(2))
+    assert first != second
+
+
+@pytest.mark.parametrize("source", ["/fsx", "/fsx/", "//fsx/images/.."])
+def test_a_hosts_file_system_is_the_same_for_all_nodes(folders, tmp_path, source):
+    there = tmp_path / "file-system"
+    there.mkdir()
+    mounted = launch({"A": "/fsx/images"}, (source, "/fsx"), node=3, file_system=there)
+    assert folders.in_variables(mounted) == {"A": str(there / "images")}
+    below = launch({"A": "/data"}, ("/fsx/a/b", "/data"), file_system=there)
+    assert folders.in_variables(below) == {"A": str(there / "a/b")}
+    other = launch({"A": "/data"}, ("/fsxx", "/data"), file_system=there)
+    assert not folders.in_variables(other)["A"].startswith(str(there))
+    shutil.rmtree(there)  # what is left afterwards is the folders'

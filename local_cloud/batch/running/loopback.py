@@ -1,0 +1,21 @@
+"""Addresses of nodes that share their machine's network: each has one, as in AWS."""
+
+import itertools
+import secrets
+import sys
+
+MACHINES_OWN = "127.0.0.1"
+SECOND, THIRD, FOURTH = 254, 256, 254  # how many values the bytes of 127.x.y.z take
+ALL = SECOND * THIRD * FOURTH
+
+# Local clouds on one machine begin at different places, or their nodes would meet.
+_numbers = itertools.count(secrets.randbelow(ALL))
+
+
+def new_address() -> str:
+    """One that no other node has; only Linux answers at all of 127.0.0.0/8."""
+    if sys.platform != "linux":
+        return MACHINES_OWN
+    rest, fourth = divmod(next(_numbers) % ALL, FOURTH)
+    second, third = divmod(rest, THIRD)
+    return f"127.{1 + second}.{third}.{1 + fourth}"

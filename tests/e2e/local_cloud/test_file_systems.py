@@ -1,0 +1,257 @@
+"""FSx for Lustre: from the call that makes a file system to the jobs that read it."""
+
+import base64
+import errno
+import socket
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.clouds import running
+from tests.containers.restarting import restarting
+
+PARAMETER = "/batchmark/file-system"
+USER_DATA = f"""MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary="==NODES=="
+
+--==NODES==
+Content-Type: text/x-shellscript; charset="utf-8"
+
+#!/bin/bash
+FILE_SYSTEM_PARAMETER="{PARAMETER}"
+
+--==NODES==--
+"""
+SIZES = "import os; print(*sorted(os.listdir(os.environ['FILES'])))"
+WRITE = "import os; open(os.environ['FILES'] + '/written', 'wb').write(b'x' * 3_000_000)"
+
+
+class FileSystems:
+    def __init__(self, cloud, wait_until):
+        self.cloud, self.wait_until = cloud, wait_until
+        self.fsx, self.ssm = cloud.client("fsx"), cloud.client("ssm")
+        self.queue = cloud.create_queue(compute_environment=self._environment())
+
+    def _environment(self):
+        template = self.cloud.client("ec2").create_launch_template(
+            LaunchTemplateName=self.cloud.name("nodes"),
+            LaunchTemplateData={"UserData": base64.b64encode(USER_DATA.encode()).decode()},
+        )["LaunchTemplate"]
+        return self.cloud.create_compute_environment(
+            self.cloud.name("nodes"),
+            launchTemplate={"launchTemplateId": template["LaunchTemplateId"]},
+        )
+
+    def create(self, **fields):
+        subnet = self.cloud.client("ec2").describe_subnets()["Subnets"][0]["SubnetId"]
+        request = {
+            "FileSystemType": "LUSTRE",
+            "FileSystemTypeVersion": "2.15",
+            "StorageCapacity": 1200,
+            "SubnetIds": [subnet],
+            "LustreConfiguration": {"DeploymentType": "SCRATCH_2"},
+        }
+        made = self.fsx.create_file_system(**{**request, **fields})["FileSystem"]
+        assert made["Lifecycle"] == "CREATING"
+        return made["FileSystemId"]
+
+    def lifecycle(self, file_system_id):
+        found = self.fsx.describe_file_systems(FileSystemIds=[file_system_id])["FileSystems"]
+        return found[0]["Lifecycle"]
+
+    def wait_for(self, file_system_id, lifecycle):
+        self.wait_until(lambda: self.lifecycle(file_system_id) == lifecycle, lifecycle)
+        return file_system_id
+
+    def delete(self, file_system_id):
+        self.fsx.delete_file_system(FileSystemId=file_system_id)
+        self.wait_until(lambda: not self.exists(file_system_id), f"end of {file_system_id}")
+
+    def exists(self, file_system_id):
+        try:
+            return self.lifecycle(file_system_id)
+        except self.fsx.exceptions.FileSystemNotFound:
+            return None
+
+    def associate(self, file_system_id, bucket):
+        made = self.fsx.create_data_repository_association(
+            FileSystemId=file_system_id,
+            FileSystemPath="/images",
+            DataRepositoryPath=f"s3://{bucket}/images/",
+            BatchImportMetaDataOnCreate=True,
+        )["Association"]["AssociationId"]
+
+        def lifecycle():
+            found = self.fsx.describe_data_repository_associations(AssociationIds=[made])
+            return found["Associations"][0]["Lifecycle"]
+
+        self.wait_until(lambda: lifecycle() != "CREATING", "association")
+        return lifecycle()
+
+    def mounted_by_hosts(self, file_system_id):
+        self.ssm.put_parameter(Name=PARAMETER, Value=file_system_id, Type="String", Overwrite=True)
+
+    def submit(self, program, files="/fsx/images", num_nodes=2):
+        """A multi-node job with /fsx of its hosts."""
+        container = {
+            **self.cloud.container(["python", "-c", program]),
+            "environment": [{"name": "FILES", "value": files}],
+            "volumes": [{"name": "files", "host": {"sourcePath": "/fsx"}}],
+            "mountPoints": [{"sourceVolume": "files", "containerPath": "/fsx"}],
+        }
+        definition = self.cloud.batch.register_job_definition(
+            jobDefinitionName=self.cloud.name("nodes"),
+            type="multinode",
+            nodeProperties={
+                "numNodes": num_nodes,
+                "mainNode": 0,
+                "nodeRangeProperties": [{"targetNodes": "0:", "container": container}],
+            },
+        )["jobDefinitionArn"]
+        return self.cloud.submit(definition, queue=self.queue)
+
+    def output(self, job_id, node=0):
+        return self.cloud.lines(self.cloud.describe(f"{job_id}#{node}"))
+
+
+@pytest.fixture(scope="module")
+def own_cloud():
+    options = "--vcpus", "4", "--memory", "1024", "--stop-grace", "2"
+    with running(*options, "--file-system-seconds", "0.2") as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def bucket(own_cloud):
+    name, s3 = own_cloud.name("images"), own_cloud.client("s3")
+    s3.create_bucket(Bucket=name)
+    for shard in ("a", "b"):
+        s3.put_object(Bucket=name, Key=f"images/{shard}.tar", Body=shard.encode() * 1000)
+    return name
+
+
+@pytest.fixture
+def file_systems(own_cloud, wait_until):
+    """Nothing is left of a test."""
+    made = FileSystems(own_cloud, wait_until)
+    yield made
+    with own_cloud.control() as control:
+        control.delete("/_faults")
+    for found in made.fsx.describe_file_systems()["FileSystems"]:
+        made.delete(found["FileSystemId"])
+
+
+@pytest.fixture
+def faults(own_cloud):
+    def begin(**fault):
+        with own_cloud.control() as control:
+            answer = control.post("/_faults", json=fault)
+            assert answer.status_code == 201, answer.text
+
+    return begin
+
+
+def test_all_nodes_read_what_s3_has(own_cloud, file_systems, bucket):
+    made = file_systems.wait_for(file_systems.create(), "AVAILABLE")
+    assert file_systems.associate(made, bucket) == "AVAILABLE"
+    file_systems.mounted_by_hosts(made)
+    script = f"{SIZES}; print(os.stat(os.environ['FILES'] + '/a.tar').st_size)"
+    meet = (
+        "; import time; index = os.environ['AWS_BATCH_JOB_NODE_INDEX']"
+        "; own = os.environ['FILES'] + '/../node-'; open(own + index, 'w').close()"
+        "\nwhile not all(os.path.exists(own + each) for each in '01'): time.sleep(0.02)"
+    )
+    job_id = file_systems.submit(script + meet)
+    assert own_cloud.finish(job_id)["status"] == "SUCCEEDED"
+    assert [file_systems.output(job_id, node) for node in range(2)] == [["a.tar b.tar", "1000"]] * 2
+    file_systems.delete(made)
+
+
+def test_hosts_wait_for_their_file_system(own_cloud, file_systems, faults):
+    file_systems.mounted_by_hosts(f"fs-{'0' * 17}")
+    job_id = file_systems.submit(SIZES, files="/fsx", num_nodes=1)
+    other = own_cloud.shell("true")
+    assert own_cloud.finish(other)["status"] == "SUCCEEDED"
+    job = own_cloud.describe(job_id)
+    assert (job["status"], job.get("statusReason")) == ("RUNNABLE", None)
+    file_systems.mounted_by_hosts(file_systems.create())
+    assert own_cloud.finish(job_id)["status"] == "SUCCEEDED"
+
+
+def test_none_is_an_empty_folder(own_cloud, file_systems):
+    file_systems.mounted_by_hosts("none")
+    job_id = file_systems.submit(f"{SIZES}; print('empty')", files="/fsx", num_nodes=1)
+    assert own_cloud.finish(job_id)["status"] == "SUCCEEDED"
+    assert file_systems.output(job_id) == ["empty"]
+
+
+def test_a_full_file_system_takes_no_more(own_cloud, file_systems, bucket):
+    made = file_systems.wait_for(file_systems.create(), "AVAILABLE")
+    file_systems.associate(made, bucket)
+    file_systems.mounted_by_hosts(made)
+    with own_cloud.control() as control:
+        answer = control.post("/_faults", json={"kind": "file_system_full", "file_system": made})
+    if answer.status_code == 409:
+        assert "needs root" in answer.json()["message"]
+        pytest.skip("mounting a file system takes root")
+    job_id = file_systems.submit(WRITE, num_nodes=1)
+    assert own_cloud.finish(job_id)["status"] == "FAILED"
+    assert f"[Errno {errno.ENOSPC}]" in file_systems.output(job_id)[-1]
+    with own_cloud.control() as control:
+        control.delete("/_faults")
+    assert own_cloud.finish(file_systems.submit(WRITE, num_nodes=1))["status"] == "SUCCEEDED"
+
+
+def test_standing_up_may_fail(file_systems, faults):
+    faults(kind="file_system_creation_fails", reason="no capacity")
+    made = file_systems.wait_for(file_systems.create(), "FAILED")
+    (found,) = file_systems.fsx.describe_file_systems(FileSystemIds=[made])["FileSystems"]
+    assert found["FailureDetails"]["Message"] == "no capacity"
+    file_systems.delete(made)
+
+
+def test_the_data_may_be_out_of_reach(file_systems, faults, bucket):
+    made = file_systems.wait_for(file_systems.create(), "AVAILABLE")
+    faults(kind="association_misconfigured", file_system=made)
+    assert file_systems.associate(made, bucket) == "MISCONFIGURED"
+
+
+def test_taking_down_may_fail_once_and_be_slow(own_cloud, file_systems, faults):
+    made = file_systems.wait_for(file_systems.create(), "AVAILABLE")
+    faults(kind="file_system_deletion_refused", file_system=made)
+    faults(kind="file_system_deletion_slow", delay_seconds=1)
+    with pytest.raises(ClientError, match=r"BadRequest.*data repository task"):
+        file_systems.fsx.delete_file_system(FileSystemId=made)
+    file_systems.fsx.delete_file_system(FileSystemId=made)
+    file_systems.wait_for(made, "DELETING")
+    with own_cloud.control() as control:
+        shown = control.get("/_faults").json()["faults"]
+        assert [fault["strikes"] for fault in shown] == [1, 1]
+    file_systems.delete(made)
+
+
+def test_file_systems_outlive_a_kill(wait_until, tmp_path):
+    state = tmp_path / "state"
+    state.mkdir()
+    options = "--port", port(), "--state", str(state), "--file-system-seconds", "0.2"
+    with restarting(*options) as again:
+        file_systems = FileSystems(again.cloud, wait_until)
+        made = file_systems.wait_for(file_systems.create(), "AVAILABLE")
+        file_systems.mounted_by_hosts(made)
+        job_id = file_systems.submit(WRITE, files="/fsx", num_nodes=1)
+        assert again.cloud.finish(job_id)["status"] == "SUCCEEDED"
+        other = file_systems.create()
+        again.kill()
+
+        again.start()
+        assert (state / "file-systems" / made / "written").stat().st_size == 3_000_000
+        assert file_systems.lifecycle(made) == "AVAILABLE"
+        file_systems.wait_for(other, "AVAILABLE")
+        file_systems.delete(made)
+        assert [path.name for path in (state / "file-systems").iterdir()] == [other]
+
+
+def port():
+    """A free one, as the clients of a killed server find the next one there."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return str(server.getsockname()[1])
