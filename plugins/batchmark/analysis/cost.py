@@ -1,5 +1,5 @@
 """What measured time costs, in USD. A job is charged for the whole instance that it runs on, an
-array job whose children share one instance for that once.
+array job whose children share one instance for that once, and a multi-node job for all its nodes.
 
 Targets are compared at On-Demand prices, so that how an instance happened to be bought plays no
 part. A job's own cost is at the price its instance was bought at. Time measured
@@ -66,8 +66,9 @@ class JobCost(Cost):
     job_id: str | None = Field(description="null for a job that was never submitted")
     target: str
     repeat: int
+    nodes: int = Field(default=1, ge=1, description="instances that it occupied at once")
     purchase_option: PurchaseOption | None
-    seconds: float | None = Field(description="null where Batch does not tell")
+    seconds: float | None = Field(description="of all nodes; null where Batch does not tell")
 
 
 class RunCost(Cost):
@@ -178,6 +179,7 @@ def job_cost(job: CollectedJob, prices: PriceTable) -> JobCost:
         job_id=job.job_id,
         target=job.planned.target,
         repeat=job.planned.repeat,
+        nodes=job.planned.nodes,
         purchase_option=job.purchase_option,
         seconds=seconds,
         usd=None if usd_per_hour is None else seconds * usd_per_hour / SECONDS_PER_HOUR,
@@ -216,6 +218,7 @@ def lost_cost(lost: LostJob, prices: PriceTable) -> JobCost:
         job_id=lost.job_id,
         target=lost.planned.target,
         repeat=lost.planned.repeat,
+        nodes=lost.planned.nodes,
         purchase_option=None,
         seconds=lost.seconds,
         usd=usd,

@@ -34,13 +34,16 @@ class Target(_Published):
 
     `on_demand_queue` takes the retries after a Spot reclaim. It may be `job_queue` itself, and is
     null if the target buys Spot only. With `sharing`, up to `max_replicas` jobs run at once on one
-    instance and share its GPU, which none of them requires.
+    instance and share its GPU, which none of them requires. With `most_nodes`, a job has up to so
+    many instances, each of them alone.
     """
 
     device: Literal["cpu", "cuda"]
     instance_type: str
     vcpus: PositiveCount
-    memory_mib: PositiveCount
+    memory_mib: PositiveCount | None = Field(
+        default=None, description="that a job asks for; null for multi-node jobs"
+    )
     gpus: Count
     job_queue: str
     on_demand_queue: str | None
@@ -51,11 +54,18 @@ class Target(_Published):
     allow_cpu_fallback: bool
     sharing: Literal["time_slicing", "mps"] | None = None
     max_replicas: PositiveCount | None = Field(default=None, ge=2)
+    most_nodes: PositiveCount | None = None
 
     @model_validator(mode="after")
     def _shares_among_a_number(self) -> Self:
         if (self.sharing is None) != (self.max_replicas is None):
             raise ValueError("sharing and max_replicas are set together")
+        return self
+
+    @model_validator(mode="after")
+    def _asks_for_memory(self) -> Self:
+        if self.memory_mib is None and self.most_nodes is None:
+            raise ValueError("memory_mib is missing")
         return self
 
 

@@ -6,12 +6,16 @@ from typing import Literal
 
 from pydantic import Field
 
-from batchmark.core.config import parse_published
+from batchmark.core.config import ComputeEnvironments, Config, Target, parse_published
+from batchmark.core.errors import ConfigError
 from batchmark.core.record import Record
 from batchmark_job.result_values import Count, PositiveCount
 
 # Airflow variable, kept by Terraform in the SSM parameter /airflow/variables/batchmark_multi_node.
 VARIABLE = "batchmark_multi_node"
+NO_FILE_SYSTEM = "none"  # what the parameter has where nodes have nothing to mount
+# How long a file system may take: until its files can be read, and until it is gone again.
+STAND_UP_SECONDS, COLLAPSE_SECONDS = 3600, 1800
 
 
 class FileSystem(Record):
@@ -33,6 +37,13 @@ class FileSystem(Record):
         "where there is no file system"
     )
 
+    @property
+    def kind(self) -> str:
+        """What its price depends on."""
+        if self.throughput is None:
+            return self.deployment_type
+        return f"{self.deployment_type} of {self.throughput} MB/s/TiB"
+
 
 class MultiNode(Record):
     schema_version: Literal[1]
@@ -52,6 +63,43 @@ class MultiNode(Record):
     mount_point: str = Field(description="of the file system, in hosts and containers")
     scratch: str = Field(description="folder of each node's own disk, in hosts and containers")
     file_system: FileSystem
+
+    def joined_to(self, config: Config) -> Config:
+        """An installation's configuration with the nodes as one more target.
+
+        Raises:
+            ConfigError: the stack is another installation's, or its target's name is taken.
+        """
+        if (self.name, self.region) != (config.name, config.region):
+            raise ConfigError(
+                f"the multi-node stack belongs to installation {self.name!r} in {self.region}, and "
+                f"this Airflow to {config.name!r} in {config.region}: apply both stacks with one "
+                "name, in one region"
+            )
+        if self.target in config.targets:
+            raise ConfigError(
+                f"the multi-node stack's target is called {self.target!r}, as one of Batch's is: "
+                "give one of them another name, and apply its stack"
+            )
+        return config.model_copy(
+            update={"targets": config.targets | {self.target: self._as_target()}}
+        )
+
+    def _as_target(self) -> Target:
+        return Target(
+            device=self.device,
+            instance_type=self.instance_type,
+            vcpus=self.vcpus,
+            gpus=self.gpus,
+            job_queue=self.job_queue,
+            on_demand_queue=self.job_queue,
+            job_definition=self.job_definition,
+            compute_environments=ComputeEnvironments(spot=None, on_demand=self.compute_environment),
+            timeout_seconds=self.timeout_seconds,
+            attempts=1,
+            allow_cpu_fallback=self.allow_cpu_fallback,
+            most_nodes=self.most_nodes,
+        )
 
 
 def parse_multi_node(text: str | None) -> MultiNode:

@@ -11,6 +11,8 @@ from pydantic import AwareDatetime, Field
 
 from batchmark.core import formatting
 from batchmark.core.config import PurchaseOption, Target
+from batchmark.core.file_system_cost import FileSystemWorst
+from batchmark.core.multi_node import FileSystem
 from batchmark.core.prices import SECONDS_PER_HOUR, exact
 from batchmark.core.record import Record
 from batchmark.core.suites import MOST_REPLICAS
@@ -80,6 +82,9 @@ class ScalingPlan(Record):
     variant: int = Field(
         default=0, ge=0, description="of a study over settings; 0 is the run's own settings"
     )
+    varied: tuple[str, ...] = Field(
+        default=(), description="settings of this variant that are not the run's own"
+    )
 
 
 class PlannedJob(Record):
@@ -132,12 +137,21 @@ class TargetWorst(JobLimits):
     target: str
     instance_type: str
     jobs: int = Field(ge=1)
+    instances: int | None = Field(
+        default=None, description="of all jobs, each counted once; null where a job has one"
+    )
     usd_per_hour: float | None = Field(description="On-Demand; null where it is not known")
     usd: float | None = Field(description="rounded up to a cent; null without a price")
 
     @property
     def seconds(self) -> int:
-        return self.jobs * self.submissions * self.attempts * self.timeout_seconds
+        """Of all instances."""
+        return self.counted * self.submissions * self.attempts * self.timeout_seconds
+
+    @property
+    def counted(self) -> int:
+        """How many instances its jobs pay for."""
+        return self.jobs if self.instances is None else self.instances
 
     @property
     def cents(self) -> int | None:
@@ -147,14 +161,17 @@ class TargetWorst(JobLimits):
         return math.ceil(100 * exact(self.usd_per_hour) * self.seconds / SECONDS_PER_HOUR)
 
     @property
-    def usd_per_job(self) -> float | None:
-        return None if self.usd is None else self.usd / self.jobs
+    def usd_per_instance(self) -> float | None:
+        return None if self.usd is None else self.usd / self.counted
 
     def __str__(self) -> str:
         usd = formatting.usd(self.usd) if self.usd is not None else "unknown"
         times = formatting.TIMES
+        jobs = f"jobs {self.jobs}"
+        if self.instances is not None:
+            jobs = f"nodes {self.instances} of {self.jobs} jobs"
         return (
-            f"{self.target}: {usd} (jobs {self.jobs} {times} submissions {self.submissions} "
+            f"{self.target}: {usd} ({jobs} {times} submissions {self.submissions} "
             f"{times} attempts {self.attempts} {times} {self.timeout_seconds} s at "
             f"{self.usd_per_hour or 'no known'} USD per hour)"
         )
@@ -164,7 +181,10 @@ class WorstCase(Record):
     """The worst-case cost of a run, and the prices behind it."""
 
     targets: tuple[TargetWorst, ...]
-    usd: float | None = Field(description="of all targets; null if one of them has no price")
+    file_system: FileSystemWorst | None = Field(
+        default=None, description="that the run stands up for itself; null if it needs none"
+    )
+    usd: float | None = Field(description="of all of them; null if one has no price")
     region: str
     prices_as_of: date
     prices_source: str
@@ -172,17 +192,25 @@ class WorstCase(Record):
 
     @property
     def cents(self) -> int | None:
-        found = [target.cents for target in self.targets]
+        found = [each.cents for each in self.parts]
         known = [cents for cents in found if cents is not None]
         return sum(known) if len(known) == len(found) else None
 
     @property
+    def parts(self) -> tuple[TargetWorst | FileSystemWorst, ...]:
+        """What is added up."""
+        return (*self.targets, *([self.file_system] if self.file_system else ()))
+
+    @property
     def unpriced(self) -> list[str]:
+        """Instance types without a price."""
         return [each.instance_type for each in self.targets if each.usd_per_hour is None]
 
-    def usd_per_job(self, target: str) -> float | None:
+    def usd_of_job(self, target: str, nodes: int) -> float | None:
         """None for a target that is not part of the run or has no price."""
-        return next((each.usd_per_job for each in self.targets if each.target == target), None)
+        found = (each.usd_per_instance for each in self.targets if each.target == target)
+        usd = next(found, None)
+        return None if usd is None else nodes * usd
 
 
 class RunPlan(Record):
@@ -197,6 +225,9 @@ class RunPlan(Record):
     dry_run: bool = Field(default=False, description="nothing was submitted")
     spending_key: str | None = Field(
         default=None, description="key of the run's record in the spending of its month"
+    )
+    file_system: FileSystem | None = Field(
+        default=None, description="that the run stands up for itself; null if it needs none"
     )
 
 
@@ -264,10 +295,13 @@ class StoredJob(Record):
 
     @property
     def charged_seconds(self) -> float:
-        """How long it occupied an instance, in all attempts, those of a replaced job included."""
+        """How long it occupied its instances, in all attempts, those of a replaced job included.
+
+        The time counts once for each node: all are there from the main node's start to its end.
+        """
         last = (self.stopped_at - self.started_at).total_seconds()
         ran = last if self.instance_seconds is None else self.instance_seconds
-        return self.earlier_seconds + ran
+        return self.planned.nodes * (self.earlier_seconds + ran)
 
     def with_document(self, document: ResultDocument) -> CollectedJob:
         return CollectedJob(**dict(self) | {"document": document})
@@ -289,7 +323,9 @@ class LostJob(Record):
         default=None, description="the type that it must have run on; null outside AWS"
     )
     seconds: float | None = Field(
-        default=None, ge=0, description="run time of all its attempts; null if unknown"
+        default=None,
+        ge=0,
+        description="run time of all its attempts, on all its nodes; null if unknown",
     )
     interrupted: tuple[InterruptedAttempt, ...] = Field(
         default=(), description="earlier attempts with a document, which is kept but not compared"

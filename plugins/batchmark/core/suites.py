@@ -13,12 +13,22 @@ SUITES = {
     "building_blocks": "FFT, sort, sum and attention, from small to large",
     "training": "training steps of a CNN and of ResNet-50, and ResNet-50's inference",
     "sharing": "tasks that share one device: their throughput, fairness and memory",
+    "scaling": "ResNet-50 trained on several nodes at once, and what they exchange and read",
     "own": "your own workloads",
 }
 DTYPES = ("float32", "float64", "tf32", "float16", "bfloat16")
 CUSTOM = "custom"  # the suite of documents whose workload and axes were given by hand
 OWN_DTYPES = "suite"  # each row has the number format that the suite gives it
 MAX_REPEATS = 20
+
+SCALING = "scaling"
+NODE_COUNTS = (1, 2, 4, 8, 16, 20)
+ALL_REDUCE_MIB = (1, 16, 64, 256)
+# With what the trigger form says of each.
+DATA_SOURCES = {
+    "synthetic": "made on the device: nothing is read",
+    "files": "read from a file system that the run stands up for itself",
+}
 
 SHARING = "sharing"
 # With what the trigger form says of each.

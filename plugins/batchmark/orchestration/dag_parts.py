@@ -10,7 +10,7 @@ from typing import Any
 from airflow.sdk import Param, TaskGroup, XComArg, chain, get_current_context, task
 from airflow.sdk.definitions.mappedoperator import MappedOperator
 
-from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SUITES
+from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SCALING, SUITES
 from batchmark.orchestration import assets
 from batchmark.orchestration.batch_operator import BenchmarkJobOperator
 from batchmark.orchestration.links import ReportLink
@@ -46,8 +46,10 @@ def params(
     return {
         "suite": Param(
             os.environ.get(DEFAULT_SUITE_VARIABLE, "blog"),
-            enum=list(SUITES),
-            values_display={name: f"{name}: {says}" for name, says in SUITES.items()},
+            enum=[name for name in SUITES if name != SCALING],
+            values_display={
+                name: f"{name}: {says}" for name, says in SUITES.items() if name != SCALING
+            },
             description="What to measure.",
         ),
         "dtype": Param(

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import Variable
 
-from batchmark.core import cluster, config
+from batchmark.core import cluster, config, multi_node
 
 if TYPE_CHECKING:
     from batchmark.changes.alerts.settings import AlertSettings
     from batchmark.changes.detection import DetectorSettings
+    from batchmark.core.run import RunPlan
 
 
 def load_config() -> config.Config:
@@ -35,6 +36,29 @@ def load_cluster_if_any() -> cluster.Cluster | None:
     """Return what the EKS stack published; None without that stack."""
     text = Variable.get(cluster.VARIABLE, default=None)
     return cluster.parse_cluster(text) if text else None
+
+
+def load_multi_node() -> multi_node.MultiNode:
+    """Return what the multi-node stack published.
+
+    Raises:
+        ConfigError: nothing is published, or it is of another release.
+    """
+    return multi_node.parse_multi_node(Variable.get(multi_node.VARIABLE, default=None))
+
+
+def load_multi_node_if_any() -> multi_node.MultiNode | None:
+    """Return what the multi-node stack published; None without that stack."""
+    text = Variable.get(multi_node.VARIABLE, default=None)
+    return multi_node.parse_multi_node(text) if text else None
+
+
+def load_config_of(plan: RunPlan) -> config.Config:
+    """As load_config, with the multi-node stack's target where a plan's jobs run on it."""
+    found = load_config()
+    if any(job.scaling for job in plan.jobs):
+        return load_multi_node().joined_to(found)
+    return found
 
 
 def load_alert_settings() -> AlertSettings:

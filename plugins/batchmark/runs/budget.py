@@ -11,6 +11,9 @@ compute environment has, and are placed at once, as a job of such a target is su
 its queue is empty. Those that wait for a sibling in vain fail and are not retried, so none begins
 when another has ended.
 
+A multi-node job counts once for each node. A file system that the run stands up for itself counts
+for as long as the run can take, its jobs one after the other.
+
 Sums and comparisons are exact, in whole cents. Each target is rounded up, so the figures shown add
 up and are never less than what was compared.
 """
@@ -18,16 +21,19 @@ up and are never less than what was compared.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from batchmark.core import formatting
 from batchmark.core.config import Config
 from batchmark.core.errors import PlanError
+from batchmark.core.file_system_cost import FileSystemWorst, price_file
+from batchmark.core.multi_node import COLLAPSE_SECONDS, STAND_UP_SECONDS, FileSystem
 from batchmark.core.prices import PriceTable, exact
 from batchmark.core.run import JobLimits, PlannedJob, TargetWorst, WorstCase, job_limits
+from batchmark.runs.planning import longest_seconds
 from batchmark.runs.spending import MonthSpending, RunSpending, month_spending
 
 if TYPE_CHECKING:
@@ -39,23 +45,42 @@ ASK_FOR_LESS = (
     "Ask for fewer targets or repeats, or lower their timeout_seconds or attempts in Terraform's "
     "target_overrides"
 )
+ASK_FOR_FEWER_NODES = (
+    "Ask for fewer node counts, repeats or variants, or lower timeout_seconds in "
+    "terraform/stacks/multi_node"
+)
 
 
 def worst_case(
-    config: Config, jobs: Iterable[PlannedJob], prices: PriceTable, now: datetime
+    config: Config,
+    jobs: Iterable[PlannedJob],
+    prices: PriceTable,
+    now: datetime,
+    file_system: FileSystem | None = None,
 ) -> WorstCase:
-    """The most that these jobs can cost, at prices of the run's region."""
-    limited = Counter(
-        (job.target, job.instance_type, job.limits or job_limits(config.targets[job.target]))
-        for job in jobs
-    )
+    """The most that these jobs can cost, at prices of the run's region.
+
+    `file_system` is the one that the run stands up for them, if any.
+    """
+    limited = defaultdict(list)
+    for job in jobs:
+        limits = job.limits or job_limits(config.targets[job.target])
+        limited[job.target, job.instance_type, limits].append(job)
     targets = tuple(
-        _target_worst(name, count, limits, instance_type, prices)
-        for (name, instance_type, limits), count in limited.items()
+        _target_worst(name, some, limits, instance_type, prices)
+        for (name, instance_type, limits), some in limited.items()
     )
+    layer = None
+    if file_system and limited:
+        seconds = STAND_UP_SECONDS + COLLAPSE_SECONDS
+        seconds += sum(
+            longest_seconds(job, limits) for (_, _, limits), some in limited.items() for job in some
+        )
+        layer = FileSystemWorst.of(file_system, config.region, seconds)
     stale = prices.staleness(now)
     worst = WorstCase(
         targets=targets,
+        file_system=layer,
         usd=None,
         region=prices.region,
         prices_as_of=prices.as_of,
@@ -69,12 +94,17 @@ def worst_case(
 
 
 def _target_worst(
-    name: str, jobs: int, limits: JobLimits, instance_type: str, prices: PriceTable
+    name: str,
+    jobs: Sequence[PlannedJob],
+    limits: JobLimits,
+    instance_type: str,
+    prices: PriceTable,
 ) -> TargetWorst:
     worst = TargetWorst(
         target=name,
         instance_type=instance_type,
-        jobs=jobs,
+        jobs=len(jobs),
+        instances=sum(job.nodes for job in jobs) if any(job.scaling for job in jobs) else None,
         usd_per_hour=prices.on_demand.get(instance_type),
         usd=None,
         **dict(limits),
@@ -121,21 +151,29 @@ def refusals(
         return (_unbounded(worst, names),)
     found = []
     if max_cost_usd is not None and worst.cents > 100 * exact(max_cost_usd):
-        parts = "; ".join(str(target) for target in worst.targets)
+        parts = "; ".join(map(str, worst.parts))
         found.append(
             f"This run can cost up to {formatting.usd(worst.usd)}, above its {RUN_CAP} of "
-            f"{_cap(max_cost_usd)}: {parts}. {ASK_FOR_LESS}, or raise {RUN_CAP}."
+            f"{_cap(max_cost_usd)}: {parts}. {_ask_for_less(worst)}, or raise {RUN_CAP}."
         )
     if monthly_cap_usd is not None:
         if month is None:
             raise PlanError(
                 f"{MONTH_CAP} is {_cap(monthly_cap_usd)}, and nobody summed up the month"
             )
-        found += _month_refusals(worst.cents, worst.usd, month, monthly_cap_usd)
+        found += _month_refusals(worst, worst.cents, worst.usd, month, monthly_cap_usd)
     return tuple(found)
 
 
-def _month_refusals(cents: int, usd: float, month: MonthSpending, cap: float) -> list[str]:
+def _ask_for_less(worst: WorstCase) -> str:
+    if any(target.instances is not None for target in worst.targets):
+        return ASK_FOR_FEWER_NODES
+    return ASK_FOR_LESS
+
+
+def _month_refusals(
+    worst: WorstCase, cents: int, usd: float, month: MonthSpending, cap: float
+) -> list[str]:
     if unknown := (*month.unreadable, *month.unpriced):
         return [
             f"{MONTH_CAP} is {_cap(cap)}, and {month.month} can't be summed up: "
@@ -145,16 +183,25 @@ def _month_refusals(cents: int, usd: float, month: MonthSpending, cap: float) ->
         return []
     return [
         f"{month}. With this run's {formatting.usd(usd)} at most, that is above the {MONTH_CAP} of "
-        f"{_cap(cap)}. {ASK_FOR_LESS}, wait for the next month, or raise {MONTH_CAP} in Terraform."
+        f"{_cap(cap)}. {_ask_for_less(worst)}, wait for the next month, or raise {MONTH_CAP} in "
+        "Terraform."
     ]
 
 
 def _unbounded(worst: WorstCase, caps: Iterable[str]) -> str:
     names = " ".join(worst.unpriced)
     why = " ".join(worst.notes)
+    unknown = (
+        f"What this run can cost at most is not known, so it is refused under {' and '.join(caps)}"
+    )
+    if not names and worst.file_system:
+        return (
+            f"{unknown}: there is no price of a {worst.file_system.kind} file system in "
+            f"{worst.region}. Add it to {price_file(worst.region).name}, ask for synthetic data "
+            "alone, or run without a cap."
+        )
     return (
-        "What this run can cost at most is not known, so it is refused under "
-        f"{' and '.join(caps)}: there is no On-Demand price of {names} in {worst.region}. {why} "
+        f"{unknown}: there is no On-Demand price of {names} in {worst.region}. {why} "
         "Let Airflow ask AWS "
         f'(pricing:GetProducts), add them by `make prices TYPES="{names}"`, or run without a cap.'
     )

@@ -189,7 +189,7 @@ class _Collector:
             job_id=next(iter(jobs.known), None),
             reason=reason,
             instance_type=plan.instance_type if self.store.is_aws() else None,
-            seconds=None if None in seconds else sum(filter(None, seconds)),
+            seconds=None if None in seconds else plan.nodes * sum(filter(None, seconds)),
         )
 
     def _collected(

@@ -15,10 +15,10 @@ from batchmark.aws.vcpu_quotas import Quota, vcpu_quota
 from batchmark.core.config import Config, PurchaseOption, Target
 from batchmark.core.errors import PlanError
 from batchmark.core.names import INSTALLATION_TAG, RUN_TAG, names_of_task, slug
-from batchmark.core.run import PlannedJob, Purpose, job_limits
-from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SUITES
+from batchmark.core.run import JobLimits, PlannedJob, Purpose, job_limits
+from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SCALING, SUITES
+from batchmark.runs import scaling_options, sharing_options
 from batchmark.runs.result_documents import ExpectedDocument
-from batchmark.runs.sharing_options import overrides
 
 # For waiting in the queue and starting instances, in addition to the attempts.
 LONGEST_WAIT_SECONDS = 6 * 3600
@@ -54,6 +54,10 @@ def plan_jobs(
     """
     if suite not in SUITES:
         raise PlanError(f"unknown suite {suite!r}; known: {', '.join(SUITES)}")
+    if suite == SCALING:
+        raise PlanError(
+            f"suite {suite!r} takes multi-node jobs: run the DAG distributed_training_benchmark"
+        )
     if dtype not in (OWN_DTYPES, *DTYPES):
         raise PlanError(f"unknown dtype {dtype!r}; known: {OWN_DTYPES}, {', '.join(DTYPES)}")
     check_repeats(repeats)
@@ -164,6 +168,16 @@ def all_operator_kwargs(
     return arguments
 
 
+def longest_seconds(job: PlannedJob, limits: JobLimits) -> int:
+    """How long a job may take in all, from its submission.
+
+    All its earlier repeats may run before it, one by one, unless it is submitted after them, as a
+    multi-node job is.
+    """
+    turns = 1 if job.scaling else job.repeat
+    return LONGEST_WAIT_SECONDS + turns * limits.attempts * limits.timeout_seconds
+
+
 def operator_kwargs(
     config: Config, run_id: str, job: PlannedJob, before: Sequence[int] = ()
 ) -> dict[str, Any]:
@@ -179,9 +193,7 @@ def operator_kwargs(
         "on_demand_queue": target.on_demand_queue if limits.submissions > 1 else None,
         "job_definition": target.job_definition,
         "region_name": config.region,
-        # All its earlier repeats may run before it, one by one.
-        "longest_seconds": LONGEST_WAIT_SECONDS
-        + job.repeat * limits.attempts * limits.timeout_seconds,
+        "longest_seconds": longest_seconds(job, limits),
         # They override the definition's, which the caps have not seen.
         "submit_job_timeout": limits.timeout_seconds,
         "retry_strategy": {"attempts": limits.attempts, "evaluateOnExit": list(RETRY_RULES)},
@@ -190,7 +202,8 @@ def operator_kwargs(
         "shares_instance": target.sharing is not None,
         "after": before[-1] if before else None,
         "turn": len(before) + 1,
-        **overrides(job.sharing),
+        **sharing_options.overrides(job.sharing),
+        **scaling_options.overrides(job.scaling),
         "events_log_group": config.events_log_group,
         "parameters": {
             "suite": job.suite,

@@ -83,7 +83,7 @@ class RunSpending(Record):
         """
 
         def at_most(cost: JobCost) -> float | None:
-            return 0.0 if free else worst.usd_per_job(cost.target)
+            return 0.0 if free else worst.usd_of_job(cost.target, cost.nodes)
 
         job_usd = {
             cost.job_id: at_most(cost) if cost.usd is None else cost.usd
