@@ -9,7 +9,6 @@ It starts the GPU node, and ends it whatever happens. **Each run costs money in 
 time. It is refused if that could be more than `max_cost_usd`; `dry_run` shows how much it is.
 """
 
-from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import chain, dag, get_current_context, task
@@ -46,8 +45,7 @@ def eks_gpu_sharing_benchmark():
     def wait_for_node() -> None:
         pods.wait_for_node(get_current_context())
 
-    # EKS refuses while the node group still grows.
-    @task(retries=20, retry_delay=timedelta(minutes=1))
+    @task(**dag_parts.INSISTING)
     def end_node() -> None:
         pods.end_node()
 

@@ -99,10 +99,21 @@ class BatchEnvironment:
     Every property and method may raise `botocore.exceptions.ClientError` or `BotoCoreError`.
     """
 
-    def __init__(self, config: Config, targets: Mapping[str, Target], client: Clients) -> None:
+    def __init__(
+        self, config: Config, targets: Mapping[str, Target], client: Clients, nodes: int = 1
+    ) -> None:
         self.config = config
         self.targets = targets
         self.client = client
+        self._nodes = nodes
+
+    def instances_at_once(self, target: Target) -> int:
+        """How many instances the largest job of a target needs at the same time."""
+        return self._nodes if target.most_nodes else 1
+
+    def container_of(self, target: Target) -> dict[str, Any]:
+        """The container in a target's job definition, of the first nodes if it has several."""
+        return container_of(self.job_definitions.get(target.job_definition, {}))
 
     @cached_property
     def compute_environments(self) -> dict[str, dict[str, Any]]:
@@ -148,6 +159,13 @@ class BatchEnvironment:
         return max(
             (found["revision"] for page in pages for found in page["jobDefinitions"]), default=0
         )
+
+
+def container_of(definition: Mapping[str, Any]) -> dict[str, Any]:
+    """What a job definition says of its container, or of that of its first nodes."""
+    ranges = definition.get("nodeProperties", {}).get("nodeRangeProperties", ())
+    found = definition.get("containerProperties") or (ranges[0].get("container") if ranges else {})
+    return dict(found or {})
 
 
 def published_environments(target: Target) -> dict[PurchaseOption, str]:

@@ -9,6 +9,7 @@ from typing import Any
 from batchmark.aws.batch_targets import (
     NO_ANSWER,
     BatchEnvironment,
+    container_of,
     is_there,
     name_of,
     published_environments,
@@ -29,11 +30,19 @@ CHANGING = ("CREATING", "UPDATING")
 
 
 def check_environment(
-    config: Config, client: Clients, *, targets: Collection[str], now: datetime
+    config: Config,
+    client: Clients,
+    *,
+    targets: Collection[str],
+    now: datetime,
+    nodes: int = 1,
 ) -> EnvironmentCheck:
-    """Check these targets; questions that AWS does not answer are 'not checked'."""
+    """Check these targets; questions that AWS does not answer are 'not checked'.
+
+    A multi-node target is checked for a job of so many nodes.
+    """
     chosen = {name: config.targets[name] for name in targets}
-    environment = BatchEnvironment(config, chosen, client)
+    environment = BatchEnvironment(config, chosen, client, nodes)
     checks: list[Check] = []
     for name, question in QUESTIONS.items():
         try:
@@ -64,7 +73,7 @@ def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]
     other.
     """
     for target_name, target in environment.targets.items():
-        at_once = target.max_replicas or 1
+        at_once = target.max_replicas or environment.instances_at_once(target)
         for name in published_environments(target).values():
             described = environment.compute_environments.get(name)
             if described is None:
@@ -74,9 +83,13 @@ def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]
             most = resources.get("maxvCpus")
             check = _state("compute environment", target_name, name, described)
             if check.status == "ok" and most is not None and most < at_once * target.vcpus:
-                asked = "a job asks" if at_once == 1 else f"each of {at_once} jobs at once asks"
+                each = "nodes" if target.most_nodes else "jobs"
+                asked = "a job asks" if at_once == 1 else f"each of {at_once} {each} at once asks"
                 seen = f"{name} may have {most} vCPUs, and {asked} for {target.vcpus}."
-                check = _failed(check, seen, "Raise max_vcpus in target_overrides.")
+                raised = "Raise max_vcpus in target_overrides."
+                if target.most_nodes:
+                    raised = "Raise most_nodes in terraform/stacks/multi_node."
+                check = _failed(check, seen, raised)
             elif check.status == "ok" and _has_newer_ami(resources):
                 seen = f"{name} boots an AMI of which Batch has a newer one."
                 check = check.model_copy(update={"status": "warn", "seen": seen, "remedy": NEW_AMI})
@@ -218,15 +231,19 @@ def _order(queue: Mapping[str, Any]) -> list[str]:
 
 def _differences(target: Target, definition: Mapping[str, Any]) -> Iterator[str]:
     """Yield each way in which a job definition differs from what is published."""
-    container = definition["containerProperties"]
+    container = container_of(definition)
     asked = {
         requirement["type"]: float(requirement["value"])
         for requirement in container.get("resourceRequirements", ())
     }
-    pairs = {
+    pairs: dict[str, tuple[float | None, float | None]] = {
         "vCPUs": (asked.get("VCPU"), target.vcpus),
         "MiB of memory": (asked.get("MEMORY"), target.memory_mib),
         "GPUs": (asked.get("GPU", 0), target.gpus),
+    }
+    if target.most_nodes:  # what its nodes have is published, and each has one container
+        pairs = {}
+    pairs |= {
         "attempts": (definition.get("retryStrategy", {}).get("attempts", 1), target.attempts),
         "seconds per attempt": (
             definition.get("timeout", {}).get("attemptDurationSeconds"),
@@ -243,8 +260,7 @@ def _roles(environment: BatchEnvironment) -> dict[tuple[str, str], list[str]]:
     """Return the targets that use each role; its key is (kind, ARN)."""
     found: dict[tuple[str, str], list[str]] = {}
     for name, target in environment.targets.items():
-        definition = environment.job_definitions.get(target.job_definition, {})
-        container = definition.get("containerProperties", {})
+        container = environment.container_of(target)
         used = {
             "job role": {container.get("jobRoleArn")},
             "execution role": {container.get("executionRoleArn")},

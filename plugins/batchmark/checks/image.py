@@ -7,7 +7,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from batchmark.aws.batch_targets import MISSING, BatchEnvironment, Image, error_code
+from batchmark.aws.batch_targets import MISSING, BatchEnvironment, Image, container_of, error_code
 from batchmark.aws.result_bucket import is_aws
 from batchmark.checks.records import Check
 
@@ -50,7 +50,7 @@ def _images(environment: BatchEnvironment) -> dict[str, list[str]]:
     for name, target in environment.targets.items():
         definition = environment.job_definitions.get(target.job_definition)
         if definition:
-            images.setdefault(definition["containerProperties"]["image"], []).append(name)
+            images.setdefault(container_of(definition)["image"], []).append(name)
     return images
 
 

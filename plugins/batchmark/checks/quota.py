@@ -18,10 +18,10 @@ NAME = "vCPU quota"
 
 
 def check_quotas(environment: BatchEnvironment) -> Iterator[Check]:
-    """Yield a check per quota: for an instance of each target, and of all its targets at once.
+    """Yield a check per quota: for a job of each target, and of all its targets at once.
 
-    A quota too small for a target fails only if no other purchase option is left to it. What else
-    uses the quota is not considered.
+    A multi-node job counts all its nodes. A quota too small for a target fails only if no other
+    purchase option is left to it. What else uses the quota is not considered.
     """
     wanted: dict[Quota, dict[str, int]] = defaultdict(dict)
     for name, target in environment.targets.items():
@@ -31,7 +31,8 @@ def check_quotas(environment: BatchEnvironment) -> Iterator[Check]:
                 seen = f"The quota of {target.instance_type} is not known here."
                 yield Check(name=NAME, target=name, status="not checked", seen=seen)
             else:
-                wanted[quota][name] = environment.instance_vcpus[target.instance_type]
+                vcpus = environment.instance_vcpus[target.instance_type]
+                wanted[quota][name] = vcpus * environment.instances_at_once(target)
 
     values: dict[Quota, float] = {}
     for quota, asked in wanted.items():
@@ -51,19 +52,25 @@ def check_quotas(environment: BatchEnvironment) -> Iterator[Check]:
         if vcpus <= values.get(quota, vcpus)
     }
     for quota, value in values.items():
-        yield _judge(quota, value, wanted[quota], can_start)
+        yield _judge(environment, quota, value, wanted[quota], can_start)
 
 
-def _judge(quota: Quota, value: float, asked: dict[str, int], can_start: set[str]) -> Check:
-    """Check a quota in vCPUs against what an instance of each target takes."""
+def _judge(
+    environment: BatchEnvironment,
+    quota: Quota,
+    value: float,
+    asked: dict[str, int],
+    can_start: set[str],
+) -> Check:
+    """Check a quota in vCPUs against what a job of each target takes."""
     seen = f"{quota.name} ({quota.code}): {value:,.0f} vCPUs."
     together = sum(asked.values())
     if together <= value:
         return Check(name=NAME, target=", ".join(asked), status="ok", seen=seen)
-    too_large = [f"{name} takes {vcpus}" for name, vcpus in asked.items() if vcpus > value]
+    too_large = [name for name, vcpus in asked.items() if vcpus > value]
     stuck = [name for name in asked if name not in can_start]
     if too_large:
-        seen += f" One instance of {', '.join(too_large)}."
+        seen += " " + " ".join(_takes(environment, name, asked[name]) for name in too_large)
         if not stuck:
             seen += " Only the other purchase option is left."
     else:
@@ -75,3 +82,10 @@ def _judge(quota: Quota, value: float, asked: dict[str, int], can_start: set[str
         seen=seen,
         remedy=f"Ask for at least {together} in the Service Quotas console.",
     )
+
+
+def _takes(environment: BatchEnvironment, name: str, vcpus: int) -> str:
+    nodes = environment.instances_at_once(environment.targets[name])
+    if nodes == 1:
+        return f"One instance of {name} takes {vcpus:,}."
+    return f"{nodes} nodes of {name} take {vcpus:,}: ask for fewer nodes, or for a larger quota."

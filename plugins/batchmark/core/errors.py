@@ -42,6 +42,10 @@ class ClusterError(BatchmarkError):
     """A Kubernetes cluster lacks what a run needs, or does not give it in time."""
 
 
+class LayerError(BatchmarkError):
+    """A run's file system does not come up, or is not gone in time."""
+
+
 class DiagnosisError(BatchmarkError):
     """A diagnosis can't be started."""
 

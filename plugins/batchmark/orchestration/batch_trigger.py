@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from airflow.providers.amazon.aws.triggers.batch import BatchJobTrigger
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
-from airflow.sdk.execution_time.xcom import XCom
 from airflow.triggers.base import TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 from asgiref.sync import sync_to_async
 from botocore.exceptions import BotoCoreError, ClientError
@@ -29,6 +28,7 @@ from batchmark.aws.batch_jobs import (
 )
 from batchmark.aws.job_description import JobDescription, is_reclaimed
 from batchmark.orchestration.aws_clients import AwsAccess, AwsClients
+from batchmark.orchestration.ending_trigger import EndsItsTask
 from batchmark.orchestration.job_progress import (
     STOP_SECONDS,
     ExceededLimit,
@@ -61,7 +61,7 @@ _DIAGNOSES = ThreadPoolExecutor(max_workers=2, thread_name_prefix="diagnosis")
 Answered = TypeVar("Answered")
 
 
-class BenchmarkJobTrigger(BatchJobTrigger):
+class BenchmarkJobTrigger(EndsItsTask, BatchJobTrigger):
     """A BatchJobTrigger that ends the task itself instead of sending it back to a worker.
 
     Going back is where Airflow 3.3 loses short jobs: if the scheduler reads the worker's "I
@@ -177,28 +177,6 @@ class BenchmarkJobTrigger(BatchJobTrigger):
             self.log.error(end.failure)
             await self.push_xcoms({**xcoms, FAILURE_XCOM: end.failure})
             yield TaskFailedEvent()
-
-    async def push_xcoms(self, xcoms: dict[str, Any]) -> None:
-        """Push XComs as a worker does.
-
-        Airflow 3.3 stores an event's XComs as JSON within JSON (TaskInstance.xcom_push), which
-        pulling them does not undo.
-        """
-        task = self.task_instance
-        if task is None:
-            return
-        try:
-            for key, value in xcoms.items():
-                await XCom.aset(
-                    key,
-                    value,
-                    dag_id=task.dag_id,
-                    task_id=task.task_id,
-                    run_id=task.run_id,
-                    map_index=task.map_index,
-                )
-        except Exception:  # it must not keep the task from ending
-            self.log.exception("XComs are missing")
 
     async def on_kill(self) -> None:
         """Terminate the job when a user marks or clears its task: nobody waits for it any more."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
-from airflow.sdk import Param, TaskGroup, XComArg, chain, get_current_context, task
+from airflow.sdk import BaseOperator, Param, TaskGroup, XComArg, chain, get_current_context, task
 from airflow.sdk.definitions.mappedoperator import MappedOperator
 
 from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SCALING, SUITES
@@ -24,9 +24,18 @@ GROUPS = {
     "watch": "Compare with earlier runs, measure suspects again, open alerts",
     "publish": "Write the report, send the alerts",
 }
+# Of a task that ends what costs money: AWS refuses while it is still coming up.
+INSISTING = {"retries": 20, "retry_delay": timedelta(minutes=1)}
 # Asking AWS here would hold up whoever parses DAGs.
 TARGETS_VARIABLE = "BATCHMARK_TARGETS"
 DEFAULT_SUITE_VARIABLE = "BATCHMARK_DEFAULT_SUITE"  # the laptop's is the quick one
+
+
+class Layer(NamedTuple):
+    """What the jobs of a run need beside themselves: the tasks that make it and end it."""
+
+    stand_up: BaseOperator
+    collapse: BaseOperator
 
 
 def default_args(retries: int = 2) -> dict[str, Any]:
@@ -69,14 +78,21 @@ def run_params(
     """Return the fields of the form that do not depend on what is measured."""
     return {
         "targets": targets_param(),
+        **repeats_param(repeats, fewest_repeats, about_repeats),
+        **cost_params(max_cost_usd),
+    }
+
+
+def repeats_param(repeats: int, fewest_repeats: int, about_repeats: str) -> dict[str, Param]:
+    """Return the field of how often everything is measured."""
+    return {
         "repeats": Param(
             repeats,
             type="integer",
             minimum=fewest_repeats,
             maximum=MAX_REPEATS,
             description=about_repeats,
-        ),
-        **cost_params(max_cost_usd),
+        )
     }
 
 
@@ -139,8 +155,9 @@ def run_benchmark(
     runnable_seconds: float = 3600,
     starting_seconds: float = 1800,
     execution_timeout: timedelta | None = None,
+    one_by_one: bool = False,
 ) -> MappedOperator:
-    """Return the mapped task that runs every planned job.
+    """Return the mapped task that runs every planned job, at once or in the order of the plan.
 
     Its retries are for lost workers and triggerers; they submit no second job. The two limits are
     BenchmarkJobTrigger's: an instance may take long to start, and pulling a GPU image minutes.
@@ -155,6 +172,8 @@ def run_benchmark(
         retries=3,
         retry_delay=timedelta(seconds=5),
         map_index_template="{{ task.job_name }}",
+        # It counts deferred tasks, too. The scheduler goes in the plan's order.
+        max_active_tis_per_dagrun=1 if one_by_one else None,
     ).expand_kwargs(planned)
 
 
@@ -164,7 +183,7 @@ def with_report_link(published: Any) -> Any:
     return published
 
 
-def detect_regressions(collected: Any) -> XComArg:
+def detect_regressions(collected: Any, *, one_by_one: bool = False) -> XComArg:
     """Return the tasks from a collected run to what changed: suspects, fresh jobs, a decision."""
 
     @task
@@ -184,20 +203,28 @@ def detect_regressions(collected: Any) -> XComArg:
     once, twice = RERUN_TASKS
     suspects, agreeing = find_suspects(collected), find_agreeing()
     changes = detect_regressions(collected)
-    rerun_once = run_benchmark(suspects, task_id=once)
-    chain(rerun_once, agreeing, run_benchmark(agreeing, task_id=twice), changes)
+    rerun_once = run_benchmark(suspects, task_id=once, one_by_one=one_by_one)
+    rerun_twice = run_benchmark(agreeing, task_id=twice, one_by_one=one_by_one)
+    chain(rerun_once, agreeing, rerun_twice, changes)
     # These keep their order even if they are cleared without the jobs between them.
     chain(suspects, agreeing, changes)
     chain(suspects, changes)
     return changes
 
 
-def benchmark(check_environment: Callable[[], Any], plan_jobs: Callable[[], Any]) -> None:
+def benchmark(
+    check_environment: Callable[[], Any],
+    plan_jobs: Callable[[], Any],
+    layer: Callable[[], Layer] | None = None,
+) -> None:
     """Add the tasks of a benchmark, from its check to its alerts.
 
     Args:
         check_environment, plan_jobs: what differs from one to another, as task functions.
+        layer: makes the tasks of what the jobs, which then run one by one, need beside themselves.
+            It stays until the fresh jobs of suspects have ended, as they need it, too.
     """
+    one_by_one = layer is not None
 
     @task(trigger_rule="all_done", outlets=[assets.RESULTS])
     def collect_results() -> str:
@@ -225,12 +252,13 @@ def benchmark(check_environment: Callable[[], Any], plan_jobs: Callable[[], Any]
 
     with group("measure"):
         planned = with_report_link(plan_jobs())
-        running = run_benchmark(planned)
+        running = run_benchmark(planned, one_by_one=one_by_one)
         collected: Any = collect_results()
         chain(check_environment(), planned, running, collected)
+        below = layer() if layer else None
     compared: Any = compare(collected)
     with group("watch"):
-        changes: Any = detect_regressions(collected)
+        changes: Any = detect_regressions(collected, one_by_one=one_by_one)
         opened: Any = open_alerts(changes)
     with group("publish"):
         report = with_report_link(publish_report(compared))
@@ -238,5 +266,11 @@ def benchmark(check_environment: Callable[[], Any], plan_jobs: Callable[[], Any]
         publish_alerts(opened, report)
         announced = announce_regressions()
         chain(opened, announced)
+    if below:
+        # It ends the layer also when the run fails or is marked so. Costs are settled before, and
+        # it adds the layer's own.
+        ended = below.collapse.as_teardown(setups=below.stand_up, on_failure_fail_dagrun=True)
+        chain(planned, below.stand_up, running)
+        chain(changes, ended)
     # A run that could not be planned is to fail by that task alone, all others skipped.
     chain(planned, announced)

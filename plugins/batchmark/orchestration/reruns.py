@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from statistics import median
@@ -56,13 +56,26 @@ def plan_round(number: int, planned: Sequence[PlannedJob], rows: Iterable[Series
 
 
 def _measuring(row: SeriesKey, planned: Sequence[PlannedJob]) -> PlannedJob:
-    """The first of a run's jobs that measured a row: each array job has its number of replicas."""
+    """The first of a run's jobs that measured a row.
+
+    Each array job has its number of replicas. Each multi-node job has its number of nodes, and each
+    variant of a study the settings that it varies.
+    """
     of_target = [job for job in planned if job.target == row.target]
-    replicas = json.loads(row.parameters or "{}").get("replicas")
+    parameters = json.loads(row.parameters or "{}")
     return next(
-        (job for job in of_target if job.sharing and job.sharing.apart == replicas),
+        (job for job in of_target if _has(job, parameters)),
         of_target[0],
     )
+
+
+def _has(job: PlannedJob, parameters: Mapping[str, Any]) -> bool:
+    if plan := job.scaling:
+        settings = plan.settings.model_dump()
+        named = {name: parameters[name] for name in settings if name in parameters}
+        varied = {name: settings[name] for name in plan.varied}
+        return plan.nodes == parameters.get("nodes") and varied == named
+    return job.sharing is not None and job.sharing.apart == parameters.get("replicas")
 
 
 def _again(job: PlannedJob, repeat: int) -> PlannedJob:
@@ -89,7 +102,8 @@ def reserve(
         for job in plan_round(number, plan.jobs, rows).jobs
     ]
     now = datetime.now(UTC)
-    worst = worst_case(config, jobs, stored_prices(store, config.region, now), now)
+    prices = stored_prices(store, config.region, now)
+    worst = worst_case(config, jobs, prices, now, plan.file_system)
     key = plan.spending_key
     if key is None:
         reason = _above_run_cap(worst, exact(0), max_cost_usd, len(jobs))

@@ -31,7 +31,7 @@ from batchmark.core.run import CONFIRMATION, CollectedJob, CollectedRun, RunPlan
 from batchmark.history.series import COLUMNS, series_histories
 from batchmark.history.store import HistoryStore
 from batchmark.orchestration.reruns import calibrated, collect_rounds, figures_by_series
-from batchmark.orchestration.settings import load_config, load_detector_settings
+from batchmark.orchestration.settings import config_of, load_config, load_detector_settings
 from batchmark.orchestration.telling import tell
 from batchmark.orchestration.xcom import JOB_ID_XCOM, RERUN_TASKS
 from batchmark.runs.collected_runs import stored_run, with_documents
@@ -50,9 +50,9 @@ class RunHistory:
             AirflowSkipException: the run was never collected.
             CollectError: one of its result documents can't be read any more.
         """
-        self.config: Config = load_config()
         self.run_id: str = context["run_id"]
-        self.store = RunStore.of(self.config, self.run_id)
+        config = load_config()
+        self.store = RunStore.of(config, self.run_id)
         whole = stored_run(self.store, collected_key)
         if whole is None:
             raise AirflowSkipException("the run has no results to look at; see collect_results")
@@ -65,6 +65,7 @@ class RunHistory:
             self.store, whole.model_copy(update=scheduled)
         )
         self.plan: RunPlan = RunPlan.model_validate_json(self.store.read(self.store.prefix + PLAN))
+        self.config: Config = config_of(self.plan, config)
         self.suite: str = self.plan.jobs[0].suite
         self.suspects = Suspects(suspects=())  # what find_suspects stored; none before it did
 

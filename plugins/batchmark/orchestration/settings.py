@@ -53,9 +53,8 @@ def load_multi_node_if_any() -> multi_node.MultiNode | None:
     return multi_node.parse_multi_node(text) if text else None
 
 
-def load_config_of(plan: RunPlan) -> config.Config:
-    """As load_config, with the multi-node stack's target where a plan's jobs run on it."""
-    found = load_config()
+def config_of(plan: RunPlan, found: config.Config) -> config.Config:
+    """The configuration, with the multi-node stack's target where a plan's jobs run on it."""
     if any(job.scaling for job in plan.jobs):
         return load_multi_node().joined_to(found)
     return found

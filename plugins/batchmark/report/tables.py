@@ -19,7 +19,7 @@ from batchmark.checks.leak_records import VERDICTS, GuardReport
 from batchmark.checks.records import STATUSES, EnvironmentCheck, Status
 from batchmark.core import formatting
 from batchmark.core.formatting import some
-from batchmark.core.run import WorstCase
+from batchmark.core.run import TargetWorst, WorstCase
 from batchmark.report import change_words
 from batchmark.report.site.compare import Comparison
 from batchmark.report.words import JOB_COSTS, OPTIONS, row_label
@@ -45,7 +45,7 @@ def worst_case_rows(worst: WorstCase) -> list[tuple[str, ...]]:
     rows = [
         (
             target.target,
-            str(target.jobs),
+            _jobs(target),
             str(target.submissions),
             str(target.attempts),
             f"{target.timeout_seconds} s",
@@ -54,7 +54,18 @@ def worst_case_rows(worst: WorstCase) -> list[tuple[str, ...]]:
         )
         for target in worst.targets
     ]
+    if layer := worst.file_system:
+        price = "?" if layer.usd_per_gb_month is None else f"{layer.usd_per_gb_month:g} a GB-month"
+        size = f"{layer.storage_gib:,} GiB"
+        file_system = (f"file system, {layer.kind}", size, "", "", f"{layer.seconds} s", price)
+        rows.append((*file_system, amount(layer.usd)))
     return [*rows, ("all", *[""] * 5, amount(worst.usd))]
+
+
+def _jobs(target: TargetWorst) -> str:
+    if target.instances is None:
+        return str(target.jobs)
+    return f"{target.jobs} of {target.instances} nodes in all"
 
 
 def render_worst_case(worst: WorstCase, console: Console) -> None:

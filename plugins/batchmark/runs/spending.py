@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from batchmark.aws.result_bucket import RunStore
 
 COSTS_FOLDER = "costs/"
+FILE_SYSTEM = "file system"  # in place of an id, while the most that it can cost is booked
 MOST_USD = 1e12  # far above any run, and far below where sums leave the range of floats
 
 Usd = Annotated[float, Field(ge=0, le=MOST_USD)]
@@ -41,7 +42,7 @@ class RunSpending(Record):
     job_usd: dict[str, Usd | None] = Field(
         default={},
         description="cost of finished jobs by id; of a job with unknown cost, the worst case; "
-        "null if that is unknown, too",
+        "null if that is unknown, too; those of file systems are with them",
     )
 
     @property
@@ -90,8 +91,15 @@ class RunSpending(Record):
             for cost in costs
             if cost.job_id
         }
+        if layer := worst.file_system:
+            job_usd[FILE_SYSTEM] = 0.0 if free else layer.usd
         update = {"finished": True, "reserved_usd": 0.0, "job_usd": self.job_usd | job_usd}
         return self.model_copy(update=update)
+
+    def with_file_systems(self, usd: dict[str, float | None]) -> RunSpending:
+        """This record with what file systems cost, by id, that are gone."""
+        others = {name: cost for name, cost in self.job_usd.items() if name != FILE_SYSTEM}
+        return self.model_copy(update={"job_usd": others | usd})
 
 
 class MonthSpending(Record):

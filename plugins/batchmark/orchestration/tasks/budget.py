@@ -12,6 +12,7 @@ from batchmark.aws.price_list import current_prices, price_clients, stored_price
 from batchmark.aws.result_bucket import PLAN, PLAN_HTML, RunStore
 from batchmark.core.config import Config
 from batchmark.core.errors import BudgetError, PlanError
+from batchmark.core.multi_node import FileSystem
 from batchmark.core.run import CollectedRun, PlannedJob, RunPlan
 from batchmark.orchestration.batch_operator import generation
 from batchmark.orchestration.links import page_url
@@ -22,10 +23,16 @@ from batchmark.runs.budget import RUN_CAP, book, parse_cap, refusals, worst_case
 from batchmark.runs.spending import RunSpending, month_spending, run_spending, spending_key
 
 
-def approve(context: Context, config: Config, jobs: Sequence[PlannedJob]) -> RunPlan:
+def approve(
+    context: Context,
+    config: Config,
+    jobs: Sequence[PlannedJob],
+    file_system: FileSystem | None = None,
+) -> RunPlan:
     """Book the worst case of a run that may be submitted; store its prices and its plan.
 
-    A dry run only prints what would be refused, and stores its plan.
+    `file_system` is the one that the run stands up for itself, if any. A dry run only prints what
+    would be refused, and stores its plan.
 
     Raises:
         PlanError: the cap is not a valid amount, or the run could exceed a cap. Nothing was written
@@ -42,7 +49,7 @@ def approve(context: Context, config: Config, jobs: Sequence[PlannedJob]) -> Run
         instance_types={job.instance_type for job in jobs},
         now=now,
     )
-    worst = worst_case(config, jobs, prices.table, now)
+    worst = worst_case(config, jobs, prices.table, now, file_system)
     render_worst_case(worst, console())
     key = spending_key(store, now)
     number = generation(context)
@@ -60,6 +67,7 @@ def approve(context: Context, config: Config, jobs: Sequence[PlannedJob]) -> Run
         dry_run=params["dry_run"],
         dag_id=context["ti"].dag_id,
         run_id=context["run_id"],
+        file_system=file_system,
     )
     if plan.dry_run:
         for reason in reasons:

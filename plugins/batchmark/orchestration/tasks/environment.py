@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from airflow.sdk import Context
 
 from batchmark.aws.result_bucket import ENVIRONMENT_HTML, ENVIRONMENT_JSON, RunStore
+from batchmark.core.config import Config
 from batchmark.core.errors import BatchmarkError
 from batchmark.orchestration.links import page_url
 from batchmark.orchestration.settings import load_config
@@ -21,12 +24,6 @@ def check_environment(context: Context, *, shared_too: bool = True) -> str:
     Raises:
         AirflowFailException: a target is unknown; or, after publishing, a check failed.
     """
-    from datetime import UTC, datetime
-
-    from batchmark.aws.boto_clients import patient_clients
-    from batchmark.checks.environment import check_environment as check
-    from batchmark.report.table_pages import environment_html
-    from batchmark.report.tables import check_table
     from batchmark.runs.planning import check_targets
 
     try:
@@ -35,7 +32,20 @@ def check_environment(context: Context, *, shared_too: bool = True) -> str:
         targets = check_targets(config, asked, shared_too=shared_too)
     except BatchmarkError as error:
         fail(context, str(error), error)  # it would fail again
-    result = check(config, patient_clients(config.region), targets=targets, now=datetime.now(UTC))
+    return check(context, config, targets)
+
+
+def check(context: Context, config: Config, targets: Collection[str], *, nodes: int = 1) -> str:
+    """As check_environment, of these targets; a multi-node job has up to so many nodes."""
+    from datetime import UTC, datetime
+
+    from batchmark.aws.boto_clients import patient_clients
+    from batchmark.checks.environment import check_environment
+    from batchmark.report.table_pages import environment_html
+    from batchmark.report.tables import check_table
+
+    clients, now = patient_clients(config.region), datetime.now(UTC)
+    result = check_environment(config, clients, targets=targets, now=now, nodes=nodes)
     store = RunStore.of(config, context["run_id"])
     store.write(ENVIRONMENT_JSON, result.model_dump_json(indent=2))
     console(200).print(check_table(result))

@@ -28,7 +28,7 @@ from batchmark.core.errors import BatchmarkError
 from batchmark.core.run import CollectedRun, PlannedJob, Purpose, RunPlan
 from batchmark.orchestration.assets import REPORT, RESULTS, report_metadata, results_metadata
 from batchmark.orchestration.links import page_url
-from batchmark.orchestration.settings import load_config
+from batchmark.orchestration.settings import config_of, load_config
 from batchmark.orchestration.telling import console, fail, tell
 from batchmark.orchestration.xcom import JOB_ID_XCOM
 from batchmark.runs.planning import all_operator_kwargs
@@ -110,10 +110,11 @@ def collect_results(context: Context, run_task_id: str) -> str:
     """
     from batchmark.runs.collecting import collect_run
 
-    config = load_config()
     run_id = context["run_id"]
+    config = load_config()
     store = RunStore.of(config, run_id)
     run_plan = submitted_plan(context, store, run_task_id)
+    config = config_of(run_plan, config)
     planned = run_plan.jobs
     job_ids = context["ti"].xcom_pull(
         task_ids=run_task_id, key=JOB_ID_XCOM, map_indexes=range(len(planned))

@@ -39,7 +39,7 @@ def test_xcoms_are_pushed_as_a_worker_pushes_them(monkeypatch):
     async def aset(key, value, **of):
         pushed.append((key, value, of))
 
-    monkeypatch.setattr("batchmark.orchestration.batch_trigger.XCom.aset", aset)
+    monkeypatch.setattr("batchmark.orchestration.ending_trigger.XCom.aset", aset)
     trigger = BenchmarkJobTrigger(job_id="job-1", aws_conn_id=None)
     asyncio.run(trigger.push_xcoms({"timing": {}}))
     assert pushed == [], "no triggerer runs it"
@@ -53,7 +53,7 @@ def test_a_failure_to_push_xcoms_does_not_change_the_outcome(monkeypatch):
     async def aset(key, value, **of):
         raise RuntimeError("no API server")
 
-    monkeypatch.setattr("batchmark.orchestration.batch_trigger.XCom.aset", aset)
+    monkeypatch.setattr("batchmark.orchestration.ending_trigger.XCom.aset", aset)
     trigger = BenchmarkJobTrigger(job_id="job-1", aws_conn_id=None)
     trigger._task_instance = SimpleNamespace(dag_id="d", task_id="t", run_id="r", map_index=-1)
     asyncio.run(trigger.push_xcoms({"timing": {}}))

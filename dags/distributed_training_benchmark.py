@@ -1,0 +1,61 @@
+"""# Distributed training
+
+Trains ResNet-50 on 1, 2, 4, 8, 16 and 20 nodes, one number after the other, as multi-node jobs of
+Batch (`terraform/stacks/multi_node`). The report shows how much of the added machines arrives, with
+intervals, where a step's time goes, and what an epoch costs. What became slower since earlier runs
+opens an alert.
+
+For images from files it stands an FSx for Lustre file system up, links it to S3, and deletes it
+whatever happens. With synthetic images alone there is none.
+
+**Each run costs money in AWS**: all nodes of each job, and the file system for as long as the run
+takes. It is refused if that could be more than `max_cost_usd`; `dry_run` shows how much it is.
+"""
+
+from typing import Any
+
+from airflow.sdk import dag, get_current_context, task
+
+from batchmark.orchestration import dag_parts
+from batchmark.orchestration.file_system_operators import CollapseFileSystem, StandUpFileSystem
+from batchmark.orchestration.scaling_form import scaling_params
+from batchmark.orchestration.tasks import scaling
+
+PARAMS = {
+    **scaling_params(),
+    **dag_parts.repeats_param(1, 1, "How often each number of nodes is measured."),
+    **dag_parts.cost_params(max_cost_usd=50),
+    "reruns": dag_parts.reruns_param(),
+}
+
+
+@dag(
+    dag_display_name="Distributed training benchmark",
+    schedule=None,
+    catchup=False,
+    max_active_runs=1,
+    params=PARAMS,
+    description="How training scales over nodes, and what that costs",
+    tags=["batchmark", "benchmark"],
+    doc_md=__doc__,
+    default_args=dag_parts.default_args(),
+)
+def distributed_training_benchmark():
+    @task
+    def check_environment() -> str:
+        return scaling.check_environment(get_current_context())
+
+    @task
+    def plan_jobs() -> list[dict[str, Any]]:
+        return scaling.plan_jobs(get_current_context())
+
+    def layer() -> dag_parts.Layer:
+        return dag_parts.Layer(
+            StandUpFileSystem(task_id="stand_up_file_system"),
+            CollapseFileSystem(task_id="collapse_file_system", **dag_parts.INSISTING),
+        )
+
+    dag_parts.benchmark(check_environment, plan_jobs, layer)
+
+
+distributed_training_benchmark()

@@ -1,0 +1,117 @@
+"""FSx for Lustre file systems and their links to S3, and the SSM parameter that names one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from batchmark.core.multi_node import FileSystem
+from batchmark.core.names import INSTALLATION_TAG
+
+Described = dict[str, Any]
+GONE = "FileSystemNotFound"
+
+
+def create(fsx: Any, settings: FileSystem, *, token: str, tags: Mapping[str, str]) -> Described:
+    """Create a file system, or return the one that was created with this token before."""
+    lustre: dict[str, object] = {"DeploymentType": settings.deployment_type}
+    if settings.throughput is not None:
+        lustre["PerUnitStorageThroughput"] = settings.throughput
+    key = {"KmsKeyId": settings.kms_key_arn} if settings.kms_key_arn else {}
+    answer = fsx.create_file_system(
+        ClientRequestToken=token,
+        FileSystemType="LUSTRE",
+        FileSystemTypeVersion=settings.version,
+        StorageType="SSD",
+        StorageCapacity=settings.storage_gib,
+        SubnetIds=[settings.subnet],
+        SecurityGroupIds=[settings.security_group],
+        LustreConfiguration=lustre,
+        Tags=_pairs(tags),
+        **key,
+    )
+    described: Described = answer["FileSystem"]
+    return described
+
+
+def describe(fsx: Any, file_system_id: str) -> Described | None:
+    """None once it is gone."""
+    try:
+        answer = fsx.describe_file_systems(FileSystemIds=[file_system_id])
+    except ClientError as error:
+        if error.response["Error"]["Code"] == GONE:
+            return None
+        raise
+    described: Described = answer["FileSystems"][0]
+    return described
+
+
+def link(
+    fsx: Any, settings: FileSystem, file_system_id: str, *, token: str, tags: Mapping[str, str]
+) -> None:
+    """Let its folder show what is in S3: names at once, contents when they are first read."""
+    fsx.create_data_repository_association(
+        ClientRequestToken=token,
+        FileSystemId=file_system_id,
+        FileSystemPath=settings.folder,
+        DataRepositoryPath=settings.repository,
+        BatchImportMetaDataOnCreate=True,
+        Tags=_pairs(tags),
+    )
+
+
+def link_of(fsx: Any, file_system_id: str) -> Described | None:
+    """The link of a file system; None before it has one."""
+    answer = fsx.describe_data_repository_associations(
+        Filters=[{"Name": "file-system-id", "Values": [file_system_id]}]
+    )
+    found: list[Described] = answer["Associations"]
+    return found[0] if found else None
+
+
+def delete(fsx: Any, file_system_id: str) -> None:
+    """Delete a file system with its links; what is in S3 stays."""
+    try:
+        fsx.delete_file_system(FileSystemId=file_system_id)
+    except ClientError as error:
+        if error.response["Error"]["Code"] != GONE:
+            raise
+
+
+def of_installation(fsx: Any, name: str) -> list[Described]:
+    """All file systems of an installation, those that are being deleted included."""
+    pages = fsx.get_paginator("describe_file_systems").paginate()
+    return [
+        described
+        for page in pages
+        for described in page["FileSystems"]
+        if tags_of(described).get(INSTALLATION_TAG) == name
+    ]
+
+
+def tags_of(described: Mapping[str, Any]) -> dict[str, str]:
+    """Tags as a dictionary; FSx, as EC2, lists them as pairs."""
+    return {tag["Key"]: tag["Value"] for tag in described.get("Tags", ())}
+
+
+def why_failed(described: Mapping[str, Any]) -> str:
+    """What FSx says of a file system or link that failed."""
+    details = described.get("FailureDetails", {})
+    return str(details.get("Message") or "FSx gives no reason")
+
+
+def named_file_system(ssm: Any, settings: FileSystem) -> str:
+    """The id that nodes read when they boot, or NO_FILE_SYSTEM."""
+    answer = ssm.get_parameter(Name=settings.id_parameter)
+    return str(answer["Parameter"]["Value"])
+
+
+def name_file_system(ssm: Any, settings: FileSystem, value: str) -> None:
+    """Tell nodes that boot from now on what to mount; `value` as in named_file_system."""
+    ssm.put_parameter(Name=settings.id_parameter, Value=value, Overwrite=True)
+
+
+def _pairs(tags: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"Key": key, "Value": value} for key, value in tags.items()]

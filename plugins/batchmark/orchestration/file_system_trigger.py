@@ -1,0 +1,189 @@
+"""The triggers that stand a run's file system up and collapse it, and end their tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
+from botocore.exceptions import BotoCoreError, ClientError
+
+from batchmark.aws.batch_jobs import is_passing
+from batchmark.aws.result_bucket import RunStore
+from batchmark.core.errors import LayerError, unexpected
+from batchmark.core.multi_node import COLLAPSE_SECONDS, STAND_UP_SECONDS, FileSystem
+from batchmark.orchestration.aws_clients import AwsAccess, AwsClients
+from batchmark.orchestration.ending_trigger import EndsItsTask
+from batchmark.orchestration.xcom import FAILURE_XCOM
+from batchmark.runs.file_system_spending import settle_file_systems
+from batchmark.runs.run_file_system import RunFileSystem, RunOfDag
+
+POLL_SECONDS = 10.0
+KILL_SECONDS = 20.0  # of the 30 that Airflow gives on_kill
+KILL_POLL_SECONDS = 2.0
+BY_HAND = "The leak guard ends it after a while, or delete it in the FSx console"
+
+
+class FileSystemTrigger(EndsItsTask, BaseTrigger):
+    """What both have in common.
+
+    If a triggerer dies, the next one runs this again with the same arguments.
+
+    Args:
+        settings: fields of the stack's FileSystem.
+        run: fields of RunOfDag.
+        deadline: time after which it gives up, in seconds since the epoch.
+    """
+
+    def __init__(
+        self, *, region_name: str, settings: dict[str, Any], run: dict[str, Any], deadline: float
+    ) -> None:
+        super().__init__()
+        self.arguments = {
+            "region_name": region_name,
+            "settings": settings,
+            "run": run,
+            "deadline": deadline,
+        }
+        self.deadline = deadline
+        self.whose = RunOfDag.model_validate(run)
+        self.clients: Callable[[str], Any] = AwsClients.shared(AwsAccess(region_name=region_name))
+        self.clock: Callable[[], float] = time.time
+        self.sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+        self._step: asyncio.Task[str | None] | None = None
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        own = type(self)
+        return f"{own.__module__}.{own.__qualname__}", self.arguments
+
+    @cached_property
+    def file_system(self) -> RunFileSystem:
+        settings = FileSystem.model_validate(self.arguments["settings"])
+        return RunFileSystem(self.clients("fsx"), self.clients("ssm"), settings, self.whose)
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        try:
+            failure = await self.work()
+        except Exception as error:
+            self.log.exception("The file system's trigger failed")
+            failure = unexpected(error)
+        if failure is None:
+            yield TaskSuccessEvent()
+            return
+        self.log.error(failure)
+        await self.push_xcoms({FAILURE_XCOM: failure})
+        yield TaskFailedEvent()
+
+    async def work(self) -> str | None:
+        """Do it; why it failed, or None."""
+        raise NotImplementedError
+
+    async def repeat(self, step: Callable[[], str | None], until: float) -> str | None:
+        """Repeat a step until it has nothing to wait for; what it still waits for, if it is late.
+
+        Raises:
+            ClientError, BotoCoreError: AWS refuses.
+        """
+        told = None
+        while True:
+            try:
+                # Shielded, as on_kill must know what is being made.
+                self._step = asyncio.create_task(asyncio.to_thread(step))
+                waits = await asyncio.shield(self._step)
+            except (BotoCoreError, ClientError) as error:
+                if not is_passing(error):
+                    raise
+                waits = f"AWS gives no answer: {error}"
+            if waits is None or self.clock() > until:
+                return waits
+            if waits != told:
+                self.log.info("%s", waits)
+                told = waits
+            await self.sleep(POLL_SECONDS)
+
+
+class StandUpTrigger(FileSystemTrigger):
+    """Ends its task once nodes can mount the file system.
+
+    If it fails, it removes what it has made first: Airflow runs no teardown after a setup that
+    failed.
+    """
+
+    async def work(self) -> str | None:
+        try:
+            waits = await self.repeat(self.file_system.stand_up, self.deadline)
+            problem = waits and f"{waits}, after {STAND_UP_SECONDS} s"
+        except (LayerError, BotoCoreError, ClientError) as error:
+            problem = str(error)
+        except Exception as error:
+            self.log.exception("Standing up failed")
+            problem = unexpected(error)
+        if problem is None:
+            file_system_id = self.file_system.file_system_id
+            self.log.info("File system %s is up", file_system_id)
+            await self.push_xcoms({"return_value": file_system_id})
+            return None
+        self.log.error("The file system did not come up, removing what there is: %s", problem)
+        return f"The file system did not come up: {problem}. {await self._removed()}."
+
+    async def _removed(self) -> str:
+        try:
+            waits = await self.repeat(self.file_system.collapse, self.clock() + COLLAPSE_SECONDS)
+        except (BotoCoreError, ClientError) as error:
+            waits = str(error)
+        if waits is None:
+            return "What was made of it is gone"
+        return f"What was made of it is not gone: {waits}. {BY_HAND}"
+
+    async def on_kill(self) -> None:
+        """Delete what was made when a user marks or clears the task."""
+        if self._step:
+            await asyncio.wait({self._step}, timeout=KILL_SECONDS / 2)
+        until = self.clock() + KILL_SECONDS / 2
+        while True:
+            try:
+                if await asyncio.to_thread(self.file_system.collapse) is None:
+                    return
+            except (BotoCoreError, ClientError) as error:
+                self.log.warning("The file system can't be deleted yet: %s", error)
+            if self.file_system.is_ending or self.clock() > until:
+                return
+            await self.sleep(KILL_POLL_SECONDS)
+
+
+class CollapseTrigger(FileSystemTrigger):
+    """Ends its task once all file systems of the run are gone.
+
+    Args:
+        bucket: where the run's plan and its costs are.
+    """
+
+    def __init__(self, *, bucket: str, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.bucket = bucket
+        self.arguments["bucket"] = bucket
+
+    async def work(self) -> str | None:
+        try:
+            waits = await self.repeat(self.file_system.collapse, self.deadline)
+        except (BotoCoreError, ClientError) as error:
+            waits = str(error)
+        if waits is not None:
+            return f"The file system is not gone: {waits}. {BY_HAND}."
+        self.log.info("No file system of this run is left")
+        await asyncio.to_thread(self._settle)
+        return None
+
+    def _settle(self) -> None:
+        store = RunStore(self.clients("s3"), self.bucket, self.whose.run_id)
+        try:
+            usd = settle_file_systems(store, self.file_system.found, datetime.now(UTC))
+        except Exception:  # it must not keep a file system's end from being told
+            self.log.exception("Its cost stays booked at the most it could be")
+            return
+        if usd is not None:
+            self.log.info("It cost about %.2f USD", usd)

@@ -1,0 +1,43 @@
+"""Settles what a run's file systems cost, once they are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from batchmark.aws.result_bucket import PLAN
+from batchmark.core.file_system_cost import exact_usd
+from batchmark.core.run import RunPlan
+from batchmark.runs.spending import run_spending
+
+if TYPE_CHECKING:
+    from batchmark.aws.result_bucket import RunStore
+
+
+def settle_file_systems(
+    store: RunStore, gone: Mapping[str, Mapping[str, Any]], now: datetime
+) -> float | None:
+    """Book what they cost instead of the most that they could; the sum in USD, None if unknown.
+
+    `gone` are their last descriptions by id. One of a local cloud costs nothing.
+    """
+    text = store.read_if_there(store.prefix + PLAN)
+    plan = RunPlan.model_validate_json(text) if text else RunPlan(jobs=())
+    layer = plan.worst_case.file_system if plan.worst_case else None
+    booked = run_spending(store, plan.spending_key) if plan.spending_key else None
+    if layer is None or booked is None or plan.spending_key is None or not gone:
+        return None
+    price = layer.usd_per_gb_month
+    usd: dict[str, float | None] = {}
+    for file_system_id, described in gone.items():
+        seconds = max(0.0, (now - described["CreationTime"]).total_seconds())
+        if not store.is_aws():
+            usd[file_system_id] = 0.0
+        elif price is None:
+            usd[file_system_id] = None
+        else:
+            usd[file_system_id] = float(exact_usd(described["StorageCapacity"], seconds, price))
+    store.put(plan.spending_key, booked.with_file_systems(usd).model_dump_json(indent=2))
+    known = [amount for amount in usd.values() if amount is not None]
+    return sum(known) if len(known) == len(usd) else None
