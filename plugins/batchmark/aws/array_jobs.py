@@ -17,6 +17,7 @@ from batchmark.aws.job_description import (
     JobDescription,
     host_terminated,
 )
+from batchmark.aws.multi_node_jobs import main_node_id
 
 ON_THE_WAY = ("SUBMITTED", "PENDING", "RUNNABLE", *ON_AN_INSTANCE)
 
@@ -74,6 +75,10 @@ def telling_child(job: JobDescription) -> JobDescription:
 
 
 def first_child(job: JobDescription) -> JobDescription:
-    """The child that writes the result document of an array job; any other job itself."""
+    """What writes the result document: an array job's first child, a multi-node job's main node.
+
+    Any other job itself.
+    """
     children: Sequence[JobDescription] = job.get(CHILDREN, ())
-    return next((each for each in children if each["jobId"] == child_id(job["jobId"], 0)), job)
+    writers = (child_id(job["jobId"], 0), main_node_id(job["jobId"]))
+    return next((each for each in children if each["jobId"] in writers), job)

@@ -12,6 +12,7 @@ from botocore.exceptions import ConnectionError as BotocoreConnectionError
 
 from batchmark.aws.array_jobs import ON_THE_WAY, child_ids, occupies_instance, with_children
 from batchmark.aws.job_description import FINISHED, PARENT_REASON, JobDescription
+from batchmark.aws.multi_node_jobs import main_node_ids, with_main_node
 
 # Jobs with these reasons did not fail by themselves: their tasks submit others.
 KILLED = "The Airflow task was killed on its worker"
@@ -28,14 +29,19 @@ log = logging.getLogger(__name__)
 def describe_jobs(batch: Any, job_ids: Sequence[str]) -> dict[str, JobDescription]:
     """Jobs by id, in as few calls as possible; jobs that Batch does not know are left out.
 
-    Array jobs have their children with them.
+    Array jobs have their children with them, and multi-node jobs their main node.
     """
     found = _described(batch, job_ids)
-    children = _described(batch, [one for job in found.values() for one in child_ids(job)])
+    parts = {job_id: child_ids(job) or main_node_ids(job) for job_id, job in found.items()}
+    seen = _described(batch, [one for ids in parts.values() for one in ids])
     return {
-        job_id: with_children(job, [children[one] for one in child_ids(job) if one in children])
+        job_id: _with_parts(job, [seen[one] for one in parts[job_id] if one in seen])
         for job_id, job in found.items()
     }
+
+
+def _with_parts(job: JobDescription, parts: Sequence[JobDescription]) -> JobDescription:
+    return with_main_node(job, parts) if main_node_ids(job) else with_children(job, parts)
 
 
 def _described(batch: Any, job_ids: Sequence[str]) -> dict[str, JobDescription]:

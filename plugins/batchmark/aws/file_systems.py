@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from botocore.exceptions import ClientError
 
@@ -102,15 +103,20 @@ def why_failed(described: Mapping[str, Any]) -> str:
     return str(details.get("Message") or "FSx gives no reason")
 
 
-def named_file_system(ssm: Any, settings: FileSystem) -> str:
-    """The id that nodes read when they boot, or NO_FILE_SYSTEM."""
-    answer = ssm.get_parameter(Name=settings.id_parameter)
-    return str(answer["Parameter"]["Value"])
+class Parameter(NamedTuple):
+    """The SSM parameter that nodes read when they boot."""
+
+    value: str  # id of a file system, or NO_FILE_SYSTEM
+    changed_at: datetime
 
 
-def name_file_system(ssm: Any, settings: FileSystem, value: str) -> None:
-    """Tell nodes that boot from now on what to mount; `value` as in named_file_system."""
-    ssm.put_parameter(Name=settings.id_parameter, Value=value, Overwrite=True)
+def parameter(ssm: Any, name: str) -> Parameter:
+    found = ssm.get_parameter(Name=name)["Parameter"]
+    return Parameter(found["Value"], found["LastModifiedDate"])
+
+
+def set_parameter(ssm: Any, name: str, value: str) -> None:
+    ssm.put_parameter(Name=name, Value=value, Overwrite=True)
 
 
 def _pairs(tags: Mapping[str, str]) -> list[dict[str, str]]:

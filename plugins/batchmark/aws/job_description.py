@@ -16,7 +16,9 @@ LINE_CHARACTERS = 2000  # an event of CloudWatch may have a megabyte
 MOMENTS = {"created_at": "createdAt", "started_at": "startedAt", "stopped_at": "stoppedAt"}
 # Batch's status reason for an attempt whose instance was terminated, such as by a Spot reclaim.
 HOST_TERMINATED = "Host EC2"
-CHILDREN = "children"  # where a description has those of its array job (array_jobs.py)
+# Where a description has those of its array job (array_jobs.py), or the main node of its multi-node
+# job (multi_node_jobs.py).
+CHILDREN = "children"
 PARENT_REASON = "parentStatusReason"  # and the array job's own reason, beside a child's
 
 
@@ -168,8 +170,10 @@ def _facts(job: JobDescription) -> list[str]:
 
 
 def _child_lines(job: JobDescription) -> list[str]:
-    """Each child that failed, and why."""
+    """Each child that failed, and why; what the main node said of a multi-node job."""
     children = job.get(CHILDREN, ())
+    if job.get("nodeProperties") and children:
+        return [f"Its main node: {'; '.join(_facts(children[0]))}"]
     failed = [child for child in children if child["status"] == "FAILED"]
     if not failed:
         return []

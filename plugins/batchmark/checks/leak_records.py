@@ -8,11 +8,13 @@ from pydantic import AwareDatetime, Field
 
 from batchmark.core.record import Record
 
-LeakKind = Literal["job", "instance", "file system", "cluster", "node"]
+LeakKind = Literal["job", "instance", "file system", "parameter", "cluster", "node"]
 LeakVerdict = Literal["leaked", "by hand", "new", "ending", "in use"]
 VERDICTS: tuple[LeakVerdict, ...] = get_args(LeakVerdict)  # the worst first
 # What the guard can be allowed to end.
-Endable = Literal["jobs", "jobs_of_unknown_runs", "instances", "file_systems", "nodes"]
+Endable = Literal[
+    "jobs", "jobs_of_unknown_runs", "instances", "run_file_systems", "file_systems", "nodes"
+]
 ENDABLE: tuple[Endable, ...] = get_args(Endable)
 
 
@@ -27,6 +29,11 @@ class LeakAges(Record):
     )
     file_system_hours: float = Field(
         default=24, ge=0, description="A younger file system is left alone."
+    )
+    run_file_system_hours: float = Field(
+        default=72,
+        ge=0,
+        description="A file system that is older has leaked, though its run is live.",
     )
     node_hours: float = Field(
         default=6, ge=0, description="An EKS node that is older has leaked, though its run is live."

@@ -13,20 +13,15 @@ from batchmark.aws.array_jobs import child_ids
 from batchmark.aws.batch_jobs import describe_jobs, is_live, terminate_job
 from batchmark.aws.batch_targets import NO_ANSWER, published_queues, why_unread
 from batchmark.aws.boto_clients import Clients
+from batchmark.aws.file_systems import tags_of
 from batchmark.aws.job_description import CHILDREN, ON_AN_INSTANCE, JobDescription, moment
+from batchmark.checks.file_system_leaks import end_file_system, end_parameter, file_system_resources
 from batchmark.checks.leak_records import GuardReport, LeakAges, LeakKind, Resource, RunName
 from batchmark.checks.node_leaks import cluster_resources, end_node
 from batchmark.core.cluster import Cluster
 from batchmark.core.config import Config, Target
-from batchmark.core.names import (
-    DAG_TAG,
-    INSTALLATION_TAG,
-    RUN_ID_TAG,
-    RUN_TAG,
-    TARGET_TAG,
-    slug,
-    url_safe,
-)
+from batchmark.core.multi_node import MultiNode
+from batchmark.core.names import DAG_TAG, INSTALLATION_TAG, RUN_TAG, TARGET_TAG, slug, url_safe
 
 MANUAL_RUN_ID = "manual"  # the job definitions' default
 # Longer than any job waits and runs. Batch forgets finished jobs after 7 days.
@@ -47,14 +42,18 @@ def look(
     limits: LeakAges,
     now: datetime,
     cluster: Cluster | None = None,
+    nodes: MultiNode | None = None,
 ) -> GuardReport:
     """List and judge everything that runs for this installation, and in its EKS cluster if any.
+
+    With the multi-node stack, `config` has its target.
 
     Raises:
         ClientError, BotoCoreError: Batch can't list the jobs. Instances and file systems that
             can't be listed are named in the report's `unread`.
     """
     jobs = _jobs(config, client("batch"), now)
+    live = sum(is_live(job) for listed in jobs.values() for job in listed)
     found = [
         _judge_job(config, job, ask_run, limits, now)
         for listed in jobs.values()
@@ -64,7 +63,9 @@ def look(
     unread = []
     questions: dict[str, Callable[[], Iterable[Resource]]] = {
         "instances": lambda: _instances(config, client, jobs, limits, now, of_cluster=cluster),
-        "file systems": lambda: _file_systems(config, client, jobs, ask_run, limits, now),
+        "file systems": lambda: file_system_resources(
+            config.name, client, ask_run, limits, now, live_jobs=live, nodes=nodes
+        ),
     }
     if cluster:
         questions[f"cluster {cluster.cluster}"] = lambda: cluster_resources(
@@ -91,6 +92,7 @@ def end_leaks(
     *,
     may_end: Collection[str],
     cluster: Cluster | None = None,
+    nodes: MultiNode | None = None,
 ) -> GuardReport:
     """End the leaks that may be ended; the returned report says what was done about each."""
     resources = []
@@ -102,15 +104,19 @@ def end_leaks(
             elif resource.run and ask_run(resource.run) == "live":
                 changes["action"] = "Left alone: its run is live."
             else:
-                changes = _end(resource, client, cluster)
+                changes = _end(resource, client, cluster, nodes)
         resources.append(resource.model_copy(update=changes))
     return report.model_copy(update={"resources": tuple(resources)})
 
 
-def _end(resource: Resource, client: Clients, cluster: Cluster | None) -> dict[str, object]:
+def _end(
+    resource: Resource, client: Clients, cluster: Cluster | None, nodes: MultiNode | None
+) -> dict[str, object]:
     try:
         if resource.kind == "node" and cluster:
             done = end_node(cluster, client)
+        elif resource.kind == "file system":
+            done = end_file_system(client, resource.id, nodes)
         else:
             done = ENDINGS[resource.kind](client, resource.id)
     except NO_ANSWER as error:
@@ -131,15 +137,10 @@ def _end_instance(client: Clients, instance_id: str) -> str:
     return "Ended."
 
 
-def _end_file_system(client: Clients, file_system_id: str) -> str:
-    client("fsx").delete_file_system(FileSystemId=file_system_id)
-    return "Deleted."
-
-
 ENDINGS: Mapping[LeakKind, Callable[[Clients, str], str]] = {
     "job": _end_job,
     "instance": _end_instance,
-    "file system": _end_file_system,
+    "parameter": end_parameter,
 }
 
 
@@ -226,7 +227,7 @@ def _instances(
     of_none = []
     for reservation in (entry for page in pages for entry in page["Reservations"]):
         for instance in reservation["Instances"]:
-            target = _tags(instance).get(TARGET_TAG)
+            target = tags_of(instance).get(TARGET_TAG)
             if of_cluster and target == of_cluster.target:
                 continue
             if target in config.targets:
@@ -237,7 +238,7 @@ def _instances(
     # Last: ECS may not answer.
     clusters = _clusters(config, client) if of_none else []
     for instance in of_none:
-        seen = _judge_instance(instance, _tags(instance).get(TARGET_TAG), [], limits, now)
+        seen = _judge_instance(instance, tags_of(instance).get(TARGET_TAG), [], limits, now)
         if seen.verdict == "leaked" and (tasks := _tasks_on(instance, clusters, client)):
             changes = {"verdict": "in use", "reason": f"{tasks} job(s) run on it.", "endable": None}
             seen = seen.model_copy(update=changes)
@@ -307,49 +308,6 @@ def _judge_instance(
     )
 
 
-def _file_systems(
-    config: Config, client: Clients, jobs: Jobs, ask_run: AskRun, limits: LeakAges, now: datetime
-) -> Iterator[Resource]:
-    live = sum(is_live(job) for listed in jobs.values() for job in listed)
-    pages = client("fsx").get_paginator("describe_file_systems").paginate()
-    for described in (entry for page in pages for entry in page["FileSystems"]):
-        if _tags(described).get(INSTALLATION_TAG) == config.name:
-            yield _judge_file_system(described, live, ask_run, limits, now)
-
-
-def _judge_file_system(
-    described: Mapping[str, Any], live: int, ask_run: AskRun, limits: LeakAges, now: datetime
-) -> Resource:
-    """Used while the run that its tags name is live; without one, while any job of ours is."""
-    tags = _tags(described)
-    run_id = tags.get(RUN_ID_TAG)
-    run = RunName(dag_id=tags.get(DAG_TAG), run_id=run_id) if run_id else None
-    seen = Resource(
-        kind="file system",
-        id=described["FileSystemId"],
-        what=f"{described['FileSystemType']}, {described['StorageCapacity']} GiB, "
-        f"{described['Lifecycle']}",
-        since=described["CreationTime"],
-        run=run,
-        verdict="in use",
-        reason="Its run is live." if run else f"{live} job(s) of the installation live.",
-    )
-
-    def judged(**changes: object) -> Resource:
-        return seen.model_copy(update=changes)
-
-    if described["Lifecycle"] == "DELETING":
-        return judged(verdict="ending", reason="It is being deleted.")
-    if ask_run(run) == "live" if run else live:
-        return seen
-    if now - seen.since < timedelta(hours=limits.file_system_hours):
-        return judged(
-            verdict="new", reason=f"It is younger than {limits.file_system_hours:g} hours."
-        )
-    reason = f"Its run {run_id} is not live." if run else "No job of ours is live."
-    return judged(verdict="leaked", reason=reason, endable="file_systems")
-
-
 def _jobs_of(target: Target, jobs: Jobs) -> list[JobDescription]:
     return [job for queue in published_queues({"": target}) for job in jobs.get(queue, ())]
 
@@ -359,8 +317,3 @@ def _target_of(config: Config, queue: str) -> str | None:
         if queue in published_queues({name: target}):
             return name
     return None
-
-
-def _tags(described: Mapping[str, Any]) -> dict[str, str]:
-    """Tags as a dictionary; EC2 and FSx list them as pairs."""
-    return {tag["Key"]: tag["Value"] for tag in described.get("Tags", ())}

@@ -272,7 +272,7 @@ class StoredJob(Record):
         default=0,
         ge=0,
         description="run time of all attempts before the last, including those of a replaced job; "
-        "of an array job, those of a replaced job only",
+        "of an array or multi-node job, those of a replaced job only",
     )
     replaced_job_id: str | None = Field(
         default=None, description="the Spot job that this On-Demand job was submitted to replace"
@@ -290,7 +290,8 @@ class StoredJob(Record):
         default=None,
         ge=0,
         description="of an array job, whose first child this is: how long any child ran, in all "
-        "attempts, as they share one instance; null for other jobs",
+        "attempts, as they share one instance; of a multi-node job, whose main node this is: how "
+        "long that ran; null for other jobs",
     )
 
     @property

@@ -31,6 +31,7 @@ from batchmark.aws.batch_jobs import (
     was_withdrawn,
 )
 from batchmark.aws.job_description import JobDescription
+from batchmark.aws.multi_node_jobs import main_node_id
 from batchmark.core.names import DAG_TAG, GENERATION_TAG, full_name, generation_of, names_of_task
 from batchmark.orchestration.aws_clients import AwsAccess, AwsClients
 from batchmark.orchestration.batch_trigger import (
@@ -262,7 +263,11 @@ class BenchmarkJobOperator(BatchOperator):
     def _link_to(self, job_id: str, job: JobDescription | None = None) -> None:
         self.job_log_url = job_log_url(self.clients("batch"), job_id, job)
         if self.document:
-            writer = child_id(job_id, 0) if self.array_properties else job_id
+            writer = job_id
+            if self.array_properties:
+                writer = child_id(job_id, 0)
+            elif self.node_overrides:
+                writer = main_node_id(job_id)
             self.job_result_url = result_url(self.document["prefix"], writer)
 
     def _outcome(self, job: JobDescription) -> JobOutcome:

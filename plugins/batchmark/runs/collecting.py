@@ -27,6 +27,7 @@ from batchmark.aws.job_description import (
     run_seconds,
 )
 from batchmark.aws.job_log import last_lines, log_end
+from batchmark.aws.multi_node_jobs import job_id_of
 from batchmark.aws.result_bucket import RunStore
 from batchmark.aws.state_times import state_times
 from batchmark.core.config import Config
@@ -150,11 +151,11 @@ def _with_state_times(
     times = state_times(
         logs,
         group,
-        {job.job_id for job in jobs},
+        {job_id_of(job.job_id) for job in jobs},
         created_at=min(job.created_at for job in jobs),
         stopped_at=max(job.stopped_at for job in jobs),
     )
-    return [job.model_copy(update=times[job.job_id]._asdict()) for job in jobs]
+    return [job.model_copy(update=times[job_id_of(job.job_id)]._asdict()) for job in jobs]
 
 
 @dataclass(frozen=True)
@@ -213,9 +214,9 @@ class _Collector:
             raise CollectError(f"{failure}\n{error}" if failure else str(error)) from error
         uri = expected.uri(job_id, attempt)
         target = self.config.targets.get(plan.target)
-        is_array = CHILDREN in whole
+        has_parts = CHILDREN in whole
         replaced = all_seconds(self.described.get(found.replaced_job_id or "")) or 0.0
-        earlier = [] if is_array else job["attempts"][:-1]
+        earlier = [] if has_parts else job["attempts"][:-1]
         return CollectedJob(
             planned=plan,
             job_id=job_id,
@@ -234,7 +235,7 @@ class _Collector:
             purchase_option=target
             and purchase_option(target, document.environment.compute_environment),
             earlier_seconds=replaced + sum(map(run_seconds, earlier)),
-            instance_seconds=all_seconds(whole) if is_array else None,
+            instance_seconds=all_seconds(whole) if has_parts else None,
             replaced_job_id=found.replaced_job_id,
             host=job.get("container", {}).get("containerInstanceArn"),
             interrupted=self._interrupted(expected, found),

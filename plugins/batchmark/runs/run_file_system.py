@@ -107,7 +107,7 @@ class RunFileSystem:
                 f"the link of {file_system_id} to {self._settings.repository} is "
                 f"{link['Lifecycle']}: {file_systems.why_failed(link)}"
             )
-        file_systems.name_file_system(self._ssm, self._settings, file_system_id)
+        file_systems.set_parameter(self._ssm, self._settings.id_parameter, file_system_id)
         return None
 
     def _own(self) -> file_systems.Described | None:
@@ -135,9 +135,9 @@ class RunFileSystem:
             ClientError, BotoCoreError: AWS gives no answer now.
         """
         self._look()
-        named = file_systems.named_file_system(self._ssm, self._settings)
-        if named in self.found:
-            file_systems.name_file_system(self._ssm, self._settings, NO_FILE_SYSTEM)
+        named = file_systems.parameter(self._ssm, self._settings.id_parameter)
+        if named.value in self.found:
+            file_systems.set_parameter(self._ssm, self._settings.id_parameter, NO_FILE_SYSTEM)
         left = []
         for file_system_id in self.found:
             described = file_systems.describe(self._fsx, file_system_id)
@@ -171,4 +171,4 @@ class RunFileSystem:
 
     def name_none(self) -> None:
         """Let nodes that boot from now on mount nothing."""
-        file_systems.name_file_system(self._ssm, self._settings, NO_FILE_SYSTEM)
+        file_systems.set_parameter(self._ssm, self._settings.id_parameter, NO_FILE_SYSTEM)

@@ -11,11 +11,20 @@ from batchmark.aws.result_bucket import RunStore, dated_key
 from batchmark.checks.leak_records import ENDABLE, LeakAges, RunName
 from batchmark.checks.leaks import RunState
 from batchmark.orchestration.links import page_url
-from batchmark.orchestration.settings import load_cluster_if_any, load_config
+from batchmark.orchestration.settings import (
+    load_cluster_if_any,
+    load_config,
+    load_multi_node_if_any,
+)
 from batchmark.orchestration.telling import console, tell
 
 # The DAGs that submit jobs, where to look for a run if a job's tags name no DAG.
-SUBMITTING_DAGS = ("gpu_cpu_benchmark", "gpu_sharing_benchmark", "noise_calibration")
+SUBMITTING_DAGS = (
+    "gpu_cpu_benchmark",
+    "gpu_sharing_benchmark",
+    "noise_calibration",
+    "distributed_training_benchmark",
+)
 LIVE_RUN = ["queued", "running"]
 # For the topic's subscription filters, as alerts have them.
 ATTRIBUTES = {"kind": ("leak",), "state": ("open",)}
@@ -25,13 +34,14 @@ def leak_params() -> dict[str, Param]:
     """Return the fields of the trigger form; scheduled runs use the defaults."""
     return {
         "end_leaks": Param(
-            ["jobs"],
+            ["jobs", "run_file_systems"],
             type="array",
             items={"type": "string", "enum": list(ENDABLE)},
             examples=list(ENDABLE),
             description="What may be ended. jobs: those whose run is over. jobs_of_unknown_runs "
-            "may be another Airflow's. A file system is deleted with its files. nodes: the GPU "
-            "node of the EKS cluster.",
+            "may be another Airflow's. run_file_systems: those that a run stood up for itself, "
+            "with copies of what is in S3; any other file system is deleted with its files. nodes: "
+            "the GPU node of the EKS cluster.",
         ),
         **{
             name: Param(field.default, type="number", minimum=0, description=field.description)
@@ -48,7 +58,8 @@ def look_for_leaks(context: Context) -> str:
     from batchmark.aws.boto_clients import patient_clients
     from batchmark.checks.leaks import end_leaks, look
 
-    config, params, cluster = load_config(), context["params"], load_cluster_if_any()
+    params, cluster, nodes = context["params"], load_cluster_if_any(), load_multi_node_if_any()
+    config = nodes.joined_to(load_config()) if nodes else load_config()
     clients = patient_clients(config.region)
     ti = context["ti"]
     limits = LeakAges(**{name: params[name] for name in LeakAges.model_fields})
@@ -60,6 +71,7 @@ def look_for_leaks(context: Context) -> str:
         limits=limits,
         now=datetime.now(UTC),
         cluster=cluster,
+        nodes=nodes,
     )
     report = end_leaks(
         found,
@@ -67,6 +79,7 @@ def look_for_leaks(context: Context) -> str:
         cache(lambda run: _run_state(ti, run)),
         may_end=params["end_leaks"],
         cluster=cluster,
+        nodes=nodes,
     )
     store = RunStore.of(config, context["run_id"])
     return store.put(_guard_key(context, "json"), report.model_dump_json(indent=2))

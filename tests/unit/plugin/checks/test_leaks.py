@@ -9,8 +9,9 @@ from botocore.exceptions import ClientError
 from batchmark.checks.leak_records import ENDABLE, LeakAges, RunName
 from batchmark.checks.leaks import end_leaks, look
 from batchmark.core.names import slug
-from batchmark.orchestration.tasks.leaks import _run_state
+from batchmark.orchestration.tasks.leaks import _run_state, leak_params
 from tests.builders.leaks import ARN, NOW, REGION, ago, config, queue_arn
+from tests.builders.scaling import stack
 from tests.stand_ins.stubbed_clients import StubbedClients
 
 RUN_ID = "scheduled__2026-11-21T03:00:00+00:00"
@@ -355,7 +356,17 @@ def file_system(hours=30.0, lifecycle="AVAILABLE", **tags):
         ([], file_system(), "over", "leaked", "No job of ours is live."),
         ([], file_system(23), "over", "new", "It is younger than 24 hours."),
         ([job()], file_system(), "live", "in use", "1 job(s) of the installation live."),
-        ([job()], file_system(run_id="r"), "over", "leaked", "Its run r is not live."),
+        ([job()], file_system(0.3, run_id="r"), "over", "leaked", "Its run r is over."),
+        ([], file_system(0.2, run_id="r"), "over", "new", "It is younger than 15 minutes."),
+        ([], file_system(23, run_id="r"), "unknown", "new", "It is younger than 24 hours."),
+        (
+            *([], file_system(run_id="r"), "unknown", "leaked"),
+            "This Airflow has no run r: it was deleted, or is another Airflow's.",
+        ),
+        (
+            *([], file_system(73, run_id="r"), "live", "leaked"),
+            "Its run r is live for more than 72 hours: cancel it if it hangs.",
+        ),
         ([], file_system(run_id="r", dag="d"), "live", "in use", "Its run is live."),
         ([], file_system(lifecycle="DELETING"), "over", "ending", "It is being deleted."),
     ],
@@ -369,6 +380,57 @@ def test_a_file_system_leaks_when_it_is_old_and_nothing_uses_it(
     (found,) = [each for each in report.resources if each.kind == "file system"]
     assert (found.verdict, found.reason) == (verdict, reason)
     assert found.what.startswith("LUSTRE, 1200 GiB, ")
+
+
+NODES = stack(name="lab", region=REGION)
+PARAMETER = NODES.file_system.id_parameter
+
+
+def name_file_system(clients, value):
+    found = {"Name": PARAMETER, "Value": value, "LastModifiedDate": NOW}
+    clients.answer("ssm", "get_parameter", {"Parameter": found}, {"Name": PARAMETER})
+
+
+def set_to_none(clients):
+    asked = {"Name": PARAMETER, "Value": "none", "Overwrite": True}
+    clients.answer("ssm", "put_parameter", {}, asked)
+
+
+def look_with_nodes(clients, *file_systems):
+    answer_jobs(clients)
+    answer_others(clients, file_systems=file_systems)
+    limits = LeakAges()
+    return look(config(), clients, lambda _: "over", limits=limits, now=NOW, nodes=NODES)
+
+
+def test_a_file_system_that_nodes_would_mount_is_named_no_more_before_it_is_deleted(clients):
+    there = file_system(run_id="r", dag="d")
+    name_file_system(clients, there["FileSystemId"])
+    found = look_with_nodes(clients, there)
+    name_file_system(clients, there["FileSystemId"])
+    set_to_none(clients)
+    clients.answer("fsx", "delete_file_system", {}, {"FileSystemId": there["FileSystemId"]})
+    may_end = leak_params()["end_leaks"].resolve()
+    report = end_leaks(found, clients, lambda _: "over", may_end=may_end, nodes=NODES)
+    assert actions(report) == {"file system": "Deleted."}
+
+
+@pytest.mark.parametrize("value", ["none", "fs-0123456789abcdef0"])
+def test_a_parameter_that_names_what_is_there_or_none_is_in_order(clients, value):
+    name_file_system(clients, value)
+    report = look_with_nodes(clients, file_system(0.1, run_id="r"))
+    assert [one.kind for one in report.resources] == ["file system"]
+
+
+def test_a_parameter_that_names_a_file_system_which_is_gone_is_set_to_none(clients):
+    name_file_system(clients, "fs-gone")
+    found = look_with_nodes(clients)
+    (seen_,) = found.of("leaked")
+    assert (seen_.kind, seen_.id, seen_.what) == ("parameter", PARAMETER, "names fs-gone")
+    set_to_none(clients)
+    may_end = leak_params()["end_leaks"].resolve()
+    report = end_leaks(found, clients, lambda _: "over", may_end=may_end, nodes=NODES)
+    assert actions(report) == {"parameter": "Set to 'none'."}
 
 
 def test_another_installations_file_system_is_not_even_shown(clients):
@@ -398,7 +460,7 @@ def test_by_default_only_a_job_whose_run_is_over_is_ended(clients):
     assert actions(report) == {
         "job": "Ended.",
         "instance": "Left alone: end_leaks does not name instances.",
-        "file system": "Left alone: end_leaks does not name file_systems.",
+        "file system": "Left alone: end_leaks does not name run_file_systems.",
     }
     assert [resource.ended for resource in report.resources] == [True, False, False]
 
@@ -427,7 +489,7 @@ def test_everything_is_ended_if_all_is_allowed(clients):
         "RUNNING since 2026-11-21 10:00 UTC, though 1 in RUNNABLE: it may never have joined its "
         "cluster. Ended.",
         "file system fs-0123456789abcdef0 (LUSTRE, 1200 GiB, AVAILABLE), since 2026-11-20 06:00 "
-        "UTC: Its run r is not live. Deleted.",
+        "UTC: This Airflow has no run r: it was deleted, or is another Airflow's. Deleted.",
     ]
 
 

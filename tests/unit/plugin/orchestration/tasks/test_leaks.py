@@ -149,7 +149,7 @@ def test_a_failed_check_fails_the_task_without_an_alert(account, capsys):
 
 def test_the_defaults_of_the_form_are_those_of_leak_ages():
     params = {name: param.resolve() for name, param in leaks.leak_params().items()}
-    assert params.pop("end_leaks") == ["jobs"]
+    assert params.pop("end_leaks") == ["jobs", "run_file_systems"]
     assert params == LeakAges().model_dump()
     assert leaks.leak_params()["end_leaks"].schema["examples"] == list(ENDABLE)
 
