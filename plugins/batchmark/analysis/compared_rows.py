@@ -138,7 +138,7 @@ def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | Unco
     speedup = judgement.ratio
     weighed = efficiency(speedup, gpu.price, cpu.price)
     calls = None
-    if faster == "gpu_target_faster" and not known.row.sharing:
+    if faster == "gpu_target_faster" and not (known.row.sharing or known.row.scaling):
         calls = calls_until_gpu_pays(gpu_samples, cpu_samples)
     return Row(
         **name,
@@ -151,8 +151,8 @@ def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | Unco
         warnings=(*gpu.pooled.warnings(key), *cpu.pooled.warnings(key)),
         efficiency=weighed,
         cheaper=None if gpu.pooled.fell_back else _cheaper(speedup, noise, weighed),
-        gpu_usd_per_million_calls=usd_per_million_calls(gpu_side.median_seconds, gpu.price),
-        cpu_usd_per_million_calls=usd_per_million_calls(cpu_side.median_seconds, cpu.price),
+        gpu_usd_per_million_calls=_usd_per_million_calls(gpu_samples, gpu_side, gpu.price),
+        cpu_usd_per_million_calls=_usd_per_million_calls(cpu_samples, cpu_side, cpu.price),
         calls_until_gpu_pays=calls,
     )
 
@@ -205,6 +205,12 @@ def _cheaper(speedup: Estimate, noise: RowNoise, weighed: Efficiency) -> Cheaper
     if lead > 0:
         return "gpu_target_cheaper" if estimate.interval.low > 1 else "undecided"
     return "cpu_target_cheaper" if estimate.interval.high < 1 else "undecided"
+
+
+def _usd_per_million_calls(samples: RowSamples, side: Side, price: PriceBasis) -> Estimate | None:
+    """All nodes that measure together are paid for."""
+    usd, scaling = usd_per_million_calls(side.median_seconds, price), samples.row.scaling
+    return usd.scaled(len(scaling.nodes)) if usd and scaling else usd
 
 
 def _estimate(median: Median | None) -> Estimate | None:

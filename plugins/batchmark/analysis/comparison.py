@@ -35,12 +35,14 @@ from batchmark.analysis.noise import NoiseTable
 from batchmark.analysis.notes import pair_notes, run_notices, summary
 from batchmark.analysis.pooling import Span, TargetRecord, group_jobs
 from batchmark.analysis.samples import RowKey, row_key
+from batchmark.analysis.scaling.studies import ScalingStudy, scaling_studies
 from batchmark.analysis.sharing.curves import Place
 from batchmark.analysis.sharing.tasks import SharedTask, shared_tasks
 from batchmark.core.formatting import target_label
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record
 from batchmark.core.run import CollectedRun, LostJob
+from batchmark.core.suites import SCALING
 
 SPANS: tuple[Span, ...] = ("process", "batch_job")
 
@@ -100,12 +102,17 @@ class Comparison(Record):
     sharing: tuple[SharedTask, ...] = Field(
         default=(), description="tasks that shared a device, one for each target"
     )
+    scaling: tuple[ScalingStudy, ...] = Field(
+        default=(), description="nodes that measured together, one for each target"
+    )
 
 
 def compare(
     run: CollectedRun, prices: PriceTable, calibrations: Iterable[NoiseTable] = ()
 ) -> Comparison:
     """Compare every GPU target with every CPU target, for each suite and dtype.
+
+    Several nodes that measure together are no such target: they have studies of their own.
 
     A calibration is used for the target, suite and dtype that it names, in the environment it was
     made in.
@@ -115,6 +122,8 @@ def compare(
     job_costs = {job.job_id: job for job in cost.jobs}
     pairs: list[Pair] = []
     for (suite, dtype), targets in group_jobs(run).items():
+        if suite == SCALING:
+            continue
         by_device: dict[str, list[PricedTarget]] = {"cuda": [], "cpu": []}
         for target in targets:
             record, table = target.record(), tables.get((suite, dtype, target.name))
@@ -123,17 +132,19 @@ def compare(
         pairs += [
             _pair(suite, dtype, gpu, cpu, job_costs) for gpu, cpu in product(*by_device.values())
         ]
-    sharing = shared_tasks(run, prices)
+    sharing, scaling = shared_tasks(run, prices), scaling_studies(run, prices)
     bases = [basis for pair in pairs for basis in (pair.gpu_price, pair.cpu_price)]
-    used = (basis.instance_type for basis in (*bases, *(task.price for task in sharing)))
+    bases += [task.price for task in sharing]
+    bases += [study.price for study in scaling]
     return Comparison(
         run_id=run.run_id,
-        notices=tuple(run_notices(run, compared=bool(pairs or sharing))),
+        notices=tuple(run_notices(run, compared=bool(pairs or sharing or scaling))),
         pairs=tuple(pairs),
         lost=run.lost,
-        prices=prices.only(used),
+        prices=prices.only(basis.instance_type for basis in bases),
         cost=cost,
         sharing=sharing,
+        scaling=scaling,
     )
 
 

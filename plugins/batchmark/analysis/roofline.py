@@ -37,8 +37,11 @@ class Roofline(Record):
 def roofline(
     row: Measurement, documents: Sequence[ResultDocument], seconds: Estimate
 ) -> Roofline | None:
-    """A row's rates, given its seconds per call; None where its work is not counted."""
-    if not (row.flops or row.bytes_moved):
+    """A row's rates, given its seconds per call; None where its work is not counted.
+
+    Ceilings are of one device, so that rows of several nodes have none.
+    """
+    if row.scaling or not (row.flops or row.bytes_moved):
         return None
     compute = _ceiling(documents, "compute", row.dtype)
     traffic = (_ceiling(documents, kind, None) for kind in ("copy", "read"))

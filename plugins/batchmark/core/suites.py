@@ -21,7 +21,7 @@ CUSTOM = "custom"  # the suite of documents whose workload and axes were given b
 OWN_DTYPES = "suite"  # each row has the number format that the suite gives it
 MAX_REPEATS = 20
 
-SCALING = "scaling"
+SCALING = "scaling"  # several nodes measure together
 NODE_COUNTS = (1, 2, 4, 8, 16, 20)
 ALL_REDUCE_MIB = (1, 16, 64, 256)
 # With what the trigger form says of each.

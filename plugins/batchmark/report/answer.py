@@ -13,9 +13,9 @@ from batchmark.analysis.notes import few_jobs
 from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.report import change_words, words
+from batchmark.report.scaling import answer as scaling
 from batchmark.report.sharing import answer as sharing
-from batchmark.report.sharing.answer import SharingAnswer
-from batchmark.report.words import NOT_KNOWN
+from batchmark.report.words import NOT_KNOWN, StudyAnswer
 
 if TYPE_CHECKING:
     from batchmark.report.changes import ChangesSection
@@ -58,21 +58,22 @@ class Matrix:
 
 @dataclass(frozen=True)
 class FirstScreen:
-    """Verdict and sentence are empty where a run is about tasks that share a device alone."""
+    """Verdict and sentence are empty where a run has studies of one target and no pairs."""
 
     verdict: str
     sentence: str
     obstacles: list[str]
     matrices: list[Matrix]
     lines: list[Line]
-    sharing: Sequence[SharingAnswer] = ()
+    sharing: Sequence[StudyAnswer] = ()
+    scaling: Sequence[StudyAnswer] = ()
 
 
 def first_screen(report: Report) -> FirstScreen:
     answers: list[Answer] = [find_answer(report.pairs, name) for name in ("time", "dollars")]
     known = [answer for answer in answers if answer.workloads]
-    about_sharing = report.sharing and not report.pairs
-    verdict, sentence = ("", "") if about_sharing else headline(report, known)
+    asks_otherwise = report.studies and not report.pairs
+    verdict, sentence = ("", "") if asks_otherwise else headline(report, known)
     return FirstScreen(
         verdict=verdict,
         sentence=sentence,
@@ -80,6 +81,7 @@ def first_screen(report: Report) -> FirstScreen:
         matrices=[_matrix(answer) for answer in known],
         lines=list(_lines(report)),
         sharing=[sharing.answer(task) for task in report.sharing],
+        scaling=scaling.answers(report.scaling),
     )
 
 
@@ -213,10 +215,12 @@ def _lines(report: Report) -> Iterator[Line]:
     yield Line("Has it changed?", _changed(report.changes), "changes" if has_section else None)
     if cheapest := sharing.cheapest(report.sharing):
         yield Line("Where is it cheapest?", cheapest, None)
+    yield from (Line(*line) for line in scaling.lines(report.scaling))
     trust = [sharing.trust(report.sharing)] if report.sharing else []
-    trust += [_trust(report)] if report.pairs or not report.sharing else []
+    trust += [scaling.trust(report.scaling)] if report.scaling else []
+    trust += [_trust(report)] if report.pairs or not report.studies else []
     yield Line("Can it be trusted?", " ".join(trust), "trust" if report.pairs else None)
-    paid = "cost" if report.pairs or report.sharing else None
+    paid = "cost" if report.pairs or report.studies else None
     yield Line("What did it cost?", cost(report), paid)
 
 
@@ -247,7 +251,7 @@ def cost(report: Report) -> str:
     if report.cost.usd is not None:
         left_out = f" ({report.cost.reason})" if report.cost.reason else ""
         return f"{formatting.usd(report.cost.usd)}, {words.JOB_COSTS}{left_out}."
-    if words.outside_ec2(report.pairs, report.sharing):
+    if words.outside_ec2(report.pairs, report.studies):
         return OUTSIDE_EC2
     return report.cost.reason or "Not known."
 
@@ -260,14 +264,18 @@ def answer_lines(report: Report) -> Iterator[str]:
         yield from answer.cautions
     if cheapest := sharing.cheapest(report.sharing):
         yield f"Cheapest: {cheapest}"
+    for answer in screen.scaling:
+        yield f"{scaling.QUESTION} {answer.verdict}. {answer.sentence}"
+        yield from answer.cautions
+    yield from (f"{question} {text}" for question, text, _ in scaling.lines(report.scaling))
     if screen.verdict:
         yield f"{QUESTION} {screen.verdict}. {screen.sentence}"
         yield from screen.obstacles
 
 
 def in_short(report: Report) -> tuple[str, str]:
-    """A run's verdict in a word or two, and its sentence: of tasks that share a device, if any."""
-    if report.sharing:
-        return sharing.verdict_of_all(report.sharing)
+    """A run's verdict in a word or two, and its sentence: of its studies, if it has any."""
     screen = first_screen(report)
+    if studied := screen.sharing or screen.scaling:
+        return words.verdict_of_all(studied)
     return screen.verdict, screen.sentence

@@ -9,23 +9,26 @@ from pydantic import AwareDatetime, Field
 
 from batchmark.analysis.comparison import Comparison, Pair
 from batchmark.analysis.cost import JobCost, RunCost
+from batchmark.analysis.scaling.studies import ScalingStudy
 from batchmark.analysis.sharing.tasks import SharedTask
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record
 from batchmark.core.run import LostJob
 from batchmark.report.changes import AlertBoard, ChangesSection
+from batchmark_job.result import Device
 
-# History of the report's JSON, newest first. One of version 2 or 3 is read as one of version 4.
+# History of the report's JSON, newest first. One of version 2 to 4 is read as one of version 5.
+#   5  (2026-12) nodes that measured together
 #   4  (2026-12) tasks that shared a device
 #   3  (2026-12) what changed against the history, and alerts
 #   2  (2026-11) crossovers, cold starts (key `ledgers`), noise, roofline and flags of rows, rivals'
 #      trials, telemetry
 #   1  (2026-11) first version
-REPORT_VERSION: Final = 4
+REPORT_VERSION: Final = 5
 
 
 class Report(Record):
-    report_version: Literal[2, 3, 4] = REPORT_VERSION
+    report_version: Literal[2, 3, 4, 5] = REPORT_VERSION
     notices: tuple[str, ...] = Field(description="to be read before any figure")
     run_id: str
     created_at: AwareDatetime
@@ -36,6 +39,9 @@ class Report(Record):
     sharing: tuple[SharedTask, ...] = Field(
         default=(), description="tasks that shared a device, one for each target"
     )
+    scaling: tuple[ScalingStudy, ...] = Field(
+        default=(), description="nodes that measured together, one for each target"
+    )
     changes: ChangesSection | None = Field(
         default=None, description="null where the history was not searched"
     )
@@ -44,7 +50,16 @@ class Report(Record):
     @property
     def fell_back(self) -> set[str]:
         """GPU targets whose jobs ran on the CPU."""
-        return {pair.gpu.target for pair in self.pairs if pair.cpu_fallback}
+        paired = {pair.gpu.target for pair in self.pairs if pair.cpu_fallback}
+        studied = [study.target for study in self.studies]
+        return paired | {
+            one.target for one in studied if (one.device, one.actual_device) == ("cuda", Device.CPU)
+        }
+
+    @property
+    def studies(self) -> tuple[SharedTask | ScalingStudy, ...]:
+        """What says something of one target, beside the pairs of two."""
+        return (*self.sharing, *self.scaling)
 
     @property
     def lost_costs(self) -> tuple[JobCost, ...]:

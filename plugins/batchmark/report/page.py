@@ -19,11 +19,21 @@ from batchmark.report import change_words, sections, words
 from batchmark.report.answer import first_screen
 from batchmark.report.changes import ChangesSection, SeriesTrace
 from batchmark.report.charts import log_ticks, size_charts
+from batchmark.report.scaling import answer as scaling_answer
+from batchmark.report.scaling import words as scaling_words
+from batchmark.report.scaling.charts import ScalingChart, training_charts
+from batchmark.report.scaling.tables import (
+    ScalingTable,
+    published_table,
+    study_tables,
+    training_tables,
+)
 from batchmark.report.sharing import words as sharing_words
 from batchmark.report.sharing.charts import SharingChart, sharing_charts
 
 if TYPE_CHECKING:
     from batchmark.analysis.comparison import Pair
+    from batchmark.analysis.scaling.studies import ScalingStudy, Training
     from batchmark.analysis.sharing.tasks import SharedTask
     from batchmark.report.model import Report
 
@@ -63,7 +73,8 @@ def page_templates() -> Environment:
     return environment
 
 
-def render_html(report: Report) -> str:
+def render_html(report: Report, *, what_if: str | None = None) -> str:
+    """The page of a report; `what_if` is the address of the page of its predictions, if any."""
     page = page_templates().get_template("report.html.jinja")
     return page.render(
         report=report,
@@ -71,6 +82,11 @@ def render_html(report: Report) -> str:
         size_charts=size_charts(report.pairs),
         shared=sharing_words,
         shared_tasks=[SharedTaskView.of(task) for task in report.sharing],
+        scaled=scaling_words,
+        studies=[StudyView.of(study) for study in report.scaling],
+        scaling_meaning=scaling_answer.meaning() if report.scaling else [],
+        predicted=scaling_answer.what_if(report.scaling),
+        what_if=what_if,
         words=words,
         changed=change_words,
         views=change_views(report.changes),
@@ -91,6 +107,35 @@ class SharedTaskView(NamedTuple):
     @classmethod
     def of(cls, task: SharedTask) -> Self:
         return cls(task, sharing_charts(task), list(sharing_words.remarks(task)))
+
+
+class TrainingView(NamedTuple):
+    training: Training
+    settings: str | None
+    charts: list[ScalingChart]
+    tables: list[ScalingTable]
+
+
+class StudyView(NamedTuple):
+    study: ScalingStudy
+    trainings: list[TrainingView]
+    tables: list[ScalingTable]
+    remarks: list[str]
+
+    @classmethod
+    def of(cls, study: ScalingStudy) -> Self:
+        trainings = [
+            TrainingView(
+                training,
+                scaling_words.settings(training),
+                training_charts(study, training),
+                list(training_tables(study, training)),
+            )
+            for training in study.trainings
+        ]
+        published = published_table(study)
+        tables = [*([published] if published else []), *study_tables(study)]
+        return cls(study, trainings, tables, list(scaling_words.remarks(study)))
 
 
 class _Chart:

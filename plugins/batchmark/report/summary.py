@@ -33,21 +33,21 @@ class RunSummary(Record):
 
 def summarize(report: Report) -> RunSummary:
     verdict, sentence = in_short(report)
-    shared = [task.target for task in report.sharing]
+    studied = [study.target for study in report.studies]
     found = report.changes.changes if report.changes else ()
     return RunSummary(
         run_id=report.run_id,
         created_at=report.created_at,
         suites=_each_once(
-            *(pair.suite for pair in report.pairs), *(task.suite for task in report.sharing)
+            *(pair.suite for pair in report.pairs), *(study.suite for study in report.studies)
         ),
         gpus=_each_once(
             *(pair.gpu.target for pair in report.pairs),
-            *(one.target for one in shared if one.device == "cuda"),
+            *(one.target for one in studied if one.device == "cuda"),
         ),
         cpus=_each_once(
             *(pair.cpu.target for pair in report.pairs),
-            *(one.target for one in shared if one.device == "cpu"),
+            *(one.target for one in studied if one.device == "cpu"),
         ),
         verdict=verdict,
         sentence=sentence,

@@ -19,6 +19,8 @@ from batchmark.core.intervals import Estimate
 from batchmark.report import change_words, words
 from batchmark.report.answer import AHEAD, answer_lines, cost
 from batchmark.report.changes import AlertBoard, ChangesSection
+from batchmark.report.scaling import tables as scaling_tables
+from batchmark.report.scaling import words as scaling_words
 from batchmark.report.sharing.tables import curve_tables, other_lines
 from batchmark.report.sharing.words import codes, task_name
 from batchmark.report.words import NOT_KNOWN
@@ -26,6 +28,8 @@ from batchmark.report.words import NOT_KNOWN
 if TYPE_CHECKING:
     from batchmark.analysis.compared_rows import Row, TotalTime
     from batchmark.analysis.comparison import Pair
+    from batchmark.analysis.pooling import TargetRecord
+    from batchmark.analysis.scaling.studies import ScalingStudy
     from batchmark.analysis.sharing.tasks import SharedTask
     from batchmark.report.model import Report
 
@@ -109,6 +113,9 @@ def render_table(report: Report, console: Console) -> None:
     for task in report.sharing:
         console.print()
         _print_shared_task(task, console)
+    for study in report.scaling:
+        console.print()
+        _print_study(study, console)
     for pair in report.pairs:
         console.print()
         _print_pair(pair, console, said)
@@ -123,7 +130,7 @@ def render_table(report: Report, console: Console) -> None:
             "red",
         )
     _print(console, f"Cost of the run's jobs: {cost(report)}")
-    if words.outside_ec2(report.pairs, report.sharing):
+    if words.outside_ec2(report.pairs, report.studies):
         return
     prices = report.prices
     _print(
@@ -142,7 +149,46 @@ def _print_shared_task(task: SharedTask, console: Console) -> None:
         console.print(table)
     for line in other_lines(task):
         _print(console, line)
-    for job in task.target.jobs:
+    _print_traces(task.target, console)
+
+
+def _print_study(study: ScalingStudy, console: Console) -> None:
+    _print(console, f"{scaling_words.where(study)}, {study.dtype}, suite {study.suite}", "bold")
+    if study.refused:
+        _print(console, f"Not judged: {study.refused}", "yellow")
+    for training in study.trainings:
+        _print(console, scaling_words.training_name(study, training), "bold")
+        _print(console, scaling_words.codes(training))
+        for table in scaling_tables.training_tables(study, training):
+            _print_scaling_table(table, console)
+    published = scaling_tables.published_table(study)
+    for table in (*([published] if published else []), *scaling_tables.study_tables(study)):
+        _print_scaling_table(table, console)
+    for line in scaling_words.remarks(study):
+        _print(console, line)
+    _print_traces(study.target, console)
+
+
+def _print_scaling_table(shown: scaling_tables.ScalingTable, console: Console) -> None:
+    table = Table(
+        title=Text(_clean(shown.title)),
+        caption=Text(_clean(shown.caption)),
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 0, 0, 1),
+    )
+    for place, heading in enumerate(shown.headings):
+        table.add_column(heading, justify="right" if place else "left")
+    for row in shown.rows:
+        table.add_row(*(Text(_clean(str(figure))) for figure in row))
+    console.print(table)
+
+
+def _print_traces(target: TargetRecord, console: Console) -> None:
+    for job in target.jobs:
         _print(
             console, f"{job.job_id} attempt {job.job_attempt}, log {job.log_group} {job.log_stream}"
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from batchmark.analysis.cold_start import ColdStart
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from batchmark.analysis.noise import RowNoise
     from batchmark.analysis.roofline import Roofline
     from batchmark.analysis.samples import Keyed, Side
+    from batchmark.analysis.scaling.studies import ScalingStudy
     from batchmark.analysis.sharing.tasks import SharedTask
     from batchmark.core.intervals import Estimate
     from batchmark.report.model import Report
@@ -34,6 +36,23 @@ CHEAPER = {
     "undecided": NOT_KNOWN,
 }
 CROSSOVER_KINDS = ("warm, time", "warm, dollars", "one call, time", "one call, dollars")
+
+
+@dataclass(frozen=True)
+class StudyAnswer:
+    """What a study of one target comes to: in a few words, in sentences, and what limits it."""
+
+    verdict: str
+    sentence: str
+    cautions: list[str]
+
+
+def verdict_of_all(answers: Sequence[StudyAnswer]) -> tuple[str, str]:
+    """A run's answer in a few words and a sentence: of each study if there are several."""
+    if len({one.verdict for one in answers}) == 1:
+        return answers[0].verdict, " ".join(one.sentence for one in answers)
+    texts = [f"{one.verdict}: {one.sentence}" for one in answers]
+    return "It depends", " ".join(texts)
 
 
 def row_label(row: Keyed, separator: str = " ") -> str:
@@ -97,14 +116,14 @@ def _per_gpu(basis: PriceBasis) -> str:
 def title(report: Report) -> str:
     """A run's suites and targets, in a line of the page."""
     if not report.pairs:
-        shared = [
+        found = [
             formatting.some(list(dict.fromkeys(names)), most=1)
             for names in (
-                (task.suite for task in report.sharing),
-                (task.target.target for task in report.sharing),
+                (study.suite for study in report.studies),
+                (study.target.target for study in report.studies),
             )
         ]
-        return ": ".join(filter(None, shared)) or "Batchmark report"
+        return ": ".join(filter(None, found)) or "Batchmark report"
     suites = dict.fromkeys(pair.suite for pair in report.pairs)
     gpus = dict.fromkeys(map(gpu_label, report.pairs))
     cpus = dict.fromkeys(pair.cpu.target for pair in report.pairs)
@@ -121,17 +140,17 @@ def machine_property(name: str, value: object) -> str | None:
     return None if value in (None, "") else str(value)
 
 
-def outside_ec2(pairs: Iterable[Pair], sharing: Iterable[SharedTask] = ()) -> bool:
+def outside_ec2(pairs: Iterable[Pair], studies: Iterable[SharedTask | ScalingStudy] = ()) -> bool:
     """Whether all jobs ran on machines that nobody rents."""
     sides = [side for pair in pairs for side in (pair.gpu, pair.cpu)]
-    sides += [task.target for task in sharing]
+    sides += [study.target for study in studies]
     types = [side.environment.instance_type for side in sides if side.environment]
     return bool(types) and not any(types)
 
 
 def price_cautions(report: Report) -> list[str]:
     """What limits the prices, where any were used."""
-    if outside_ec2(report.pairs, report.sharing):
+    if outside_ec2(report.pairs, report.studies):
         return []
     found = (report.prices.staleness(report.created_at), *report.prices.all_notes)
     return [note for note in found if note]

@@ -18,6 +18,7 @@ from batchmark.aws.result_bucket import (
     PLAN,
     REPORT_HTML,
     REPORT_JSON,
+    SCALING_HTML,
     SUMMARY,
     RunStore,
     noise_key,
@@ -198,7 +199,7 @@ def compare(context: Context, collected_key: str) -> str:
 
 
 def publish_report(context: Context, comparison_key: str | None) -> str:
-    """Write report.json and report.html; return the key of the page.
+    """Write report.json, report.html, and scaling.html if it predicts; return the report's key.
 
     If all jobs succeeded, an event of the asset REPORT has the times of each.
 
@@ -217,6 +218,7 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     from batchmark.report.changes import ChangesSection
     from batchmark.report.model import build_report, render_json
     from batchmark.report.page import render_html
+    from batchmark.report.scaling.what_if_page import render_html as render_what_if
     from batchmark.report.summary import summarize
     from batchmark.report.terminal import render_table
     from batchmark.runs.collected_runs import readable_run
@@ -234,7 +236,10 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     report = build_report(comparison, created_at=datetime.now(UTC), changes=changes, alerts=board)
     store.write(REPORT_JSON, render_json(report))
     store.write(SUMMARY, summarize(report).model_dump_json(indent=2))
-    key = store.write(REPORT_HTML, render_html(report), "text/html")
+    what_if = None
+    if page := render_what_if(report):
+        what_if = store.object_url(store.write(SCALING_HTML, page, "text/html"))
+    key = store.write(REPORT_HTML, render_html(report, what_if=what_if), "text/html")
     render_table(report, console())
     print_costs(store, config, collected)
     tell(f"Report: {page_url(context, store, key)}")

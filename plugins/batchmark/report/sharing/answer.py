@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from batchmark.analysis.sharing.advice import Choice
 from batchmark.analysis.sharing.curves import STEPS
@@ -19,7 +18,7 @@ from batchmark.report.sharing.words import (
     target_name,
     task_name,
 )
-from batchmark.report.words import NOT_KNOWN
+from batchmark.report.words import NOT_KNOWN, StudyAnswer
 from batchmark_job.result import Device
 from batchmark_job.result_sharing import SharingMode
 
@@ -27,19 +26,10 @@ QUESTION = "How many of these tasks may share the device?"
 SIMULATED = "simulated"  # how the model of a GPU begins that tests imitate
 
 
-@dataclass(frozen=True)
-class SharingAnswer:
-    """How many of a task may share a device: in a few words, in sentences, and what limits it."""
-
-    verdict: str
-    sentence: str
-    cautions: list[str]
-
-
-def answer(task: SharedTask) -> SharingAnswer:
+def answer(task: SharedTask) -> StudyAnswer:
     advice, name = task.advice, task_name(task)
     if task.refused:
-        return SharingAnswer("Not known", f"{name}: {task.refused}.", [])
+        return StudyAnswer("Not known", f"{name}: {task.refused}.", [])
     if choice := advice.choice:
         how = mode_name(task, advice.mode or SharingMode.TIME_SLICING, advice.form)
         verdict = f"{'At least' if choice.at_least else 'Up to'} {choice.replicas} replicas"
@@ -48,7 +38,7 @@ def answer(task: SharedTask) -> SharingAnswer:
         verdict, text = "Sharing does not pay", f"{name}: {advice.reason}."
     else:
         verdict, text = "Not known", f"{name}: {advice.reason}."
-    return SharingAnswer(verdict, text.strip(), [*_limits(task), *_dollars(task), *_whose(task)])
+    return StudyAnswer(verdict, text.strip(), [*_limits(task), *_dollars(task), *_whose(task)])
 
 
 def _gains(choice: Choice) -> str:
@@ -124,17 +114,6 @@ def _whose(task: SharedTask) -> Iterator[str]:
         yield f"{target_name(task)}: its GPU was simulated. No figure of it is a GPU's."
     if task.mig_enabled:
         yield f"{target_name(task)}: the GPU is split by MIG. Figures are of one part of it."
-
-
-def verdict_of_all(tasks: Sequence[SharedTask]) -> tuple[str, str]:
-    """A run's answer in a few words and a sentence: of each target if there are several."""
-    answers = [answer(task) for task in tasks]
-    if len(answers) == 1:
-        return answers[0].verdict, answers[0].sentence
-    if len({one.verdict for one in answers}) == 1:
-        return answers[0].verdict, " ".join(one.sentence for one in answers)
-    texts = [f"{one.verdict}: {one.sentence}" for one in answers]
-    return "It depends", " ".join(texts)
 
 
 def cheapest(tasks: Sequence[SharedTask]) -> str | None:

@@ -1,0 +1,1 @@
+"""What several nodes that measure together come to: how far it scales, and what limits it."""

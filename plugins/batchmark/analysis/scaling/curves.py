@@ -1,0 +1,88 @@
+"""How a training's speed grows with its nodes: weakly and strongly, against the fewest of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from pydantic import Field
+
+from batchmark.analysis.scaling.points import TrainingPoint
+from batchmark.analysis.speedup import ratio
+from batchmark.core.intervals import Estimate, Median
+from batchmark.core.record import Record
+
+Kind = Literal["weak", "strong"]
+ITSELF = "it is what the others are held against"
+
+
+class Measured(NamedTuple):
+    """A point, and the samples behind it."""
+
+    point: TrainingPoint
+    median: Median
+
+
+class CurvePoint(Record):
+    nodes: int
+    batch: int = Field(description="images of each device at each step")
+    images_per_second: Estimate
+    speedup: Estimate = Field(
+        description="images per second over those of the fewest nodes; on a strong curve that is "
+        "the fewest nodes' seconds per step over these nodes'"
+    )
+    efficiency: Estimate = Field(description="the speedup over the growth of the nodes")
+
+
+class Curve(Record):
+    kind: Kind
+    images: int = Field(
+        description="weak: of each device at each step; strong: of all devices at each step"
+    )
+    base_nodes: int = Field(description="the fewest nodes, which the others are held against")
+    points: tuple[CurvePoint, ...] = Field(description="by the number of nodes; two or more")
+
+    def point(self, nodes: int) -> CurvePoint | None:
+        return next((point for point in self.points if point.nodes == nodes), None)
+
+
+def curves_of(measured: Sequence[Measured], kind: Kind) -> tuple[Curve, ...]:
+    """Those with two numbers of nodes or more, the ones with most first."""
+    lines: dict[int, dict[int, Measured]] = defaultdict(dict)
+    for one in measured:
+        images = one.point.batch if kind == "weak" else one.point.images
+        lines[images][one.point.nodes] = one
+    found = [
+        _curve(kind, images, dict(sorted(line.items())))
+        for images, line in lines.items()
+        if len(line) > 1
+    ]
+    return tuple(sorted(found, key=lambda curve: (-len(curve.points), -curve.images)))
+
+
+def _curve(kind: Kind, images: int, line: Mapping[int, Measured]) -> Curve:
+    base = line[min(line)]
+    return Curve(
+        kind=kind,
+        images=images,
+        base_nodes=base.point.nodes,
+        points=tuple(_points(line, base)),
+    )
+
+
+def _points(line: Mapping[int, Measured], base: Measured) -> Iterator[CurvePoint]:
+    for nodes, one in line.items():
+        times = (
+            Estimate(value=1.0, interval=None, interval_reason=ITSELF)
+            if one is base
+            else ratio(base.median, one.median)
+        )
+        speedup = times.scaled(one.point.images / base.point.images)
+        yield CurvePoint(
+            nodes=nodes,
+            batch=one.point.batch,
+            images_per_second=one.point.images_per_second,
+            speedup=speedup,
+            efficiency=speedup.scaled(base.point.nodes / nodes),
+        )

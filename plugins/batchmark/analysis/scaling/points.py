@@ -1,0 +1,153 @@
+"""A training's figures at one number of nodes and one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import Field
+
+from batchmark.analysis.cost import PriceBasis
+from batchmark.analysis.roofline import rate
+from batchmark.analysis.samples import Provenance
+from batchmark.analysis.scaling.rows import NodesSamples
+from batchmark.core.intervals import Estimate, Median
+from batchmark.core.prices import MILLION, SECONDS_PER_HOUR
+from batchmark.core.record import Record
+
+
+class Split(Record):
+    """Where a step's time goes: medians over the jobs, each part measured by itself."""
+
+    data_seconds: float = Field(description="waiting for the next batch")
+    compute_seconds: float
+    communication_seconds: float = Field(description="what the computing does not hide")
+
+    @property
+    def parts(self) -> dict[str, float]:
+        return {
+            "data": self.data_seconds,
+            "compute": self.compute_seconds,
+            "communication": self.communication_seconds,
+        }
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Of the parts' sum."""
+        total = sum(self.parts.values())
+        return {name: seconds / total if total else 0.0 for name, seconds in self.parts.items()}
+
+
+class TrainingPoint(Record):
+    nodes: int
+    devices: int = Field(description="of each node")
+    batch: int = Field(description="images of each device at each step")
+    images: int = Field(description="of all devices at each step")
+    jobs: int
+    samples: int
+    seconds: Estimate = Field(description="of a step")
+    images_per_second: Estimate
+    images_per_second_per_device: Estimate
+    split: Split | None = Field(description="null where a job does not tell")
+    gpu_busy_share: float | None = Field(
+        description="while steps were timed; mean over all GPUs, median over the jobs"
+    )
+    first_loss: float | None
+    last_loss: float | None
+    gradient_bytes: int | None = Field(description="that each device hands in at each step")
+    usd_per_epoch: Estimate | None = Field(description="null where there is no price")
+    usd_per_million_images: Estimate | None = Field(description="as usd_per_epoch")
+    remarks: tuple[str, ...] = Field(description="of the nodes themselves")
+    warnings: tuple[str, ...]
+    provenance: tuple[Provenance, ...]
+
+    @property
+    def ranks(self) -> int:
+        return self.nodes * self.devices
+
+
+def training_point(
+    samples: NodesSamples,
+    batch: int,
+    price: PriceBasis,
+    file_system_usd_per_hour: float | None = None,
+) -> TrainingPoint | None:
+    """None where there is no figure."""
+    median = samples.median
+    if median is None:
+        return None
+    pooled, seconds = samples.pooled, median.estimate()
+    images = batch * samples.ranks
+    first = samples.scalings[0] if samples.scalings else None
+    epoch = first.settings.images_per_epoch if first and first.settings else None
+    per_image = _usd_per_image(seconds, images, samples.nodes, price, file_system_usd_per_hour)
+    return TrainingPoint(
+        nodes=samples.nodes,
+        devices=samples.devices,
+        batch=batch,
+        images=images,
+        jobs=len(pooled.measured),
+        samples=median.samples.size,
+        seconds=seconds,
+        images_per_second=images_per_second(seconds, images),
+        images_per_second_per_device=images_per_second(seconds, images).scaled(1 / samples.ranks),
+        split=_split(samples),
+        gpu_busy_share=samples.over_jobs(lambda one: one.gpu_busy_share),
+        first_loss=samples.over_jobs(lambda one: one.losses[0] if one.losses else None),
+        last_loss=samples.over_jobs(lambda one: one.losses[-1] if one.losses else None),
+        gradient_bytes=first.gradient_bytes if first else None,
+        usd_per_epoch=per_image.scaled(epoch) if per_image and epoch else None,
+        usd_per_million_images=per_image and per_image.scaled(MILLION),
+        remarks=tuple(dict.fromkeys(_remarks(samples))),
+        warnings=tuple(warning.text for warning in pooled.warnings()),
+        provenance=pooled.provenance,
+    )
+
+
+def images_per_second(seconds: Estimate, images: int) -> Estimate:
+    found = rate(images, seconds)
+    assert found is not None  # noqa: S101 - a batch has images
+    return found
+
+
+def _usd_per_image(
+    seconds: Estimate,
+    images: int,
+    nodes: int,
+    price: PriceBasis,
+    file_system_usd_per_hour: float | None,
+) -> Estimate | None:
+    """What all nodes, and the file system where its price is known, cost meanwhile."""
+    if price.usd_per_hour is None:
+        return None
+    hourly = nodes * price.usd_per_hour + (file_system_usd_per_hour or 0.0)
+    return seconds.scaled(hourly / SECONDS_PER_HOUR / images)
+
+
+def _split(samples: NodesSamples) -> Split | None:
+    data, compute, communication = (
+        samples.over_jobs(read)
+        for read in (
+            lambda one: one.split and one.split.data_seconds,
+            lambda one: one.split and one.split.compute_seconds,
+            lambda one: one.split and one.split.communication_seconds,
+        )
+    )
+    if data is None or compute is None or communication is None:
+        return None
+    return Split(data_seconds=data, compute_seconds=compute, communication_seconds=communication)
+
+
+def _remarks(samples: NodesSamples) -> Iterator[str]:
+    """What the job says of the row, and nodes that are not alike."""
+    for one in samples.scalings:
+        if one.remark:
+            yield one.remark
+        models = sorted({node.device_model for node in one.nodes})
+        if len(models) > 1:
+            yield f"its nodes are not alike: {' and '.join(models)}"
+
+
+def step_median(samples: NodesSamples) -> Median:
+    """Of a row that has a figure."""
+    assert samples.median is not None  # noqa: S101 - it has a point
+    return samples.median

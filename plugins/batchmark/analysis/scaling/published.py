@@ -1,0 +1,46 @@
+"""A point that others published: what it says, and what it lacks."""
+
+from __future__ import annotations
+
+from datetime import date
+from functools import cache
+from pathlib import Path
+
+from pydantic import Field
+
+from batchmark.core.record import Record
+
+POINT = Path(__file__).with_name("published.json")
+
+
+class PublishedPoint(Record):
+    name: str
+    read_on: date = Field(description="when it was copied")
+    model: str
+    instance_type: str
+    gpu: str
+    nodes: int
+    gpus_per_node: int
+    batch: int = Field(description="images of each GPU at each step")
+    images_per_second: int = Field(description="of all GPUs, about: no spread was given")
+    claim: str = Field(description="of the scaling, in its words")
+    claimed_from_gpus: int = Field(description="the fewest GPUs that the claim is about")
+    vendor_images_per_second: int = Field(description="of one such GPU, by its maker")
+
+    @property
+    def gpus(self) -> int:
+        return self.nodes * self.gpus_per_node
+
+    @property
+    def images_per_second_per_gpu(self) -> float:
+        return self.images_per_second / self.gpus
+
+    @property
+    def share_of_vendor(self) -> float:
+        """Of what the GPU's maker measured on one: no efficiency, as the code is another."""
+        return self.images_per_second_per_gpu / self.vendor_images_per_second
+
+
+@cache
+def published_point() -> PublishedPoint:
+    return PublishedPoint.model_validate_json(POINT.read_bytes())

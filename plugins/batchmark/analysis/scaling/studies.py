@@ -1,0 +1,173 @@
+"""What a run says of nodes that measure together, target by target."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from pydantic import Field
+
+from batchmark.analysis.cost import PriceBasis, price_basis
+from batchmark.analysis.pooling import TargetJobs, TargetRecord, group_jobs
+from batchmark.analysis.samples import parameters_json
+from batchmark.analysis.scaling.curves import Curve, Measured, curves_of
+from batchmark.analysis.scaling.points import TrainingPoint, step_median, training_point
+from batchmark.analysis.scaling.prediction import Prediction, predict
+from batchmark.analysis.scaling.reach import Reach, reach_of
+from batchmark.analysis.scaling.rows import ALL_REDUCE, TRAINING, NodesSamples
+from batchmark.analysis.scaling.transfers import (
+    AllReducePoint,
+    ReadingPoint,
+    all_reduce_points,
+    reading_points,
+)
+from batchmark.core import formatting
+from batchmark.core.prices import PriceTable
+from batchmark.core.record import Record
+from batchmark.core.run import CollectedRun, LostJob
+from batchmark.core.suites import SCALING
+from batchmark_job.result import Implementation
+from batchmark_job.result_scaling import Scaling, TrainingSettings
+from batchmark_job.result_values import Parameter
+
+OF_POINT = {"nodes", "batch"}  # parameters that tell a training's points apart
+
+
+class Unmeasured(Record):
+    """A row without a figure, or a job without a result."""
+
+    name: str
+    reason: str
+
+
+class Training(Record):
+    """One that differs from others in more than its nodes and its batch."""
+
+    workload: str
+    parameters: dict[str, Parameter] = Field(description="all but nodes and batch")
+    dtype: str
+    settings: TrainingSettings | None = Field(description="null where no job tells")
+    codes: tuple[Implementation, ...]
+    points: tuple[TrainingPoint, ...] = Field(description="by nodes, then batch")
+    weak: tuple[Curve, ...] = Field(description="equal batch of each device")
+    strong: tuple[Curve, ...] = Field(description="equal batch of all devices")
+    reach: Reach = Field(description="of the first weak curve, else of the first strong one")
+    prediction: Prediction
+
+
+class ScalingStudy(Record):
+    """All that the nodes of a target measured together."""
+
+    suite: str
+    dtype: str = Field(description="that its jobs were asked for")
+    target: TargetRecord
+    backend: str | None = Field(description="of torch.distributed; null where no job tells")
+    loopback: bool = Field(
+        description="its nodes were on one machine: they met at addresses of its own"
+    )
+    price: PriceBasis = Field(description="of one node; all nodes are paid for")
+    file_system_usd_per_hour: float | None = Field(
+        default=None, description="null where it is not known, and then in no figure"
+    )
+    refused: str | None = Field(description="why there is nothing of it")
+    trainings: tuple[Training, ...]
+    all_reduces: tuple[AllReducePoint, ...]
+    readings: tuple[ReadingPoint, ...]
+    unmeasured: tuple[Unmeasured, ...]
+
+
+def scaling_studies(run: CollectedRun, prices: PriceTable) -> tuple[ScalingStudy, ...]:
+    """One for each target and number format, in the order of the run's jobs."""
+    return tuple(
+        _study(suite, dtype, target, prices)
+        for (suite, dtype), targets in group_jobs(run).items()
+        if suite == SCALING
+        for target in targets
+    )
+
+
+def _study(suite: str, dtype: str, target: TargetJobs, prices: PriceTable) -> ScalingStudy:
+    record, refused = target.record(), target.refusal()
+    price = price_basis(record, prices)
+    rows = [samples for key in target.samples if (samples := NodesSamples.of(target, key))]
+    known = [] if refused else rows
+    told = [one for samples in rows for one in samples.scalings]
+    return ScalingStudy(
+        suite=suite,
+        dtype=dtype,
+        target=record,
+        backend=told[0].backend if told else None,
+        loopback=any(_on_one_machine(one) for one in told),
+        price=price,
+        refused=refused,
+        trainings=tuple(_trainings(known, price)),
+        all_reduces=all_reduce_points(known),
+        readings=reading_points(known),
+        unmeasured=(*_unmeasured(known), *_lost(target.lost)),
+    )
+
+
+def _on_one_machine(scaling: Scaling) -> bool:
+    return len(scaling.nodes) > 1 and all(node.host.startswith("127.") for node in scaling.nodes)
+
+
+def _trainings(rows: Sequence[NodesSamples], price: PriceBasis) -> Iterator[Training]:
+    groups: dict[tuple[str, str], list[NodesSamples]] = defaultdict(list)
+    for samples in rows:
+        if samples.workload == TRAINING:
+            groups[parameters_json(_own(samples)), samples.pooled.row.dtype].append(samples)
+    for found in groups.values():
+        yield _training(found, [one for one in rows if one.workload == ALL_REDUCE], price)
+
+
+def _training(
+    found: Sequence[NodesSamples], all_reduces: Sequence[NodesSamples], price: PriceBasis
+) -> Training:
+    measured = [
+        Measured(point, step_median(samples))
+        for samples in found
+        if (batch := samples.number("batch")) and (point := training_point(samples, batch, price))
+    ]
+    measured.sort(key=lambda one: (one.point.nodes, one.point.batch))
+    points = tuple(one.point for one in measured)
+    weak, strong = curves_of(measured, "weak"), curves_of(measured, "strong")
+    settings = [one.settings for samples in found for one in samples.scalings if one.settings]
+    codes = [row.implementation for one in found for _, row in one.pooled.measured]
+    row = found[0].pooled.row
+    return Training(
+        workload=row.workload,
+        parameters=_own(found[0]),
+        dtype=row.dtype,
+        settings=settings[0] if settings else None,
+        codes=tuple(dict.fromkeys(code for code in codes if code)),
+        points=points,
+        weak=weak,
+        strong=strong,
+        reach=reach_of(next(iter((*weak, *strong)), None), points),
+        prediction=predict(next(iter(weak), None), measured, all_reduces),
+    )
+
+
+def _own(samples: NodesSamples) -> dict[str, Parameter]:
+    return {name: value for name, value in samples.parameters.items() if name not in OF_POINT}
+
+
+def _unmeasured(rows: Sequence[NodesSamples]) -> Iterator[Unmeasured]:
+    """A rank alone has nothing to reduce, which is no gap."""
+    for samples in rows:
+        if samples.problem and not (samples.workload == ALL_REDUCE and samples.ranks < 2):
+            row = samples.pooled.row
+            name = f"{row.workload} {formatting.parameters(row.parameters)}, {row.dtype}"
+            yield Unmeasured(name=name, reason=samples.problem)
+
+
+def _lost(lost: Sequence[LostJob]) -> Iterator[Unmeasured]:
+    for job in lost:
+        nodes = formatting.count(job.planned.nodes, "node")
+        variant = job.planned.scaling.variant if job.planned.scaling else 0
+        of_variant = f", variant {variant}" if variant else ""
+        first_line = job.reason.partition("\n")[0].rstrip(".")
+        yield Unmeasured(
+            name=f"{nodes}, repeat {job.planned.repeat}{of_variant}",
+            reason=f"its job left no result: {first_line}",
+        )

@@ -1,0 +1,93 @@
+"""How fast the nodes exchange sums, and read their files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from pydantic import Field
+
+from batchmark.analysis.roofline import rate
+from batchmark.analysis.scaling.rows import ALL_REDUCE, READING, NodesSamples
+from batchmark.core.intervals import Estimate
+from batchmark.core.record import Record
+
+MIB = 2**20
+Pass = Literal["cold", "warm"]
+
+
+class AllReducePoint(Record):
+    """A tensor that all ranks sum together."""
+
+    nodes: int
+    devices: int
+    size_bytes: int
+    jobs: int
+    samples: int
+    seconds: Estimate
+    bus_bytes_per_second: Estimate = Field(
+        description="2(n-1)/n of its bytes per second on n ranks, which is what each link carries"
+    )
+
+    @property
+    def ranks(self) -> int:
+        return self.nodes * self.devices
+
+
+class ReadingPoint(Record):
+    """A pass of all nodes over all files, each over its own share."""
+
+    nodes: int
+    devices: int
+    kind: Pass = Field(description="cold: the first one, which takes from S3 what is not there yet")
+    jobs: int
+    samples: int
+    seconds: Estimate
+    bytes_per_second: Estimate = Field(description="of all nodes together")
+
+
+def all_reduce_points(found: Iterable[NodesSamples]) -> tuple[AllReducePoint, ...]:
+    """By nodes and size; on one rank there is nothing to reduce."""
+    points = []
+    for samples in found:
+        mib, median, ranks = samples.number("mib"), samples.median, samples.ranks
+        if samples.workload != ALL_REDUCE or not (mib and median) or ranks < 2:
+            continue
+        seconds = median.estimate()
+        bus = rate(mib * MIB, seconds)
+        assert bus is not None  # noqa: S101 - a tensor has bytes
+        points.append(
+            AllReducePoint(
+                nodes=samples.nodes,
+                devices=samples.devices,
+                size_bytes=mib * MIB,
+                jobs=len(samples.pooled.measured),
+                samples=median.samples.size,
+                seconds=seconds,
+                bus_bytes_per_second=bus.scaled(2 * (ranks - 1) / ranks),
+            )
+        )
+    return tuple(sorted(points, key=lambda point: (point.nodes, point.size_bytes)))
+
+
+def reading_points(found: Iterable[NodesSamples]) -> tuple[ReadingPoint, ...]:
+    """By nodes, the cold pass first."""
+    points = []
+    for samples in found:
+        kind, median = samples.parameters.get("pass"), samples.median
+        if samples.workload != READING or not median or kind not in ("cold", "warm"):
+            continue
+        seconds = median.estimate()
+        if moved := rate(samples.pooled.row.bytes_moved, seconds):
+            points.append(
+                ReadingPoint(
+                    nodes=samples.nodes,
+                    devices=samples.devices,
+                    kind="cold" if kind == "cold" else "warm",
+                    jobs=len(samples.pooled.measured),
+                    samples=median.samples.size,
+                    seconds=seconds,
+                    bytes_per_second=moved,
+                )
+            )
+    return tuple(sorted(points, key=lambda point: (point.nodes, point.kind)))

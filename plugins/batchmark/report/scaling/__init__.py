@@ -1,0 +1,1 @@
+"""Nodes that measure together, as words, curves and tables, and what more of them would do."""

@@ -1,0 +1,264 @@
+"""What nodes measured together, as tables; the page and the terminal draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from batchmark.analysis.scaling.curves import Curve
+from batchmark.analysis.scaling.points import TrainingPoint
+from batchmark.analysis.scaling.prediction import Prediction
+from batchmark.analysis.scaling.published import published_point
+from batchmark.analysis.scaling.studies import ScalingStudy, Training
+from batchmark.core import formatting
+from batchmark.core.formatting import Figure
+from batchmark.core.intervals import Estimate
+from batchmark.report.scaling import words
+
+OTHERS = "published by others"
+
+
+class ScalingTable(NamedTuple):
+    title: str
+    caption: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[Figure]]
+    folded: bool = False
+
+
+def training_tables(study: ScalingStudy, training: Training) -> Iterator[ScalingTable]:
+    """Speed and price, the parts of a step, and the curves one by one."""
+    points, priced = training.points, study.price.usd_per_hour is not None
+    each = words.device(study)
+    if not points:
+        return
+    yield ScalingTable(
+        "Speed and price" if priced else "Speed",
+        "All nodes are paid for, at On-Demand prices, for as long as the steps take; neither their "
+        "start nor the file system is counted." * priced,
+        [
+            *("Nodes", _plural(study), f"Batch of a {each}", "Step", "Images/s", f"Of a {each}"),
+            *(("An epoch", "A million images") if priced else ()),
+        ],
+        [_speed(point, priced=priced) for point in points],
+    )
+    for curve in (*training.weak, *training.strong):
+        yield _curve_table(study, curve)
+    if any(point.split for point in points):
+        yield ScalingTable(
+            "Where a step's time goes",
+            "Each part in time, and as its share of the three.",
+            [
+                *("Nodes", f"Batch of a {each}", "Step", "Data", "Computing", "Communication"),
+                *("GPUs busy", "Loss, first and last"),
+            ],
+            [_parts(point) for point in points],
+            folded=True,
+        )
+
+
+def study_tables(study: ScalingStudy) -> Iterator[ScalingTable]:
+    """The network and the file system by themselves."""
+    if study.all_reduces:
+        yield ScalingTable(
+            "All-reduce",
+            f"Summing a tensor over all ranks, by {study.backend}; bus bandwidth is what each "
+            "link carries.",
+            ("Nodes", _plural(study), "Tensor", "Time", "Bus bandwidth"),
+            [
+                (
+                    _plain(str(point.nodes)),
+                    _plain(str(point.ranks)),
+                    _plain(formatting.memory(point.size_bytes)),
+                    formatting.time(point.seconds),
+                    formatting.rate(point.bus_bytes_per_second, "B"),
+                )
+                for point in study.all_reduces
+            ],
+            folded=True,
+        )
+    if study.readings:
+        yield ScalingTable(
+            "Reading the files",
+            "A pass of all nodes over all files, each over its own share. The cold pass is the "
+            "first one, which takes from S3 what the file system does not have yet.",
+            ("Nodes", "Pass", "Time", "Read by all nodes"),
+            [
+                (
+                    _plain(str(point.nodes)),
+                    _plain(point.kind),
+                    formatting.time(point.seconds),
+                    formatting.rate(point.bytes_per_second, "B"),
+                )
+                for point in study.readings
+            ],
+            folded=True,
+        )
+
+
+def published_table(study: ScalingStudy) -> ScalingTable | None:
+    """Our most nodes beside a point that others published; None where nothing was measured."""
+    other = published_point()
+    ours = [_ours(study, one) for one in study.trainings if one.points]
+    if not ours:
+        return None
+    theirs = (
+        _plain(f"{OTHERS}: {other.gpu}"),
+        _plain(f"{other.gpus} GPUs"),
+        _plain(f"about {other.images_per_second:,}"),
+        _plain(f"{other.images_per_second_per_gpu:.0f}"),
+        _plain("not known"),
+    )
+    return ScalingTable(
+        "Beside what others published",
+        _missing(),
+        ("Who", "On", "Images/s", "Of each", "Efficiency"),
+        [*ours, theirs],
+    )
+
+
+def _missing() -> str:
+    other = published_point()
+    return (
+        f"{other.name}: {other.model} on {other.nodes} {formatting.TIMES} {other.instance_type}, "
+        f"batch {other.batch} a GPU. It calls scaling over {other.claimed_from_gpus} to "
+        f"{other.gpus} GPUs {other.claim}, and lacks what that takes: the speed of one node, a "
+        "spread, the number format, and the share of a step that waits for data. Each GPU made "
+        f"{formatting.percent(other.share_of_vendor)} of the {other.vendor_images_per_second:,} "
+        "images/s that NVIDIA published for one, which is no efficiency, as the code is another."
+    )
+
+
+def _ours(study: ScalingStudy, training: Training) -> Sequence[Figure]:
+    most = max(training.points, key=lambda point: (point.nodes, point.batch))
+    curve = next(
+        (
+            found
+            for one in training.weak
+            if (found := one.point(most.nodes)) and found.batch == most.batch
+        ),
+        None,
+    )
+    known = curve and curve.efficiency.interval
+    return (
+        _plain(f"this run: {words.short_name(study, training)}"),
+        _plain(words.devices(study, most.ranks)),
+        formatting.number(most.images_per_second),
+        formatting.number(most.images_per_second_per_device),
+        formatting.number(curve.efficiency) if curve and known else _plain("not known"),
+    )
+
+
+def prediction_table(study: ScalingStudy, prediction: Prediction) -> ScalingTable:
+    """All of it is predicted, also where something was measured."""
+    return ScalingTable(
+        "Predicted",
+        "Intervals hold what the samples leave open, and how far off the model was where it was "
+        "checked.",
+        ("Nodes", _plural(study), "Efficiency", "Images/s", "Communication", "Measured, too"),
+        [
+            (
+                _plain(str(point.nodes)),
+                _plain(str(point.ranks)),
+                _plain("1")
+                if point.efficiency.interval is None
+                else formatting.number(point.efficiency),
+                formatting.number(point.images_per_second),
+                _seconds(point.communication_seconds),
+                _plain("yes" if point.measured else "-"),
+            )
+            for point in prediction.points
+        ],
+    )
+
+
+def check_table(prediction: Prediction) -> ScalingTable | None:
+    if not prediction.checked:
+        return None
+    return ScalingTable(
+        "Check",
+        "The model, fitted without these numbers of nodes, against what was measured there. It "
+        "holds where it is off by 5 % or less, or the intervals overlap.",
+        ("Nodes", "Predicted", "Measured", "Off by", "Holds"),
+        [
+            (
+                _plain(str(point.nodes)),
+                formatting.number(point.predicted),
+                formatting.number(point.measured),
+                _plain(formatting.change(point.error)),
+                _plain("yes" if point.holds else "no"),
+            )
+            for point in prediction.checked
+        ],
+    )
+
+
+def _speed(point: TrainingPoint, *, priced: bool) -> Sequence[Figure]:
+    costs = (point.usd_per_epoch, point.usd_per_million_images)
+    return (
+        _plain(str(point.nodes)),
+        _plain(str(point.ranks)),
+        _plain(str(point.batch)),
+        formatting.time(point.seconds),
+        formatting.number(point.images_per_second),
+        formatting.number(point.images_per_second_per_device),
+        *([formatting.usd_figure(usd) if usd else _plain("-") for usd in costs] if priced else []),
+    )
+
+
+def _curve_table(study: ScalingStudy, curve: Curve) -> ScalingTable:
+    name = words.curve_name(study, curve)
+    return ScalingTable(
+        f"{name[:1].upper()}{name[1:]}",
+        f"Against {words.nodes(curve.base_nodes)}.",
+        ("Nodes", f"Batch of a {words.device(study)}", "Images/s", "Speed-up", "Efficiency"),
+        [
+            (
+                _plain(str(point.nodes)),
+                _plain(str(point.batch)),
+                formatting.number(point.images_per_second),
+                _plain("1")
+                if point.nodes == curve.base_nodes
+                else formatting.factor(point.speedup),
+                _plain("1")
+                if point.nodes == curve.base_nodes
+                else formatting.number(point.efficiency),
+            )
+            for point in curve.points
+        ],
+    )
+
+
+def _parts(point: TrainingPoint) -> Sequence[Figure]:
+    split = point.split
+    parts = (
+        [
+            Figure(formatting.seconds(seconds), f"({formatting.percent(split.shares[name])})")
+            for name, seconds in split.parts.items()
+        ]
+        if split
+        else [_plain("-")] * 3
+    )
+    busy = point.gpu_busy_share
+    losses = (point.first_loss, point.last_loss)
+    known = [f"{loss:.3g}" for loss in losses if loss is not None]
+    return (
+        _plain(str(point.nodes)),
+        _plain(str(point.batch)),
+        formatting.time(point.seconds),
+        *parts,
+        _plain("-" if busy is None else formatting.percent(busy)),
+        _plain(", ".join(known) or "-"),
+    )
+
+
+def _seconds(estimate: Estimate) -> Figure:
+    return _plain("0 s") if estimate.value <= 0 else formatting.time(estimate)
+
+
+def _plural(study: ScalingStudy) -> str:
+    return "Processes" if words.on_cpu(study) else "GPUs"
+
+
+def _plain(text: str) -> Figure:
+    return Figure(text, "")
