@@ -25,6 +25,7 @@ from batchmark.core.record import Record
 MOST_RANKS = 160  # as many GPUs as the point that others published
 LEAST_CHECKED = 3  # numbers of nodes, of which the largest is kept for the check
 LEAST_TWO_CHECKED = 5  # numbers of nodes, of which the two largest are
+Outcome = Literal["holds", "wrong", "not_checked", "not_known"]
 MISS = 0.05  # of an efficiency: a smaller error matters to nobody, however sure it is
 
 
@@ -34,7 +35,7 @@ class PredictedPoint(Record):
     efficiency: Estimate
     images_per_second: Estimate
     communication_seconds: Estimate = Field(description="of a step, what is not hidden")
-    measured: bool = Field(description="it was measured, too, and the model is fitted to it")
+    measured: bool = Field(description="it was measured, too")
 
 
 class CheckedPoint(Record):
@@ -50,7 +51,7 @@ class CheckedPoint(Record):
 class Prediction(Record):
     """Of a weak curve's efficiency. It is no measurement."""
 
-    outcome: Literal["holds", "wrong", "not_checked", "not_known"] = Field(
+    outcome: Outcome = Field(
         description="whether it holds at numbers of nodes that it was not fitted to; not_known: "
         "there is none"
     )
@@ -58,6 +59,9 @@ class Prediction(Record):
     batch: int | None = Field(default=None, description="images of each device at each step")
     devices: int | None = Field(default=None, description="of each node")
     base_nodes: int | None = None
+    fitted_nodes: tuple[int, ...] = Field(
+        default=(), description="all that were measured; if it is wrong, those of the check"
+    )
     by_all_reduce: bool = Field(
         default=False,
         description="the network's figures are of all-reduces measured by themselves; else of what "
@@ -78,12 +82,6 @@ class Prediction(Record):
     gradient_bytes: int | None = None
     points: tuple[PredictedPoint, ...] = ()
     checked: tuple[CheckedPoint, ...] = ()
-
-    @property
-    def off_by(self) -> float:
-        """The factor by which it was off at the checked points, at most."""
-        ratios = [1 + point.error for point in self.checked]
-        return max((max(ratio, 1 / ratio) for ratio in ratios), default=1.0)
 
 
 class _Step(NamedTuple):
@@ -114,6 +112,12 @@ class _Model:
         return np.asarray(self.base.total / (self.local + self.exchange(nodes)))
 
 
+class _Check(NamedTuple):
+    model: _Model
+    fitted: Sequence[_Step]
+    points: list[CheckedPoint]
+
+
 def predict(
     curve: Curve | None, measured: Sequence[Measured], all_reduces: Sequence[NodesSamples]
 ) -> Prediction:
@@ -141,29 +145,38 @@ def predict(
         and one.median
         and not one.median.interval_reason
     ]
-    model = _fit(steps, exchanges, first.gradient_bytes, first.devices)
+    size_bytes, devices = first.gradient_bytes, first.devices
+    model = _fit(steps, exchanges, size_bytes, devices)
     if isinstance(model, str):
         return _unknown(model)
-    checked = _check(steps, exchanges, curve, first.gradient_bytes, first.devices)
-    found = Prediction(
-        outcome="not_checked",
+    outcome: Outcome = "not_checked"
+    checked: list[CheckedPoint] = []
+    reason = None
+    fitted: Sequence[_Step] = steps
+    check = _check(steps, exchanges, curve, size_bytes, devices)
+    if isinstance(check, str):
+        reason = check
+    elif all(point.holds for point in check.points):
+        outcome, checked = "holds", check.points
+    else:  # shown as it was checked: fitted to all, it would hide what it misses
+        outcome, checked, model, fitted = "wrong", check.points, check.model, check.fitted
+    off_by = max((max(1 + one.error, 1 / (1 + one.error)) for one in checked), default=1.0)
+    return Prediction(
+        outcome=outcome,
+        reason=reason,
         batch=first.batch,
-        devices=first.devices,
+        devices=devices,
         base_nodes=first.nodes,
-        by_all_reduce=_by_all_reduce(steps, exchanges),
+        fitted_nodes=tuple(step.nodes for step in fitted),
+        by_all_reduce=_by_all_reduce(fitted, exchanges),
         latency_seconds=_estimate(model.ring.latency),
         bytes_per_second=_rate(model.ring.per_byte),
         hidden_seconds=_estimate(model.hidden),
         local_seconds=_estimate(model.local),
-        gradient_bytes=first.gradient_bytes,
+        gradient_bytes=size_bytes,
+        points=_points(model, steps, off_by if outcome == "holds" else 1.0),
+        checked=tuple(checked),
     )
-    if isinstance(checked, str):
-        found = found.model_copy(update={"reason": checked})
-    else:
-        held = all(point.holds for point in checked)
-        outcome = "holds" if held else "wrong"
-        found = found.model_copy(update={"outcome": outcome, "checked": tuple(checked)})
-    return found.model_copy(update={"points": _points(model, steps, found.off_by)})
 
 
 def _unknown(reason: str) -> Prediction:
@@ -223,7 +236,7 @@ def _check(
     curve: Curve,
     size_bytes: int,
     devices: int,
-) -> list[CheckedPoint] | str:
+) -> _Check | str:
     """The most nodes against a model that does not know them, or why they are not checked."""
     if len(steps) < LEAST_CHECKED:
         return (
@@ -233,7 +246,8 @@ def _check(
     for kept in (len(steps) - 1 - (len(steps) >= LEAST_TWO_CHECKED), len(steps) - 1):
         model = _fit(steps[:kept], exchanges, size_bytes, devices)
         if not isinstance(model, str):
-            return [_checked(model, step.nodes, curve) for step in steps[kept:]]
+            points = [_checked(model, step.nodes, curve) for step in steps[kept:]]
+            return _Check(model, steps[:kept], points)
     return f"the other numbers of nodes are too few for a model: {model}"
 
 

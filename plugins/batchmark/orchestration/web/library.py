@@ -68,6 +68,9 @@ DATED_FOLDERS = {
 }
 IN_THE_RUN = {
     "gpu_cpu_benchmark": (REPORT_HTML, PLAN_HTML),
+    "gpu_sharing_benchmark": (REPORT_HTML, PLAN_HTML),
+    "eks_gpu_sharing_benchmark": (REPORT_HTML, PLAN_HTML),
+    "distributed_training_benchmark": (REPORT_HTML, PLAN_HTML),
     "noise_calibration": (NOISE_HTML, PLAN_HTML),
     "environment_check": (ENVIRONMENT_HTML,),
 }

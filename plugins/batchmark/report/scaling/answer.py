@@ -133,7 +133,7 @@ def whose(study: ScalingStudy) -> Iterator[str]:
     """That figures are not a GPU's, or not a network's."""
     environment, name = study.target.environment, words.target_name(study)
     if words.on_cpu(study):
-        backend = f", which exchange by {study.backend}" if study.backend else ""
+        backend = f", which exchange by {words.backend(study)}"
         yield f"{name}: its devices were processes on CPUs{backend}. No figure is a GPU's."
     elif environment and (environment.gpu_model or "").startswith(words.SIMULATED):
         yield f"{name}: its GPUs were simulated. No figure is a GPU's."
@@ -149,18 +149,23 @@ def whose(study: ScalingStudy) -> Iterator[str]:
 def epoch_cost(studies: Sequence[ScalingStudy]) -> str | None:
     """Of each training on the fewest and on the most nodes; None without a price."""
     texts = []
-    for study in studies:
-        for training in study.trainings:
-            priced = [point for point in _of_main_curve(training) if point.usd_per_epoch]
-            shown = dict.fromkeys(point.nodes for point in (priced[:1] + priced[-1:]))
+    for _, training, label in words.labelled(studies):
+        priced = {
+            point.nodes: point.usd_per_epoch
+            for point in _of_main_curve(training)
+            if point.usd_per_epoch
+        }
+        if priced:
             costs = [
-                f"{formatting.usd_figure(point.usd_per_epoch)} on {words.nodes(point.nodes)}"
-                for point in priced
-                if point.nodes in shown and point.usd_per_epoch
+                f"{formatting.usd_figure(priced[nodes])} on {words.nodes(nodes)}"
+                for nodes in dict.fromkeys((min(priced), max(priced)))
             ]
-            if costs:
-                texts.append(f"{words.short_name(study, training)}: {', '.join(costs)}.")
+            texts.append(_with_label(label, f"{', '.join(costs)}."))
     return " ".join(texts) or None
+
+
+def _with_label(label: str, text: str) -> str:
+    return f"{label[:1].upper()}{label[1:]}: {text}" if label else f"{text[:1].upper()}{text[1:]}"
 
 
 def _of_main_curve(training: Training) -> list[TrainingPoint]:
@@ -174,9 +179,8 @@ def _of_main_curve(training: Training) -> list[TrainingPoint]:
 def what_if(studies: Sequence[ScalingStudy]) -> str | None:
     """What is predicted at the most devices, and whether the model holds; None without any."""
     texts = [
-        f"{words.short_name(study, training)}: {prediction_line(study, training.prediction)}"
-        for study in studies
-        for training in study.trainings
+        _with_label(label, prediction_line(study, training.prediction))
+        for study, training, label in words.labelled(studies)
         if training.prediction.points
     ]
     return " ".join(texts) or None

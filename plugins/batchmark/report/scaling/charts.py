@@ -22,6 +22,8 @@ from batchmark.report.scaling import words
 IDEAL, PREDICTED, MEASURED = "ideal", "predicted", "measured"
 ROOM = 1.1  # above the highest value
 PLAIN = "format(datum.value, ',~g')"
+TIME = f"datum.value == 0 ? '0' : {LABELS['time']}"
+CLOSE = 1.3  # labels of an axis by powers of two that are nearer than this factor overlap
 
 
 class ScalingChart(NamedTuple):
@@ -62,7 +64,8 @@ def prediction_chart(study: ScalingStudy, curve: Curve, prediction: Prediction) 
         for point in curve.points
     ]
     names = [PREDICTED, MEASURED]
-    ranks = [value["size"] for value in predicted]
+    last = predicted[-1]["size"]
+    ranks = [size for value in predicted if (size := value["size"]) == last or size * CLOSE < last]
     scale = alt.Scale(type="log", base=2, nice=False)
     axis = alt.Axis(values=ranks, labelOverlap="greedy", format="d")
     x = alt.X("size:Q", scale=scale, axis=axis, title=words.devices(study, 2)[2:])
@@ -167,10 +170,14 @@ def _parts(points: Sequence[TrainingPoint]) -> str:
             y=alt.Y(
                 "sum(seconds):Q",
                 title="time of a step",
-                axis=alt.Axis(labelExpr=LABELS["time"], tickCount=5),
+                axis=alt.Axis(labelExpr=TIME, tickCount=5),
             ),
             color=alt.Color(
-                "part:N", scale=alt.Scale(domain=names, range=COLOURS), title=None, sort=names
+                "part:N",
+                scale=alt.Scale(domain=names, range=COLOURS),
+                title=None,
+                sort=names,
+                legend=alt.Legend(symbolType="square"),
             ),
             order="place:Q",
             description="text:N",

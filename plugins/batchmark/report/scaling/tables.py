@@ -62,8 +62,8 @@ def study_tables(study: ScalingStudy) -> Iterator[ScalingTable]:
     if study.all_reduces:
         yield ScalingTable(
             "All-reduce",
-            f"Summing a tensor over all ranks, by {study.backend}; bus bandwidth is what each "
-            "link carries.",
+            f"Summing a tensor over all ranks by {words.backend(study)}. Bus bandwidth is what "
+            "each link carries.",
             ("Nodes", _plural(study), "Tensor", "Time", "Bus bandwidth"),
             [
                 (
@@ -99,7 +99,11 @@ def study_tables(study: ScalingStudy) -> Iterator[ScalingTable]:
 def published_table(study: ScalingStudy) -> ScalingTable | None:
     """Our most nodes beside a point that others published; None where nothing was measured."""
     other = published_point()
-    ours = [_ours(study, one) for one in study.trainings if one.points]
+    ours = [
+        _ours(study, training, label)
+        for _, training, label in words.labelled([study])
+        if training.points
+    ]
     if not ours:
         return None
     theirs = (
@@ -129,7 +133,7 @@ def _missing() -> str:
     )
 
 
-def _ours(study: ScalingStudy, training: Training) -> Sequence[Figure]:
+def _ours(study: ScalingStudy, training: Training, label: str) -> Sequence[Figure]:
     most = max(training.points, key=lambda point: (point.nodes, point.batch))
     curve = next(
         (
@@ -141,7 +145,7 @@ def _ours(study: ScalingStudy, training: Training) -> Sequence[Figure]:
     )
     known = curve and curve.efficiency.interval
     return (
-        _plain(f"this run: {words.short_name(study, training)}"),
+        _plain(f"this run: {label}" if label else "this run"),
         _plain(words.devices(study, most.ranks)),
         formatting.number(most.images_per_second),
         formatting.number(most.images_per_second_per_device),
@@ -151,10 +155,15 @@ def _ours(study: ScalingStudy, training: Training) -> Sequence[Figure]:
 
 def prediction_table(study: ScalingStudy, prediction: Prediction) -> ScalingTable:
     """All of it is predicted, also where something was measured."""
+    caption = (
+        "Intervals hold what the samples leave open, and how far off the model was where it was "
+        "checked."
+    )
+    if prediction.outcome == "wrong":
+        caption = "What the model that failed its check says; it is no prediction of what happens."
     return ScalingTable(
         "Predicted",
-        "Intervals hold what the samples leave open, and how far off the model was where it was "
-        "checked.",
+        caption,
         ("Nodes", _plural(study), "Efficiency", "Images/s", "Communication", "Measured, too"),
         [
             (
@@ -185,7 +194,7 @@ def check_table(prediction: Prediction) -> ScalingTable | None:
                 _plain(str(point.nodes)),
                 formatting.number(point.predicted),
                 formatting.number(point.measured),
-                _plain(formatting.change(point.error)),
+                _plain(formatting.change(round(point.error, 3))),
                 _plain("yes" if point.holds else "no"),
             )
             for point in prediction.checked

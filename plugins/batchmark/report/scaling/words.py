@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 
 from batchmark.analysis.scaling.curves import Curve
 from batchmark.analysis.scaling.studies import ScalingStudy, Training
 from batchmark.core import formatting
 from batchmark.report.words import NOT_KNOWN, implementation
 from batchmark_job.result import Device
-from batchmark_job.result_values import Parameter
 
 SIMULATED = "simulated"  # how the model of a GPU begins that tests imitate
+BACKENDS = {"nccl": "NCCL"}
 DATA = {"synthetic": "synthetic images", "files": "images from files"}
 
 
@@ -26,6 +26,10 @@ def device(study: ScalingStudy) -> str:
 
 def devices(study: ScalingStudy, number: int) -> str:
     return formatting.count(number, device(study), "processes" if on_cpu(study) else None)
+
+
+def backend(study: ScalingStudy) -> str:
+    return BACKENDS.get(study.backend or "", study.backend or NOT_KNOWN)
 
 
 def nodes(number: int) -> str:
@@ -45,28 +49,31 @@ def where(study: ScalingStudy) -> str:
 
 def training_name(study: ScalingStudy, training: Training) -> str:
     """Its workload, what sets it apart, and where it ran."""
-    return f"{training.workload}, {_of_training(study, training)}, on {where(study)}"
+    return f"{training.workload}, {', '.join(_parts(study, training))}, on {where(study)}"
 
 
-def short_name(study: ScalingStudy, training: Training) -> str:
-    return f"{target_name(study)}, {_of_training(study, training)}"
+def labelled(
+    studies: Sequence[ScalingStudy],
+) -> Iterator[tuple[ScalingStudy, Training, str]]:
+    """Each training with what tells it from the others of a run; nothing if it is the only one."""
+    found = [(study, training) for study in studies for training in study.trainings]
+    parts = [[target_name(study), *_parts(study, training)] for study, training in found]
+    for (study, training), own in zip(found, parts, strict=True):
+        apart = [part for part in own if any(part not in other for other in parts)]
+        yield study, training, ", ".join(apart)
 
 
-def _of_training(study: ScalingStudy, training: Training) -> str:
+def _parts(study: ScalingStudy, training: Training) -> list[str]:
+    """What sets a training apart from others."""
     own = dict(training.parameters)
-    parts = [
-        f"{own.pop('image', NOT_KNOWN)} pixels",
-        DATA.get(str(own.get("data")), str(own.get("data"))),
+    image, data, number = (own.pop(name, None) for name in ("image", "data", "devices"))
+    return [
+        f"{image or NOT_KNOWN} pixels",
+        DATA.get(str(data), str(data)),
         training.dtype,
-        f"{devices(study, _number(own))} a node",
+        f"{devices(study, number if isinstance(number, int) else 1)} a node",
+        *(f"{name} {value}" for name, value in own.items()),
     ]
-    others = {name: value for name, value in own.items() if name not in ("data", "devices")}
-    return ", ".join(filter(None, (*parts, formatting.parameters(others))))
-
-
-def _number(own: Mapping[str, Parameter]) -> int:
-    value = own.get("devices")
-    return value if isinstance(value, int) else 1
 
 
 def curve_name(study: ScalingStudy, curve: Curve) -> str:

@@ -18,6 +18,7 @@ from batchmark.changes.conditions import RunConditions, differences, row_name
 from batchmark.changes.records import Metric, Series, SeriesKey, moment
 from batchmark.changes.standing import Standing
 from batchmark.core import formatting
+from batchmark.core.suites import SCALING
 from batchmark.report import change_words
 
 METRICS: dict[Metric, str] = {
@@ -281,7 +282,10 @@ def overview(found: Iterable[Trend]) -> list[Trend]:
 
 
 def unpaired(found: Iterable[Trend], measured: Iterable[tuple[str, str]]) -> list[str]:
-    """Why targets have no speedup, a line for each suite; `measured` has suites and targets."""
+    """Why targets have no speedup, a line for each suite; `measured` has suites and targets.
+
+    Nodes that measure together are held against fewer of them, and not against a CPU.
+    """
     paired = {(one.key.suite, name) for one in found for name in (one.key.target, one.key.against)}
     left = defaultdict(list)
     for suite, target in sorted(set(measured) - paired):
@@ -290,6 +294,7 @@ def unpaired(found: Iterable[Trend], measured: Iterable[tuple[str, str]]) -> lis
         f"No speedup for {formatting.some(targets)} in suite {suite}: it takes a GPU and a CPU in "
         "one run, and a GPU target that ran on the CPU doesn't count."
         for suite, targets in left.items()
+        if suite != SCALING
     ]
 
 

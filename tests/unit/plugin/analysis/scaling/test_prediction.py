@@ -1,0 +1,186 @@
+"""What more nodes would do, against clusters whose latency, bandwidth and hiding are known."""
+
+import numpy as np
+import pytest
+
+from batchmark.analysis.scaling.ring import fit_ring, load
+from batchmark.analysis.scaling.studies import scaling_studies
+from tests.builders.runs import PRICES, build_run
+from tests.builders.scaling import GRADIENTS, Cluster, scaling_job, sweep
+
+GPU = "g5.xlarge"
+NUMBERS = (1, 2, 4, 8)
+
+
+def prediction_of(*jobs):
+    ((training,),) = (study.trainings for study in scaling_studies(build_run(*jobs), PRICES))
+    return training.prediction
+
+
+def holds(estimate, truth):
+    return estimate.interval.low <= truth <= estimate.interval.high
+
+
+def drawn(value):
+    return np.array([value, value])
+
+
+def test_a_ring_is_fitted_to_its_own_times():
+    loads = [load(ranks, size) for ranks in (2, 8) for size in (1e6, 1e8)]
+    ring = fit_ring(loads, [drawn(hops * 3e-5 + moved / 5e9) for hops, moved in loads])
+    assert ring.latency == pytest.approx(drawn(3e-5))
+    assert 1 / ring.per_byte == pytest.approx(drawn(5e9))
+    assert ring.seconds(160, 1e8) == pytest.approx(drawn(318 * 3e-5 + 318 / 160 * 1e8 / 5e9))
+
+
+@pytest.mark.parametrize("seconds", [lambda hops, moved: hops, lambda hops, moved: moved])
+def test_neither_latency_nor_the_time_of_a_byte_falls_below_zero(seconds):
+    loads = [load(ranks, size) for ranks in (2, 8) for size in (1e6, 1e8)]
+    times = [
+        drawn(max(seconds(*one) * (1 + sign), 1e-9))
+        for one, sign in zip(loads, (0.2, -0.2, -0.2, 0.2), strict=True)
+    ]
+    ring = fit_ring(loads, times)
+    assert (ring.latency >= 0).all()
+    assert (ring.per_byte >= 0).all()
+
+
+def test_loads_of_one_shape_tell_nothing_apart():
+    assert fit_ring([load(2, 1e6)], [drawn(1.0)]) is None
+    assert fit_ring([load(2, 1e6)] * 2, [drawn(1.0)] * 2) is None
+    assert fit_ring([], []) is None
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        Cluster(),
+        Cluster(hidden=0.03, data=0.02),
+        Cluster(latency=3e-4, hidden=0.05),  # more ranks, ever more hops
+        Cluster(devices=8, per_byte=1 / 1.2e10, hidden=0.01),
+    ],
+)
+def test_the_truth_lies_within_the_interval(cluster):
+    found = prediction_of(*sweep(cluster, NUMBERS))
+    assert found.outcome == "holds"
+    assert found.by_all_reduce
+    assert holds(found.latency_seconds, cluster.latency)
+    assert holds(found.bytes_per_second, 1 / cluster.per_byte)
+    assert holds(found.hidden_seconds, cluster.hidden)
+    assert found.points[-1].ranks == 160
+    for point in found.points[1:]:
+        assert holds(point.efficiency, cluster.efficiency(point.nodes))
+        rate = point.ranks * 64 / cluster.step(point.nodes)
+        assert holds(point.images_per_second, rate)
+        assert holds(point.communication_seconds, cluster.exposed(point.nodes)) or (
+            point.communication_seconds.value == 0
+        )
+    assert [point.nodes for point in found.points if point.measured] == list(NUMBERS)
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say():
+    cluster = Cluster(hidden=0.05)
+    hits = 0
+    for seed in range(1, 41):
+        jobs = [
+            scaling_job(
+                GPU,
+                nodes,
+                [
+                    cluster.training(nodes, seed=seed),
+                    *(cluster.all_reduces(nodes, seed=seed) if nodes > 1 else ()),
+                ],
+            )
+            for nodes in (1, 2, 4)
+        ]
+        hits += holds(prediction_of(*jobs).points[-1].efficiency, cluster.efficiency(160))
+    assert hits >= 34  # of 40: 95 % of them in the long run, or more
+
+
+@pytest.mark.parametrize("numbers", [(1, 2, 4, 8), (1, 2, 4, 8, 16)])
+def test_the_check_is_of_numbers_of_nodes_that_the_model_does_not_know(numbers):
+    cluster = Cluster(hidden=0.05)
+    found = prediction_of(*sweep(cluster, numbers))
+    assert [point.nodes for point in found.checked] == list(numbers[3:])
+    assert found.fitted_nodes == numbers
+    for point in found.checked:
+        assert point.holds
+        assert abs(point.error) < 0.01
+        assert holds(point.predicted, cluster.efficiency(point.nodes))
+
+
+def test_a_network_that_is_congested_from_8_nodes_on_is_noticed():
+    cluster = Cluster(congested_from=8)
+    found = prediction_of(*sweep(cluster, NUMBERS))
+    assert (found.outcome, found.fitted_nodes) == ("wrong", (1, 2, 4))
+    (point,) = found.checked
+    assert not point.holds
+    assert point.predicted.value == pytest.approx(Cluster().efficiency(8), rel=0.01)
+    assert point.measured.value == pytest.approx(cluster.efficiency(8), rel=0.01)
+    assert point.error > 1
+
+
+def test_an_error_at_the_check_widens_what_is_predicted():
+    good, worse = Cluster(hidden=0.05), Cluster(hidden=0.045)  # less is hidden on 8 nodes
+    jobs = [*sweep(good, (1, 2, 4)), *sweep(worse, (8,))]
+    found = prediction_of(*jobs)
+    (checked,) = found.checked
+    assert checked.holds
+    assert 0.01 < checked.error < 0.05
+
+    def width(prediction):
+        ends = prediction.points[-1].efficiency.interval
+        return ends.high - ends.low
+
+    assert width(found) > width(prediction_of(*sweep(good, NUMBERS)))
+
+
+def test_without_all_reduces_steps_tell_the_network_where_there_are_enough():
+    cluster = Cluster(hidden=0.0)
+    found = prediction_of(*sweep(cluster, (1, 2, 4, 8), all_reduce=False))
+    assert (found.outcome, found.by_all_reduce) == ("holds", False)
+    assert holds(found.bytes_per_second, 1 / cluster.per_byte)
+    assert holds(found.points[-1].efficiency, cluster.efficiency(160))
+    three = prediction_of(*sweep(cluster, (1, 2, 4), all_reduce=False))
+    assert three.outcome == "not_checked"
+    assert three.reason.startswith("the other numbers of nodes are too few for a model")
+    two = prediction_of(*sweep(cluster, (1, 2), all_reduce=False))
+    assert two.outcome == "not_known"
+    assert "without all-reduces of two sizes" in two.reason
+
+
+def test_two_numbers_of_nodes_are_not_checked():
+    found = prediction_of(*sweep(Cluster(hidden=0.05), (1, 2)))
+    assert (found.outcome, found.checked) == ("not_checked", ())
+    assert (
+        found.reason == "it takes 3 numbers of nodes to keep one for the check, and 2 were measured"
+    )
+    assert holds(found.points[-1].efficiency, Cluster(hidden=0.05).efficiency(160))
+
+
+def test_an_exchange_that_is_slower_than_by_itself_hides_less_than_nothing():
+    found = prediction_of(*sweep(Cluster(hidden=-0.02), NUMBERS))
+    assert found.hidden_seconds.value == pytest.approx(-0.02, abs=0.002)
+    assert holds(found.points[-1].efficiency, Cluster(hidden=-0.02).efficiency(160))
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        ({"split": None}, "a job does not tell how its steps split"),
+        ({"gradient_bytes": None}, "no job tells how many bytes of gradients it exchanges"),
+    ],
+)
+def test_what_is_not_told_is_not_predicted(told, reason):
+    jobs = [scaling_job(GPU, n, [Cluster().training(n, **told)]) for n in (1, 2, 4)]
+    found = prediction_of(*jobs)
+    assert (found.outcome, found.reason, found.points) == ("not_known", reason, ())
+
+
+def test_one_number_of_nodes_predicts_nothing():
+    found = prediction_of(*sweep(Cluster(), (2,)))
+    assert found.outcome == "not_known"
+
+
+def test_gradients_are_those_of_resnet50():
+    assert GRADIENTS == 4 * 25_557_032

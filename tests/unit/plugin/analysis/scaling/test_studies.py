@@ -1,0 +1,258 @@
+"""A run's scaling studies: curves, splits, prices, network and files, and what is missing."""
+
+import pytest
+
+from batchmark.analysis.comparison import compare
+from batchmark.analysis.cost import PriceBasis
+from batchmark.analysis.pooling import group_jobs
+from batchmark.analysis.scaling.points import training_point
+from batchmark.analysis.scaling.rows import NodesSamples
+from batchmark.analysis.scaling.studies import scaling_studies
+from batchmark_job.result import Device
+from tests.builders.runs import (
+    GPU_ENVIRONMENT,
+    LAPTOP_ENVIRONMENT,
+    PRICES,
+    build_job,
+    build_lost,
+    build_row,
+    build_run,
+)
+from tests.builders.scaling import SETTINGS, Cluster, plan, scaling_job, sweep, unscaled_row
+
+GPU = "g5.xlarge"  # at 1.006 USD an hour
+PRICE = 1.006
+NUMBERS = (1, 2, 4, 8)
+
+
+def study_of(*jobs, lost=()):
+    (study,) = scaling_studies(build_run(*jobs, lost=lost), PRICES)
+    return study
+
+
+def training_of(*jobs, **fields):
+    (training,) = study_of(*jobs, **fields).trainings
+    return training
+
+
+def at(training, nodes, batch=64):
+    (point,) = [one for one in training.points if (one.nodes, one.batch) == (nodes, batch)]
+    return point
+
+
+def test_a_point_has_speed_for_each_device_and_what_all_nodes_cost():
+    cluster = Cluster(devices=8)
+    point = at(training_of(*sweep(cluster, NUMBERS)), 4)
+    seconds = cluster.step(4)
+    assert point.seconds.value == pytest.approx(seconds)
+    assert point.seconds.interval.low < seconds < point.seconds.interval.high
+    assert (point.ranks, point.images, point.jobs, point.samples) == (32, 2048, 1, 30)
+    assert point.images_per_second.value == pytest.approx(2048 / seconds)
+    assert point.images_per_second_per_device.value == pytest.approx(64 / seconds)
+    per_image = 4 * PRICE / 3600 * seconds / 2048
+    assert point.usd_per_million_images.value == pytest.approx(1e6 * per_image)
+    assert point.usd_per_epoch.value == pytest.approx(SETTINGS.images_per_epoch * per_image)
+    assert (point.gpu_busy_share, point.first_loss, point.last_loss) == (0.97, 7.0, 6.1)
+
+
+def test_a_file_system_whose_price_is_known_is_paid_for_beside_the_nodes():
+    cluster = Cluster()
+    (((target,)),) = group_jobs(build_run(*sweep(cluster, (2,), all_reduce=False))).values()
+    (samples,) = (NodesSamples.of(target, key) for key in target.samples)
+    price = PriceBasis(instance_type=GPU, usd_per_hour=PRICE, measured_on_it=True)
+    without, beside = (training_point(samples, 64, price, usd) for usd in (None, 3.0))
+    ratio = beside.usd_per_epoch.value / without.usd_per_epoch.value
+    assert ratio == pytest.approx((2 * PRICE + 3.0) / (2 * PRICE))
+
+
+def test_weak_scaling_keeps_the_batch_of_a_device_and_strong_scaling_that_of_all():
+    cluster = Cluster()
+    training = training_of(*sweep(cluster, NUMBERS, strong=True))
+    (weak,), (strong,) = training.weak, training.strong
+    assert (weak.images, weak.base_nodes) == (64, 1)
+    for point in weak.points[1:]:
+        truth = cluster.efficiency(point.nodes)
+        assert point.efficiency.value == pytest.approx(truth)
+        assert point.efficiency.interval.low < truth < point.efficiency.interval.high
+        assert point.speedup.value == pytest.approx(point.nodes * truth)
+    assert [(point.nodes, point.batch) for point in strong.points] == [
+        *((1, 64), (2, 32), (4, 16), (8, 8))
+    ]
+    for point in strong.points[1:]:
+        speedup = cluster.step(1) / cluster.step(point.nodes, point.batch)
+        assert point.speedup.value == pytest.approx(speedup)
+        assert point.efficiency.value == pytest.approx(speedup / point.nodes)
+    assert weak.points[0].efficiency.value == strong.points[0].efficiency.value == 1
+    assert weak.points[0].efficiency.interval is None
+
+
+def test_without_one_node_the_fewest_are_what_others_are_held_against():
+    cluster = Cluster()
+    (curve,) = training_of(*sweep(cluster, (2, 4, 8))).weak
+    assert curve.base_nodes == 2
+    assert curve.point(8).efficiency.value == pytest.approx(cluster.efficiency(8, of=2))
+
+
+def test_repeats_are_pooled_and_their_disagreement_widens_the_interval():
+    def width(*levels):
+        jobs = [
+            scaling_job(GPU, nodes, [Cluster(compute=0.16 * level).training(nodes)], repeat=repeat)
+            for nodes in (1, 2)
+            for repeat, level in enumerate(levels, start=1)
+        ]
+        point = training_of(*jobs).weak[0].point(2)
+        assert point.efficiency.value == pytest.approx(1, abs=0.02)
+        return point.efficiency.interval.high - point.efficiency.interval.low
+
+    assert width(0.9, 1.0, 1.1) > 3 * width(1.0, 1.0, 1.0)
+
+
+def test_trainings_that_differ_in_more_than_nodes_and_batch_are_apart():
+    cluster = Cluster()
+    jobs = [
+        scaling_job(
+            GPU,
+            nodes,
+            [
+                cluster.training(nodes),
+                cluster.training(nodes, data="files"),
+                cluster.training(nodes, dtype="float32"),
+                cluster.training(nodes, own={"learning_rate": 0.4}),
+            ],
+        )
+        for nodes in (1, 2)
+    ]
+    found = study_of(*jobs).trainings
+    assert [len(training.points) for training in found] == [2] * 4
+    assert [training.parameters["data"] for training in found].count("files") == 1
+    assert [training.dtype for training in found].count("float32") == 1
+    assert [training.parameters.get("learning_rate") for training in found].count(0.4) == 1
+
+
+def test_a_step_splits_into_parts_with_shares_of_their_sum():
+    cluster = Cluster(data=0.04, hidden=0.0)
+    split = at(training_of(*sweep(cluster, NUMBERS)), 4).split
+    assert split.data_seconds == 0.04
+    assert split.communication_seconds == pytest.approx(cluster.exposed(4))
+    assert sum(split.shares.values()) == pytest.approx(1)
+    assert split.shares["data"] == pytest.approx(0.04 / cluster.step(4))
+
+
+def test_a_job_that_tells_no_split_leaves_none():
+    training = training_of(scaling_job(GPU, 2, [Cluster().training(2, split=None)]))
+    assert training.points[0].split is None
+
+
+def test_bus_bandwidth_is_what_each_link_carries_whatever_the_number_of_ranks():
+    cluster = Cluster(latency=0.0, devices=2)
+    points = study_of(*sweep(cluster, NUMBERS)).all_reduces
+    assert [(one.nodes, one.size_bytes // 2**20) for one in points] == [
+        (nodes, mib) for nodes in NUMBERS for mib in (1, 16, 64, 256)
+    ]
+    for point in points:
+        assert point.bus_bytes_per_second.value == pytest.approx(1.2e9)
+
+
+def test_a_rank_alone_has_nothing_to_reduce_and_that_is_no_gap():
+    alone = unscaled_row(1, "nothing to reduce", workload="all_reduce", status="skipped", mib=1)
+    study = study_of(scaling_job(GPU, 1, [Cluster().training(1), alone]))
+    assert (study.all_reduces, study.unmeasured) == ((), ())
+
+
+def test_files_are_read_cold_once_and_warm():
+    cluster = Cluster()
+    rows = [cluster.reading(2, "cold", 1e8), cluster.reading(2, "warm", 1e9)]
+    cold, warm = study_of(scaling_job(GPU, 2, rows)).readings
+    assert (cold.kind, warm.kind) == ("cold", "warm")
+    assert cold.bytes_per_second.value == pytest.approx(2e8)
+    assert cold.bytes_per_second.interval is None
+    assert warm.bytes_per_second.value == pytest.approx(2e9)
+    assert warm.bytes_per_second.interval
+
+
+def test_what_failed_or_was_lost_is_told_with_its_reason():
+    cluster = Cluster()
+    failed = unscaled_row(2, "out of memory", batch=64, image=224, data="synthetic")
+    lost = build_lost(GPU, "node 3 (10.0.0.13) fell silent.\nmore", suite="scaling")
+    lost = lost.model_copy(
+        update={"planned": lost.planned.model_copy(update={"scaling": plan(4, variant=1)})}
+    )
+    study = study_of(
+        scaling_job(GPU, 1, [cluster.training(1)]), scaling_job(GPU, 2, [failed]), lost=[lost]
+    )
+    row, job = study.unmeasured
+    assert row.name.startswith("resnet50_data_parallel nodes 2, devices 1, batch 64")
+    assert row.reason == "failed: out of memory"
+    assert job.name == "4 nodes, repeat 1, variant 1"
+    assert job.reason == "its job left no result: node 3 (10.0.0.13) fell silent"
+    assert study.trainings[0].reach.verdict == "not_known"
+
+
+def test_jobs_in_different_environments_are_refused():
+    other = GPU_ENVIRONMENT.model_copy(update={"gpu_model": "NVIDIA L4"})
+    one, two = sweep(Cluster(), (1,))[0], sweep(Cluster(), (2,), environment=other)[0]
+    study = study_of(one, two)
+    assert "ran in different environments" in study.refused
+    assert (study.trainings, study.all_reduces) == ((), ())
+
+
+def test_a_target_without_any_result_says_why():
+    lost = build_lost(GPU, "no capacity", suite="scaling")
+    study = study_of(lost=[lost])
+    assert study.refused == f"{GPU} has no result: no capacity"
+
+
+def test_a_machine_outside_ec2_has_no_price_and_loopback_is_seen():
+    training = training_of(*sweep(Cluster(), (1, 2), environment=LAPTOP_ENVIRONMENT))
+    assert training.points[0].usd_per_epoch is None
+    row = Cluster().training(2)
+    hosts = [
+        node.model_copy(update={"host": f"127.0.0.{node.index + 2}"}) for node in row.scaling.nodes
+    ]
+    scaling = row.scaling.model_copy(update={"nodes": tuple(hosts)})
+    row = row.model_copy(update={"scaling": scaling})
+    assert study_of(scaling_job(GPU, 2, [row])).loopback
+    assert not study_of(*sweep(Cluster(), (2,))).loopback
+
+
+def test_nodes_that_are_not_alike_are_told():
+    row = Cluster().training(2)
+    first, second = row.scaling.nodes
+    scaling = row.scaling.model_copy(
+        update={"nodes": (first, second.model_copy(update={"device_model": "NVIDIA T4"}))}
+    )
+    training = training_of(scaling_job(GPU, 2, [row.model_copy(update={"scaling": scaling})]))
+    assert training.points[0].remarks == ("its nodes are not alike: NVIDIA A10G and NVIDIA T4",)
+
+
+# Beside ordinary rows
+
+
+def ordinary():
+    return [
+        build_job(target, [build_row((level,) * 8)])
+        for target, level in ((GPU, 0.5), ("c5.2xlarge", 1))
+    ]
+
+
+def test_nodes_are_no_side_of_a_pair_and_leave_the_others_as_they_are():
+    on_cpus = sweep(Cluster(), (1, 2), target="c5.2xlarge", all_reduce=False)
+    mixed = compare(build_run(*ordinary(), *sweep(Cluster(), NUMBERS), *on_cpus), PRICES)
+    alone = compare(build_run(*ordinary()), PRICES)
+    assert mixed.pairs == alone.pairs
+    assert mixed.notices == alone.notices == ()
+    assert [study.target.target for study in mixed.scaling] == [GPU, "c5.2xlarge"]
+    assert mixed.prices.on_demand.keys() == {GPU, "c5.2xlarge"}
+    assert alone.scaling == ()
+
+
+def test_a_study_alone_is_something_to_read():
+    assert compare(build_run(*sweep(Cluster(), (1, 2))), PRICES).notices == ()
+
+
+def test_a_gpu_target_that_ran_on_cpus_is_said_to_have():
+    jobs = sweep(
+        Cluster(backend="gloo"), (1, 2), actual_device=Device.CPU, environment=LAPTOP_ENVIRONMENT
+    )
+    (notice,) = compare(build_run(*jobs), PRICES).notices
+    assert "ran on the CPU: no CUDA device was found." in notice
