@@ -10,11 +10,19 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from batchmark.analysis.comparison import Comparison
 from batchmark.analysis.noise import parse_table
-from batchmark.aws.result_bucket import COLLECTED, NOISE_HTML, NOISE_JSON, RunStore, noise_key
+from batchmark.aws.result_bucket import (
+    COLLECTED,
+    NOISE_HTML,
+    NOISE_JSON,
+    SCALING_HTML,
+    RunStore,
+    noise_key,
+)
 from batchmark.orchestration.tasks import run
 from batchmark.runs.collected_runs import store_run
 from tests.builders.installations import configured
 from tests.builders.runs import build_job, build_lost, build_row, build_run, put_documents
+from tests.builders.scaling import Cluster, sweep
 from tests.stand_ins.bucket import MemoryBucket
 
 CONTEXT = {"run_id": "calibration"}
@@ -127,3 +135,19 @@ def test_a_report_with_a_lost_job_updates_no_asset(store):
     with pytest.raises(AirflowFailException, match="1 job"):
         run.publish_report(context, comparison)
     assert context["outlet_events"][run.REPORT].extra == {}
+
+
+def test_a_report_of_nodes_links_to_the_page_of_its_predictions(store):
+    context = CONTEXT | {"outlet_events": OutletEventAccessors()}
+    collect(store, *sweep(Cluster(), (1, 2, 4)))
+    key = run.publish_report(context, run.compare(CONTEXT, store.prefix + COLLECTED))
+    page = store.read(store.prefix + SCALING_HTML)
+    assert b"What if there were more nodes?" in page
+    assert SCALING_HTML.encode() in store.read(key)
+
+
+def test_a_report_without_predictions_has_no_such_page(store):
+    context = CONTEXT | {"outlet_events": OutletEventAccessors()}
+    collect(store, *jobs())
+    run.publish_report(context, run.compare(CONTEXT, store.prefix + COLLECTED))
+    assert store.read_if_there(store.prefix + SCALING_HTML) is None

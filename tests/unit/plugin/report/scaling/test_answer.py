@@ -1,0 +1,228 @@
+"""What a run says of nodes that measure together: first screen, list of runs, terminal."""
+
+import re
+
+import pytest
+
+from batchmark.report.answer import first_screen
+from batchmark.report.model import Report, render_json
+from batchmark.report.page import render_html
+from batchmark.report.summary import summarize
+from batchmark_job.result import Device
+from tests.builders.reports import report_of, terminal
+from tests.builders.runs import GPU_ENVIRONMENT, LAPTOP_ENVIRONMENT, build_job, build_row, build_run
+from tests.builders.scaling import Cluster, scaling_job, sweep, unscaled_row
+
+GPU, CPU = "g5.xlarge", "c5.2xlarge"
+NUMBERS = (1, 2, 4, 8)
+NAME = "resnet50_data_parallel, 224 pixels, synthetic images, bfloat16, 1 GPU a node, on g5.xlarge"
+
+
+def report(cluster=None, numbers=NUMBERS, **fields):
+    return report_of(build_run(*sweep(cluster or Cluster(), numbers, **fields)))
+
+
+def answer(found):
+    (one,) = first_screen(found).scaling
+    return one
+
+
+def lines(found):
+    return {line.question: line for line in first_screen(found).lines}
+
+
+def test_the_first_screen_says_how_far_it_scales_with_intervals_and_the_limit():
+    found = report()
+    one = answer(found)
+    assert one.verdict == "Well to 4 nodes"
+    assert re.match(
+        r"Efficiency 0\.95\d [^ ]+ 0\.96\d\] on 4 nodes and 0\.84\d \[0\.8\d+, 0\.8\d+\] on 8 "
+        r"nodes, against 1 node: "
+        + NAME
+        + r", NVIDIA A10G\. On 8 nodes exchanging gradients explains "
+        r"100 % of what a step loses\.$",
+        one.sentence,
+    )
+    assert one.cautions == [
+        "With 1 job a point, intervals leave out how much jobs differ: repeat them."
+    ]
+    page, text = render_html(found), terminal(found)
+    for shown in (page, text):
+        assert shown.count("How far does the training scale?") == 1
+        assert "Does the GPU pay off?" not in shown
+        assert "Nothing to compare" not in shown
+    assert "<title>Batchmark: scaling: g5.xlarge," in page
+    assert page.index("Well to 4 nodes") < page.index("What did it cost?")
+
+
+def test_the_list_of_runs_has_the_answer_and_its_target():
+    summary = summarize(report())
+    assert (summary.verdict, summary.suites) == ("Well to 4 nodes", ("scaling",))
+    assert (summary.gpus, summary.cpus) == ((GPU,), ())
+    assert summary.sentence.startswith("Efficiency 0.95")
+
+
+def test_a_report_survives_its_json():
+    found = report(strong=True)
+    assert Report.model_validate_json(render_json(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("fields", "verdict", "said"),
+    [
+        ({"hidden": 1.0}, "Well to at least 8 nodes", "on 8 nodes, against 1 node"),
+        ({"hidden": 0.05}, "Not well", "on 2 nodes and 0.6"),
+        ({"hidden": 0.0673, "spread": 0.3}, "Not known", "At 2 nodes the interval of the effic"),
+    ],
+)
+def test_each_verdict_has_its_figures(fields, verdict, said):
+    one = answer(report(Cluster(**fields), numbers=NUMBERS if "spread" not in fields else (1, 2)))
+    assert one.verdict == verdict
+    assert said in one.sentence
+
+
+def test_what_an_epoch_costs_and_what_more_would_do_are_lines_of_their_own():
+    found = lines(report())
+    cost, more = found["What does an epoch cost?"], found["What if there were more?"]
+    assert re.match(r"\$0\.89\d \[.*\] on 1 node, \$1\.0\d+ \[.*\] on 8 nodes\.$", cost.answer)
+    assert more.section == "what-if"
+    assert re.match(
+        r"Predicted, not measured: efficiency 0\.74\d \[.*\] on 160 GPUs; the model holds on 8 "
+        r"nodes, where it says 0\.84\d and 0\.84\d was measured, without having been fitted to it",
+        more.answer,
+    )
+
+
+def test_a_model_that_is_wrong_predicts_nothing_here():
+    more = lines(report(Cluster(congested_from=8)))["What if there were more?"].answer
+    assert more.startswith("Not known: the model does not hold on 8 nodes")
+    assert "160" not in more
+
+
+def test_missing_nodes_poor_efficiency_and_waiting_are_cautions():
+    cautions = answer(report(Cluster(hidden=0.0, data=0.04), numbers=(2, 8))).cautions
+    assert cautions[0].startswith("1 node was not measured: efficiencies are against 2 nodes")
+    assert any(
+        re.match(r"On 2 nodes already 1\d % of a step waits for data", one) for one in cautions
+    )
+    (poor,) = [one for one in answer(report(Cluster(hidden=0.05))).cautions if "below 0.8" in one]
+    assert poor == "From 4 nodes on the efficiency is surely below 0.8."
+
+
+def test_what_is_missing_is_named_on_the_first_screen_and_explained_below():
+    failed = unscaled_row(4, "node 3 fell silent", batch=64, image=224, data="synthetic")
+    found = report_of(build_run(*sweep(Cluster(), (1, 2)), scaling_job(GPU, 4, [failed])))
+    assert any(
+        one.startswith("Not measured: resnet50_data_parallel nodes 4")
+        for one in answer(found).cautions
+    )
+    for shown in (render_html(found), terminal(found)):
+        assert "failed: node 3 fell silent" in shown
+
+
+def test_nothing_that_trains_is_not_known():
+    found = report_of(build_run(scaling_job(GPU, 2, Cluster().all_reduces(2))))
+    one = answer(found)
+    assert one.verdict == "Not known"
+    assert one.sentence == "g5.xlarge, NVIDIA A10G: it has no row that trains."
+    other = GPU_ENVIRONMENT.model_copy(update={"gpu_model": "NVIDIA L4"})
+    jobs = [*sweep(Cluster(), (1,)), *sweep(Cluster(), (2,), environment=other)]
+    refused = report_of(build_run(*jobs))
+    assert "different environments" in answer(refused).sentence
+    assert "Not judged: " in render_html(refused)
+    assert "Not judged: " in terminal(refused)
+
+
+@pytest.mark.parametrize(
+    ("target", "changes", "whose"),
+    [
+        (
+            CPU,
+            {"environment": LAPTOP_ENVIRONMENT},
+            "c5.2xlarge: its devices were processes on CPUs",
+        ),
+        (
+            GPU,
+            {"environment": LAPTOP_ENVIRONMENT, "actual_device": Device.CPU},
+            "g5.xlarge (ran on the CPU): its devices were processes on CPUs, which exchange by "
+            "gloo.",
+        ),
+        (
+            GPU,
+            {"environment": GPU_ENVIRONMENT.model_copy(update={"gpu_model": "simulated T4"})},
+            "g5.xlarge: its GPUs were simulated.",
+        ),
+    ],
+)
+def test_what_is_no_gpus_figure_says_so_wherever_it_is_shown(target, changes, whose):
+    on_cpu = "LAPTOP" if changes["environment"] is LAPTOP_ENVIRONMENT else ""
+    cluster = Cluster(backend="gloo" if on_cpu else "nccl")
+    found = report(cluster, (1, 2), target=target, **changes)
+    (said,) = [caution for caution in answer(found).cautions if caution.startswith(whose)]
+    assert said.endswith("No figure is a GPU's.")
+    for shown in (render_html(found).replace("&#39;", "'"), terminal(found)):
+        assert said in shown
+        if on_cpu:
+            assert "1 process a node" in shown
+            assert "1 GPU a node" not in shown
+            assert "2 processes" in shown
+            assert not re.search(r"on \d+ GPUs", shown.replace("8 to 160 GPUs", ""))
+
+
+def test_nodes_of_one_machine_say_nothing_of_a_cluster():
+    def on_loopback(row):
+        nodes = [
+            node.model_copy(update={"host": f"127.0.1.{node.index + 1}"})
+            for node in row.scaling.nodes
+        ]
+        scaling = row.scaling.model_copy(update={"nodes": tuple(nodes)})
+        return row.model_copy(update={"scaling": scaling})
+
+    cluster = Cluster(backend="gloo")
+    jobs = [
+        scaling_job(CPU, n, [on_loopback(cluster.training(n))], environment=LAPTOP_ENVIRONMENT)
+        for n in (1, 2)
+    ]
+    found = report_of(build_run(*jobs))
+    (said,) = [one for one in answer(found).cautions if "on one machine" in one]
+    assert said.endswith("No efficiency is a cluster's.")
+    apart = report(cluster, (1, 2), target=CPU, environment=LAPTOP_ENVIRONMENT)
+    assert any(one.endswith("No efficiency is EC2's.") for one in answer(apart).cautions)
+
+
+def test_several_trainings_are_told_by_what_sets_them_apart_and_cautions_once():
+    cluster = Cluster()
+    jobs = [
+        scaling_job(GPU, n, [cluster.training(n), cluster.training(n, data="files")])
+        for n in (1, 2, 4)
+    ]
+    found = report_of(build_run(*jobs))
+    first, second = first_screen(found).scaling
+    assert len(first.cautions) == 1
+    assert second.cautions == []
+    cost = lines(found)["What does an epoch cost?"].answer
+    assert cost.startswith("Synthetic images: $")
+    assert " Images from files: $" in cost
+
+
+def test_outside_ec2_there_are_no_dollars_and_no_prices():
+    text = terminal(report(environment=LAPTOP_ENVIRONMENT))
+    assert "No dollars: the jobs ran on a machine outside EC2." in text
+    assert "An epoch" not in text
+    assert "Prices:" not in text
+    assert "$" not in text
+
+
+def test_beside_a_pair_both_questions_are_answered():
+    ordinary = [
+        build_job(target, [build_row((level,) * 8)]) for target, level in ((GPU, 0.5), (CPU, 1.0))
+    ]
+    found = report_of(build_run(*ordinary, *sweep(Cluster(), NUMBERS)))
+    screen = first_screen(found)
+    assert screen.verdict
+    assert screen.scaling[0].verdict == "Well to 4 nodes"
+    page = render_html(found)
+    assert page.index("How far does the training scale?") < page.index("Does the GPU pay off?")
+    assert "resnet50_data_parallel" not in page[page.index('id="pairs"') : page.index("Prices")]
+    (pair,) = found.pairs
+    assert {row.workload for row in pair.rows} == {"matmul"}

@@ -1,0 +1,147 @@
+"""The sections of nodes that measure together: charts, tables, and what others published."""
+
+import html
+import re
+
+import pytest
+
+from batchmark.report.page import render_html
+from batchmark.report.scaling.charts import training_charts
+from batchmark.report.scaling.tables import published_table, study_tables, training_tables
+from tests.builders.reports import report_of, terminal
+from tests.builders.runs import LAPTOP_ENVIRONMENT, build_run
+from tests.builders.scaling import Cluster, scaling_job, sweep
+
+GPU = "g5.xlarge"
+NUMBERS = (1, 2, 4, 8)
+
+
+def study(*jobs):
+    (found,) = report_of(build_run(*jobs)).scaling
+    return found
+
+
+def tables(found):
+    (training,) = found.trainings
+    return {table.title: table for table in training_tables(found, training)}
+
+
+def cells(table, row):
+    return dict(zip(table.headings, map(str, table.rows[row]), strict=True))
+
+
+def test_each_figure_stands_below_its_heading():
+    found = tables(study(*sweep(Cluster(), NUMBERS)))
+    row = cells(found["Speed and price"], 3)
+    assert (row["Nodes"], row["GPUs"], row["Batch of a GPU"]) == ("8", "8", "64")
+    assert row["Step"].startswith("189.4 ms [")
+    assert row["Images/s"].startswith("2700 [")
+    assert row["Of a GPU"].startswith("338 [")
+    assert row["An epoch"].startswith("$1.0")
+    assert row["A million images"].startswith("$0.82")
+    row = cells(found["Weak, 64 images a GPU"], 3)
+    assert row["Speed-up"].startswith("6.7")
+    assert row["Efficiency"].startswith("0.84")
+    assert cells(found["Weak, 64 images a GPU"], 0)["Efficiency"] == "1"
+    row = cells(found["Where a step's time goes"], 3)
+    assert (row["Data"], row["Computing"]) == ("0 s (0.0 %)", "160 ms (84 %)")
+    assert row["Communication"] == "29.4 ms (16 %)"
+    assert (row["GPUs busy"], row["Loss, first and last"]) == ("97 %", "7, 6.1")
+
+
+def test_the_network_and_the_files_have_tables():
+    cluster = Cluster(latency=0.0)
+    rows = [
+        *cluster.all_reduces(2),
+        cluster.reading(2, "cold", 1e8),
+        cluster.reading(2, "warm", 1e9),
+    ]
+    reduce, reading = study_tables(study(scaling_job(GPU, 2, rows)))
+    assert "by NCCL" in reduce.caption
+    row = cells(reduce, 0)
+    assert (row["Tensor"], row["GPUs"]) == ("1.0 MiB", "2")
+    assert row["Bus bandwidth"].startswith("1.20")
+    assert cells(reading, 0)["Read by all nodes"] == "200 MB/s"
+    assert cells(reading, 1)["Read by all nodes"].startswith("2.0")
+
+
+def test_what_others_published_stands_beside_ours_labelled_with_what_it_lacks():
+    found = published_table(study(*sweep(Cluster(), NUMBERS)))
+    ours, theirs = (cells(found, row) for row in (0, 1))
+    assert (ours["Who"], ours["On"]) == ("this run", "8 GPUs")
+    assert ours["Efficiency"].startswith("0.84")
+    assert theirs == {
+        "Who": "published by others: NVIDIA V100",
+        "On": "160 GPUs",
+        "Images/s": "about 100,000",
+        "Of each": "625",
+        "Efficiency": "not known",
+    }
+    for said in ("linear", "lacks", "the speed of one node", "58 %", "1,075"):
+        assert said in found.caption
+    assert published_table(study(scaling_job(GPU, 2, Cluster().all_reduces(2)))) is None
+
+
+def test_charts_have_the_ideal_intervals_and_parts():
+    (one,) = (found := study(*sweep(Cluster(), NUMBERS, strong=True))).trainings
+    charts = training_charts(found, one)
+    efficiency, speed, parts = (html.unescape(chart.svg) for chart in charts)
+    for svg in (efficiency, speed):
+        shown = set(re.findall(r"<text [^>]*>([^<]*)</text>", svg))
+        assert {"weak, 64 images a GPU", "nodes", "1", "8"} <= shown
+    titles = re.findall(r"<title>([^<]*)</title>", efficiency)
+    assert any(re.match(r"weak, 64 images a GPU, 8 nodes: 0\.84\d \[", one) for one in titles)
+    assert any(one.startswith("strong, 64 images in all, 8 nodes: 0.40") for one in titles)
+    assert "8 nodes: communication 29.4 ms" in parts
+    shown = set(re.findall(r"<text [^>]*>([^<]*)</text>", parts))
+    assert {"data", "compute", "communication", "time of a step"} <= shown
+
+
+def test_one_number_of_nodes_is_a_table_and_no_chart():
+    found = study(*sweep(Cluster(), (2,)))
+    (one,) = found.trainings
+    assert training_charts(found, one) == []
+    assert list(tables(found)) == ["Speed and price", "Where a step's time goes"]
+
+
+def test_the_page_and_the_terminal_have_every_table():
+    found = report_of(build_run(*sweep(Cluster(), NUMBERS, strong=True)))
+    page, text = html.unescape(render_html(found)), terminal(found)
+    (one,) = found.scaling
+    for table in (*tables(one).values(), *study_tables(one)):
+        for shown in (page, text):
+            assert table.title in shown
+        for row in table.rows:
+            for figure in row:
+                assert figure.value in page
+    assert "learning rate 0.1, momentum 0.9" in page
+    assert "1.006 USD per hour for each node" in page
+    for said in ("Weak scaling keeps the batch of each device", "Bus bandwidth is 2(n-1)/n"):
+        assert said in page
+
+
+def test_the_link_to_the_predictions_is_there_if_their_page_is():
+    found = report_of(build_run(*sweep(Cluster(), NUMBERS)))
+    assert '<a href="scaling.html"' in render_html(found, what_if="scaling.html")
+    assert "scaling.html" not in render_html(found)
+    assert 'href="javascript' not in render_html(found, what_if="javascript:alert(1)")
+
+
+@pytest.mark.parametrize("show", [terminal, render_html])
+def test_texts_of_a_document_are_no_markup(show):
+    evil = "<script>alert(1)</script>[/b]\x1b[31m"
+    cluster = Cluster(model=evil, backend=evil)
+    jobs = [
+        scaling_job(
+            GPU,
+            n,
+            [
+                cluster.training(n, own={evil: evil}, remark=evil, data=evil),
+                *cluster.all_reduces(2),
+            ],
+            environment=LAPTOP_ENVIRONMENT.model_copy(update={"gpu_model": evil}),
+        )
+        for n in (1, 2)
+    ]
+    shown = show(report_of(build_run(*jobs)))
+    assert "<script>" not in shown if show is render_html else "\x1b" not in shown
