@@ -12,7 +12,7 @@ from batchmark.history.rows import history_rows
 from batchmark.history.series import COLUMNS, series_histories
 from tests.builders.history import NOON, finished, run_of
 from tests.builders.runs import PRICES
-from tests.builders.scaling import Cluster, scaling_job
+from tests.builders.scaling_runs import Cluster, scaling_job
 
 GPU = "g5.xlarge"
 

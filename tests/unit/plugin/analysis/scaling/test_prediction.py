@@ -6,7 +6,7 @@ import pytest
 from batchmark.analysis.scaling.ring import fit_ring, load
 from batchmark.analysis.scaling.studies import scaling_studies
 from tests.builders.runs import PRICES, build_run
-from tests.builders.scaling import GRADIENTS, Cluster, scaling_job, sweep
+from tests.builders.scaling_runs import GRADIENTS, Cluster, scaling_job, sweep
 
 GPU = "g5.xlarge"
 NUMBERS = (1, 2, 4, 8)

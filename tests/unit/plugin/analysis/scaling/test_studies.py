@@ -18,7 +18,7 @@ from tests.builders.runs import (
     build_row,
     build_run,
 )
-from tests.builders.scaling import SETTINGS, Cluster, plan, scaling_job, sweep, unscaled_row
+from tests.builders.scaling_runs import SETTINGS, Cluster, plan, scaling_job, sweep, unscaled_row
 
 GPU = "g5.xlarge"  # at 1.006 USD an hour
 PRICE = 1.006

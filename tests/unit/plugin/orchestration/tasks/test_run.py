@@ -22,7 +22,7 @@ from batchmark.orchestration.tasks import run
 from batchmark.runs.collected_runs import store_run
 from tests.builders.installations import configured
 from tests.builders.runs import build_job, build_lost, build_row, build_run, put_documents
-from tests.builders.scaling import Cluster, sweep
+from tests.builders.scaling_runs import Cluster, sweep
 from tests.stand_ins.bucket import MemoryBucket
 
 CONTEXT = {"run_id": "calibration"}

@@ -11,7 +11,7 @@ from batchmark.report.summary import summarize
 from batchmark_job.result import Device
 from tests.builders.reports import report_of, terminal
 from tests.builders.runs import GPU_ENVIRONMENT, LAPTOP_ENVIRONMENT, build_job, build_row, build_run
-from tests.builders.scaling import Cluster, scaling_job, sweep, unscaled_row
+from tests.builders.scaling_runs import Cluster, scaling_job, sweep, unscaled_row
 
 GPU, CPU = "g5.xlarge", "c5.2xlarge"
 NUMBERS = (1, 2, 4, 8)

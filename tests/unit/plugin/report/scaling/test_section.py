@@ -10,7 +10,7 @@ from batchmark.report.scaling.charts import training_charts
 from batchmark.report.scaling.tables import published_table, study_tables, training_tables
 from tests.builders.reports import report_of, terminal
 from tests.builders.runs import LAPTOP_ENVIRONMENT, build_run
-from tests.builders.scaling import Cluster, scaling_job, sweep
+from tests.builders.scaling_runs import Cluster, scaling_job, sweep
 
 GPU = "g5.xlarge"
 NUMBERS = (1, 2, 4, 8)

@@ -6,7 +6,7 @@ import re
 from batchmark.report.scaling.what_if_page import ASSUMPTIONS, render_html
 from tests.builders.reports import report_of
 from tests.builders.runs import LAPTOP_ENVIRONMENT, build_run
-from tests.builders.scaling import Cluster, scaling_job, sweep
+from tests.builders.scaling_runs import Cluster, scaling_job, sweep
 
 GPU = "g5.xlarge"
 NUMBERS = (1, 2, 4, 8)
