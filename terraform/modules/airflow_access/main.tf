@@ -121,7 +121,7 @@ data "aws_iam_policy_document" "run" {
   statement {
     sid       = "ReadVariables"
     actions   = ["ssm:GetParameter"]
-    resources = [var.ssm_parameter_arn, "${var.ssm_parameter_arn}_alerts", "${var.ssm_parameter_arn}_eks"] # the last two need not exist
+    resources = [for suffix in ["", "_alerts", "_eks", "_multi_node"] : "${var.ssm_parameter_arn}${suffix}"] # all but the first need not exist
   }
 
   statement {

@@ -78,7 +78,7 @@ run "policy" {
       WriteResults         = "arn:aws:s3:::results/alerts/* arn:aws:s3:::results/costs/* arn:aws:s3:::results/history/* arn:aws:s3:::results/history_snapshots/* arn:aws:s3:::results/noise/* arn:aws:s3:::results/prices/* arn:aws:s3:::results/runs/*"
       RemoveOldHistory     = "arn:aws:s3:::results/history/*"
       ListResults          = "arn:aws:s3:::results"
-      ReadVariables        = "arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark_alerts arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark_eks"
+      ReadVariables        = "arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark_alerts arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark_eks arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark_multi_node"
       PublishAlerts        = "arn:aws:sns:eu-west-1:111122223333:test-alerts"
     }
     error_message = "only calls that take no resource are allowed on all"
