@@ -88,7 +88,7 @@ class Cluster:
             seed=seed,
             items=nodes * self.devices * batch,
             scaling=self.scaling(nodes, **told),
-            **{"dtype": "bfloat16"} | fields,
+            **fields,
         )
 
     def all_reduces(self, nodes, sizes=(1, 16, 64, 256), *, seed=0):
@@ -124,7 +124,7 @@ class Cluster:
             [one / centre for one in samples],
             workload=workload,
             parameters={"nodes": nodes, "devices": self.devices, **parameters},
-            **fields,
+            **{"dtype": "bfloat16"} | fields,
         )
 
 
@@ -150,7 +150,9 @@ def scaling_job(target, nodes, rows, *, devices=1, repeat=1, **fields):
     """A job of so many nodes."""
     job_id = fields.pop("job_id", f"{target.replace('.', '-')}-on-{nodes}-{repeat}#0")
     job = build_job(target, rows, suite="scaling", repeat=repeat, job_id=job_id, **fields)
-    planned = job.planned.model_copy(update={"scaling": plan(nodes, devices)})
+    dtypes = {row.dtype for row in rows}
+    own = {"dtype": dtypes.pop() if len(dtypes) == 1 else "suite"}
+    planned = job.planned.model_copy(update={"scaling": plan(nodes, devices), **own})
     return job.model_copy(update={"planned": planned})
 
 

@@ -13,6 +13,7 @@ from batchmark.core.intervals import Median
 from batchmark_job.result_scaling import Scaling
 from batchmark_job.result_values import Parameter
 
+MOST = 10**6  # of nodes, devices, images: more is no count of them
 TRAINING, ALL_REDUCE, READING = "resnet50_data_parallel", "all_reduce", "read_images"
 
 
@@ -28,13 +29,12 @@ class NodesSamples:
     @classmethod
     def of(cls, target: TargetJobs, key: RowKey) -> Self | None:
         """None for a row whose parameters name no nodes, as those of other suites."""
-        parameters = dict(key[1])
-        nodes, devices = parameters.get("nodes"), parameters.get("devices")
-        if not (isinstance(nodes, int) and isinstance(devices, int)):
+        nodes, devices = (_count(dict(key[1]).get(name)) for name in ("nodes", "devices"))
+        if nodes is None or devices is None:
             return None
-        problem = target.problem(key)
+        pooled, problem = target.samples[key], target.problem(key)
         found = problem and problem.removeprefix(f"{target.name}: ")
-        return cls(nodes, devices, target.samples[key], found)
+        return cls(nodes, devices, pooled, found or _contradiction(nodes, devices, pooled))
 
     @property
     def workload(self) -> str:
@@ -59,11 +59,26 @@ class NodesSamples:
         return [row.scaling for _, row in self.pooled.measured if row.scaling]
 
     def number(self, name: str) -> int | None:
-        """A parameter that is a whole number."""
-        value = self.parameters.get(name)
-        return value if isinstance(value, int) else None
+        """A parameter that is a whole number above 0."""
+        return _count(self.parameters.get(name))
 
     def over_jobs(self, read: Callable[[Scaling], float | None]) -> float | None:
         """The median over the jobs that tell it."""
         known = [value for one in self.scalings if (value := read(one)) is not None]
         return median(known) if known else None
+
+
+def _count(value: Parameter | None) -> int | None:
+    return value if isinstance(value, int) and 0 < value <= MOST else None
+
+
+def _contradiction(nodes: int, devices: int, pooled: RowSamples) -> str | None:
+    """Why the row is not of the nodes that its parameters name; None if it is."""
+    batch = _count(dict(pooled.row.parameters).get("batch"))
+    for _, row in pooled.measured:
+        told = [node.devices for node in row.scaling.nodes] if row.scaling else []
+        if told != [devices] * nodes:
+            return f"its parameters name {nodes} x {devices} devices, its nodes have {told}"
+        if batch and row.items != nodes * devices * batch:
+            return f"a step has {row.items} images, not {nodes} x {devices} x {batch}"
+    return None

@@ -218,9 +218,9 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     from batchmark.report.changes import ChangesSection
     from batchmark.report.model import build_report, render_json
     from batchmark.report.page import render_html
-    from batchmark.report.scaling.what_if_page import render_html as render_what_if
     from batchmark.report.summary import summarize
     from batchmark.report.terminal import render_table
+    from batchmark.report.what_if_page import render_html as render_what_if
     from batchmark.runs.collected_runs import readable_run
 
     if comparison_key is None:

@@ -80,8 +80,9 @@ def study_tables(study: ScalingStudy) -> Iterator[ScalingTable]:
     if study.readings:
         yield ScalingTable(
             "Reading the files",
-            "A pass of all nodes over all files, each over its own share. The cold pass is the "
-            "first one, which takes from S3 what the file system does not have yet.",
+            "A pass of all nodes over all files, each over its own share. A job's cold pass is its "
+            "first one, which takes from S3 what the file system does not have yet: of a run's "
+            "jobs, the first one's takes all.",
             ("Nodes", "Pass", "Time", "Read by all nodes"),
             [
                 (

@@ -164,6 +164,20 @@ def test_an_exchange_that_is_slower_than_by_itself_hides_less_than_nothing():
     assert holds(found.points[-1].efficiency, Cluster(hidden=-0.02).efficiency(160))
 
 
+def test_parts_that_are_longer_than_their_step_leave_figures_that_are_numbers():
+    rows = {n: Cluster(spread=0.3).training(n) for n in NUMBERS}
+    jobs = []
+    for nodes, row in rows.items():
+        split = row.scaling.split.model_copy(update={"communication_seconds": 1e3})
+        scaling = row.scaling.model_copy(update={"split": split, "gradient_bytes": 2**60})
+        exchanges = Cluster().all_reduces(nodes) if nodes > 1 else []
+        jobs.append(
+            scaling_job(GPU, nodes, [row.model_copy(update={"scaling": scaling}), *exchanges])
+        )
+    found = prediction_of(*jobs)
+    assert np.isfinite([point.efficiency.value for point in found.points]).all()
+
+
 @pytest.mark.parametrize(
     ("told", "reason"),
     [

@@ -8,6 +8,7 @@ from batchmark.analysis.pooling import group_jobs
 from batchmark.analysis.scaling.points import training_point
 from batchmark.analysis.scaling.rows import NodesSamples
 from batchmark.analysis.scaling.studies import scaling_studies
+from batchmark.analysis.side_by_side import Chosen, side_by_side
 from batchmark_job.result import Device
 from tests.builders.runs import (
     GPU_ENVIRONMENT,
@@ -175,7 +176,11 @@ def test_what_failed_or_was_lost_is_told_with_its_reason():
     failed = unscaled_row(2, "out of memory", batch=64, image=224, data="synthetic")
     lost = build_lost(GPU, "node 3 (10.0.0.13) fell silent.\nmore", suite="scaling")
     lost = lost.model_copy(
-        update={"planned": lost.planned.model_copy(update={"scaling": plan(4, variant=1)})}
+        update={
+            "planned": lost.planned.model_copy(
+                update={"scaling": plan(4, variant=1), "dtype": "bfloat16"}
+            )
+        }
     )
     study = study_of(
         scaling_job(GPU, 1, [cluster.training(1)]), scaling_job(GPU, 2, [failed]), lost=[lost]
@@ -225,6 +230,30 @@ def test_nodes_that_are_not_alike_are_told():
     assert training.points[0].remarks == ("its nodes are not alike: NVIDIA A10G and NVIDIA T4",)
 
 
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"items": 65}, "a step has 65 images, not 2 x 1 x 64"),
+        ({"scaling": None}, "its parameters name 2 x 1 devices, its nodes have []"),
+        (
+            {"scaling": Cluster(devices=8).scaling(2)},
+            "its parameters name 2 x 1 devices, its nodes have [8, 8]",
+        ),
+    ],
+)
+def test_a_row_that_contradicts_its_parameters_is_no_point(changes, reason):
+    row = Cluster().training(2).model_copy(update=changes)
+    (found,) = study_of(scaling_job(GPU, 2, [row])).unmeasured
+    assert found.reason == reason
+
+
+@pytest.mark.parametrize("value", [0, -1, 2**60, 1.5, "two"])
+def test_parameters_that_count_nothing_are_of_no_study(value):
+    row = Cluster().training(2)
+    row = row.model_copy(update={"parameters": row.parameters | {"nodes": value}})
+    assert study_of(scaling_job(GPU, 2, [row])).trainings == ()
+
+
 # Beside ordinary rows
 
 
@@ -256,3 +285,15 @@ def test_a_gpu_target_that_ran_on_cpus_is_said_to_have():
     )
     (notice,) = compare(build_run(*jobs), PRICES).notices
     assert "ran on the CPU: no CUDA device was found." in notice
+
+
+def test_side_by_side_all_nodes_of_a_row_are_paid_for_and_it_has_no_ceiling():
+    def chosen(run_id):
+        run = build_run(scaling_job(GPU, 4, [Cluster().training(4)]))
+        return Chosen(run.model_copy(update={"run_id": run_id}), GPU, PRICES)
+
+    ((row,),) = (one.rows for one in side_by_side(chosen("run-1"), chosen("run-2")))
+    usd = 4 * PRICE / 3600 * Cluster().step(4)
+    assert row.gpu_usd_per_million_calls.value == pytest.approx(1e6 * usd)
+    assert row.gpu.roofline is None
+    assert row.calls_until_gpu_pays is None

@@ -28,7 +28,7 @@ from batchmark.report.site.trends import MARKS, METRICS, series_id
 from batchmark.report.words import NO_DOLLARS
 from batchmark_job.result import Device
 from tests.builders.alerts import change, point
-from tests.builders.history import NOON, run_of, two_targets
+from tests.builders.history import NOON, finished, run_of, two_targets
 from tests.builders.libraries import NOW
 from tests.builders.runs import (
     CPU_ENVIRONMENT,
@@ -37,6 +37,7 @@ from tests.builders.runs import (
     build_lost,
     build_run,
 )
+from tests.builders.scaling_runs import Cluster, sweep
 from tests.builders.sharing import curve_rows, shared_row, sharing_job
 
 EVIL = "<script>alert(1)</script>\"'&"
@@ -232,6 +233,39 @@ def test_the_result_of_a_job_is_its_latest_attempt(pages, shelf):
     shelf.bucket.put(f"{folder}job-3_0.1.json", b"{}")
     child = pages.client.get(f"/results/{folder}job-3%3A0", follow_redirects=False)
     assert child.headers["location"] == f"/files/{folder}job-3_0.1.json"
+
+
+@pytest.mark.parametrize(
+    "dag_id",
+    [
+        "gpu_cpu_benchmark",
+        "gpu_sharing_benchmark",
+        "eks_gpu_sharing_benchmark",
+        "distributed_training_benchmark",
+    ],
+)
+def test_each_benchmark_leads_to_its_report(pages, shelf, dag_id):
+    shelf.store("manual__1").write("report.html", "<body>a report")
+    assert "a report" in pages.text(f"/dag-runs/{dag_id}/manual__1")
+
+
+def test_runs_of_nodes_have_their_answer_their_trends_and_no_word_of_a_missing_cpu(pages, shelf):
+    shelf.measured()
+    jobs = [
+        [finished(job, NOON + timedelta(days=day)) for job in sweep(Cluster(), (1, 2))]
+        for day in (1, 2)
+    ]
+    ids = [f"nodes__{day}" for day in (1, 2)]
+    for run_id, of_run in zip(ids, jobs, strict=True):
+        run = run_of(*of_run, run_id=run_id)
+        shelf.bucket.append(run)
+        shelf.report(run)
+    runs = pages.text("/runs")
+    assert runs.count("Well to at least 2 nodes") == 3  # the newest one above the list, too
+    assert "No speedup for" not in runs
+    assert "resnet50_data_parallel" in pages.text("/trends?suite=scaling")
+    compared = pages.text(f"/compare?{sides(*ids, ['g5.xlarge'] * 2)}")
+    assert "resnet50_data_parallel" in compared
 
 
 def test_other_dags_lead_to_their_pages(pages, shelf):

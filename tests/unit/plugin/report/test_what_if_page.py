@@ -3,7 +3,7 @@
 import html
 import re
 
-from batchmark.report.scaling.what_if_page import ASSUMPTIONS, render_html
+from batchmark.report.what_if_page import ASSUMPTIONS, render_html
 from tests.builders.reports import report_of
 from tests.builders.runs import LAPTOP_ENVIRONMENT, build_run
 from tests.builders.scaling_runs import Cluster, scaling_job, sweep
