@@ -108,7 +108,10 @@ class Comparison(Record):
 
 
 def compare(
-    run: CollectedRun, prices: PriceTable, calibrations: Iterable[NoiseTable] = ()
+    run: CollectedRun,
+    prices: PriceTable,
+    calibrations: Iterable[NoiseTable] = (),
+    file_system_usd_per_hour: float | None = None,
 ) -> Comparison:
     """Compare every GPU target with every CPU target, for each suite and dtype.
 
@@ -132,7 +135,8 @@ def compare(
         pairs += [
             _pair(suite, dtype, gpu, cpu, job_costs) for gpu, cpu in product(*by_device.values())
         ]
-    sharing, scaling = shared_tasks(run, prices), scaling_studies(run, prices)
+    sharing = shared_tasks(run, prices)
+    scaling = scaling_studies(run, prices, file_system_usd_per_hour)
     bases = [basis for pair in pairs for basis in (pair.gpu_price, pair.cpu_price)]
     bases += [task.price for task in sharing]
     bases += [study.price for study in scaling]

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from batchmark.core import formatting
 from batchmark.core.multi_node import FileSystem
-from batchmark.core.prices import exact
+from batchmark.core.prices import SECONDS_PER_HOUR, exact
 from batchmark.core.record import Record
 
 # A month's price is spread over its seconds: over February's, a second costs most.
@@ -73,6 +73,13 @@ class FileSystemWorst(Record):
     @property
     def cents(self) -> int | None:
         return None if self.usd is None else round(100 * self.usd)
+
+    @property
+    def usd_per_hour(self) -> float | None:
+        """In February; in a longer month an hour is up to a tenth cheaper."""
+        if self.usd_per_gb_month is None:
+            return None
+        return float(exact_usd(self.storage_gib, SECONDS_PER_HOUR, self.usd_per_gb_month))
 
     def __str__(self) -> str:
         usd = "unknown" if self.usd is None else formatting.usd(self.usd)

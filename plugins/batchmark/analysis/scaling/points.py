@@ -69,7 +69,7 @@ def training_point(
     samples: NodesSamples,
     batch: int,
     price: PriceBasis,
-    file_system_usd_per_hour: float | None = None,
+    file_system_usd_per_hour: float | None,
 ) -> TrainingPoint | None:
     """None where there is no figure."""
     median = samples.median

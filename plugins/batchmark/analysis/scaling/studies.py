@@ -30,6 +30,7 @@ from batchmark_job.result import Implementation
 from batchmark_job.result_scaling import Scaling, TrainingSettings
 from batchmark_job.result_values import Parameter
 
+FILES = "files"  # of the parameter data
 OF_POINT = {"nodes", "batch"}  # parameters that tell a training's points apart
 
 
@@ -67,7 +68,9 @@ class ScalingStudy(Record):
     )
     price: PriceBasis = Field(description="of one node; all nodes are paid for")
     file_system_usd_per_hour: float | None = Field(
-        default=None, description="null where it is not known, and then in no figure"
+        default=None,
+        description="in the dollars of trainings that read files; null where it is not known, and "
+        "then in none",
     )
     refused: str | None = Field(description="why there is nothing of it")
     trainings: tuple[Training, ...]
@@ -76,17 +79,25 @@ class ScalingStudy(Record):
     unmeasured: tuple[Unmeasured, ...]
 
 
-def scaling_studies(run: CollectedRun, prices: PriceTable) -> tuple[ScalingStudy, ...]:
+def scaling_studies(
+    run: CollectedRun, prices: PriceTable, file_system_usd_per_hour: float | None = None
+) -> tuple[ScalingStudy, ...]:
     """One for each target and number format, in the order of the run's jobs."""
     return tuple(
-        _study(suite, dtype, target, prices)
+        _study(suite, dtype, target, prices, file_system_usd_per_hour)
         for (suite, dtype), targets in group_jobs(run).items()
         if suite == SCALING
         for target in targets
     )
 
 
-def _study(suite: str, dtype: str, target: TargetJobs, prices: PriceTable) -> ScalingStudy:
+def _study(
+    suite: str,
+    dtype: str,
+    target: TargetJobs,
+    prices: PriceTable,
+    file_system_usd_per_hour: float | None,
+) -> ScalingStudy:
     record, refused = target.record(), target.refusal()
     price = price_basis(record, prices)
     rows = [samples for key in target.samples if (samples := NodesSamples.of(target, key))]
@@ -99,8 +110,9 @@ def _study(suite: str, dtype: str, target: TargetJobs, prices: PriceTable) -> Sc
         backend=told[0].backend if told else None,
         loopback=any(_on_one_machine(one) for one in told),
         price=price,
+        file_system_usd_per_hour=file_system_usd_per_hour,
         refused=refused,
-        trainings=tuple(_trainings(known, price)),
+        trainings=tuple(_trainings(known, price, file_system_usd_per_hour)),
         all_reduces=all_reduce_points(known),
         readings=reading_points(known),
         unmeasured=(*_unmeasured(known), *_lost(target.lost)),
@@ -111,22 +123,30 @@ def _on_one_machine(scaling: Scaling) -> bool:
     return len(scaling.nodes) > 1 and all(node.host.startswith("127.") for node in scaling.nodes)
 
 
-def _trainings(rows: Sequence[NodesSamples], price: PriceBasis) -> Iterator[Training]:
+def _trainings(
+    rows: Sequence[NodesSamples], price: PriceBasis, file_system_usd_per_hour: float | None
+) -> Iterator[Training]:
     groups: dict[tuple[str, str], list[NodesSamples]] = defaultdict(list)
     for samples in rows:
         if samples.workload == TRAINING:
             groups[parameters_json(_own(samples)), samples.pooled.row.dtype].append(samples)
     for found in groups.values():
-        yield _training(found, [one for one in rows if one.workload == ALL_REDUCE], price)
+        all_reduces = [one for one in rows if one.workload == ALL_REDUCE]
+        reads = found[0].parameters.get("data") == FILES
+        yield _training(found, all_reduces, price, file_system_usd_per_hour if reads else None)
 
 
 def _training(
-    found: Sequence[NodesSamples], all_reduces: Sequence[NodesSamples], price: PriceBasis
+    found: Sequence[NodesSamples],
+    all_reduces: Sequence[NodesSamples],
+    price: PriceBasis,
+    file_system_usd_per_hour: float | None,
 ) -> Training:
     measured = [
         Measured(point, step_median(samples))
         for samples in found
-        if (batch := samples.number("batch")) and (point := training_point(samples, batch, price))
+        if (batch := samples.number("batch"))
+        and (point := training_point(samples, batch, price, file_system_usd_per_hour))
     ]
     measured.sort(key=lambda one: (one.point.nodes, one.point.batch))
     points = tuple(one.point for one in measured)

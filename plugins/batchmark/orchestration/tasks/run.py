@@ -193,7 +193,11 @@ def compare(context: Context, collected_key: str) -> str:
     store = RunStore.of(config, context["run_id"])
     collected = readable_run(store, collected_key)
     prices = stored_prices(store, config.region, datetime.now(UTC))
-    comparison = compare_run(collected, prices, calibrations(store, collected))
+    plan = store.read_if_there(store.prefix + PLAN)
+    worst = RunPlan.model_validate_json(plan).worst_case if plan else None
+    layer = worst.file_system if worst else None
+    hourly = layer.usd_per_hour if layer else None
+    comparison = compare_run(collected, prices, calibrations(store, collected), hourly)
     tell(f"Compared {formatting.count(len(comparison.pairs), 'pair')} of targets.")
     return store.write(COMPARISON, comparison.model_dump_json(indent=2))
 

@@ -9,7 +9,7 @@ from batchmark.analysis.scaling.curves import Curve
 from batchmark.analysis.scaling.points import TrainingPoint
 from batchmark.analysis.scaling.prediction import Prediction
 from batchmark.analysis.scaling.published import published_point
-from batchmark.analysis.scaling.studies import ScalingStudy, Training
+from batchmark.analysis.scaling.studies import FILES, ScalingStudy, Training
 from batchmark.core import formatting
 from batchmark.core.formatting import Figure
 from batchmark.core.intervals import Estimate
@@ -34,8 +34,7 @@ def training_tables(study: ScalingStudy, training: Training) -> Iterator[Scaling
         return
     yield ScalingTable(
         "Speed and price" if priced else "Speed",
-        "All nodes are paid for, at On-Demand prices, for as long as the steps take; neither their "
-        "start nor the file system is counted." * priced,
+        _paid(study, training) if priced else "",
         [
             *("Nodes", _plural(study), f"Batch of a {each}", "Step", "Images/s", f"Of a {each}"),
             *(("An epoch", "A million images") if priced else ()),
@@ -55,6 +54,15 @@ def training_tables(study: ScalingStudy, training: Training) -> Iterator[Scaling
             [_parts(point) for point in points],
             folded=True,
         )
+
+
+def _paid(study: ScalingStudy, training: Training) -> str:
+    """What the dollars are for."""
+    text = "All nodes are paid for, at On-Demand prices, for as long as the steps take"
+    if training.parameters.get("data") == FILES and study.file_system_usd_per_hour:
+        hourly = formatting.usd_per_hour(study.file_system_usd_per_hour)
+        return f"{text}, and so is the file system, at {hourly}; starting them is not counted."
+    return f"{text}; neither starting them nor a file system is counted."
 
 
 def study_tables(study: ScalingStudy) -> Iterator[ScalingTable]:

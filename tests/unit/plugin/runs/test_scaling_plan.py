@@ -16,7 +16,7 @@ from batchmark.runs.planning import all_operator_kwargs, operator_kwargs, plan_j
 from batchmark.runs.scaling_plan import left_out, needs_files
 from tests.builders.installations import configured
 from tests.builders.runs import PRICES
-from tests.builders.scaling_runs import SETTINGS, on_cpus, planned, stack, wanted
+from tests.builders.scaling import SETTINGS, on_cpus, planned, stack, wanted
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 P4D = PRICES.model_copy(update={"on_demand": {"p4d.24xlarge": 32.7726}})

@@ -3,10 +3,6 @@
 import pytest
 
 from batchmark.analysis.comparison import compare
-from batchmark.analysis.cost import PriceBasis
-from batchmark.analysis.pooling import group_jobs
-from batchmark.analysis.scaling.points import training_point
-from batchmark.analysis.scaling.rows import NodesSamples
 from batchmark.analysis.scaling.studies import scaling_studies
 from batchmark.analysis.side_by_side import Chosen, side_by_side
 from batchmark_job.result import Device
@@ -56,14 +52,15 @@ def test_a_point_has_speed_for_each_device_and_what_all_nodes_cost():
     assert (point.gpu_busy_share, point.first_loss, point.last_loss) == (0.97, 7.0, 6.1)
 
 
-def test_a_file_system_whose_price_is_known_is_paid_for_beside_the_nodes():
-    cluster = Cluster()
-    (((target,)),) = group_jobs(build_run(*sweep(cluster, (2,), all_reduce=False))).values()
-    (samples,) = (NodesSamples.of(target, key) for key in target.samples)
-    price = PriceBasis(instance_type=GPU, usd_per_hour=PRICE, measured_on_it=True)
-    without, beside = (training_point(samples, 64, price, usd) for usd in (None, 3.0))
-    ratio = beside.usd_per_epoch.value / without.usd_per_epoch.value
-    assert ratio == pytest.approx((2 * PRICE + 3.0) / (2 * PRICE))
+def test_a_file_system_is_paid_for_by_trainings_that_read_it():
+    def usd(data, hourly):
+        jobs = [scaling_job(GPU, 2, [Cluster().training(2, data=data)])]
+        (study,) = scaling_studies(build_run(*jobs), PRICES, hourly)
+        assert study.file_system_usd_per_hour == hourly
+        return study.trainings[0].points[0].usd_per_epoch.value
+
+    assert usd("files", 3.0) / usd("files", None) == pytest.approx((2 * PRICE + 3) / (2 * PRICE))
+    assert usd("synthetic", 3.0) == usd("synthetic", None) == usd("files", None)
 
 
 def test_weak_scaling_keeps_the_batch_of_a_device_and_strong_scaling_that_of_all():

@@ -1,7 +1,7 @@
 """Noise tables on their way from a calibration run into a comparison."""
 
 import json
-from datetime import timedelta
+from datetime import date, timedelta
 
 import boto3
 import pytest
@@ -14,10 +14,13 @@ from batchmark.aws.result_bucket import (
     COLLECTED,
     NOISE_HTML,
     NOISE_JSON,
+    PLAN,
     SCALING_HTML,
     RunStore,
     noise_key,
 )
+from batchmark.core.file_system_cost import FileSystemWorst
+from batchmark.core.run import RunPlan, WorstCase
 from batchmark.orchestration.tasks import run
 from batchmark.runs.collected_runs import store_run
 from tests.builders.installations import configured
@@ -151,3 +154,22 @@ def test_a_report_without_predictions_has_no_such_page(store):
     collect(store, *jobs())
     run.publish_report(context, run.compare(CONTEXT, store.prefix + COLLECTED))
     assert store.read_if_there(store.prefix + SCALING_HTML) is None
+
+
+def test_the_price_of_the_planned_file_system_is_in_what_reading_trainings_cost(store):
+    layer = FileSystemWorst(
+        kind="SCRATCH_2", storage_gib=672, seconds=3600, usd_per_gb_month=0.14, usd=1.0
+    )
+    worst = WorstCase(
+        targets=(),
+        usd=1.0,
+        region="us-east-1",
+        prices_as_of=date(2026, 11, 20),
+        prices_source="a test",
+        notes=(),
+        file_system=layer,
+    )
+    store.write(PLAN, RunPlan(jobs=(), worst_case=worst).model_dump_json())
+    key = collect(store, *sweep(Cluster(), (1, 2), training={"data": "files"}))
+    (study,) = Comparison.model_validate_json(store.read(run.compare(CONTEXT, key))).scaling
+    assert study.file_system_usd_per_hour == pytest.approx(0.14)  # 672 GiB in 672 hours

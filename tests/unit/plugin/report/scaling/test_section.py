@@ -5,11 +5,12 @@ import re
 
 import pytest
 
+from batchmark.analysis.comparison import compare
 from batchmark.report.page import render_html
 from batchmark.report.scaling.charts import training_charts
 from batchmark.report.scaling.tables import published_table, study_tables, training_tables
 from tests.builders.reports import report_of, terminal
-from tests.builders.runs import LAPTOP_ENVIRONMENT, build_run
+from tests.builders.runs import LAPTOP_ENVIRONMENT, PRICES, build_run
 from tests.builders.scaling_runs import Cluster, scaling_job, sweep
 
 GPU = "g5.xlarge"
@@ -145,3 +146,16 @@ def test_texts_of_a_document_are_no_markup(show):
     ]
     shown = show(report_of(build_run(*jobs)))
     assert "<script>" not in shown if show is render_html else "\x1b" not in shown
+
+
+def test_what_the_dollars_are_for_is_said():
+    def caption(data, hourly):
+        run = build_run(scaling_job(GPU, 2, [Cluster().training(2, data=data)]))
+        (one,) = compare(run, PRICES, file_system_usd_per_hour=hourly).scaling
+        return tables(one)["Speed and price"].caption
+
+    assert caption("files", 2.5).endswith(
+        "and so is the file system, at $2.5 an hour; starting them is not counted."
+    )
+    for data, hourly in (("files", None), ("synthetic", 2.5)):
+        assert caption(data, hourly).endswith("neither starting them nor a file system is counted.")
