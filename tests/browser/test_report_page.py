@@ -7,9 +7,11 @@ import pytest
 
 from batchmark.report.page import render_html
 from batchmark.report.published_page import render_html as published_html
+from batchmark.report.what_if_page import render_html as what_if_html
 from tests.browser import views
 from tests.builders.reports import report_of
 from tests.builders.runs import build_full_job, build_lost, build_row, build_run, noisy
+from tests.builders.scaling_runs import Cluster, scaling_job, sweep
 
 GPUS, CPUS = ("g4dn.xlarge", "g5.xlarge", "g6.xlarge"), ("c5.2xlarge", "c6i.2xlarge", "c7i.2xlarge")
 SIZES = (1000, 2000, 4000, 8000)
@@ -50,12 +52,21 @@ def lost():
     return report_of(build_run(job("g5.xlarge", 1, 0), lost=[build_lost("c5.2xlarge", EVIL)]))
 
 
+def nodes():
+    cluster = Cluster()
+    extra = [cluster.reading(8, kind, 1e8) for kind in ("cold", "warm")]
+    last = scaling_job("g5.xlarge", 8, [cluster.training(8), *cluster.all_reduces(8), *extra])
+    return report_of(build_run(*sweep(cluster, (1, 2, 4), strong=True), last))
+
+
 @pytest.fixture(scope="module")
 def pages():
     return {
         "nine-pairs": render_html(nine_pairs()),
         "lost-jobs": render_html(lost()),
         "published-alone": published_html(),
+        "nodes": render_html(nodes(), what_if="scaling.html"),
+        "what-if": what_if_html(nodes()),
     }
 
 
@@ -77,7 +88,7 @@ def open_page(browser, tmp_path, pages):
     assert not any(asked)
 
 
-@pytest.mark.parametrize("name", ["nine-pairs", "lost-jobs", "published-alone"])
+@pytest.mark.parametrize("name", ["nine-pairs", "lost-jobs", "published-alone", "nodes", "what-if"])
 def test_it_stands_screen_readers_and_small_screens(open_page, name):
     tab = open_page(name)
     assert views.barriers(tab) == []
@@ -86,7 +97,7 @@ def test_it_stands_screen_readers_and_small_screens(open_page, name):
         assert len(views.take_pictures(tab, name)) == 4
 
 
-@pytest.mark.parametrize("name", ["nine-pairs", "published-alone"])
+@pytest.mark.parametrize("name", ["nine-pairs", "published-alone", "nodes"])
 def test_the_answer_needs_no_scrolling(open_page, name):
     box = open_page(name).locator(".answer").bounding_box()
     assert box["y"] + box["height"] <= views.WIDE["height"]

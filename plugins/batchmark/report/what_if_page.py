@@ -83,7 +83,7 @@ def _parameters(prediction: Prediction) -> Iterator[tuple[str, str]]:
     """The model's figures, and what each was measured by."""
     source = "all-reduces by themselves" if prediction.by_all_reduce else "what they add to steps"
     if prediction.local_seconds:
-        yield "Computing and data", f"{formatting.time(prediction.local_seconds)} of each step."
+        yield "Compute and data", f"{formatting.time(prediction.local_seconds)} of each step."
     if prediction.latency_seconds:
         latency = prediction.latency_seconds
         hop = str(formatting.time(latency)) if latency.value > 0 else "none that shows"

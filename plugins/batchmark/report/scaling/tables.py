@@ -48,7 +48,7 @@ def training_tables(study: ScalingStudy, training: Training) -> Iterator[Scaling
             "Where a step's time goes",
             "Each part in time, and as its share of the three.",
             [
-                *("Nodes", f"Batch of a {each}", "Step", "Data", "Computing", "Communication"),
+                *("Nodes", f"Batch of a {each}", "Step", "Data", "Compute", "Communication"),
                 *("GPUs busy", "Loss, first and last"),
             ],
             [_parts(point) for point in points],

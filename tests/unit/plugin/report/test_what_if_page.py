@@ -29,7 +29,7 @@ def test_it_is_marked_as_a_prediction_and_says_what_it_rests_on():
         "A link's bandwidth": "1.200 GB/s",
         "Gradients": "97.5 MiB",
         "Hidden behind computing": "120 ms",
-        "Computing and data": "160.0 ms",
+        "Compute and data": "160.0 ms",
     }.items():
         assert re.search(rf"<dt>{name}</dt><dd>{figure}", page)
 

@@ -45,7 +45,7 @@ def test_each_figure_stands_below_its_heading():
     assert row["Efficiency"].startswith("0.84")
     assert cells(found["Weak, 64 images a GPU"], 0)["Efficiency"] == "1"
     row = cells(found["Where a step's time goes"], 3)
-    assert (row["Data"], row["Computing"]) == ("0 s (0.0 %)", "160 ms (84 %)")
+    assert (row["Data"], row["Compute"]) == ("0 s (0.0 %)", "160 ms (84 %)")
     assert row["Communication"] == "29.4 ms (16 %)"
     assert (row["GPUs busy"], row["Loss, first and last"]) == ("97 %", "7, 6.1")
 
