@@ -95,6 +95,7 @@ class FakeFsx:
 
     def describe_data_repository_associations(self, **request):
         check("fsx", "DescribeDataRepositoryAssociations", request)
+        self._fail("describe_data_repository_associations")
         ((file_system_id,),) = [each["Values"] for each in request["Filters"]]
         link = self.links.get(file_system_id)
         self._advance(link, self.link_becomes)

@@ -138,7 +138,7 @@ def test_an_outage_is_waited_for(operation):
     assert running.fsx.there == {}
 
 
-@pytest.mark.parametrize("after", [0, 1, 3, 5])
+@pytest.mark.parametrize("after", [0, 1, 2])
 def test_a_task_that_a_user_ends_leaves_nothing_to_come_up(after):
     running = Running()
 
@@ -154,7 +154,7 @@ def test_a_task_that_a_user_ends_leaves_nothing_to_come_up(after):
 
         running.trigger.sleep = sleeping
         task = asyncio.create_task(anext(running.trigger.run()))
-        await waiting.wait()
+        await asyncio.wait_for(waiting.wait(), 5)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         running.trigger.sleep = sleep
@@ -182,7 +182,7 @@ def test_a_task_that_a_user_ends_while_it_is_being_made_leaves_nothing(monkeypat
 
         monkeypatch.setattr(running.fsx, "create_file_system", slowly)
         task = asyncio.create_task(anext(running.trigger.run()))
-        await begun.wait()
+        await asyncio.wait_for(begun.wait(), 5)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         ending = asyncio.create_task(running.trigger.on_kill())

@@ -1,0 +1,97 @@
+"""The DAG that trains on several nodes: its order, and that the file system goes whatever happens."""
+
+import itertools
+from datetime import timedelta
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk.exceptions import ParamValidationError
+
+from batchmark.core.multi_node import COLLAPSE_SECONDS
+from batchmark.orchestration.file_system_operators import CollapseFileSystem, StandUpFileSystem
+from batchmark.orchestration.scaling_form import wanted
+from batchmark.runs.scaling_plan import plan_scaling
+from batchmark_job.result_scaling import TrainingSettings
+from tests.builders.installations import configured
+from tests.builders.scaling import stack
+from tests.paths import ROOT
+
+DAG_ID = "distributed_training_benchmark"
+STAND_UP, COLLAPSE = "stand_up_file_system", "collapse_file_system"
+
+
+@pytest.fixture(scope="module")
+def dag():
+    return DagBag(ROOT / "dags" / f"{DAG_ID}.py").dags[DAG_ID]
+
+
+def test_it_runs_in_order(dag):
+    lines = (
+        ("check_environment", "plan_jobs", STAND_UP, "run_benchmark", "collect_results"),
+        ("collect_results", "find_suspects", "rerun_once", "find_agreeing", "rerun_twice"),
+        ("rerun_twice", "detect_regressions", COLLAPSE),
+        ("detect_regressions", "open_alerts", "publish_report", "publish_alerts"),
+        ("collect_results", "compare", "publish_report"),
+        ("open_alerts", "announce_regressions"),
+        ("plan_jobs", "announce_regressions"),
+    )
+    for line in lines:
+        for before, after in itertools.pairwise(line):
+            assert after in dag.get_task(before).downstream_task_ids
+    assert set(dag.task_ids) == set(itertools.chain(*lines))
+
+
+def test_the_file_system_goes_whatever_becomes_of_the_run(dag):
+    up, down = dag.get_task(STAND_UP), dag.get_task(COLLAPSE)
+    assert (up.is_setup, type(up)) == (True, StandUpFileSystem)
+    assert (down.is_teardown, type(down)) == (True, CollapseFileSystem)
+    assert down.on_failure_fail_dagrun
+    assert COLLAPSE in up.downstream_task_ids
+    assert down.downstream_task_ids == set()
+    assert down.retries * (down.retry_delay + timedelta(seconds=COLLAPSE_SECONDS)) > timedelta(
+        hours=9
+    )
+    assert up.retries == 0, "one that failed has removed what it made"
+
+
+def test_it_stays_for_fresh_jobs_and_until_costs_are_settled(dag):
+    above = dag.get_task(COLLAPSE).get_flat_relative_ids(upstream=True)
+    assert {"run_benchmark", "rerun_once", "rerun_twice", "detect_regressions"} <= above
+    assert not {"publish_report", "publish_alerts", "open_alerts"} & above
+
+
+def test_jobs_run_one_by_one_as_they_use_all_nodes(dag):
+    for task_id in ("run_benchmark", "rerun_once", "rerun_twice"):
+        assert dag.get_task(task_id).max_active_tis_per_dagrun == 1
+
+
+def test_the_forms_defaults_can_be_planned(dag):
+    params = {name: dag.params.get_param(name).resolve() for name in dag.params}
+    nodes = stack()
+    config = nodes.joined_to(configured())
+    jobs = plan_scaling(nodes, config, wanted(params), run_name="run")
+    assert [job.nodes for job in jobs] == [1, 2, 4, 8, 16, 20]
+    assert jobs[0].scaling.data == ("synthetic", "files")
+    assert jobs[-1].scaling.batches == (64,), "160 devices have no equal share of 512 images"
+    assert jobs[-1].scaling.settings.learning_rate == 0.1 * 160 * 64 / 256
+
+
+def test_every_setting_of_the_training_has_a_field(dag):
+    assert set(TrainingSettings.model_fields) <= set(dag.params)
+
+
+@pytest.mark.parametrize(
+    ("param", "value", "message"),
+    [
+        ("node_counts", [], "should be non-empty"),
+        ("node_counts", [0], "0 is less than the minimum of 1"),
+        ("dtype", "float16", "'float16' is not one of"),
+        ("data", ["disk"], "'disk' is not one of"),
+        ("image", 16, "16 is less than the minimum of 32"),
+        ("study", ["x"], "'x' is not of type 'object'"),
+        ("max_cost_usd", 0, "0 is less than or equal to the minimum of 0"),
+    ],
+)
+def test_the_form_refuses_what_the_dag_can_not_do(dag, param, value, message):
+    with pytest.raises(ParamValidationError, match=message):
+        dag.params.get_param(param).resolve(value)
