@@ -290,6 +290,19 @@ def test_an_array_job_is_submitted_with_its_size_and_its_options():
     assert result.endswith("/results/raw/run/t/sharing/of-5/1/job-1%3A0")
 
 
+def test_a_multi_node_job_is_submitted_with_its_nodes_and_its_result_is_the_main_nodes():
+    overrides = {"numNodes": 2, "nodePropertyOverrides": [{"targetNodes": "0:"}]}
+    document = {"prefix": "s3://results/raw/run/t/scaling/on-2/1/"}
+    task = Task(node_overrides=overrides, document=document, on_demand_queue=None)
+    arguments, _ = task.deferral()
+    (request,) = task.batch.submissions
+    assert request["nodeOverrides"] == overrides
+    assert not {"containerOverrides", "arrayProperties"} & request.keys()
+    assert arguments["on_demand"] is None
+    result = JobResultLink().get_link(task.operator, ti_key=None)
+    assert result.endswith("/results/raw/run/t/scaling/on-2/1/job-1%230")
+
+
 def test_a_job_that_shares_an_instance_is_left_to_the_trigger_which_may_wait_a_turn_more(
     monkeypatch,
 ):

@@ -18,6 +18,7 @@ from batchmark.runs import result_documents
 from batchmark.runs.collecting import LEFT_OVER, SUPERSEDED, collect_run
 from tests.builders.installations import configured, target
 from tests.builders.runs import GPU_ENVIRONMENT, PRICES, build_job, build_row
+from tests.builders.scaling import planned
 from tests.stand_ins.stubbed_clients import client, session
 
 LABEL = "batchmark-g5-xlarge-smoke-1"
@@ -161,7 +162,7 @@ class AnsweringBatch:
             for job in self.jobs
             if job["jobQueue"] == asked["jobQueue"]
             and job["jobName"].startswith(prefix)
-            and ":" not in job["jobId"]
+            and not {":", "#"} & set(job["jobId"])
         ]
         return self.answer(request, {"jobSummaryList": found})
 
@@ -442,6 +443,72 @@ def test_a_spot_array_that_an_on_demand_one_replaced_is_charged_too(collect):
     ).jobs
     assert job.replaced_job_id == OTHER_ID
     assert job.charged_seconds == 200
+
+
+ON_2_NODES = PLAN.model_copy(update={"scaling": planned(node_counts=[2])[0].scaling})
+MAIN_NODE = f"{JOB_ID}#0"
+
+
+def of_nodes(status="SUCCEEDED", **fields):
+    """A multi-node job, whose own fields tell little, and its main node with these fields."""
+    name = full_name("batchmark-g5-xlarge-smoke-on-2-1", "run", 0)
+    nodes = {"numNodes": 2, "mainNode": 0, "nodeRangeProperties": []}
+    job = described(status, jobName=name, nodeProperties=nodes)
+    del job["container"]
+    attempt = {name: job[name] for name in ("startedAt", "stoppedAt")}
+    own = {"jobId": MAIN_NODE, "nodeDetails": {"nodeIndex": 0, "isMainNode": True}}
+    own["container"] = {"logStreamName": "nodes/default/0"}
+    return [job, described(status, jobName=name) | own | {"attempts": [attempt]} | fields]
+
+
+def of_main_node():
+    return json.dumps(json.loads(document()) | {"job_id": MAIN_NODE})
+
+
+def test_of_a_multi_node_job_the_main_nodes_document_log_and_times_count(collect):
+    events = [event("RUNNABLE", "2026-11-20T00:58:40Z")]  # the job's
+    answers = [({"events": events}, ASKED)]
+    nodes = of_nodes()
+    (job,) = collect(*nodes, document=of_main_node(), event_answers=answers, plan=ON_2_NODES).jobs
+    assert (job.job_id, job.job_attempt) == (MAIN_NODE, 1)
+    assert job.document_uri.endswith(f"/{JOB_ID}_0.1.json")
+    assert job.log_stream == "nodes/default/0"
+    assert moments(job) == ["00:58:40", None]
+    assert job.failure is None
+
+
+def test_a_multi_node_job_is_charged_for_all_its_nodes(collect):
+    (job,) = collect(*of_nodes(), document=of_main_node(), plan=ON_2_NODES).jobs
+    assert (job.stopped_at - job.started_at).total_seconds() == 100
+    cost = job_cost(job, PRICES)
+    assert (cost.nodes, cost.seconds) == (2, 200)
+    assert cost.usd == pytest.approx(200 / 3600 * 1.006)
+
+
+def test_a_lost_multi_node_job_is_charged_for_all_its_nodes_and_says_what_the_main_node_did(
+    collect,
+):
+    container = {"logStreamName": "nodes/default/0", "exitCode": 3}
+    nodes = of_nodes("FAILED", container=container)
+    (lost,) = collect(*nodes, document=None, plan=ON_2_NODES).lost
+    assert (lost.job_id, lost.seconds) == (JOB_ID, 200.0)
+    assert "Its main node: exit code 3" in lost.reason
+    assert "log stream nodes/default/0 of" in lost.reason
+
+
+def test_a_multi_node_job_left_running_is_ended_as_a_whole(collect):
+    (lost,) = collect(*of_nodes("RUNNING"), plan=ON_2_NODES).lost
+    assert collect.terminated == [(JOB_ID, LEFT_OVER)]
+    assert "was still RUNNING" in lost.reason
+
+
+def test_one_that_never_started_has_no_main_node_yet(collect):
+    job, _ = of_nodes("FAILED")
+    job |= {"attempts": [], "statusReason": "it waited too long"}
+    del job["startedAt"]
+    (lost,) = collect(job, logs=0, reads_document=False, plan=ON_2_NODES).lost
+    assert lost.seconds == 0
+    assert "status reason: it waited too long" in lost.reason
 
 
 def test_a_job_that_its_task_never_told_of_is_found_by_name(collect):

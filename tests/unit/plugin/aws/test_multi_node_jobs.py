@@ -1,0 +1,62 @@
+"""Multi-node jobs, whose main node has the container and the log."""
+
+from batchmark.aws.array_jobs import first_child, telling_child
+from batchmark.aws.batch_jobs import describe_jobs
+from batchmark.aws.job_description import failure_message, log_location
+from batchmark.aws.multi_node_jobs import job_id_of
+from tests.stand_ins.batch import FakeBatch
+
+NODES = {"numNodes": 3, "mainNode": 0, "nodeRangeProperties": []}
+
+
+def added(status="RUNNING", **node):
+    batch = FakeBatch()
+    job = batch.add("any", status, nodeProperties=NODES)
+    own = {"jobId": f"{job}#0", "nodeDetails": {"nodeIndex": 0, "isMainNode": True}}
+    own["container"] = {"logStreamName": "main", "exitCode": 3}
+    batch.jobs[f"{job}#0"] = batch.jobs[job] | own | node
+    return batch, job
+
+
+def test_it_is_described_with_its_main_node():
+    batch, job = added(attempts=[{"startedAt": 1}], startedAt=1)
+    (found,) = describe_jobs(batch, [job]).values()
+    assert (found["jobId"], found["status"]) == (job, "RUNNING")
+    assert log_location(found).stream == "main"
+    assert found["startedAt"] == 1
+    assert len(found["attempts"]) == 1
+    assert first_child(found)["jobId"] == telling_child(found)["jobId"] == f"{job}#0"
+
+
+def test_before_it_has_nodes_it_is_described_alone():
+    batch, job = added("RUNNABLE")
+    del batch.jobs[f"{job}#0"]
+    found = describe_jobs(batch, [job])[job]
+    assert first_child(found) is found
+    assert log_location(found) is None
+
+
+def test_a_node_may_be_asked_for_itself():
+    batch, job = added()
+    assert describe_jobs(batch, [f"{job}#0"]).keys() == {f"{job}#0"}
+
+
+def test_attempts_that_only_the_job_tells_are_the_nodes_too():
+    batch, job = added()
+    batch.change(job, attempts=[{"startedAt": 1}], startedAt=1, stoppedAt=2)
+    found = describe_jobs(batch, [job])[job]
+    node = first_child(found)
+    assert (node["attempts"], node["stoppedAt"]) == ([{"startedAt": 1}], 2)
+
+
+def test_its_failure_is_told_by_both():
+    batch, job = added("FAILED", statusReason="Essential container in task exited")
+    batch.change(job, statusReason="Host EC2 (instance i-1) terminated.")
+    text = failure_message(describe_jobs(batch, [job])[job], ["node 2 at 10.0.0.7 fell silent"])
+    assert "status reason: Host EC2 (instance i-1) terminated." in text
+    assert "Its main node: exit code 3; status reason: Essential container" in text
+    assert "node 2 at 10.0.0.7 fell silent" in text
+
+
+def test_the_job_of_a_node():
+    assert job_id_of("a-1#0") == job_id_of("a-1") == "a-1"
