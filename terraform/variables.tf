@@ -300,7 +300,7 @@ variable "history_first_month" {
 variable "suites" {
   description = "Suites whose history Athena queries; add your own, or its history is left out"
   type        = set(string)
-  default     = ["blog", "building_blocks", "own", "precision", "sam", "sharing", "smoke", "training"]
+  default     = ["blog", "building_blocks", "own", "precision", "sam", "scaling", "sharing", "smoke", "training"]
 }
 
 ################################################################################

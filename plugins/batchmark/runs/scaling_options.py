@@ -32,7 +32,7 @@ def options(plan: ScalingPlan) -> list[str]:
     found += ["--image", str(plan.image), "--data", _list(plan.data), "--steps", str(plan.steps)]
     found += ["--all-reduce-mib", _list(plan.all_reduce_mib)]
     for name, value in plan.settings.model_dump().items():
-        found += [f"--{name.replace('_', '-')}", f"{value:.12g}"]
+        found += [f"--{name.replace('_', '-')}", str(value)]
     if plan.varied:
         found += ["--varied", _list(plan.varied)]
     return found

@@ -16,7 +16,7 @@ variable "bucket_name" {
 variable "suites" {
   description = "Suites whose history is queried; one that is missing here is silently left out of every query"
   type        = set(string)
-  default     = ["blog", "building_blocks", "own", "precision", "sam", "sharing", "smoke", "training"]
+  default     = ["blog", "building_blocks", "own", "precision", "sam", "scaling", "sharing", "smoke", "training"]
 
   validation {
     condition     = length(var.suites) > 0 && alltrue([for suite in var.suites : can(regex("^[a-z0-9][a-z0-9_-]*$", suite))])

@@ -35,7 +35,7 @@ run "defaults" {
       classification                   = "parquet"
       "projection.enabled"             = "true"
       "projection.suite.type"          = "enum"
-      "projection.suite.values"        = "blog,building_blocks,imported,own,precision,sam,sharing,smoke,training"
+      "projection.suite.values"        = "blog,building_blocks,imported,own,precision,sam,scaling,sharing,smoke,training"
       "projection.month.type"          = "date"
       "projection.month.format"        = "yyyy-MM"
       "projection.month.range"         = "2026-01,NOW"

@@ -11,6 +11,7 @@ from batchmark.runs.planning import all_operator_kwargs, plan_jobs
 from batchmark.runs.sharing_plan import plan_sharing, sharing_plan
 from batchmark.runs.spending import run_spending
 from tests.builders.installations import configured, own_types, target
+from tests.builders.scaling import planned, stack
 from tests.builders.spending import build_spending
 from tests.stand_ins.bucket import MemoryBucket
 
@@ -76,6 +77,45 @@ def test_a_row_of_an_array_is_measured_again_by_an_array_of_the_same_plan():
     assert turns == [None, 0, None]
     twice = plan_round(2, jobs, rows[:1]).jobs
     assert [job.repeat for job in twice] == [4, 5]
+
+
+def test_a_row_of_several_nodes_is_measured_again_by_the_job_of_as_many_and_of_its_settings():
+    study = [{"learning_rate": 0.2}, {"learning_rate": 0.3, "epochs": 45}]
+    nodes = stack(gpus=3)
+    jobs = planned(nodes, node_counts=[1, 2, 4], study=study)
+    rates = [job.scaling.settings.learning_rate for job in jobs]
+    assert rates[-2] == 0.2 * 4 * 3 * 64 / 256
+    rows = [
+        row(nodes.target, nodes=2, devices=3, batch=64),
+        row(nodes.target, nodes=4, devices=3, batch=64),
+        row(nodes.target, nodes=4, devices=3, batch=64, learning_rate=rates[-2]),
+        row(nodes.target, nodes=4, devices=3, batch=64, learning_rate=rates[-1], epochs=45),
+    ]
+    fresh = [plan_round(1, jobs, [one]).jobs for one in rows]
+    assert [(job.nodes, job.scaling.variant) for (job,) in fresh] == [
+        (2, 0),
+        (4, 0),
+        (4, 1),
+        (4, 2),
+    ]
+    assert fresh[-1][0].result_prefix.endswith("/scaling/on-4/variant-2/2/")
+
+
+def test_fresh_jobs_of_nodes_count_the_file_system_for_their_time(store):
+    nodes = stack()
+    config = nodes.joined_to(configured(monthly_cap_usd=1e6))
+    store.book(KEY, finished=True)
+    plan = RunPlan(jobs=tuple(planned(nodes)), spending_key=KEY)
+    reasons = [
+        reserve(
+            store, config, plan.model_copy(update={"file_system": layer}), [row(nodes.target)], 1
+        )
+        for layer in (None, nodes.file_system)
+    ]
+    assert [reason.split(" USD")[0] for reason in reasons] == [
+        "3 fresh jobs could cost 65.88",
+        "3 fresh jobs could cost 71.51",
+    ]
 
 
 @pytest.mark.parametrize("key", [KEY, None])
