@@ -192,7 +192,7 @@ run "hosts" {
   }
 
   assert {
-    condition     = strcontains(split("--==BATCHMARK==\n", base64decode(aws_launch_template.this.user_data))[2], "--name /airflow/variables/batchmark_multi_node_file_system --query") && strcontains(split("--==BATCHMARK==\n", base64decode(aws_launch_template.this.user_data))[2], "mount -t lustre -o relatime,flock \"$dns_name@tcp:/$mount_name\" /fsx")
+    condition     = strcontains(split("--==BATCHMARK==\n", base64decode(aws_launch_template.this.user_data))[2], "\nFILE_SYSTEM_PARAMETER=\"/airflow/variables/batchmark_multi_node_file_system\"\n") && strcontains(split("--==BATCHMARK==\n", base64decode(aws_launch_template.this.user_data))[2], "mount -t lustre -o relatime,flock \"$dns_name@tcp:/$mount_name\" /fsx")
     error_message = "the second reads which file system there is, and mounts it"
   }
 }
