@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import statistics
-import time
-from collections.abc import Callable
 
 import torch
 
-from batchmark_job.distributed.stopwatch import Stopwatch, time_calls
+from batchmark_job.distributed.stopwatch import Stopwatch, longest_seconds, time_calls
 from batchmark_job.distributed.task import AllReduce, Answer
 from batchmark_job.distributed.world import World
 from batchmark_job.errors import InputError
@@ -46,11 +44,11 @@ def measure(task: AllReduce, world: World) -> Answer:
         world.summed(tensor)
         stopwatch.mark()
 
-    cold = _seconds(call, world)
+    cold = longest_seconds(world, call)
     errors = [_error(tensor, world)]
     # Sums of zeros stay finite however many there are, and take as long.
     tensor.zero_()
-    expected = statistics.median(_seconds(call, world) for _ in range(WARMUP))
+    expected = statistics.median(longest_seconds(world, call) for _ in range(WARMUP))
     timed = time_calls(world, call, task.calls, task.max_seconds, expected)
     tensor.copy_(own)
     world.summed(tensor)
@@ -89,16 +87,6 @@ def _error(tensor: torch.Tensor, world: World) -> float:
     expected = sums(len(tensor), world.size)
     largest = float((tensor.cpu().double() - expected).abs().max() / expected.max())
     return largest if largest == largest else 1.0  # noqa: PLR0124
-
-
-def _seconds(call: Callable[[Stopwatch], None], world: World) -> float:
-    """The longest of all ranks', by the host's clock."""
-    world.wait_for_all()
-    began = time.perf_counter()
-    stopwatch = Stopwatch(world.device)
-    call(stopwatch)
-    stopwatch.seconds()
-    return world.largest([time.perf_counter() - began])[0]
 
 
 def _version(world: World) -> str:

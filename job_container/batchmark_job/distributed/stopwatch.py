@@ -91,3 +91,13 @@ def time_calls(
             starts += places
             (spent,) = world.largest([spent + end - began])
     return Timed(laps, starts, end)
+
+
+def longest_seconds(world: World, call: Callable[[Stopwatch], None]) -> float:
+    """One call's, of all ranks, by the host's clock."""
+    world.wait_for_all()
+    began = time.perf_counter()
+    stopwatch = Stopwatch(world.device)
+    call(stopwatch)
+    stopwatch.seconds()  # which waits for the device
+    return world.largest([time.perf_counter() - began])[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import statistics
-import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 
@@ -17,7 +16,7 @@ from batchmark_job.distributed.batches import Batch, batches
 from batchmark_job.distributed.gradients import check_gradients, differing_weights
 from batchmark_job.distributed.network import ResNet50
 from batchmark_job.distributed.schedule import learning_rate
-from batchmark_job.distributed.stopwatch import Stopwatch, Timed, time_calls
+from batchmark_job.distributed.stopwatch import Stopwatch, Timed, longest_seconds, time_calls
 from batchmark_job.distributed.task import Answer, Train
 from batchmark_job.distributed.world import World
 from batchmark_job.errors import CannotMeasureError, InputError
@@ -27,7 +26,7 @@ from batchmark_job.result_scaling import StepSplit
 from batchmark_job.workloads.support import torch_calls
 
 DTYPES = ("float32", "tf32", "bfloat16", "float64")
-BUCKETS_SETTLE = 1  # steps after the first: DDP orders its buckets anew after it
+BEFORE_WARMUP = 2  # steps: the cold one, and one that tells how long they take
 WARMUP_SHARE = 0.1  # of the time to sample
 MOST_WARMUP = 10  # steps
 MOST_COMPUTE = 20  # steps that exchange nothing
@@ -56,14 +55,14 @@ def measure(task: Train, world: World, source: Iterator[Batch]) -> Answer:
     """Among ranks that have met."""
     with torch_calls.precision(task.dtype), torch_calls.cudnn_search():
         trainer = Trainer(task, world, source)
-        (cold,) = _seconds(trainer, world, 1)
+        cold = longest_seconds(world, trainer.step)
         correctness = check_gradients(
             trainer.network, trainer.forward_and_backward, next(source), task.dtype, world
         )
-        expected = max(_seconds(trainer, world, BUCKETS_SETTLE))
+        expected = longest_seconds(world, trainer.step)
         warmup = int(WARMUP_SHARE * task.max_seconds / expected)
         warmup = min(max(warmup, 1), MOST_WARMUP)
-        expected = statistics.median(_seconds(trainer, world, warmup))
+        expected = statistics.median(longest_seconds(world, trainer.step) for _ in range(warmup))
         timed = time_calls(world, trainer.step, task.steps, task.max_seconds, expected)
         losses = trainer.mean_losses()
         differing = differing_weights(trainer.network, world)
@@ -88,7 +87,7 @@ def measure(task: Train, world: World, source: Iterator[Batch]) -> Answer:
         cold_seconds=cold,
         samples_seconds=timed.samples(world),
         starts=timed.all_starts(),
-        warmup_calls=1 + BUCKETS_SETTLE + warmup,
+        warmup_calls=BEFORE_WARMUP + warmup,
         correctness=correctness,
         wrong=wrong,
         items=task.batch * world.size,
@@ -180,19 +179,6 @@ def _data_parallel(network: ResNet50, world: World) -> DistributedDataParallel:
         device_ids=[world.device.index] if world.device.type == "cuda" else None,
         gradient_as_bucket_view=True,
     )
-
-
-def _seconds(trainer: Trainer, world: World, steps: int) -> list[float]:
-    """The longest of all ranks', step by step, by the host's clock."""
-    found = []
-    for _ in range(steps):
-        world.wait_for_all()
-        began = time.perf_counter()
-        stopwatch = Stopwatch(world.device)
-        trainer.step(stopwatch)
-        stopwatch.seconds()  # which waits for the device
-        found.append(time.perf_counter() - began)
-    return world.largest(found)
 
 
 def _split(

@@ -100,7 +100,7 @@ class World:
         return found
 
     def _tensor(self, values: Sequence[float]) -> torch.Tensor:
-        return torch.tensor(values, dtype=torch.float64, device=self.device)
+        return torch.tensor(values, dtype=torch.float64).to(self.device)
 
 
 def _number(variable: str) -> int:

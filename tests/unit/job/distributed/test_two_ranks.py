@@ -1,0 +1,99 @@
+"""Two ranks on loopback, started once for all tests here."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from batchmark_job.distributed.batches import synthetic
+from batchmark_job.distributed.network import ResNet50
+from batchmark_job.distributed.rank import LOST_CODE
+from batchmark_job.distributed.task import Answer
+from laptop.processes import free_port
+from tests.builders.shards import a_task, alone, write_shards
+from tests.paths import ROOT
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory):
+    """The folder with what they left."""
+    folder = tmp_path_factory.mktemp("ranks")
+    write_shards(folder)
+    common = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "job_container"))),
+        "OMP_NUM_THREADS": "1",
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_port()),
+        "GLOO_SOCKET_IFNAME": "lo",
+    }
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.stand_ins.two_ranks", str(folder)],
+            env=common | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+            cwd=ROOT,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        said = [rank.communicate(timeout=180)[1] for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()
+    assert [rank.returncode for rank in ranks] == [0, 0], said
+    assert not any("Warning" in text for text in said), said
+    return folder
+
+
+def answer(folder, name):
+    return Answer.model_validate_json((folder / f"{name}.json").read_bytes())
+
+
+def test_gradients_are_those_of_one_process_that_accumulates_both_batches(left):
+    task = a_task()
+    torch.set_num_threads(1)
+    network = ResNet50(task.dtype, task.seed, torch.device("cpu"))
+    for rank in range(2):
+        pictures, labels = synthetic(task, alone(rank, 2))[0]
+        (F.cross_entropy(network(pictures), labels) / 2).backward()
+    averaged = torch.load(left / "gradients.pt")
+    largest = max(float(weight.grad.abs().max()) for weight in network.weights)
+    assert largest > 0.1
+    for weight, gradient in zip(network.weights, averaged, strict=True):
+        assert float((weight.grad - gradient).abs().max()) < 1e-5 * max(1, largest)
+
+
+def test_training_answers_for_both(left):
+    found = answer(left, "train")
+    assert found.wrong is None
+    assert found.correctness.relative_error < 1e-3
+    assert found.items == 4
+    assert found.split.communication_seconds < min(found.samples_seconds)
+    assert found.split.compute_seconds > 0
+    assert "DistributedDataParallel" in found.implementation.name
+
+
+def test_sums_are_exact(left):
+    found = answer(left, "all_reduce")
+    assert (found.correctness.relative_error, found.wrong) == (0.0, None)
+    assert len(found.samples_seconds) == 5
+    assert found.bytes_moved == 80_000
+
+
+def test_all_bytes_of_all_shards_are_read_in_each_pass(left):
+    found = answer(left, "read")
+    assert found.bytes_moved == sum(path.stat().st_size for path in left.glob("*.tar"))
+    assert found.correctness.relative_error == 0
+    assert len(found.samples_seconds) == 3
+
+
+def test_a_lost_rank_is_an_error_that_says_so(left):
+    code, _, message = (left / "lost.txt").read_text().partition(" ")
+    assert int(code) == LOST_CODE
+    assert message.startswith("another rank is gone, or did not answer in time: ")
