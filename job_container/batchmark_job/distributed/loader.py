@@ -15,6 +15,7 @@ import webdataset
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+from webdataset import tariterators
 
 from batchmark_job.distributed.shards import find_shards, own, unreadable
 from batchmark_job.distributed.task import Train
@@ -102,10 +103,10 @@ def _samples(shards: list[Path], rng: np.random.Generator) -> Iterator[dict[str,
             shard = shards[index]
             count = 0
             try:
-                for count, sample in enumerate(  # noqa: B007
-                    webdataset.tarfile_samples([{"url": shard.absolute().as_uri()}]), start=1
-                ):
-                    yield sample | {"shard": shard}
+                with shard.open("rb") as file:
+                    members = tariterators.tar_file_expander([{"url": shard, "stream": file}])
+                    for count, sample in enumerate(tariterators.group_by_keys(members), 1):  # noqa: B007
+                        yield sample | {"shard": shard}
             except (OSError, tarfile.TarError) as error:
                 raise InputError(unreadable(shard, error)) from error
             if not count:
