@@ -131,10 +131,14 @@ def test_a_spoilt_shard_is_named(tmp_path, spoil, message):
         next(iter(Images([tmp_path / "0.tar"], 32, (0,))))
 
 
+def refuse(message):
+    raise InputError(message)
+
+
 def test_a_workers_error_is_told_without_its_traceback():
     """As torch raises it again; a worker that really fails takes torch five seconds to end."""
     try:
-        raise InputError("0.tar holds no images; copy it again")
+        refuse("0.tar holds no images; copy it again")
     except InputError:
         raised = ExceptionWrapper(where="in DataLoader worker process 0")
 

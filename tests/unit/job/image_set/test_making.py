@@ -3,10 +3,12 @@ import hashlib
 import io
 import json
 import os
+import re
 import tarfile
 from pathlib import Path
 
 import boto3
+import cv2
 import numpy as np
 import pytest
 from moto import mock_aws
@@ -18,6 +20,7 @@ from batchmark_job.image_set.making import make
 from batchmark_job.image_set.manifest import FILE, Manifest, Settings
 from batchmark_job.image_set.pictures import image
 from batchmark_job.image_set.places import Folder, Prefix, parse_place
+from tests.documented import arguments, the_command
 
 SETTINGS = Settings(count=10, size=32, shards=3, classes=5, seed=7)
 OTHER = SETTINGS.model_copy(update={"seed": 8})
@@ -140,8 +143,6 @@ def test_it_goes_to_a_bucket_and_is_found_there_again(tmp_path, monkeypatch, cap
 
 def test_images_of_a_class_are_alike(tmp_path):
     """So that a network can learn; the file's size per pixel is a photograph's."""
-    import cv2
-
     made = [image(number, 64, 2, 0) for number in range(40)]
     small = np.array(
         [
@@ -181,8 +182,6 @@ def test_bad_values_are_refused_in_one_line(options, message, tmp_path, capsys):
     code = main(["images", "--to", str(tmp_path / "new"), *options])
     said = capsys.readouterr().err
     assert code == 2
-    import re
-
     assert re.search(message, said), said
     assert not (tmp_path / "new").exists()
 
@@ -195,3 +194,11 @@ def test_the_command_makes_a_set_and_says_where(tmp_path, capsys, monkeypatch):
     assert f"2 of 4 images are in {tmp_path}" in said
     assert f"4 images in 2 shards, 0.0 MB, are in {tmp_path}" in said
     assert len(json.loads((tmp_path / FILE).read_text())["shards"]) == 2
+
+
+def test_the_documented_command_makes_a_set(tmp_path):
+    given = arguments(the_command(".venv/bin/batchmark-job images"))
+    assert given[-2:] == ["--to", "/tmp/images/"]
+    small = ["--count", "16", "--size", "16"]
+    assert main([*given[:-1], f"{tmp_path}/", *small]) == 0
+    assert len(files(tmp_path)) == 16 + 1
