@@ -60,11 +60,12 @@ class Folder:
     def names(self) -> set[str]:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            return {path.name for path in self.path.iterdir()}
+            names = {path.name for path in self.path.iterdir()}
         except OSError as error:
             raise InputError(
                 f"--to {self.path}: no folder can be there ({error.strerror}); choose another place"
             ) from error
+        return {name for name in names if not name.startswith(".")}  # what a killed write left
 
     def read(self, name: str) -> bytes:
         try:
