@@ -5,6 +5,7 @@
 Rank 0 leaves answers as JSON and the averaged gradients; then rank 1 is lost.
 """
 
+import json
 import os
 import sys
 from itertools import cycle
@@ -14,8 +15,10 @@ import torch
 
 from batchmark_job.distributed import all_reduce, reading, training
 from batchmark_job.distributed.batches import synthetic
+from batchmark_job.distributed.gradients import differing_weights
 from batchmark_job.distributed.rank import explained
 from batchmark_job.distributed.shards import find_shards
+from batchmark_job.distributed.stopwatch import Stopwatch
 from batchmark_job.distributed.task import AllReduce, Read
 from batchmark_job.distributed.world import World
 from tests.builders.shards import a_task
@@ -32,6 +35,9 @@ def main(folder: Path) -> None:
         trainer = training.Trainer(task, world, iter(batches))
         trainer.forward_and_backward(*batches[0])
         gradients = [weight.grad.clone() for weight in trainer.network.weights]
+        same = differing_weights(trainer.network, world)
+        trainer.step_alone(batches[0], Stopwatch(world.device))
+        parted = differing_weights(trainer.network, world)
         answers = {
             "train": training.measure(task, world, cycle(batches)),
             "all_reduce": all_reduce.measure(
@@ -46,6 +52,7 @@ def main(folder: Path) -> None:
         if world.rank == 1:
             os._exit(0)
         torch.save(gradients, folder / "gradients.pt")
+        (folder / "differing.json").write_text(json.dumps([same, parted]))
         for name, answer in answers.items():
             (folder / f"{name}.json").write_text(answer.model_dump_json())
         try:

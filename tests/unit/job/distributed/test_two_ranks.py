@@ -1,5 +1,6 @@
 """Two ranks on loopback, started once for all tests here."""
 
+import json
 import os
 import subprocess
 import sys
@@ -67,6 +68,16 @@ def test_gradients_are_those_of_one_process_that_accumulates_both_batches(left):
     assert largest > 0.1
     for weight, gradient in zip(network.weights, averaged, strict=True):
         assert float((weight.grad - gradient).abs().max()) < 1e-5 * max(1, largest)
+
+
+def test_weights_that_part_are_counted(left):
+    """The ranks begin alike; a step without an exchange changes all weights that have a gradient.
+
+    In the first step kernels within blocks have none, as the scales behind them are 0.
+    """
+    same, parted = json.loads((left / "differing.json").read_text())
+    assert same == 0
+    assert 20 < parted < 161
 
 
 def test_training_answers_for_both(left):
