@@ -288,6 +288,39 @@ def test_array_jobs(cloud, submit):
     ]
 
 
+def test_without_a_network_nodes_have_addresses_of_the_loopback(cloud):
+    program = """
+import json, os, socket, time, urllib.request
+main = os.environ.get("AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS")
+metadata = json.load(urllib.request.urlopen(os.environ["ECS_CONTAINER_METADATA_URI_V4"]))
+(own,) = metadata["Networks"][0]["IPv4Addresses"]
+listener = socket.create_server((own, 29400))  # the same port on every node
+if main is None:
+    print(listener.accept()[0].recv(100).decode())
+else:
+    socket.create_connection((main, 29400)).sendall(f"{own} came to {main}".encode())
+    time.sleep(600)
+"""
+    node = {**cloud.container(["python", "-c", program], memory=64), "image": IMAGE}
+    definition = cloud.batch.register_job_definition(
+        jobDefinitionName=cloud.name("nodes"),
+        type="multinode",
+        nodeProperties={
+            "numNodes": 2,
+            "mainNode": 0,
+            "nodeRangeProperties": [{"targetNodes": "0:", "container": node}],
+        },
+    )["jobDefinitionArn"]
+    job_id = cloud.submit(definition)
+    assert cloud.finish(job_id)["status"] == "SUCCEEDED"
+    nodes = [cloud.describe(f"{job_id}#{node}") for node in range(2)]
+    main, child = (
+        node["container"]["networkInterfaces"][0]["privateIpv4Address"] for node in nodes
+    )
+    assert cloud.lines(nodes[0]) == [f"{child} came to {main}"]
+    assert len({main, child, "127.0.0.1"}) == 3
+
+
 def test_gpus_are_declared_where_the_engine_has_none(cloud, client):
     if "nvidia" in client.info()["Runtimes"]:
         pytest.skip("this engine has GPUs")

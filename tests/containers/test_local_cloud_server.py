@@ -25,11 +25,12 @@ def test_on_a_network_nodes_reach_each_other_and_the_server(client, network):
     gateway = network.attrs["IPAM"]["Config"][0]["Gateway"]
     port = free_port(gateway)
     program = """
-import os, socket, time, urllib.request
+import json, os, socket, time, urllib.request
 main = os.environ.get("AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS")
-assert urllib.request.urlopen(os.environ["ECS_CONTAINER_METADATA_URI_V4"]).status == 200
+metadata = json.load(urllib.request.urlopen(os.environ["ECS_CONTAINER_METADATA_URI_V4"]))
+(own,) = metadata["Networks"][0]["IPv4Addresses"]
 if main is None:
-    with socket.create_server(("", 4000)) as server:
+    with socket.create_server((own, 4000)) as server:
         for _ in range(2):
             connection, _ = server.accept()
             print(connection.recv(100).decode(), flush=True)
@@ -40,7 +41,7 @@ else:
             break
         except ConnectionRefusedError:
             time.sleep(0.05)
-    connection.sendall(b"a child came to " + main.encode())
+    connection.sendall(f"{own} came to {main}".encode())
     time.sleep(600)
 """
     url = f"http://{gateway}:{port}"
@@ -61,9 +62,14 @@ else:
         main = cloud.describe(f"{job_id}#0")
         said = cloud.lines(main)
         assert job["status"] == "SUCCEEDED", (job["statusReason"], said)
-        address = said[0].rpartition(" ")[2]
-        assert said == [f"a child came to {address}"] * 2
-        assert address.rpartition(".")[0] == gateway.rpartition(".")[0]
+        nodes = [cloud.describe(f"{job_id}#{node}")["container"] for node in range(3)]
+        interfaces = [node["networkInterfaces"] for node in nodes]
+        address, *others = (only["privateIpv4Address"] for (only,) in interfaces)
+        assert sorted(said) == sorted(f"{other} came to {address}" for other in others)
+        assert len({address, *others}) == 3
+        assert {each.rpartition(".")[0] for each in (address, *others)} == {
+            gateway.rpartition(".")[0]
+        }
         assert cloud.describe(f"{job_id}#1")["container"]["exitCode"] in (137, 143)
 
 

@@ -28,6 +28,12 @@ ACTIONS = {
     "s3:UploadPart": "s3:PutObject",
 }
 
+# What these calls make; no call names it.
+MADE = {
+    "fsx:CreateDataRepositoryAssociation": "association/fs-0123/dra-0123",
+    "fsx:CreateFileSystem": "file-system/fs-0123",
+}
+
 # What is allowed though a run may not call it.
 NOT_ALWAYS_CALLED = {
     "airflow": {
@@ -80,6 +86,12 @@ def needs(call):
         Need(ACTIONS.get(operation, operation), resource, conditions)
         for resource in call["resources"] or ["*"]
     }
+    if operation in MADE:
+        made = f"arn:aws:fsx:us-east-1:123456789012:{MADE[operation]}"
+        found.discard(Need(operation, "*", conditions))
+        found.add(Need(operation, made, conditions))
+        if "aws:TagKeys" in call["conditions"]:
+            found.add(Need("fsx:TagResource", made, conditions))
     if operation == "batch:SubmitJob" and "aws:TagKeys" in call["conditions"]:
         (queue,) = [arn for arn in call["resources"] if ":job-queue/" in arn]
         job = f"{queue.partition(':job-queue/')[0]}:job/new"

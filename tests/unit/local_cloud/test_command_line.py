@@ -22,6 +22,7 @@ from tests.paths import ROOT
         (["--vcpus", "many"], "--vcpus: 'many' is not a whole number"),
         (["--port", "70000"], "--port: 70000 is no port, the highest is 65535"),
         (["--stop-grace", "nan"], "--stop-grace: 'nan' is not a number of seconds"),
+        (["--file-system-seconds", "-1"], "'-1' is not a number of seconds"),
         (["--job-dir", "/no/such/folder"], "'/no/such/folder' is not an existing folder"),
         (["--prices", "/no/such/file"], "'/no/such/file' can't be read: No such file or directory"),
         (["--prices", "/dev/null"], "'/dev/null' is no price table: JSONDecodeError("),

@@ -13,11 +13,14 @@ from botocore.config import Config
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
+from local_cloud.gaps import fsx
 from local_cloud.gaps.pricing import PriceList
 from local_cloud.recorder import Recorder
 from local_cloud.server import QuietRequestHandler
 
 ACCOUNT = "123456789012"
+
+fsx.fill()
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +121,22 @@ def arn(service, rest):
             "fsx",
             "DeleteFileSystem",
             {"FileSystemId": "fs-0123456789abcdef0"},
+            [arn("fsx", "file-system/fs-0123456789abcdef0")],
+        ),
+        (
+            "fsx",
+            "DeleteDataRepositoryAssociation",
+            {"AssociationId": "dra-0123456789abcdef0"},
+            [arn("fsx", "association/*/dra-0123456789abcdef0")],
+        ),
+        (
+            "fsx",
+            "CreateDataRepositoryAssociation",
+            {
+                "FileSystemId": "fs-0123456789abcdef0",
+                "FileSystemPath": "/images",
+                "DataRepositoryPath": "s3://b-1/images/",
+            },
             [arn("fsx", "file-system/fs-0123456789abcdef0")],
         ),
         ("iam", "GetRole", {"RoleName": "r"}, [f"arn:aws:iam::{ACCOUNT}:role/r"]),

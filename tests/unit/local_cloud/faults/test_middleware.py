@@ -12,6 +12,7 @@ from werkzeug.test import Client
 from local_cloud.faults import errors
 from local_cloud.faults.kinds import FAULT
 from local_cloud.faults.middleware import Faults
+from local_cloud.file_systems import full, troubles
 
 SIGNED = "AWS4-HMAC-SHA256 Credential=test/20261121/us-east-1/{}/aws4_request, Signature=0"
 
@@ -179,6 +180,64 @@ def test_only_this_machine_controls_faults(client, address):
     refused = client.delete("/_faults", environ_overrides={"REMOTE_ADDR": address})
     assert refused.status_code == 403
     assert "own machine" in refused.json["message"]
+
+
+def test_a_child_is_kept_from_starting_as_long_as_the_fault_lasts(client, scheduler):
+    begin(client, kind="unstarted_node", job_name="job", node=2)
+    (unstarted,) = scheduler.unstarted_nodes
+    assert (unstarted.job_name, unstarted.node) == ("job", 2)
+    unstarted.on_strike()
+    assert client.get("/_faults").json["faults"][0]["strikes"] == 1
+    client.delete("/_faults")
+    assert scheduler.unstarted_nodes == []
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"kind": "file_system_creation_fails", "reason": "no capacity"},
+        {"kind": "file_system_deletion_refused", "file_system": "fs-1", "times": 2},
+        {"kind": "file_system_deletion_slow", "delay_seconds": 60},
+        {"kind": "association_misconfigured", "reason": "access denied"},
+    ],
+)
+def test_file_systems_are_struck_as_long_as_the_fault_lasts(client, fault):
+    begin(client, **fault)
+    assert troubles.strike("another", "fs-1") is None
+    trouble = troubles.strike(fault["kind"], "fs-1")
+    told = {name: getattr(trouble, name) for name in fault.keys() - {"times"}}
+    assert told == {name: value for name, value in fault.items() if name != "times"}
+    assert client.get("/_faults").json["faults"][0]["strikes"] == 1
+    client.delete("/_faults")
+    assert troubles.UNDER_WAY == []
+
+
+def test_a_fault_strikes_so_often_and_so_many(client):
+    begin(client, kind="file_system_deletion_refused", file_system="fs-1*", times=2)
+    kind = "file_system_deletion_refused"
+    assert troubles.strike(kind, "fs-2") is None
+    struck = [troubles.strike(kind, "fs-10") is not None for _ in range(3)]
+    assert struck == [True, True, False]
+    client.delete("/_faults")
+
+
+def test_a_full_file_system_is_refused_where_nothing_may_be_mounted(client, monkeypatch):
+    def refuse():
+        raise full.NotPermittedError("mount needs root")
+
+    monkeypatch.setattr(full, "check_permitted", refuse)
+    answered = client.post("/_faults", json={"kind": "file_system_full"})
+    assert (answered.status_code, answered.json["message"]) == (
+        409,
+        "file_system_full: mount needs root",
+    )
+    assert client.get("/_faults").json == {"faults": []}
+    assert troubles.UNDER_WAY == []
+
+
+def test_a_node_of_no_job_cannot_be_killed(client):
+    assert client.post("/_faults/jobs/none/nodes/0/kill").status_code == 404
+    assert client.post("/_faults/jobs/none/nodes/main/kill").status_code == 405
 
 
 def test_a_fault_is_immutable():

@@ -112,6 +112,22 @@ def test_volumes_are_folders_of_the_engine_or_anonymous():
     assert mounts(fresh, volumes=[{"name": "scratch", "host": {}}]) == ["/scratch"]
 
 
+def test_a_hosts_file_system_is_where_its_user_data_mounts_it(tmp_path):
+    points = [
+        {"sourceVolume": name, "containerPath": f"/{name}", "readOnly": name == "below"}
+        for name in ("all", "below", "other")
+    ]
+    sources = {"all": "/fsx", "below": "/fsx/images", "other": "/scratch"}
+    volumes = [{"name": name, "host": {"sourcePath": path}} for name, path in sources.items()]
+    container = merge({"volumes": volumes, "mountPoints": points}, {}, {})
+    given = create_options(container, (), engine_has_gpus=False, file_system=tmp_path)
+    assert given["volumes"] == [
+        f"{tmp_path}:/all:rw",
+        f"{tmp_path}/images:/below:ro",
+        "/scratch:/other:rw",
+    ]
+
+
 def test_an_unknown_or_unsupported_volume_is_refused():
     with pytest.raises(ValueError, match=r"volume 'dato', and volumes hold \['data'\]"):
         mounts({"sourceVolume": "dato", "containerPath": "/in"})
