@@ -45,11 +45,16 @@ class HostFolders:
         if launch.file_system is not None and rest is not None:
             folder = launch.file_system / rest
         else:
-            instance = self._root / launch.job.attempts[-1].compute_environment / str(launch.node)
-            folder = instance / posixpath.normpath(f"/{source}").lstrip("/")
+            folder = self._root / instance_of(launch) / posixpath.normpath(f"/{source}").lstrip("/")
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
     def remove(self) -> None:
         if "_root" in vars(self):
             shutil.rmtree(self._root, ignore_errors=True)
+
+
+def instance_of(launch: Launch) -> str:
+    """A name for the instance that a node runs on."""
+    environment = launch.job.attempts[-1].compute_environment
+    return f"{environment}#{launch.node}" if launch.job.submission.is_multi_node else environment

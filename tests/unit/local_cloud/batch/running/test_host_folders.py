@@ -19,7 +19,7 @@ def folders(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def launch(environment, *mounts, compute_environment="shared", node=0, file_system=None):
+def launch(environment, *mounts, compute_environment="shared", node=None, file_system=None):
     properties = {
         "image": "image",
         "environment": [{"name": name, "value": value} for name, value in environment.items()],
@@ -37,7 +37,9 @@ def launch(environment, *mounts, compute_environment="shared", node=0, file_syst
     attempt = SimpleNamespace(compute_environment=compute_environment)
     return SimpleNamespace(
         container=merge(properties, {}, {}),
-        job=SimpleNamespace(attempts=[attempt]),
+        job=SimpleNamespace(
+            attempts=[attempt], submission=SimpleNamespace(is_multi_node=node is not None)
+        ),
         node=node,
         file_system=file_system,
     )
