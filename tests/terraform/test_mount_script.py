@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import shlex
 import shutil
 
 import pytest
 
+from local_cloud.file_systems import hosts as local_hosts
 from tests.terraform.conftest import SOURCE
 from tests.terraform.console import rendered
 from tests.terraform.hosts import assert_clean_bash, assert_retired, booting_host
@@ -59,6 +61,10 @@ def calls_of(host, program):
 
 def test_the_script_is_clean_bash(script):
     assert_clean_bash(script)
+
+
+def test_the_local_clouds_hosts_read_the_same_parameter(script):
+    assert local_hosts.named_in(base64.b64encode(script.encode()).decode()) == (PARAMETER,)
 
 
 def test_the_file_system_is_mounted(host, script):
