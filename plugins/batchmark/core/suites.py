@@ -24,6 +24,7 @@ MAX_REPEATS = 20
 SCALING = "scaling"  # several nodes measure together
 NODE_COUNTS = (1, 2, 4, 8, 16, 20)
 ALL_REDUCE_MIB = (1, 16, 64, 256)
+LEAST_STEPS = 10  # that the job measures of a row
 # With what the trigger form says of each.
 DATA_SOURCES = {
     "synthetic": "made on the device: nothing is read",

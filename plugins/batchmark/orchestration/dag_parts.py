@@ -104,7 +104,8 @@ def cost_params(max_cost_usd: float) -> dict[str, Param]:
             type=["number", "null"],
             exclusiveMinimum=0,
             description="Nothing is submitted if the run could cost more: jobs x submissions "
-            "(2 where On-Demand follows Spot) x attempts x timeout x On-Demand price. "
+            "(2 where On-Demand follows Spot) x attempts x timeout x On-Demand price; a multi-node "
+            "job counts once for each node. "
             "Empty for no cap.",
         ),
         "dry_run": Param(

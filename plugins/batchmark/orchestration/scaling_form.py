@@ -11,6 +11,7 @@ from batchmark.core.suites import ALL_REDUCE_MIB, DATA_SOURCES, NODE_COUNTS, OWN
 from batchmark.runs.scaling_plan import (
     DTYPES,
     IMAGES_OF_RATE,
+    LEAST,
     LEAST_IMAGE,
     MOST,
     MOST_IMAGE,
@@ -152,4 +153,4 @@ def _settings() -> dict[str, Param]:
 
 
 def _number(field: str) -> dict[str, Any]:
-    return {"type": "integer", "minimum": 1, "maximum": MOST[field]}
+    return {"type": "integer", "minimum": LEAST.get(field, 1), "maximum": MOST[field]}

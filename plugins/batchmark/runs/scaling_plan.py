@@ -22,13 +22,14 @@ from batchmark.core.errors import PlanError
 from batchmark.core.multi_node import MultiNode
 from batchmark.core.record import first_problem
 from batchmark.core.run import DataSource, PlannedJob, ScalingPlan
-from batchmark.core.suites import DATA_SOURCES, OWN_DTYPES, SCALING
+from batchmark.core.suites import DATA_SOURCES, LEAST_STEPS, OWN_DTYPES, SCALING
 from batchmark.runs.planning import check_repeats, planned_job
 from batchmark_job.result_scaling import TrainingSettings
 
 IMAGES_OF_RATE = 256  # the learning rate is given for so many images per step
 DTYPES = ("bfloat16", "float32")
-# The most that each of the form's numbers may be, from 1.
+# The most that each of the form's numbers may be, and the least where that is not 1.
+LEAST = {"steps": LEAST_STEPS}
 MOST = {
     "devices": 64,
     "batch": 65_536,
@@ -251,8 +252,9 @@ def _numbers(field: str, values: Sequence[int]) -> tuple[int, ...]:
 def _number(field: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise PlanError(f"{field} takes whole numbers, got {value!r}")
-    if not 1 <= value <= MOST[field]:
-        raise PlanError(f"{field} takes numbers from 1 to {MOST[field]}, got {value}")
+    least, most = LEAST.get(field, 1), MOST[field]
+    if not least <= value <= most:
+        raise PlanError(f"{field} takes numbers from {least} to {most}, got {value}")
     return value
 
 

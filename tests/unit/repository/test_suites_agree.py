@@ -5,6 +5,7 @@ import pytest
 from batchmark.core import intervals
 from batchmark.core import suites as known_to_airflow
 from batchmark.core.names import document_prefix
+from batchmark_job.distributed.point import DATA
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.output import document_name
 from batchmark_job.result_sharing import Disturbance, SharingMode
@@ -36,7 +37,12 @@ def test_the_trigger_form_knows_what_may_share_a_device():
     assert known_to_airflow.MOST_MPS_CLIENTS == MOST_MPS_CLIENTS
 
 
-@pytest.mark.parametrize("job_id", ["0f1e-2d3c", "0f1e-2d3c:12"])
+def test_the_trigger_form_knows_what_several_nodes_may_measure():
+    assert tuple(known_to_airflow.DATA_SOURCES) == DATA
+    assert SUITES[known_to_airflow.SCALING].limits.minimum_samples == known_to_airflow.LEAST_STEPS
+
+
+@pytest.mark.parametrize("job_id", ["0f1e-2d3c", "0f1e-2d3c:12", "0f1e-2d3c#0"])
 def test_airflow_looks_for_a_document_under_the_name_that_the_job_gives_it(job_id):
     assert document_name(job_id, 2) == f"{document_prefix(job_id)}2.json"
 

@@ -1,0 +1,85 @@
+"""What is checked of the multi-node stack before a run."""
+
+import pytest
+
+from batchmark.aws.batch_targets import BatchEnvironment, container_of
+from batchmark.checks.environment import check_compute_environments, check_job_definitions
+from batchmark.checks.image import check_images
+from tests.builders.installations import configured
+from tests.builders.scaling import stack
+from tests.stand_ins.stubbed_clients import StubbedClients
+
+NODES = stack()
+CONTAINER = {"image": "elsewhere/job:1", "jobRoleArn": "arn:role"}
+DEFINITION = {
+    "jobDefinitionArn": NODES.job_definition,
+    "jobDefinitionName": "nodes",
+    "revision": 1,
+    "type": "multinode",
+    "status": "ACTIVE",
+    "timeout": {"attemptDurationSeconds": NODES.timeout_seconds},
+    "nodeProperties": {
+        "numNodes": 1,
+        "mainNode": 0,
+        "nodeRangeProperties": [{"targetNodes": "0:", "container": CONTAINER}],
+    },
+}
+
+
+def environment(nodes=1):
+    config = NODES.joined_to(configured())
+    clients = StubbedClients(config.region)
+    targets = {NODES.target: config.targets[NODES.target]}
+    return BatchEnvironment(config, targets, clients, nodes), clients
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "seen"),
+    [
+        ({}, "ok", "nodes:1 is ACTIVE."),
+        (
+            {"timeout": {"attemptDurationSeconds": 60}},
+            "warn",
+            "it has 60 seconds per attempt, but 3600 are published",
+        ),
+        ({"retryStrategy": {"attempts": 3}}, "warn", "it has 3 attempts, but 1 are published"),
+    ],
+)
+def test_a_definition_of_nodes_is_compared_in_what_is_published(changes, status, seen):
+    checked, clients = environment()
+    there = {"jobDefinitions": [DEFINITION | changes]}
+    for _ in range(2):
+        clients.answer("batch", "describe_job_definitions", there)
+    (check,) = check_job_definitions(checked)
+    assert check.status == status
+    assert seen in check.seen
+
+
+@pytest.mark.parametrize(("nodes", "status"), [(1, "ok"), (20, "ok"), (21, "fail")])
+def test_the_compute_environment_must_have_room_for_all_nodes(nodes, status):
+    checked, clients = environment(nodes)
+    there = {
+        "computeEnvironmentName": "nodes",
+        "computeEnvironmentArn": "arn:nodes",
+        "state": "ENABLED",
+        "status": "VALID",
+        "computeResources": {"type": "EC2", "maxvCpus": 1920, "subnets": ["subnet-1"]},
+    }
+    clients.answer("batch", "describe_compute_environments", {"computeEnvironments": [there]})
+    (check,) = check_compute_environments(checked)
+    assert check.status == status
+    if status == "fail":
+        assert check.seen == "nodes may have 1920 vCPUs, and each of 21 nodes at once asks for 96."
+        assert check.remedy == "Raise most_nodes in terraform/stacks/multi_node."
+
+
+def test_the_image_is_that_of_the_nodes():
+    checked, clients = environment()
+    clients.answer("batch", "describe_job_definitions", {"jobDefinitions": [DEFINITION]})
+    (check,) = check_images(checked)
+    assert check.seen.startswith("'elsewhere/job:1' is not an image in ECR")
+    assert checked.container_of(checked.targets[NODES.target]) == CONTAINER
+
+
+def test_a_definition_that_is_gone_has_no_container():
+    assert container_of({}) == {}
