@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from batchmark_job.distributed.node import Node
-from batchmark_job.distributed.point import DATA, SETTINGS, ScalingOptions
+from batchmark_job.distributed.point import DATA, PASSES, SETTINGS, ScalingOptions
 from batchmark_job.errors import InputError
 from batchmark_job.option_values import each_of, number, split, whole_number
 from batchmark_job.result_scaling import TrainingSettings
@@ -25,6 +25,7 @@ OPTIONS = (
     "image",
     "data",
     "files",
+    "passes",
     "steps",
     "all_reduce_mib",
     "varied",
@@ -44,6 +45,11 @@ def add(run: argparse.ArgumentParser) -> None:
     group.add_argument("--image", help=f"width and height in pixels (default: {usual.image})")
     group.add_argument("--data", help=f"of {', '.join(DATA)} (default: synthetic)")
     group.add_argument("--files", help=f"folder of the shards (default: {FILES})")
+    group.add_argument(
+        "--passes",
+        help=f"of {', '.join(PASSES)}, over the files: only the first job that reads them has a "
+        "cold one (default: both)",
+    )
     group.add_argument("--steps", help="most samples of a row (default: 50)")
     group.add_argument(
         "--all-reduce-mib",
@@ -82,6 +88,7 @@ def suite(arguments: argparse.Namespace, node: Node) -> Suite:
         image=_number("--image", arguments.image, given.image),
         data=data,
         folder=Path(files) if files and "files" in data else None,
+        passes=each_of("--passes", arguments.passes, PASSES) or given.passes,
         all_reduce_mib=_numbers("--all-reduce-mib", arguments.all_reduce_mib, given.all_reduce_mib),
         settings=_settings(arguments),
         varied=each_of("--varied", arguments.varied, SETTING_NAMES),

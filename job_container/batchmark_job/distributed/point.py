@@ -13,6 +13,8 @@ from batchmark_job.result_scaling import TrainingSettings
 
 Data = Literal["synthetic", "files"]
 DATA: tuple[Data, ...] = ("synthetic", "files")
+Pass = Literal["cold", "warm"]
+PASSES: tuple[Pass, ...] = ("cold", "warm")
 TRAINING, ALL_REDUCE, READING = "resnet50_data_parallel", "all_reduce", "read_images"
 # torchvision's and the source's usual ones, and ImageNet's number of images.
 SETTINGS = TrainingSettings(
@@ -146,6 +148,7 @@ class ScalingOptions:
     image: int = 224
     data: Sequence[Data] = ("synthetic",)
     folder: Path | None = None
+    passes: Sequence[Pass] = PASSES  # over the files, in this order
     all_reduce_mib: Sequence[int] = (1, 16, 64, 256)
     settings: TrainingSettings = field(default=SETTINGS)
     varied: Sequence[str] = ()
@@ -159,14 +162,25 @@ class ScalingOptions:
         self._check()
         measured: list[Measured] = []
         if self.folder is not None and "files" in self.data:
-            measured += [ReadingPoint(self.folder, cold=cold) for cold in (True, False)]
+            cold = [name == "cold" for name in PASSES if name in self.passes]
+            measured += [ReadingPoint(self.folder, cold=each) for each in cold]
         measured += [
-            TrainingPoint(batch, self.image, data, self._folder(data), self.settings, self.varied)
+            TrainingPoint(
+                batch, self.image, data, self._folder(data), self._settings(batch), self.varied
+            )
             for batch in self.batches
             for data in self.data
         ]
         measured += [AllReducePoint(mib) for mib in self.all_reduce_mib]
         return [ScalingPoint(self.nodes, self.devices, each) for each in measured]
+
+    def _settings(self, batch: int) -> TrainingSettings:
+        """With the rate for this batch, by the linear scaling rule: the one given is the first's.
+
+        Source: https://arxiv.org/abs/1706.02677.
+        """
+        rate = self.settings.learning_rate * batch / self.batches[0]
+        return self.settings.model_copy(update={"learning_rate": rate})
 
     def _folder(self, data: Data) -> Path | None:
         return self.folder if data == "files" else None

@@ -76,6 +76,9 @@ class ScalingPlan(Record):
     )
     image: int = Field(ge=32, le=1024, description="width and height in pixels")
     data: tuple[DataSource, ...] = Field(min_length=1)
+    reads_cold: bool = Field(
+        default=False, description="it is the run's first job that reads the files"
+    )
     steps: PositiveCount = Field(description="measured, of each row that trains")
     all_reduce_mib: tuple[PositiveCount, ...] = ()
     settings: TrainingSettings

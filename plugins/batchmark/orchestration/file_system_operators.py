@@ -104,12 +104,13 @@ class CollapseFileSystem(FileSystemOperator):
     """Lets nodes mount nothing, and deletes the file systems of the run, whatever became of it."""
 
     def execute(self, context: Context) -> None:
-        config, settings = load_config(), load_multi_node().file_system
+        config, nodes = load_config(), load_multi_node()
         self.defer(
             timeout=timedelta(seconds=COLLAPSE_SECONDS + ENDING_SECONDS),
             trigger=CollapseTrigger(
                 bucket=config.bucket,
-                **self.arguments(context, config, settings, COLLAPSE_SECONDS),
+                environment=nodes.compute_environment,
+                **self.arguments(context, config, nodes.file_system, COLLAPSE_SECONDS),
             ),
             method_name="execute_complete",
         )

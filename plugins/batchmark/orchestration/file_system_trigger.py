@@ -23,6 +23,7 @@ from batchmark.runs.file_system_spending import settle_file_systems
 from batchmark.runs.run_file_system import RunFileSystem, RunOfDag
 
 POLL_SECONDS = 10.0
+NODES_SECONDS = 1200  # for Batch to end idle nodes, which takes it about ten minutes
 KILL_SECONDS = 20.0  # of the 30 that Airflow gives on_kill
 KILL_POLL_SECONDS = 2.0
 BY_HAND = "The leak guard ends it after a while, or delete it in the FSx console"
@@ -158,17 +159,23 @@ class StandUpTrigger(FileSystemTrigger):
 class CollapseTrigger(FileSystemTrigger):
     """Ends its task once all file systems of the run are gone.
 
+    Nodes go first, as far as they go soon: one that Batch keeps for the next job has what it
+    mounted when it booted, and hangs on what is gone.
+
     Args:
         bucket: where the run's plan and its costs are.
+        environment: the nodes' compute environment.
     """
 
-    def __init__(self, *, bucket: str, **arguments: Any) -> None:
+    def __init__(self, *, bucket: str, environment: str, **arguments: Any) -> None:
         super().__init__(**arguments)
-        self.bucket = bucket
-        self.arguments["bucket"] = bucket
+        self.bucket, self.environment = bucket, environment
+        self.arguments |= {"bucket": bucket, "environment": environment}
 
     async def work(self) -> str | None:
         try:
+            if left := await self.repeat(self._nodes_left, self.clock() + NODES_SECONDS):
+                self.log.warning("%s after %d s: it goes all the same", left, NODES_SECONDS)
             waits = await self.repeat(self.file_system.collapse, self.deadline)
         except (BotoCoreError, ClientError) as error:
             waits = str(error)
@@ -177,6 +184,15 @@ class CollapseTrigger(FileSystemTrigger):
         self.log.info("No file system of this run is left")
         await asyncio.to_thread(self._settle)
         return None
+
+    def _nodes_left(self) -> str | None:
+        if not self.file_system.withdraw():
+            return None
+        batch = self.clients("batch")
+        answer = batch.describe_compute_environments(computeEnvironments=[self.environment])
+        resources = [each.get("computeResources") or {} for each in answer["computeEnvironments"]]
+        vcpus = sum(each.get("desiredvCpus") or 0 for each in resources)
+        return f"Batch has not ended the nodes yet ({vcpus} vCPUs)" if vcpus else None
 
     def _settle(self) -> None:
         store = RunStore(self.clients("s3"), self.bucket, self.whose.run_id)

@@ -96,7 +96,8 @@ def read_document(
     if model.startswith(SIMULATED):
         raise CollectError(f"{uri} was measured on a {model}, whose figures are no GPU's")
     for row in document.measurements:
-        if dtype not in {OWN_DTYPES, row.dtype}:
+        trains = row.scaling is None or row.scaling.settings is not None
+        if trains and dtype not in {OWN_DTYPES, row.dtype}:
             raise CollectError(
                 f"{uri} has a row of {row.workload} in {row.dtype}, expected {dtype} only"
             )

@@ -134,10 +134,7 @@ class RunFileSystem:
         Raises:
             ClientError, BotoCoreError: AWS gives no answer now.
         """
-        self._look()
-        named = file_systems.parameter(self._ssm, self._settings.id_parameter)
-        if named.value in self.found:
-            file_systems.set_parameter(self._ssm, self._settings.id_parameter, NO_FILE_SYSTEM)
+        self.withdraw()
         left = []
         for file_system_id in self.found:
             described = file_systems.describe(self._fsx, file_system_id)
@@ -146,6 +143,14 @@ class RunFileSystem:
             self.found[file_system_id] = described
             left.append(self._end(described))
         return "; ".join(left) or None
+
+    def withdraw(self) -> bool:
+        """Let nodes that boot from now on mount none of it; whether there is any."""
+        self._look()
+        named = file_systems.parameter(self._ssm, self._settings.id_parameter)
+        if named.value in self.found:
+            file_systems.set_parameter(self._ssm, self._settings.id_parameter, NO_FILE_SYSTEM)
+        return bool(self.found)
 
     def _look(self) -> None:
         for described in file_systems.of_installation(self._fsx, self._run.installation):

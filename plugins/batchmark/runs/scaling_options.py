@@ -30,6 +30,8 @@ def options(plan: ScalingPlan) -> list[str]:
     """The options of `run` beside its suite; the number of nodes is Batch's to tell."""
     found = ["--devices", str(plan.devices), "--batches", _list(plan.batches)]
     found += ["--image", str(plan.image), "--data", _list(plan.data), "--steps", str(plan.steps)]
+    if "files" in plan.data and not plan.reads_cold:
+        found += ["--passes", "warm"]
     found += ["--all-reduce-mib", _list(plan.all_reduce_mib)]
     for name, value in plan.settings.model_dump().items():
         found += [f"--{name.replace('_', '-')}", str(value)]

@@ -63,6 +63,8 @@ def plan_scaling(
 ) -> list[PlannedJob]:
     """All jobs of a run, those of the fewest nodes first; `config` has the stack's target.
 
+    The file system is the run's own, so the first job is the one that reads it cold.
+
     Raises:
         PlanError: a value can't be had.
     """
@@ -78,10 +80,10 @@ def plan_scaling(
             suite=SCALING,
             repeat=repeat,
             dtype=dtype,
-            scaling=plan,
+            scaling=plan.model_copy(update={"reads_cold": repeat == 1 and number == 0}),
         )
         for repeat in range(1, wanted.repeats + 1)
-        for plan in plans
+        for number, plan in enumerate(plans)
     ]
 
 

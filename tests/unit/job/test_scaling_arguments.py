@@ -64,6 +64,17 @@ def test_files_are_read_first_cold_then_warm_and_then_trained_on(settings, monke
     ]
 
 
+def test_only_the_first_job_of_a_run_reads_cold(settings):
+    found = settings("--data", "files", "--files", "/fsx/images", "--passes", "warm")
+    assert [row["pass"] for name, row in rows(found) if name == "read_images"] == ["warm"]
+
+
+def test_a_smaller_batch_has_a_smaller_rate(settings):
+    found = settings("--batches", "64,16", "--learning-rate", "0.4")
+    rates = [point.scaling.measured.settings.learning_rate for point in found.points[:2]]
+    assert rates == [0.4, 0.1]
+
+
 def test_only_what_trains_has_the_dtype_asked_for(settings):
     found = settings("--dtype", "bfloat16", "--all-reduce-mib", "1")
     assert [(point.workload, point.dtype) for point in found.points] == [

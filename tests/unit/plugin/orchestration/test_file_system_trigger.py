@@ -32,18 +32,33 @@ KEY = "costs/2026-11/scaling-1.json"
 OUTAGE = client_error("InternalServerError", 500)
 
 
+class Nodes:
+    """Batch, with nodes that it keeps for so many looks."""
+
+    def __init__(self, looks=0):
+        self.looks = looks
+
+    def describe_compute_environments(self, **request):
+        assert request == {"computeEnvironments": [NODES.compute_environment]}
+        self.looks -= 1
+        vcpus = 96 if self.looks >= 0 else 0
+        return {"computeEnvironments": [{"computeResources": {"desiredvCpus": vcpus}}]}
+
+
 class Running:
     """A trigger in an account, with a clock of its own."""
 
     def __init__(self, trigger=StandUpTrigger, seconds=STAND_UP_SECONDS, **fields):
         self.fsx, self.ssm = FakeFsx(**fields), FakeSsm(SETTINGS.id_parameter)
         self.s3 = MemoryBucket("results", "us-east-1")
+        self.nodes = Nodes()
         self.now = 1000.0
         self.xcoms, self.slept = {}, 0
         self.trigger = self.made(trigger, seconds)
 
     def made(self, trigger, seconds=COLLAPSE_SECONDS):
-        arguments = {"bucket": "results"} if trigger is CollapseTrigger else {}
+        own = {"bucket": "results", "environment": NODES.compute_environment}
+        arguments = own if trigger is CollapseTrigger else {}
         made = trigger(
             region_name="us-east-1",
             settings=SETTINGS.model_dump(mode="json"),
@@ -51,7 +66,7 @@ class Running:
             deadline=self.now + seconds,
             **arguments,
         )
-        clients = {"fsx": self.fsx, "ssm": self.ssm, "s3": self.s3}
+        clients = {"fsx": self.fsx, "ssm": self.ssm, "s3": self.s3, "batch": self.nodes}
         made.clients = clients.__getitem__
         made.clock = lambda: self.now
         made.sleep, made.push_xcoms = self.sleep, self.push_xcoms
@@ -245,3 +260,38 @@ def test_a_cost_that_can_not_be_booked_does_not_keep_its_end_from_being_told():
     store.put(store.prefix + PLAN, "no plan")
     assert running.state(running.made(CollapseTrigger)) == "success"
     assert FILE_SYSTEM in run_spending(store, KEY).job_usd
+
+
+def standing():
+    """A run's file system that is up."""
+    running = Running()
+    assert running.state() == "success"
+    assert running.named.startswith("fs-")
+    return running
+
+
+def test_nodes_go_before_what_they_have_mounted_and_new_ones_mount_nothing():
+    running = standing()
+    running.nodes.looks = 3
+    began = running.now
+    collapse = running.made(CollapseTrigger)
+
+    class Watched(type(running.nodes)):
+        def describe_compute_environments(self, **request):
+            assert running.named == "none"
+            assert [one["Lifecycle"] for one in running.fsx.there.values()] == ["AVAILABLE"]
+            return super().describe_compute_environments(**request)
+
+    running.nodes.__class__ = Watched
+    assert running.state(collapse) == "success"
+    assert running.fsx.there == {}
+    assert running.now - began >= 30
+
+
+def test_nodes_that_do_not_go_keep_no_file_system_for_ever():
+    running = standing()
+    running.nodes.looks = 10_000
+    began = running.now
+    assert running.state(running.made(CollapseTrigger)) == "success"
+    assert running.fsx.there == {}
+    assert 1200 <= running.now - began < COLLAPSE_SECONDS

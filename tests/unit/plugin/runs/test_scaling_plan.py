@@ -13,6 +13,7 @@ from batchmark.core.prices import load_prices
 from batchmark.core.run import RunPlan
 from batchmark.runs.budget import refusals, worst_case
 from batchmark.runs.planning import all_operator_kwargs, operator_kwargs, plan_jobs
+from batchmark.runs.scaling_options import options
 from batchmark.runs.scaling_plan import left_out, needs_files
 from tests.builders.installations import configured
 from tests.builders.runs import PRICES
@@ -92,6 +93,13 @@ def test_files_are_needed_only_if_they_are_asked_for():
     assert not needs_files(planned(data=["synthetic"]))
 
 
+def test_only_the_first_job_of_a_run_reads_what_nobody_has_read():
+    jobs = planned(node_counts=[1, 2], repeats=2, study=[{"learning_rate": 0.2}])
+    assert [job.scaling.reads_cold for job in jobs] == [True] + 5 * [False]
+    told = [shlex.join(options(job.scaling)) for job in jobs]
+    assert [text.count("--passes warm") for text in told] == [0] + 5 * [1]
+
+
 def test_a_job_is_told_by_overrides_of_all_nodes_that_batch_accepts():
     nodes = stack()
     config = nodes.joined_to(configured())
@@ -105,7 +113,7 @@ def test_a_job_is_told_by_overrides_of_all_nodes_that_batch_accepts():
     assert name == "BATCHMARK_OPTIONS"
     assert shlex.split(value) == [
         *("--devices", "8", "--batches", "64", "--image", "224", "--data", "synthetic,files"),
-        *("--steps", "50", "--all-reduce-mib", ""),
+        *("--steps", "50", "--passes", "warm", "--all-reduce-mib", ""),
         *("--learning-rate", "0.8", "--momentum", "0.9", "--weight-decay", "5e-05"),
         *("--epochs", "90", "--warmup-epochs", "10", "--images-per-epoch", "1281167"),
         *("--varied", "learning_rate"),
