@@ -20,19 +20,23 @@ CREDENTIALS = {
 
 @pytest.fixture
 def start_job(tmp_path):
-    """Start `python -m batchmark_job run` with these arguments; ended after the test."""
+    """Start `python -m batchmark_job run` with these arguments; ended after the test.
+
+    What it prints is in its pipes, or in the file `log`.
+    """
     started: list[subprocess.Popen[str]] = []
 
-    def start(*arguments, **environment):
+    def start(*arguments, log=None, **environment):
         variables = {name: v for name, v in os.environ.items() if not name.startswith("AWS_")}
-        process = subprocess.Popen(
-            [sys.executable, "-m", "batchmark_job", "run", *arguments],
-            cwd=ROOT / "job_container",
-            env=variables | CREDENTIALS | {"TMPDIR": str(tmp_path)} | environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        with log.open("w") if log else contextlib.nullcontext(subprocess.PIPE) as out:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "batchmark_job", "run", *arguments],
+                cwd=ROOT / "job_container",
+                env=variables | CREDENTIALS | {"TMPDIR": str(tmp_path)} | environment,
+                stdout=out,
+                stderr=subprocess.STDOUT if log else subprocess.PIPE,
+                text=True,
+            )
         started.append(process)
         return process
 

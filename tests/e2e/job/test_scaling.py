@@ -1,0 +1,108 @@
+"""Nodes of one job as processes with addresses of their own, as Batch would start them."""
+
+import json
+import os
+import signal
+import time
+
+import pytest
+
+from batchmark_job.result import parse_document
+from tests.documented import arguments, the_command
+from tests.stand_ins.http import serving
+from tests.waiting import wait_for
+
+DEADLINE_SECONDS = 300
+SMALL = (
+    *("--suite", "scaling", "--device", "cpu", "--threads", "1", "--image", "32"),
+    *("--batches", "2", "--steps", "10", "--max-seconds", "20", "--all-reduce-mib", ""),
+)
+
+
+def test_the_documented_command_measures_one_node(start_job, tmp_path):
+    _run, *given = arguments(the_command(".venv/bin/batchmark-job run --suite scaling"))
+    path = tmp_path / "result.json"
+    process = start_job(*given, "--image", "32", "--device", "cpu", "--output", str(path))
+    _, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 0, err
+    training, *reductions = parse_document(path.read_bytes()).measurements
+    assert training.status in {"measured", "unsettled"}, training.reason
+    assert training.scaling.split.compute_seconds > 0
+    assert training.scaling.split.communication_seconds == 0
+    assert {row.status for row in reductions} == {"skipped"}
+
+
+@pytest.fixture
+def metadata():
+    """The task metadata of some nodes, as the ECS agent tells it."""
+
+    def answer(request):
+        address = request.path.strip("/").partition("/")[0]
+        return 200, json.dumps({"Networks": [{"IPv4Addresses": [address]}]}).encode()
+
+    with serving(answer) as server:
+        yield lambda address: f"http://127.0.0.1:{server.server_port}/{address}"
+
+
+@pytest.fixture
+def start_nodes(start_job, metadata, tmp_path):
+    """Start so many nodes of one job; the main node's document goes to result.json."""
+    network = f"127.{os.getpid() % 250 + 1}.{time.monotonic_ns() % 250}"
+
+    def start(count, *options):
+        nodes = []
+        for index in range(count):
+            address = f"{network}.{index + 1}"
+            main = {"AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": f"{network}.1"}
+            environment = {
+                "AWS_BATCH_JOB_ID": f"job-1#{index}",
+                "AWS_BATCH_JOB_NODE_INDEX": str(index),
+                "AWS_BATCH_JOB_NUM_NODES": str(count),
+                "AWS_BATCH_JOB_MAIN_NODE_INDEX": "0",
+                "ECS_CONTAINER_METADATA_URI_V4": metadata(address),
+                **(main if index else {}),
+            }
+            output = tmp_path / ("result.json" if index == 0 else f"{index}.json")
+            log = tmp_path / f"log-{index}"
+            process = start_job(*options, "--output", str(output), log=log, **environment)
+            process.log = log
+            nodes.append(process)
+        return nodes
+
+    return start
+
+
+def test_nodes_train_together_on_files_and_one_that_dies_costs_what_follows(start_nodes, tmp_path):
+    from batchmark_job.command_line import main as make
+
+    images = tmp_path / "images"
+    made = ["images", "--count", "64", "--size", "48", "--shards", "2", "--classes", "2"]
+    assert make([*made, "--to", f"{images}/"]) == 0
+    options = ("--data", "files,synthetic", "--files", str(images), "--passes", "warm")
+    main, child = start_nodes(2, *SMALL, *options)
+
+    # The row on files is measured; while the next one is, a node goes.
+    wait_for(lambda: "[2/3]" in main.log.read_text() or main.poll(), "second row", DEADLINE_SECONDS)
+    child.send_signal(signal.SIGKILL)
+    main.wait(DEADLINE_SECONDS)
+
+    document = parse_document((tmp_path / "result.json").read_bytes())
+    rows = {row.workload: row for row in document.measurements if row.status != "failed"}
+    read, trained = rows["read_images"], rows["resnet50_data_parallel"]
+    assert read.bytes_moved == sum(file.stat().st_size for file in images.glob("*.tar"))
+    assert trained.items == 4
+    assert trained.scaling.ranks == 2
+    assert len({node.host for node in trained.scaling.nodes}) == 2
+    (lost,) = [row for row in document.measurements if row.status == "failed"]
+    host = trained.scaling.nodes[1].host
+    assert lost.reason == f"node 1 ({host}) is lost: it closed the connection"
+    assert main.returncode == 1
+    assert not (tmp_path / "1.json").exists()
+
+
+def test_the_other_nodes_end_when_the_main_node_dies(start_nodes):
+    main, child = start_nodes(2, *SMALL)
+    wait_for(lambda: "follows the main node" in child.log.read_text(), "meeting", 120)
+    main.send_signal(signal.SIGKILL)
+    assert child.wait(90) == 3
+    assert "the main node (127." in child.log.read_text()
