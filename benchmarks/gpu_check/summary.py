@@ -91,6 +91,10 @@ def _rows(document: ResultDocument, other: ResultDocument | None) -> Iterator[st
             line += f" cpu {_time(beside):24}"
             if row.samples_seconds and beside.samples_seconds:
                 line += f" {_median(beside) / _median(row):8.2f}×"
+        if row.scaling and row.samples_seconds:
+            busy = row.scaling.gpu_busy_share
+            known = "not known" if busy is None else f"{busy:.0%}"
+            line += f" {(row.items or 0) / _median(row):.0f} images/s, GPU busy {known}"
         chosen = row.implementation.name if row.implementation else ""
         yield f"{line} {chosen} {row.reason or ''}".rstrip()[:LINE]
 
