@@ -16,17 +16,8 @@ from batchmark_job.distributed.task import TASK
 from batchmark_job.distributed.torchrun import Launch
 from batchmark_job.errors import CannotMeasureError, one_line, say
 
-# The main node's host may boot and pull its image after this one's.
-MEETING_SECONDS = 1200.0
 
-
-def follow(
-    node: Node,
-    greeting: Greeting,
-    busy: Busy | None,
-    seconds: float = MEETING_SECONDS,
-    port: int = CONTROL_PORT,
-) -> None:
+def follow(node: Node, greeting: Greeting, busy: Busy | None, port: int = CONTROL_PORT) -> None:
     """Serve the main node until it is done.
 
     Raises:
@@ -35,7 +26,7 @@ def follow(
     main = f"the main node ({node.main_address})"
     ranks: LocalRanks | None = None
     try:
-        lines = connect(str(node.main_address), port, seconds)
+        lines = connect(str(node.main_address), port, node.joining_seconds)
     except LostError as error:
         raise CannotMeasureError(f"{main} {error}") from None
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import psutil
 
 from batchmark_job.errors import InputError
 from batchmark_job.machine.metadata import ecs_metadata
+from batchmark_job.option_values import number
 
 LOOPBACK = "127.0.0.1"
 PREFIX = "AWS_BATCH_JOB_"
@@ -18,6 +20,9 @@ INDEX, COUNT, MAIN, MAIN_ADDRESS = (
     for name in ("NODE_INDEX", "NUM_NODES", "MAIN_NODE_INDEX", "MAIN_NODE_PRIVATE_IPV4_ADDRESS")
 )
 CONTROL_PORT = 29400
+JOINING = "BATCHMARK_JOINING_SECONDS"
+# Children start once the main node runs, in any order; each may pull its image first.
+JOINING_SECONDS = 1200.0
 
 
 @dataclass(frozen=True)
@@ -27,13 +32,15 @@ class Node:
     index: int
     count: int
     main_address: str | None = None  # None on the main node
+    joining_seconds: float = JOINING_SECONDS  # for all nodes to come
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Node:
         """By the variables that Batch sets; outside a multi-node job, the only one.
 
         Raises:
-            InputError: they contradict each other, or the main node is not the first.
+            InputError: they contradict each other, the main node is not the first, or the time for
+                all to come is none.
         """
         if COUNT not in environment:
             return cls(0, 1)
@@ -45,7 +52,10 @@ class Node:
         address = environment.get(MAIN_ADDRESS)
         if index > 0 and not address:
             raise InputError(f"{MAIN_ADDRESS} is not set, and this is node {index} of {count}")
-        return cls(index, count, address if index > 0 else None)
+        seconds = number(JOINING, environment.get(JOINING), JOINING_SECONDS)
+        if not 0 < seconds < math.inf:
+            raise InputError(f"{JOINING} is {seconds:g}; give the seconds that nodes wait, above 0")
+        return cls(index, count, address if index > 0 else None, seconds)
 
     @property
     def is_main(self) -> bool:

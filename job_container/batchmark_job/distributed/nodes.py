@@ -26,8 +26,6 @@ from batchmark_job.machine.inventory import Machine
 from batchmark_job.measuring.processes.workers import StepError
 from batchmark_job.result_scaling import ScalingNode
 
-# Children start once the main node runs, in any order; each may pull its image first.
-JOINING_SECONDS = 1200.0
 STOPPING_SECONDS = 30.0  # for ranks to end when they are told
 POLL_SECONDS = 0.05
 
@@ -60,7 +58,6 @@ class Nodes:
         *,
         address: str | None = None,
         port: int = CONTROL_PORT,
-        joining_seconds: float = JOINING_SECONDS,
     ) -> None:
         """Start to listen, where others are to come.
 
@@ -72,7 +69,6 @@ class Nodes:
             CannotMeasureError: the port is taken.
         """
         self._node, self._job, self._own = node, job, address
-        self._joining_seconds = joining_seconds
         self._began = time.monotonic()
         self._joined: dict[int, _Joined] = {}
         self._changed = threading.Condition()
@@ -104,7 +100,7 @@ class Nodes:
         others = self._node.count - 1
         if others:
             say(f"batchmark-job: waiting for {count(others, 'other node')}")
-        end = self._began + self._joining_seconds
+        end = self._began + self._node.joining_seconds
         with self._changed:
             while len(self._joined) < others and (left := end - time.monotonic()) > 0:
                 self._changed.wait(left)
@@ -112,7 +108,7 @@ class Nodes:
         if missing:
             raise CannotMeasureError(
                 f"only {count(self._node.count - len(missing), 'node')} of {self._node.count} came "
-                f"within {self._joining_seconds:.0f} s; missing: node "
+                f"within {self._node.joining_seconds:.0f} s; missing: node "
                 f"{', '.join(map(str, missing))}. See the log of each, and whether its security "
                 "group lets the others in"
             )

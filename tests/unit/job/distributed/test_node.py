@@ -26,6 +26,11 @@ def test_batch_says_which_node_it_is():
     assert Node.of(MAIN).is_main
 
 
+def test_the_time_for_all_to_come_may_be_another():
+    assert Node.of(MAIN).joining_seconds == 1200
+    assert Node.of(CHILD | {"BATCHMARK_JOINING_SECONDS": "90"}).joining_seconds == 90
+
+
 def test_outside_a_multi_node_job_it_is_the_only_one():
     assert Node.of({}) == Node(0, 1)
     assert Node.of({}).is_main
@@ -38,6 +43,9 @@ def test_outside_a_multi_node_job_it_is_the_only_one():
         ({"AWS_BATCH_JOB_NODE_INDEX": "20"}, "NODE_INDEX is 20, and AWS_BATCH_JOB_NUM_NODES is 20"),
         ({"AWS_BATCH_JOB_NUM_NODES": "many"}, "NUM_NODES is 'many'; Batch sets it to a whole"),
         ({"AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": ""}, "is not set, and this is node 3"),
+        ({"BATCHMARK_JOINING_SECONDS": "0"}, "JOINING_SECONDS is 0; give the seconds that nodes"),
+        ({"BATCHMARK_JOINING_SECONDS": "nan"}, "JOINING_SECONDS is nan; give the seconds"),
+        ({"BATCHMARK_JOINING_SECONDS": "soon"}, "JOINING_SECONDS 'soon' is not a number"),
     ],
 )
 def test_what_contradicts_itself_is_refused(changed, reason):

@@ -57,13 +57,13 @@ class Followers:
         self.errors = {}
 
     def start(self, index, count, **changed):
-        node = Node(index, count, MAIN)
+        node = Node(index, count, MAIN, joining_seconds=20.0)
         address = f"127.77.0.{index + 1}"
         greeting = Greeting.of(index, JOB, address, MAIN, CPU).model_copy(update=changed)
 
         def run():
             try:
-                follow(node, greeting, None, 20.0, self._port)
+                follow(node, greeting, None, self._port)
             except CannotMeasureError as error:
                 self.errors[index] = str(error)
 
@@ -89,7 +89,7 @@ def main(port, followers):
     made = []
 
     def start(count, seconds=20.0):
-        made.append(Nodes(Node(0, count), JOB, address=MAIN, port=port, joining_seconds=seconds))
+        made.append(Nodes(Node(0, count, None, seconds), JOB, address=MAIN, port=port))
         return made[-1]
 
     yield start
@@ -213,9 +213,9 @@ def test_a_follower_ends_when_the_main_node_dies(port, followers, tmp_path):
 
 
 def test_a_main_node_that_never_comes_is_not_waited_for_for_ever(port):
-    node, greeting = Node(1, 2, MAIN), Greeting.of(1, JOB, "127.77.0.2", MAIN, CPU)
+    node, greeting = Node(1, 2, MAIN, 0.3), Greeting.of(1, JOB, "127.77.0.2", MAIN, CPU)
     with pytest.raises(CannotMeasureError, match=f"did not answer at {MAIN}:{port} within 0 s"):
-        follow(node, greeting, None, 0.3, port)
+        follow(node, greeting, None, port)
 
 
 @pytest.mark.parametrize(
