@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +28,8 @@ from laptop.airflow import AirflowClient
 from laptop.aws import AwsClients
 from laptop.stack import ROOT, Stack
 from tests.clouds import SignedCalls
-from tests.faults.outcome import Invariants, Outcome
+from tests.faults.layer import Layer
+from tests.faults.outcome import COLLAPSED, GUARDED, NEVER_THERE, REMOVED, Invariants, Outcome
 from tests.faults.targets import job_prefix
 from tests.inbox import Inbox
 from tests.waiting import wait_for
@@ -39,14 +40,22 @@ DAG = "faults"
 DAG_TIME_OUT = "faults_time_out"
 DAG_SLOWER = "faults_slower"
 DAG_SEND = "send_alerts"
-DAGS = (DAG, DAG_TIME_OUT, DAG_SLOWER, DAG_SEND)
+# The product's own.
+DAG_LAYERED = "distributed_training_benchmark"
+DAG_GUARD = "leak_guard"
+OWN_DAGS = (DAG_LAYERED, DAG_GUARD)
+DAGS = (DAG, DAG_TIME_OUT, DAG_SLOWER, DAG_SEND, *OWN_DAGS)
 CLOUD = "local-cloud"
 TASK = "run_benchmark"
+STAND_UP, COLLAPSE = "stand_up_file_system", "collapse_file_system"
 FINISHED = ("SUCCEEDED", "FAILED")
+AT_WORK = ("scheduled", "queued", "running", "deferred", "up_for_retry", "restarting")
 LONGEST_RUN_SECONDS = 600
 ASKED_AGAIN = (httpx.HTTPError, BotoCoreError, ClientError)
 # The job's own grace after SIGTERM, and the collecting task's way to it.
 LEAK_GRACE_SECONDS = 15
+# For a file system that is being deleted to be gone.
+LAYER_GRACE_SECONDS = 20
 WORKER = "airflow worker -- "
 EXECUTOR = "LocalExecutor"
 
@@ -62,6 +71,8 @@ class Run:
     linger: Path
     began: float = field(default_factory=time.monotonic)
     ended: float | None = None
+    marked: frozenset[str] = frozenset()  # tasks that a user ended
+    guarded: bool = False  # the leak guard ended what it left
 
     def open(self) -> None:
         self.gate.touch()
@@ -77,6 +88,12 @@ class UserClient(AirflowClient):
             f"/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
             f"/{task['map_index']}",
             {"new_state": "failed"},
+        ).raise_for_status()
+
+    def cancel(self, run: Run) -> None:
+        """Mark a DAG run as failed: what runs is ended, and its teardown follows."""
+        self.change(
+            "PATCH", f"/dags/{run.dag_id}/dagRuns/{run.run_id}", {"state": "failed"}
         ).raise_for_status()
 
     def clear(self, run: Run) -> None:
@@ -95,6 +112,7 @@ class Bench:
         self.instructions = folder
         self.batch, self.s3, self.logs = map(aws.client, ("batch", "s3", "logs"))
         self.config = aws.config()
+        self.layer = Layer(aws, self.config)
         self._inbox = Inbox(aws, "faults")
         self._messages: list[dict[str, Any]] = []
         self._reading = threading.Lock()
@@ -140,6 +158,7 @@ class Bench:
         *,
         dag_id: str = DAG,
         gated: bool = True,
+        conf: Mapping[str, Any] | None = None,
         **told: Any,
     ) -> Run:
         """Trigger a run whose job waits at its gate, and else does as it is told."""
@@ -154,7 +173,8 @@ class Bench:
             told["linger"] = str(run.linger)
         instructions = {"gate": str(run.gate), **told} if gated else told
         (self.instructions / f"{run_id}.json").write_text(json.dumps(instructions))
-        self.airflow.trigger(run.dag_id, {"suite": "own", "targets": [run.target]}, run.run_id)
+        conf = conf or {"suite": "own", "targets": [run.target]}
+        self.airflow.trigger(run.dag_id, conf, run.run_id)
         return run
 
     def wait(
@@ -253,14 +273,46 @@ class Bench:
         if open_gates:
             run.open()
             run.linger.touch()
-        ended = self.wait(
-            lambda: self.airflow.state(run.dag_id, run.run_id) in ("success", "failed"),
-            f"end of {run.run_id}",
+        self._wait_for_end(run.dag_id, run.run_id)
+        run.ended = time.monotonic()
+        if run.dag_id == DAG_LAYERED:
+            self._await_layers_end(run)
+
+    def cancel(self, run: Run) -> None:
+        """Mark the run failed, and note the tasks that ends."""
+        before = self._tasks(run, AT_WORK)
+        self.airflow.cancel(run)
+        run.marked = frozenset(before & self._tasks(run, ("failed",)))
+
+    def _tasks(self, run: Run, states: Collection[str]) -> set[str]:
+        tasks = self.airflow.task_instances(run.dag_id, run.run_id)
+        return {task["task_id"] for task in tasks if task["state"] in states}
+
+    def _await_layers_end(self, run: Run) -> None:
+        """Let all come to rest; what is left is the leak guard's."""
+        self.wait(
+            lambda: not self._tasks(run, AT_WORK),
+            f"end of the tasks of {run.run_id}",
             LONGEST_RUN_SECONDS,
             every=1,
         )
-        assert ended
-        run.ended = time.monotonic()
+        with suppress(TimeoutError):
+            self.wait(lambda: not self.layer.left(), "end of the layer", LAYER_GRACE_SECONDS)
+            return
+        run.guarded = True
+        guard = f"guard-of-{run.run_id}"
+        self.airflow.trigger(DAG_GUARD, {"grace_minutes": 0}, guard)
+        self._wait_for_end(DAG_GUARD, guard)
+        with suppress(TimeoutError):
+            self.wait(lambda: not self.layer.left(), "end of the layer", LAYER_GRACE_SECONDS)
+
+    def _wait_for_end(self, dag_id: str, run_id: str) -> None:
+        self.wait(
+            lambda: self.airflow.state(dag_id, run_id) in ("success", "failed"),
+            f"end of {run_id}",
+            LONGEST_RUN_SECONDS,
+            every=1,
+        )
 
     def send_pending(self, run_id: str) -> None:
         """Run the DAG that sends what did not arrive."""
@@ -317,7 +369,9 @@ class Bench:
         tasks = self.airflow.task_instances(run.dag_id, run.run_id)
         ours = [task for task in tasks if task["task_id"] == TASK]
         state = ", ".join(str(task["state"]) for task in ours)
-        said = self.log_of(ours[0]) if state == "failed" else ""
+        failed = [task for task in tasks if task["state"] == "failed"]
+        telling = [task for task in failed if task["task_id"] in (TASK, STAND_UP, COLLAPSE)]
+        said = "\n".join(self.log_of(task) for task in telling)
         collected = self.collected(run)
         reasons = [lost.reason for lost in collected.lost] if collected else ["not collected"]
         lost = "; ".join(reasons)
@@ -328,12 +382,24 @@ class Bench:
             expected.says if expected.says in said else said[-300:],
             expected.lost if expected.lost_for(lost) else lost[-300:],
             ", ".join(
-                f"{task['task_id']} {task['state']}"
-                for task in tasks
-                if task["task_id"] != TASK and task["state"] != "success"
+                f"{task['task_id']} failed"
+                for task in failed
+                if task["task_id"] not in {TASK, *run.marked}
             ),
             self._alerts(run),
+            self._layers_end(run, {task["task_id"]: task["state"] for task in tasks}),
         )
+
+    def _layers_end(self, run: Run, states: Mapping[str, str]) -> str:
+        if run.dag_id != DAG_LAYERED:
+            return ""
+        if left := self.layer.left():
+            return f"left: {left}"
+        if run.guarded:
+            return GUARDED
+        if states[COLLAPSE] == "success":
+            return COLLAPSED
+        return REMOVED if states[STAND_UP] == "failed" else NEVER_THERE
 
     def _alerts(self, run: Run) -> int:
         """Messages that lead to the run's report."""

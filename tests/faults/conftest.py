@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 from contextlib import closing
 from functools import partial
 
@@ -13,8 +14,8 @@ from rich.table import Table
 from laptop.aws import AwsClients
 from laptop.stack import ROOT
 from tests.applied import applied_once, lasting_stack, start_all_from
-from tests.faults import targets
-from tests.faults.bench import DAGS, Bench, UserClient
+from tests.faults import layer, targets
+from tests.faults.bench import DAGS, OWN_DAGS, Bench, UserClient
 from tests.faults.matrix import HERE, inflict_all
 
 COLUMNS = ("fault", "at", "expected", "seen", "seconds", "leaked/lost/twice", "")
@@ -36,18 +37,26 @@ AIRFLOW = {
 def bench(tmp_path_factory):
     folder = tmp_path_factory.mktemp("faults")
     instructions = tmp_path_factory.mktemp("instructions")
-    stack = lasting_stack(folder, dags=HERE / "dags", vcpus=POOL_VCPUS)
+    stack = lasting_stack(folder, dags=dags_in(folder / "dags"), vcpus=POOL_VCPUS)
     stack.processes.env.update(AIRFLOW)
     stack.processes.env["PYTHONPATH"] += f":{ROOT}"  # the DAGs have use for the tests' builders
     with stack:
         start_all_from(partial(applied_once, tmp_path_factory), stack)
         with closing(AwsClients(stack)) as aws, UserClient(stack.airflow) as airflow:
-            targets.publish(aws, instructions)
+            layer.publish(aws, targets.publish(aws, instructions), instructions)
             for dag_id in DAGS:
                 airflow.wait_for_dag(dag_id)
                 airflow.unpause(dag_id)
             with closing(Bench(stack, airflow, aws, instructions)) as bench:
                 yield bench
+
+
+def dags_in(folder):
+    """The matrix's own chains, and the product's DAGs that are under test as they are."""
+    shutil.copytree(HERE / "dags", folder)
+    for name in OWN_DAGS:
+        shutil.copy(ROOT / "dags" / f"{name}.py", folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -20,12 +20,13 @@ class Fault:
     """A fault with the outcome it must have at each point.
 
     `inflict` returns the runs it struck, by point, when they have ended. One that is `alone`
-    disturbs the whole stack, so that no other is inflicted meanwhile. The quick ones are part of
-    `make test`.
+    disturbs the whole stack, so that no other is inflicted meanwhile. The layered ones come one
+    after the other, as they share the only layer. The quick ones are part of `make test`.
     """
 
     name: str
     inflict: Callable[[Bench], Runs]
     expected: Mapping[str, Outcome]
     alone: bool = False
+    layered: bool = False
     quick: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from tests.faults.bench import Bench
@@ -22,14 +23,23 @@ def inflict_all(bench: Bench, faults: Iterable[Fault]) -> Results:
     """What came of each fault, by its name and point."""
     results: Results = {}
     beside = [fault for fault in faults if not fault.alone]
+    layered = [fault for fault in beside if fault.layered]
+    others = [[fault] for fault in beside if not fault.layered]
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        for found in pool.map(lambda fault: inflict(bench, fault), beside):
+        for found in pool.map(partial(inflict_in_turn, bench), [layered, *others]):
             results |= found
     bench.mend()
     for fault in faults:
         if fault.alone:
             results |= inflict(bench, fault)
             bench.mend()
+    return results
+
+
+def inflict_in_turn(bench: Bench, faults: Iterable[Fault]) -> Results:
+    results: Results = {}
+    for fault in faults:
+        results |= inflict(bench, fault)
     return results
 
 

@@ -7,6 +7,11 @@ from typing import NamedTuple
 # Parts of the reasons that a run gives for a lost job; what comes first decides between two.
 OR = " or "
 NO_JOB = "no job was submitted"
+# What became of a layer, and by what.
+NEVER_THERE = "never there"
+COLLAPSED = "gone by collapse_file_system"
+REMOVED = "gone by stand_up_file_system"
+GUARDED = "gone by leak_guard"
 STOPPED = OR.join(("can't be read (NoSuchKey)", "it was told to stop"))
 
 
@@ -15,8 +20,9 @@ class Outcome(NamedTuple):
 
     `says` is a part of what its failed task says; `jobs` is how many Batch jobs it took; `kept`
     is whether the collected run holds its document, and `lost` a part of the reason that it gives
-    for a lost one, or several joined by OR. `others` names the run's other tasks that did not
-    succeed, and `alerts` is how many messages about the run arrived.
+    for a lost one, or several joined by OR. `others` names the run's other tasks that failed by
+    themselves, and `alerts` is how many messages about the run arrived. `layer` is what became of
+    the file system that a run stands up for itself.
     """
 
     state: str = "success"
@@ -26,6 +32,7 @@ class Outcome(NamedTuple):
     lost: str = ""
     others: str = ""
     alerts: int = 0
+    layer: str = ""
 
     def lost_for(self, reason: str) -> bool:
         """Whether the run gives one of the reasons expected."""
@@ -38,7 +45,8 @@ class Outcome(NamedTuple):
         others = f", but {self.others}" if self.others else ""
         said = f": “{self.says}”" if self.says else ""
         alerts = f", {self.alerts} alert{'' if self.alerts == 1 else 's'}" if self.alerts else ""
-        return f"{self.state}, {jobs}, {kept}{alerts}{lost}{others}{said}"
+        layer = f", layer {self.layer}" if self.layer else ""
+        return f"{self.state}, {jobs}, {kept}{alerts}{layer}{lost}{others}{said}"
 
 
 class Invariants(NamedTuple):

@@ -3,6 +3,10 @@
 Its instructions are a JSON file named after the run: `gate` is a file to wait for before the
 document is written, `document` one that `text_of` makes or `none`, `linger` a file to wait for
 afterwards, and `exit_code` how to end. What is not said: no waiting, a valid document, 0.
+
+`checkpoint_mib` is how much to write to the file system that it reads images from, after the gate.
+With `real`, further options of `run`, the real job takes its place. Of several nodes only the main
+one does as it is told; the others wait at the gate.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ from batchmark_job.result import (
 HUGE_BYTES = 200_000_000
 LEVELS = 5_000
 LONGEST_WAIT_SECONDS = 600
+OPTIONS = "BATCHMARK_OPTIONS"
 
 
 def wait_for(path: str | None) -> None:
@@ -103,6 +108,20 @@ def text_of(made: ResultDocument, kind: str) -> str:
     }[kind]()
 
 
+def become_the_real_job(arguments: argparse.Namespace, options: str) -> None:
+    os.environ[OPTIONS] = f"{os.environ.get(OPTIONS, '')} {options}"
+    run = ["--suite", arguments.suite, "--run-id", arguments.run_id, "--target", arguments.target]
+    on_one_core = ["--device", "cpu", "--threads", "1", "--output", arguments.output]
+    command = [sys.executable, "-m", "batchmark_job", "run", *run, *on_one_core]
+    os.execv(sys.executable, command)
+
+
+def write_checkpoint(mib: int) -> None:
+    path = Path(os.environ["BATCHMARK_FILES"]).with_name("checkpoint")
+    print(f"stand-in: writes {path}", flush=True)
+    path.write_bytes(bytes(mib * 2**20))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("instructions", type=Path)
@@ -110,10 +129,16 @@ def main() -> int:
         parser.add_argument(option, required=True)
     arguments = parser.parse_args()
     told = json.loads((arguments.instructions / f"{arguments.run_id}.json").read_text())
+    if "real" in told:
+        become_the_real_job(arguments, told["real"])
     job_id = os.environ["AWS_BATCH_JOB_ID"]
     job_attempt = int(os.environ["AWS_BATCH_JOB_ATTEMPT"])
     print(f"attempt {job_attempt} of {job_id} is told {told}", flush=True)
     wait_for(told.get("gate"))
+    if os.environ.get("AWS_BATCH_JOB_NODE_INDEX", "0") != "0":
+        return 0
+    if "checkpoint_mib" in told:
+        write_checkpoint(told["checkpoint_mib"])
     kind = told.get("document", "valid")
     if kind != "none":
         output = parse_output(arguments.output, job_id, job_attempt)

@@ -12,6 +12,7 @@ from laptop.aws import AwsClients
 from laptop.stack import ROOT
 
 PARAMETER = "/airflow/variables/batchmark"
+SCRIPT = ROOT / "tests" / "faults" / "stand_in_job.py"
 MISSING_IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/batchmark:never-pushed"
 
 
@@ -20,7 +21,7 @@ def job_prefix(config: Config, target: str) -> str:
     return f"{config.name}-{target}-"
 
 
-def publish(aws: AwsClients, instructions: Path) -> None:
+def publish(aws: AwsClients, instructions: Path) -> Config:
     """Make the targets' queues and job definitions, and add them to what Terraform published."""
     batch, ssm = aws.client("batch"), aws.client("ssm")
     config = json.loads(ssm.get_parameter(Name=PARAMETER)["Parameter"]["Value"])
@@ -28,8 +29,7 @@ def publish(aws: AwsClients, instructions: Path) -> None:
 
     def command(target: str) -> list[str]:
         run = ["--run-id", "Ref::run_id", "--target", target, "--suite", "Ref::suite"]
-        script = str(ROOT / "tests" / "faults" / "stand_in_job.py")
-        return ["python", script, str(instructions), *run, "--output", "Ref::output"]
+        return ["python", str(SCRIPT), str(instructions), *run, "--output", "Ref::output"]
 
     def define(target: str, *, image: str = "none", vcpus: int = 1, real: bool = False) -> str:
         answer = batch.register_job_definition(
@@ -99,9 +99,10 @@ def publish(aws: AwsClients, instructions: Path) -> None:
         "invalid-environment": alone("invalid-environment"),
     }
     text = json.dumps(config)
-    parse_config(text)
+    published = parse_config(text)
     ssm.put_parameter(Name=PARAMETER, Value=text, Overwrite=True)
     batch.update_job_queue(jobQueue="fault-disabled-queue", state="DISABLED")
+    return published
 
 
 def real_command(target: str) -> list[str]:

@@ -1,6 +1,6 @@
 """The faults, one file for each kind of culprit."""
 
-from tests.faults.catalogue import alerts, aws, components, jobs, users
+from tests.faults.catalogue import alerts, aws, components, jobs, layers, users
 from tests.faults.fault import Fault
 
 FAULTS: tuple[Fault, ...] = (
@@ -9,4 +9,5 @@ FAULTS: tuple[Fault, ...] = (
     *aws.FAULTS,
     *alerts.FAULTS,
     *components.FAULTS,
+    *layers.FAULTS,
 )

@@ -1,0 +1,173 @@
+"""The layer of the matrix: nodes, and the file system that a run stands up for them.
+
+Its stack is not applied here: what that would publish is made like the base target's.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from batchmark.aws import file_systems
+from batchmark.core.config import Config
+from batchmark.core.multi_node import NO_FILE_SYSTEM, VARIABLE, parse_multi_node
+from laptop.aws import AwsClients
+from laptop.stack import ROOT
+from tests.faults.targets import SCRIPT
+
+NODES = "nodes"  # name of the target
+NAME = "fault-nodes"
+PARAMETERS = "/airflow/variables"
+ID_PARAMETER = f"{PARAMETERS}/{VARIABLE}_file_system"
+MOUNT_POINT, IMAGES = "/fsx", "/images"
+LUSTRE = {"IpProtocol": "tcp", "FromPort": 988, "ToPort": 1023}
+# The job's own is meant for hosts that boot; here nodes start at once.
+JOINING_SECONDS = 20
+MOST_NODES = 2
+
+
+class Layer:
+    """What a run's file system leaves, and images for it."""
+
+    def __init__(self, aws: AwsClients, config: Config) -> None:
+        self._fsx, self._ssm = aws.client("fsx"), aws.client("ssm")
+        self._config = config
+
+    def left(self) -> str:
+        """What is there of it now, in words; empty if it is gone."""
+        found = [
+            f"file system {described['FileSystemId']} {described['Lifecycle']}"
+            for described in file_systems.of_installation(self._fsx, self._config.name)
+        ]
+        named = file_systems.parameter(self._ssm, ID_PARAMETER).value
+        if named != NO_FILE_SYSTEM:
+            found.append(f"{ID_PARAMETER} names {named}")
+        return ", ".join(found)
+
+    def file_system_id(self) -> str:
+        """The one that nodes mount."""
+        return file_systems.parameter(self._ssm, ID_PARAMETER).value
+
+
+def publish(aws: AwsClients, config: Config, instructions: Path) -> None:
+    """Make the nodes' queue and job definition, and tell Airflow of them."""
+    batch, ec2, ssm = (aws.client(name) for name in ("batch", "ec2", "ssm"))
+    base = config.targets["c5.2xlarge"]
+    (model,) = batch.describe_compute_environments(
+        computeEnvironments=[base.compute_environments.on_demand]
+    )["computeEnvironments"]
+    resources = model["computeResources"]
+    subnet = resources["subnets"][0]
+    (described,) = ec2.describe_subnets(SubnetIds=[subnet])["Subnets"]
+    group = ec2.create_security_group(
+        GroupName=NAME, Description="Lustre", VpcId=described["VpcId"]
+    )["GroupId"]
+    lustre = LUSTRE | {"UserIdGroupPairs": [{"GroupId": group}]}
+    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[lustre])
+    user_data = base64.b64encode(f'FILE_SYSTEM_PARAMETER="{ID_PARAMETER}"\n'.encode()).decode()
+    ec2.create_launch_template(LaunchTemplateName=NAME, LaunchTemplateData={"UserData": user_data})
+    batch.create_compute_environment(
+        computeEnvironmentName=NAME,
+        type="MANAGED",
+        state="ENABLED",
+        computeResources=resources
+        | {"launchTemplate": {"launchTemplateName": NAME, "version": "$Default"}},
+    )
+    queue = batch.create_job_queue(
+        jobQueueName=NAME,
+        priority=1,
+        state="ENABLED",
+        computeEnvironmentOrder=[{"order": 1, "computeEnvironment": NAME}],
+    )["jobQueueArn"]
+    definition = batch.register_job_definition(
+        jobDefinitionName=NAME,
+        type="multinode",
+        parameters={"suite": "scaling", "dtype": "suite", "run_id": "none", "output": "none"},
+        nodeProperties={
+            "mainNode": 0,
+            "numNodes": MOST_NODES,
+            "nodeRangeProperties": [
+                {"targetNodes": "0:", "container": _container(config, instructions)}
+            ],
+        },
+        retryStrategy={"attempts": 1},
+        timeout={"attemptDurationSeconds": 600},
+    )["jobDefinitionArn"]
+    ssm.put_parameter(Name=ID_PARAMETER, Value=NO_FILE_SYSTEM, Type="String")
+    told = {
+        "schema_version": 1,
+        "name": config.name,
+        "region": config.region,
+        "target": NODES,
+        "device": "cpu",
+        "instance_type": base.instance_type,
+        "vcpus": base.vcpus,
+        "gpus": 0,
+        "most_nodes": MOST_NODES,
+        "job_queue": queue,
+        "job_definition": definition,
+        "compute_environment": NAME,
+        "timeout_seconds": 600,
+        "allow_cpu_fallback": False,
+        "mount_point": MOUNT_POINT,
+        "scratch": "/scratch",
+        "file_system": {
+            "deployment_type": "SCRATCH_2",
+            "storage_gib": 1200,
+            "throughput": None,
+            "version": "2.15",
+            "subnet": subnet,
+            "security_group": group,
+            "kms_key_arn": None,
+            "repository": f"s3://{config.bucket}{IMAGES}/",
+            "folder": IMAGES,
+            "id_parameter": ID_PARAMETER,
+        },
+    }
+    text = json.dumps(told)
+    parse_multi_node(text).joined_to(config)
+    ssm.put_parameter(Name=f"{PARAMETERS}/{VARIABLE}", Value=text, Type="String")
+
+
+def _container(config: Config, instructions: Path) -> dict[str, Any]:
+    run = ["--run-id", "Ref::run_id", "--target", NODES, "--suite", "Ref::suite"]
+    return {
+        "image": "none",
+        "command": ["python", str(SCRIPT), str(instructions), *run, "--output", "Ref::output"],
+        "resourceRequirements": [
+            {"type": "VCPU", "value": "1"},
+            {"type": "MEMORY", "value": "1024"},
+        ],
+        "environment": [
+            {"name": "BATCHMARK_FILES", "value": f"{MOUNT_POINT}{IMAGES}"},
+            {"name": "BATCHMARK_JOINING_SECONDS", "value": str(JOINING_SECONDS)},
+        ],
+        "volumes": [{"name": "fsx", "host": {"sourcePath": MOUNT_POINT}}],
+        "mountPoints": [{"sourceVolume": "fsx", "containerPath": MOUNT_POINT}],
+        "logConfiguration": {
+            "logDriver": "awslogs",
+            "options": {
+                "awslogs-group": config.log_group,
+                "awslogs-stream-prefix": NODES,
+            },
+        },
+    }
+
+
+def make_images(config: Config, environment: dict[str, str]) -> None:
+    """A few small ones in S3, where new file systems find them."""
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "batchmark_job", "images"),
+            *("--to", f"s3://{config.bucket}{IMAGES}/"),
+            *("--count", "16", "--size", "32", "--shards", "2", "--classes", "4"),
+        ],
+        cwd=ROOT / "job_container",
+        env=environment,
+        check=True,
+        capture_output=True,
+    )
