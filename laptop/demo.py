@@ -49,7 +49,12 @@ DISTRIBUTED_RUN = {
     "node_counts": [1, 2],
     "batch": 8,
     "image": 64,
-    "steps": 12,
+    "steps": 20,
+    # An epoch is the image set, so that its rate rises and falls within the run.
+    "learning_rate": 0.1,
+    "images_per_epoch": 1024,
+    "warmup_epochs": 0,
+    "epochs": 2,
     "data": ["synthetic", "files"],
     "all_reduce_mib": [1, 16],
 }

@@ -10,7 +10,7 @@ from collections import defaultdict, deque
 from collections.abc import Hashable, Iterator, Sequence
 
 from batchmark_job.distributed.busy import Busy
-from batchmark_job.distributed.follow import follow
+from batchmark_job.distributed.follow import Follower, decline
 from batchmark_job.distributed.greeting import Greeting
 from batchmark_job.distributed.node import Node, own_address
 from batchmark_job.distributed.nodes import Nodes
@@ -83,18 +83,24 @@ def _run_on_nodes(
     devices = settings.points[0].named_parameters["devices"]
     job = settings.job_id.partition("#")[0]
     if node.is_main:
-        with contextlib.closing(Nodes(node, job, address=own_address())) as nodes:
+        with Nodes(node, job, address=own_address()) as nodes:
             rows = [
                 ScalingRow.of(point.scaling, point.dtype, nodes)
                 for point in settings.points
                 if point.scaling
             ]
             return _run(settings, rows, workers, interruption, nodes)
-    machine = _look_around(settings, workers, JobMarks())
+    try:
+        machine = _look_around(settings, workers, JobMarks())
+    except CannotMeasureError as error:
+        decline(node, job, str(error))
+        raise
     main = str(node.main_address)
-    own = own_address(main) or main
-    greeting = Greeting.of(node.index, job, own, main, machine)
-    follow(node, greeting, Busy.of(machine.device.value, devices))
+    greeting = Greeting.of(node.index, job, own_address(main) or main, main, machine)
+    follower = Follower(node, greeting, Busy.of(machine.device.value, devices))
+    if interruption is not None:
+        interruption.on_stop = follower.stop
+    follower.follow()
     return 0
 
 

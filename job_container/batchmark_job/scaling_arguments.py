@@ -11,10 +11,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from batchmark_job.distributed.node import Node
-from batchmark_job.distributed.point import DATA, PASSES, SETTINGS, ScalingOptions
+from batchmark_job.distributed.point import DATA, PASSES, SETTINGS, TRAINING_DTYPES, ScalingOptions
 from batchmark_job.errors import InputError
 from batchmark_job.option_values import each_of, number, split, whole_number
 from batchmark_job.result_scaling import TrainingSettings
+from batchmark_job.result_values import MOST_SAMPLES
 from batchmark_job.suites import SCALING, SUITES, Suite
 
 FILES = "BATCHMARK_FILES"  # folder of the shards
@@ -60,7 +61,7 @@ def add(run: argparse.ArgumentParser) -> None:
     )
     for name in SETTING_NAMES:
         option = f"--{name.replace('_', '-')}"
-        group.add_argument(option, help=f"(default: {getattr(SETTINGS, name):g})")
+        group.add_argument(option, help=f"(default: {getattr(SETTINGS, name)})")
 
 
 def refuse(arguments: argparse.Namespace) -> None:
@@ -97,6 +98,13 @@ def suite(arguments: argparse.Namespace, node: Node) -> Suite:
     steps = _number("--steps", arguments.steps, usual.limits.samples)
     if steps < usual.limits.minimum_samples:
         raise InputError(f"--steps {steps} is too few; give {usual.limits.minimum_samples} or more")
+    if steps > MOST_SAMPLES:
+        raise InputError(f"--steps {steps} is too many; give {MOST_SAMPLES} or fewer")
+    if arguments.dtype not in (*TRAINING_DTYPES, "suite"):
+        raise InputError(
+            f"--dtype {arguments.dtype} is not for --suite {SCALING}; give one of "
+            f"{', '.join(TRAINING_DTYPES)}"
+        )
     return replace(usual, limits=replace(usual.limits, samples=steps), scaling=options)
 
 

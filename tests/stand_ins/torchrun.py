@@ -1,7 +1,7 @@
 """torchrun without torch: each rank does what a file in the task's folder says.
 
-`rank-N` holds fail, die, hang or wait; a rank without one answers. As with torchrun, all ranks of a
-node end when one fails.
+`rank-N` holds fail, late, die, complain or hang; a rank without one answers. As with torchrun, all
+ranks of a node end when one fails.
 """
 
 import argparse
@@ -21,6 +21,14 @@ from batchmark_job.distributed.task import (
 )
 from batchmark_job.result import Correctness, Implementation
 
+# As torchrun ends its own.
+SUMMARY = """Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-26_06:00:00
+  host      : node
+  rank      : {rank} (local_rank: 0)
+  exitcode  : -9 (pid: 1)"""
+
 
 def main() -> int:
     parser = argparse.ArgumentParser()
@@ -36,6 +44,9 @@ def main() -> int:
     for rank in range(first, first + arguments.nproc_per_node):
         file = task.folder / f"rank-{rank}"
         does = file.read_text() if file.exists() else ""
+        if does == "late":
+            time.sleep(0.7)
+            does = "fail"
         if does == "fail":
             error = RankError(
                 at=time.time(), rank=rank, error="its shard has no end", lost_another=False
@@ -43,8 +54,13 @@ def main() -> int:
             answer.with_name(f"{rank}{ERROR_SUFFIX}").write_text(error.model_dump_json())
             return 1
         if does == "die":
-            print(f"  rank      : {rank} (local_rank: 0)\n  exitcode  : -9 (pid: 1)", flush=True)
+            print(SUMMARY.format(rank=rank), flush=True)
             return 1
+        if does == "complain":  # as the neighbour of one that was killed
+            error = RankError(at=0.0, rank=rank, error="another rank is gone", lost_another=True)
+            answer.with_name(f"{rank}{ERROR_SUFFIX}").write_text(error.model_dump_json())
+            if not (task.folder / f"rank-{rank + 1}").exists():
+                return 1
         if does == "hang":
             (task.folder / f"pid-{rank}").write_text(str(os.getpid()))
             signal.pause()

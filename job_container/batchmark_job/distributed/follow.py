@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from typing import Any
 
@@ -17,54 +18,90 @@ from batchmark_job.distributed.torchrun import Launch
 from batchmark_job.errors import CannotMeasureError, one_line, say
 
 
-def follow(node: Node, greeting: Greeting, busy: Busy | None, port: int = CONTROL_PORT) -> None:
-    """Serve the main node until it is done.
+class Follower:
+    """A node that serves the main one."""
+
+    def __init__(
+        self, node: Node, greeting: Greeting, busy: Busy | None, port: int = CONTROL_PORT
+    ) -> None:
+        self._node, self._greeting, self._busy, self._port = node, greeting, busy, port
+        self._main = f"the main node ({node.main_address})"
+        self._lines: Lines | None = None
+        self._ranks: LocalRanks | None = None
+
+    def follow(self) -> None:
+        """Serve the main node until it is done.
+
+        Raises:
+            CannotMeasureError: it does not come in time, dies, gives up, or says what can't be
+                understood.
+        """
+        lines = self._lines = _connect(self._node, self._port)
+        try:
+            lines.send({"kind": "greeting", **self._greeting.model_dump()})
+            say(
+                f"batchmark-job: node {self._node.index} of {self._node.count} follows {self._main}"
+            )
+            while (message := lines.receive())["kind"] != "over":
+                if self._ranks is not None:
+                    self._ranks.kill()
+                if message["kind"] == "launch":
+                    self._ranks = self._start(message, lines)
+            if message.get("reason"):
+                raise CannotMeasureError(f"{self._main} gave up: {message['reason']}")
+        except (LostError, KeyError, ValidationError) as error:
+            raise CannotMeasureError(f"{self._main} {error}; its ranks here end, too") from None
+        finally:
+            self._leave()
+
+    def stop(self, received: signal.Signals) -> int:
+        """Tell the main node, and end; returns the exit code."""
+        say(f"batchmark-job: {received.name}: node {self._node.index} leaves")
+        if self._lines is not None:
+            self._lines.send({"kind": "leaving", "reason": f"received {received.name}"})
+        self._leave()
+        return 128 + received
+
+    def _leave(self) -> None:
+        if self._lines is not None:
+            self._lines.close()
+        if self._ranks is not None:
+            self._ranks.kill()
+
+    def _start(self, message: dict[str, Any], lines: Lines) -> LocalRanks | None:
+        launch = Launch(*message["launch"])
+        task = TASK.validate_python(message["task"])
+        try:
+            ranks = LocalRanks(self._node, launch, task, self._greeting.address, self._busy)
+        except OSError as error:
+            lines.send(_ended(launch, Ended(1, one_line(error))))
+            return None
+
+        def report() -> None:
+            ended = ranks.wait()
+            lines.send(_ended(launch, ended))
+            ranks.remove()
+
+        threading.Thread(target=report, name=f"launch {launch.number}", daemon=True).start()
+        return ranks
+
+
+def decline(node: Node, job: str, reason: str, port: int = CONTROL_PORT) -> None:
+    """Tell the main node why this one can't take part.
 
     Raises:
-        CannotMeasureError: it does not come in time, dies, or says what can't be understood.
+        CannotMeasureError: it does not come in time.
     """
-    main = f"the main node ({node.main_address})"
-    ranks: LocalRanks | None = None
+    lines = _connect(node, port)
+    lines.send({"kind": "declined", "index": node.index, "job": job, "reason": reason})
+    lines.close()
+
+
+def _connect(node: Node, port: int) -> Lines:
     try:
-        lines = connect(str(node.main_address), port, node.joining_seconds)
+        return connect(str(node.main_address), port, node.joining_seconds)
     except LostError as error:
-        raise CannotMeasureError(f"{main} {error}") from None
-    try:
-        lines.send({"kind": "greeting", **greeting.model_dump()})
-        say(f"batchmark-job: node {node.index} of {node.count} follows {main}")
-        while (message := lines.receive())["kind"] != "over":
-            if ranks is not None:
-                ranks.kill()
-            if message["kind"] == "launch":
-                ranks = _start(node, greeting.address, message, busy, lines)
-        if message.get("reason"):
-            raise CannotMeasureError(f"{main} gave up: {message['reason']}")
-    except (LostError, KeyError, ValidationError) as error:
-        raise CannotMeasureError(f"{main} {error}; its ranks here end, too") from None
-    finally:
-        lines.close()
-        if ranks is not None:
-            ranks.kill()
-
-
-def _start(
-    node: Node, own: str, message: dict[str, Any], busy: Busy | None, lines: Lines
-) -> LocalRanks | None:
-    launch = Launch(*message["launch"])
-    task = TASK.validate_python(message["task"])
-    try:
-        ranks = LocalRanks(node, launch, task, own, busy)
-    except OSError as error:
-        lines.send(_ended(launch, Ended(1, one_line(error))))
-        return None
-
-    def report() -> None:
-        ended = ranks.wait()
-        lines.send(_ended(launch, ended))
-        ranks.remove()
-
-    threading.Thread(target=report, name=f"launch {launch.number}", daemon=True).start()
-    return ranks
+        raise CannotMeasureError(f"the main node ({node.main_address}) {error}") from None
 
 
 def _ended(launch: Launch, ended: Ended) -> dict[str, Any]:

@@ -22,12 +22,14 @@ from batchmark_job.distributed.node import Node
 from batchmark_job.distributed.task import ERROR_SUFFIX, TASK_VARIABLE, Answer, RankError, Task
 from batchmark_job.distributed.torchrun import NCCL_INTERFACES, Launch, environment
 from batchmark_job.errors import drop_output
+from batchmark_job.machine.host import kills_for_memory
 
 TORCHRUN = "batchmark_job.distributed.torchrun"
 KILL_SECONDS = 5.0  # for ranks to end when told
 NCCL = "NCCL_SOCKET_IFNAME"
-KILLED = re.compile(r"rank\s*: (\d+) .*\n\s*exitcode\s*: -(\d+)")  # in torchrun's summary
-SIGKILL = 9
+# In torchrun's summary, whose first failure stands under "Root Cause".
+KILLED = re.compile(r"Root Cause.*?rank\s*: (\d+) .*?\n\s*exitcode\s*: -(\d+)", re.DOTALL)
+SIGABRT, SIGKILL = 6, 9
 
 
 class Ended(NamedTuple):
@@ -37,6 +39,7 @@ class Ended(NamedTuple):
     error: str | None = None  # of the rank that failed first; None where it was ended from here
     lost_another: bool = False  # a rank of another node failed first
     failed_at: float = 0.0  # by the node's clock
+    out_of_memory: bool = False
     busy: tuple[tuple[float, float], ...] = ()  # seconds since its start, share
 
 
@@ -51,10 +54,13 @@ class LocalRanks:
         Raises:
             OSError: no process can be started, or nothing written.
         """
-        self._folder = tempfile.TemporaryDirectory(prefix="batchmark-ranks-")
+        self._folder = tempfile.TemporaryDirectory(
+            prefix="batchmark-ranks-", ignore_cleanup_errors=True
+        )
         folder = Path(self._folder.name)
         self._answer, self._logs, self._output = folder / "answer", folder / "logs", ""
         self._killed = False
+        self._kills_before = kills_for_memory()
         self._task = str(folder / "task")
         Path(self._task).write_text(task.model_dump_json())
         variables = {
@@ -64,10 +70,7 @@ class LocalRanks:
         if launch.nodes > 1:
             variables.setdefault(NCCL, NCCL_INTERFACES)
         arguments = launch.arguments(node.index, self._logs)
-        self._started_at = time.monotonic()
         self._busy = busy
-        if busy:
-            busy.start()
         self._process = subprocess.Popen(
             [sys.executable, "-m", TORCHRUN, *arguments],
             env=variables,
@@ -79,15 +82,15 @@ class LocalRanks:
         )
         self._reader = threading.Thread(target=self._copy_output, name="torchrun", daemon=True)
         self._reader.start()
+        if busy:
+            busy.start()
 
     def wait(self) -> Ended:
         """Wait for its end; frees all but the answer."""
         code = self._process.wait()
         self._reader.join(KILL_SECONDS)
         busy = self._busy.stop() if self._busy else ()
-        if code == 0 or self._killed:
-            return Ended(code, busy=busy)
-        return self._failed(code)._replace(busy=busy)
+        return self._ended(code)._replace(busy=busy)
 
     def answer(self) -> Answer:
         """What rank 0 wrote, where it was one of these.
@@ -105,7 +108,8 @@ class LocalRanks:
         for process in found:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
-        psutil.wait_procs(found, KILL_SECONDS)
+        # Not for torchrun itself: `wait` needs its exit code.
+        psutil.wait_procs([p for p in found if p.pid != self._process.pid], KILL_SECONDS)
 
     def remove(self) -> None:
         self.kill()
@@ -139,24 +143,36 @@ class LocalRanks:
                 self._output = (self._output + line)[-20_000:]
                 _print(line)
 
-    def _failed(self, code: int) -> Ended:
+    def _ended(self, code: int) -> Ended:
         """By the rank that failed first: the others fail because it is gone."""
         told = sorted(self._told_errors(), key=lambda each: (each.lost_another, each.at))
+        own = next((each for each in told if not each.lost_another), None)
+        if own or self._killed or code == 0:  # what a rank told, it told before it was ended
+            return _told(code, own) if own else Ended(code)
+        if killed := KILLED.search(self._output):
+            rank, number = killed.group(1), int(killed.group(2))
+            for_memory = number == SIGKILL and kills_for_memory() > self._kills_before
+            why = f"ended by signal {number}"
+            if for_memory:
+                why = "out of memory: the kernel killed it"
+            # NCCL's watchdog aborts a rank whose peer is gone.
+            aborted = number == SIGABRT
+            return Ended(code, f"rank {rank}: {why}", aborted, time.time(), for_memory)
         if told:
-            first = told[0]
-            return Ended(code, f"rank {first.rank}: {first.error}", first.lost_another, first.at)
+            return _told(code, told[0])
         lines = [line.strip() for line in self._output.splitlines() if line.strip()]
         error = lines[-1] if lines else "torchrun wrote nothing"
-        if killed := KILLED.search(self._output):
-            rank, number = killed.groups()
-            why = "; the machine may have run out of memory" if int(number) == SIGKILL else ""
-            error = f"rank {rank} was ended by signal {number}{why}"
         return Ended(code, error, failed_at=time.time())
 
     def _told_errors(self) -> Iterator[RankError]:
         for file in self._answer.parent.glob(f"*{ERROR_SUFFIX}"):
             with contextlib.suppress(OSError, ValidationError):
                 yield RankError.model_validate_json(file.read_bytes())
+
+
+def _told(code: int, error: RankError) -> Ended:
+    text = f"rank {error.rank}: {error.error}"
+    return Ended(code, text, error.lost_another, error.at, error.out_of_memory)
 
 
 def _print(line: str, write: Callable[[str], object] = sys.stdout.write) -> None:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 from pydantic import ValidationError
 
@@ -27,6 +27,7 @@ from batchmark_job.measuring.processes.workers import StepError
 from batchmark_job.result_scaling import ScalingNode
 
 STOPPING_SECONDS = 30.0  # for ranks to end when they are told
+BLAME_SECONDS = 3.0  # for the other nodes to say what failed there
 POLL_SECONDS = 0.05
 
 
@@ -49,7 +50,10 @@ class _Joined:
 
 
 class Nodes:
-    """The main node's own ranks and the other nodes'. A node that is lost ends it for all rows."""
+    """The main node's own ranks and the other nodes'. A node that is lost ends it for all rows.
+
+    As a context it lets the others go at its end, and tells them what went wrong, if anything did.
+    """
 
     def __init__(
         self,
@@ -73,6 +77,8 @@ class Nodes:
         self._joined: dict[int, _Joined] = {}
         self._changed = threading.Condition()
         self._launches = 0
+        self._closed = threading.Event()
+        self._declined: dict[int, str] = {}  # why, by index
         self._here: LocalRanks | None = None
         self._listener: socket.socket | None = None
         if node.count > 1:
@@ -104,6 +110,7 @@ class Nodes:
         with self._changed:
             while len(self._joined) < others and (left := end - time.monotonic()) > 0:
                 self._changed.wait(left)
+                self._refuse_lost_before_all_came()
             missing = [n for n in range(1, others + 1) if n not in self._joined]
         if missing:
             raise CannotMeasureError(
@@ -114,6 +121,13 @@ class Nodes:
             )
         for greeting in (mine, *(each.greeting for each in self._joined.values())):
             _check(greeting, mine, devices)
+
+    def _refuse_lost_before_all_came(self) -> None:
+        lost = {index: joined.lost for index, joined in self._joined.items() if joined.lost}
+        for index, why in {**lost, **self._declined}.items():
+            where = self._name(index) if index in lost else f"node {index}"
+            said = f"came and is lost: it {why}" if index in lost else f"can't take part: {why}"
+            raise CannotMeasureError(f"{where} {said}")
 
     @property
     def device(self) -> str:
@@ -143,6 +157,7 @@ class Nodes:
         Raises:
             StepError: a rank failed or all hang, with the node that did; `lost` where a node is.
         """
+        self._wait_if_closed()
         self._refuse_lost()
         self._launches += 1
         address = self._address()
@@ -152,19 +167,25 @@ class Nodes:
             joined.lines.send({"kind": "launch", "launch": list(launch), "task": described})
         began = time.perf_counter()
         try:
-            self._here = LocalRanks(self._node, launch, task, address, self._busy)
+            here = self._here = LocalRanks(self._node, launch, task, address, self._busy)
         except OSError as error:
             self._stop_others(launch)
             raise StepError(f"node 0 ({address}): {one_line(error)}") from error
         try:
-            ended = self._wait(self._here, launch, seconds)
-            answer = self._here.answer()
+            ended = self._wait(here, launch, seconds)
+            answer = here.answer()
         except (OSError, ValidationError) as error:
+            self._wait_if_closed()
             raise StepError(f"rank 0 gave no answer: {one_line(error)}") from error
         finally:
-            self._here.remove()
+            here.remove()
             self._here = None
         return Ran(answer, _busy_share(ended, answer, began))
+
+    def _wait_if_closed(self) -> None:
+        """For ever: an interruption is writing and ends the process."""
+        if self._closed.is_set():
+            threading.Event().wait()
 
     def usage(self) -> tuple[float, int]:
         """CPU seconds and resident bytes of the ranks that run here now."""
@@ -173,6 +194,7 @@ class Nodes:
 
     def close(self, reason: str | None = None) -> None:
         """Let all others go; `reason` is why there is no more to do."""
+        self._closed.set()
         if self._listener:
             with contextlib.suppress(OSError):
                 self._listener.shutdown(socket.SHUT_RDWR)
@@ -183,6 +205,12 @@ class Nodes:
         if here := self._here:
             here.kill()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        self.close(one_line(error) if error else None)
+
     def _address(self) -> str:
         """The main node's, as the others reach it."""
         if self._own:
@@ -192,35 +220,61 @@ class Nodes:
 
     def _receive_nodes(self) -> None:
         assert self._listener is not None  # noqa: S101 - it is what starts this thread
-        with contextlib.suppress(OSError):  # closed meanwhile
-            while True:
+        while not self._closed.is_set():
+            try:
                 connection, _ = self._listener.accept()
-                threading.Thread(
-                    target=self._follow, args=(Lines(connection),), name="node", daemon=True
-                ).start()
+            except OSError:  # closed, or one of many connections failed
+                self._closed.wait(POLL_SECONDS)
+                continue
+            threading.Thread(
+                target=self._follow, args=(Lines(connection),), name="node", daemon=True
+            ).start()
 
     def _follow(self, lines: Lines) -> None:
         """Take in all that one node says."""
         joined: _Joined | None = None
         try:
             message = lines.receive()
-            message.pop("kind", None)
-            greeting = Greeting.model_validate(message)
-            known = greeting.job == self._job and 0 < greeting.index < self._node.count
-            if not known or greeting.index in self._joined:
+            if message.pop("kind", None) == "declined":
+                self._take_refusal(message)
                 lines.close()
                 return
-            joined = _Joined(greeting, lines, time.monotonic() - self._began)
+            greeting = Greeting.model_validate(message)
             with self._changed:
+                if refusal := self._refusal(greeting):
+                    lines.send({"kind": "over", "reason": refusal})
+                    lines.close()
+                    return
+                joined = _Joined(greeting, lines, time.monotonic() - self._began)
                 self._joined[greeting.index] = joined
                 self._changed.notify_all()
-            while message := lines.receive():
+            while (message := lines.receive()).get("kind") != "leaving":
                 joined.ended[int(message["launch"])] = Ended(*message["ended"])
+            lines.close()
+            joined.lost = str(message["reason"])
         except (LostError, ValidationError, KeyError, TypeError, ValueError) as error:
-            if joined is None:
-                lines.close()
-            else:
-                joined.lost = one_line(error) if not isinstance(error, LostError) else str(error)
+            lines.close()
+            with self._changed:
+                if joined is not None:
+                    known = isinstance(error, LostError)
+                    joined.lost = str(error) if known else one_line(error)
+                self._changed.notify_all()
+
+    def _take_refusal(self, message: dict[str, Any]) -> None:
+        with self._changed:
+            if message["job"] == self._job:
+                self._declined[int(message["index"])] = str(message["reason"])
+            self._changed.notify_all()
+
+    def _refusal(self, greeting: Greeting) -> str | None:
+        """Why a node is none of this job's; None if it is."""
+        if greeting.job != self._job:
+            return f"it is a node of job {greeting.job}, and this is {self._job}"
+        if not 0 < greeting.index < self._node.count:
+            return f"there is no node {greeting.index} of {self._node.count}"
+        if greeting.index in self._joined:
+            return f"node {greeting.index} is there already"
+        return None
 
     def _wait(self, here: LocalRanks, launch: Launch, seconds: float) -> list[Ended]:
         """Until all have ended well.
@@ -245,17 +299,22 @@ class Nodes:
             if lost or failed or late:
                 break
             time.sleep(POLL_SECONDS)
+        self._wait_if_closed()
+        if failed and not lost:
+            # The one to blame may be the last to notice that its rank has failed.
+            self._give_them_time(launch, BLAME_SECONDS)
         self._stop_others(launch)
-        if not lost:
-            self._give_them_time(launch)
         here.kill()
         waiter.join(STOPPING_SECONDS)
+        if not lost:
+            self._give_them_time(launch, STOPPING_SECONDS)
+        self._wait_if_closed()
         self._refuse_lost()
         raise self._why(own, launch, seconds)
 
-    def _give_them_time(self, launch: Launch) -> None:
+    def _give_them_time(self, launch: Launch, seconds: float) -> None:
         """Wait for what the others say of their own end."""
-        end = time.monotonic() + STOPPING_SECONDS
+        end = time.monotonic() + seconds
         while time.monotonic() < end:
             others = [each for each in self._joined.values() if not each.lost]
             if all(launch.number in each.ended for each in others):
@@ -270,8 +329,10 @@ class Nodes:
         failed = {index: each for index, each in ends.items() if each.error}
         if not failed:
             return StepError(f"its ranks did not end within {seconds:.0f} s", hung=True)
-        index = min(failed, key=lambda each: failed[each][2:4])
-        return StepError(f"{self._name(index)}: {failed[index].error}")
+        index = min(failed, key=lambda each: (failed[each].lost_another, failed[each].failed_at))
+        blamed = failed[index]
+        reason = f"{self._name(index)}: {blamed.error}"
+        return StepError(reason, out_of_memory=blamed.out_of_memory)
 
     def _stop_others(self, launch: Launch) -> None:
         for joined in self._joined.values():

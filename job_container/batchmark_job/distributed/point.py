@@ -27,8 +27,13 @@ SETTINGS = TrainingSettings(
 )
 IMAGE_SIZES = range(32, 1025)
 MOST_DEVICES = 64  # of a node
+MOST_BATCH = 65_536
+MOST_MIB = 16_384
+LEAST_IMAGE_ALONE = 64  # below that the last layers have one number for each channel of an image
+TRAINING_DTYPES = ("float32", "tf32", "bfloat16", "float64")
 WARM_PASSES = 5
 LEAST_CALLS = 100  # of an all-reduce in each launch: they are short, and vary
+COLD_SECONDS = 12 * 3600.0
 LAUNCHES = 2  # fresh processes on all nodes, for each row
 
 
@@ -54,6 +59,7 @@ class TrainingPoint:
 
     workload = TRAINING
     trains = True
+    seconds = None
     launches = LAUNCHES
 
     def parameters(self) -> dict[str, Any]:
@@ -81,6 +87,7 @@ class AllReducePoint:
 
     workload = ALL_REDUCE
     trains = False
+    seconds = None
     launches = LAUNCHES
 
     def parameters(self) -> dict[str, Any]:
@@ -103,6 +110,11 @@ class ReadingPoint:
 
     workload = READING
     trains = False
+
+    @property
+    def seconds(self) -> float | None:
+        """How long a launch may take: a cold pass as long as S3 takes; the job has its limit."""
+        return COLD_SECONDS if self.cold else None
 
     @property
     def launches(self) -> int:
@@ -199,5 +211,16 @@ class ScalingOptions:
                 f"--warmup-epochs {self.settings.warmup_epochs} is more than --epochs "
                 f"{self.settings.epochs}"
             )
+        for batch in self.batches:
+            if not 1 <= batch <= MOST_BATCH:
+                raise InputError(f"--batches {batch} is out of range; give 1 to {MOST_BATCH}")
+            if batch == 1 and self.image < LEAST_IMAGE_ALONE:
+                raise InputError(
+                    f"--batches 1 at --image {self.image} leaves nothing to normalise over; give 2 "
+                    f"or more, or --image {LEAST_IMAGE_ALONE} or more"
+                )
+        for mib in self.all_reduce_mib:
+            if not 1 <= mib <= MOST_MIB:
+                raise InputError(f"--all-reduce-mib {mib} is out of range; give 1 to {MOST_MIB}")
         if not self.batches:
             raise InputError("--batches is empty; give images for each device, such as 64")

@@ -83,13 +83,12 @@ class ScalingRow(MeasuredRow):
             samples=math.ceil(bench.limits.samples / launches),
             max_seconds=share,
         )
-        patience = STARTING_SECONDS + PATIENCE * share
+        patience = STARTING_SECONDS + (self.measured.seconds or PATIENCE * share)
         try:
             ran = self.nodes.run(self.measured.task(ranks), self.point.devices, patience)
         except StepError as error:
-            memory = "out of memory" in str(error).lower()
-            failed = MeasurementStatus.SKIPPED if memory else MeasurementStatus.FAILED
-            self.give_up(failed, str(error))
+            skipped = MeasurementStatus.SKIPPED if error.out_of_memory else None
+            self.give_up(skipped or MeasurementStatus.FAILED, str(error))
             return
         self._take(bench, ran)
 

@@ -73,6 +73,7 @@ class RankError(Model):
     rank: int
     error: str
     lost_another: bool = Field(description="it failed only because another rank was gone")
+    out_of_memory: bool = False
 
 
 class Answer(Model):

@@ -25,6 +25,7 @@ from batchmark.core.run import DataSource, PlannedJob, ScalingPlan
 from batchmark.core.suites import DATA_SOURCES, LEAST_STEPS, OWN_DTYPES, SCALING
 from batchmark.runs.planning import check_repeats, planned_job
 from batchmark_job.result_scaling import TrainingSettings
+from batchmark_job.result_values import MOST_SAMPLES
 
 IMAGES_OF_RATE = 256  # the learning rate is given for so many images per step
 DTYPES = ("bfloat16", "float32")
@@ -33,7 +34,7 @@ LEAST = {"steps": LEAST_STEPS}
 MOST = {
     "devices": 64,
     "batch": 65_536,
-    "steps": 100_000,
+    "steps": MOST_SAMPLES,
     "node_counts": 1_000,
     "all_reduce_mib": 16_384,
 }

@@ -5,12 +5,10 @@ Each ends with the layer gone: no file system, none named to nodes, no job.
 
 from __future__ import annotations
 
-from functools import partial
-
 from tests.faults.bench import COLLAPSE, DAG_LAYERED, STAND_UP, TASK, Bench, Run
 from tests.faults.fault import Fault, Runs
-from tests.faults.layer import JOINING_SECONDS, NODES
-from tests.faults.outcome import COLLAPSED, NEVER_THERE, REMOVED, Outcome
+from tests.faults.layer import NODES
+from tests.faults.outcome import REMOVED, Outcome
 
 SMALL = {
     "batch": 2,

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 import psutil
 
 from batchmark_job.errors import JobError
-from batchmark_job.machine.host import python_path
+from batchmark_job.machine.host import kills_for_memory, python_path
 
 PRELOAD = "batchmark_job.measuring.preload"
 SILENCE_SECONDS = 120.0  # without a sign of life, at least, before a worker counts as hung
@@ -180,7 +180,7 @@ class ForkedWorker:
 
     def __init__(self, workers: ForkedWorkers, hear: Hear, task: tuple[Any, ...]) -> None:
         self._workers, self._hear = workers, hear
-        self._kills_before = _kills_for_memory()
+        self._kills_before = kills_for_memory()
         handle, name = tempfile.mkstemp(prefix="batchmark-worker-", suffix=".err")
         os.close(handle)
         self._stderr = Path(name)
@@ -266,7 +266,7 @@ class ForkedWorker:
             threading.Event().wait()  # an interruption is writing and ends the process
         self._process.join()
         code = self._process.exitcode or 0
-        if code == -signal.SIGKILL and _kills_for_memory() > self._kills_before:
+        if code == -signal.SIGKILL and kills_for_memory() > self._kills_before:
             reason = "out of memory: the kernel killed its process"
             return StepError(reason, out_of_memory=True, lost=True)
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
@@ -316,15 +316,6 @@ def _signals_kept() -> Iterator[None]:
 def _resident_bytes(pid: int | None) -> int:
     with contextlib.suppress(psutil.Error):
         return int(psutil.Process(pid).memory_info().rss)
-    return 0
-
-
-def _kills_for_memory() -> int:
-    """How often the kernel has killed a process of this machine for want of memory."""
-    with contextlib.suppress(OSError, ValueError):
-        for line in Path("/proc/vmstat").read_text().splitlines():
-            if line.startswith("oom_kill "):
-                return int(line.split()[1])
     return 0
 
 

@@ -1,5 +1,7 @@
 """Nodes of one job on loopback addresses, here threads, with ranks that do as they are told."""
 
+import contextlib
+import signal
 import socket
 import threading
 import time
@@ -9,7 +11,7 @@ import psutil
 import pytest
 
 from batchmark_job.distributed import lines, local_ranks, nodes
-from batchmark_job.distributed.follow import follow
+from batchmark_job.distributed.follow import Follower, decline
 from batchmark_job.distributed.greeting import Greeting
 from batchmark_job.distributed.lines import Lines, connect
 from batchmark_job.distributed.node import Node
@@ -54,16 +56,18 @@ class Followers:
     def __init__(self, port):
         self._port = port
         self._threads = []
-        self.errors = {}
+        self.made, self.errors = {}, {}
 
     def start(self, index, count, **changed):
         node = Node(index, count, MAIN, joining_seconds=20.0)
         address = f"127.77.0.{index + 1}"
         greeting = Greeting.of(index, JOB, address, MAIN, CPU).model_copy(update=changed)
 
+        follower = self.made[index] = Follower(node, greeting, None, self._port)
+
         def run():
             try:
-                follow(node, greeting, None, self._port)
+                follower.follow()
             except CannotMeasureError as error:
                 self.errors[index] = str(error)
 
@@ -131,7 +135,7 @@ def test_a_rank_that_fails_is_named_and_the_next_launch_goes_on(main, followers,
     with pytest.raises(StepError, match=r"^node 1 \(127.77.0.2\): rank 1: its shard has no end$"):
         all_nodes.run(task, 1, 20.0)
     (tmp_path / "rank-1").write_text("die")
-    with pytest.raises(StepError, match=r"rank 1 was ended by signal 9; the machine may have run"):
+    with pytest.raises(StepError, match=r"^node 1 \(127.77.0.2\): rank 1: ended by signal 9$"):
         all_nodes.run(task, 1, 20.0)
     (tmp_path / "rank-1").unlink()
     assert all_nodes.run(task, 1, 20.0).answer.bytes_moved == 1000
@@ -162,14 +166,103 @@ def test_ranks_that_hang_are_ended(main, followers, task, tmp_path):
     wait_for(lambda: not psutil.pid_exists(int((tmp_path / "pid-1").read_text())), "its end", 10)
 
 
-def test_nodes_that_do_not_come_are_named(main, followers):
+def test_a_rank_that_was_killed_is_not_hidden_by_its_neighbours_complaint(main, task, tmp_path):
+    alone = main(1)
+    alone.gather(CPU, devices=2)
+    (tmp_path / "rank-0").write_text("complain")
+    (tmp_path / "rank-1").write_text("die")
+    with pytest.raises(StepError, match=r"^node 0 \(127.77.0.1\): rank 1: ended by signal 9$"):
+        alone.run(task, 2, 20.0)
+
+
+def test_the_node_to_blame_may_be_the_last_to_say_so(main, followers, task, tmp_path):
+    all_nodes = main(2)
+    followers.start(1, 2)
+    all_nodes.gather(CPU, devices=1)
+    (tmp_path / "rank-0").write_text("complain")
+    (tmp_path / "rank-1").write_text("late")
+    with pytest.raises(StepError, match=r"^node 1 \(127.77.0.2\): rank 1: its shard has no end$"):
+        all_nodes.run(task, 1, 20.0)
+
+
+def test_a_rank_out_of_memory_is_told_as_that(main, task, tmp_path, monkeypatch):
+    kills = iter([0, 1])
+    monkeypatch.setattr(local_ranks, "kills_for_memory", lambda: next(kills))
+    alone = main(1)
+    alone.gather(CPU, devices=1)
+    (tmp_path / "rank-0").write_text("die")
+    with pytest.raises(StepError, match="rank 0: out of memory: the kernel killed it") as caught:
+        alone.run(task, 1, 20.0)
+    assert caught.value.out_of_memory
+
+
+def test_nodes_that_do_not_come_are_named_and_the_others_let_go(main, followers):
     all_nodes = main(4, seconds=1.0)
     followers.start(2, 4)
-    with pytest.raises(CannotMeasureError, match=r"only 2 nodes of 4 .* missing: node 1, 3\."):
+    named = r"only 2 nodes of 4 .* missing: node 1, 3\."
+    with pytest.raises(CannotMeasureError, match=named), all_nodes:
         all_nodes.gather(CPU, devices=1)
-    all_nodes.close("some are missing")
     followers.join()
-    assert followers.errors == {2: f"the main node ({MAIN}) gave up: some are missing"}
+    assert followers.errors[2].startswith(f"the main node ({MAIN}) gave up: CannotMeasureError: ")
+
+
+def test_a_node_that_came_and_went_is_not_waited_for(main, port):
+    all_nodes = main(3)
+    greeting = Greeting.of(1, JOB, "127.77.0.2", MAIN, CPU)
+    other = connect(MAIN, port, 5.0)
+    other.send({"kind": "greeting", **greeting.model_dump()})
+    threading.Timer(0.5, other.close).start()
+    began = time.monotonic()
+    with pytest.raises(CannotMeasureError, match=r"node 1 \(127.77.0.2\) came and is lost: it clo"):
+        all_nodes.gather(CPU, devices=1)
+    assert time.monotonic() - began < 10
+
+
+def test_a_node_that_can_not_measure_says_why(main, port):
+    all_nodes = main(2)
+    decline(Node(1, 2, MAIN), JOB, "cannot measure: no GPU", port)
+    with pytest.raises(CannotMeasureError, match="node 1 can't take part: cannot measure: no GPU"):
+        all_nodes.gather(CPU, devices=1)
+
+
+def test_a_node_that_is_told_to_stop_says_so(main, followers, task, tmp_path):
+    all_nodes = main(2)
+    followers.start(1, 2)
+    all_nodes.gather(CPU, devices=1)
+    (tmp_path / "rank-0").write_text("hang")
+    (tmp_path / "rank-1").write_text("hang")
+    codes = []
+    stop = threading.Timer(1.0, lambda: codes.append(followers.made[1].stop(signal.SIGTERM)))
+    stop.start()
+    with pytest.raises(StepError, match=r"node 1 \(127.77.0.2\) is lost: it received SIGTERM"):
+        all_nodes.run(task, 1, 20.0)
+    stop.join()
+    assert codes == [143]
+    followers.join()
+
+
+def test_once_it_is_closed_no_row_fails_of_that(main, followers, task, tmp_path):
+    """An interruption is writing them as interrupted meanwhile."""
+    all_nodes = main(2)
+    followers.start(1, 2)
+    all_nodes.gather(CPU, devices=1)
+    (tmp_path / "rank-0").write_text("hang")
+    (tmp_path / "rank-1").write_text("hang")
+    ended = []
+
+    def measure():
+        with contextlib.suppress(StepError):
+            all_nodes.run(task, 1, 20.0)
+        ended.append("row")
+
+    threading.Thread(target=measure, daemon=True).start()
+    wait_for((tmp_path / "pid-0").exists, "rank 0", 10)
+    all_nodes.close("it received SIGTERM")
+    wait_for(lambda: not psutil.pid_exists(int((tmp_path / "pid-0").read_text())), "its end", 10)
+    time.sleep(0.5)
+    assert ended == []
+    followers.join()
+    assert followers.errors == {1: f"the main node ({MAIN}) gave up: it received SIGTERM"}
 
 
 def test_a_node_that_is_lost_ends_it_for_all_rows(main, port, task, tmp_path):
@@ -215,7 +308,7 @@ def test_a_follower_ends_when_the_main_node_dies(port, followers, tmp_path):
 def test_a_main_node_that_never_comes_is_not_waited_for_for_ever(port):
     node, greeting = Node(1, 2, MAIN, 0.3), Greeting.of(1, JOB, "127.77.0.2", MAIN, CPU)
     with pytest.raises(CannotMeasureError, match=f"did not answer at {MAIN}:{port} within 0 s"):
-        follow(node, greeting, None, port)
+        Follower(node, greeting, None, port).follow()
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_a_lost_worker_leaves_its_last_words(worker, step, reason):
 
 def test_a_worker_killed_for_memory_is_told_from_others(worker, monkeypatch):
     threading.Timer(0.2, os.kill, (worker.pid, signal.SIGKILL)).start()
-    monkeypatch.setattr(workers, "_kills_for_memory", lambda: 1 + worker._kills_before)
+    monkeypatch.setattr(workers, "kills_for_memory", lambda: 1 + worker._kills_before)
     with pytest.raises(StepError, match=r"^out of memory: the kernel killed") as error:
         worker.ask("hang")
     assert error.value.out_of_memory
