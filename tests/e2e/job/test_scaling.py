@@ -5,6 +5,7 @@ import os
 import signal
 import time
 
+import psutil
 import pytest
 
 from batchmark_job.result import parse_document
@@ -98,6 +99,26 @@ def test_nodes_train_together_on_files_and_one_that_dies_costs_what_follows(star
     assert lost.reason == f"node 1 ({host}) is lost: it closed the connection"
     assert main.returncode == 1
     assert not (tmp_path / "1.json").exists()
+
+
+def test_a_job_that_is_told_to_stop_keeps_its_rows_as_interrupted(start_nodes, tmp_path):
+    main, child = start_nodes(2, *SMALL)
+    wait_for(lambda: list(tmp_path.glob("batchmark-ranks-*")), "ranks", 120)
+    main.send_signal(signal.SIGTERM)
+    assert main.wait(90) == 128 + signal.SIGTERM
+    assert child.wait(90) == 3
+    assert "gave up: it received SIGTERM" in child.log.read_text()
+    document = parse_document((tmp_path / "result.json").read_bytes())
+    assert document.status == "interrupted"
+    assert [row.status for row in document.measurements] == ["interrupted"]
+    assert not [p for p in psutil.process_iter() if str(tmp_path) in " ".join(cmdline(p))]
+
+
+def cmdline(process):
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
 
 
 def test_the_other_nodes_end_when_the_main_node_dies(start_nodes):
