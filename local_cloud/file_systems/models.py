@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-import base64
 import shutil
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from moto.fsx.exceptions import FileSystemNotFound
 from moto.fsx.models import FSxBackend, fsx_backends
 from moto.moto_api._internal import mock_random
 
 from local_cloud.clock import later
-from local_cloud.file_systems import associations, full, lustre, network, repository, troubles
+from local_cloud.file_systems import (
+    associations,
+    full,
+    lustre,
+    network,
+    repository,
+    tasks,
+    troubles,
+)
 from local_cloud.file_systems.folders import Folders
-from local_cloud.file_systems.records import Association, FileSystem, Resource
+from local_cloud.file_systems.listing import made_before, page
+from local_cloud.file_systems.records import Association, FileSystem, ImportTask, Resource
 from local_cloud.file_systems.requests import RefusedError, bad_request
 
 ID_DIGITS = 17
 MOUNT_NAME_LETTERS = 8
-MOST_PER_PAGE = 100
-BUSY = "The file system has a data repository task that is pending or executing"
-
-Record = TypeVar("Record", bound=Resource)
 
 
 class FileSystemsBackend(FSxBackend):
@@ -46,6 +50,7 @@ class FileSystemsBackend(FSxBackend):
     def __init__(self, region_name: str, account_id: str) -> None:
         super().__init__(region_name, account_id)
         self.associations: dict[str, Association] = {}
+        self.tasks: dict[str, ImportTask] = {}
 
     def create(self, request: dict[str, Any]) -> FileSystem:
         """CreateFileSystem; the same token with the same request finds what it made before."""
@@ -96,7 +101,9 @@ class FileSystemsBackend(FSxBackend):
                     "The local cloud takes no final backup: leave out SkipFinalBackup, or set true"
                 )
             if refused := troubles.strike("file_system_deletion_refused", found.id):
-                raise bad_request(refused.reason or BUSY)
+                raise bad_request(refused.reason or tasks.BUSY)
+            if any(each.lifecycle == "EXECUTING" for each in self._tasks_of(found.id)):
+                raise bad_request(tasks.BUSY)
             if found.lifecycle != "DELETING":
                 slow = troubles.strike("file_system_deletion_slow", found.id)
                 seconds = self.seconds + (slow.delay_seconds if slow else 0.0)
@@ -155,6 +162,21 @@ class FileSystemsBackend(FSxBackend):
                 request.get("NextToken"),
             )
 
+    def describe_tasks(self, request: dict[str, Any]) -> tuple[list[ImportTask], str | None]:
+        """DescribeDataRepositoryTasks, by ids and filters."""
+        with self.lock:
+            self.settle()
+            filters, ids = request.get("Filters") or [], request.get("TaskIds") or []
+            for task_id in ids:
+                if task_id not in self.tasks:
+                    raise RefusedError(
+                        "DataRepositoryTaskNotFound", f"Task '{task_id}' does not exist."
+                    )
+            found = [self.tasks[task_id] for task_id in ids] or list(self.tasks.values())
+            kept = [each for each in found if tasks.kept(each, filters)]
+            limit = request.get("MaxResults") or tasks.MOST_PER_PAGE
+            return page(kept, limit, request.get("NextToken"))
+
     def dissociate(self, association_id: str, *, deletes_data: bool) -> Association:
         """DeleteDataRepositoryAssociation."""
         with self.lock:
@@ -205,6 +227,8 @@ class FileSystemsBackend(FSxBackend):
                 self._settle_file_system(file_system)
             for association in list(self.associations.values()):
                 self._settle_association(association)
+            for task in self.tasks.values():
+                self._settle_task(task)
 
     def fill(self) -> None:
         """Make those file systems full that a fault under way strikes."""
@@ -238,6 +262,8 @@ class FileSystemsBackend(FSxBackend):
             self.folders.remove(found.id)
             for each in self._associations_of(found.id):
                 self._forget(self.associations.pop(each.id))
+            for task in self._tasks_of(found.id):
+                self._forget(self.tasks.pop(task.id))
         elif found.failure is not None:
             found.lifecycle = "FAILED"
         else:
@@ -248,7 +274,7 @@ class FileSystemsBackend(FSxBackend):
     def _settle_association(self, found: Association) -> None:
         if found.due_at is not None and time.time() < found.due_at:
             return
-        found.due_at = None
+        since, found.due_at = found.due_at or time.time(), None
         if found.lifecycle == "DELETING":
             self._forget(self.associations.pop(found.id))
             if found.deletes_data:
@@ -256,11 +282,32 @@ class FileSystemsBackend(FSxBackend):
         elif trouble := troubles.strike("association_misconfigured", found.file_system_id):
             found.lifecycle, found.failure = "MISCONFIGURED", trouble.reason
         elif found.known is None:
-            wanted = bool(found.request.get("BatchImportMetaDataOnCreate"))
             self._folder(found).mkdir(parents=True, exist_ok=True)
-            self._import(found, repository.EVENTS if wanted else ())
+            if found.request.get("BatchImportMetaDataOnCreate"):
+                self._begin_import(found, since)
+            self._import(found, ())
         else:
             self._import(found, ())
+
+    def _begin_import(self, found: Association, since: float) -> None:
+        task_id = f"{tasks.ID_PREFIX}{mock_random.get_random_hex(ID_DIGITS)}"
+        arn = self._arn(f"task/{task_id}")
+        task = tasks.of(found, task_id, arn, since, self.seconds)
+        self.tasks[task_id] = task
+        self._settle_in_time(task)
+
+    def _settle_task(self, task: ImportTask) -> None:
+        if task.due_at is None or time.time() < task.due_at:
+            return
+        task.due_at, task.lifecycle = None, "SUCCEEDED"
+        if (found := self.associations.get(task.association_id)) is None:
+            return
+        try:
+            objects = repository.objects(self.account_id, found.repository)
+            repository.import_changes(objects, {}, self._folder(found), list(repository.EVENTS))
+            found.known = repository.versions(objects)
+        except repository.RepositoryError as error:
+            task.lifecycle, task.failure = "FAILED", str(error)
 
     def _import(self, found: Association, events: Iterable[str]) -> None:
         """Import what has changed in S3; without events, only look whether S3 is there."""
@@ -283,11 +330,14 @@ class FileSystemsBackend(FSxBackend):
             each for each in self.associations.values() if each.file_system_id == file_system_id
         ]
 
+    def _tasks_of(self, file_system_id: str) -> list[ImportTask]:
+        return [each for each in self.tasks.values() if each.file_system_id == file_system_id]
+
     def _forget(self, gone: Resource) -> None:
         self.tagger.delete_all_tags_for_resource(gone.resource_arn)
 
     def _resources(self) -> list[Resource]:
-        return [*self.file_systems.values(), *self.associations.values()]
+        return [*self.file_systems.values(), *self.associations.values(), *self.tasks.values()]
 
     def _settle_in_time(self, waiting: Resource) -> None:
         """Settle when it is due even if nobody asks, so that a deleted folder is removed."""
@@ -296,39 +346,6 @@ class FileSystemsBackend(FSxBackend):
 
     def _arn(self, ending: str) -> str:
         return f"arn:aws:fsx:{self.region_name}:{self.account_id}:{ending}"
-
-
-def made_before(records: Iterable[Record], request: dict[str, Any]) -> Record | None:
-    """What an earlier request with this token has made; raises if that asked for something else."""
-    token = request.get("ClientRequestToken")
-    for each in records:
-        if token is None or each.request.get("ClientRequestToken") != token:
-            continue
-        for field in sorted(request.keys() | each.request.keys()):
-            if request.get(field) != each.request.get(field):
-                raise RefusedError(
-                    "IncompatibleParameterError",
-                    f"{field} differs from the earlier request with this ClientRequestToken",
-                    Parameter=field,
-                )
-        return each
-    return None
-
-
-def page(
-    found: Sequence[Record], limit: int | None, token: str | None
-) -> tuple[list[Record], str | None]:
-    """A page of a list, and the token of the next one."""
-    ids = [each.id for each in found]
-    first = 0
-    if token:
-        try:
-            first = ids.index(base64.b64decode(token).decode())
-        except ValueError:
-            raise bad_request(f"NextToken {token!r} is not one of this list") from None
-    end = first + min(limit or MOST_PER_PAGE, MOST_PER_PAGE)
-    following = base64.b64encode(ids[end].encode()).decode() if end < len(ids) else None
-    return list(found[first:end]), following
 
 
 def used_backends() -> list[FileSystemsBackend]:

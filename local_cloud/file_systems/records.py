@@ -96,5 +96,29 @@ class Association(Resource):
         return {name: value for name, value in fields.items() if value is not None}
 
 
+@dataclass(kw_only=True)
+class ImportTask(Resource):
+    """Brings what is in S3 to an association's folder; `due_at` is when EXECUTING is over."""
+
+    association_id: str
+    file_system_id: str
+    path: str
+
+    def described(self, tags: Tags) -> dict[str, Any]:
+        fields = {
+            "TaskId": self.id,
+            "ResourceARN": self.resource_arn,
+            "Type": "IMPORT_METADATA_FROM_REPOSITORY",
+            "Lifecycle": self.lifecycle,
+            "FailureDetails": failure_details(self.lifecycle == "FAILED", self.failure),
+            "FileSystemId": self.file_system_id,
+            "Paths": [self.path],
+            "CreationTime": self.created_at,
+            "StartTime": self.created_at,
+            "Tags": tags,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+
 def failure_details(has_failed: bool, message: str | None) -> dict[str, str] | None:
     return {"Message": message} if has_failed and message else None

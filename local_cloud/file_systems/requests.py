@@ -21,6 +21,11 @@ TYPES: dict[str, type] = {
 }
 
 
+# Java's classes of characters, in Python's words; its letters and digits come with "_".
+SPACES = r"\x20\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+UNICODE = {r"\p{L}": r"\w", r"\p{N}": r"\w", r"\p{Z}": SPACES}
+
+
 class RefusedError(JsonRESTError):
     """One of FSx's errors; `fields` are its members beside the message."""
 
@@ -99,6 +104,8 @@ def broken_constraint(shape: Shape, value: Any) -> str | None:
 
 def matches(pattern: str, value: str) -> bool:
     """Whether a value has a pattern; True for patterns that only Java understands."""
+    for written, classes in UNICODE.items():
+        pattern = pattern.replace(written, classes)
     try:
         return re.fullmatch(pattern, value) is not None
     except re.error:

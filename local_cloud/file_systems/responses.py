@@ -8,7 +8,7 @@ from typing import Any
 from moto.fsx.responses import FSxResponse
 
 from local_cloud.file_systems.models import FileSystemsBackend
-from local_cloud.file_systems.records import Association, FileSystem
+from local_cloud.file_systems.records import Association, FileSystem, ImportTask
 from local_cloud.file_systems.requests import checked
 
 
@@ -53,6 +53,10 @@ class FileSystemsResponse(FSxResponse):
         found, token = self.file_systems.describe_associations(self._request())
         return paged("Associations", list(map(self._described, found)), token)
 
+    def describe_data_repository_tasks(self) -> str:
+        found, token = self.file_systems.describe_tasks(self._request())
+        return paged("DataRepositoryTasks", list(map(self._described, found)), token)
+
     def delete_data_repository_association(self) -> str:
         request = self._request()
         deletes_data = bool(request.get("DeleteDataInFileSystem"))
@@ -77,7 +81,7 @@ class FileSystemsResponse(FSxResponse):
         self.file_systems.check_arn(self._request()["ResourceARN"])
         return super().list_tags_for_resource()
 
-    def _described(self, record: FileSystem | Association) -> dict[str, Any]:
+    def _described(self, record: FileSystem | Association | ImportTask) -> dict[str, Any]:
         return record.described(self.file_systems.list_tags_for_resource(record.resource_arn))
 
 

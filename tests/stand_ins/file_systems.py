@@ -25,8 +25,9 @@ def check(service, operation, arguments):
 class FakeFsx:
     """File systems and links that take `steps` descriptions to come up, and to be gone.
 
-    `becomes` and `link_becomes` are what they are after that. `failures` are raised by the next
-    calls of an operation; with `loses_answer`, a creation that fails has done its work.
+    A link that is there imports names for as long, during which nothing can be deleted. `becomes`,
+    `link_becomes` and `import_becomes` are what they are after that. `failures` are raised by the
+    next calls of an operation; with `loses_answer`, a creation that fails has done its work.
     """
 
     def __init__(self, steps=2):
@@ -34,6 +35,8 @@ class FakeFsx:
         self.there: dict[str, dict[str, Any]] = {}
         self.links: dict[str, dict[str, Any]] = {}
         self.becomes = self.link_becomes = "AVAILABLE"
+        self.import_becomes = "SUCCEEDED"
+        self.imports: dict[str, dict[str, Any]] = {}
         self.failures: dict[str, list[Exception]] = {}
         self.loses_answer = False
         self.deleted: list[str] = []
@@ -76,11 +79,11 @@ class FakeFsx:
         return {"FileSystems": [dict(self.there[one]) for one in ids or self.there]}
 
     def _advance(self, one, becomes):
-        if one is None or one["Lifecycle"] not in ("CREATING", "DELETING"):
+        if one is None or one["Lifecycle"] not in ("CREATING", "EXECUTING", "DELETING"):
             return
         one["left"] -= 1
         if one["left"] <= 0:
-            one["Lifecycle"] = becomes if one["Lifecycle"] == "CREATING" else "GONE"
+            one["Lifecycle"] = "GONE" if one["Lifecycle"] == "DELETING" else becomes
             if one["Lifecycle"] in ("FAILED", "MISCONFIGURED"):
                 one["FailureDetails"] = {"Message": "the subnet has no free address"}
 
@@ -99,11 +102,25 @@ class FakeFsx:
         ((file_system_id,),) = [each["Values"] for each in request["Filters"]]
         link = self.links.get(file_system_id)
         self._advance(link, self.link_becomes)
+        if link and link["Lifecycle"] == "AVAILABLE" and file_system_id not in self.imports:
+            self.imports[file_system_id] = {"Lifecycle": "EXECUTING", "left": self.steps}
         return {"Associations": [dict(link)] if link else []}
+
+    def describe_data_repository_tasks(self, **request):
+        check("fsx", "DescribeDataRepositoryTasks", request)
+        self._fail("describe_data_repository_tasks")
+        ((file_system_id,),) = [each["Values"] for each in request["Filters"]]
+        task = self.imports.get(file_system_id)
+        self._advance(task, self.import_becomes)
+        return {"DataRepositoryTasks": [dict(task)] if task else []}
 
     def delete_file_system(self, **request):
         check("fsx", "DeleteFileSystem", request)
         self._fail("delete_file_system")
+        task = self.imports.get(request["FileSystemId"])
+        self._advance(task, self.import_becomes)
+        if task and task["Lifecycle"] == "EXECUTING":
+            raise client_error("BadRequest")
         found = self.there.get(request["FileSystemId"])
         if found is None:
             raise client_error("FileSystemNotFound")

@@ -168,6 +168,13 @@ def container_of(definition: Mapping[str, Any]) -> dict[str, Any]:
     return dict(found or {})
 
 
+def wanted_vcpus(batch: Any, environment: str) -> int:
+    """How many vCPUs Batch keeps in a compute environment; 0 of one that is not there."""
+    answer = batch.describe_compute_environments(computeEnvironments=[environment])
+    resources = [each.get("computeResources") or {} for each in answer["computeEnvironments"]]
+    return sum(each.get("desiredvCpus") or 0 for each in resources)
+
+
 def published_environments(target: Target) -> dict[PurchaseOption, str]:
     """A target's compute environments by purchase option, in the order of its queue."""
     named = {name: getattr(target.compute_environments, name) for name in get_args(PurchaseOption)}

@@ -72,6 +72,15 @@ def link_of(fsx: Any, file_system_id: str) -> Described | None:
     return found[0] if found else None
 
 
+def tasks_of(fsx: Any, file_system_id: str) -> list[Described]:
+    """What FSx does between a file system and S3, such as the import of names."""
+    answer = fsx.describe_data_repository_tasks(
+        Filters=[{"Name": "file-system-id", "Values": [file_system_id]}]
+    )
+    found: list[Described] = answer["DataRepositoryTasks"]
+    return found
+
+
 def delete(fsx: Any, file_system_id: str) -> None:
     """Delete a file system with its links; what is in S3 stays."""
     try:

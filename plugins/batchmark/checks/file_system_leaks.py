@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from batchmark.aws import file_systems
+from batchmark.aws.batch_targets import NO_ANSWER, why_unread
 from batchmark.aws.boto_clients import Clients
 from batchmark.checks.leak_records import Endable, LeakAges, LeakVerdict, Resource, RunName
 from batchmark.core.multi_node import NO_FILE_SYSTEM, MultiNode
@@ -56,11 +57,13 @@ def _judge(
     if described["Lifecycle"] == "DELETING":
         return _judged(seen, "ending", "It is being deleted.")
     if run is None:
-        return seen if live_jobs else _judge_unused(seen, "No job of ours is live.", limits, now)
+        if live_jobs:
+            return seen
+        return _judge_unused(seen, "No job of ours is live.", "file_systems", limits, now)
     state = ask_run(run)
     if state == "unknown":
         unknown = f"This Airflow has no run {run_id}: it was deleted, or is another Airflow's."
-        return _judge_unused(seen, unknown, limits, now)
+        return _judge_unused(seen, unknown, "run_file_systems", limits, now)
     return _judge_of_run(seen, state, limits, now)
 
 
@@ -79,10 +82,12 @@ def _judge_of_run(seen: Resource, state: str, limits: LeakAges, now: datetime) -
     return _judged(seen, "leaked", reason, "run_file_systems")
 
 
-def _judge_unused(seen: Resource, reason: str, limits: LeakAges, now: datetime) -> Resource:
+def _judge_unused(
+    seen: Resource, reason: str, endable: Endable, limits: LeakAges, now: datetime
+) -> Resource:
     if now - seen.since < timedelta(hours=limits.file_system_hours):
         return _judged(seen, "new", f"It is younger than {limits.file_system_hours:g} hours.")
-    return _judged(seen, "leaked", reason, "file_systems")
+    return _judged(seen, "leaked", reason, endable)
 
 
 def _judged(
@@ -109,13 +114,20 @@ def _parameter(nodes: MultiNode, client: Clients, there: set[str]) -> Iterator[R
 
 
 def end_file_system(client: Clients, file_system_id: str, nodes: MultiNode | None) -> str:
-    """Delete a file system; nodes that boot from now on mount none, if they would mount this."""
+    """Delete a file system; nodes that boot from now on mount none, if they would mount this.
+
+    It bills, so it is deleted even if nodes can't be told.
+    """
+    problem = ""
     if nodes:
         ssm, parameter = client("ssm"), nodes.file_system.id_parameter
-        if file_systems.parameter(ssm, parameter).value == file_system_id:
-            file_systems.set_parameter(ssm, parameter, NO_FILE_SYSTEM)
+        try:
+            if file_systems.parameter(ssm, parameter).value == file_system_id:
+                file_systems.set_parameter(ssm, parameter, NO_FILE_SYSTEM)
+        except NO_ANSWER as error:
+            problem = f" Nodes may still try to mount it: {why_unread(error)}"
     file_systems.delete(client("fsx"), file_system_id)
-    return "Deleted."
+    return f"Deleted.{problem}"
 
 
 def end_parameter(client: Clients, name: str) -> str:

@@ -15,8 +15,8 @@ from batchmark.core.multi_node import FileSystem
 from batchmark.core.prices import SECONDS_PER_HOUR, exact
 from batchmark.core.record import Record
 
-# A month's price is spread over its seconds: over February's, a second costs most.
-SECONDS_PER_MONTH = 28 * 24 * 3600
+# A month's price is spread over its days: over February's, a second costs most.
+FEWEST_DAYS = 28
 
 
 class StoragePrices(Record):
@@ -89,5 +89,6 @@ class FileSystemWorst(Record):
         )
 
 
-def exact_usd(storage_gib: int, seconds: float, price: float) -> Fraction:
-    return exact(price) * storage_gib * exact(seconds) / SECONDS_PER_MONTH
+def exact_usd(storage_gib: int, seconds: float, price: float, days: int = FEWEST_DAYS) -> Fraction:
+    """In a month of so many days; the most by default."""
+    return exact(price) * storage_gib * exact(seconds) / (days * 24 * SECONDS_PER_HOUR)

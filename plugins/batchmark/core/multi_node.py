@@ -15,7 +15,9 @@ from batchmark_job.result_values import Count, PositiveCount
 VARIABLE = "batchmark_multi_node"
 NO_FILE_SYSTEM = "none"  # what the parameter has where nodes have nothing to mount
 # How long a file system may take: until its files can be read, and until it is gone again.
-STAND_UP_SECONDS, COLLAPSE_SECONDS = 3600, 1800
+STAND_UP_SECONDS, DELETION_SECONDS = 3600, 1800
+NODES_SECONDS = 1200  # for Batch to end idle nodes, which takes it about ten minutes
+COLLAPSE_SECONDS = NODES_SECONDS + DELETION_SECONDS
 
 
 class FileSystem(Record):

@@ -232,6 +232,9 @@ class RunPlan(Record):
     file_system: FileSystem | None = Field(
         default=None, description="that the run stands up for itself; null if it needs none"
     )
+    compute_environment: str | None = Field(
+        default=None, description="of the nodes that mount the file system; null if there is none"
+    )
 
 
 class InterruptedAttempt(Record):

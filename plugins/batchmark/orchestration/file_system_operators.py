@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import (
@@ -18,16 +18,32 @@ from botocore.exceptions import BotoCoreError, ClientError
 from batchmark.aws.boto_clients import client
 from batchmark.aws.result_bucket import PLAN, RunStore
 from batchmark.core.config import Config
-from batchmark.core.multi_node import COLLAPSE_SECONDS, STAND_UP_SECONDS, FileSystem
+from batchmark.core.errors import ConfigError
+from batchmark.core.multi_node import (
+    COLLAPSE_SECONDS,
+    DELETION_SECONDS,
+    NODES_SECONDS,
+    STAND_UP_SECONDS,
+    FileSystem,
+)
 from batchmark.core.run import RunPlan
 from batchmark.orchestration.batch_operator import generation
 from batchmark.orchestration.file_system_trigger import BY_HAND, CollapseTrigger, StandUpTrigger
 from batchmark.orchestration.settings import load_config, load_multi_node
 from batchmark.orchestration.telling import tell
+from batchmark.orchestration.turns import is_over
+from batchmark.orchestration.xcom import JOB_TASKS
 from batchmark.runs.run_file_system import RunFileSystem, RunOfDag
 
 ENDING_SECONDS = 300  # for a trigger to end its task after its last limit
 ENDED = "failed"  # the event of a trigger that has ended its task so
+
+
+class Layer(NamedTuple):
+    """What is known of a run's file system; None: nobody knows it any more."""
+
+    settings: FileSystem | None
+    compute_environment: str | None
 
 
 class FileSystemOperator(BaseOperator):
@@ -39,12 +55,15 @@ class FileSystemOperator(BaseOperator):
             raise AirflowFailException("see the trigger's log")
 
     def arguments(
-        self, context: Context, config: Config, settings: FileSystem, seconds: float
+        self, context: Context, config: Config, layer: Layer, seconds: float
     ) -> dict[str, Any]:
         """What both triggers take."""
+        settings = layer.settings
         return {
             "region_name": config.region,
-            "settings": settings.model_dump(mode="json"),
+            "bucket": config.bucket,
+            "environment": layer.compute_environment,
+            "settings": settings.model_dump(mode="json") if settings else None,
             "run": _run(context, config).model_dump(mode="json"),
             "deadline": time.time() + seconds,
         }
@@ -63,8 +82,7 @@ class StandUpFileSystem(FileSystemOperator):
 
     def execute(self, context: Context) -> None:
         config = load_config()
-        store = RunStore.of(config, context["run_id"])
-        plan = RunPlan.model_validate_json(store.read(store.prefix + PLAN))
+        plan = _plan(context, config) or RunPlan(jobs=())
         if plan.dry_run:
             raise AirflowSkipException("a dry run: nothing is stood up")
         if plan.file_system is None:
@@ -72,11 +90,17 @@ class StandUpFileSystem(FileSystemOperator):
             _file_system(context, config, settings).name_none()
             tell("The run reads no files, so no file system is stood up.")
             return
+        if _jobs_are_over(context["ti"]):
+            # Airflow clears a setup with any task before its teardown.
+            tell("None of the run's jobs is to run, so no file system is stood up.")
+            return
         self.defer(
             # The trigger ends the task in time; this is in case no triggerer runs.
-            timeout=timedelta(seconds=STAND_UP_SECONDS + COLLAPSE_SECONDS + ENDING_SECONDS),
+            timeout=timedelta(
+                seconds=STAND_UP_SECONDS + NODES_SECONDS + DELETION_SECONDS + ENDING_SECONDS
+            ),
             trigger=StandUpTrigger(
-                **self.arguments(context, config, plan.file_system, STAND_UP_SECONDS)
+                **self.arguments(context, config, _layer(plan), STAND_UP_SECONDS)
             ),
             method_name="execute_complete",
         )
@@ -89,9 +113,10 @@ class StandUpFileSystem(FileSystemOperator):
             return super().resume_execution(next_method, next_kwargs, context)
         except (TaskDeferralTimeout, TaskDeferralError) as error:
             config = load_config()
-            file_system = _file_system(context, config, load_multi_node().file_system)
+            layer = _layer(_plan(context, config))
+            file_system = _file_system(context, config, layer.settings)
             try:
-                waits = file_system.collapse()
+                waits = file_system.remove()
             except (BotoCoreError, ClientError) as problem:
                 waits = str(problem)
             left = f"{waits}. {BY_HAND}" if waits else "Nothing of it is there"
@@ -101,19 +126,43 @@ class StandUpFileSystem(FileSystemOperator):
 
 
 class CollapseFileSystem(FileSystemOperator):
-    """Lets nodes mount nothing, and deletes the file systems of the run, whatever became of it."""
+    """Lets nodes mount nothing, and deletes the file systems of the run, whatever became of it.
+
+    It needs what the plan knows of them, and without a plan what the stack publishes; it deletes
+    them also if neither is there any more.
+    """
 
     def execute(self, context: Context) -> None:
-        config, nodes = load_config(), load_multi_node()
+        config = load_config()
+        layer = _layer(_plan(context, config))
         self.defer(
             timeout=timedelta(seconds=COLLAPSE_SECONDS + ENDING_SECONDS),
-            trigger=CollapseTrigger(
-                bucket=config.bucket,
-                environment=nodes.compute_environment,
-                **self.arguments(context, config, nodes.file_system, COLLAPSE_SECONDS),
-            ),
+            trigger=CollapseTrigger(**self.arguments(context, config, layer, COLLAPSE_SECONDS)),
             method_name="execute_complete",
         )
+
+
+def _plan(context: Context, config: Config) -> RunPlan | None:
+    store = RunStore.of(config, context["run_id"])
+    text = store.read_if_there(store.prefix + PLAN)
+    return RunPlan.model_validate_json(text) if text else None
+
+
+def _layer(plan: RunPlan | None) -> Layer:
+    """What the plan knows of it, else what the stack publishes now."""
+    if plan and plan.file_system:
+        return Layer(plan.file_system, plan.compute_environment)
+    try:
+        nodes = load_multi_node()
+    except ConfigError as error:
+        tell(f"What nodes mount can't be looked at: {error}")
+        return Layer(None, None)
+    return Layer(nodes.file_system, nodes.compute_environment)
+
+
+def _jobs_are_over(ti: Any) -> bool:
+    states = ti.get_task_states(dag_id=ti.dag_id, task_ids=list(JOB_TASKS), run_ids=[ti.run_id])
+    return is_over(states)
 
 
 def _run(context: Context, config: Config) -> RunOfDag:
@@ -125,6 +174,6 @@ def _run(context: Context, config: Config) -> RunOfDag:
     )
 
 
-def _file_system(context: Context, config: Config, settings: FileSystem) -> RunFileSystem:
+def _file_system(context: Context, config: Config, settings: FileSystem | None) -> RunFileSystem:
     fsx, ssm = client("fsx", config.region), client("ssm", config.region)
     return RunFileSystem(fsx, ssm, settings, _run(context, config))

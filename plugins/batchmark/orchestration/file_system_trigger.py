@@ -13,9 +13,10 @@ from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSuccessEvent
 from botocore.exceptions import BotoCoreError, ClientError
 
 from batchmark.aws.batch_jobs import is_passing
+from batchmark.aws.batch_targets import wanted_vcpus
 from batchmark.aws.result_bucket import RunStore
 from batchmark.core.errors import LayerError, unexpected
-from batchmark.core.multi_node import COLLAPSE_SECONDS, STAND_UP_SECONDS, FileSystem
+from batchmark.core.multi_node import DELETION_SECONDS, NODES_SECONDS, STAND_UP_SECONDS, FileSystem
 from batchmark.orchestration.aws_clients import AwsAccess, AwsClients
 from batchmark.orchestration.ending_trigger import EndsItsTask
 from batchmark.orchestration.xcom import FAILURE_XCOM
@@ -23,10 +24,10 @@ from batchmark.runs.file_system_spending import settle_file_systems
 from batchmark.runs.run_file_system import RunFileSystem, RunOfDag
 
 POLL_SECONDS = 10.0
-NODES_SECONDS = 1200  # for Batch to end idle nodes, which takes it about ten minutes
+NAMING_SECONDS = 300
 KILL_SECONDS = 20.0  # of the 30 that Airflow gives on_kill
 KILL_POLL_SECONDS = 2.0
-BY_HAND = "The leak guard ends it after a while, or delete it in the FSx console"
+BY_HAND = "The leak guard deletes it once the run is over, or do so in the FSx console"
 
 
 class FileSystemTrigger(EndsItsTask, BaseTrigger):
@@ -35,22 +36,33 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
     If a triggerer dies, the next one runs this again with the same arguments.
 
     Args:
-        settings: fields of the stack's FileSystem.
+        bucket: where the run's plan and its costs are.
+        environment: the nodes' compute environment; None if it is not known.
+        settings: fields of the stack's FileSystem; None if they are not known.
         run: fields of RunOfDag.
         deadline: time after which it gives up, in seconds since the epoch.
     """
 
     def __init__(
-        self, *, region_name: str, settings: dict[str, Any], run: dict[str, Any], deadline: float
+        self,
+        *,
+        region_name: str,
+        bucket: str,
+        environment: str | None,
+        settings: dict[str, Any] | None,
+        run: dict[str, Any],
+        deadline: float,
     ) -> None:
         super().__init__()
         self.arguments = {
             "region_name": region_name,
+            "bucket": bucket,
+            "environment": environment,
             "settings": settings,
             "run": run,
             "deadline": deadline,
         }
-        self.deadline = deadline
+        self.deadline, self.bucket, self.environment = deadline, bucket, environment
         self.whose = RunOfDag.model_validate(run)
         self.clients: Callable[[str], Any] = AwsClients.shared(AwsAccess(region_name=region_name))
         self.clock: Callable[[], float] = time.time
@@ -63,7 +75,8 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
 
     @cached_property
     def file_system(self) -> RunFileSystem:
-        settings = FileSystem.model_validate(self.arguments["settings"])
+        given = self.arguments["settings"]
+        settings = FileSystem.model_validate(given) if given else None
         return RunFileSystem(self.clients("fsx"), self.clients("ssm"), settings, self.whose)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
@@ -106,18 +119,40 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
                 told = waits
             await self.sleep(POLL_SECONDS)
 
+    def nodes_left(self) -> str | None:
+        """What is left of nodes that have booted before; None once Batch has ended all."""
+        vcpus = wanted_vcpus(self.clients("batch"), self.environment) if self.environment else 0
+        return f"Batch has not ended the nodes yet ({vcpus} vCPUs)" if vcpus else None
+
+    def settle(self) -> None:
+        """Book what those cost that are gone."""
+        store = RunStore(self.clients("s3"), self.bucket, self.whose.run_id)
+        layer = self.file_system
+        gone = {file_system_id: layer.found[file_system_id] for file_system_id in layer.gone}
+        left = len(layer.found) > len(gone)
+        try:
+            usd = settle_file_systems(store, gone, datetime.now(UTC), any_left=left)
+        except Exception:  # it must not keep a file system's end from being told
+            self.log.exception("Its cost stays booked at the most it could be")
+            return
+        if usd is not None:
+            self.log.info("It cost about %.2f USD", usd)
+
+    def tell_of_parameter(self) -> None:
+        if self.file_system.parameter_problem:
+            self.log.warning("%s", self.file_system.parameter_problem)
+
 
 class StandUpTrigger(FileSystemTrigger):
     """Ends its task once nodes can mount the file system.
 
-    If it fails, it removes what it has made first: Airflow runs no teardown after a setup that
-    failed.
+    A node reads at boot which one it mounts, so those of before must have gone. If it fails, it
+    removes what it has made first: Airflow runs no teardown after a setup that failed.
     """
 
     async def work(self) -> str | None:
         try:
-            waits = await self.repeat(self.file_system.stand_up, self.deadline)
-            problem = waits and f"{waits}, after {STAND_UP_SECONDS} s"
+            problem = await self._stood_up()
         except (LayerError, BotoCoreError, ClientError) as error:
             problem = str(error)
         except Exception as error:
@@ -131,11 +166,26 @@ class StandUpTrigger(FileSystemTrigger):
         self.log.error("The file system did not come up, removing what there is: %s", problem)
         return f"The file system did not come up: {problem}. {await self._removed()}."
 
+    async def _stood_up(self) -> str | None:
+        """Why it is not up; None once nodes can mount it."""
+        if waits := await self.repeat(self.file_system.stand_up, self.deadline):
+            return f"{waits}, after {STAND_UP_SECONDS} s"
+        if left := await self.repeat(self.nodes_left, self.clock() + NODES_SECONDS):
+            return (
+                f"{left}, after {NODES_SECONDS} s. They booted before, so they would not mount it: "
+                "end what runs on them, then trigger the run again"
+            )
+        if waits := await self.repeat(self.file_system.name_own, self.clock() + NAMING_SECONDS):
+            return waits
+        return None
+
     async def _removed(self) -> str:
         try:
-            waits = await self.repeat(self.file_system.collapse, self.clock() + COLLAPSE_SECONDS)
+            waits = await self.repeat(self.file_system.remove, self.clock() + DELETION_SECONDS)
         except (BotoCoreError, ClientError) as error:
             waits = str(error)
+        self.tell_of_parameter()
+        await asyncio.to_thread(self.settle)
         if waits is None:
             return "What was made of it is gone"
         return f"What was made of it is not gone: {waits}. {BY_HAND}"
@@ -147,7 +197,7 @@ class StandUpTrigger(FileSystemTrigger):
         until = self.clock() + KILL_SECONDS / 2
         while True:
             try:
-                if await asyncio.to_thread(self.file_system.collapse) is None:
+                if await asyncio.to_thread(self.file_system.remove) is None:
                     return
             except (BotoCoreError, ClientError) as error:
                 self.log.warning("The file system can't be deleted yet: %s", error)
@@ -161,45 +211,29 @@ class CollapseTrigger(FileSystemTrigger):
 
     Nodes go first, as far as they go soon: one that Batch keeps for the next job has what it
     mounted when it booted, and hangs on what is gone.
-
-    Args:
-        bucket: where the run's plan and its costs are.
-        environment: the nodes' compute environment.
     """
 
-    def __init__(self, *, bucket: str, environment: str, **arguments: Any) -> None:
-        super().__init__(**arguments)
-        self.bucket, self.environment = bucket, environment
-        self.arguments |= {"bucket": bucket, "environment": environment}
-
     async def work(self) -> str | None:
+        await self._without_nodes()
         try:
-            if left := await self.repeat(self._nodes_left, self.clock() + NODES_SECONDS):
-                self.log.warning("%s after %d s: it goes all the same", left, NODES_SECONDS)
             waits = await self.repeat(self.file_system.collapse, self.deadline)
         except (BotoCoreError, ClientError) as error:
             waits = str(error)
+        self.tell_of_parameter()
+        if self.file_system.found:
+            await asyncio.to_thread(self.settle)
         if waits is not None:
             return f"The file system is not gone: {waits}. {BY_HAND}."
         self.log.info("No file system of this run is left")
-        await asyncio.to_thread(self._settle)
         return None
 
-    def _nodes_left(self) -> str | None:
-        if not self.file_system.withdraw():
-            return None
-        batch = self.clients("batch")
-        answer = batch.describe_compute_environments(computeEnvironments=[self.environment])
-        resources = [each.get("computeResources") or {} for each in answer["computeEnvironments"]]
-        vcpus = sum(each.get("desiredvCpus") or 0 for each in resources)
-        return f"Batch has not ended the nodes yet ({vcpus} vCPUs)" if vcpus else None
-
-    def _settle(self) -> None:
-        store = RunStore(self.clients("s3"), self.bucket, self.whose.run_id)
+    async def _without_nodes(self) -> None:
         try:
-            usd = settle_file_systems(store, self.file_system.found, datetime.now(UTC))
-        except Exception:  # it must not keep a file system's end from being told
-            self.log.exception("Its cost stays booked at the most it could be")
-            return
-        if usd is not None:
-            self.log.info("It cost about %.2f USD", usd)
+            left = await self.repeat(self._nodes_of_it_left, self.clock() + NODES_SECONDS)
+        except (BotoCoreError, ClientError) as error:
+            left = f"Whether nodes are left can't be seen ({error})"
+        if left:
+            self.log.warning("%s, after %d s at most: it goes all the same", left, NODES_SECONDS)
+
+    def _nodes_of_it_left(self) -> str | None:
+        return self.nodes_left() if self.file_system.withdraw() else None

@@ -8,3 +8,4 @@ FAILURE_XCOM = "failure"  # why a task failed
 TIMING_XCOM = "timing"
 PODS_XCOM = "pods"  # when a Kubernetes job ran, and how it ended
 RERUN_TASKS = ("rerun_once", "rerun_twice")  # by round
+JOB_TASKS = ("run_benchmark", *RERUN_TASKS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calendar import monthrange
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -16,17 +17,22 @@ if TYPE_CHECKING:
 
 
 def settle_file_systems(
-    store: RunStore, gone: Mapping[str, Mapping[str, Any]], now: datetime
+    store: RunStore,
+    gone: Mapping[str, Mapping[str, Any]],
+    now: datetime,
+    *,
+    any_left: bool = False,
 ) -> float | None:
-    """Book what they cost instead of the most that they could; the sum in USD, None if unknown.
+    """Book what they cost; the sum in USD, None if unknown.
 
+    It takes the place of the most that they could cost, unless another one of the run is left.
     `gone` are their last descriptions by id. One of a local cloud costs nothing.
     """
     text = store.read_if_there(store.prefix + PLAN)
     plan = RunPlan.model_validate_json(text) if text else RunPlan(jobs=())
     layer = plan.worst_case.file_system if plan.worst_case else None
     booked = run_spending(store, plan.spending_key) if plan.spending_key else None
-    if layer is None or booked is None or plan.spending_key is None or not gone:
+    if layer is None or booked is None or plan.spending_key is None or (any_left and not gone):
         return None
     price = layer.usd_per_gb_month
     usd: dict[str, float | None] = {}
@@ -37,7 +43,15 @@ def settle_file_systems(
         elif price is None:
             usd[file_system_id] = None
         else:
-            usd[file_system_id] = float(exact_usd(described["StorageCapacity"], seconds, price))
-    store.put(plan.spending_key, booked.with_file_systems(usd).model_dump_json(indent=2))
+            amount = exact_usd(
+                described["StorageCapacity"], seconds, price, _days(described["CreationTime"])
+            )
+            usd[file_system_id] = float(amount)
+    record = booked.with_file_systems(usd, any_left=any_left)
+    store.put(plan.spending_key, record.model_dump_json(indent=2))
     known = [amount for amount in usd.values() if amount is not None]
     return sum(known) if len(known) == len(usd) else None
+
+
+def _days(moment: datetime) -> int:
+    return monthrange(moment.year, moment.month)[1]

@@ -7,21 +7,46 @@ another once the task was cleared. Collapsing finds all that carry the run's tag
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from batchmark.aws import file_systems
 from batchmark.aws.batch_jobs import is_passing
-from batchmark.core.errors import LayerError
+from batchmark.core.errors import LayerError, PlanError
 from batchmark.core.multi_node import NO_FILE_SYSTEM, FileSystem
-from batchmark.core.names import DAG_TAG, INSTALLATION_TAG, RUN_ID_TAG, RUN_TAG, slug
+from batchmark.core.names import (
+    DAG_TAG,
+    GENERATION_TAG,
+    INSTALLATION_TAG,
+    RUN_ID_TAG,
+    RUN_TAG,
+    slug,
+)
 from batchmark.core.record import Record
 
 TOKEN_CHARACTERS = 40  # of FSx's 63
 UP = "AVAILABLE"
 ON_THE_WAY = ("CREATING", "UPDATING")
+UNDER_WAY = ("PENDING", "EXECUTING", "CANCELING")
+# Of what Airflow allows in a run id, FSx's tags take all but "~".
+NOT_IN_TAGS = re.compile(r"[^\w .:/=+@-]")
+
+
+def check_tags(run_id: str) -> None:
+    """Refuse a run id that FSx takes in no tag, by which the file system would be found again.
+
+    Raises:
+        PlanError: it has such a character.
+    """
+    if found := NOT_IN_TAGS.search(run_id):
+        raise PlanError(
+            f"run id {run_id!r} has {found[0]!r}, which FSx takes in no tag, so the run's file "
+            "system would not be found again: choose another run id"
+        )
 
 
 class RunOfDag(Record):
@@ -40,36 +65,74 @@ class RunOfDag(Record):
             RUN_TAG: slug(self.run_id),
             RUN_ID_TAG: self.run_id,
             DAG_TAG: self.dag_id,
+            GENERATION_TAG: str(self.generation),
         }
 
     @property
     def token(self) -> str:
-        text = "\n".join((self.installation, self.dag_id, self.run_id, str(self.generation)))
-        return f"batchmark-{sha256(text.encode()).hexdigest()[:TOKEN_CHARACTERS]}"
+        return _token(self.installation, self.dag_id, self.run_id, str(self.generation))
+
+    def link_token(self, file_system_id: str) -> str:
+        """Another for each file system: FSx remembers the links of those that are gone."""
+        return _token(self.token, file_system_id)
 
     def owns(self, described: file_systems.Described) -> bool:
         """Whether a file system is this run's, of any generation."""
+        return self._has_tags(described, RUN_ID_TAG, DAG_TAG)
+
+    def made(self, described: file_systems.Described) -> bool:
+        """Whether a file system is this run's, of this generation."""
+        return self._has_tags(described, RUN_ID_TAG, DAG_TAG, GENERATION_TAG)
+
+    def _has_tags(self, described: file_systems.Described, *names: str) -> bool:
         tags = file_systems.tags_of(described)
-        return all(tags.get(name) == self.tags[name] for name in (RUN_ID_TAG, DAG_TAG))
+        return all(tags.get(name) == self.tags[name] for name in names)
+
+
+def _token(*parts: str) -> str:
+    digest = sha256("\n".join(parts).encode()).hexdigest()
+    return f"batchmark-{digest[:TOKEN_CHARACTERS]}"
 
 
 class RunFileSystem:
-    def __init__(self, fsx: Any, ssm: Any, settings: FileSystem, run: RunOfDag) -> None:
+    """`settings` are None where nobody knows them any more: enough to delete what is there."""
+
+    def __init__(self, fsx: Any, ssm: Any, settings: FileSystem | None, run: RunOfDag) -> None:
         self._fsx, self._ssm = fsx, ssm
         self._settings, self._run = settings, run
         self.file_system_id: str | None = None
-        # By id, as last seen: what stand_up made, and what collapse found beside it.
+        # By id, as last seen: what stand_up made, and what ending found beside it.
         self.found: dict[str, file_systems.Described] = {}
+        self.gone: set[str] = set()  # those of them that were seen to be gone
+        self.parameter_problem: str | None = None
 
     def stand_up(self) -> str | None:
-        """Do the next step; None once nodes can mount it, else what it waits for.
+        """Do the next step; None once its files can be read, else what it waits for.
 
         Raises:
             LayerError: it can't come up. What was made so far is still there.
             ClientError, BotoCoreError: AWS gives no answer now.
         """
+        return self._asked(self._next_step)
+
+    def name_own(self) -> None:
+        """Let nodes that boot from now on mount it.
+
+        Raises:
+            LayerError, ClientError, BotoCoreError: as stand_up.
+        """
+        file_system_id = self.file_system_id
+        if file_system_id is None:
+            raise LayerError("no file system is up that nodes could mount")
+        self._asked(lambda: self._name(file_system_id))
+
+    def name_none(self) -> None:
+        """Let nodes that boot from now on mount nothing."""
+        self._name(NO_FILE_SYSTEM)
+
+    def _asked(self, step: Callable[[], str | None]) -> str | None:
         try:
-            return self._next_step()
+            return step()
         except ClientError as error:
             if is_passing(error):
                 raise
@@ -90,31 +153,45 @@ class RunFileSystem:
                 f"file system {file_system_id} is {described['Lifecycle']}: "
                 f"{file_systems.why_failed(described)}"
             )
+        return self._linked(file_system_id) or self._imported(file_system_id)
+
+    def _linked(self, file_system_id: str) -> str | None:
+        repository = self.settings.repository
         link = file_systems.link_of(self._fsx, file_system_id)
         if link is None:
             file_systems.link(
                 self._fsx,
-                self._settings,
+                self.settings,
                 file_system_id,
-                token=self._run.token,
+                token=self._run.link_token(file_system_id),
                 tags=self._run.tags,
             )
-            return f"{self._settings.repository} is being linked to {file_system_id}"
-        if link["Lifecycle"] in ON_THE_WAY:
-            return f"{self._settings.repository} is being linked to {file_system_id}"
+        if link is None or link["Lifecycle"] in ON_THE_WAY:
+            return f"{repository} is being linked to {file_system_id}"
         if link["Lifecycle"] != UP:
             raise LayerError(
-                f"the link of {file_system_id} to {self._settings.repository} is "
+                f"the link of {file_system_id} to {repository} is "
                 f"{link['Lifecycle']}: {file_systems.why_failed(link)}"
             )
-        file_systems.set_parameter(self._ssm, self._settings.id_parameter, file_system_id)
+        return None
+
+    def _imported(self, file_system_id: str) -> str | None:
+        """The link's import of names is a task of its own, and FSx deletes nothing during one."""
+        for task in file_systems.tasks_of(self._fsx, file_system_id):
+            if task["Lifecycle"] in UNDER_WAY:
+                return f"The names in {self.settings.repository} are being imported"
+            if task["Lifecycle"] == "FAILED":
+                raise LayerError(
+                    f"the names in {self.settings.repository} could not be imported to "
+                    f"{file_system_id}: {file_systems.why_failed(task)}"
+                )
         return None
 
     def _own(self) -> file_systems.Described | None:
         """This generation's file system; None while an earlier one with its token ends."""
         if self.file_system_id is None:
             described = file_systems.create(
-                self._fsx, self._settings, token=self._run.token, tags=self._run.tags
+                self._fsx, self.settings, token=self._run.token, tags=self._run.tags
             )
             if described["Lifecycle"] == "DELETING":
                 return None
@@ -126,36 +203,64 @@ class RunFileSystem:
             raise LayerError(f"file system {self.file_system_id} is gone: somebody deleted it")
         return found
 
+    @property
+    def settings(self) -> FileSystem:
+        if self._settings is None:
+            raise LayerError("the settings of the run's file system are not known")
+        return self._settings
+
+    def remove(self) -> str | None:
+        """As collapse, only of what this generation has made: jobs of another may need theirs."""
+        return self._end_all(self._run.made)
+
     def collapse(self) -> str | None:
         """Do the next step; None once all of the run's file systems are gone.
 
-        Nodes that boot from now on mount none.
+        Nodes that boot from now on mount none. If that can't be told them, they are deleted all
+        the same, and `parameter_problem` says why.
 
         Raises:
             ClientError, BotoCoreError: AWS gives no answer now.
         """
-        self.withdraw()
+        return self._end_all(self._run.owns)
+
+    def withdraw(self) -> bool:
+        """Let nodes that boot from now on mount none of the run's; whether there is any."""
+        return self._withdraw(self._run.owns)
+
+    def _end_all(self, whose: Callable[[file_systems.Described], bool]) -> str | None:
+        self._withdraw(whose)
         left = []
-        for file_system_id in self.found:
+        for file_system_id in self.found.keys() - self.gone:
             described = file_systems.describe(self._fsx, file_system_id)
             if described is None:
+                self.gone.add(file_system_id)
                 continue
             self.found[file_system_id] = described
             left.append(self._end(described))
         return "; ".join(left) or None
 
-    def withdraw(self) -> bool:
-        """Let nodes that boot from now on mount none of it; whether there is any."""
-        self._look()
-        named = file_systems.parameter(self._ssm, self._settings.id_parameter)
-        if named.value in self.found:
-            file_systems.set_parameter(self._ssm, self._settings.id_parameter, NO_FILE_SYSTEM)
-        return bool(self.found)
-
-    def _look(self) -> None:
+    def _withdraw(self, whose: Callable[[file_systems.Described], bool]) -> bool:
         for described in file_systems.of_installation(self._fsx, self._run.installation):
-            if self._run.owns(described):
+            if whose(described):
                 self.found.setdefault(described["FileSystemId"], described)
+        self.parameter_problem = None
+        if self.found:
+            try:
+                self._name_none_of_these()
+            except (LayerError, BotoCoreError, ClientError) as error:
+                self.parameter_problem = (
+                    f"What nodes mount could not be set to {NO_FILE_SYSTEM!r}: {error}"
+                )
+        return bool(self.found.keys() - self.gone)
+
+    def _name_none_of_these(self) -> None:
+        named = file_systems.parameter(self._ssm, self.settings.id_parameter)
+        if named.value in self.found:
+            self.name_none()
+
+    def _name(self, file_system_id: str) -> None:
+        file_systems.set_parameter(self._ssm, self.settings.id_parameter, file_system_id)
 
     def _end(self, described: file_systems.Described) -> str:
         file_system_id = described["FileSystemId"]
@@ -172,8 +277,5 @@ class RunFileSystem:
     @property
     def is_ending(self) -> bool:
         """Whether FSx has said of all that it deletes them."""
-        return all(described["Lifecycle"] == "DELETING" for described in self.found.values())
-
-    def name_none(self) -> None:
-        """Let nodes that boot from now on mount nothing."""
-        file_systems.set_parameter(self._ssm, self._settings.id_parameter, NO_FILE_SYSTEM)
+        left = (self.found[file_system_id] for file_system_id in self.found.keys() - self.gone)
+        return all(described["Lifecycle"] == "DELETING" for described in left)

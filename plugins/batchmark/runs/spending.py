@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from batchmark.aws.result_bucket import RunStore
 
 COSTS_FOLDER = "costs/"
-FILE_SYSTEM = "file system"  # in place of an id, while the most that it can cost is booked
+FILE_SYSTEM = "file system"  # in place of an id: the most that it can still cost
 MOST_USD = 1e12  # far above any run, and far below where sums leave the range of floats
 
 Usd = Annotated[float, Field(ge=0, le=MOST_USD)]
@@ -65,6 +65,10 @@ class RunSpending(Record):
             "generation": generation,
             "finished": False,
             "reserved_usd": self.reserved_usd if unsettled else 0.0,
+            # It may stand up another file system.
+            "job_usd": {
+                name: usd for name, usd in self.job_usd.items() if (name, usd) != (FILE_SYSTEM, 0)
+            },
         }
         return self.model_copy(update=update)
 
@@ -91,15 +95,18 @@ class RunSpending(Record):
             for cost in costs
             if cost.job_id
         }
-        if layer := worst.file_system:
-            job_usd[FILE_SYSTEM] = 0.0 if free else layer.usd
+        if worst.file_system and FILE_SYSTEM not in self.job_usd:
+            job_usd[FILE_SYSTEM] = 0.0 if free else worst.file_system.usd
         update = {"finished": True, "reserved_usd": 0.0, "job_usd": self.job_usd | job_usd}
         return self.model_copy(update=update)
 
-    def with_file_systems(self, usd: dict[str, float | None]) -> RunSpending:
-        """This record with what file systems cost, by id, that are gone."""
-        others = {name: cost for name, cost in self.job_usd.items() if name != FILE_SYSTEM}
-        return self.model_copy(update={"job_usd": others | usd})
+    def with_file_systems(self, usd: dict[str, float | None], *, any_left: bool) -> RunSpending:
+        """This record with what file systems cost, by id, that are gone.
+
+        Once none is left, none can cost any more: what is settled later finds 0.
+        """
+        none_left: dict[str, float | None] = {} if any_left else {FILE_SYSTEM: 0.0}
+        return self.model_copy(update={"job_usd": self.job_usd | usd | none_left})
 
 
 class MonthSpending(Record):

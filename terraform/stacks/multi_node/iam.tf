@@ -245,12 +245,6 @@ data "aws_iam_policy_document" "airflow" {
   }
 
   statement {
-    sid       = "ReadVariable"
-    actions   = ["ssm:GetParameter"]
-    resources = ["arn:${local.partition}:ssm:${var.region}:${local.account_id}:parameter${var.airflow_variables_prefix}/batchmark_multi_node"]
-  }
-
-  statement {
     sid       = "TellNodesFileSystem"
     actions   = ["ssm:GetParameter", "ssm:PutParameter"]
     resources = [local.file_system_parameter_arn]
@@ -297,8 +291,8 @@ data "aws_iam_policy_document" "airflow" {
 
   statement {
     sid       = "EndOwn"
-    actions   = ["fsx:DeleteDataRepositoryAssociation", "fsx:DeleteFileSystem"]
-    resources = ["${local.fsx_arn}:association/*", "${local.fsx_arn}:file-system/*"]
+    actions   = ["fsx:DeleteFileSystem"]
+    resources = ["${local.fsx_arn}:file-system/*"]
 
     condition {
       test     = "StringEquals"
@@ -308,9 +302,21 @@ data "aws_iam_policy_document" "airflow" {
   }
 
   statement {
-    sid       = "FollowFileSystem"
-    actions   = ["fsx:DescribeDataRepositoryAssociations", "fsx:DescribeFileSystems"]
-    resources = ["*"] # neither API takes a resource
+    sid = "FollowFileSystem"
+    actions = [
+      "batch:DescribeComputeEnvironments", # whether nodes are left, which have it mounted
+      "fsx:DescribeDataRepositoryAssociations",
+      "fsx:DescribeDataRepositoryTasks",
+      "fsx:DescribeFileSystems",
+    ]
+    resources = ["*"] # none of them takes a resource
+  }
+
+  # As the core stack's policy lets it look at its own.
+  statement {
+    sid       = "LookAtRoles"
+    actions   = ["iam:GetInstanceProfile", "iam:GetRole"]
+    resources = [aws_iam_role.job.arn, aws_iam_role.execution.arn, aws_iam_instance_profile.this.arn]
   }
 
   statement {

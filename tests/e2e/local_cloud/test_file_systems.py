@@ -64,6 +64,7 @@ class FileSystems:
         return file_system_id
 
     def delete(self, file_system_id):
+        self.wait_for_imports(file_system_id)
         self.fsx.delete_file_system(FileSystemId=file_system_id)
         self.wait_until(lambda: not self.exists(file_system_id), f"end of {file_system_id}")
 
@@ -86,7 +87,17 @@ class FileSystems:
             return found["Associations"][0]["Lifecycle"]
 
         self.wait_until(lambda: lifecycle() != "CREATING", "association")
+        self.wait_for_imports(file_system_id)
         return lifecycle()
+
+    def wait_for_imports(self, file_system_id):
+        of_it = [{"Name": "file-system-id", "Values": [file_system_id]}]
+
+        def over():
+            found = self.fsx.describe_data_repository_tasks(Filters=of_it)["DataRepositoryTasks"]
+            return all(task["Lifecycle"] != "EXECUTING" for task in found)
+
+        self.wait_until(over, "import")
 
     def mounted_by_hosts(self, file_system_id):
         self.ssm.put_parameter(Name=PARAMETER, Value=file_system_id, Type="String", Overwrite=True)

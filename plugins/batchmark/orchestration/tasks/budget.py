@@ -12,7 +12,7 @@ from batchmark.aws.price_list import current_prices, price_clients, stored_price
 from batchmark.aws.result_bucket import PLAN, PLAN_HTML, RunStore
 from batchmark.core.config import Config
 from batchmark.core.errors import BudgetError, PlanError
-from batchmark.core.multi_node import FileSystem
+from batchmark.core.multi_node import MultiNode
 from batchmark.core.run import CollectedRun, PlannedJob, RunPlan
 from batchmark.orchestration.batch_operator import generation
 from batchmark.orchestration.links import page_url
@@ -27,12 +27,12 @@ def approve(
     context: Context,
     config: Config,
     jobs: Sequence[PlannedJob],
-    file_system: FileSystem | None = None,
+    nodes: MultiNode | None = None,
 ) -> RunPlan:
     """Book the worst case of a run that may be submitted; store its prices and its plan.
 
-    `file_system` is the one that the run stands up for itself, if any. A dry run only prints what
-    would be refused, and stores its plan.
+    `nodes` are those that mount a file system of the run's own, if it needs one. A dry run only
+    prints what would be refused, and stores its plan.
 
     Raises:
         PlanError: the cap is not a valid amount, or the run could exceed a cap. Nothing was written
@@ -42,6 +42,7 @@ def approve(
     cap = parse_cap(params[RUN_CAP])
     store = RunStore.of(config, context["run_id"])
     check_run_id(context, store)
+    file_system = nodes.file_system if nodes else None
     now = datetime.now(UTC)
     prices = current_prices(
         *price_clients(config.region),
@@ -68,6 +69,7 @@ def approve(
         dag_id=context["ti"].dag_id,
         run_id=context["run_id"],
         file_system=file_system,
+        compute_environment=nodes.compute_environment if nodes else None,
     )
     if plan.dry_run:
         for reason in reasons:

@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from batchmark.aws.result_bucket import RunStore, dated_key
 from batchmark.checks.leak_records import ENDABLE, LeakAges, RunName
 from batchmark.checks.leaks import RunState
+from batchmark.core.errors import ConfigError
 from batchmark.orchestration.links import page_url
 from batchmark.orchestration.settings import (
     load_cluster_if_any,
@@ -40,7 +41,8 @@ def leak_params() -> dict[str, Param]:
             examples=list(ENDABLE),
             description="What may be ended. jobs: those whose run is over. jobs_of_unknown_runs "
             "may be another Airflow's. run_file_systems: those that a run stood up for itself, "
-            "with copies of what is in S3; any other file system is deleted with its files. nodes: "
+            "with copies of what is in S3, also if this Airflow does not know the run and they are "
+            "older than file_system_hours; any other file system is deleted with its files. nodes: "
             "the GPU node of the EKS cluster.",
         ),
         **{
@@ -58,8 +60,14 @@ def look_for_leaks(context: Context) -> str:
     from batchmark.aws.boto_clients import patient_clients
     from batchmark.checks.leaks import end_leaks, look
 
-    params, cluster, nodes = context["params"], load_cluster_if_any(), load_multi_node_if_any()
-    config = nodes.joined_to(load_config()) if nodes else load_config()
+    params, cluster, config = context["params"], load_cluster_if_any(), load_config()
+    nodes, unread = None, list[str]()
+    try:
+        if nodes := load_multi_node_if_any():
+            config = nodes.joined_to(config)
+    except ConfigError as error:  # file systems carry all that it takes to end them
+        nodes = None
+        unread.append(f"multi-node jobs: {error}")
     clients = patient_clients(config.region)
     ti = context["ti"]
     limits = LeakAges(**{name: params[name] for name in LeakAges.model_fields})
@@ -81,6 +89,7 @@ def look_for_leaks(context: Context) -> str:
         cluster=cluster,
         nodes=nodes,
     )
+    report = report.model_copy(update={"unread": (*report.unread, *unread)})
     store = RunStore.of(config, context["run_id"])
     return store.put(_guard_key(context, "json"), report.model_dump_json(indent=2))
 

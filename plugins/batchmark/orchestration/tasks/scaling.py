@@ -34,6 +34,7 @@ def plan_jobs(context: Context) -> list[dict[str, Any]]:
     """
     from batchmark.orchestration.tasks.alerts import check_settings
     from batchmark.orchestration.tasks.budget import approve
+    from batchmark.runs.run_file_system import check_tags
     from batchmark.runs.scaling_plan import left_out, needs_files, plan_scaling
 
     run_id = context["run_id"]
@@ -44,8 +45,10 @@ def plan_jobs(context: Context) -> list[dict[str, Any]]:
         asked = wanted(context["params"])
         jobs = plan_scaling(nodes, config, asked, run_name=RunStore.of(config, run_id).name)
         tell(*left_out(asked, jobs))
-        file_system = nodes.file_system if needs_files(jobs) else None
-        approved = approve(context, config, jobs, file_system)
+        with_files = needs_files(jobs)
+        if with_files:
+            check_tags(run_id)
+        approved = approve(context, config, jobs, nodes if with_files else None)
     except BatchmarkError as error:
         fail(context, str(error), error)  # it would fail again
     if approved.dry_run:

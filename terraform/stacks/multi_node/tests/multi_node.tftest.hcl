@@ -357,13 +357,13 @@ run "rights" {
   assert {
     condition = { for statement in data.aws_iam_policy_document.airflow.statement : statement.sid => join(" ", concat(sort(statement.actions), sort(statement.resources))) } == {
       SubmitJobs          = "batch:SubmitJob arn:aws:batch:us-east-1:111122223333:job-definition/batchmark-multi-node:* arn:aws:batch:us-east-1:111122223333:job-queue/batchmark-multi-node"
-      ReadVariable        = "ssm:GetParameter arn:aws:ssm:us-east-1:111122223333:parameter/airflow/variables/batchmark_multi_node"
       TellNodesFileSystem = "ssm:GetParameter ssm:PutParameter arn:aws:ssm:us-east-1:111122223333:parameter/airflow/variables/batchmark_multi_node_file_system"
       CreateFileSystem    = "fsx:CreateFileSystem fsx:TagResource arn:aws:fsx:us-east-1:111122223333:file-system/*"
       CreateLink          = "fsx:CreateDataRepositoryAssociation fsx:TagResource arn:aws:fsx:us-east-1:111122223333:association/*"
       LinkOwn             = "fsx:CreateDataRepositoryAssociation arn:aws:fsx:us-east-1:111122223333:file-system/*"
-      EndOwn              = "fsx:DeleteDataRepositoryAssociation fsx:DeleteFileSystem arn:aws:fsx:us-east-1:111122223333:association/* arn:aws:fsx:us-east-1:111122223333:file-system/*"
-      FollowFileSystem    = "fsx:DescribeDataRepositoryAssociations fsx:DescribeFileSystems *"
+      EndOwn              = "fsx:DeleteFileSystem arn:aws:fsx:us-east-1:111122223333:file-system/*"
+      FollowFileSystem    = "batch:DescribeComputeEnvironments fsx:DescribeDataRepositoryAssociations fsx:DescribeDataRepositoryTasks fsx:DescribeFileSystems *"
+      LookAtRoles         = "iam:GetInstanceProfile iam:GetRole arn:aws:iam::111122223333:instance-profile/mock arn:aws:iam::111122223333:role/mock arn:aws:iam::111122223333:role/mock"
       FsxRole             = "iam:CreateServiceLinkedRole arn:aws:iam::111122223333:role/aws-service-role/fsx.amazonaws.com/*"
       FsxRoleForBucket    = "iam:AttachRolePolicy iam:CreateServiceLinkedRole iam:PutRolePolicy arn:aws:iam::111122223333:role/aws-service-role/s3.data-source.lustre.fsx.amazonaws.com/*"
     }

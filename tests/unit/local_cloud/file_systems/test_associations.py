@@ -27,6 +27,19 @@ def mount(file_system_id):
     backend.mount(file_system_id)
 
 
+def tasks(account, file_system_id):
+    of_it = [{"Name": "file-system-id", "Values": [file_system_id]}]
+    return account.fsx.describe_data_repository_tasks(Filters=of_it)["DataRepositoryTasks"]
+
+
+def imported(account, file_system_id):
+    """Wait until the association is there and its import is over."""
+    account.wait()
+    assert "EXECUTING" in {one["Lifecycle"] for one in tasks(account, file_system_id)}
+    account.wait()
+    assert {one["Lifecycle"] for one in tasks(account, file_system_id)} == {"SUCCEEDED"}
+
+
 @pytest.fixture
 def file_system(account):
     return account.available()
@@ -39,6 +52,9 @@ def test_objects_become_files_at_their_path(account, file_system):
     assert files(file_system) == {}
     account.wait()
     assert account.association(made)["Lifecycle"] == "AVAILABLE"
+    assert files(file_system) == {}, "the import begins now"
+    account.wait()
+    assert account.association(made)["Lifecycle"] == "AVAILABLE"
     assert files(file_system) == {"images/train/a": "1", "images/train/deep/b": "2"}
 
 
@@ -47,8 +63,7 @@ def test_the_root_can_be_linked_and_names_that_are_no_paths_stay_away(account, f
     for key in ("x//y", "../up", "a/./b", "empty/"):
         account.s3.put_object(Bucket="images", Key=key, Body=b"")
     account.associate(file_system, "/", "s3://images", **ALL)
-    account.wait()
-    account.lifecycle(file_system)
+    imported(account, file_system)
     assert files(file_system) == {"a": "1"}
     assert sorted(path.name for path in folder(file_system).iterdir()) == ["a", "empty"]
 
@@ -74,8 +89,7 @@ def test_later_changes_are_imported_as_its_policy_says(account, file_system, eve
     account.bucket(old="1", gone="1")
     policy = importing(*events) if events else {}
     account.associate(file_system, **ALL, **policy)
-    account.wait()
-    account.lifecycle(file_system)
+    imported(account, file_system)
     account.s3.put_object(Bucket="images", Key="old", Body=b"2")
     account.s3.put_object(Bucket="images", Key="new", Body=b"2")
     account.s3.delete_object(Bucket="images", Key="gone")
@@ -113,7 +127,7 @@ def test_it_is_deleted_with_or_without_its_files(account, file_system, refused):
     for number, (path, deletes) in enumerate(paths.items()):
         account.bucket(f"bucket-{number}", a="1")
         made = account.associate(file_system, path, f"s3://bucket-{number}", **ALL)
-        account.wait()
+        imported(account, file_system)
         deleted = account.fsx.delete_data_repository_association(
             AssociationId=made, DeleteDataInFileSystem=deletes
         )
@@ -124,6 +138,40 @@ def test_it_is_deleted_with_or_without_its_files(account, file_system, refused):
         describe = account.fsx.describe_data_repository_associations
         assert refused(made, describe, **named) == "DataRepositoryAssociationNotFound"
     assert files(file_system) == {"kept/a": "1"}
+
+
+def test_an_import_is_a_task_and_during_it_nothing_is_deleted(account, file_system, refused):
+    account.bucket(a="1")
+    account.associate(file_system, **ALL)
+    assert tasks(account, file_system) == []
+    account.wait()
+    (task,) = tasks(account, file_system)
+    assert (task["Type"], task["Lifecycle"]) == ("IMPORT_METADATA_FROM_REPOSITORY", "EXECUTING")
+    assert (task["Paths"], task["FileSystemId"]) == (["/images"], file_system)
+    delete = account.fsx.delete_file_system
+    assert refused("pending or executing", delete, FileSystemId=file_system) == "BadRequest"
+    account.wait()
+    described = account.fsx.describe_data_repository_tasks(TaskIds=[task["TaskId"]])
+    (task,) = described["DataRepositoryTasks"]
+    assert task["Lifecycle"] == "SUCCEEDED"
+    delete(FileSystemId=file_system)
+    account.wait()
+    account.fsx.describe_file_systems()
+    describe = account.fsx.describe_data_repository_tasks
+    code = refused("does not exist", describe, TaskIds=[task["TaskId"]])
+    assert code == "DataRepositoryTaskNotFound"
+
+
+def test_an_import_of_a_bucket_that_is_gone_fails(account, file_system):
+    account.bucket()
+    account.associate(file_system, **ALL)
+    account.wait()
+    tasks(account, file_system)
+    account.s3.delete_bucket(Bucket="images")
+    account.wait()
+    (task,) = tasks(account, file_system)
+    assert task["Lifecycle"] == "FAILED"
+    assert "images does not exist" in task["FailureDetails"]["Message"]
 
 
 def test_it_goes_with_its_file_system(account, file_system):

@@ -20,6 +20,8 @@ SUBNET = f"subnet-{'0' * 17}"
         ({"SubnetIds": [SUBNET] * 51}, "Member must have length less than or equal to 50"),
         ({"SubnetIds": SUBNET}, "at 'subnetIds' must be a list"),
         ({"Tags": [{"Key": "a"}]}, "Value null at 'tags.member.value'"),
+        ({"Tags": [{"Key": "a", "Value": "b~"}]}, "regular expression pattern: ^([\\p{L}"),
+        ({"Tags": [{"Key": "a", "Value": "b\t"}]}, "regular expression pattern: ^([\\p{L}"),
         ({"ClientRequestToken": "a b"}, "Member must satisfy regular expression pattern"),
         ({"LustreConfiguration": {"Type": "a"}}, "Unknown parameter 'lustreConfiguration.type'"),
     ],
@@ -34,5 +36,7 @@ def test_problems(changes, problem):
 
 def test_a_good_request_is_as_sent():
     request = {"FileSystemType": "LUSTRE", "SubnetIds": [SUBNET], "Tags": []} | {"Tags": None}
+    assert checked("CreateFileSystem", json.dumps(request)) == request
+    request["Tags"] = [{"Key": "run", "Value": "gr\u00fcn_1+2:00 /=@.-"}]
     assert checked("CreateFileSystem", json.dumps(request)) == request
     assert checked("DescribeFileSystems", "") == {}

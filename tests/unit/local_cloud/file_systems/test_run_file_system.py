@@ -5,6 +5,7 @@ import pytest
 from batchmark.core.errors import LayerError
 from batchmark.core.multi_node import FileSystem
 from batchmark.runs.run_file_system import RunFileSystem, RunOfDag
+from local_cloud.file_systems.models import FileSystemsBackend
 from tests.builders.scaling import FILE_SYSTEM
 from tests.stand_ins.moto_account import moto_client
 
@@ -41,7 +42,10 @@ def finish(account, step):
 
 def test_it_comes_up_and_is_gone_again(account, made):
     layer = made()
-    assert finish(account, layer.stand_up) >= 2
+    assert finish(account, layer.stand_up) >= 3
+    folder = FileSystemsBackend.folders.path(layer.file_system_id)
+    assert [path.name for path in (folder / "images").iterdir()] == ["a"]
+    layer.name_own()
     assert made.named() == layer.file_system_id
     assert finish(account, made().collapse) >= 1
     assert made.named() == "none"
@@ -69,7 +73,11 @@ def test_one_that_fails_leaves_nothing(account, made, trouble):
     assert account.fsx.describe_file_systems()["FileSystems"] == []
 
 
-def test_one_that_is_only_half_there_is_collapsed(account, made):
-    made().stand_up()
+@pytest.mark.parametrize("steps", range(1, 5))
+def test_one_that_is_only_half_there_is_collapsed(account, made, steps):
+    layer = made()
+    for _ in range(steps):
+        layer.stand_up()
+        account.wait()
     finish(account, made().collapse)
     assert account.fsx.describe_file_systems()["FileSystems"] == []

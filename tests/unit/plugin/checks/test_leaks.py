@@ -415,6 +415,35 @@ def test_a_file_system_that_nodes_would_mount_is_named_no_more_before_it_is_dele
     assert actions(report) == {"file system": "Deleted."}
 
 
+def test_a_file_system_is_deleted_although_the_parameter_can_not_be_read(clients):
+    there = file_system(run_id="r", dag="d")
+    clients.refuse("ssm", "get_parameter", "ParameterNotFound", "")
+    found = look_with_nodes(clients, there)
+    assert [one.id for one in found.of("leaked")] == [there["FileSystemId"]]
+    assert found.unread == ("file systems: ParameterNotFound",)
+    clients.refuse("ssm", "get_parameter", "AccessDeniedException", "")
+    clients.answer("fsx", "delete_file_system", {}, {"FileSystemId": there["FileSystemId"]})
+    may_end = leak_params()["end_leaks"].resolve()
+    report = end_leaks(found, clients, lambda _: "over", may_end=may_end, nodes=NODES)
+    done = actions(report)["file system"]
+    assert done.startswith("Deleted. Nodes may still try to mount it: AccessDeniedException")
+
+
+@pytest.mark.parametrize(
+    ("tags", "ended"), [({"run_id": "r", "dag": "d"}, True), ({"target": "by-hand"}, False)]
+)
+def test_by_default_a_deleted_runs_file_system_is_deleted_too(clients, tags, ended):
+    answer_jobs(clients)
+    there = file_system(25, **tags)
+    answer_others(clients, file_systems=[there])
+    found, _ = seen(clients, "unknown")
+    if ended:
+        clients.answer("fsx", "delete_file_system", {}, {"FileSystemId": there["FileSystemId"]})
+    may_end = leak_params()["end_leaks"].resolve()
+    (one,) = end_leaks(found, clients, lambda _: "unknown", may_end=may_end).resources
+    assert one.ended is ended
+
+
 @pytest.mark.parametrize("value", ["none", "fs-0123456789abcdef0"])
 def test_a_parameter_that_names_what_is_there_or_none_is_in_order(clients, value):
     name_file_system(clients, value)

@@ -13,7 +13,8 @@ from airflow.sdk.exceptions import (
 )
 
 from batchmark.aws.result_bucket import PLAN, RunStore
-from batchmark.core.multi_node import COLLAPSE_SECONDS, STAND_UP_SECONDS
+from batchmark.core.errors import ConfigError
+from batchmark.core.multi_node import COLLAPSE_SECONDS, DELETION_SECONDS, STAND_UP_SECONDS
 from batchmark.core.run import RunPlan
 from batchmark.orchestration import file_system_operators
 from batchmark.orchestration.file_system_operators import CollapseFileSystem, StandUpFileSystem
@@ -32,19 +33,31 @@ class Account:
     def __init__(self):
         self.fsx, self.ssm = FakeFsx(), FakeSsm(NODES.file_system.id_parameter)
         self.store = RunStore(MemoryBucket("results", "us-east-1"), "results", RUN_ID)
+        self.states = {"run_benchmark": None}  # of the run's job tasks
 
     def plan(self, *, files=True, dry_run=False):
         plan = RunPlan(
             jobs=planned(NODES),
             file_system=NODES.file_system if files else None,
+            compute_environment="planned" if files else None,
             dry_run=dry_run,
         )
         self.store.write(PLAN, plan.model_dump_json())
 
     def context(self, operator, cleared=0):
         retries = operator.retries
-        ti = SimpleNamespace(dag_id=DAG_ID, max_tries=retries + cleared)
+        ti = SimpleNamespace(
+            dag_id=DAG_ID,
+            run_id=RUN_ID,
+            max_tries=retries + cleared,
+            get_task_states=self.task_states,
+        )
         return {"run_id": RUN_ID, "ti": ti, "task": operator}
+
+    def task_states(self, *, dag_id, task_ids, run_ids):
+        assert (dag_id, run_ids) == (DAG_ID, [RUN_ID])
+        assert task_ids == ["run_benchmark", "rerun_once", "rerun_twice"]
+        return {RUN_ID: self.states}
 
     @property
     def named(self):
@@ -83,6 +96,7 @@ def test_the_trigger_stands_up_what_the_plan_asks_for(account):
     left = arguments["deadline"] - time.time()
     assert left == pytest.approx(STAND_UP_SECONDS, abs=60)
     assert deferred.timeout.total_seconds() > STAND_UP_SECONDS + COLLAPSE_SECONDS
+    assert arguments["environment"] == "planned"
     assert account.fsx.requests == [], "the worker makes nothing"
 
 
@@ -103,11 +117,55 @@ def test_a_dry_run_stands_nothing_up(account):
     assert account.ssm.history == []
 
 
-def test_the_teardown_needs_no_plan(account):
+@pytest.mark.parametrize(
+    ("states", "stands"),
+    [
+        ({"run_benchmark_0": "success", "run_benchmark_1": "failed", "rerun_once": None}, True),
+        ({"run_benchmark_0": "running", "rerun_once": "skipped"}, True),
+        ({"run_benchmark_0": "success", "rerun_once_0": "failed", "rerun_twice": "skipped"}, False),
+    ],
+)
+def test_a_task_that_is_cleared_after_the_jobs_stands_nothing_up(account, capsys, states, stands):
+    account.plan()
+    account.states = states
+    operator = StandUpFileSystem(task_id="any")
+    if stands:
+        deferral(account, operator)
+    else:
+        assert operator.execute(account.context(operator)) is None
+        assert "None of the run's jobs is to run" in capsys.readouterr().out
+
+
+def collapse(account):
     deferred = deferral(account, CollapseFileSystem(task_id="any"))
     assert isinstance(deferred.trigger, CollapseTrigger)
-    _, arguments = deferred.trigger.serialize()
+    return deferred.trigger.serialize()[1]
+
+
+def test_the_teardown_needs_no_plan(account):
+    arguments = collapse(account)
     assert (arguments["bucket"], arguments["run"]["run_id"]) == ("results", RUN_ID)
+    assert arguments["environment"] == NODES.compute_environment
+
+
+@pytest.mark.parametrize("planned_before", [True, False])
+def test_the_teardown_needs_no_stack(account, monkeypatch, planned_before):
+    def destroyed():
+        raise ConfigError("Airflow variable batchmark_multi_node is missing")
+
+    monkeypatch.setattr(file_system_operators, "load_multi_node", destroyed)
+    if planned_before:
+        account.plan()
+    arguments = collapse(account)
+    known = NODES.file_system.model_dump(mode="json"), "planned"
+    seen = arguments["settings"], arguments["environment"]
+    assert seen == (known if planned_before else (None, None))
+
+
+def test_the_teardown_has_time_for_nodes_and_file_system(account):
+    left = collapse(account)["deadline"] - time.time()
+    assert left == pytest.approx(COLLAPSE_SECONDS, abs=60)
+    assert COLLAPSE_SECONDS - DELETION_SECONDS == 1200
 
 
 @pytest.mark.parametrize("error", [TaskDeferralTimeout, TaskDeferralError])

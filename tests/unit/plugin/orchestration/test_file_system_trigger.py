@@ -7,7 +7,7 @@ import pytest
 from airflow._shared.module_loading import import_string
 
 from batchmark.aws.result_bucket import PLAN, RunStore
-from batchmark.core.multi_node import COLLAPSE_SECONDS, STAND_UP_SECONDS
+from batchmark.core.multi_node import COLLAPSE_SECONDS, NODES_SECONDS, STAND_UP_SECONDS
 from batchmark.core.run import RunPlan
 from batchmark.orchestration.file_system_trigger import CollapseTrigger, StandUpTrigger
 from batchmark.runs.budget import worst_case
@@ -37,8 +37,11 @@ class Nodes:
 
     def __init__(self, looks=0):
         self.looks = looks
+        self.failures = []
 
     def describe_compute_environments(self, **request):
+        if self.failures:
+            raise self.failures.pop(0)
         assert request == {"computeEnvironments": [NODES.compute_environment]}
         self.looks -= 1
         vcpus = 96 if self.looks >= 0 else 0
@@ -56,16 +59,16 @@ class Running:
         self.xcoms, self.slept = {}, 0
         self.trigger = self.made(trigger, seconds)
 
-    def made(self, trigger, seconds=COLLAPSE_SECONDS):
-        own = {"bucket": "results", "environment": NODES.compute_environment}
-        arguments = own if trigger is CollapseTrigger else {}
-        made = trigger(
-            region_name="us-east-1",
-            settings=SETTINGS.model_dump(mode="json"),
-            run=RUN,
-            deadline=self.now + seconds,
-            **arguments,
-        )
+    def made(self, trigger, seconds=COLLAPSE_SECONDS, **changes):
+        arguments = {
+            "region_name": "us-east-1",
+            "bucket": "results",
+            "environment": NODES.compute_environment,
+            "settings": SETTINGS.model_dump(mode="json"),
+            "run": RUN,
+            "deadline": self.now + seconds,
+        }
+        made = trigger(**arguments | changes)
         clients = {"fsx": self.fsx, "ssm": self.ssm, "s3": self.s3, "batch": self.nodes}
         made.clients = clients.__getitem__
         made.clock = lambda: self.now
@@ -139,7 +142,7 @@ def test_what_can_not_be_removed_is_named():
     assert running.state() == "failed"
     failure = running.xcoms["failure"]
     assert "What was made of it is not gone: File system fs-" in failure
-    assert "delete it in the FSx console" in failure
+    assert "The leak guard deletes it once the run is over, or do so in the FSx" in failure
 
 
 @pytest.mark.parametrize(
@@ -248,9 +251,9 @@ def test_the_cost_takes_the_place_of_the_most_that_it_could_be(aws, monkeypatch)
     moment = SimpleNamespace(now=lambda _: CREATED.replace(hour=CREATED.hour + 2))
     monkeypatch.setattr("batchmark.orchestration.file_system_trigger.datetime", moment)
     assert running.state(running.made(CollapseTrigger)) == "success"
-    (cost,) = run_spending(store, KEY).job_usd.items()
-    usd = 1200 * 0.14 * 2 / (28 * 24) if aws else 0
-    assert cost == ("fs-00000000000000001", pytest.approx(usd))
+    usd = 1200 * 0.14 * 2 / (30 * 24) if aws else 0  # November has 30 days
+    costs = {FILE_SYSTEM: 0, "fs-00000000000000001": pytest.approx(usd)}
+    assert run_spending(store, KEY).job_usd == costs
 
 
 def test_a_cost_that_can_not_be_booked_does_not_keep_its_end_from_being_told():
@@ -295,3 +298,112 @@ def test_nodes_that_do_not_go_keep_no_file_system_for_ever():
     assert running.state(running.made(CollapseTrigger)) == "success"
     assert running.fsx.there == {}
     assert 1200 <= running.now - began < COLLAPSE_SECONDS
+
+
+def test_it_goes_although_neither_nodes_nor_parameter_can_be_seen():
+    running = standing()
+    running.nodes.failures = [client_error("AccessDeniedException")]
+    running.ssm.values.clear()
+    running.ssm.get_parameter = refused("ParameterNotFound")
+    assert running.state(running.made(CollapseTrigger)) == "success"
+    assert running.fsx.there == {}
+
+
+def refused(code):
+    def refuse(**_):
+        raise client_error(code)
+
+    return refuse
+
+
+def test_it_goes_although_nobody_knows_its_settings():
+    running = standing()
+    running.nodes.looks = 10_000
+    collapse = running.made(CollapseTrigger, settings=None, environment=None)
+    assert running.state(collapse) == "success"
+    assert running.fsx.there == {}
+
+
+def test_nodes_that_go_late_leave_as_much_time_for_the_file_system_as_if_there_were_none():
+    running = standing()
+    running.nodes.looks = 10_000
+    running.fsx.failures = {"delete_file_system": [client_error("BadRequest")] * 150}  # 1,500 s
+    assert running.state(running.made(CollapseTrigger)) == "success"
+    assert running.fsx.there == {}
+
+
+def test_nodes_of_before_go_first_as_they_have_read_what_they_mount():
+    running = Running()
+    running.nodes.looks = 3
+    named_at = []
+    put = running.ssm.put_parameter
+    running.ssm.put_parameter = lambda **asked: (named_at.append(running.nodes.looks), put(**asked))
+    assert running.state() == "success"
+    assert named_at == [-1], "once Batch has ended them all"
+
+
+def test_nodes_of_before_that_stay_fail_the_run_before_others_are_paid():
+    running = Running()
+    running.nodes.looks = 10_000
+    assert running.state() == "failed"
+    assert running.fsx.there == {}
+    assert running.named == "none"
+    failure = running.xcoms["failure"]
+    assert f"Batch has not ended the nodes yet (96 vCPUs), after {NODES_SECONDS} s" in failure
+
+
+def test_a_cleared_task_leaves_the_next_ones_file_system_alone():
+    running = standing()
+    next_one = running.made(StandUpTrigger, run=RUN | {"generation": 1})
+    assert running.state(next_one) == "success"
+    asyncio.run(running.made(StandUpTrigger).on_kill())  # of another triggerer
+    states = {key: one["Lifecycle"] for key, one in running.fsx.there.items()}
+    assert states == {running.trigger.file_system.file_system_id: "DELETING"} | {
+        next_one.file_system.file_system_id: "AVAILABLE"
+    }
+    assert running.named == next_one.file_system.file_system_id
+
+
+def test_a_cleared_task_that_fails_leaves_the_file_system_of_before():
+    running = standing()
+    before = running.named
+    next_one = running.made(StandUpTrigger, run=RUN | {"generation": 1})
+    running.fsx.becomes = "FAILED"
+    assert running.state(next_one) == "failed"
+    assert list(running.fsx.there) == [before] == [running.named]
+
+
+def test_what_was_made_of_one_that_does_not_come_up_is_what_is_booked():
+    running = Running()
+    store = booked(running, aws=True)
+    running.fsx.becomes = "FAILED"
+    assert running.state() == "failed"
+    spent = run_spending(store, KEY).job_usd
+    assert spent.keys() == {FILE_SYSTEM, "fs-00000000000000001"}
+    assert spent[FILE_SYSTEM] == 0
+    worst = RunPlan.model_validate_json(store.read(store.prefix + PLAN)).worst_case
+    later = run_spending(store, KEY).settled((), worst)
+    assert later.job_usd == spent, "its end is known when the run is collected"
+
+
+def test_each_try_books_what_is_gone_by_then():
+    running = standing()
+    store = booked(running, aws=True)
+    worst = run_spending(store, KEY).job_usd[FILE_SYSTEM]
+    assert running.state(running.made(StandUpTrigger, run=RUN | {"generation": 1})) == "success"
+    first, second = running.fsx.there
+    delete = running.fsx.delete_file_system
+
+    def keep_second(**asked):
+        if asked["FileSystemId"] == second:
+            raise client_error("BadRequest")
+        return delete(**asked)
+
+    running.fsx.delete_file_system = keep_second
+    assert running.state(running.made(CollapseTrigger)) == "failed"
+    spent = run_spending(store, KEY).job_usd
+    assert (spent.keys(), spent[FILE_SYSTEM]) == ({FILE_SYSTEM, first}, worst)
+    running.fsx.delete_file_system = delete
+    assert running.state(running.made(CollapseTrigger)) == "success"
+    spent = run_spending(store, KEY).job_usd
+    assert (spent.keys(), spent[FILE_SYSTEM]) == ({FILE_SYSTEM, first, second}, 0)

@@ -3,8 +3,8 @@
 import pytest
 
 from batchmark.aws import file_systems
-from batchmark.core.errors import LayerError
-from batchmark.runs.run_file_system import RunFileSystem, RunOfDag
+from batchmark.core.errors import LayerError, PlanError
+from batchmark.runs.run_file_system import RunFileSystem, RunOfDag, check_tags
 from tests.builders.scaling import RUN_ID, stack
 from tests.stand_ins.batch import client_error
 from tests.stand_ins.file_systems import FakeFsx, FakeSsm
@@ -45,15 +45,37 @@ def finish(step, most=20):
     raise AssertionError(f"it never ends: {waits}")
 
 
-def test_nodes_can_mount_it_once_it_and_its_link_are_available(account):
+def stood_up(layer):
+    """One that nodes mount."""
+    finish(layer.stand_up)
+    layer.name_own()
+    return layer
+
+
+def test_it_is_up_once_its_link_has_imported_the_names(account):
     layer = account.of()
     waits = finish(layer.stand_up)
-    assert account.named == layer.file_system_id == "fs-00000000000000001"
     assert waits == [
         "File system fs-00000000000000001 is CREATING",
         "s3://results/images is being linked to fs-00000000000000001",
+        "The names in s3://results/images are being imported",
     ]
-    assert account.ssm.history == [layer.file_system_id], "not before its files can be read"
+    assert account.ssm.history == [], "nodes are told apart"
+    layer.name_own()
+    assert account.named == layer.file_system_id == "fs-00000000000000001"
+
+
+def test_names_that_can_not_be_imported_say_why(account):
+    account.fsx.import_becomes = "FAILED"
+    message = r"the names in s3://results/images could not be imported to fs-0+1: the subnet has no"
+    with pytest.raises(LayerError, match=message):
+        finish(account.of().stand_up)
+
+
+def test_without_a_file_system_none_is_named(account):
+    with pytest.raises(LayerError, match="no file system is up"):
+        account.of().name_own()
+    assert account.ssm.history == []
 
 
 def test_it_is_made_by_the_stacks_settings_and_tagged_as_jobs_are(account):
@@ -70,6 +92,7 @@ def test_it_is_made_by_the_stacks_settings_and_tagged_as_jobs_are(account):
         "batchmark:run": RUN_ID,
         "batchmark:run-id": RUN_ID,
         "batchmark:dag": "distributed_training_benchmark",
+        "batchmark:generation": "0",
     }
     assert (link["FileSystemPath"], link["DataRepositoryPath"]) == (
         "/images",
@@ -92,8 +115,7 @@ def test_another_process_goes_on_with_what_it_finds(account, steps_done):
     first = account.of()
     for _ in range(steps_done):
         first.stand_up()
-    second = account.of()
-    finish(second.stand_up)
+    second = stood_up(account.of())
     assert list(account.fsx.there) == [second.file_system_id] == [account.named]
 
 
@@ -110,17 +132,18 @@ def test_a_lost_answer_makes_no_second_one(account):
 def test_a_cleared_task_makes_one_of_its_own():
     tokens = {RUN.model_copy(update={"generation": number}).token for number in range(3)}
     assert len({*tokens, OTHER.token}) == 4
-    assert all(len(token) <= 63 for token in tokens)
+    links = {RUN.link_token(f"fs-{number}") for number in range(3)}
+    assert len(links) == 3
+    assert all(len(token) <= 63 for token in tokens | links)
 
 
 def test_while_an_earlier_one_with_its_token_ends_none_is_made(account):
-    first = account.of()
-    finish(first.stand_up)
+    first = stood_up(account.of())
     first.collapse()
     second = account.of()
     assert second.stand_up() == "An earlier try's file system is being deleted"
     finish(first.collapse)
-    finish(second.stand_up)
+    stood_up(second)
     assert account.named == second.file_system_id == "fs-00000000000000002"
 
 
@@ -155,7 +178,7 @@ def test_one_that_somebody_deleted_meanwhile_is_named(account):
 
 
 def test_collapsing_takes_its_name_away_before_it_is_deleted(account):
-    finish(account.of().stand_up)
+    stood_up(account.of())
     layer = account.of()
     delete = account.fsx.delete_file_system
     account.fsx.delete_file_system = lambda **asked: (seen.append(account.named), delete(**asked))
@@ -169,8 +192,7 @@ def test_collapsing_takes_its_name_away_before_it_is_deleted(account):
 
 
 def test_collapsing_touches_no_other_runs(account):
-    other = account.of(OTHER)
-    finish(other.stand_up)
+    other = stood_up(account.of(OTHER))
     finish(account.of().collapse)
     assert list(account.fsx.there) == [other.file_system_id]
     assert account.named == other.file_system_id
@@ -212,3 +234,62 @@ def test_of_all_generations(account):
     finish(account.of(RUN.model_copy(update={"generation": 1})).stand_up)
     finish(account.of().collapse)
     assert account.fsx.there == {}
+
+
+@pytest.mark.parametrize("named", [0, 1])
+def test_a_generation_removes_its_own_alone(account, named):
+    """A task that was cleared ends after the next one has begun, and jobs may need the other's."""
+    first = account.of()
+    second = account.of(RUN.model_copy(update={"generation": 1}))
+    for layer in (first, second):
+        finish(layer.stand_up)
+    (first, second)[named].name_own()
+    finish(account.of().remove)
+    assert list(account.fsx.there) == [second.file_system_id]
+    assert account.named == (second.file_system_id if named else "none")
+
+
+@pytest.mark.parametrize("ending", ["collapse", "remove"])
+@pytest.mark.parametrize("operation", ["get_parameter", "put_parameter"])
+def test_a_parameter_that_can_not_be_set_keeps_no_file_system(account, operation, ending):
+    stood_up(account.of())
+    layer = account.of()
+
+    def refuse(**_):
+        raise client_error("ParameterNotFound")
+
+    setattr(account.ssm, operation, refuse)
+    finish(getattr(layer, ending))
+    assert account.fsx.there == {}
+    assert "What nodes mount could not be set to 'none': " in layer.parameter_problem
+    assert "ParameterNotFound" in layer.parameter_problem
+
+
+def test_without_the_settings_it_is_collapsed_all_the_same(account):
+    stood_up(account.of())
+    layer = account.of(settings=None)
+    finish(layer.collapse)
+    assert account.fsx.there == {}
+    assert "settings of the run's file system are not known" in layer.parameter_problem
+
+
+def test_during_an_import_it_is_not_deleted_and_afterwards_it_is():
+    account = Account(steps=4)
+    layer = account.of()
+    while not account.fsx.imports:
+        layer.stand_up()
+    first, *later = finish(account.of().collapse)
+    assert "can't be deleted yet" in first
+    assert later == ["File system fs-00000000000000001 is being deleted"]
+    assert account.fsx.there == {}
+
+
+@pytest.mark.parametrize("run_id", ["manual__2026-11-26T09:00:00+00:00", RUN_ID, "gr\u00fcn/1 a@b"])
+def test_a_run_id_that_a_tag_takes(run_id):
+    check_tags(run_id)
+
+
+@pytest.mark.parametrize(("run_id", "character"), [("a~b", "~"), ("a&b~", "&")])
+def test_a_run_id_that_no_tag_takes_is_refused(run_id, character):
+    with pytest.raises(PlanError, match=rf"run id '{run_id}' has '{character}', which FSx takes"):
+        check_tags(run_id)

@@ -60,6 +60,25 @@ def store_report(account, *resources, unread=()):
     return account.put(f"{KEY}.json", report.model_dump_json())
 
 
+def test_without_what_the_multi_node_stack_publishes_all_else_is_looked_at(account, monkeypatch):
+    def stale():
+        raise ConfigError("batchmark_multi_node is of another release")
+
+    def look(asked, *_, nodes, **__):
+        assert (nodes, asked.targets) == (None, config().targets)
+        return GuardReport(
+            installation="lab", region="eu-west-1", looked_at=NOW, resources=(), unread=("a: b",)
+        )
+
+    monkeypatch.setattr(leaks, "load_cluster_if_any", lambda: None)
+    monkeypatch.setattr(leaks, "load_multi_node_if_any", stale)
+    monkeypatch.setattr("batchmark.checks.leaks.look", look)
+    params = {name: param.resolve() for name, param in leaks.leak_params().items()}
+    report = GuardReport.model_validate_json(account.read(leaks.look_for_leaks(context(**params))))
+    why = "multi-node jobs: batchmark_multi_node is of another release"
+    assert report.unread == ("a: b", why)
+
+
 def found(verdict, **changes):
     fields = {"id": "j-[1]", "what": "lab-g5-xlarge-blog-1, RUNNING", "since": NOW}
     return Resource(kind="job", verdict=verdict, reason="Its run r is over.", **fields | changes)

@@ -59,8 +59,9 @@ def test_each_number_of_nodes_is_a_job_and_the_plan_has_the_file_system(run, cap
     assert [one["node_overrides"]["numNodes"] for one in found] == [1, 2]
     plan = plan_of(run)
     assert plan.file_system == NODES.file_system
+    assert plan.compute_environment == NODES.compute_environment
     booked = month_spending(run.store, plan.spending_key)
-    assert float(booked.exact_usd) == plan.worst_case.usd == 102.2  # 98.32 + 3.88
+    assert float(booked.exact_usd) == plan.worst_case.usd == 102.28  # 98.32 + 3.96
     told = capsys.readouterr().out
     assert "2 of 3 nodes in all" in told
     assert "file system, SCRATCH_2" in told

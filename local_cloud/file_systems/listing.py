@@ -1,0 +1,46 @@
+"""Finds what there is: by the token of an earlier request, and page by page."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+from local_cloud.file_systems.records import Resource
+from local_cloud.file_systems.requests import RefusedError, bad_request
+
+MOST_PER_PAGE = 100
+Record = TypeVar("Record", bound=Resource)
+
+
+def made_before(records: Iterable[Record], request: dict[str, Any]) -> Record | None:
+    """What an earlier request with this token has made; raises if that asked for something else."""
+    token = request.get("ClientRequestToken")
+    for each in records:
+        if token is None or each.request.get("ClientRequestToken") != token:
+            continue
+        for field in sorted(request.keys() | each.request.keys()):
+            if request.get(field) != each.request.get(field):
+                raise RefusedError(
+                    "IncompatibleParameterError",
+                    f"{field} differs from the earlier request with this ClientRequestToken",
+                    Parameter=field,
+                )
+        return each
+    return None
+
+
+def page(
+    found: Sequence[Record], limit: int | None, token: str | None
+) -> tuple[list[Record], str | None]:
+    """A page of a list, and the token of the next one."""
+    ids = [each.id for each in found]
+    first = 0
+    if token:
+        try:
+            first = ids.index(base64.b64decode(token).decode())
+        except ValueError:
+            raise bad_request(f"NextToken {token!r} is not one of this list") from None
+    end = first + min(limit or MOST_PER_PAGE, MOST_PER_PAGE)
+    following = base64.b64encode(ids[end].encode()).decode() if end < len(ids) else None
+    return list(found[first:end]), following
