@@ -143,13 +143,20 @@ class TargetWorst(JobLimits):
     instances: int | None = Field(
         default=None, description="of all jobs, each counted once; null where a job has one"
     )
+    idle_seconds: int = Field(
+        default=0,
+        ge=0,
+        description="of all nodes, while they wait for each other and until Batch ends them; 0 "
+        "where a job has one instance",
+    )
     usd_per_hour: float | None = Field(description="On-Demand; null where it is not known")
     usd: float | None = Field(description="rounded up to a cent; null without a price")
 
     @property
     def seconds(self) -> int:
         """Of all instances."""
-        return self.counted * self.submissions * self.attempts * self.timeout_seconds
+        working = self.counted * self.submissions * self.attempts * self.timeout_seconds
+        return working + self.idle_seconds
 
     @property
     def counted(self) -> int:
@@ -167,6 +174,11 @@ class TargetWorst(JobLimits):
     def usd_per_instance(self) -> float | None:
         return None if self.usd is None else self.usd / self.counted
 
+    @property
+    def idle(self) -> str:
+        """What comes on top of the timeouts, in words."""
+        return f" + {self.idle_seconds:,} s idle" if self.idle_seconds else ""
+
     def __str__(self) -> str:
         usd = formatting.usd(self.usd) if self.usd is not None else "unknown"
         times = formatting.TIMES
@@ -175,7 +187,7 @@ class TargetWorst(JobLimits):
             jobs = f"nodes {self.instances} of {self.jobs} jobs"
         return (
             f"{self.target}: {usd} ({jobs} {times} submissions {self.submissions} "
-            f"{times} attempts {self.attempts} {times} {self.timeout_seconds} s at "
+            f"{times} attempts {self.attempts} {times} {self.timeout_seconds} s{self.idle} at "
             f"{self.usd_per_hour or 'no known'} USD per hour)"
         )
 

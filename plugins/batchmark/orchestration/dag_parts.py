@@ -16,6 +16,7 @@ from batchmark.orchestration.batch_operator import BenchmarkJobOperator
 from batchmark.orchestration.links import ReportLink
 from batchmark.orchestration.tasks import alerts, regressions, run
 from batchmark.orchestration.xcom import RERUN_TASKS
+from batchmark.runs.planning import RUNNABLE_SECONDS
 
 # A short interval is cheap, as one call describes a hundred jobs.
 POLL_SECONDS = 2
@@ -105,7 +106,7 @@ def cost_params(max_cost_usd: float) -> dict[str, Param]:
             exclusiveMinimum=0,
             description="Nothing is submitted if the run could cost more: jobs x submissions "
             "(2 where On-Demand follows Spot) x attempts x timeout x On-Demand price; a multi-node "
-            "job counts once for each node. "
+            "job counts once for each node, which also waits for the others and idles afterwards. "
             "Empty for no cap.",
         ),
         "dry_run": Param(
@@ -153,7 +154,7 @@ def run_benchmark(
     planned: XComArg,
     *,
     task_id: str = "run_benchmark",
-    runnable_seconds: float = 3600,
+    runnable_seconds: float = RUNNABLE_SECONDS,
     starting_seconds: float = 1800,
     execution_timeout: timedelta | None = None,
     one_by_one: bool = False,

@@ -78,10 +78,22 @@ def _has(job: PlannedJob, parameters: Mapping[str, Any]) -> bool:
     return job.sharing is not None and job.sharing.apart == parameters.get("replicas")
 
 
+def can_be_repeated(row: SeriesKey) -> bool:
+    """Whether a fresh job could measure it: the files of a run's file system are cold only once."""
+    parameters: dict[str, object] = json.loads(row.parameters or "{}")
+    return parameters.get("pass") != "cold"
+
+
 def _again(job: PlannedJob, repeat: int) -> PlannedJob:
     folder = job.result_prefix.removesuffix(f"/{job.repeat}/")
+    warm = job.scaling.model_copy(update={"reads_cold": False}) if job.scaling else None
     return job.model_copy(
-        update={"repeat": repeat, "purpose": CONFIRMATION, "result_prefix": f"{folder}/{repeat}/"}
+        update={
+            "repeat": repeat,
+            "purpose": CONFIRMATION,
+            "result_prefix": f"{folder}/{repeat}/",
+            "scaling": warm,
+        }
     )
 
 
@@ -94,6 +106,8 @@ def reserve(
 ) -> str | None:
     """Book the worst case of the fresh jobs of all rounds for these rows; None, or why not.
 
+    The run's file system stands already, so it counts for the time of the fresh jobs alone.
+
     An older release's plan has no booking. The cap is on the whole run, fresh jobs included.
     """
     jobs = [
@@ -103,7 +117,7 @@ def reserve(
     ]
     now = datetime.now(UTC)
     prices = stored_prices(store, config.region, now)
-    worst = worst_case(config, jobs, prices, now, plan.file_system)
+    worst = worst_case(config, jobs, prices, now, plan.file_system, stands=True)
     key = plan.spending_key
     if key is None:
         reason = _above_run_cap(worst, exact(0), max_cost_usd, len(jobs))

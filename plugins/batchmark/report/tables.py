@@ -48,7 +48,7 @@ def worst_case_rows(worst: WorstCase) -> list[tuple[str, ...]]:
             _jobs(target),
             str(target.submissions),
             str(target.attempts),
-            f"{target.timeout_seconds} s",
+            f"{target.timeout_seconds} s{target.idle}",
             "?" if target.usd_per_hour is None else f"{target.usd_per_hour:g}",
             amount(target.usd),
         )

@@ -11,8 +11,9 @@ compute environment has, and are placed at once, as a job of such a target is su
 its queue is empty. Those that wait for a sibling in vain fail and are not retried, so none begins
 when another has ended.
 
-A multi-node job counts once for each node. A file system that the run stands up for itself counts
-for as long as the run can take, its jobs one after the other.
+A multi-node job counts once for each node, with its idle time: the first node bills while it waits
+for the last, as long as a job may be RUNNABLE, and all do until Batch ends them. A file system that
+the run stands up for itself counts for as long as the run can take, its jobs one after the other.
 
 Sums and comparisons are exact, in whole cents. Each target is rounded up, so the figures shown add
 up and are never less than what was compared.
@@ -33,12 +34,13 @@ from batchmark.core.file_system_cost import FileSystemWorst, price_file
 from batchmark.core.multi_node import COLLAPSE_SECONDS, STAND_UP_SECONDS, FileSystem
 from batchmark.core.prices import PriceTable, exact
 from batchmark.core.run import JobLimits, PlannedJob, TargetWorst, WorstCase, job_limits
-from batchmark.runs.planning import longest_seconds
+from batchmark.runs.planning import RUNNABLE_SECONDS, longest_seconds
 from batchmark.runs.spending import MonthSpending, RunSpending, month_spending
 
 if TYPE_CHECKING:
     from batchmark.aws.result_bucket import RunStore
 
+IDLE_SECONDS = 600  # until Batch ends a node that has nothing to do
 RUN_CAP = "max_cost_usd"
 MONTH_CAP = "monthly_cap_usd"
 ASK_FOR_LESS = (
@@ -57,10 +59,12 @@ def worst_case(
     prices: PriceTable,
     now: datetime,
     file_system: FileSystem | None = None,
+    *,
+    stands: bool = False,
 ) -> WorstCase:
     """The most that these jobs can cost, at prices of the run's region.
 
-    `file_system` is the one that the run stands up for them, if any.
+    `file_system` is the one that the run stands up for them, if any, or one that `stands` already.
     """
     limited = defaultdict(list)
     for job in jobs:
@@ -72,7 +76,7 @@ def worst_case(
     )
     layer = None
     if file_system and limited:
-        seconds = STAND_UP_SECONDS + COLLAPSE_SECONDS
+        seconds = 0 if stands else STAND_UP_SECONDS + COLLAPSE_SECONDS
         seconds += sum(
             longest_seconds(job, limits) for (_, _, limits), some in limited.items() for job in some
         )
@@ -105,11 +109,20 @@ def _target_worst(
         instance_type=instance_type,
         jobs=len(jobs),
         instances=sum(job.nodes for job in jobs) if any(job.scaling for job in jobs) else None,
+        idle_seconds=sum(map(_idle_seconds, jobs)),
         usd_per_hour=prices.on_demand.get(instance_type),
         usd=None,
         **dict(limits),
     )
     return worst.model_copy(update={"usd": _usd(worst.cents)})
+
+
+def _idle_seconds(job: PlannedJob) -> int:
+    """Of all nodes of a multi-node job; 0 for any other."""
+    if job.scaling is None:
+        return 0
+    waits = RUNNABLE_SECONDS if job.nodes > 1 else 0
+    return job.nodes * (waits + IDLE_SECONDS)
 
 
 def parse_cap(value: object) -> float | None:

@@ -20,6 +20,8 @@ from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SCALING, SUIT
 from batchmark.runs import scaling_options, sharing_options
 from batchmark.runs.result_documents import ExpectedDocument
 
+# For an instance, while nothing else uses its capacity.
+RUNNABLE_SECONDS = 3600
 # For waiting in the queue and starting instances, in addition to the attempts.
 LONGEST_WAIT_SECONDS = 6 * 3600
 # As in the job definitions (terraform/modules/batch/main.tf): a retry strategy that is sent with a

@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
     """Store which of the run's rows look slower; return the arguments of the first fresh jobs."""
     from batchmark.changes.suspects import Suspects, hard_to_watch, suspects_among
-    from batchmark.orchestration.reruns import plan_round, reserve, uncertainties
+    from batchmark.orchestration.reruns import can_be_repeated, plan_round, reserve, uncertainties
     from batchmark.orchestration.run_history import RunHistory
     from batchmark.runs.budget import RUN_CAP, parse_cap
 
     run = RunHistory(context, collected_key)
-    found = suspects_among(run.histories["time"], run.weighed, uncertainties(run.collected.jobs))
+    repeatable = [one for one in run.histories["time"] if can_be_repeated(one.key)]
+    found = suspects_among(repeatable, run.weighed, uncertainties(run.collected.jobs))
     suspects = Suspects(suspects=tuple(found), hard_to_watch=hard_to_watch(run.weighed))
     for one in found:
         tell(

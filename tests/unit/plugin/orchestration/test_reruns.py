@@ -6,7 +6,7 @@ from batchmark.analysis.samples import parameters_json
 from batchmark.aws.result_bucket import RunStore
 from batchmark.changes.records import SeriesKey
 from batchmark.core.run import RunPlan
-from batchmark.orchestration.reruns import plan_round, reserve
+from batchmark.orchestration.reruns import can_be_repeated, plan_round, reserve
 from batchmark.runs.planning import all_operator_kwargs, plan_jobs
 from batchmark.runs.sharing_plan import plan_sharing, sharing_plan
 from batchmark.runs.spending import run_spending
@@ -101,6 +101,19 @@ def test_a_row_of_several_nodes_is_measured_again_by_the_job_of_as_many_and_of_i
     assert fresh[-1][0].result_prefix.endswith("/scaling/on-4/variant-2/2/")
 
 
+def test_no_fresh_job_reads_the_files_cold_nor_is_asked_to():
+    nodes = stack()
+    jobs = planned(nodes, node_counts=[1, 2])
+    assert [job.scaling.reads_cold for job in jobs] == [True, False]
+    warm, cold = (
+        row(nodes.target, nodes=1, devices=8, **{"pass": name}) for name in ("warm", "cold")
+    )
+    (fresh,) = plan_round(1, jobs, [warm]).jobs
+    assert not fresh.scaling.reads_cold
+    assert fresh.scaling.model_copy(update={"reads_cold": True}) == jobs[0].scaling
+    assert [can_be_repeated(one) for one in (warm, cold, row(NAME))] == [True, False, True]
+
+
 def test_fresh_jobs_of_nodes_count_the_file_system_for_their_time(store):
     nodes = stack()
     config = nodes.joined_to(configured(monthly_cap_usd=1e6))
@@ -113,8 +126,8 @@ def test_fresh_jobs_of_nodes_count_the_file_system_for_their_time(store):
         for layer in (None, nodes.file_system)
     ]
     assert [reason.split(" USD")[0] for reason in reasons] == [
-        "3 fresh jobs could cost 65.88",
-        "3 fresh jobs could cost 71.51",
+        "3 fresh jobs could cost 76.86",
+        "3 fresh jobs could cost 82.11",
     ]
 
 

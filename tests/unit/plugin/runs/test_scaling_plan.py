@@ -135,23 +135,40 @@ def test_the_jobs_of_a_run_are_not_limited_by_those_before_them():
     assert limits == {6 * 3600 + 3600}
 
 
-def test_20_nodes_cost_20_instances():
+def test_20_nodes_cost_20_instances_also_while_they_wait_for_each_other():
     nodes = stack()
     seen = worst(nodes, node_counts=[20])
-    assert seen.usd == 655.46  # an hour, at the price that p4d had until 2025; rounded up
+    (target,) = seen.targets
+    assert target.idle_seconds == 20 * (3600 + 600)
+    # At the price that p4d had until 2025: $655.452 an hour, and 70 minutes idle; rounded up.
+    assert seen.usd == 1420.15
     today = worst(nodes, load_prices(), node_counts=[20])
-    assert today.usd == 439.16
+    assert today.usd == 951.5
+    (refusal,) = refusals(seen, max_cost_usd=1420)
+    assert "× 3600 s + 84,000 s idle at 32.7726 USD per hour" in refusal
+
+
+def test_one_node_waits_for_no_other():
+    (target,) = worst(stack(), node_counts=[1]).targets
+    assert target.idle_seconds == 600
+
+
+def test_jobs_of_one_instance_are_not_idle():
+    config = configured()
+    jobs = plan_jobs(config, run_name="run", suite="blog")
+    assert {target.idle_seconds for target in worst_case(config, jobs, P4D, NOW).targets} == {0}
 
 
 def test_jobs_of_different_numbers_of_nodes_are_added_up():
     seen = worst(stack(), node_counts=[1, 2, 4])
     (target,) = seen.targets
     assert (target.jobs, target.instances) == (3, 7)
-    assert seen.usd == 229.41  # 7 hours
+    assert target.idle_seconds == 7 * 600 + 6 * 3600  # one node waits for no other
+    assert seen.usd == 464.28  # 7 hours, and 7 h 10 min idle
     (refusal,) = refusals(seen, max_cost_usd=200)
-    assert "p4d.24xlarge-nodes: $229.41 (nodes 7 of 3 jobs × submissions 1 × attempts 1" in refusal
+    assert "p4d.24xlarge-nodes: $464.28 (nodes 7 of 3 jobs × submissions 1 × attempts 1" in refusal
     assert "Ask for fewer node counts" in refusal
-    assert seen.usd_of_job("p4d.24xlarge-nodes", 4) == pytest.approx(4 / 7 * 229.41)
+    assert seen.usd_of_job("p4d.24xlarge-nodes", 4) == pytest.approx(4 / 7 * 464.28)
     assert seen.usd_of_job("another", 4) is None
 
 
@@ -159,12 +176,12 @@ def test_the_file_system_counts_for_as_long_as_the_run_can_take():
     nodes = stack()
     seen = worst(nodes, node_counts=[1, 2], file_system=nodes.file_system)
     layer = seen.file_system
-    assert layer.seconds == 3600 + 1800 + 2 * (6 * 3600 + 3600)
-    assert layer.usd == 3.88  # 1200 GB x 0.14 x 55800 s of February's 2419200, rounded up
-    assert seen.usd == pytest.approx(98.32 + 3.88)
-    assert seen.cents == 10220
+    assert layer.seconds == 3600 + 3000 + 2 * (6 * 3600 + 3600)
+    assert layer.usd == 3.96  # 1200 GB x 0.14 x 57000 s of February's 2419200, rounded up
+    assert seen.usd == pytest.approx(180.25 + 3.96)
+    assert seen.cents == 18421
     (refusal,) = refusals(seen, max_cost_usd=100)
-    assert "file system: $3.88 (SCRATCH_2, 1,200 GiB for 55,800 s at 0.14 USD per GB" in refusal
+    assert "file system: $3.96 (SCRATCH_2, 1,200 GiB for 57,000 s at 0.14 USD per GB" in refusal
 
 
 def test_a_file_system_without_a_price_is_refused_under_a_cap():

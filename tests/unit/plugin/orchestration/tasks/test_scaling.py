@@ -35,7 +35,7 @@ def run(monkeypatch):
 
     def context(**changes):
         fields = {name: param.resolve() for name, param in scaling_params().items()}
-        fields |= {"node_counts": [1, 2], "repeats": 1, "max_cost_usd": 200, "dry_run": False}
+        fields |= {"node_counts": [1, 2], "repeats": 1, "max_cost_usd": 300, "dry_run": False}
         return {
             "run_id": RUN_ID,
             "params": fields | changes,
@@ -61,9 +61,10 @@ def test_each_number_of_nodes_is_a_job_and_the_plan_has_the_file_system(run, cap
     assert plan.file_system == NODES.file_system
     assert plan.compute_environment == NODES.compute_environment
     booked = month_spending(run.store, plan.spending_key)
-    assert float(booked.exact_usd) == plan.worst_case.usd == 102.28  # 98.32 + 3.96
+    assert float(booked.exact_usd) == plan.worst_case.usd == 184.21  # 180.25 + 3.96
     told = capsys.readouterr().out
     assert "2 of 3 nodes in all" in told
+    assert "3600 s + 9,000 s" in told
     assert "file system, SCRATCH_2" in told
 
 
@@ -91,7 +92,7 @@ def test_a_dry_run_shows_the_plan_and_submits_nothing(run):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"max_cost_usd": 100}, "Nothing was submitted. This run can cost up to"),
+        ({"max_cost_usd": 184.2}, "Nothing was submitted. This run can cost up to"),
         ({"node_counts": [21]}, "the stack has room for 20 nodes"),
         ({"study": [{"lr": 1}]}, "study's object 1 has 'lr'"),
     ],
