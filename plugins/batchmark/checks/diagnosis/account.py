@@ -71,10 +71,10 @@ def _quota_exceeded(subject: Subject, environment: Described) -> Obstacle | None
         raise DiagnosisError(f"the vCPU quota of {name} is not known here")
     quota = describe_quota(subject.client, known)
     limit = float(quota["Value"])
-    text = (
-        f"Quota '{known.name}' ({known.code}) is {limit:g} vCPUs, and one {name} of "
-        f"{name_of(environment)} takes {vcpus}"
-    )
+    vcpus *= subject.nodes
+    of = f"{name} of {name_of(environment)}"
+    instances = f"one {of} takes" if subject.nodes == 1 else f"{subject.nodes} {of} take"
+    text = f"Quota '{known.name}' ({known.code}) is {limit:g} vCPUs, and {instances} {vcpus}"
     if vcpus > limit:
         return Obstacle("service_quota", f"{text}.")
     used = _vcpus_in_use(subject, quota)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from batchmark.aws.batch_jobs import describe_jobs
-from batchmark.aws.batch_targets import NO_ANSWER, why_unread
+from batchmark.aws.batch_targets import NO_ANSWER, container_of, why_unread
 from batchmark.aws.boto_clients import Clients
 from batchmark.aws.job_description import JobDescription
 from batchmark.checks.diagnosis.account import image_missing, image_not_pulled, service_quota
@@ -35,6 +35,7 @@ from batchmark.checks.diagnosis.subject import (
     describe_definition,
     describe_environments,
     describe_queue,
+    nodes_of,
     waiting_jobs,
 )
 from batchmark.core.errors import DiagnosisError
@@ -111,10 +112,12 @@ def _fill(subject: Subject, job_definition: str | None, answers: _Answers) -> No
             first = subject.waiting[0]["jobId"]
             subject.job = describe_jobs(batch, [first]).get(first)
     if subject.job is not None:
-        subject.container = subject.job.get("container") or {}
+        subject.container = subject.job.get("container") or container_of(subject.job)
+        subject.nodes = nodes_of(subject.job)
     elif job_definition is not None:
         with answers.asking("the job definition"):
-            subject.container = describe_definition(subject.client("batch"), job_definition)
+            definition = describe_definition(subject.client("batch"), job_definition)
+            subject.container, subject.nodes = container_of(definition), nodes_of(definition)
 
 
 class _Answers:

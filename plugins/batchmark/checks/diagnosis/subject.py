@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -47,6 +47,7 @@ class Subject:
     queue: Described
     job: JobDescription | None = None
     container: Described = field(default_factory=dict)
+    nodes: int = 1
     environments: list[Described] = field(default_factory=list)
     waiting: list[Described] | None = None
 
@@ -69,7 +70,7 @@ class Subject:
 
     @property
     def needs(self) -> Needs | None:
-        """What the job requests; None if there is no job, or it has several nodes."""
+        """What the job requests of an instance; None if that is not known."""
         asked = {
             requirement["type"]: float(requirement["value"])
             for requirement in self.container.get("resourceRequirements", ())
@@ -143,7 +144,11 @@ def waiting_jobs(batch: Any, queue: Described) -> list[Described]:
 
 
 def describe_definition(batch: Any, job_definition: str) -> Described:
-    """Return the container that a job of this definition has without overrides."""
     answer = batch.describe_job_definitions(jobDefinitions=[job_definition])["jobDefinitions"]
-    container: Described = (answer[0].get("containerProperties") or {}) if answer else {}
-    return container
+    definition: Described = answer[0] if answer else {}
+    return definition
+
+
+def nodes_of(described: Mapping[str, Any]) -> int:
+    """How many instances a job, or one of this definition without overrides, needs at once."""
+    return int(described.get("nodeProperties", {}).get("numNodes", 1))

@@ -363,7 +363,7 @@ run "rights" {
       LinkOwn             = "fsx:CreateDataRepositoryAssociation arn:aws:fsx:us-east-1:111122223333:file-system/*"
       EndOwn              = "fsx:DeleteFileSystem arn:aws:fsx:us-east-1:111122223333:file-system/*"
       FollowFileSystem    = "batch:DescribeComputeEnvironments fsx:DescribeDataRepositoryAssociations fsx:DescribeDataRepositoryTasks fsx:DescribeFileSystems *"
-      LookAtRoles         = "iam:GetInstanceProfile iam:GetRole arn:aws:iam::111122223333:instance-profile/mock arn:aws:iam::111122223333:role/mock arn:aws:iam::111122223333:role/mock"
+      LookAtRoles         = "iam:GetInstanceProfile iam:GetRole arn:aws:iam::111122223333:instance-profile/mock arn:aws:iam::111122223333:role/mock"
       FsxRole             = "iam:CreateServiceLinkedRole arn:aws:iam::111122223333:role/aws-service-role/fsx.amazonaws.com/*"
       FsxRoleForBucket    = "iam:AttachRolePolicy iam:CreateServiceLinkedRole iam:PutRolePolicy arn:aws:iam::111122223333:role/aws-service-role/s3.data-source.lustre.fsx.amazonaws.com/*"
     }

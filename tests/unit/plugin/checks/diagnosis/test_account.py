@@ -6,6 +6,7 @@ import pytest
 
 from batchmark.checks.diagnosis.diagnose import diagnose
 from tests.stand_ins.diagnosis_answers import (
+    DEFINITION,
     ENVIRONMENT,
     IMAGE,
     NOW,
@@ -72,6 +73,38 @@ def test_a_quota_below_one_instance(find, aws):
         f"of {ENVIRONMENT} takes 4."
     )
     assert aws.asked("GetServiceQuota") == [{"ServiceCode": "ec2", "QuotaCode": "L-DB2E81BA"}]
+
+
+def several_nodes(of_each):
+    ranges = [{"targetNodes": "0:", "container": of_each}]
+    nodes = {"mainNode": 0, "numNodes": 20, "nodeRangeProperties": ranges}
+    return {"nodeProperties": nodes}
+
+
+def test_a_job_of_several_nodes_needs_them_at_once(find):
+    waiting = job(**several_nodes(container()))
+    del waiting["container"]
+    finding = only(find(job=waiting), "service_quota")
+    assert finding.certain
+    assert f"is 64 vCPUs, and 20 g5.xlarge of {ENVIRONMENT} take 80." in finding.evidence
+
+
+def test_a_definition_of_several_nodes_says_what_one_asks_for(find):
+    asked = container(vcpus=400)
+    definition = {
+        "jobDefinitionName": "any",
+        "jobDefinitionArn": DEFINITION,
+        "revision": 1,
+        "type": "multinode",
+    } | several_nodes(asked)
+    changed = {
+        "ListJobs": {"jobSummaryList": []},
+        "DescribeJobDefinitions": {"jobDefinitions": [definition]},
+        "GetServiceQuota": {"Quota": quota(80)},
+    }
+    found = find(changed, job_definition=DEFINITION).findings
+    assert "service_quota" not in [one.cause for one in found]
+    assert any("asks for 400 vCPUs" in one.evidence for one in found)
 
 
 @pytest.mark.parametrize(("used", "reached"), [(60, False), (61, True)])
