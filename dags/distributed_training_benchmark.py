@@ -24,7 +24,7 @@ from batchmark.orchestration.tasks import scaling
 PARAMS = {
     **scaling_params(),
     **dag_parts.repeats_param(1, 1, "How often each number of nodes is measured."),
-    **dag_parts.cost_params(max_cost_usd=100),
+    **dag_parts.cost_params(max_cost_usd=50),
     "reruns": dag_parts.reruns_param(),
 }
 
