@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from pydantic import Field
 
 from batchmark.analysis.scaling.points import TrainingPoint
+from batchmark.analysis.significance import ENOUGH_REPEATS, JobNoise, Resolution, log_spread
 from batchmark.analysis.speedup import ratio
 from batchmark.core.intervals import Estimate, Median
 from batchmark.core.record import Record
@@ -22,6 +23,7 @@ class Measured(NamedTuple):
 
     point: TrainingPoint
     median: Median
+    job_medians: Sequence[float]
 
 
 class CurvePoint(Record):
@@ -76,7 +78,7 @@ def _points(line: Mapping[int, Measured], base: Measured) -> Iterator[CurvePoint
         times = (
             Estimate(value=1.0, interval=None, interval_reason=ITSELF)
             if one is base
-            else ratio(base.median, one.median)
+            else ratio(base.median, one.median, _job_margin(base, one))
         )
         speedup = times.scaled(one.point.images / base.point.images)
         yield CurvePoint(
@@ -86,3 +88,12 @@ def _points(line: Mapping[int, Measured], base: Measured) -> Iterator[CurvePoint
             speedup=speedup,
             efficiency=speedup.scaled(base.point.nodes / nodes),
         )
+
+
+def _job_margin(first: Measured, second: Measured) -> float:
+    """How far noise from job to job moves the log of their ratio; 0 where jobs are too few."""
+    sides = (first.job_medians, second.job_medians)
+    if min(map(len, sides)) < ENOUGH_REPEATS:
+        return 0.0
+    one, other = (JobNoise(log_spread(side), len(side) - 1, "repeats") for side in sides)
+    return Resolution(one, len(sides[0]), other, len(sides[1])).margin

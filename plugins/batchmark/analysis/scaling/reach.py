@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Literal
 
 from pydantic import Field
 
 from batchmark.analysis.scaling.curves import Curve, CurvePoint
 from batchmark.analysis.scaling.points import TrainingPoint
+from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.core.record import Record
 
 # Efficiencies by which scaling is called well, and poor; judgment.
 WELL, POOR = 0.9, 0.8
 MAIN_CAUSE = 0.5  # of the lost time, which the cause alone explains
+TOO_MUCH = 1.2  # of the lost time: a part that grew by more contradicts the step
+ABOVE_ONE = 1.05  # an efficiency that says that the fewest nodes were slow
 WAITING = 0.1  # share of a step that waits for data already on the fewest nodes
 Limit = Literal["data", "compute", "communication"]
 
@@ -23,21 +27,27 @@ class Reach(Record):
     """Of a curve."""
 
     verdict: Literal["scales", "falls_short", "not_known"] = Field(
-        description="scales: at some number of nodes the efficiency is surely 0.9 or more; "
-        "falls_short: already at the second one it is surely less"
+        description="by intervals. scales: at some number of nodes the efficiency is 0.9 or more, "
+        "and at no smaller one less; falls_short: already at the second one it is less"
     )
     nodes: int | None = Field(
         default=None, description="scales: the largest such number; falls_short: the second one"
     )
     efficiency: Estimate | None = Field(default=None, description="there")
-    is_largest: bool = Field(default=False, description="no larger number was measured")
+    open_ended: bool = Field(
+        default=False, description="scales: at no larger number is the efficiency less, either"
+    )
     poor_from: int | None = Field(
-        default=None, description="the fewest nodes whose efficiency is surely below 0.8"
+        default=None, description="the fewest nodes from which on every efficiency is below 0.8"
+    )
+    above_one: int | None = Field(
+        default=None, description="the fewest nodes whose efficiency is above 1.05"
     )
     limit: Limit | None = Field(
         default=None, description="what explains half or more of the time lost at the most nodes"
     )
     limit_share: float | None = Field(default=None, description="of the time lost there")
+    limit_reason: str | None = Field(default=None, description="why the limit is not known")
     limit_nodes: int | None = Field(
         default=None, description="where the loss was looked at; null where nothing surely is lost"
     )
@@ -65,42 +75,41 @@ def _too_few(points: Sequence[TrainingPoint]) -> str:
     if not numbers:
         return "nothing was measured"
     if len(numbers) == 1:
-        return f"only {numbers[0]} node{'' if numbers[0] == 1 else 's'} measured, and it takes two"
+        only = formatting.count(numbers[0], "node")
+        return f"it was measured on {only} only; scaling takes two different numbers of nodes"
     return "no two numbers of nodes had the same batch for each device"
 
 
 def _judged(curve: Curve) -> Reach:
-    others = curve.points[1:]
-    ends = [(point, point.efficiency.interval) for point in others]
+    second = curve.points[1]
+    ends = [(point, point.efficiency.interval) for point in curve.points[1:]]
     known = [(point, interval) for point, interval in ends if interval]
-    if not known:
-        return Reach(verdict="not_known", reason=others[0].efficiency.interval_reason)
-    poor = next((point.nodes for point, interval in known if interval.high < POOR), None)
-    well = [point for point, interval in known if interval.low >= WELL]
-    if well:
-        last = well[-1]
-        return Reach(
-            verdict="scales",
-            nodes=last.nodes,
-            efficiency=last.efficiency,
-            is_largest=last is curve.points[-1],
-            poor_from=poor,
-        )
-    first, interval = known[0]
-    if interval.high < WELL:
-        return Reach(
-            verdict="falls_short",
-            nodes=first.nodes,
-            efficiency=first.efficiency,
-            poor_from=poor,
-        )
-    return Reach(
+    poor = list(takewhile(lambda one: one[1].high < POOR, reversed(known)))
+    found = Reach(
         verdict="not_known",
-        nodes=first.nodes,
-        efficiency=first.efficiency,
-        poor_from=poor,
-        reason=f"at {first.nodes} nodes the interval of the efficiency holds {WELL}",
+        reason=second.efficiency.interval_reason,
+        poor_from=poor[-1][0].nodes if poor else None,
+        above_one=next((one.nodes for one, interval in known if interval.low > ABOVE_ONE), None),
     )
+    so_far = list(takewhile(lambda one: one[1].high >= WELL, known))
+    if well := [point for point, interval in so_far if interval.low >= WELL]:
+        return found.model_copy(
+            update={
+                **_at(well[-1]),
+                "verdict": "scales",
+                "reason": None,
+                "open_ended": len(so_far) == len(known),
+            }
+        )
+    if second.efficiency.interval is None:
+        return found
+    if not so_far:
+        return found.model_copy(update={**_at(second), "verdict": "falls_short"})
+    return found.model_copy(update={**_at(second), "reason": f"the interval includes {WELL}"})
+
+
+def _at(point: CurvePoint) -> dict[str, object]:
+    return {"nodes": point.nodes, "efficiency": point.efficiency}
 
 
 def _limit(
@@ -113,16 +122,20 @@ def _limit(
     point = own[losing[-1].nodes, losing[-1].batch]
     found: dict[str, object] = {"limit_nodes": point.nodes}
     if not (point.split and base.split):
-        return found
+        return {**found, "limit_reason": "a job does not tell how its steps split"}
     # Of the same work: where the batch is smaller, a step has less to do.
     share = point.batch / base.batch
     lost = point.seconds.value - share * base.seconds.value
     before = base.split.parts
     added = {name: now - share * before[name] for name, now in point.split.parts.items()}
     name = max(added, key=lambda one: added[one])
-    if lost > 0 and added[name] >= MAIN_CAUSE * lost:
-        found |= {"limit": name, "limit_share": min(1.0, added[name] / lost)}
-    return found
+    if lost <= 0 or added[name] < MAIN_CAUSE * lost:
+        return {**found, "limit_reason": "no part of a step accounts for half of it"}
+    if added[name] > TOO_MUCH * lost:
+        grew, by = formatting.seconds(added[name]), formatting.seconds(lost)
+        contradiction = f"{name} by itself grew by {grew}, and the whole step by {by}"
+        return {**found, "limit_reason": contradiction}
+    return {**found, "limit": name, "limit_share": min(1.0, added[name] / lost)}
 
 
 def _surely_loses(point: CurvePoint) -> bool:

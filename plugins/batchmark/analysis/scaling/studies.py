@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pydantic import Field
 
 from batchmark.analysis.cost import PriceBasis, price_basis
+from batchmark.analysis.noise import job_medians
 from batchmark.analysis.pooling import TargetJobs, TargetRecord, group_jobs
 from batchmark.analysis.samples import parameters_json
 from batchmark.analysis.scaling.curves import Curve, Measured, curves_of
@@ -112,7 +113,14 @@ def _study(
         price=price,
         file_system_usd_per_hour=file_system_usd_per_hour,
         refused=refused,
-        trainings=tuple(_trainings(known, price, file_system_usd_per_hour)),
+        trainings=tuple(
+            _trainings(
+                known,
+                price,
+                file_system_usd_per_hour,
+                apart=all(map(_apart, told)),
+            )
+        ),
         all_reduces=all_reduce_points(known),
         readings=reading_points(known),
         unmeasured=(*_unmeasured(known), *_lost(target.lost)),
@@ -123,8 +131,18 @@ def _on_one_machine(scaling: Scaling) -> bool:
     return len(scaling.nodes) > 1 and all(node.host.startswith("127.") for node in scaling.nodes)
 
 
+def _apart(scaling: Scaling) -> bool:
+    """Whether its nodes are machines of their own, as EC2 instances are; others may share one."""
+    known = all(node.instance_type for node in scaling.nodes)
+    return len(scaling.nodes) == 1 or (known and not _on_one_machine(scaling))
+
+
 def _trainings(
-    rows: Sequence[NodesSamples], price: PriceBasis, file_system_usd_per_hour: float | None
+    rows: Sequence[NodesSamples],
+    price: PriceBasis,
+    file_system_usd_per_hour: float | None,
+    *,
+    apart: bool,
 ) -> Iterator[Training]:
     groups: dict[tuple[str, str], list[NodesSamples]] = defaultdict(list)
     for samples in rows:
@@ -133,7 +151,8 @@ def _trainings(
     for found in groups.values():
         all_reduces = [one for one in rows if one.workload == ALL_REDUCE]
         reads = found[0].parameters.get("data") == FILES
-        yield _training(found, all_reduces, price, file_system_usd_per_hour if reads else None)
+        hourly = file_system_usd_per_hour if reads else None
+        yield _training(found, all_reduces, price, hourly, apart=apart)
 
 
 def _training(
@@ -141,9 +160,11 @@ def _training(
     all_reduces: Sequence[NodesSamples],
     price: PriceBasis,
     file_system_usd_per_hour: float | None,
+    *,
+    apart: bool,
 ) -> Training:
     measured = [
-        Measured(point, step_median(samples))
+        Measured(point, step_median(samples), job_medians(samples.pooled))
         for samples in found
         if (batch := samples.number("batch"))
         and (point := training_point(samples, batch, price, file_system_usd_per_hour))
@@ -164,7 +185,7 @@ def _training(
         weak=weak,
         strong=strong,
         reach=reach_of(next(iter((*weak, *strong)), None), points),
-        prediction=predict(next(iter(weak), None), measured, all_reduces),
+        prediction=predict(next(iter(weak), None), measured, all_reduces, apart=apart),
     )
 
 

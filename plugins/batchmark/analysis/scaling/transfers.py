@@ -39,7 +39,7 @@ class ReadingPoint(Record):
 
     nodes: int
     devices: int
-    kind: Pass = Field(description="cold: the first one, which takes from S3 what is not there yet")
+    kind: Pass = Field(description="cold: the run's first, which takes from S3 what is not there")
     jobs: int
     samples: int
     seconds: Estimate

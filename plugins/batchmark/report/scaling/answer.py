@@ -49,7 +49,7 @@ def _of_study(study: ScalingStudy) -> Iterator[StudyAnswer]:
 def _answer(study: ScalingStudy, training: Training) -> StudyAnswer:
     reach, name = training.reach, words.training_name(study, training)
     if reach.verdict == "scales" and reach.nodes:
-        verdict = f"Well to {'at least ' if reach.is_largest else ''}{reach.nodes} nodes"
+        verdict = f"Well to {'at least ' if reach.open_ended else ''}{reach.nodes} nodes"
     else:
         verdict = "Not well" if reach.verdict == "falls_short" else "Not known"
     if reach.reason:

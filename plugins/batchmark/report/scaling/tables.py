@@ -204,7 +204,7 @@ def check_table(prediction: Prediction) -> ScalingTable | None:
                 formatting.number(point.predicted),
                 formatting.number(point.measured),
                 _plain(formatting.change(round(point.error, 3))),
-                _plain("yes" if point.holds else "no"),
+                _plain("yes" if point.outcome == "holds" else "no"),
             )
             for point in prediction.checked
         ],

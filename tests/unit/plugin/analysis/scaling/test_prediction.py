@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from batchmark.analysis.scaling.prediction import _rate
 from batchmark.analysis.scaling.ring import fit_ring, load
 from batchmark.analysis.scaling.studies import scaling_studies
 from tests.builders.runs import PRICES, build_run
@@ -104,7 +105,7 @@ def test_the_check_is_of_numbers_of_nodes_that_the_model_does_not_know(numbers):
     assert [point.nodes for point in found.checked] == list(numbers[3:])
     assert found.fitted_nodes == numbers
     for point in found.checked:
-        assert point.holds
+        assert point.outcome == "holds"
         assert abs(point.error) < 0.01
         assert holds(point.predicted, cluster.efficiency(point.nodes))
 
@@ -114,7 +115,8 @@ def test_a_network_that_is_congested_from_8_nodes_on_is_noticed():
     found = prediction_of(*sweep(cluster, NUMBERS))
     assert (found.outcome, found.fitted_nodes) == ("wrong", (1, 2, 4))
     (point,) = found.checked
-    assert not point.holds
+    assert point.outcome == "wrong"
+    assert found.points[-1].nodes == 8  # no number for more nodes
     assert point.predicted.value == pytest.approx(Cluster().efficiency(8), rel=0.01)
     assert point.measured.value == pytest.approx(cluster.efficiency(8), rel=0.01)
     assert point.error > 1
@@ -125,7 +127,7 @@ def test_an_error_at_the_check_widens_what_is_predicted():
     jobs = [*sweep(good, (1, 2, 4)), *sweep(worse, (8,))]
     found = prediction_of(*jobs)
     (checked,) = found.checked
-    assert checked.holds
+    assert checked.outcome == "holds"
     assert 0.01 < checked.error < 0.05
 
     def width(prediction):
@@ -164,10 +166,10 @@ def test_an_exchange_that_is_slower_than_by_itself_hides_less_than_nothing():
     assert holds(found.points[-1].efficiency, Cluster(hidden=-0.02).efficiency(160))
 
 
-def test_parts_that_are_longer_than_their_step_leave_figures_that_are_numbers():
-    rows = {n: Cluster(spread=0.3).training(n) for n in NUMBERS}
+def test_parts_that_are_longer_than_their_step_predict_nothing():
     jobs = []
-    for nodes, row in rows.items():
+    for nodes in NUMBERS:
+        row = Cluster(spread=0.3).training(nodes)
         split = row.scaling.split.model_copy(update={"communication_seconds": 1e3})
         scaling = row.scaling.model_copy(update={"split": split, "gradient_bytes": 2**60})
         exchanges = Cluster().all_reduces(nodes) if nodes > 1 else []
@@ -175,7 +177,89 @@ def test_parts_that_are_longer_than_their_step_leave_figures_that_are_numbers():
             scaling_job(GPU, nodes, [row.model_copy(update={"scaling": scaling}), *exchanges])
         )
     found = prediction_of(*jobs)
-    assert np.isfinite([point.efficiency.value for point in found.points]).all()
+    assert (found.outcome, found.points) == ("not_known", ())
+
+
+def test_an_exchange_that_is_hidden_altogether_leaves_a_least_efficiency():
+    fast = Cluster(per_byte=1 / 3e9)  # nothing shows up to 8 nodes
+    found = prediction_of(*sweep(fast, NUMBERS))
+    assert (found.outcome, found.at_least) == ("holds", True)
+    assert found.hidden_seconds.value < fast.hidden
+    for point in found.points[1:]:
+        assert point.efficiency.interval.low <= fast.efficiency(point.nodes)
+    slower = sweep(Cluster(per_byte=1 / 3e9, congested_from=8), (8,))
+    found = prediction_of(*sweep(fast, (1, 2, 4)), *slower)
+    assert (found.outcome, found.checked[0].error > 0) == ("wrong", True)
+
+
+def test_a_bound_checks_no_model_that_gives_more_than_a_bound():
+    found = prediction_of(*sweep(Cluster(), (1, 2, 4)))  # some of it shows on 4 nodes alone
+    assert (found.outcome, found.at_least, found.checked) == ("not_checked", False, ())
+    assert found.reason.startswith("on fewer nodes computing hid all of the exchange")
+    assert holds(found.points[-1].efficiency, Cluster().efficiency(160))
+
+
+def test_without_all_reduces_an_exchange_that_does_not_show_predicts_nothing():
+    cluster = Cluster(latency=1e-3, per_byte=1 / 2.5e9)
+    assert cluster.efficiency(8) == 1
+    assert cluster.efficiency(160) < 0.4
+    found = prediction_of(*sweep(cluster, NUMBERS, all_reduce=False))
+    assert (found.outcome, found.points) == ("not_known", ())
+    assert found.reason.endswith("on 2 nodes computing hides it")
+
+
+@pytest.mark.parametrize("levels", [(0.69, 1.13), (0.16, 0.24, 0.32)])
+def test_computing_that_grows_with_the_nodes_predicts_nothing(levels):
+    jobs = []
+    for power, seconds in enumerate(levels):
+        jobs += sweep(Cluster(compute=seconds, hidden=0.0), (2**power,))
+    found = prediction_of(*jobs)
+    assert (found.outcome, found.points) == ("not_known", ())
+    assert found.reason.startswith("computing and data take ")
+
+
+def test_a_model_that_misses_what_it_is_fitted_to_predicts_nothing():
+    jobs = [*sweep(Cluster(hidden=0.0), (1, 4)), *sweep(Cluster(hidden=-0.1), (2,))]
+    found = prediction_of(*jobs, *sweep(Cluster(hidden=0.0), (8,)))
+    assert (found.outcome, found.points) == ("not_known", ())
+    assert found.reason.startswith("on 2 nodes, which it is fitted to, the model's step is 0.")
+
+
+def test_noise_makes_no_model_hold():
+    for seed in range(1, 13):
+        jobs = []
+        for nodes in NUMBERS:
+            slow = Cluster(hidden=0.02, spread=0.3, per_byte=1 / (8e8 if nodes == 8 else 1.2e9))
+            exchanges = slow.all_reduces(nodes, seed=seed * 7 + nodes) if nodes > 1 else ()
+            rows = [slow.training(nodes, seed=seed * 10 + nodes), *exchanges]
+            jobs.append(scaling_job(GPU, nodes, rows))
+        assert prediction_of(*jobs).outcome != "holds"
+
+
+def test_nodes_that_may_share_a_machine_predict_nothing():
+    off_ec2 = [
+        row.model_copy(
+            update={
+                "scaling": row.scaling.model_copy(
+                    update={
+                        "nodes": tuple(
+                            one.model_copy(update={"instance_type": None})
+                            for one in row.scaling.nodes
+                        )
+                    }
+                )
+            }
+        )
+        for row in (Cluster().training(nodes) for nodes in (1, 2, 4))
+    ]
+    found = prediction_of(*(scaling_job(GPU, len(row.scaling.nodes), [row]) for row in off_ec2))
+    assert found.outcome == "not_known"
+    assert found.reason.startswith("its nodes are on one machine, or may be")
+
+
+def test_a_bandwidth_is_that_of_most_draws():
+    assert _rate(np.array([1e-9, 0.0, *[1e-9] * 3_999])).value == pytest.approx(1e9)
+    assert _rate(np.array([1e-9, *[0.0] * 400, *[1e-9] * 3_600])) is None
 
 
 @pytest.mark.parametrize(

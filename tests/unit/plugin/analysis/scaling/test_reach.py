@@ -1,5 +1,6 @@
 """How far a training scales, what limits it, and where the samples can't tell."""
 
+import numpy as np
 import pytest
 
 from batchmark.analysis.scaling.studies import scaling_studies
@@ -27,7 +28,7 @@ def reach_of(*jobs):
 )
 def test_the_verdict_is_of_the_intervals(fields, expected):
     reach = reach_of(*sweep(Cluster(**fields), NUMBERS))
-    assert (reach.verdict, reach.nodes, reach.is_largest, reach.poor_from) == expected
+    assert (reach.verdict, reach.nodes, reach.open_ended, reach.poor_from) == expected
 
 
 def test_an_interval_that_holds_the_threshold_is_not_known():
@@ -35,7 +36,7 @@ def test_an_interval_that_holds_the_threshold_is_not_known():
     reach = reach_of(*sweep(cluster, (1, 2)))
     assert cluster.efficiency(2) == pytest.approx(0.9, abs=0.001)
     assert reach.verdict == "not_known"
-    assert reach.reason == "at 2 nodes the interval of the efficiency holds 0.9"
+    assert reach.reason == "the interval includes 0.9"
 
 
 def test_too_few_samples_or_nodes_are_not_known():
@@ -47,9 +48,65 @@ def test_too_few_samples_or_nodes_are_not_known():
     assert (reach.verdict, reach.nodes) == ("not_known", None)
     assert reach.reason.startswith("4 samples")
     reach = reach_of(*sweep(Cluster(), (2,)))
-    assert reach.reason == "only 2 nodes measured, and it takes two"
+    assert reach.reason == (
+        "it was measured on 2 nodes only; scaling takes two different numbers of nodes"
+    )
     apart = [scaling_job(GPU, n, [Cluster().training(n, batch)]) for n, batch in ((1, 64), (2, 48))]
     assert reach_of(*apart).reason == "no two numbers of nodes had the same batch for each device"
+
+
+def stepping(seconds, **fields):
+    """Jobs whose steps take so long by their nodes, all of it computing."""
+    cluster = {nodes: Cluster(compute=one, hidden=1.0) for nodes, one in seconds.items()}
+    own = {nodes: fields.get("count", {}).get(nodes, 30) for nodes in seconds}
+    return [
+        scaling_job(GPU, nodes, [one.training(nodes, count=own[nodes])])
+        for nodes, one in cluster.items()
+    ]
+
+
+def test_it_scales_to_where_it_falls_short_for_the_first_time():
+    back = reach_of(*stepping({1: 0.16, 2: 0.22, 4: 0.161, 8: 0.162}))
+    assert (back.verdict, back.nodes, back.poor_from) == ("falls_short", 2, None)
+    back = reach_of(*stepping({1: 0.16, 2: 0.161, 4: 0.25, 8: 0.162}))
+    assert (back.verdict, back.nodes, back.open_ended, back.poor_from) == ("scales", 2, False, None)
+
+
+def test_numbers_that_are_undecided_end_nothing():
+    jobs = [*stepping({1: 0.16, 2: 0.161}), *sweep(Cluster(compute=0.178, spread=0.3), (4,))]
+    reach = reach_of(*jobs)
+    assert (reach.verdict, reach.nodes, reach.open_ended) == ("scales", 2, True)
+
+
+def test_too_few_samples_of_the_second_number_are_no_verdict_of_the_third():
+    reach = reach_of(*stepping({1: 0.16, 2: 0.16, 4: 0.3}, count={2: 4}))
+    assert (reach.verdict, reach.nodes) == ("not_known", None)
+    assert reach.reason.startswith("4 samples")
+
+
+def test_more_than_all_that_is_possible_is_noticed():
+    assert reach_of(*stepping({1: 0.32, 2: 0.16, 4: 0.16})).above_one == 2
+    assert reach_of(*sweep(Cluster(), NUMBERS)).above_one is None
+
+
+def test_repeats_that_differ_make_intervals_that_hold_the_truth():
+    rng = np.random.default_rng(7)
+    hits = 0
+    for _ in range(40):
+        jobs = [
+            scaling_job(
+                GPU,
+                nodes,
+                [Cluster(compute=0.16 * level * rng.normal(1, 0.03), hidden=1.0).training(nodes)],
+                repeat=repeat,
+            )
+            for nodes, level in ((1, 1.0), (2, 1 / 0.895))
+            for repeat in (1, 2, 3)
+        ]
+        ((training,),) = (one.trainings for one in scaling_studies(build_run(*jobs), PRICES))
+        interval = training.weak[0].point(2).efficiency.interval
+        hits += interval.low <= 0.895 <= interval.high
+    assert hits >= 36  # of 40: 95 % of them in the long run; resampling jobs alone holds 85 %
 
 
 class SlowFiles(Cluster):
@@ -89,6 +146,18 @@ def test_what_no_part_explains_is_not_known(split):
     two = two.model_copy(update={"scaling": two.scaling.model_copy(update={"split": told})})
     reach = reach_of(scaling_job(GPU, 1, [one]), scaling_job(GPU, 2, [two]))
     assert (reach.verdict, reach.limit, reach.limit_nodes) == ("falls_short", None, 2)
+    assert reach.limit_reason.startswith("no part" if split else "a job does not tell")
+
+
+def test_a_part_that_grew_by_more_than_the_step_contradicts_it():
+    one, two = Cluster().training(1), Cluster(compute=0.18, hidden=1.0).training(2)
+    split = two.scaling.split.model_copy(update={"communication_seconds": 0.06})
+    two = two.model_copy(update={"scaling": two.scaling.model_copy(update={"split": split})})
+    reach = reach_of(scaling_job(GPU, 1, [one]), scaling_job(GPU, 2, [two]))
+    assert reach.limit is None
+    assert reach.limit_reason == (
+        "communication by itself grew by 60.0 ms, and the whole step by 20.0 ms"
+    )
 
 
 def test_nothing_is_looked_for_where_nothing_surely_is_lost():

@@ -1,0 +1,149 @@
+"""A training's step by its nodes, in two parts: its own on each node, and what the exchange adds.
+
+Its own part takes the same on any number of nodes. The exchange is an all-reduce over a ring, less
+what computing hides of it. Where it hides all, more of it may hide.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from batchmark.analysis.scaling.curves import Measured
+from batchmark.analysis.scaling.ring import Draws, Ring, fit_ring, load
+from batchmark.analysis.scaling.rows import NodesSamples
+from batchmark.analysis.scaling.transfers import MIB
+from batchmark.core import formatting
+from batchmark.core.intervals import Median, interval_of
+
+MOST_EXCHANGED = 1 - 1e-9  # of a step: some of it computes
+HARDLY = 0.01  # of a step: an exchange that adds less may be hidden altogether
+MISS = 0.05  # of an efficiency: a smaller error matters to nobody, however sure it is
+
+
+class Step(NamedTuple):
+    """A measured number of nodes."""
+
+    nodes: int
+    ranks: int
+    images: int
+    total: Draws
+    local: Draws
+    exchange: Draws
+
+
+@dataclass(frozen=True)
+class StepModel:
+    base: Step
+    local: Draws
+    ring: Ring
+    hidden: Draws
+    size_bytes: int
+    devices: int
+    at_least: bool  # more may be hidden
+
+    def exchange(self, nodes: int) -> Draws:
+        whole = self.ring.seconds(nodes * self.devices, self.size_bytes)
+        return np.maximum(whole - self.hidden, 0.0)
+
+    def seconds(self, nodes: int) -> Draws:
+        return np.asarray(self.local + self.exchange(nodes))
+
+    def efficiency(self, nodes: int) -> Draws:
+        return np.asarray(self.base.total / self.seconds(nodes))
+
+
+def step_of(one: Measured) -> Step:
+    """Both parts of a step vary as the whole does, each by itself: that is all that is known."""
+    point, split = one.point, one.point.split
+    assert split is not None  # noqa: S101 - looked at before
+    total = _with_draws(one.median)
+    exchange = split.communication_seconds if point.ranks > 1 else 0.0
+    exchange = min(exchange, MOST_EXCHANGED * point.seconds.value)
+    own = _shuffled(total / total[0], f"{point.nodes}")
+    local = (point.seconds.value - exchange) * own if exchange else total
+    return Step(point.nodes, point.ranks, point.images, total, local, total - local)
+
+
+def fit(
+    steps: Sequence[Step], exchanges: Sequence[NodesSamples], size_bytes: int, devices: int
+) -> StepModel | str:
+    """The model, or why there is none: links between nodes show on two nodes or more."""
+    remote = [step for step in steps if step.nodes > 1]
+    local = np.asarray(np.mean([step.local for step in steps], axis=0))
+    if by_all_reduce(steps, exchanges):
+        fitted = {step.nodes for step in remote}
+        used = [one for one in exchanges if one.nodes in fitted]
+        loads = [load(one.ranks, (one.number("mib") or 0) * MIB) for one in used]
+        ring = fit_ring(loads, [_with_draws(one.median) for one in used if one.median])
+        if ring is None:
+            return "all-reduces of one size do not tell latency from bandwidth"
+        last = remote[-1]
+        hidden, at_least = ring.seconds(last.ranks, size_bytes) - last.exchange, _hides_all(last)
+    else:
+        if hiding := next(filter(_hides_all, remote), None):
+            return (
+                "without all-reduces of two sizes nothing tells how long an exchange takes, and on "
+                f"{hiding.nodes} nodes computing hides it"
+            )
+        loads = [load(step.ranks, size_bytes) for step in remote]
+        ring = fit_ring(loads, [np.maximum(step.exchange, HARDLY * step.total) for step in remote])
+        if ring is None:
+            return (
+                "without all-reduces of two sizes it takes three numbers of nodes to tell the "
+                "network's latency from its bandwidth"
+            )
+        hidden, at_least = np.zeros_like(local), False
+    return StepModel(steps[0], local, ring, hidden, size_bytes, devices, at_least)
+
+
+def _hides_all(step: Step) -> bool:
+    """Whether its exchange adds no more than noise may."""
+    noise = step.total[0] - interval_of(step.total[1:]).low
+    return bool(step.exchange[0] <= max(HARDLY * step.total[0], noise))
+
+
+def misfit(model: StepModel, steps: Sequence[Step]) -> str | None:
+    """Why the model is none of the steps that it is fitted to; None if it is."""
+    for step in steps:
+        if _surely_off(step.local / model.local):
+            least, most = (find(steps, key=lambda one: one.local[0]) for find in (min, max))
+            short, long = (
+                f"{formatting.seconds(float(one.local[0]))} a step on {one.nodes}"
+                for one in (least, most)
+            )
+            return (
+                f"computing and data take {short} and {long} nodes, and the model takes them for "
+                "equal"
+            )
+    for step in steps:
+        off = model.seconds(step.nodes) / step.total
+        if step.nodes > 1 and _surely_off(off):
+            return (
+                f"on {step.nodes} nodes, which it is fitted to, the model's step is "
+                f"{formatting.multiple(float(off[0]))} the measured one"
+            )
+    return None
+
+
+def _surely_off(ratio: Draws) -> bool:
+    ends = interval_of(ratio[1:])
+    return abs(ratio[0] - 1) > MISS and not ends.low <= 1 <= ends.high
+
+
+def by_all_reduce(steps: Sequence[Step], exchanges: Sequence[NodesSamples]) -> bool:
+    nodes = {step.nodes for step in steps if step.nodes > 1}
+    return len({one.parameters.get("mib") for one in exchanges if one.nodes in nodes}) > 1
+
+
+def _with_draws(median: Median) -> Draws:
+    return np.concatenate([[median.value], median.draws()])
+
+
+def _shuffled(draws: Draws, seed: str) -> Draws:
+    rng = np.random.default_rng(zlib.crc32(seed.encode()))
+    return np.concatenate([draws[:1], rng.permutation(draws[1:])])
