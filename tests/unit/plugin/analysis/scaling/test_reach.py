@@ -106,7 +106,7 @@ def test_repeats_that_differ_make_intervals_that_hold_the_truth():
         (curve,) = curves_of(measured, "weak")
         interval = curve.point(2).efficiency.interval
         hits += interval.low <= 0.895 <= interval.high
-    assert hits >= 92  # 95 of 100 in the long run; resampling the jobs alone, 85
+    assert hits >= 95  # 95 of 100 in the long run; resampling the jobs alone, 85
 
 
 class SlowFiles(Cluster):
