@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 QUESTION = "Does the GPU pay off?"
 Colour = Literal["gpu", "cpu", "both", "unknown"]
+NO_FILE_SYSTEM = "not included: the file system"
 OUTSIDE_EC2 = "No dollars: the jobs ran on a machine outside EC2."
 AHEAD = {"time": ("faster", "slower"), "dollars": ("cheaper", "dearer")}
 
@@ -249,7 +250,9 @@ def _trust(report: Report) -> str:
 
 def cost(report: Report) -> str:
     if report.cost.usd is not None:
-        left_out = f" ({report.cost.reason})" if report.cost.reason else ""
+        files = NO_FILE_SYSTEM if any(study.reads_files for study in report.scaling) else None
+        left_out = "; ".join(filter(None, (report.cost.reason, files)))
+        left_out = f" ({left_out})" if left_out else ""
         return f"{formatting.usd(report.cost.usd)}, {words.JOB_COSTS}{left_out}."
     if words.outside_ec2(report.pairs, report.studies):
         return OUTSIDE_EC2
@@ -276,6 +279,7 @@ def answer_lines(report: Report) -> Iterator[str]:
 def in_short(report: Report) -> tuple[str, str]:
     """A run's verdict in a word or two, and its sentence: of its studies, if it has any."""
     screen = first_screen(report)
-    if studied := screen.sharing or screen.scaling:
+    known = [one for one in screen.scaling if one.verdict != scaling.NOT_KNOWN]
+    if studied := screen.sharing or known or screen.scaling:
         return words.verdict_of_all(studied)
     return screen.verdict, screen.sentence

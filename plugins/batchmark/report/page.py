@@ -121,6 +121,7 @@ class StudyView(NamedTuple):
     trainings: list[TrainingView]
     tables: list[ScalingTable]
     remarks: list[str]
+    job_nodes: dict[str, int]
 
     @classmethod
     def of(cls, study: ScalingStudy) -> Self:
@@ -131,11 +132,12 @@ class StudyView(NamedTuple):
                 training_charts(study, training),
                 list(training_tables(study, training)),
             )
-            for training in study.trainings
+            for training in scaling_words.trainings(study)
         ]
         published = published_table(study)
         tables = [*([published] if published else []), *study_tables(study)]
-        return cls(study, trainings, tables, list(scaling_words.remarks(study)))
+        remarks, nodes = list(scaling_words.remarks(study)), scaling_words.job_nodes(study)
+        return cls(study, trainings, tables, remarks, nodes)
 
 
 class _Chart:

@@ -145,26 +145,34 @@ def costs(report: Report) -> list[Fact]:
     """What the run cost, by target, cold starts and Spot."""
     return [
         ("This run", cost(report)),
-        *(
-            [("Not included", "Instances also bill while they start and end.")]
-            if report.cost.usd
-            else []
-        ),
+        *([("Not included", " ".join(_not_included(report)))] if report.cost.usd else []),
         *_by_target(report),
         *_spot(report),
         *_cold_starts([start for pair in report.pairs for start in pair.cold_starts]),
     ]
 
 
+def _not_included(report: Report) -> Iterator[str]:
+    yield "Instances also bill while they start and end."
+    if reading := [study for study in report.scaling if study.reads_files]:
+        hourly = reading[0].file_system_usd_per_hour
+        price = f"at {formatting.usd_per_hour(hourly)}, " if hourly else ""
+        yield f"The file system bills, {price}from when it is stood up until it is gone."
+
+
 def _by_target(report: Report) -> Iterator[Fact]:
     amounts: dict[str, list[float | None]] = defaultdict(list)
+    nodes: Counter[str] = Counter()
     for job in report.cost.jobs:
         amounts[job.target].append(job.usd)
+        nodes[job.target] += job.nodes
     for target, usd in amounts.items():
         known = [one for one in usd if one is not None]
         if known:
             unknown = f", {len(usd) - len(known)} of them not known" * (len(known) < len(usd))
             jobs = formatting.count(len(usd), "job")
+            if nodes[target] > len(usd):
+                jobs += f" on {nodes[target]} nodes"
             yield target, f"{formatting.usd(sum(known))} for {jobs}{unknown}."
 
 

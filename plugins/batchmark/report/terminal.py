@@ -156,7 +156,7 @@ def _print_study(study: ScalingStudy, console: Console) -> None:
     _print(console, f"{scaling_words.where(study)}, {study.dtype}, suite {study.suite}", "bold")
     if study.refused:
         _print(console, f"Not judged: {study.refused}", "yellow")
-    for training in study.trainings:
+    for training in scaling_words.trainings(study):
         _print(console, scaling_words.training_name(study, training), "bold")
         _print(console, scaling_words.codes(training))
         for table in scaling_tables.training_tables(study, training):

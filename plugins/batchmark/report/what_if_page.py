@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 VERDICTS = {
     "holds": "The model holds",
     "wrong": "The model is wrong",
+    "too_noisy": "Too noisy to tell",
     "not_checked": "Not checked",
     "not_known": "Not known",
 }
@@ -31,7 +32,7 @@ ASSUMPTIONS = (
     "Each hop takes as long and each link is as fast as where it was measured: no "
     "switch further up is narrower, and nobody else uses it.",
     "As much of the exchange stays hidden behind computing as on the most nodes measured. Where "
-    "all of it was hidden, more might be, so the prediction is then on the low side.",
+    "all of it was hidden, more might be, so the efficiency is then at least what is predicted.",
     "Intervals come from the samples, and are widened by how far off the model was where it was "
     f"checked. How wrong it is further out, towards {MOST_RANKS} devices, nobody has measured.",
 )
@@ -56,8 +57,8 @@ class PredictionView(NamedTuple):
         return cls(
             name,
             verdict,
-            answer.prediction_line(study, prediction),
-            list(cautions),
+            answer.prediction_line(study, training),
+            [*cautions, *([answer.FEW_JOBS] if answer.few_jobs(training) else [])],
             [prediction_chart(study, training.weak[0], prediction)],
             [*([check] if check else []), prediction_table(study, prediction)],
             list(_parameters(prediction)),
@@ -75,7 +76,7 @@ def render_html(report: Report) -> str | None:
 def _views(report: Report) -> Iterator[PredictionView]:
     for study in report.scaling:
         cautions = list(answer.whose(study))
-        for training in study.trainings:
+        for training in words.trainings(study):
             yield PredictionView.of(study, training, cautions)
 
 
@@ -97,10 +98,12 @@ def _parameters(prediction: Prediction) -> Iterator[tuple[str, str]]:
     if prediction.by_all_reduce and prediction.hidden_seconds:
         hidden = prediction.hidden_seconds
         if hidden.value >= 0:
-            yield "Hidden behind computing", f"{formatting.time(hidden)} of each exchange."
+            least = answer.least(prediction)
+            yield "Hidden behind computing", f"{least}{formatting.time(hidden)} of each exchange."
         else:
             more = formatting.seconds(-hidden.value)
             yield (
                 "Hidden behind computing",
-                f"nothing: in training the exchange takes {more} more than by itself.",
+                f"nothing: in training the exchange takes {more} more than by itself, as where it "
+                "waits for slower ranks.",
             )

@@ -33,6 +33,7 @@ from batchmark_job.result_values import Parameter
 
 FILES = "files"  # of the parameter data
 OF_POINT = {"nodes", "batch"}  # parameters that tell a training's points apart
+IMAGES_OF_RATE = 256  # a run's learning rate is given for so many images of a step
 
 
 class Unmeasured(Record):
@@ -48,13 +49,23 @@ class Training(Record):
     workload: str
     parameters: dict[str, Parameter] = Field(description="all but nodes and batch")
     dtype: str
-    settings: TrainingSettings | None = Field(description="null where no job tells")
+    settings: TrainingSettings | None = Field(
+        description="of the first point; null where no job tells"
+    )
+    learning_rate: float | None = Field(
+        default=None, description="for 256 images of a step, as the run was given it"
+    )
     codes: tuple[Implementation, ...]
     points: tuple[TrainingPoint, ...] = Field(description="by nodes, then batch")
     weak: tuple[Curve, ...] = Field(description="equal batch of each device")
     strong: tuple[Curve, ...] = Field(description="equal batch of all devices")
     reach: Reach = Field(description="of the first weak curve, else of the first strong one")
     prediction: Prediction
+
+    @property
+    def is_variant(self) -> bool:
+        """Whether its settings are not the run's own."""
+        return not TrainingSettings.model_fields.keys().isdisjoint(self.parameters)
 
 
 class ScalingStudy(Record):
@@ -78,6 +89,11 @@ class ScalingStudy(Record):
     all_reduces: tuple[AllReducePoint, ...]
     readings: tuple[ReadingPoint, ...]
     unmeasured: tuple[Unmeasured, ...]
+
+    @property
+    def reads_files(self) -> bool:
+        trains = any(one.parameters.get("data") == FILES for one in self.trainings)
+        return trains or bool(self.readings)
 
 
 def scaling_studies(
@@ -172,14 +188,22 @@ def _training(
     measured.sort(key=lambda one: (one.point.nodes, one.point.batch))
     points = tuple(one.point for one in measured)
     weak, strong = curves_of(measured, "weak"), curves_of(measured, "strong")
-    settings = [one.settings for samples in found for one in samples.scalings if one.settings]
+    told = [
+        (one.settings, samples)
+        for samples in found
+        for one in samples.scalings
+        if one.settings and samples.number("batch")
+    ]
+    settings, of = told[0] if told else (None, found[0])
+    images = of.ranks * (of.number("batch") or 1)
     codes = [row.implementation for one in found for _, row in one.pooled.measured]
     row = found[0].pooled.row
     return Training(
         workload=row.workload,
         parameters=_own(found[0]),
         dtype=row.dtype,
-        settings=settings[0] if settings else None,
+        settings=settings,
+        learning_rate=settings and settings.learning_rate * IMAGES_OF_RATE / images,
         codes=tuple(dict.fromkeys(code for code in codes if code)),
         points=points,
         weak=weak,

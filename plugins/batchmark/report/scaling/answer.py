@@ -2,68 +2,84 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from batchmark.analysis.scaling.curves import Curve
 from batchmark.analysis.scaling.points import TrainingPoint
 from batchmark.analysis.scaling.prediction import MOST_RANKS, Prediction
-from batchmark.analysis.scaling.reach import POOR, WELL, Limit
+from batchmark.analysis.scaling.reach import ABOVE_ONE, POOR, WELL, Limit
 from batchmark.analysis.scaling.studies import ScalingStudy, Training
+from batchmark.analysis.significance import ENOUGH_REPEATS
 from batchmark.core import formatting
-from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.report.scaling import words
 from batchmark.report.words import StudyAnswer
 
 QUESTION = "How far does the training scale?"
+STRONG = "How much faster is a step?"
 EPOCH = "What does an epoch cost?"
 WHAT_IF = "What if there were more?"
 WHAT_IF_SECTION = "what-if"
+NOT_KNOWN = "Not known"
 LIMITS: dict[Limit, str] = {
-    "communication": "exchanging gradients",
+    "communication": "exchanging gradients, waiting for the slowest rank included,",
     "data": "waiting for data",
-    "compute": "computing, which a smaller batch or another machine makes dearer,",
+    "compute": "slower computing",
 }
+FEW_JOBS = (
+    "Intervals leave out how much jobs differ: to know that, run each "
+    f"{ENOUGH_REPEATS} times or more."
+)
+ALL = 0.995  # of the lost time
+HOLDS = {"holds": "holds", "wrong": "does not hold", "too_noisy": "can't be told from noise"}
 
 
 def answers(studies: Sequence[ScalingStudy]) -> list[StudyAnswer]:
-    """One for each training; a caution that holds for several is said with the first."""
-    found: list[StudyAnswer] = []
-    said: set[str] = set()
+    """One for each training, those that are known first; the cautions of all are the last one's."""
+    found = [
+        StudyAnswer(NOT_KNOWN, f"{words.where(study)}: {reason}.", [])
+        for study in studies
+        if (reason := study.refused or ("" if study.trainings else "it has no row that trains"))
+    ]
+    trainings = list(words.labelled(studies))
+    found += [_answer(study, one, label) for study, one, label in trainings]
+    found.sort(key=lambda one: one.verdict == NOT_KNOWN)
+    labels: dict[str, list[str]] = defaultdict(list)
+    for _, one, label in trainings:
+        for text in _cautions(one):
+            labels[text].append(label)
+    cautions = [
+        words.with_label("; ".join(told) if len(told) < len(trainings) else "", text)
+        for text, told in labels.items()
+    ]
     for study in studies:
-        for one in _of_study(study):
-            new = [text for text in one.cautions if text not in said]
-            said.update(new)
-            found.append(StudyAnswer(one.verdict, one.sentence, new))
+        cautions += [*_of_study(study), *whose(study)] if study.trainings else []
+    if found:
+        found[-1] = replace(found[-1], cautions=list(dict.fromkeys(cautions)))
     return found
 
 
-def _of_study(study: ScalingStudy) -> Iterator[StudyAnswer]:
-    if study.refused or not study.trainings:
-        reason = study.refused or "it has no row that trains"
-        yield StudyAnswer("Not known", f"{words.where(study)}: {reason}.", [])
-    else:
-        for training in study.trainings:
-            yield _answer(study, training)
-
-
-def _answer(study: ScalingStudy, training: Training) -> StudyAnswer:
-    reach, name = training.reach, words.training_name(study, training)
+def _answer(study: ScalingStudy, training: Training, label: str) -> StudyAnswer:
+    reach, few = training.reach, few_jobs(training)
     if reach.verdict == "scales" and reach.nodes:
-        verdict = f"Well to {'at least ' if reach.open_ended else ''}{reach.nodes} nodes"
+        about, more = "about " if few else "", " or more" if reach.open_ended else ""
+        verdict = f"Well to {about}{reach.nodes} nodes{more}"
     else:
-        verdict = "Not well" if reach.verdict == "falls_short" else "Not known"
-    if reach.reason:
-        figures = f"{reach.reason[:1].upper()}{reach.reason[1:]}"
-        if reach.efficiency:
-            figures += f", {formatting.number(reach.efficiency)}"
-    else:
-        figures = _efficiencies(training)
-    text = f"{figures}: {name}."
-    return StudyAnswer(
-        verdict,
-        " ".join(filter(None, (text, _limit(training)))),
-        [*_cautions(study, training), *_dollars(study), *whose(study)],
-    )
+        verdict = "Not well" if reach.verdict == "falls_short" else NOT_KNOWN
+    figures = _efficiencies(training) if reach.nodes else None
+    text = words.capitalized(": ".join(filter(None, (figures, reach.reason))))
+    name = label or f"{training.workload} on {words.where(study)}"
+    parts = (f"{text} ({name}).", _limit(study, training))
+    return StudyAnswer(verdict, " ".join(filter(None, parts)), [])
+
+
+def few_jobs(training: Training) -> int | None:
+    """How many jobs a point has, where they are too few to tell how much jobs differ."""
+    if main_curve(training) is None:
+        return None
+    fewest = min(point.jobs for point in _of_main_curve(training))
+    return fewest if fewest < ENOUGH_REPEATS else None
 
 
 def main_curve(training: Training) -> Curve | None:
@@ -73,30 +89,41 @@ def main_curve(training: Training) -> Curve | None:
 
 def _efficiencies(training: Training) -> str:
     """Where it still scales well, and at the most nodes."""
-    curve, reach = main_curve(training), training.reach
+    curve, reach, few = main_curve(training), training.reach, few_jobs(training)
     assert curve is not None  # noqa: S101 - it has a verdict
-    shown = dict.fromkeys((reach.nodes, curve.points[-1].nodes))
+    last = None if reach.reason else curve.points[-1].nodes
+    shown = dict.fromkeys((reach.nodes, last))
     points = [point for nodes in shown if nodes and (point := curve.point(nodes))]
     texts = [
         f"{formatting.number(point.efficiency)} on {words.nodes(point.nodes)}" for point in points
     ]
-    return f"Efficiency {' and '.join(texts)}, against {words.nodes(curve.base_nodes)}"
+    by = f", by {formatting.count(few, 'job')} a point" if few else ""
+    return f"Efficiency {' and '.join(texts)}, against {words.nodes(curve.base_nodes)}{by}"
 
 
-def _limit(training: Training) -> str | None:
+def _limit(study: ScalingStudy, training: Training) -> str | None:
     """What takes the time that a step loses; said once, where it surely loses some."""
-    reach = training.reach
-    if reach.limit_nodes is None:
+    reach, curve = training.reach, main_curve(training)
+    if reach.limit_nodes is None or curve is None:
         return None
     at = f"On {words.nodes(reach.limit_nodes)}"
     if reach.limit is None or reach.limit_share is None:
-        return f"{at} it is not known what takes the rest: no part of a step explains half of it."
-    share = formatting.percent(reach.limit_share)
-    return f"{at} {LIMITS[reach.limit]} explains {share} of what a step loses."
+        return f"{at} it is not known what takes the lost time: {reach.limit_reason}."
+    share = "all" if reach.limit_share > ALL else formatting.percent(reach.limit_share)
+    text = f"{at} {LIMITS[reach.limit]} accounts for {share} of the lost time"
+    hidden = training.prediction.hidden_seconds
+    if reach.limit == "compute" and study.loopback:
+        text += ": the nodes share cores"
+    elif reach.limit == "compute" and curve.kind == "strong":
+        text += ": smaller batches are less efficient"
+    elif reach.limit == "communication" and hidden and hidden.interval and hidden.interval.high < 0:
+        more = formatting.seconds(-hidden.value)
+        text += f": {more} more than the all-reduce by itself, as stragglers cause"
+    return f"{text}."
 
 
-def _cautions(study: ScalingStudy, training: Training) -> Iterator[str]:
-    curve, reach = main_curve(training), training.reach
+def _cautions(training: Training) -> Iterator[str]:
+    curve, reach, few = main_curve(training), training.reach, few_jobs(training)
     if curve and curve.base_nodes > 1:
         yield (
             f"1 node was not measured: efficiencies are against {words.nodes(curve.base_nodes)}, "
@@ -105,7 +132,13 @@ def _cautions(study: ScalingStudy, training: Training) -> Iterator[str]:
     if curve and curve.kind == "strong":
         yield "It is strong scaling: no two numbers of nodes had the same batch for each device."
     if reach.poor_from:
-        yield f"From {words.nodes(reach.poor_from)} on the efficiency is surely below {POOR}."
+        surely = "" if few else "surely "
+        yield f"From {words.nodes(reach.poor_from)} on the efficiency is {surely}below {POOR}."
+    if reach.above_one and curve:
+        yield (
+            f"On {words.nodes(reach.above_one)} the efficiency is above {ABOVE_ONE}, which nodes "
+            f"don't reach: the figure of {words.nodes(curve.base_nodes)} may be too slow."
+        )
     if reach.waits_for_data and curve:
         share = formatting.percent(reach.waits_for_data)
         yield (
@@ -113,17 +146,15 @@ def _cautions(study: ScalingStudy, training: Training) -> Iterator[str]:
             "efficiency near 1 then says that reading grows with the nodes, and not that the "
             "devices are busy."
         )
-    jobs = min((point.jobs for point in training.points), default=0)
-    if 0 < jobs < MINIMUM_SAMPLES:
-        number = formatting.count(jobs, "job")
-        yield f"With {number} a point, intervals leave out how much jobs differ: repeat them."
+    if few:
+        yield FEW_JOBS
+
+
+def _of_study(study: ScalingStudy) -> Iterator[str]:
+    """What is missing, and why there are no dollars, on machines that somebody rents."""
     if study.unmeasured:
         names = formatting.some([one.name for one in study.unmeasured], most=2)
         yield f"Not measured: {names}; why is told below."
-
-
-def _dollars(study: ScalingStudy) -> Iterator[str]:
-    """Why there are none, on machines that somebody rents."""
     environment = study.target.environment
     if study.price.note and environment and environment.instance_type:
         yield study.price.note
@@ -143,29 +174,45 @@ def whose(study: ScalingStudy) -> Iterator[str]:
             "between them. No efficiency is a cluster's."
         )
     elif environment and environment.instance_type is None:
-        yield f"{name}: its nodes were no EC2 instances. No efficiency is EC2's."
+        yield (
+            f"{name}: its nodes were no EC2 instances, and may share a machine. No efficiency is "
+            "EC2's."
+        )
+
+
+def strong_scaling(studies: Sequence[ScalingStudy]) -> str | None:
+    """Of each training with weak scaling, too, on the most nodes; None without any."""
+    texts = []
+    for _, training, label in words.labelled(studies):
+        if training.weak and training.strong:
+            curve = training.strong[0]
+            last = curve.points[-1]
+            text = (
+                f"{formatting.factor(last.speedup)} on {words.nodes(last.nodes)}, against "
+                f"{words.nodes(curve.base_nodes)}, with {curve.images} images in all."
+            )
+            texts.append(words.with_label(label, text))
+    return " ".join(texts) or None
 
 
 def epoch_cost(studies: Sequence[ScalingStudy]) -> str | None:
     """Of each training on the fewest and on the most nodes; None without a price."""
     texts = []
     for _, training, label in words.labelled(studies):
-        priced = {
-            point.nodes: point.usd_per_epoch
-            for point in _of_main_curve(training)
-            if point.usd_per_epoch
-        }
-        if priced:
+        priced = [point for point in _of_main_curve(training) if point.usd_per_epoch]
+        if priced and training.settings:
+            shown = (*priced[:1], *priced[1:][-1:])
+            batches = [f", batch {point.batch}" for point in shown]
+            apart = len(set(batches)) > 1
             costs = [
-                f"{formatting.usd_figure(priced[nodes])} on {words.nodes(nodes)}"
-                for nodes in dict.fromkeys((min(priced), max(priced)))
+                f"{formatting.usd_figure(point.usd_per_epoch)} on {words.nodes(point.nodes)}"
+                f"{batch if apart else ''}"
+                for point, batch in zip(shown, batches, strict=True)
+                if point.usd_per_epoch
             ]
-            texts.append(_with_label(label, f"{', '.join(costs)}."))
+            of = f"{training.settings.images_per_epoch:,} images{'' if apart else batches[0]}"
+            texts.append(words.with_label(label, f"{', '.join(costs)}, for {of}."))
     return " ".join(texts) or None
-
-
-def _with_label(label: str, text: str) -> str:
-    return f"{label[:1].upper()}{label[1:]}: {text}" if label else f"{text[:1].upper()}{text[1:]}"
 
 
 def _of_main_curve(training: Training) -> list[TrainingPoint]:
@@ -179,37 +226,55 @@ def _of_main_curve(training: Training) -> list[TrainingPoint]:
 def what_if(studies: Sequence[ScalingStudy]) -> str | None:
     """What is predicted at the most devices, and whether the model holds; None without any."""
     texts = [
-        _with_label(label, prediction_line(study, training.prediction))
+        words.with_label(label, prediction_line(study, training))
         for study, training, label in words.labelled(studies)
         if training.prediction.points
     ]
     return " ".join(texts) or None
 
 
-def prediction_line(study: ScalingStudy, prediction: Prediction) -> str:
-    last = prediction.points[-1]
+def prediction_line(study: ScalingStudy, training: Training) -> str:
+    prediction, most = training.prediction, training.weak[0].points[-1]
     if prediction.outcome == "wrong":
         return f"not known: {held(prediction)}"
-    efficiency = formatting.number(last.efficiency)
-    text = f"predicted, not measured: efficiency {efficiency} on {words.devices(study, last.ranks)}"
-    return f"{text}; {held(prediction)}"
+    last = prediction.points[-1]
+    if last.nodes <= most.nodes:
+        return (
+            f"{words.devices(study, last.ranks)} were measured, with efficiency "
+            f"{formatting.number(most.efficiency)}; {held(prediction)}"
+        )
+    efficiency = f"{least(prediction)}{formatting.number(last.efficiency)}"
+    return (
+        f"predicted, not measured: efficiency {efficiency} on {words.devices(study, last.ranks)}, "
+        f"{last.nodes / most.nodes:.3g} times as many as were measured; {held(prediction)}"
+    )
+
+
+def least(prediction: Prediction) -> str:
+    return "at least " if prediction.at_least else ""
 
 
 def held(prediction: Prediction) -> str:
     """Whether the model holds where it was not fitted, with its figures."""
-    if prediction.outcome == "not_checked":
-        return f"the model is not checked, as {prediction.reason}."
+    if prediction.outcome not in HOLDS:
+        return f"the model is not checked: {prediction.reason}."
+    known = [one for one in prediction.fitted_nodes if one < prediction.checked[0].nodes]
+    further = prediction.checked[-1].nodes / known[-1]
     at = " and ".join(
-        f"{words.nodes(point.nodes)}, where it says {formatting.number(point.predicted).value} and "
-        f"{formatting.number(point.measured).value} was measured"
+        f"{words.nodes(point.nodes)} ({least(prediction)}{formatting.number(point.predicted).value}"
+        f" predicted, {formatting.number(point.measured).value} measured)"
         for point in prediction.checked
     )
-    holds = "holds" if prediction.outcome == "holds" else "does not hold"
-    return f"the model {holds} on {at}, without having been fitted to it."
+    return (
+        f"the model {HOLDS[prediction.outcome]} on {at}, {further:.3g} times as many "
+        "as it was fitted to."
+    )
 
 
 def lines(studies: Sequence[ScalingStudy]) -> Iterator[tuple[str, str, str | None]]:
     """Questions beside the main one, their answers, and the section that has more."""
+    if faster := strong_scaling(studies):
+        yield STRONG, faster, None
     if cost := epoch_cost(studies):
         yield EPOCH, cost, None
     if found := what_if(studies):
@@ -218,11 +283,15 @@ def lines(studies: Sequence[ScalingStudy]) -> Iterator[tuple[str, str, str | Non
 
 def trust(studies: Sequence[ScalingStudy]) -> str:
     """How far the curves can be trusted, in a sentence."""
-    points = [point for study in studies for one in study.trainings for point in one.points]
+    trainings = [one for study in studies for one in study.trainings if one.points]
+    points = [point for one in trainings for point in one.points]
     if not points:
         return "Nothing that trains was measured."
     doubtful = sum(bool(point.warnings) for point in points)
-    text = f"The training was checked at {formatting.count(len(points), 'point')}"
+    text = (
+        f"The result was checked at {formatting.count(len(points), 'point')} of "
+        f"{formatting.count(len(trainings), 'training')}"
+    )
     return f"{text}; {doubtful} to read with care." if doubtful else f"{text}."
 
 
@@ -232,9 +301,11 @@ def meaning() -> list[str]:
         "Efficiency is images per second on N nodes over N times those of one node, or of the "
         "fewest that were measured. Weak scaling keeps the batch of each device, strong scaling "
         "that of all together.",
-        f"Training scales well where the whole interval of its efficiency is {WELL} or more.",
-        "Communication is what exchanging gradients adds to a step, without what computing hides. "
-        "Data, computing and communication are measured each by itself, so they need not add up.",
+        f"Training scales well where the whole interval of its efficiency is {WELL} or more. With "
+        f"fewer than {ENOUGH_REPEATS} jobs a point, intervals leave out how much jobs differ.",
+        "Communication is what exchanging gradients adds to a step, without what computing hides, "
+        "and with the wait for the slowest rank. The parts of a step are measured each by itself, "
+        "so they need not add up.",
         "Bus bandwidth is 2(n-1)/n of a tensor's bytes per second on n ranks: what each link "
         f"carries, whatever the number of ranks. A prediction goes to {MOST_RANKS} devices.",
     ]

@@ -50,8 +50,9 @@ def training_charts(study: ScalingStudy, training: Training) -> list[ScalingChar
 def prediction_chart(study: ScalingStudy, curve: Curve, prediction: Prediction) -> ScalingChart:
     """The prediction with its interval as a band, and what was measured as points on it."""
     devices = prediction.devices or 1
+    name = "model" if prediction.outcome == "wrong" else PREDICTED
     predicted = [
-        _value(PREDICTED, point.ranks, point.efficiency, f"{words.devices(study, point.ranks)}")
+        _value(name, point.ranks, point.efficiency, f"{words.devices(study, point.ranks)}")
         for point in prediction.points
     ]
     measured = [
@@ -63,7 +64,7 @@ def prediction_chart(study: ScalingStudy, curve: Curve, prediction: Prediction) 
         )
         for point in curve.points
     ]
-    names = [PREDICTED, MEASURED]
+    names = [name, MEASURED]
     last = predicted[-1]["size"]
     ranks = [size for value in predicted if (size := value["size"]) == last or size * CLOSE < last]
     scale = alt.Scale(type="log", base=2, nice=False)
@@ -85,7 +86,7 @@ def prediction_chart(study: ScalingStudy, curve: Curve, prediction: Prediction) 
         dots.mark_point(filled=True, size=50).encode(y=alt.Y("amount:Q", **y)),
     ]
     return ScalingChart(
-        f"Predicted efficiency, {words.curve_name(study, curve)}",
+        f"Efficiency, {words.curve_name(study, curve)}",
         embedded(alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)),
     )
 
@@ -169,7 +170,7 @@ def _parts(points: Sequence[TrainingPoint]) -> str:
             x=alt.X("nodes:N", sort=None, title="nodes", axis=alt.Axis(labelAngle=0)),
             y=alt.Y(
                 "sum(seconds):Q",
-                title="time of a step",
+                title="parts of a step",
                 axis=alt.Axis(labelExpr=TIME, tickCount=5),
             ),
             color=alt.Color(

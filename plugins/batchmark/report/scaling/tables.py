@@ -16,6 +16,8 @@ from batchmark.core.intervals import Estimate
 from batchmark.report.scaling import words
 
 OTHERS = "published by others"
+LOSS = "Loss, first and last"
+CHECKED = {"holds": "yes", "wrong": "no", "too_noisy": "too noisy to tell"}
 
 
 class ScalingTable(NamedTuple):
@@ -36,7 +38,7 @@ def training_tables(study: ScalingStudy, training: Training) -> Iterator[Scaling
         "Speed and price" if priced else "Speed",
         _paid(study, training) if priced else "",
         [
-            *("Nodes", _plural(study), f"Batch of a {each}", "Step", "Images/s", f"Of a {each}"),
+            *("Nodes", _plural(study), f"Batch per {each}", "Step", "Images/s", f"Per {each}"),
             *(("An epoch", "A million images") if priced else ()),
         ],
         [_speed(point, priced=priced) for point in points],
@@ -44,14 +46,16 @@ def training_tables(study: ScalingStudy, training: Training) -> Iterator[Scaling
     for curve in (*training.weak, *training.strong):
         yield _curve_table(study, curve)
     if any(point.split for point in points):
+        busy = () if words.on_cpu(study) else ("GPUs busy",)
         yield ScalingTable(
             "Where a step's time goes",
-            "Each part in time, and as its share of the three.",
+            "About: each part in time, and as its share of the three. Their spread is not known.",
             [
-                *("Nodes", f"Batch of a {each}", "Step", "Data", "Compute", "Communication"),
-                *("GPUs busy", "Loss, first and last"),
+                *("Nodes", f"Batch per {each}", "Step", "Data", "Compute", "Communication"),
+                *busy,
+                LOSS,
             ],
-            [_parts(point) for point in points],
+            [_parts(point, busy=bool(busy)) for point in points],
             folded=True,
         )
 
@@ -59,14 +63,27 @@ def training_tables(study: ScalingStudy, training: Training) -> Iterator[Scaling
 def _paid(study: ScalingStudy, training: Training) -> str:
     """What the dollars are for."""
     text = "All nodes are paid for, at On-Demand prices, for as long as the steps take"
-    if training.parameters.get("data") == FILES and study.file_system_usd_per_hour:
-        hourly = formatting.usd_per_hour(study.file_system_usd_per_hour)
-        return f"{text}, and so is the file system, at {hourly}; starting them is not counted."
-    return f"{text}; neither starting them nor a file system is counted."
+    if training.settings:
+        images = f"{training.settings.images_per_epoch:,}"
+        text = f"An epoch is {images} images. {text}"
+    if training.parameters.get("data") != FILES:
+        return f"{text}; starting them is not counted."
+    if not study.file_system_usd_per_hour:
+        return f"{text}; starting them is not counted, nor the file system: its price is not known."
+    hourly = formatting.usd_per_hour(study.file_system_usd_per_hour)
+    return f"{text}, and so is the file system, at {hourly}; starting them is not counted."
 
 
 def study_tables(study: ScalingStudy) -> Iterator[ScalingTable]:
-    """The network and the file system by themselves."""
+    """Settings against each other, and the network and the file system by themselves."""
+    if variants := _settings(study):
+        yield ScalingTable(
+            "Settings",
+            "The variants of the study, beside the run's own settings on the same nodes. Few steps "
+            "of made-up images say nothing of the accuracy in the end.",
+            ("Settings", "Data", "Nodes", "Images/s", LOSS),
+            variants,
+        )
     if study.all_reduces:
         yield ScalingTable(
             "All-reduce",
@@ -88,9 +105,8 @@ def study_tables(study: ScalingStudy) -> Iterator[ScalingTable]:
     if study.readings:
         yield ScalingTable(
             "Reading the files",
-            "A pass of all nodes over all files, each over its own share. A job's cold pass is its "
-            "first one, which takes from S3 what the file system does not have yet: of a run's "
-            "jobs, the first one's takes all.",
+            "A pass of all nodes over all files, each over its own share. The cold pass is the "
+            f"run's first, which takes from S3 what the file system does not have.{_doubt(study)}",
             ("Nodes", "Pass", "Time", "Read by all nodes"),
             [
                 (
@@ -125,7 +141,7 @@ def published_table(study: ScalingStudy) -> ScalingTable | None:
     return ScalingTable(
         "Beside what others published",
         _missing(),
-        ("Who", "On", "Images/s", "Of each", "Efficiency"),
+        ("Who", "On", "Images/s", "Per device", "Efficiency"),
         [*ours, theirs],
     )
 
@@ -154,7 +170,7 @@ def _ours(study: ScalingStudy, training: Training, label: str) -> Sequence[Figur
     )
     known = curve and curve.efficiency.interval
     return (
-        _plain(f"this run: {label}" if label else "this run"),
+        _plain(f"this run: {', '.join(filter(None, (words.machine(study), label)))}"),
         _plain(words.devices(study, most.ranks)),
         formatting.number(most.images_per_second),
         formatting.number(most.images_per_second_per_device),
@@ -164,14 +180,16 @@ def _ours(study: ScalingStudy, training: Training, label: str) -> Sequence[Figur
 
 def prediction_table(study: ScalingStudy, prediction: Prediction) -> ScalingTable:
     """All of it is predicted, also where something was measured."""
-    caption = (
-        "Intervals hold what the samples leave open, and how far off the model was where it was "
-        "checked."
+    caption = "Intervals hold what the samples leave open"
+    caption += (
+        ", and how far off the model was where it was checked." if prediction.checked else "."
     )
+    if prediction.at_least:
+        caption = f"Each efficiency is the least that it may be. {caption}"
     if prediction.outcome == "wrong":
         caption = "What the model that failed its check says; it is no prediction of what happens."
     return ScalingTable(
-        "Predicted",
+        "The model" if prediction.outcome == "wrong" else "Predicted",
         caption,
         ("Nodes", _plural(study), "Efficiency", "Images/s", "Communication", "Measured, too"),
         [
@@ -196,7 +214,8 @@ def check_table(prediction: Prediction) -> ScalingTable | None:
     return ScalingTable(
         "Check",
         "The model, fitted without these numbers of nodes, against what was measured there. It "
-        "holds where it is off by 5 % or less, or the intervals overlap.",
+        "holds where it is off by 5 % or less, or by no more than the samples leave open, if that "
+        "is 15 % or less.",
         ("Nodes", "Predicted", "Measured", "Off by", "Holds"),
         [
             (
@@ -204,7 +223,7 @@ def check_table(prediction: Prediction) -> ScalingTable | None:
                 formatting.number(point.predicted),
                 formatting.number(point.measured),
                 _plain(formatting.change(round(point.error, 3))),
-                _plain("yes" if point.outcome == "holds" else "no"),
+                _plain(CHECKED[point.outcome]),
             )
             for point in prediction.checked
         ],
@@ -229,7 +248,7 @@ def _curve_table(study: ScalingStudy, curve: Curve) -> ScalingTable:
     return ScalingTable(
         f"{name[:1].upper()}{name[1:]}",
         f"Against {words.nodes(curve.base_nodes)}.",
-        ("Nodes", f"Batch of a {words.device(study)}", "Images/s", "Speed-up", "Efficiency"),
+        ("Nodes", f"Batch per {words.device(study)}", "Images/s", "Speed-up", "Efficiency"),
         [
             (
                 _plain(str(point.nodes)),
@@ -247,7 +266,46 @@ def _curve_table(study: ScalingStudy, curve: Curve) -> ScalingTable:
     )
 
 
-def _parts(point: TrainingPoint) -> Sequence[Figure]:
+def _settings(study: ScalingStudy) -> list[Sequence[Figure]]:
+    """Variants, and what is measured as they are at the run's own settings."""
+
+    def place(training: Training, point: TrainingPoint) -> tuple[object, ...]:
+        own = {name: training.parameters.get(name) for name in ("image", "data", "devices")}
+        return (*own.values(), training.dtype, point.nodes, point.batch)
+
+    of_variants = {
+        place(one, point) for one in study.trainings if one.is_variant for point in one.points
+    }
+    return [
+        (
+            _plain(words.variant(one)),
+            _plain(words.data_source(one)),
+            _plain(str(point.nodes)),
+            formatting.number(point.images_per_second),
+            _losses(point),
+        )
+        for one in study.trainings
+        for point in one.points
+        if place(one, point) in of_variants
+    ]
+
+
+def _doubt(study: ScalingStudy) -> str:
+    warm = {point.nodes: point.seconds.value for point in study.readings if point.kind == "warm"}
+    if any(
+        point.kind == "cold" and point.seconds.value <= warm.get(point.nodes, 0.0)
+        for point in study.readings
+    ):
+        return " It took no longer than a warm one: the files are too small to tell."
+    return ""
+
+
+def _losses(point: TrainingPoint) -> Figure:
+    known = [f"{loss:.3g}" for loss in (point.first_loss, point.last_loss) if loss is not None]
+    return _plain(", ".join(known) or "-")
+
+
+def _parts(point: TrainingPoint, *, busy: bool) -> Sequence[Figure]:
     split = point.split
     parts = (
         [
@@ -257,16 +315,14 @@ def _parts(point: TrainingPoint) -> Sequence[Figure]:
         if split
         else [_plain("-")] * 3
     )
-    busy = point.gpu_busy_share
-    losses = (point.first_loss, point.last_loss)
-    known = [f"{loss:.3g}" for loss in losses if loss is not None]
+    share = point.gpu_busy_share
     return (
         _plain(str(point.nodes)),
         _plain(str(point.batch)),
         formatting.time(point.seconds),
         *parts,
-        _plain("-" if busy is None else formatting.percent(busy)),
-        _plain(", ".join(known) or "-"),
+        *([_plain("-" if share is None else formatting.percent(share))] if busy else []),
+        _losses(point),
     )
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 
 from batchmark.analysis.scaling.curves import Curve
-from batchmark.analysis.scaling.studies import ScalingStudy, Training
+from batchmark.analysis.scaling.studies import IMAGES_OF_RATE, ScalingStudy, Training
 from batchmark.core import formatting
 from batchmark.report.words import NOT_KNOWN, implementation
 from batchmark_job.result import Device
+from batchmark_job.result_scaling import TrainingSettings
 
 SIMULATED = "simulated"  # how the model of a GPU begins that tests imitate
 BACKENDS = {"nccl": "NCCL"}
+OWN = "the run's own"  # settings
 DATA = {"synthetic": "synthetic images", "files": "images from files"}
 
 
@@ -47,6 +50,18 @@ def where(study: ScalingStudy) -> str:
     return f"{target_name(study)}{model}"
 
 
+def machine(study: ScalingStudy) -> str:
+    """The model of its devices."""
+    environment = study.target.environment
+    model = environment and (environment.gpu_model or environment.cpu_model)
+    return model or NOT_KNOWN
+
+
+def trainings(study: ScalingStudy) -> list[Training]:
+    """Those with figures and the run's own settings."""
+    return [one for one in study.trainings if one.points and not one.is_variant]
+
+
 def training_name(study: ScalingStudy, training: Training) -> str:
     """Its workload, what sets it apart, and where it ran."""
     return f"{training.workload}, {', '.join(_parts(study, training))}, on {where(study)}"
@@ -55,21 +70,54 @@ def training_name(study: ScalingStudy, training: Training) -> str:
 def labelled(
     studies: Sequence[ScalingStudy],
 ) -> Iterator[tuple[ScalingStudy, Training, str]]:
-    """Each training with what tells it from the others of a run; nothing if it is the only one."""
-    found = [(study, training) for study in studies for training in study.trainings]
+    """Each training with the run's own settings, and what tells it from the others, if any."""
+    found = [(study, one) for study in studies for one in study.trainings if not one.is_variant]
     parts = [[target_name(study), *_parts(study, training)] for study, training in found]
     for (study, training), own in zip(found, parts, strict=True):
         apart = [part for part in own if any(part not in other for other in parts)]
         yield study, training, ", ".join(apart)
 
 
+def with_label(label: str, text: str) -> str:
+    return capitalized(f"{label}: {text}" if label else text)
+
+
+def capitalized(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def variant(training: Training) -> str:
+    """What of its settings is not the run's own."""
+    own = {name: training.parameters.get(name) for name in TrainingSettings.model_fields}
+    if own["learning_rate"] is not None and training.learning_rate:
+        own["learning_rate"] = float(f"{training.learning_rate:g}")
+    named = (
+        f"{name.replace('_', ' ')} {value}" for name, value in own.items() if value is not None
+    )
+    return ", ".join(named) or OWN
+
+
+def _of_training(training: Training) -> str:
+    parts = [data_source(training), training.dtype]
+    return ", ".join([*parts, variant(training)] if training.is_variant else parts)
+
+
+def data_source(training: Training) -> str:
+    data = str(training.parameters.get("data"))
+    return DATA.get(data, data)
+
+
 def _parts(study: ScalingStudy, training: Training) -> list[str]:
     """What sets a training apart from others."""
-    own = dict(training.parameters)
-    image, data, number = (own.pop(name, None) for name in ("image", "data", "devices"))
+    own = {
+        name: value
+        for name, value in training.parameters.items()
+        if name not in TrainingSettings.model_fields
+    }
+    image, _, number = (own.pop(name, None) for name in ("image", "data", "devices"))
     return [
         f"{image or NOT_KNOWN} pixels",
-        DATA.get(str(data), str(data)),
+        data_source(training),
         training.dtype,
         f"{devices(study, number if isinstance(number, int) else 1)} a node",
         *(f"{name} {value}" for name, value in own.items()),
@@ -89,21 +137,39 @@ def codes(training: Training) -> str:
 def settings(training: Training) -> str | None:
     """The hyper-parameters, in a line; None where no job tells."""
     found = training.settings
-    if found is None:
+    if found is None or training.learning_rate is None:
         return None
     return (
-        f"learning rate {found.learning_rate:g}, momentum {found.momentum:g}, weight decay "
-        f"{found.weight_decay:g}, {found.epochs} epochs, {found.warmup_epochs} of them warm-up, "
+        f"learning rate {training.learning_rate:g} for {IMAGES_OF_RATE} images, "
+        f"momentum {found.momentum:g}, weight decay {found.weight_decay:g}, {found.epochs} "
+        f"epochs, {found.warmup_epochs} of them warm-up, "
         f"{found.images_per_epoch:,} images an epoch"
     )
 
 
 def remarks(study: ScalingStudy) -> Iterator[str]:
-    """What was not measured, and what to read with care."""
-    for one in study.unmeasured:
-        yield f"Not measured: {one.name}: {one.reason}"
-    for training in study.trainings:
-        for point in training.points:
-            at = f"{nodes(point.nodes)}, batch {point.batch}, {training.dtype}"
-            for text in (*point.remarks, *point.warnings):
-                yield f"With care: {at}: {text}"
+    """What was not measured, and what to read with care; a reason that several share once."""
+    for reason, names in _by_text((one.reason, one.name) for one in study.unmeasured):
+        yield f"Not measured: {names}: {reason}"
+    cautions = (
+        (text, f"{nodes(point.nodes)}, batch {point.batch}, {_of_training(one)}")
+        for one in study.trainings
+        for point in one.points
+        for text in (*point.remarks, *point.warnings)
+    )
+    for text, places in _by_text(cautions):
+        yield f"With care: {places}: {text}"
+
+
+def _by_text(found: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Each text, with all that it is about."""
+    about: dict[str, list[str]] = defaultdict(list)
+    for text, name in found:
+        about[text].append(name)
+    return ((text, "; ".join(names)) for text, names in about.items())
+
+
+def job_nodes(study: ScalingStudy) -> dict[str, int]:
+    """On how many nodes the jobs with a figure ran, by their ids."""
+    points = [point for training in study.trainings for point in training.points]
+    return {job.job_id: point.nodes for point in points for job in point.provenance}

@@ -34,10 +34,10 @@ def cells(table, row):
 def test_each_figure_stands_below_its_heading():
     found = tables(study(*sweep(Cluster(), NUMBERS)))
     row = cells(found["Speed and price"], 3)
-    assert (row["Nodes"], row["GPUs"], row["Batch of a GPU"]) == ("8", "8", "64")
+    assert (row["Nodes"], row["GPUs"], row["Batch per GPU"]) == ("8", "8", "64")
     assert row["Step"].startswith("189.4 ms [")
     assert row["Images/s"].startswith("2700 [")
-    assert row["Of a GPU"].startswith("338 [")
+    assert row["Per GPU"].startswith("338 [")
     assert row["An epoch"].startswith("$1.0")
     assert row["A million images"].startswith("$0.82")
     row = cells(found["Weak, 64 images a GPU"], 3)
@@ -69,13 +69,13 @@ def test_the_network_and_the_files_have_tables():
 def test_what_others_published_stands_beside_ours_labelled_with_what_it_lacks():
     found = published_table(study(*sweep(Cluster(), NUMBERS)))
     ours, theirs = (cells(found, row) for row in (0, 1))
-    assert (ours["Who"], ours["On"]) == ("this run", "8 GPUs")
+    assert (ours["Who"], ours["On"]) == ("this run: NVIDIA A10G", "8 GPUs")
     assert ours["Efficiency"].startswith("0.84")
     assert theirs == {
         "Who": "published by others: NVIDIA V100",
         "On": "160 GPUs",
         "Images/s": "about 100,000",
-        "Of each": "625",
+        "Per device": "625",
         "Efficiency": "not known",
     }
     for said in ("linear", "lacks", "the speed of one node", "58 %", "1,075"):
@@ -95,7 +95,7 @@ def test_charts_have_the_ideal_intervals_and_parts():
     assert any(one.startswith("strong, 64 images in all, 8 nodes: 0.40") for one in titles)
     assert "8 nodes: communication 29.4 ms" in parts
     shown = set(re.findall(r"<text [^>]*>([^<]*)</text>", parts))
-    assert {"data", "compute", "communication", "time of a step"} <= shown
+    assert {"data", "compute", "communication", "parts of a step"} <= shown
 
 
 def test_one_number_of_nodes_is_a_table_and_no_chart():
@@ -115,7 +115,7 @@ def test_the_page_and_the_terminal_have_every_table():
         for row in table.rows:
             for figure in row:
                 assert figure.value in page
-    assert "learning rate 0.1, momentum 0.9" in page
+    assert "learning rate 0.4 for 256 images, momentum 0.9" in page
     assert "1.006 USD per hour for each node" in page
     for said in ("Weak scaling keeps the batch of each device", "Bus bandwidth is 2(n-1)/n"):
         assert said in page
@@ -157,5 +157,6 @@ def test_what_the_dollars_are_for_is_said():
     assert caption("files", 2.5).endswith(
         "and so is the file system, at $2.5 an hour; starting them is not counted."
     )
-    for data, hourly in (("files", None), ("synthetic", 2.5)):
-        assert caption(data, hourly).endswith("neither starting them nor a file system is counted.")
+    assert caption("files", None).endswith("nor the file system: its price is not known.")
+    assert caption("synthetic", 2.5).endswith("; starting them is not counted.")
+    assert caption("synthetic", None).startswith("An epoch is 1,281,167 images. ")
