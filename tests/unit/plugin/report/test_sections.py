@@ -2,14 +2,17 @@
 
 import pytest
 
+from batchmark.analysis.comparison import compare
 from batchmark.core.shares import Rate
 from batchmark.report.changes import AlertBoard
+from batchmark.report.model import build_report
 from batchmark.report.sections import costs, trust
 from batchmark_job.result import Ceiling, Conditions, MeasurementStatus
-from tests.builders.reports import report_of
+from tests.builders.reports import NOON, report_of
 from tests.builders.runs import (
     CPU_MEDIANS,
     GPU_MEDIANS,
+    PRICES,
     build_full_job,
     build_job,
     build_lost,
@@ -17,6 +20,7 @@ from tests.builders.runs import (
     build_rows,
     build_run,
 )
+from tests.builders.scaling_runs import Cluster, sweep
 
 
 def report(jobs=6, **fields):
@@ -134,3 +138,16 @@ def test_spot_savings_are_against_on_demand():
     )
     bought = one.model_copy(update={"cost": one.cost.model_copy(update={"jobs": jobs})})
     assert "75 % of it" in dict(costs(bought))["Spot"]
+
+
+def test_costs_of_nodes_count_them_and_name_the_file_system_that_they_leave_out():
+    def told(**training):
+        jobs = sweep(Cluster(), (1, 2, 4), training=training)
+        found = compare(build_run(*jobs), PRICES, file_system_usd_per_hour=2.5)
+        return dict(costs(build_report(found, created_at=NOON)))
+
+    assert told()["g5.xlarge"].endswith(" for 3 jobs on 7 nodes.")
+    assert "file system" not in " ".join(told().values())
+    read = told(data="files")
+    assert read["This run"].endswith("(not included: the file system).")
+    assert "The file system bills, at $2.5 an hour," in read["Not included"]

@@ -9,9 +9,10 @@ from batchmark.analysis.comparison import compare
 from batchmark.report.page import render_html
 from batchmark.report.scaling.charts import training_charts
 from batchmark.report.scaling.tables import published_table, study_tables, training_tables
+from batchmark.report.scaling.words import remarks
 from tests.builders.reports import report_of, terminal
 from tests.builders.runs import LAPTOP_ENVIRONMENT, PRICES, build_run
-from tests.builders.scaling_runs import Cluster, scaling_job, sweep
+from tests.builders.scaling_runs import Cluster, scaling_job, sweep, unscaled_row
 
 GPU = "g5.xlarge"
 NUMBERS = (1, 2, 4, 8)
@@ -160,3 +161,56 @@ def test_what_the_dollars_are_for_is_said():
     assert caption("files", None).endswith("nor the file system: its price is not known.")
     assert caption("synthetic", 2.5).endswith("; starting them is not counted.")
     assert caption("synthetic", None).startswith("An epoch is 1,281,167 images. ")
+
+
+def test_a_cold_pass_that_took_no_longer_than_a_warm_one_tells_nothing():
+    def caption(cold):
+        rows = [Cluster().reading(2, "cold", cold), Cluster().reading(2, "warm", 1e9)]
+        (reading,) = study_tables(study(scaling_job(GPU, 2, rows)))
+        return reading.caption
+
+    assert caption(2e9).endswith("the files are too small to tell.")
+    assert caption(1e8).endswith("what the file system does not have.")
+
+
+def test_cpus_have_no_gpus_that_are_busy():
+    on_cpu = sweep(
+        Cluster(backend="gloo"), (1, 2), target="c5.2xlarge", environment=LAPTOP_ENVIRONMENT
+    )
+    parts = tables(study(*on_cpu))["Where a step's time goes"]
+    assert "GPUs busy" not in parts.headings
+    assert all(len(row) == len(parts.headings) for row in parts.rows)
+    assert '<h2 id="prices"' not in render_html(report_of(build_run(*on_cpu)))
+
+
+def test_a_reason_that_several_share_is_told_once_with_all_their_places():
+    cluster = Cluster(spread=0.3)
+    failed = [
+        unscaled_row(2, "out of memory", batch=batch, image=224, data="synthetic")
+        for batch in (64, 128)
+    ]
+    rows = [cluster.training(1, data=data, remark="slow disk") for data in ("synthetic", "files")]
+    found = list(remarks(study(scaling_job(GPU, 1, rows), scaling_job(GPU, 2, failed))))
+    (missing,) = [one for one in found if "out of memory" in one]
+    assert "batch 64" in missing
+    assert "batch 128" in missing
+    (care,) = [one for one in found if one.endswith(": slow disk")]
+    assert care == (
+        "With care: 1 node, batch 64, synthetic images, bfloat16; 1 node, batch 64, images from "
+        "files, bfloat16: slow disk"
+    )
+
+
+@pytest.mark.parametrize("show", [terminal, render_html])
+def test_a_training_without_a_figure_has_no_section(show):
+    failed = unscaled_row(2, "out of memory", batch=64, image=224, data="files")
+    shown = show(report_of(build_run(scaling_job(GPU, 2, [Cluster().training(2), failed]))))
+    assert "images from files, bfloat16, 1 GPU a node, on" not in shown
+    assert "Code: not known yet" not in shown
+    assert "failed: out of memory" in shown
+
+
+def test_jobs_are_named_with_their_nodes():
+    page = render_html(report_of(build_run(*sweep(Cluster(), NUMBERS))))
+    assert "Repeat 1 on 1 node: job" in page
+    assert "Repeat 1 on 8 nodes: job" in page
