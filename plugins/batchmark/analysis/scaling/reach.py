@@ -44,12 +44,12 @@ class Reach(Record):
         default=None, description="the fewest nodes whose efficiency is above 1.05"
     )
     limit: Limit | None = Field(
-        default=None, description="what explains half or more of the time lost at the most nodes"
+        default=None, description="what explains half or more of the time that is lost"
     )
     limit_share: float | None = Field(default=None, description="of the time lost there")
     limit_reason: str | None = Field(default=None, description="why the limit is not known")
     limit_nodes: int | None = Field(
-        default=None, description="where the loss was looked at; null where nothing surely is lost"
+        default=None, description="that lose most; null where nothing surely is lost"
     )
     waits_for_data: float | None = Field(
         default=None, description="share of a step on the fewest nodes, where it is much"
@@ -115,11 +115,12 @@ def _at(point: CurvePoint) -> dict[str, object]:
 def _limit(
     curve: Curve, own: dict[tuple[int, int], TrainingPoint], base: TrainingPoint
 ) -> dict[str, object]:
-    """What explains the time lost at the most nodes where some surely is."""
+    """What explains the time lost where the efficiency is least."""
     losing = [point for point in curve.points[1:] if _surely_loses(point)]
     if not losing:
         return {}
-    point = own[losing[-1].nodes, losing[-1].batch]
+    worst = min(losing, key=lambda one: one.efficiency.value)
+    point = own[worst.nodes, worst.batch]
     found: dict[str, object] = {"limit_nodes": point.nodes}
     if not (point.split and base.split):
         return {**found, "limit_reason": "a job does not tell how its steps split"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from batchmark.analysis.scaling.curves import Curve
 from batchmark.analysis.scaling.points import TrainingPoint
@@ -45,19 +46,24 @@ def answers(studies: Sequence[ScalingStudy]) -> list[StudyAnswer]:
     trainings = list(words.labelled(studies))
     found += [_answer(study, one, label) for study, one, label in trainings]
     found.sort(key=lambda one: one.verdict == NOT_KNOWN)
-    labels: dict[str, list[str]] = defaultdict(list)
-    for _, one, label in trainings:
-        for text in _cautions(one):
-            labels[text].append(label)
-    cautions = [
-        words.with_label("; ".join(told) if len(told) < len(trainings) else "", text)
-        for text, told in labels.items()
-    ]
+    cautions = _once([(label, text) for _, one, label in trainings for text in _cautions(one)])
     for study in studies:
         cautions += [*_of_study(study), *whose(study)] if study.trainings else []
     if found:
         found[-1] = replace(found[-1], cautions=list(dict.fromkeys(cautions)))
     return found
+
+
+def _once(told: Sequence[tuple[str, str]]) -> list[str]:
+    """Each text once, with the labels of those that it holds for, unless it holds for all."""
+    labels: dict[str, list[str]] = defaultdict(list)
+    for label, text in told:
+        labels[text].append(label)
+    everyone = len({label for label, _ in told})
+    return [
+        words.with_label("; ".join(own) if len(own) < everyone else "", text)
+        for text, own in labels.items()
+    ]
 
 
 def _answer(study: ScalingStudy, training: Training, label: str) -> StudyAnswer:
@@ -88,12 +94,13 @@ def main_curve(training: Training) -> Curve | None:
 
 
 def _efficiencies(training: Training) -> str:
-    """Where it still scales well, and at the most nodes."""
+    """Where it still scales well, and where it scales worst beyond."""
     curve, reach, few = main_curve(training), training.reach, few_jobs(training)
     assert curve is not None  # noqa: S101 - it has a verdict
-    last = None if reach.reason else curve.points[-1].nodes
-    shown = dict.fromkeys((reach.nodes, last))
-    points = [point for nodes in shown if nodes and (point := curve.point(nodes))]
+    points = [point for point in curve.points if point.nodes == reach.nodes]
+    beyond = [point for point in curve.points if point.nodes > (reach.nodes or 0)]
+    if beyond and not reach.reason:
+        points.append(min(beyond, key=lambda one: one.efficiency.value))
     texts = [
         f"{formatting.number(point.efficiency)} on {words.nodes(point.nodes)}" for point in points
     ]
@@ -224,17 +231,19 @@ def _of_main_curve(training: Training) -> list[TrainingPoint]:
 
 
 def what_if(studies: Sequence[ScalingStudy]) -> str | None:
-    """What is predicted at the most devices, and whether the model holds; None without any."""
-    texts = [
-        words.with_label(label, prediction_line(study, training))
+    """What is predicted at the most devices, and whether the model holds, or why nothing is."""
+    told = [
+        (label, prediction_line(study, training))
         for study, training, label in words.labelled(studies)
-        if training.prediction.points
+        if training.weak
     ]
-    return " ".join(texts) or None
+    return " ".join(_once(told)) or None
 
 
 def prediction_line(study: ScalingStudy, training: Training) -> str:
     prediction, most = training.prediction, training.weak[0].points[-1]
+    if not prediction.points:
+        return f"not known: {prediction.reason}."
     if prediction.outcome == "wrong":
         return f"not known: {held(prediction)}"
     last = prediction.points[-1]
@@ -260,9 +269,11 @@ def held(prediction: Prediction) -> str:
         return f"the model is not checked: {prediction.reason}."
     known = [one for one in prediction.fitted_nodes if one < prediction.checked[0].nodes]
     further = prediction.checked[-1].nodes / known[-1]
+    shown = str if prediction.outcome == "too_noisy" else attrgetter("value")
     at = " and ".join(
-        f"{words.nodes(point.nodes)} ({least(prediction)}{formatting.number(point.predicted).value}"
-        f" predicted, {formatting.number(point.measured).value} measured)"
+        f"{words.nodes(point.nodes)} ({least(prediction)}"
+        f"{shown(formatting.number(point.predicted))} predicted, "
+        f"{shown(formatting.number(point.measured))} measured)"
         for point in prediction.checked
     )
     return (

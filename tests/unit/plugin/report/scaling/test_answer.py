@@ -284,6 +284,30 @@ def test_what_was_measured_is_not_predicted():
     assert "not measured" not in more
 
 
+def test_why_nothing_is_predicted_is_said_once():
+    jobs = []
+    for nodes in (1, 2, 4):
+        cluster = Cluster(compute=0.16 * nodes)
+        rows = [cluster.training(nodes), cluster.training(nodes, data="files")]
+        rows += cluster.all_reduces(nodes) if nodes > 1 else []
+        jobs.append(scaling_job(GPU, nodes, rows))
+    more = lines(report_of(build_run(*jobs)))["What if there were more?"].answer
+    assert more.startswith("Not known: computing and data take 160 ms a step on 1 and ")
+    assert more.count("computing and data") == 1
+
+
+def test_the_worst_number_of_nodes_is_shown_wherever_it_is():
+    steps = {1: 0.16, 2: 0.161, 4: 0.25, 8: 0.162}
+    jobs = [
+        scaling_job(GPU, nodes, [Cluster(compute=seconds, hidden=1.0).training(nodes)])
+        for nodes, seconds in steps.items()
+    ]
+    one = answer(report_of(build_run(*jobs)))
+    assert one.verdict == "Well to about 2 nodes"
+    assert re.search(r" on 2 nodes and 0\.6\d+ \[.*\] on 4 nodes, against 1 node", one.sentence)
+    assert "On 4 nodes slower computing accounts for all of the lost time." in one.sentence
+
+
 def test_a_least_efficiency_says_so():
     more = lines(report(Cluster(per_byte=1 / 3e9)))["What if there were more?"].answer
     assert more.startswith("Predicted, not measured: efficiency at least 0.9")
