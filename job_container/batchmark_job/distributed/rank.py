@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import signal
 import sys
 import time
@@ -33,6 +34,12 @@ from batchmark_job.errors import InputError, JobError, one_line
 from batchmark_job.interruption import STOP_SIGNALS
 from batchmark_job.output import FileOutput
 
+# What gloo, NCCL and the store say where another rank is silent or has closed its connection.
+LOST = re.compile(
+    r"tim(?:e|ed)[ -]?out|connection (?:was likely )?closed|closed by peer|reset by peer"
+    r"|connection refused|broken pipe|got 0 bytes|ncclRemoteError",
+    re.IGNORECASE,
+)
 LOST_CODE = 5  # another rank is gone: what happened is in that one's last line
 
 
@@ -48,7 +55,7 @@ def main() -> int:
     except Exception as error:
         if not isinstance(error, JobError):
             traceback.print_exc()
-        _end(*explained(error, task))
+        _end(*explained(error, task), out_of_memory=_is_out_of_memory(error))
     return 0
 
 
@@ -85,7 +92,7 @@ def explained(error: Exception, task: Train | AllReduce | Read | None) -> tuple[
     """The exit code, and what went wrong in one line with the fix."""
     if isinstance(error, JobError):
         return error.exit_code, " ".join(str(error).split())
-    line = one_line(error)
+    line = _line(error)
     if _is_out_of_memory(error):
         return 1, f"{line}. {_smaller(task)}"
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
@@ -93,18 +100,28 @@ def explained(error: Exception, task: Train | AllReduce | Read | None) -> tuple[
             f"{line}: the file system of {error.filename or 'a file'} is full; free some space, or "
             "stand up a larger one"
         )
-    if "shared memory" in str(error):
-        return 1, (
-            f"{line}: the loader's processes need more shared memory; give the container more "
-            "(Batch: linuxParameters.sharedMemorySize), or a smaller batch"
-        )
     if _lost_another(error):
         return LOST_CODE, f"another rank is gone, or did not answer in time: {line}"
+    if "shared memory" in str(error):
+        who = "NCCL needs" if _of_exchange(error) else "the loader's processes need"
+        return 1, (
+            f"{line}: {who} more shared memory; give the container more (Batch: "
+            "linuxParameters.sharedMemorySize), or a smaller batch"
+        )
     return 1, line
 
 
+def _line(error: Exception) -> str:
+    """With NCCL's own reason, which stands below what it was doing."""
+    _, _, reason = str(error).partition("Last error:")
+    return "; ".join([one_line(error), *reason.strip().splitlines()[:1]])
+
+
 def _is_out_of_memory(error: Exception) -> bool:
-    return type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError)
+    if _of_exchange(error):
+        return "out of memory" in str(error)
+    allocator = isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+    return allocator or isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
 
 
 def _smaller(task: Train | AllReduce | Read | None) -> str:
@@ -119,7 +136,11 @@ def _smaller(task: Train | AllReduce | Read | None) -> str:
 
 
 def _lost_another(error: Exception) -> bool:
-    """gloo raises plain RuntimeErrors, NCCL torch's own."""
+    return _of_exchange(error) and LOST.search(str(error)) is not None
+
+
+def _of_exchange(error: Exception) -> bool:
+    """gloo raises plain RuntimeErrors, NCCL and the store torch's own."""
     torch_distributed = sys.modules.get("torch.distributed")
     if torch_distributed is not None and isinstance(error, torch_distributed.DistError):
         return True
@@ -133,21 +154,26 @@ def _from_environment(variable: str) -> str:
     return value
 
 
-def _end(code: int, message: str) -> NoReturn:
+def _end(code: int, message: str, *, out_of_memory: bool) -> NoReturn:
     """At once: what torch does when a process ends may wait for ranks that are gone."""
     rank = os.environ.get("RANK", "?")
     sys.stdout.flush()
-    _leave(code, message)
+    _leave(code, message, out_of_memory=out_of_memory)
     print(f"batchmark-job: error: rank {rank}: {message}", file=sys.stderr, flush=True)
     os._exit(code)
 
 
-def _leave(code: int, message: str) -> None:
+def _leave(code: int, message: str, *, out_of_memory: bool) -> None:
     """For the launcher, which has to know whose error came first."""
     with contextlib.suppress(OSError, JobError, KeyError, ValueError):
         rank, answer = int(os.environ["RANK"]), Path(_from_environment(ANSWER_VARIABLE))
-        lost = code == LOST_CODE
-        error = RankError(at=time.time(), rank=rank, error=message, lost_another=lost)
+        error = RankError(
+            at=time.time(),
+            rank=rank,
+            error=message,
+            lost_another=code == LOST_CODE,
+            out_of_memory=out_of_memory,
+        )
         answer.with_name(f"{rank}{ERROR_SUFFIX}").write_text(error.model_dump_json())
 
 

@@ -7,14 +7,19 @@ import pytest
 import torch
 import torch.distributed
 
-from batchmark_job.distributed.rank import LOST_CODE, explained
-from batchmark_job.distributed.task import TASK, AllReduce, Answer, Read
+from batchmark_job.distributed.rank import LOST_CODE, _is_out_of_memory, explained
+from batchmark_job.distributed.task import TASK, AllReduce, Answer, RankError, Read
 from batchmark_job.errors import CannotMeasureError, InputError
 from laptop.processes import free_port
 from tests.builders.shards import a_task, write_shards
 from tests.paths import ROOT
 
 REDUCE = AllReduce(device="cuda", size_bytes=2**30, calls=1, max_seconds=1.0, threads=1)
+
+
+NCCL_ERROR = (
+    "NCCL error in: /pytorch/ProcessGroupNCCL.cpp:77, {}, NCCL version 2.27.5\n{}\nLast error:\n{}"
+)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +58,61 @@ REDUCE = AllReduce(device="cuda", size_bytes=2**30, calls=1, max_seconds=1.0, th
             LOST_CODE,
             "another rank is gone, or did not answer in time",
         ),
-        (torch.distributed.DistBackendError("NCCL error"), None, LOST_CODE, "another rank is gone"),
+        (
+            torch.distributed.DistBackendError(
+                NCCL_ERROR.format(
+                    "remote process exited or there was a network error",
+                    "ncclRemoteError: A call failed",
+                    "socketProgress: Connection closed by remote peer 10.0.0.2<1234>",
+                )
+            ),
+            None,
+            LOST_CODE,
+            "NCCL version 2.27.5; socketProgress: Connection closed by remote peer",
+        ),
+        (
+            torch.distributed.DistBackendError(
+                NCCL_ERROR.format(
+                    "unhandled system error",
+                    "ncclSystemError: System call failed",
+                    "Bootstrap : no socket interface found",
+                )
+            ),
+            None,
+            1,
+            "DistBackendError: NCCL error in: /pytorch/ProcessGroupNCCL.cpp:77, unhandled system "
+            "error, NCCL version 2.27.5; Bootstrap : no socket interface found",
+        ),
+        (
+            torch.distributed.DistBackendError(
+                NCCL_ERROR.format(
+                    "unhandled system error",
+                    "ncclSystemError: System call failed",
+                    "Error while creating shared memory segment /dev/shm/nccl-Abc (size 9637888)",
+                )
+            ),
+            None,
+            1,
+            "nccl-Abc (size 9637888): NCCL needs more shared memory; give the container more",
+        ),
+        (
+            torch.distributed.DistNetworkError("failed to listen on port 29500: EADDRINUSE"),
+            None,
+            1,
+            "DistNetworkError: failed to listen on port 29500",
+        ),
+        (
+            torch.distributed.DistStoreError("Timed out after 601 seconds waiting for clients."),
+            None,
+            LOST_CODE,
+            "another rank is gone",
+        ),
+        (
+            RuntimeError("[enforce fail at gloo/transport/tcp/device.cc:84] ifa != nullptr"),
+            None,
+            1,
+            "RuntimeError: [enforce fail at gloo",
+        ),
         (ValueError("what"), None, 1, "ValueError: what"),
     ],
 )
@@ -62,6 +121,29 @@ def test_what_goes_wrong_is_one_line_with_the_fix(error, task, code, message):
     assert found == code
     assert message in line
     assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("error", "out"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory."), True),
+        (MemoryError(), True),
+        (
+            RuntimeError(
+                "DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
+            ),
+            True,
+        ),
+        (
+            torch.distributed.DistBackendError("NCCL\nLast error:\nCuda failure 'out of memory'"),
+            True,
+        ),
+        (torch.distributed.DistBackendError("NCCL error"), False),
+        (RuntimeError("unable to allocate shared memory(shm)"), False),
+    ],
+)
+def test_what_does_not_fit_is_told_apart(error, out):
+    assert _is_out_of_memory(error) == out
 
 
 def run(folder, task, **environment):
@@ -113,3 +195,13 @@ def test_without_torchrun_the_variable_is_named(tmp_path):
     ended = run(tmp_path, REDUCE, WORLD_SIZE="")
     assert ended.returncode == 2
     assert "WORLD_SIZE is ''; start this program by torchrun" in ended.stderr.splitlines()[-1]
+
+
+def test_memory_that_is_not_there_is_told_to_the_launcher(tmp_path):
+    """By torch's allocator on the CPU: no machine has an exabyte."""
+    huge = AllReduce(device="cpu", size_bytes=2**60, calls=1, max_seconds=1.0, threads=1)
+    ended = run(tmp_path, huge)
+    assert ended.returncode == 1, ended.stderr
+    left = RankError.model_validate_json((tmp_path / "0.error").read_bytes())
+    assert left.out_of_memory
+    assert "bytes does not fit a device; give a smaller one" in left.error
