@@ -16,7 +16,6 @@ from batchmark_job.result_values import (
     Reading,
     Seconds,
     Size,
-    Text,
 )
 
 
@@ -47,7 +46,7 @@ class TrainingSettings(Model):
 
 
 class StepSplit(Model):
-    """Where a training step's time goes, as medians over the ranks' own medians.
+    """Where a training step's time goes, as medians over the ranks' own means.
 
     The parts need not add up to the step: each is measured by itself.
     """
@@ -80,7 +79,6 @@ class Scaling(Model):
     gradient_bytes: Size | None = Field(
         default=None, description="that each rank hands in at each step; as settings"
     )
-    remark: Text | None = Field(default=None, description="what a reader of the row should know")
 
     @property
     def ranks(self) -> int:

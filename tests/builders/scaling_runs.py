@@ -80,7 +80,7 @@ class Cluster:
             "gpu_busy_share": 0.97 if self.backend == "nccl" else None,
             "gradient_bytes": GRADIENTS,
         }
-        told |= {name: fields.pop(name) for name in (*told, "remark") if name in fields}
+        told |= {name: fields.pop(name) for name in tuple(told) if name in fields}
         own = {"image": image, "data": data, **self.parameters, **fields.pop("own", {})}
         return self._row(
             "resnet50_data_parallel",

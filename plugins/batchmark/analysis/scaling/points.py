@@ -138,10 +138,8 @@ def _split(samples: NodesSamples) -> Split | None:
 
 
 def _remarks(samples: NodesSamples) -> Iterator[str]:
-    """What the job says of the row, and nodes that are not alike."""
+    """Nodes that are not alike."""
     for one in samples.scalings:
-        if one.remark:
-            yield one.remark
         models = sorted({node.device_model for node in one.nodes})
         if len(models) > 1:
             yield f"its nodes are not alike: {' and '.join(models)}"

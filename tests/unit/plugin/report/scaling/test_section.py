@@ -138,7 +138,7 @@ def test_texts_of_a_document_are_no_markup(show):
             GPU,
             n,
             [
-                cluster.training(n, own={evil: evil}, remark=evil, data=evil),
+                cluster.training(n, own={evil: evil}, data=evil),
                 *cluster.all_reduces(2),
             ],
             environment=LAPTOP_ENVIRONMENT.model_copy(update={"gpu_model": evil}),
