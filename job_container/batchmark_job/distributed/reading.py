@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
-from pathlib import Path
+from functools import partial
+from typing import NamedTuple
 
-from batchmark_job.distributed.shards import Shard, find_shards, own, unreadable
+from batchmark_job.distributed.shards import ShardFile, find_shards, forget, own, unreadable
 from batchmark_job.distributed.task import Answer, Read
 from batchmark_job.distributed.world import World
 from batchmark_job.errors import InputError
+from batchmark_job.image_set.manifest import FILE
 from batchmark_job.machine import memory
 from batchmark_job.result import Correctness, Implementation
 
 BLOCK_BYTES = 4 * 2**20  # Lustre's stripes are of 1 MiB and more
-# A cold pass waits for S3 as long as that takes; the job's launcher looks after lost nodes.
-WAIT_SECONDS = 12 * 3600.0
+# The first pass waits for S3 as long as that takes; the job's launcher looks after lost nodes.
+HYDRATION_SECONDS = 12 * 3600.0
 TOLERANCE = 1e-12
 
 
@@ -26,32 +27,35 @@ def read(task: Read) -> Answer:
     """Time passes over all files.
 
     Raises:
-        InputError: there are too few shards, or one can't be read as far as its size says.
+        InputError: there are too few shards, or one is not what its size and checksum say.
     """
     world = World.from_environment(task.device)
     shards = find_shards(task.folder, world)
-    with world.joined(WAIT_SECONDS):
+    with world.joined(HYDRATION_SECONDS):
         return measure(task, world, shards)
 
 
-def measure(task: Read, world: World, shards: list[Shard]) -> Answer:
-    """Among ranks that have met."""
+def measure(task: Read, world: World, shards: list[ShardFile]) -> Answer:
+    """Among ranks that have met.
+
+    Passes that are to be warm follow one whose time is no sample: it takes from S3 what the file
+    system lacks, and compares checksums.
+    """
     mine = own(shards, world)
     expected = sum(shard.size_bytes for shard in shards)
-    samples, starts, spent = [], [], 0.0
-    for number in count():
-        if not task.cold:
-            forget(shard.path for shard in mine)
-        world.wait_for_all()
-        began = time.perf_counter()
-        found = read_all(mine, task.threads)
-        (seconds,) = world.largest([time.perf_counter() - began])
-        total = world.mean([float(found)])[0] * world.size
-        samples.append(seconds)
-        starts.append(began)
-        spent += seconds
-        if task.cold or number + 1 == task.passes or spent >= task.max_seconds:
-            break
+    samples: list[float] = []
+    starts: list[float] = []
+    spent = total = 0.0
+    first = None
+    if not task.cold:
+        first = _one_pass(task, world, mine, check=True).seconds
+    passes = 1 if task.cold else task.passes
+    while not samples or (len(samples) < passes and spent < task.max_seconds):
+        found = _one_pass(task, world, mine)
+        samples.append(found.seconds)
+        starts.append(found.began)
+        spent += found.seconds
+        total = world.mean([float(found.bytes)])[0] * world.size
     (peak,) = world.largest([float(memory.peak_bytes("cpu") or 0)])
     return Answer(
         implementation=Implementation(
@@ -59,10 +63,10 @@ def measure(task: Read, world: World, shards: list[Shard]) -> Answer:
             version=os.uname().release,
             threads=task.threads,
         ),
-        cold_seconds=samples[0],
+        cold_seconds=samples[0] if first is None else first,
         samples_seconds=tuple(samples),
         starts=(*starts, starts[-1] + samples[-1]),
-        warmup_calls=0,
+        warmup_calls=0 if task.cold else 1,
         correctness=Correctness(
             relative_error=abs(total - expected) / expected, tolerance=TOLERANCE
         ),
@@ -71,40 +75,56 @@ def measure(task: Read, world: World, shards: list[Shard]) -> Answer:
     )
 
 
-def read_all(shards: list[Shard], threads: int) -> int:
+class Pass(NamedTuple):
+    bytes: int  # of this rank
+    began: float  # by its own clock
+    seconds: float  # the longest of all ranks'
+
+
+def _one_pass(task: Read, world: World, mine: list[ShardFile], *, check: bool = False) -> Pass:
+    if not task.cold:
+        for shard in mine:
+            forget(shard.path)
+    world.wait_for_all()
+    began = time.perf_counter()
+    found = read_all(mine, task.threads, check=check)
+    (seconds,) = world.largest([time.perf_counter() - began])
+    return Pass(found, began, seconds)
+
+
+def read_all(shards: list[ShardFile], threads: int, *, check: bool = False) -> int:
     """How many bytes came, with several files read at a time.
 
+    Args:
+        check: compare the shards' checksums, where a manifest has them.
+
     Raises:
-        InputError: a file can't be read, or not as far as its size says.
+        InputError: a file can't be read, or is not what its size and checksum say.
     """
     with ThreadPoolExecutor(threads) as pool:
-        return sum(pool.map(_read, shards))
+        return sum(pool.map(partial(_read, check=check), shards))
 
 
-def forget(paths: Iterable[Path]) -> None:
-    """Ask the kernel to drop what memory holds of these files. It keeps what somebody maps, and
-    what waits to be written; a file system's own servers keep theirs.
-    """
-    for path in paths:
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(handle)
-
-
-def _read(shard: Shard) -> int:
-    block = bytearray(BLOCK_BYTES)
+def _read(shard: ShardFile, *, check: bool) -> int:
+    block = memoryview(bytearray(BLOCK_BYTES))
+    checksum = hashlib.sha256()
     found = 0
     try:
         with shard.path.open("rb", buffering=0) as file:
             while got := file.readinto(block):
                 found += got
+                if check:
+                    checksum.update(block[:got])
     except OSError as error:
         raise InputError(unreadable(shard.path, error)) from error
     if found != shard.size_bytes:
         raise InputError(
             f"{shard.path} gave {found:,} of {shard.size_bytes:,} bytes; was it written meanwhile? "
             "Copy it again"
+        )
+    if check and shard.sha256 and checksum.hexdigest() != shard.sha256:
+        raise InputError(
+            f"{shard.path} has SHA-256 {checksum.hexdigest()} instead of {shard.sha256} by {FILE}; "
+            "copy it again"
         )
     return found

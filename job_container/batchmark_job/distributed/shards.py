@@ -1,8 +1,9 @@
-"""The shards of a folder, and which rank reads which of them."""
+"""The shards of a folder, which rank reads which of them, and forgetting them."""
 
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,19 +14,20 @@ from batchmark_job.errors import InputError
 from batchmark_job.image_set.manifest import FILE, SUFFIX, Manifest
 
 
-class Shard(NamedTuple):
+class ShardFile(NamedTuple):
     path: Path
     size_bytes: int
+    sha256: str | None = None  # by the manifest, where there is one
 
 
-def find_shards(folder: Path, world: World) -> list[Shard]:
+def find_shards(folder: Path, world: World) -> list[ShardFile]:
     """All shards in their names' order, one at least for each rank.
 
     Raises:
-        InputError: there are none or too few, or one is missing or cut off.
+        InputError: there are none or too few, or one is missing, cut off, or not of the set.
     """
     try:
-        found = [Shard(path, path.stat().st_size) for path in sorted(folder.glob(f"*{SUFFIX}"))]
+        found = [ShardFile(path, path.stat().st_size) for path in sorted(folder.glob(f"*{SUFFIX}"))]
         if not folder.is_dir():
             raise InputError(
                 f"the images' folder {folder} is not there; is the file system mounted, and does "
@@ -38,7 +40,7 @@ def find_shards(folder: Path, world: World) -> list[Shard]:
             "mounted, and may this user read it?"
         ) from error
     if manifest is not None:
-        _compare(folder, found, manifest)
+        found = _compared(folder, found, manifest)
     if len(found) < world.size:
         raise InputError(
             f"{folder} holds {len(found)} shards (*{SUFFIX}) for {world.size} ranks, each of which "
@@ -48,9 +50,20 @@ def find_shards(folder: Path, world: World) -> list[Shard]:
     return found
 
 
-def own(shards: list[Shard], world: World) -> list[Shard]:
+def own(shards: list[ShardFile], world: World) -> list[ShardFile]:
     """A rank's share; those of a node's ranks together are the node's."""
     return shards[world.rank :: world.size]
+
+
+def forget(path: Path) -> None:
+    """Ask the kernel to drop what memory holds of this file. It keeps what somebody maps, and what
+    waits to be written; a file system's own servers keep theirs.
+    """
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(handle)
 
 
 def unreadable(path: Path, error: Exception) -> str:
@@ -81,13 +94,19 @@ def _manifest(folder: Path) -> Manifest | None:
         ) from None
 
 
-def _compare(folder: Path, found: list[Shard], manifest: Manifest) -> None:
+def _compared(folder: Path, found: list[ShardFile], manifest: Manifest) -> list[ShardFile]:
     if not manifest.complete:
         raise InputError(
             f"the image set in {folder} is not complete; run `batchmark-job images` again, which "
             "makes what is missing"
         )
     sizes = {shard.path.name: shard.size_bytes for shard in found}
+    sums = {shard.name: shard.sha256 for shard in manifest.shards}
+    if others := sorted(sizes.keys() - sums.keys()):
+        raise InputError(
+            f"{folder / others[0]} is not of the set that {FILE} describes; remove it, or the "
+            "manifest where all shards are your own"
+        )
     for shard in manifest.shards:
         size = sizes.get(shard.name)
         if size != shard.bytes:
@@ -95,3 +114,4 @@ def _compare(folder: Path, found: list[Shard], manifest: Manifest) -> None:
             raise InputError(
                 f"{folder / shard.name} {seen} instead of {shard.bytes:,} by {FILE}; copy it again"
             )
+    return [shard._replace(sha256=sums[shard.path.name]) for shard in found]

@@ -1,5 +1,6 @@
 import errno
 import os
+import time
 
 import pytest
 
@@ -7,6 +8,9 @@ from batchmark_job.distributed import reading
 from batchmark_job.distributed.shards import find_shards
 from batchmark_job.distributed.task import Read
 from batchmark_job.errors import InputError
+from batchmark_job.image_set.making import make
+from batchmark_job.image_set.manifest import Settings
+from batchmark_job.image_set.places import Folder
 from tests.builders.shards import alone, write_shards
 
 
@@ -28,11 +32,12 @@ def test_passes(folder, changes, passes):
     answer = reading.measure(task(folder, **changes), alone(), find_shards(folder, alone()))
     assert len(answer.samples_seconds) == passes
     assert len(answer.starts) == passes + 1
-    assert answer.cold_seconds == answer.samples_seconds[0]
+    assert answer.warmup_calls == (0 if changes.get("cold") else 1)
+    assert (answer.cold_seconds == answer.samples_seconds[0]) == (answer.warmup_calls == 0)
     assert answer.bytes_moved == sum(path.stat().st_size for path in folder.glob("*.tar"))
 
 
-@pytest.mark.parametrize(("cold", "forgotten"), [(True, 0), (False, 3 * 4)])
+@pytest.mark.parametrize(("cold", "forgotten"), [(True, 0), (False, 4 * 4)])
 def test_only_warm_passes_begin_with_dropping_what_memory_holds(
     folder, cold, forgotten, monkeypatch
 ):
@@ -47,6 +52,27 @@ def test_a_file_that_became_shorter_is_named(folder):
     os.truncate(shards[2].path, 100)
     with pytest.raises(InputError, match=r"000002\.tar gave 100 of [0-9,]+ bytes"):
         reading.read_all(shards, 2)
+
+
+def test_warm_passes_follow_one_that_hydrates_and_is_no_sample(folder, monkeypatch):
+    real, slow = reading.read_all, iter([0.3])
+
+    def read_all(*arguments, **options):
+        time.sleep(next(slow, 0.0))
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(reading, "read_all", read_all)
+    answer = reading.measure(task(folder), alone(), find_shards(folder, alone()))
+    assert answer.cold_seconds > 0.3 > max(answer.samples_seconds)
+
+
+def test_a_shard_with_other_bytes_than_the_manifest_says_is_named(tmp_path):
+    make(Settings(count=4, size=16, shards=2, classes=10, seed=0), Folder(tmp_path))
+    with (tmp_path / "shard-000001.tar").open("r+b") as file:
+        file.seek(600)
+        file.write(b"x")
+    with pytest.raises(InputError, match=r"000001\.tar has SHA-256 \w{64} instead of \w{64} by"):
+        reading.measure(task(tmp_path), alone(), find_shards(tmp_path, alone()))
 
 
 def test_a_full_file_system_is_named(folder, monkeypatch):

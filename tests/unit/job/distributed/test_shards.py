@@ -57,6 +57,12 @@ def one_missing(folder):
     return folder
 
 
+def one_too_many(folder):
+    make(SETTINGS, Folder(folder))
+    write_shards(folder, shards=1)
+    return folder
+
+
 @pytest.mark.parametrize(
     ("spoilt", "message"),
     [
@@ -65,6 +71,7 @@ def one_missing(folder):
         (incomplete, "is not complete; run `batchmark-job images` again"),
         (other_manifest, r"manifest\.json is no manifest"),
         (truncated, r"shard-000001\.tar has 1,000 bytes instead of [0-9,]+ by manifest\.json"),
+        (one_too_many, r"000000\.tar is not of the set that manifest\.json describes; remove it"),
         (one_missing, r"shard-000002\.tar is missing instead of"),
     ],
 )
