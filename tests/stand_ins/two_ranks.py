@@ -8,22 +8,54 @@ Rank 0 leaves answers as JSON and the averaged gradients; then rank 1 is lost.
 import json
 import os
 import sys
-from itertools import cycle
+import time
+from itertools import count, cycle
 from pathlib import Path
 
 import torch
 
 from batchmark_job.distributed import all_reduce, reading, training
-from batchmark_job.distributed.batches import synthetic
-from batchmark_job.distributed.gradients import differing_weights
+from batchmark_job.distributed.batches import Source, synthetic
+from batchmark_job.distributed.gradients import (
+    MOST_NUMBERS,
+    check_gradients,
+    differing_weights,
+    smooth_weights,
+)
 from batchmark_job.distributed.rank import explained
 from batchmark_job.distributed.shards import find_shards
-from batchmark_job.distributed.stopwatch import Stopwatch
+from batchmark_job.distributed.stopwatch import Stopwatch, time_calls
 from batchmark_job.distributed.task import AllReduce, Read
 from batchmark_job.distributed.world import World
 from tests.builders.shards import a_task
 
 WAIT_SECONDS = 60.0
+
+
+def partly_averaged(trainer):
+    """Leaves each rank its own gradients of large kernels."""
+
+    def backward(pictures, labels):
+        trainer.forward_and_backward_alone(pictures, labels)
+        own = [weight.grad.clone() for weight in trainer.network.weights]
+        loss = trainer.forward_and_backward(pictures, labels)
+        for weight, gradient in zip(trainer.network.weights, own, strict=True):
+            if weight.numel() > MOST_NUMBERS:
+                weight.grad.copy_(gradient)
+        return loss
+
+    return backward
+
+
+def held_up_in_turn(world):
+    """20 calls without an exchange, each of which takes one rank 2 ms and the other 10."""
+    number = count()
+
+    def call(stopwatch):
+        time.sleep(0.01 if next(number) % 2 == world.rank else 0.002)
+        stopwatch.mark()
+
+    return time_calls(world, call, 20, 10.0, 0.01).samples
 
 
 def main(folder: Path) -> None:
@@ -32,14 +64,27 @@ def main(folder: Path) -> None:
     with world.joined(WAIT_SECONDS):
         task = a_task()
         batches = synthetic(task, world)
-        trainer = training.Trainer(task, world, iter(batches))
-        trainer.forward_and_backward(*batches[0])
-        gradients = [weight.grad.clone() for weight in trainer.network.weights]
-        same = differing_weights(trainer.network, world)
-        trainer.step_alone(batches[0], Stopwatch(world.device))
-        parted = differing_weights(trainer.network, world)
+        trainer = training.Trainer(task, world, Source(cycle(batches)))
+        with trainer.network.other_weights(smooth_weights(task.dtype)):
+            trainer.forward_and_backward(*batches[0])
+            gradients = [weight.grad.clone() for weight in trainer.network.weights]
+        unaveraged = check_gradients(
+            trainer.network,
+            partly_averaged(trainer),
+            trainer.forward_and_backward_alone,
+            batches[0],
+            task.dtype,
+            world,
+        )
+        differing = [differing_weights(trainer.network, world)]
+        with torch.no_grad():  # two numbers of rank 1, whose sum stays
+            trainer.network.weights[-1][:2] += torch.tensor([1.0, -1.0]) * world.rank
+        differing.append(differing_weights(trainer.network, world))
+        trainer.step_alone(Stopwatch(world.device))
+        differing.append(differing_weights(trainer.network, world))
+        jitter = held_up_in_turn(world)
         answers = {
-            "train": training.measure(task, world, cycle(batches)),
+            "train": training.measure(task, world, Source(cycle(batches))),
             "all_reduce": all_reduce.measure(
                 AllReduce(device="cpu", size_bytes=40_000, calls=5, max_seconds=5, threads=1), world
             ),
@@ -52,7 +97,9 @@ def main(folder: Path) -> None:
         if world.rank == 1:
             os._exit(0)
         torch.save(gradients, folder / "gradients.pt")
-        (folder / "differing.json").write_text(json.dumps([same, parted]))
+        (folder / "differing.json").write_text(json.dumps(differing))
+        (folder / "unaveraged.json").write_text(unaveraged.model_dump_json())
+        (folder / "jitter.json").write_text(json.dumps(jitter))
         for name, answer in answers.items():
             (folder / f"{name}.json").write_text(answer.model_dump_json())
         try:

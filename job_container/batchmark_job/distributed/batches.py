@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import cycle, starmap
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -24,16 +25,25 @@ SYNTHETIC_CLASSES = 10
 PATTERN = 4  # numbers along each side of a class' pattern
 
 
+class Source(NamedTuple):
+    """Batches without end."""
+
+    batches: Iterator[Batch]
+    period: int = 1  # batches after which the wait for one repeats, the same on all ranks
+    queued: int = 0  # batches that may be there before they are asked for
+
+
 @contextmanager
-def batches(task: Train, world: World) -> Iterator[Iterator[Batch]]:
+def batches(task: Train, world: World) -> Iterator[Source]:
     """Those that the task asks for; enter it before the ranks meet."""
     if task.data == "synthetic":
-        yield cycle(synthetic(task, world))
+        yield Source(cycle(synthetic(task, world)))
         return
     from batchmark_job.distributed.loader import loaded
 
-    with loaded(task, world) as encoded:
-        yield starmap(Normaliser(task.dtype, world.device), encoded)
+    with loaded(task, world) as files:
+        normalised = starmap(Normaliser(task.dtype, world.device), files.batches)
+        yield Source(normalised, files.workers, files.queued)
 
 
 def synthetic(task: Train, world: World) -> list[Batch]:

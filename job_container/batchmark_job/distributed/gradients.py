@@ -16,7 +16,7 @@ from batchmark_job.workloads.support.training import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from torch import Tensor
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from batchmark_job.distributed.network import ResNet50
     from batchmark_job.distributed.world import World
 
-MOST_NUMBERS = 40_000  # of a weight that is compared: the first stage's kernels, and all vectors
-OF_STEM = 3  # weights that are not compared: rounding decides which of two values is pooled
+MOST_NUMBERS = 40_000  # of a weight: the first stage's kernels, all vectors, a part of the others
+OF_STEM = 3  # weights without a reference: rounding decides which of two values is pooled
 DISTINCT = 2  # images of the size that networks mostly see; more, where they are smaller
 MOST_DISTINCT = 64
 LEAST_VALUES = 32  # of a channel in the last layers
@@ -36,6 +36,7 @@ SHIFT = 4.0
 def check_gradients(
     network: ResNet50,
     backward: Callable[[Tensor, Tensor], Tensor],
+    backward_alone: Callable[[Tensor, Tensor], Tensor],
     batch: Batch,
     dtype: str,
     world: World,
@@ -44,29 +45,52 @@ def check_gradients(
 
     A rank's batch repeats few images, with which its statistics and mean are those of the few
     alone; the float64 reference computes only these, on the CPU. The weights are others meanwhile
-    (`smooth_weights`).
+    (`smooth_weights`). In large kernels rounding hides too much: these are compared with the mean
+    of what each rank has by itself, on its device.
 
     Args:
         backward: that leaves the averaged gradients of images and labels in the network.
+        backward_alone: that leaves this rank's own ones.
     """
     (pictures, labels), step = few_repeated(batch)
     workload = ResNet50Training()
     with network.other_weights(smooth_weights(dtype)):
         backward(pictures, labels)
+        averaged = [_gradient(weight).clone() for weight in network.weights]
+        backward_alone(pictures, labels)
+        alone = [_gradient(weight) for weight in network.weights]
         own = reference_gradients(
             workload.network, network.weights, pictures[::step].cpu(), labels[::step].cpu()
         )
     compared = []
-    for weight, expected in list(zip(network.weights, own, strict=True))[OF_STEM:]:
-        if weight.numel() <= MOST_NUMBERS:
-            assert weight.grad is not None  # noqa: S101
+    for gradient, expected in list(zip(averaged, own, strict=True))[OF_STEM:]:
+        if gradient.numel() <= MOST_NUMBERS:
             mean = world.summed(expected.to(world.device)) / world.size
-            compared.append((reference.to_float64(weight.grad), reference.to_float64(mean)))
-    error = reference.relative_error(compared)
-    if not math.isfinite(error):
+            compared.append((reference.to_float64(gradient), reference.to_float64(mean)))
+    errors = [reference.relative_error(compared), *_averaging_errors(averaged, alone, world)]
+    if not all(map(math.isfinite, errors)):
         raise ArithmeticError("the gradients of the first batch are not finite numbers")
-    (error,) = world.largest([error])
+    (error,) = world.largest([max(errors)])
     return Correctness(relative_error=error, tolerance=workload.tolerance(dtype))
+
+
+def _gradient(weight: Tensor) -> Tensor:
+    assert weight.grad is not None  # noqa: S101
+    return weight.grad
+
+
+def _averaging_errors(averaged: list[Tensor], alone: list[Tensor], world: World) -> Iterator[float]:
+    """Of each kernel, relative to its own largest gradient."""
+    for gradient, own in zip(averaged, alone, strict=True):
+        if gradient.dim() > 1:
+            mean = world.summed(_part(own).double()) / world.size
+            pair = reference.to_float64(_part(gradient)), reference.to_float64(mean)
+            yield reference.relative_error([pair])
+
+
+def _part(gradient: Tensor) -> Tensor:
+    """Numbers from all over it; an odd stride meets all places of a kernel."""
+    return gradient.flatten()[:: gradient.numel() // MOST_NUMBERS | 1]
 
 
 def smooth_weights(dtype: str) -> Tensor:
@@ -97,7 +121,9 @@ def few_repeated(batch: Batch) -> tuple[Batch, int]:
 
 
 def differing_weights(network: ResNet50, world: World) -> int:
-    """How many weights are not the same on all ranks, by their sums."""
-    sums = [float(weight.detach().double().sum()) for weight in network.weights]
-    pairs = zip(world.largest(sums), world.smallest(sums), strict=True)
-    return sum(largest != smallest for largest, smallest in pairs)
+    """How many weights are not on all ranks the same as on the first."""
+    differ = [
+        float(not weight.detach().equal(world.of_first(weight.detach())))
+        for weight in network.weights
+    ]
+    return int(sum(world.largest(differ)))

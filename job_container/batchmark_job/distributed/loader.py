@@ -6,8 +6,9 @@ import random
 import tarfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -17,7 +18,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from webdataset import tariterators
 
-from batchmark_job.distributed.shards import find_shards, own, unreadable
+from batchmark_job.distributed.shards import find_shards, forget, own, unreadable
 from batchmark_job.distributed.task import Train
 from batchmark_job.distributed.world import World
 from batchmark_job.errors import InputError
@@ -30,10 +31,19 @@ SHUFFLED = 256  # encoded images that a worker holds to draw from
 # Source: Szegedy et al., https://arxiv.org/abs/1409.4842, section 6; torchvision's defaults.
 AREAS, RATIOS = (0.08, 1.0), (3 / 4, 4 / 3)
 TRIES = 10
+PREFETCHED = 2  # batches of each worker
+
+
+class Loaded(NamedTuple):
+    """Batches without end. Workers take turns, so each is waited for once in so many batches."""
+
+    batches: Iterator[tuple[Tensor, Tensor]]
+    workers: int  # the same on all ranks
+    queued: int  # batches that may be there before they are asked for
 
 
 @contextmanager
-def loaded(task: Train, world: World) -> Iterator[Iterator[tuple[Tensor, Tensor]]]:
+def loaded(task: Train, world: World) -> Iterator[Loaded]:
     """Batches of images (N × height × width × RGB, uint8) and labels.
 
     Workers are forked here, so before the ranks meet: NCCL does not survive a fork.
@@ -43,23 +53,30 @@ def loaded(task: Train, world: World) -> Iterator[Iterator[tuple[Tensor, Tensor]
     """
     if task.folder is None:
         raise InputError("training on files has no folder; give one by --files")
-    shards = [shard.path for shard in own(find_shards(task.folder, world), world)]
+    found = find_shards(task.folder, world)
+    shards = [shard.path for shard in own(found, world)]
+    workers = min(max(task.threads, 1), len(found) // world.size)
     loader = DataLoader(
         Images(shards, task.image, (task.seed, world.rank)),
         batch_size=task.batch,
-        num_workers=max(1, min(task.threads, len(shards))),
+        num_workers=workers,
+        prefetch_factor=PREFETCHED,
         pin_memory=world.device.type == "cuda",
         drop_last=True,
     )
     batches = _with_plain_errors(iter(loader))
     try:
-        yield batches
+        yield Loaded(batches, workers, PREFETCHED * workers)
     finally:
         batches.close()  # which ends the workers
 
 
 class Images(IterableDataset[tuple[Pixels, int]]):
-    """A worker's share of a rank's shards, over and over, in an order drawn anew each time."""
+    """A worker's share of a rank's shards, over and over, in an order drawn anew each time.
+
+    Workers deal out one order among them, so that all shards are read equally often, however many
+    there are.
+    """
 
     def __init__(self, shards: list[Path], size: int, seed: tuple[int, ...]) -> None:
         self.shards, self.size, self.seed = shards, size, seed
@@ -70,7 +87,8 @@ class Images(IterableDataset[tuple[Pixels, int]]):
         cv2.setNumThreads(1)
         rng = np.random.default_rng([*self.seed, number])
         shuffle = webdataset.shuffle(SHUFFLED, rng=random.Random(int(rng.integers(2**63))))
-        for sample in shuffle(_samples(self.shards[number::workers], rng)):
+        order = _order(self.shards, np.random.default_rng(self.seed))
+        for sample in shuffle(_samples(islice(order, number, None, workers))):
             yield augmented(_decoded(sample), self.size, rng), _label(sample)
 
 
@@ -97,20 +115,25 @@ def _crop(height: int, width: int, rng: np.random.Generator) -> tuple[int, int, 
     return 0, 0, height, width
 
 
-def _samples(shards: list[Path], rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+def _order(shards: list[Path], rng: np.random.Generator) -> Iterator[Path]:
     while True:
-        for index in rng.permutation(len(shards)):
-            shard = shards[index]
-            count = 0
-            try:
-                with shard.open("rb") as file:
-                    members = tariterators.tar_file_expander([{"url": shard, "stream": file}])
-                    for count, sample in enumerate(tariterators.group_by_keys(members), 1):  # noqa: B007
-                        yield sample | {"shard": shard}
-            except (OSError, tarfile.TarError) as error:
-                raise InputError(unreadable(shard, error)) from error
-            if not count:
-                raise InputError(f"{shard} holds no images; copy it again, or remove it")
+        yield from (shards[index] for index in rng.permutation(len(shards)))
+
+
+def _samples(shards: Iterator[Path]) -> Iterator[dict[str, Any]]:
+    """Each read from the file system, as of a set that is larger than the node's memory."""
+    for shard in shards:
+        count = 0
+        try:
+            forget(shard)
+            with shard.open("rb") as file:
+                members = tariterators.tar_file_expander([{"url": shard, "stream": file}])
+                for count, sample in enumerate(tariterators.group_by_keys(members), 1):  # noqa: B007
+                    yield sample | {"shard": shard}
+        except (OSError, tarfile.TarError) as error:
+            raise InputError(unreadable(shard, error)) from error
+        if not count:
+            raise InputError(f"{shard} holds no images; copy it again, or remove it")
 
 
 def _decoded(sample: dict[str, Any]) -> Pixels:

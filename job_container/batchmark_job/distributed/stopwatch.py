@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable
 from itertools import accumulate, pairwise
@@ -13,7 +14,7 @@ from batchmark_job.distributed.world import World
 from batchmark_job.measuring.sampling import no_garbage_collection
 
 ROUNDS = 10  # that share the time; after each the ranks agree whether to go on
-LEAST_CALLS = 3
+LEAST_SAMPLES = 3
 
 
 class Stopwatch:
@@ -41,18 +42,18 @@ class Stopwatch:
 
 
 class Timed(NamedTuple):
-    """Of each call: this rank's seconds of each lap, and when it began by its own clock."""
+    """What calls took: of all ranks together, and on this one."""
 
-    laps: list[list[float]]
-    starts: list[float]
+    samples: list[float]  # seconds per call; they add up to the time of all ranks together
+    starts: list[float]  # of each sample, by this rank's own clock
     end: float
-
-    def samples(self, world: World) -> tuple[float, ...]:
-        """The longest of all ranks'."""
-        return tuple(world.largest([sum(laps) for laps in self.laps]))
+    laps: list[list[float]]  # of each call, this rank's seconds
 
     def all_starts(self) -> tuple[float, ...]:
         return (*self.starts, self.end)
+
+    def mean_laps(self) -> list[float]:
+        return [statistics.fmean(lap) for lap in zip(*self.laps, strict=True)]
 
 
 def time_calls(
@@ -61,22 +62,29 @@ def time_calls(
     count: int,
     max_seconds: float,
     expected_seconds: float,
+    window: int = 1,
 ) -> Timed:
     """Make calls in rounds, within which nothing but the calls happens on any rank.
 
+    A sample ends when the last rank has ended its calls, and begins when the one before ends. The
+    longest that any rank takes for each would be more: what holds up one rank and then another
+    would count twice.
+
     Args:
         call: that marks the end of each of its laps, always as many.
-        max_seconds: after which no round begins, once there are a few calls.
+        count: of samples.
+        max_seconds: after which no round begins, once there are a few samples.
         expected_seconds: a call's, the same on all ranks.
+        window: calls of a sample, whose mean it is.
     """
-    laps: list[list[float]] = []
-    starts: list[float] = []
-    end = time.perf_counter()
+    timed = Timed([], [], time.perf_counter(), [])
     spent = 0.0
-    each_round = max(1, int(max_seconds / ROUNDS / max(expected_seconds, 1e-9)))
+    each_round = max(1, int(max_seconds / ROUNDS / max(window * expected_seconds, 1e-9)))
     with no_garbage_collection():
-        while len(laps) < count and (spent < max_seconds or len(laps) < LEAST_CALLS):
-            calls = min(each_round, count - len(laps))
+        while len(timed.samples) < count and (
+            spent < max_seconds or len(timed.samples) < LEAST_SAMPLES
+        ):
+            calls = window * min(each_round, count - len(timed.samples))
             world.wait_for_all()
             stopwatch = Stopwatch(world.device)
             began = time.perf_counter()
@@ -85,12 +93,15 @@ def time_calls(
                 call(stopwatch)
             found = stopwatch.seconds()
             each = len(found) // calls
-            fresh = [found[start : start + each] for start in range(0, len(found), each)]
-            *places, end = accumulate(map(sum, fresh), initial=began)
-            laps += fresh
-            starts += places
-            (spent,) = world.largest([spent + end - began])
-    return Timed(laps, starts, end)
+            laps = [found[start : start + each] for start in range(0, len(found), each)]
+            own_ends = [*accumulate(map(sum, laps), initial=0.0)][::window]
+            ends = world.largest(own_ends)
+            timed.samples.extend((end - start) / window for start, end in pairwise(ends))
+            timed.starts.extend(began + end for end in own_ends[:-1])
+            timed.laps.extend(laps)
+            timed = timed._replace(end=began + own_ends[-1])
+            spent += ends[-1]
+    return timed
 
 
 def longest_seconds(world: World, call: Callable[[Stopwatch], None]) -> float:

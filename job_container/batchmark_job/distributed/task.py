@@ -29,8 +29,8 @@ class Train(Model):
     image: int = Field(description="width and height in pixels")
     data: Literal["synthetic", "files"]
     folder: Path | None = Field(default=None, description="of the shards, where data is files")
-    steps: int = Field(description="to time")
-    max_seconds: float = Field(description="to time them in; fewer steps where they take longer")
+    steps: int = Field(description="samples to take")
+    max_seconds: float = Field(description="to take them in; fewer where they take longer")
     settings: TrainingSettings
     threads: int = Field(description="CPU threads of each rank")
     seed: int = 0
@@ -82,7 +82,8 @@ class Answer(Model):
     implementation: Implementation
     cold_seconds: float = Field(description="of the first call")
     samples_seconds: tuple[float, ...] = Field(
-        description="each the longest of all ranks', as all wait for the last one"
+        description="per call: each ends with the last of all ranks, and begins where the one "
+        "before ended. Where a loader has several workers, the mean of as many steps"
     )
     starts: tuple[float, ...] = Field(
         description="of each sample by time.perf_counter of rank 0, and the last one's end"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
@@ -12,8 +11,8 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from batchmark_job.distributed.batches import Batch, batches
-from batchmark_job.distributed.gradients import check_gradients, differing_weights
+from batchmark_job.distributed.batches import Source, batches
+from batchmark_job.distributed.gradients import REDUCTION, check_gradients, differing_weights
 from batchmark_job.distributed.network import ResNet50
 from batchmark_job.distributed.schedule import learning_rate
 from batchmark_job.distributed.stopwatch import Stopwatch, Timed, longest_seconds, time_calls
@@ -21,15 +20,17 @@ from batchmark_job.distributed.task import Answer, Train
 from batchmark_job.distributed.world import World
 from batchmark_job.errors import CannotMeasureError, InputError
 from batchmark_job.machine import memory, threads
+from batchmark_job.measuring.sample_statistics import drift
 from batchmark_job.result import Implementation
 from batchmark_job.result_scaling import StepSplit
 from batchmark_job.workloads.support import torch_calls
 
 DTYPES = ("float32", "tf32", "bfloat16", "float64")
-BEFORE_WARMUP = 2  # steps: the cold one, and one that tells how long they take
 WARMUP_SHARE = 0.1  # of the time to sample
 MOST_WARMUP = 10  # steps
-MOST_COMPUTE = 20  # steps that exchange nothing
+# On CUDA, however many steps: clocks and temperature take seconds to settle.
+WARMUP_SECONDS = 5.0
+MOST_COMPUTE = 20  # samples of steps that exchange nothing
 COMPUTE_SHARE = 0.2  # of the time to sample
 MOST_LOSSES = 100
 
@@ -46,27 +47,40 @@ def train(task: Train) -> Answer:
         raise InputError(f"training in {task.dtype!r} is not there; known: {', '.join(DTYPES)}")
     if refusal := torch_calls.native_refusal(task.device, task.dtype):
         raise CannotMeasureError(refusal)
+    if task.batch * math.ceil(task.image / REDUCTION) ** 2 == 1:
+        raise InputError(
+            f"a batch of 1 image of {task.image} x {task.image} leaves the last layers one value "
+            f"per channel, and nothing to normalise; give a batch of 2, or images of "
+            f"{REDUCTION + 1}"
+        )
     threads.set_threads(task.threads)
     with batches(task, world) as source, world.joined():
         return measure(task, world, source)
 
 
-def measure(task: Train, world: World, source: Iterator[Batch]) -> Answer:
+def measure(task: Train, world: World, source: Source) -> Answer:
     """Among ranks that have met."""
     with torch_calls.precision(task.dtype), torch_calls.cudnn_search():
         trainer = Trainer(task, world, source)
         cold = longest_seconds(world, trainer.step)
         correctness = check_gradients(
-            trainer.network, trainer.forward_and_backward, next(source), task.dtype, world
+            trainer.network,
+            trainer.forward_and_backward,
+            trainer.forward_and_backward_alone,
+            next(source.batches),
+            task.dtype,
+            world,
         )
-        expected = longest_seconds(world, trainer.step)
-        warmup = int(WARMUP_SHARE * task.max_seconds / expected)
-        warmup = min(max(warmup, 1), MOST_WARMUP)
-        expected = statistics.median(longest_seconds(world, trainer.step) for _ in range(warmup))
-        timed = time_calls(world, trainer.step, task.steps, task.max_seconds, expected)
+        for _ in range(source.queued):  # what was made during the check would be had for nothing
+            next(source.batches)
+        expected = _warm_up(task, world, trainer, source.period)
+        warmup_calls = trainer.steps_made
+        timed = time_calls(
+            world, trainer.step, task.steps, task.max_seconds, expected, source.period
+        )
         losses = trainer.mean_losses()
         differing = differing_weights(trainer.network, world)
-        split = _split(task, world, trainer, source, timed)
+        split = _split(task, world, trainer, source.period, timed)
     wrong = None
     if not correctness.passed:
         wrong = "the averaged gradients are not the mean of what each rank's images give in float64"
@@ -85,9 +99,9 @@ def measure(task: Train, world: World, source: Iterator[Batch]) -> Answer:
             threads=task.threads,
         ),
         cold_seconds=cold,
-        samples_seconds=timed.samples(world),
+        samples_seconds=tuple(timed.samples),
         starts=timed.all_starts(),
-        warmup_calls=BEFORE_WARMUP + warmup,
+        warmup_calls=warmup_calls,
         correctness=correctness,
         wrong=wrong,
         items=task.batch * world.size,
@@ -95,13 +109,14 @@ def measure(task: Train, world: World, source: Iterator[Batch]) -> Answer:
         losses=losses,
         gradient_bytes=sum(weight.nbytes for weight in trainer.network.weights),
         peak_memory_bytes=int(peak) or None,
+        remark=drift(timed.samples),
     )
 
 
 class Trainer:
     """A rank's network, optimiser and losses."""
 
-    def __init__(self, task: Train, world: World, source: Iterator[Batch]) -> None:
+    def __init__(self, task: Train, world: World, source: Source) -> None:
         self.steps_made = 0
         self.network = ResNet50(task.dtype, task.seed, world.device)
         self._ddp = _data_parallel(self.network, world) if world.size > 1 else None
@@ -112,7 +127,7 @@ class Trainer:
             weight_decay=task.settings.weight_decay,
             fused=True,
         )
-        self._task, self._world, self._source = task, world, source
+        self._task, self._world, self._batches = task, world, source.batches
         self._losses: list[Tensor] = []
         mixed = task.dtype == "bfloat16"
         self._autocast: AbstractContextManager[object] = (
@@ -121,16 +136,17 @@ class Trainer:
 
     def step(self, stopwatch: Stopwatch) -> None:
         """Two laps: the wait for a batch, and all the rest."""
-        batch = next(self._source)
+        batch = next(self._batches)
         stopwatch.mark()
         self._losses.append(self.forward_and_backward(*batch))
         self._update()
         stopwatch.mark()
 
-    def step_alone(self, batch: Batch, stopwatch: Stopwatch) -> None:
-        """One lap, without an exchange: the ranks' weights are no longer the same."""
-        with self._ddp.no_sync() if self._ddp is not None else nullcontext():
-            self.forward_and_backward(*batch)
+    def step_alone(self, stopwatch: Stopwatch) -> None:
+        """The same without an exchange: the ranks' weights are no longer the same."""
+        batch = next(self._batches)
+        stopwatch.mark()
+        self.forward_and_backward_alone(*batch)
         self._update()
         stopwatch.mark()
 
@@ -142,6 +158,11 @@ class Trainer:
             loss = F.cross_entropy(logits, labels)
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
+
+    def forward_and_backward_alone(self, pictures: Tensor, labels: Tensor) -> Tensor:
+        """The loss; the gradients are this rank's own."""
+        with self._ddp.no_sync() if self._ddp is not None else nullcontext():
+            return self.forward_and_backward(pictures, labels)
 
     def mean_losses(self) -> tuple[float, ...]:
         """Over all ranks, of steps evenly from the first to the last.
@@ -181,24 +202,41 @@ def _data_parallel(network: ResNet50, world: World) -> DistributedDataParallel:
     )
 
 
-def _split(
-    task: Train, world: World, trainer: Trainer, source: Iterator[Batch], timed: Timed
-) -> StepSplit:
-    """Last, as its steps without an exchange part the ranks' weights."""
-    data = statistics.median(waited for waited, _ in timed.laps)
-    rest = statistics.median(rest for _, rest in timed.laps)
+def _warm_up(task: Train, world: World, trainer: Trainer, period: int) -> float:
+    """The seconds that a step takes afterwards, of all ranks."""
+    on_cuda = world.device.type == "cuda"
+    seconds = min(WARMUP_SECONDS, task.max_seconds) if on_cuda else WARMUP_SHARE * task.max_seconds
+    most = math.inf if on_cuda else MOST_WARMUP
+
+    def steps(stopwatch: Stopwatch) -> None:
+        for _ in range(period):
+            trainer.step(stopwatch)
+
+    took: list[float] = []
+    while not took or (sum(took) < seconds and len(took) * period < most):
+        took.append(longest_seconds(world, steps))
+    return statistics.median(took) / period
+
+
+def _split(task: Train, world: World, trainer: Trainer, period: int, timed: Timed) -> StepSplit:
+    """Last, as its steps without an exchange part the ranks' weights.
+
+    Means, as workers of a loader that is too slow make all wait at few steps only.
+    """
+    data, rest = timed.mean_laps()
     alone = rest
     if world.size > 1:
-        (expected,) = world.largest([rest])
-        batch = next(source)
+        (expected,) = world.largest([data + rest])
+        # Batches are taken here, too: else a loader that shares the CPU would idle.
         compute = time_calls(
             world,
-            lambda stopwatch: trainer.step_alone(batch, stopwatch),
+            trainer.step_alone,
             min(task.steps, MOST_COMPUTE),
             COMPUTE_SHARE * task.max_seconds,
             expected,
+            period,
         )
-        alone = statistics.median(seconds for (seconds,) in compute.laps)
+        _, alone = compute.mean_laps()
     ranks = world.of_each_rank([data, alone, max(0.0, rest - alone)])
     parts = [statistics.median(values) for values in zip(*ranks, strict=True)]
     return StepSplit(

@@ -92,6 +92,13 @@ class World:
             dist.all_reduce(tensor)
         return tensor
 
+    def of_first(self, tensor: torch.Tensor) -> torch.Tensor:
+        """What rank 0 has there."""
+        theirs = tensor.clone()
+        if self.size > 1:
+            dist.broadcast(theirs, 0)
+        return theirs
+
     def _reduced(self, values: Sequence[float], operation: dist.ReduceOp.RedOpType) -> list[float]:
         tensor = self._tensor(values)
         if self.size > 1:

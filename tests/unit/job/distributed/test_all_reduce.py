@@ -22,6 +22,27 @@ def test_a_sum_that_is_off_by_one_is_wrong(monkeypatch):
     assert not answer.correctness.passed
 
 
+def test_numbers_are_made_and_compared_in_parts(monkeypatch):
+    """Of a tensor that fills a device nothing of its size is made beside it."""
+    monkeypatch.setattr(all_reduce, "PART", 3_000)
+    made = []
+    real = all_reduce.own_values
+    monkeypatch.setattr(
+        all_reduce, "own_values", lambda count, rank: made.append(count) or real(count, rank)
+    )
+    world = alone()
+    task = AllReduce(device="cpu", size_bytes=4 * 7_500, calls=3, max_seconds=1.0, threads=1)
+    assert all_reduce.measure(task, world).correctness.relative_error == 0
+    assert max(made) == 3_000
+
+    def spoil_the_last(_self, tensor):
+        tensor[-1] += 1
+        return tensor
+
+    monkeypatch.setattr(type(world), "summed", spoil_the_last)
+    assert all_reduce.measure(task, world).wrong is not None
+
+
 @pytest.mark.parametrize("size", [0, 3, 1026])
 def test_a_size_that_holds_no_whole_number_is_refused(size, monkeypatch):
     for name, value in (("RANK", "0"), ("WORLD_SIZE", "1"), ("LOCAL_RANK", "0")):

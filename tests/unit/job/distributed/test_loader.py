@@ -1,3 +1,4 @@
+import os
 from collections import Counter
 from itertools import islice
 from types import SimpleNamespace
@@ -41,8 +42,22 @@ def test_workers_of_all_ranks_read_each_image_once_and_then_again(folder, monkey
         for worker in range(2)
     ]
     assert Counter(label for labels in epochs for label in labels[:3]) == Counter(range(18))
-    for labels in epochs:
-        assert sorted(labels[:3]) == sorted(labels[3:])
+    assert Counter(label for labels in epochs for label in labels[3:]) == Counter(range(18))
+
+
+def test_workers_read_all_shards_equally_often(folder, monkeypatch):
+    """Four of them six shards, so that two have more to do in each epoch."""
+    monkeypatch.setattr(loader, "SHUFFLED", 1)
+    read = [labels_of(folder, 0, 1, worker, 4, 9, monkeypatch) for worker in range(4)]
+    assert Counter(label for labels in read for label in labels) == Counter(2 * [*range(18)])
+
+
+def test_each_shard_comes_from_the_file_system_and_not_from_memory(folder, monkeypatch):
+    dropped = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda *arguments: dropped.append(arguments[3]))
+    labels_of(folder, 0, 1, 0, 1, 36, monkeypatch)
+    assert set(dropped) == {os.POSIX_FADV_DONTNEED}
+    assert len(dropped) >= 2 * 6
 
 
 def test_the_seed_decides_the_order(folder, monkeypatch):
@@ -55,8 +70,9 @@ def test_the_seed_decides_the_order(folder, monkeypatch):
 
 def test_batches_come_from_worker_processes(folder):
     task = a_task(data="files", folder=folder, batch=4, threads=2)
-    with loaded(task, alone()) as source:
-        pictures, labels = next(source)
+    with loaded(task, alone()) as found:
+        pictures, labels = next(found.batches)
+    assert (found.workers, found.queued) == (2, 4)
     assert (pictures.shape, pictures.dtype) == ((4, 32, 32, 3), torch.uint8)
     for picture, label in zip(pictures, labels, strict=True):
         assert float((picture.float() - float(label)).abs().max()) < 4, "an image has its own label"
@@ -65,7 +81,7 @@ def test_batches_come_from_worker_processes(folder):
 def test_they_are_normalised_channels_last_on_the_device(folder):
     task = a_task(data="files", folder=folder, dtype="bfloat16")
     with batches(task, alone()) as source:
-        pictures, _ = next(source)
+        pictures, _ = next(source.batches)
     assert (pictures.shape, pictures.dtype) == ((2, 3, 32, 32), torch.bfloat16)
     assert pictures.is_contiguous(memory_format=torch.channels_last)
     assert float(pictures.max()) < -1.5, "almost black"

@@ -1,10 +1,10 @@
 import time
-from itertools import pairwise
+from itertools import cycle, pairwise
 
 import pytest
 import torch
 
-from batchmark_job.distributed.stopwatch import LEAST_CALLS, Stopwatch, time_calls
+from batchmark_job.distributed.stopwatch import LEAST_SAMPLES, Stopwatch, time_calls
 from batchmark_job.distributed.world import World
 from tests.builders.shards import alone
 from tests.stand_ins import cuda
@@ -25,17 +25,32 @@ def test_each_lap_of_each_call_is_told_apart():
         assert long >= 0.004
     starts = timed.all_starts()
     assert len(starts) == 6
-    for (begin, end), sample in zip(pairwise(starts), timed.samples(alone()), strict=True):
+    for (begin, end), sample in zip(pairwise(starts), timed.samples, strict=True):
         assert end - begin == pytest.approx(sample, abs=0.05)
         assert end > begin
 
 
 @pytest.mark.parametrize(
-    ("max_seconds", "least", "most"), [(0.0, LEAST_CALLS, LEAST_CALLS), (0.05, 4, 20)]
+    ("max_seconds", "least", "most"), [(0.0, LEAST_SAMPLES, LEAST_SAMPLES), (0.05, 4, 20)]
 )
 def test_fewer_calls_where_they_take_longer(max_seconds, least, most):
     timed = time_calls(alone(), two_laps, 1000, max_seconds, expected_seconds=0.005)
     assert least <= len(timed.laps) <= most
+
+
+def test_a_sample_may_be_the_mean_of_several_calls():
+    """As of steps of which every third waits for all."""
+    waits = cycle((0.0, 0.0, 0.015))
+
+    def call(stopwatch):
+        time.sleep(next(waits))
+        stopwatch.mark()
+
+    timed = time_calls(alone(), call, 4, 10.0, 0.005, window=3)
+    assert len(timed.samples) == len(timed.starts) == 4
+    assert len(timed.laps) == 12
+    assert all(0.005 <= sample < 0.01 for sample in timed.samples)
+    assert timed.mean_laps() == [pytest.approx(sum(timed.samples) / 4)]
 
 
 @pytest.mark.skipif(cuda.REAL_DEVICE, reason="simulates a GPU where there is none")

@@ -1,22 +1,79 @@
 """One rank alone, in the test's process; two are in test_two_ranks.py."""
 
+import statistics
+import time
 from itertools import cycle
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
+from torch.utils.data import IterableDataset
 
-from batchmark_job.distributed import gradients, training
-from batchmark_job.distributed.batches import synthetic
+from batchmark_job.distributed import gradients, loader, training
+from batchmark_job.distributed.batches import Source, batches, synthetic
 from batchmark_job.distributed.network import ResNet50
 from batchmark_job.distributed.schedule import learning_rate
 from batchmark_job.distributed.stopwatch import Stopwatch
 from batchmark_job.distributed.training import Trainer, measure
 from batchmark_job.distributed.world import World
 from batchmark_job.errors import InputError
+from batchmark_job.result import Correctness
 from batchmark_job.workloads.resnet50 import ResNet50Training
-from tests.builders.shards import SETTINGS, a_task, alone
+from tests.builders.shards import SETTINGS, a_task, alone, write_shards
 from tests.stand_ins import cuda
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Steps of 5 ms that train nothing."""
+
+    def step(trainer, pictures, labels):
+        time.sleep(0.005)
+        return torch.tensor(7.0)
+
+    def count(trainer):
+        trainer.steps_made += 1
+
+    right = Correctness(relative_error=0.0, tolerance=1e-3)
+    monkeypatch.setattr(training, "check_gradients", lambda *_: time.sleep(0.5) or right)
+    monkeypatch.setattr(Trainer, "forward_and_backward", step)
+    monkeypatch.setattr(Trainer, "_update", count)
+
+
+class Slow(IterableDataset):
+    """Images that take 15 ms each of a worker."""
+
+    def __iter__(self):
+        while True:
+            time.sleep(0.015)
+            yield np.zeros((32, 32, 3), np.uint8), 1
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")  # they sleep
+def test_a_loader_that_is_too_slow_is_seen_in_all_steps(tmp_path, monkeypatch):
+    """Four workers make a batch of two every 7.5 ms, all four at about the same time."""
+    write_shards(tmp_path)
+    monkeypatch.setattr(loader, "Images", lambda *_: Slow())
+    task = a_task(data="files", folder=tmp_path, threads=4, steps=10, max_seconds=5.0)
+    with batches(task, alone()) as source:
+        answer = measure(task, alone(), source)
+    supply = 2 * 0.015 / 4
+    assert statistics.median(answer.samples_seconds) == pytest.approx(supply, rel=0.3)
+    assert answer.split.data_seconds == pytest.approx(supply - 0.005, abs=0.0025)
+    assert answer.split.compute_seconds == pytest.approx(0.005, rel=0.3)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.skipif(cuda.REAL_DEVICE, reason="simulates a GPU where there is none")
+def test_a_gpu_is_warmed_up_for_a_time(monkeypatch):
+    monkeypatch.setattr(training, "WARMUP_SECONDS", 0.3)
+    with cuda.installed("A10G"):
+        world = World(0, 1, 0, torch.device("cuda", 0))
+        task = a_task(device="cuda", max_seconds=1.0)
+        answer = measure(task, world, Source(cycle(synthetic(task, world))))
+    assert 0.3 / 0.02 < answer.warmup_calls < 0.3 / 0.004
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +108,7 @@ def test_a_step_is_that_of_a_float64_reference():
     """
     task = a_task(image=64, batch=4)
     batches = synthetic(task, alone())
-    trainer = Trainer(task, alone(), iter(batches))
+    trainer = Trainer(task, alone(), Source(iter(batches)))
     with torch.no_grad():
         flat = gradients.smooth_weights("float32")
         trainer.network._load(gradients.views(flat, gradients.SHAPES, channels_last=False))
@@ -100,12 +157,12 @@ def test_it_learns_and_answers(device):
 
 def answer_of(world, **changes):
     task = a_task(batch=8, steps=6, max_seconds=6.0, **changes)
-    return measure(task, world, cycle(synthetic(task, world)))
+    return measure(task, world, Source(cycle(synthetic(task, world))))
 
 
 def test_wrong_gradients_are_told():
     task = a_task()
-    trainer = Trainer(task, alone(), iter(synthetic(task, alone())))
+    trainer = Trainer(task, alone(), Source(iter(synthetic(task, alone()))))
 
     def halved(pictures, labels):
         loss = trainer.forward_and_backward(pictures, labels)
@@ -114,7 +171,14 @@ def test_wrong_gradients_are_told():
         return loss
 
     batch = synthetic(task, alone())[0]
-    correctness = gradients.check_gradients(trainer.network, halved, batch, task.dtype, alone())
+    correctness = gradients.check_gradients(
+        trainer.network,
+        halved,
+        trainer.forward_and_backward_alone,
+        batch,
+        task.dtype,
+        alone(),
+    )
     assert not correctness.passed
     assert correctness.relative_error == pytest.approx(0.5, abs=0.01)
 
@@ -135,7 +199,7 @@ def test_few_images_stand_for_a_batch(batch, image, repeats, side):
 
 def test_a_loss_that_is_no_number_names_the_step_and_the_rate():
     task = a_task()
-    trainer = Trainer(task, alone(), iter(()))
+    trainer = Trainer(task, alone(), Source(iter(())))
     trainer._losses = [torch.tensor(7.0), torch.tensor(float("nan"))]
     with pytest.raises(InputError, match=r"loss is nan at step 2, with a .* rate of 0\.00125"):
         trainer.mean_losses()
@@ -143,12 +207,21 @@ def test_a_loss_that_is_no_number_names_the_step_and_the_rate():
 
 @pytest.mark.parametrize(("steps", "kept"), [(1, [0]), (3, [0, 1, 2]), (1000, None)])
 def test_losses_are_kept_from_the_first_to_the_last_step(steps, kept):
-    trainer = Trainer(a_task(), alone(), iter(()))
+    trainer = Trainer(a_task(), alone(), Source(iter(())))
     trainer._losses = [torch.tensor(float(number)) for number in range(steps)]
     losses = trainer.mean_losses()
     assert len(losses) == min(steps, 100)
     assert (losses[0], losses[-1]) == (0, steps - 1)
     assert kept is None or list(losses) == kept
+
+
+@pytest.mark.parametrize("image", [16, 32])
+def test_nothing_to_normalise_is_refused(image, monkeypatch):
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
+        monkeypatch.setenv(name, "1" if name == "WORLD_SIZE" else "0")
+    message = f"1 image of {image} x {image} .* give a batch of 2, or images of 33"
+    with pytest.raises(InputError, match=message):
+        training.train(a_task(batch=1, image=image))
 
 
 def test_an_unknown_dtype_is_refused(monkeypatch):

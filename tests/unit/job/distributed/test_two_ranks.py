@@ -10,9 +10,11 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from batchmark_job.distributed.batches import synthetic
+from batchmark_job.distributed.gradients import smooth_weights
 from batchmark_job.distributed.network import ResNet50
 from batchmark_job.distributed.rank import LOST_CODE
 from batchmark_job.distributed.task import Answer
+from batchmark_job.result import Correctness
 from laptop.processes import free_port
 from tests.builders.shards import a_task, alone, write_shards
 from tests.paths import ROOT
@@ -60,14 +62,28 @@ def test_gradients_are_those_of_one_process_that_accumulates_both_batches(left):
     task = a_task()
     torch.set_num_threads(1)
     network = ResNet50(task.dtype, task.seed, torch.device("cpu"))
-    for rank in range(2):
-        pictures, labels = synthetic(task, alone(rank, 2))[0]
-        (F.cross_entropy(network(pictures), labels) / 2).backward()
+    with network.other_weights(smooth_weights(task.dtype)):
+        for rank in range(2):
+            pictures, labels = synthetic(task, alone(rank, 2))[0]
+            (F.cross_entropy(network(pictures), labels) / 2).backward()
     averaged = torch.load(left / "gradients.pt")
     largest = max(float(weight.grad.abs().max()) for weight in network.weights)
     assert largest > 0.1
     for weight, gradient in zip(network.weights, averaged, strict=True):
-        assert float((weight.grad - gradient).abs().max()) < 1e-5 * max(1, largest)
+        assert float(weight.grad.abs().max()) > 0, "zeros are alike however they are made"
+        assert float((weight.grad - gradient).abs().max()) < 1e-5 * float(weight.grad.abs().max())
+
+
+def test_large_kernels_that_are_not_averaged_are_told(left):
+    found = Correctness.model_validate_json((left / "unaveraged.json").read_bytes())
+    assert not found.passed
+    assert found.relative_error > 0.1
+
+
+def test_what_holds_up_one_rank_and_then_the_other_counts_once(left):
+    """Each rank takes 6 ms a call on average; the longest of each call would be 10."""
+    samples = json.loads((left / "jitter.json").read_text())
+    assert 0.006 <= sum(samples) / 20 < 0.009
 
 
 def test_weights_that_part_are_counted(left):
@@ -75,8 +91,8 @@ def test_weights_that_part_are_counted(left):
 
     In the first step kernels within blocks have none, as the scales behind them are 0.
     """
-    same, parted = json.loads((left / "differing.json").read_text())
-    assert same == 0
+    same, of_the_same_sum, parted = json.loads((left / "differing.json").read_text())
+    assert (same, of_the_same_sum) == (0, 1)
     assert 20 < parted < 161
 
 
