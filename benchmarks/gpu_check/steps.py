@@ -82,6 +82,7 @@ def _training(dtype: str, folder: Path) -> Step:
         f"ResNet-50's training in {dtype} on one GPU",
         (
             *("-m", "batchmark_job", "run", "--suite", "scaling", "--batches", "128"),
+            *("--steps", "400", "--max-seconds", "20"),
             *("--all-reduce-mib", "", "--dtype", dtype, "--device", "cuda"),
             *("--run-id", "gpu-check", "--target", "cuda", "--output", str(folder / document)),
         ),

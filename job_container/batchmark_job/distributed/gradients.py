@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import compress
 from typing import TYPE_CHECKING
 
 from batchmark_job.result import Correctness
@@ -16,7 +17,7 @@ from batchmark_job.workloads.support.training import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from torch import Tensor
 
@@ -56,18 +57,22 @@ def check_gradients(
     workload = ResNet50Training()
     with network.other_weights(smooth_weights(dtype)):
         backward(pictures, labels)
-        averaged = [_gradient(weight).clone() for weight in network.weights]
+        averaged = [_part(_gradient(weight)) for weight in network.weights]
         backward_alone(pictures, labels)
-        alone = [_gradient(weight) for weight in network.weights]
+        alone = [_part(_gradient(weight)) for weight in network.weights]
         own = reference_gradients(
             workload.network, network.weights, pictures[::step].cpu(), labels[::step].cpu()
         )
     compared = []
     for gradient, expected in list(zip(averaged, own, strict=True))[OF_STEM:]:
-        if gradient.numel() <= MOST_NUMBERS:
-            mean = world.summed(expected.to(world.device)) / world.size
+        if expected.numel() <= MOST_NUMBERS:
+            mean = world.summed(expected.flatten().to(world.device)) / world.size
             compared.append((reference.to_float64(gradient), reference.to_float64(mean)))
-    errors = [reference.relative_error(compared), *_averaging_errors(averaged, alone, world)]
+    kernels = [expected.dim() > 1 for expected in own]
+    errors = [
+        reference.relative_error(compared),
+        *_averaging_errors(compress(averaged, kernels), compress(alone, kernels), world),
+    ]
     if not all(map(math.isfinite, errors)):
         raise ArithmeticError("the gradients of the first batch are not finite numbers")
     (error,) = world.largest([max(errors)])
@@ -79,18 +84,19 @@ def _gradient(weight: Tensor) -> Tensor:
     return weight.grad
 
 
-def _averaging_errors(averaged: list[Tensor], alone: list[Tensor], world: World) -> Iterator[float]:
+def _averaging_errors(
+    averaged: Iterable[Tensor], alone: Iterable[Tensor], world: World
+) -> Iterator[float]:
     """Of each kernel, relative to its own largest gradient."""
     for gradient, own in zip(averaged, alone, strict=True):
-        if gradient.dim() > 1:
-            mean = world.summed(_part(own).double()) / world.size
-            pair = reference.to_float64(_part(gradient)), reference.to_float64(mean)
-            yield reference.relative_error([pair])
+        mean = world.summed(own.double()) / world.size
+        pair = reference.to_float64(gradient), reference.to_float64(mean)
+        yield reference.relative_error([pair])
 
 
 def _part(gradient: Tensor) -> Tensor:
-    """Numbers from all over it; an odd stride meets all places of a kernel."""
-    return gradient.flatten()[:: gradient.numel() // MOST_NUMBERS | 1]
+    """A copy of numbers from all over it; an odd stride meets all places of a kernel."""
+    return gradient.flatten()[:: gradient.numel() // MOST_NUMBERS | 1].clone()
 
 
 def smooth_weights(dtype: str) -> Tensor:

@@ -83,7 +83,7 @@ def measure(task: Train, world: World, source: Source) -> Answer:
         split = _split(task, world, trainer, source.period, timed)
     wrong = None
     if not correctness.passed:
-        wrong = "the averaged gradients are not the mean of what each rank's images give in float64"
+        wrong = "the averaged gradients are not the mean of what each rank's images give"
     elif differing:
         wrong = (
             f"{differing} of {len(trainer.network.weights)} weights differ between ranks after "

@@ -26,43 +26,45 @@ from tests.stand_ins import cuda
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Steps of 5 ms that train nothing."""
+    """Steps of 1 ms that train nothing, after a check that lets a loader fill its queue."""
 
     def step(trainer, pictures, labels):
-        time.sleep(0.005)
+        time.sleep(0.001)
         return torch.tensor(7.0)
 
     def count(trainer):
         trainer.steps_made += 1
 
     right = Correctness(relative_error=0.0, tolerance=1e-3)
-    monkeypatch.setattr(training, "check_gradients", lambda *_: time.sleep(0.5) or right)
+    monkeypatch.setattr(training, "check_gradients", lambda *_: time.sleep(0.3) or right)
     monkeypatch.setattr(Trainer, "forward_and_backward", step)
     monkeypatch.setattr(Trainer, "_update", count)
 
 
 class Slow(IterableDataset):
-    """Images that take 15 ms each of a worker."""
+    """Images that take a worker 20 ms each."""
 
     def __iter__(self):
         while True:
-            time.sleep(0.015)
+            time.sleep(0.02)
             yield np.zeros((32, 32, 3), np.uint8), 1
 
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")  # they sleep
 def test_a_loader_that_is_too_slow_is_seen_in_all_steps(tmp_path, monkeypatch):
-    """Four workers make a batch of two every 7.5 ms, all four at about the same time."""
+    """Four workers make a batch of two every 10 ms, all four at about the same time."""
     write_shards(tmp_path)
     monkeypatch.setattr(loader, "Images", lambda *_: Slow())
     task = a_task(data="files", folder=tmp_path, threads=4, steps=10, max_seconds=5.0)
     with batches(task, alone()) as source:
         answer = measure(task, alone(), source)
-    supply = 2 * 0.015 / 4
-    assert statistics.median(answer.samples_seconds) == pytest.approx(supply, rel=0.3)
-    assert answer.split.data_seconds == pytest.approx(supply - 0.005, abs=0.0025)
-    assert answer.split.compute_seconds == pytest.approx(0.005, rel=0.3)
+    supply = 2 * 0.02 / 4
+    assert statistics.median(answer.samples_seconds) > 0.95 * supply
+    assert answer.split.data_seconds > 0.5 * supply
+    assert len(answer.starts) == len(answer.samples_seconds) + 1 == 11
+    true = (answer.starts[-1] - answer.starts[0]) / (4 * 10)
+    assert statistics.median(answer.samples_seconds) == pytest.approx(true, rel=0.5)
 
 
 @pytest.mark.usefixtures("quick")
@@ -73,7 +75,7 @@ def test_a_gpu_is_warmed_up_for_a_time(monkeypatch):
         world = World(0, 1, 0, torch.device("cuda", 0))
         task = a_task(device="cuda", max_seconds=1.0)
         answer = measure(task, world, Source(cycle(synthetic(task, world))))
-    assert 0.3 / 0.02 < answer.warmup_calls < 0.3 / 0.004
+    assert training.MOST_WARMUP + 1 < answer.warmup_calls <= 2 + 0.3 / 0.001
 
 
 @pytest.fixture(autouse=True)
