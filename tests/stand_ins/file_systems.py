@@ -37,6 +37,7 @@ class FakeFsx:
         self.becomes = self.link_becomes = "AVAILABLE"
         self.import_becomes = "SUCCEEDED"
         self.imports: dict[str, dict[str, Any]] = {}
+        self.hides_imports = 0  # for so many looks
         self.failures: dict[str, list[Exception]] = {}
         self.loses_answer = False
         self.deleted: list[str] = []
@@ -110,6 +111,9 @@ class FakeFsx:
         check("fsx", "DescribeDataRepositoryTasks", request)
         self._fail("describe_data_repository_tasks")
         ((file_system_id,),) = [each["Values"] for each in request["Filters"]]
+        self.hides_imports -= 1
+        if self.hides_imports >= 0:
+            return {"DataRepositoryTasks": []}
         task = self.imports.get(file_system_id)
         self._advance(task, self.import_becomes)
         return {"DataRepositoryTasks": [dict(task)] if task else []}

@@ -31,6 +31,7 @@ from batchmark.core.record import Record
 TOKEN_CHARACTERS = 40  # of FSx's 63
 UP = "AVAILABLE"
 ON_THE_WAY = ("CREATING", "UPDATING")
+LOOKS_FOR_IMPORT = 6  # FSx does not say how soon it lists the import of a link that is there
 UNDER_WAY = ("PENDING", "EXECUTING", "CANCELING")
 # Of what Airflow allows in a run id, FSx's tags take all but "~".
 NOT_IN_TAGS = re.compile(r"[^\w .:/=+@-]")
@@ -105,6 +106,7 @@ class RunFileSystem:
         self.found: dict[str, file_systems.Described] = {}
         self.gone: set[str] = set()  # those of them that were seen to be gone
         self.parameter_problem: str | None = None
+        self._looks_for_import = 0
 
     def stand_up(self) -> str | None:
         """Do the next step; None once its files can be read, else what it waits for.
@@ -177,7 +179,11 @@ class RunFileSystem:
 
     def _imported(self, file_system_id: str) -> str | None:
         """The link's import of names is a task of its own, and FSx deletes nothing during one."""
-        for task in file_systems.tasks_of(self._fsx, file_system_id):
+        tasks = file_systems.tasks_of(self._fsx, file_system_id)
+        if not tasks and self._looks_for_import < LOOKS_FOR_IMPORT:
+            self._looks_for_import += 1
+            return f"The import of names from {self.settings.repository} has not begun"
+        for task in tasks:
             if task["Lifecycle"] in UNDER_WAY:
                 return f"The names in {self.settings.repository} are being imported"
             if task["Lifecycle"] == "FAILED":

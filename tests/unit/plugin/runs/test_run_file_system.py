@@ -65,6 +65,14 @@ def test_it_is_up_once_its_link_has_imported_the_names(account):
     assert account.named == layer.file_system_id == "fs-00000000000000001"
 
 
+@pytest.mark.parametrize(("looks", "seen"), [(3, True), (100, False)])
+def test_an_import_that_is_listed_late_is_waited_for_a_while(account, looks, seen):
+    account.fsx.hides_imports = looks
+    waits = finish(account.of().stand_up)
+    assert "The import of names from s3://results/images has not begun" in waits
+    assert ("The names in s3://results/images are being imported" in waits) is seen
+
+
 def test_names_that_can_not_be_imported_say_why(account):
     account.fsx.import_becomes = "FAILED"
     message = r"the names in s3://results/images could not be imported to fs-0+1: the subnet has no"
