@@ -68,6 +68,29 @@ def test_a_loader_that_is_too_slow_is_seen_in_all_steps(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("quick")
+def test_steps_without_an_exchange_take_batches_too():
+    """Else workers that share the CPU would idle, and the exchange seem to take their time."""
+    task = a_task()
+    left = iter(synthetic(task, alone())[:2])
+    stopwatch = Stopwatch(torch.device("cpu"))
+    Trainer(task, alone(), Source(left)).step_alone(stopwatch)
+    assert len(list(left)) == 1
+    assert len(stopwatch.seconds()) == 1, "between the batch and the end"
+
+
+@pytest.mark.usefixtures("quick")
+def test_steps_that_become_slower_are_told(monkeypatch):
+    def update(trainer):
+        trainer.steps_made += 1
+        time.sleep(0.02 if trainer.steps_made > 1 + training.MOST_WARMUP + 10 else 0)
+
+    monkeypatch.setattr(Trainer, "_update", update)
+    task = a_task(steps=20, max_seconds=2.0)
+    answer = measure(task, alone(), Source(cycle(synthetic(task, alone()))))
+    assert answer.remark.startswith("the last 6 samples have a median +")
+
+
+@pytest.mark.usefixtures("quick")
 @pytest.mark.skipif(cuda.REAL_DEVICE, reason="simulates a GPU where there is none")
 def test_a_gpu_is_warmed_up_for_a_time(monkeypatch):
     monkeypatch.setattr(training, "WARMUP_SECONDS", 0.3)
