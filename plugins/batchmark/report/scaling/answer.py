@@ -46,7 +46,8 @@ def answers(studies: Sequence[ScalingStudy]) -> list[StudyAnswer]:
     trainings = list(words.labelled(studies))
     found += [_answer(study, one, label) for study, one, label in trainings]
     found.sort(key=lambda one: one.verdict == NOT_KNOWN)
-    cautions = _once([(label, text) for _, one, label in trainings for text in _cautions(one)])
+    told = [(label, text) for _, one, label in trainings for text in _cautions(one)]
+    cautions = _once(told, len(trainings))
     for study in studies:
         cautions += [*_of_study(study), *whose(study)] if study.trainings else []
     if found:
@@ -54,14 +55,13 @@ def answers(studies: Sequence[ScalingStudy]) -> list[StudyAnswer]:
     return found
 
 
-def _once(told: Sequence[tuple[str, str]]) -> list[str]:
+def _once(told: Sequence[tuple[str, str]], trainings: int) -> list[str]:
     """Each text once, with the labels of those that it holds for, unless it holds for all."""
     labels: dict[str, list[str]] = defaultdict(list)
     for label, text in told:
         labels[text].append(label)
-    everyone = len({label for label, _ in told})
     return [
-        words.with_label("; ".join(own) if len(own) < everyone else "", text)
+        words.with_label("; ".join(own) if len(own) < trainings else "", text)
         for text, own in labels.items()
     ]
 
@@ -232,12 +232,13 @@ def _of_main_curve(training: Training) -> list[TrainingPoint]:
 
 def what_if(studies: Sequence[ScalingStudy]) -> str | None:
     """What is predicted at the most devices, and whether the model holds, or why nothing is."""
+    trainings = list(words.labelled(studies))
     told = [
         (label, prediction_line(study, training))
-        for study, training, label in words.labelled(studies)
+        for study, training, label in trainings
         if training.weak
     ]
-    return " ".join(_once(told)) or None
+    return " ".join(_once(told, len(trainings))) or None
 
 
 def prediction_line(study: ScalingStudy, training: Training) -> str:

@@ -232,6 +232,7 @@ def test_what_is_known_comes_first_and_gives_the_verdict():
     found = report_of(build_run(*jobs))
     first, second = first_screen(found).scaling
     assert (first.verdict, second.verdict) == ("Not well", "Not known")
+    assert second.cautions[0].startswith("Images from files: Intervals leave out")
     assert second.sentence == (
         "It was measured on 2 nodes only; scaling takes two different numbers of nodes (synthetic "
         "images)."
