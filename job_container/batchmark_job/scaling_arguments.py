@@ -51,7 +51,11 @@ def add(run: argparse.ArgumentParser) -> None:
         help=f"of {', '.join(PASSES)}, over the files: only the first job that reads them has a "
         "cold one (default: both)",
     )
-    group.add_argument("--steps", help="most samples of a row (default: 50)")
+    group.add_argument(
+        "--steps",
+        help="most samples of a row (default: 50); of training on files each is a step of every "
+        "worker that loads them",
+    )
     group.add_argument(
         "--all-reduce-mib",
         help=f"sizes in mebibytes; may be empty (default: {_listed(usual.all_reduce_mib)})",

@@ -107,7 +107,7 @@ class ScalingRow(MeasuredRow):
         spans = list(zip(answer.starts, answer.starts[1:], strict=False))
         if spans:
             self._throttled += self.conditions_of(bench.monitor, spans)
-        self.spent_seconds += sum(answer.samples_seconds)
+        self.spent_seconds += answer.starts[-1] - answer.starts[0] if answer.starts else 0.0
         if answer.wrong or not answer.correctness.passed:
             reason = f"wrong result: {answer.wrong or 'its error is above the tolerance'}"
             self.give_up(MeasurementStatus.FAILED, reason)

@@ -22,6 +22,7 @@ OWN_DTYPES = "suite"  # each row has the number format that the suite gives it
 MAX_REPEATS = 20
 
 SCALING = "scaling"  # several nodes measure together
+IMAGES_OF_RATE = 256  # a run's learning rate is given for so many images of a step
 NODE_COUNTS = (1, 2, 4, 8, 16, 20)
 ALL_REDUCE_MIB = (1, 16, 64, 256)
 LEAST_STEPS = 10  # that the job measures of a row

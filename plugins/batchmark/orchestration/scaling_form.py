@@ -7,10 +7,15 @@ from typing import Any
 
 from airflow.sdk import Param
 
-from batchmark.core.suites import ALL_REDUCE_MIB, DATA_SOURCES, NODE_COUNTS, OWN_DTYPES
+from batchmark.core.suites import (
+    ALL_REDUCE_MIB,
+    DATA_SOURCES,
+    IMAGES_OF_RATE,
+    NODE_COUNTS,
+    OWN_DTYPES,
+)
 from batchmark.runs.scaling_plan import (
     DTYPES,
-    IMAGES_OF_RATE,
     LEAST,
     LEAST_IMAGE,
     MOST,

@@ -22,12 +22,11 @@ from batchmark.core.errors import PlanError
 from batchmark.core.multi_node import MultiNode
 from batchmark.core.record import first_problem
 from batchmark.core.run import DataSource, PlannedJob, ScalingPlan
-from batchmark.core.suites import DATA_SOURCES, LEAST_STEPS, OWN_DTYPES, SCALING
+from batchmark.core.suites import DATA_SOURCES, IMAGES_OF_RATE, LEAST_STEPS, OWN_DTYPES, SCALING
 from batchmark.runs.planning import check_repeats, planned_job
 from batchmark_job.result_scaling import TrainingSettings
 from batchmark_job.result_values import MOST_SAMPLES
 
-IMAGES_OF_RATE = 256  # the learning rate is given for so many images per step
 DTYPES = ("bfloat16", "float32")
 # The most that each of the form's numbers may be, and the least where that is not 1.
 LEAST = {"steps": LEAST_STEPS}

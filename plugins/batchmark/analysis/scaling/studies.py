@@ -26,14 +26,13 @@ from batchmark.core import formatting
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record
 from batchmark.core.run import CollectedRun, LostJob
-from batchmark.core.suites import SCALING
+from batchmark.core.suites import IMAGES_OF_RATE, SCALING
 from batchmark_job.result import Implementation
 from batchmark_job.result_scaling import Scaling, TrainingSettings
 from batchmark_job.result_values import Parameter
 
 FILES = "files"  # of the parameter data
 OF_POINT = {"nodes", "batch"}  # parameters that tell a training's points apart
-IMAGES_OF_RATE = 256  # a run's learning rate is given for so many images of a step
 
 
 class Unmeasured(Record):

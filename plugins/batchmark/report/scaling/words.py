@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from batchmark.analysis.scaling.curves import Curve
-from batchmark.analysis.scaling.studies import IMAGES_OF_RATE, ScalingStudy, Training
+from batchmark.analysis.scaling.studies import ScalingStudy, Training
 from batchmark.core import formatting
+from batchmark.core.suites import IMAGES_OF_RATE
 from batchmark.report.words import NOT_KNOWN, implementation
 from batchmark_job.result import Device
 from batchmark_job.result_scaling import TrainingSettings

@@ -244,7 +244,7 @@ def test_another_installations_stack_is_refused(changes, message):
         ({"image": 16}, "image must be from 32 to 1024 pixels, got 16"),
         ({"image": "x"}, "image must be a whole number, got 'x'"),
         ({"steps": 2.5}, "steps takes whole numbers, got 2.5"),
-        ({"steps": 9}, "steps takes numbers from 10 to 100000, got 9"),
+        ({"steps": 9}, "steps takes numbers from 10 to 10000, got 9"),
         ({"data": []}, "data is empty; known: synthetic, files"),
         ({"data": ["disk"]}, "data has 'disk'; known: synthetic, files"),
         ({"all_reduce_mib": [0]}, "all_reduce_mib takes numbers from 1 to 16384, got 0"),

@@ -4,13 +4,11 @@ import re
 
 import pytest
 
-from batchmark.analysis.scaling.studies import IMAGES_OF_RATE
 from batchmark.report.answer import first_screen
 from batchmark.report.model import Report, render_json
 from batchmark.report.page import render_html
 from batchmark.report.scaling.tables import study_tables
 from batchmark.report.summary import summarize
-from batchmark.runs.scaling_plan import IMAGES_OF_RATE as GIVEN_FOR
 from batchmark_job.result import Device
 from tests.builders.reports import report_of, terminal
 from tests.builders.runs import GPU_ENVIRONMENT, LAPTOP_ENVIRONMENT, build_job, build_row, build_run
@@ -259,12 +257,10 @@ def test_variants_of_a_study_have_a_table_and_no_answer_of_their_own():
 
 def test_a_rate_is_shown_as_the_run_was_given_it():
     for nodes, batch in ((1, 64), (4, 64), (4, 16)):
-        rate = 0.1 * nodes * batch / IMAGES_OF_RATE
         settings = SETTINGS.model_copy(update={"learning_rate": rate})
         row = Cluster().training(nodes, batch, settings=settings)
         page = render_html(report_of(build_run(scaling_job(GPU, nodes, [row]))))
         assert "learning rate 0.1 for 256 images" in page
-    assert IMAGES_OF_RATE == GIVEN_FOR
 
 
 def test_strong_scaling_beside_weak_has_a_line_and_two_batches_do_not_hide_each_other():
