@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from batchmark.core.suites import IMAGES_OF_RATE
 from batchmark.report.answer import first_screen
 from batchmark.report.model import Report, render_json
 from batchmark.report.page import render_html
@@ -257,6 +258,7 @@ def test_variants_of_a_study_have_a_table_and_no_answer_of_their_own():
 
 def test_a_rate_is_shown_as_the_run_was_given_it():
     for nodes, batch in ((1, 64), (4, 64), (4, 16)):
+        rate = 0.1 * nodes * batch / IMAGES_OF_RATE
         settings = SETTINGS.model_copy(update={"learning_rate": rate})
         row = Cluster().training(nodes, batch, settings=settings)
         page = render_html(report_of(build_run(scaling_job(GPU, nodes, [row]))))
