@@ -148,7 +148,7 @@ test-browser: terraform-there install ## In a real Chromium: hostile pages, the 
 	$(BIN)/pytest -q $(SLOWEST) tests/browser tests/e2e/test_airflow_pages.py
 
 .PHONY: test-faults
-test-faults: terraform-there install ## Every fault of jobs, users, AWS and Airflow: a table of what came of each; then the matrix's own mutants (about 12 minutes)
+test-faults: terraform-there install ## Every fault of jobs, users, AWS, Airflow and runs on several nodes: a table of what came of each; then the matrix's own mutants (about 40 minutes)
 	@$(BIN)/pytest -q tests/faults
 
 .PHONY: test-regressions

@@ -47,6 +47,7 @@ OWN_DAGS = (DAG_LAYERED, DAG_GUARD)
 DAGS = (DAG, DAG_TIME_OUT, DAG_SLOWER, DAG_SEND, *OWN_DAGS)
 CLOUD = "local-cloud"
 TASK = "run_benchmark"
+COLLECT = "collect_results"
 STAND_UP, COLLAPSE = "stand_up_file_system", "collapse_file_system"
 FINISHED = ("SUCCEEDED", "FAILED")
 AT_WORK = ("scheduled", "queued", "running", "deferred", "up_for_retry", "restarting")
@@ -96,6 +97,25 @@ class UserClient(AirflowClient):
             "PATCH", f"/dags/{run.dag_id}/dagRuns/{run.run_id}", {"state": "failed"}
         ).raise_for_status()
 
+    def go_on(self, run: Run) -> None:
+        """Clear what failed or was skipped, and the tasks of the layer, which that needs."""
+        ended = {
+            str(task["task_id"])
+            for task in self.task_instances(run.dag_id, run.run_id)
+            if task["state"] != "success"
+        }
+        self.change(
+            "POST",
+            f"/dags/{run.dag_id}/clearTaskInstances",
+            {
+                "dry_run": False,
+                "dag_run_id": run.run_id,
+                "task_ids": sorted({*ended, STAND_UP, COLLAPSE}),
+                "only_failed": False,
+                "reset_dag_runs": True,
+            },
+        ).raise_for_status()
+
     def clear(self, run: Run) -> None:
         """Clear a DAG run: all its tasks run again."""
         self.change(
@@ -112,7 +132,7 @@ class Bench:
         self.instructions = folder
         self.batch, self.s3, self.logs = map(aws.client, ("batch", "s3", "logs"))
         self.config = aws.config()
-        self.layer = Layer(aws, self.config)
+        self.layer = Layer(aws, self.config, stack.aws)
         self._inbox = Inbox(aws, "faults")
         self._messages: list[dict[str, Any]] = []
         self._reading = threading.Lock()
@@ -144,6 +164,9 @@ class Bench:
     def pids_of_job(self, job_id: str) -> list[int]:
         pids: list[int] = self._control.get(f"/_faults/jobs/{job_id}").json()["pids"]
         return pids
+
+    def kill_node(self, job_id: str, node: int) -> None:
+        self._control.post(f"/_faults/jobs/{job_id}/nodes/{node}/kill").raise_for_status()
 
     def mend(self) -> None:
         """End all faults of the local cloud."""
@@ -455,9 +478,14 @@ class Bench:
         return history.read(("run_id",), run_ids=[run.run_id]).num_rows
 
     def _unreported(self, run: Run, kept: Any) -> int:
-        """A task that succeeded whose measurements nobody collected."""
+        """A task that succeeded whose measurements nobody collected.
+
+        Where a user ended the task that collects, they are to be in the bucket all the same.
+        """
         task = self.task(run)
-        return int(task is not None and task["state"] == "success" and not kept)
+        if kept or task is None or task["state"] != "success":
+            return 0
+        return int(COLLECT not in run.marked or not self.documents(run))
 
 
 def sigkill(pid: int) -> None:

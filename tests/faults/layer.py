@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +35,10 @@ MOST_NODES = 2
 class Layer:
     """What a run's file system leaves, and images for it."""
 
-    def __init__(self, aws: AwsClients, config: Config) -> None:
+    def __init__(self, aws: AwsClients, config: Config, environment: Mapping[str, str]) -> None:
         self._fsx, self._ssm = aws.client("fsx"), aws.client("ssm")
         self._config = config
+        self._environment = os.environ | environment
 
     def left(self) -> str:
         """What is there of it now, in words; empty if it is gone."""
@@ -51,6 +54,20 @@ class Layer:
     def file_system_id(self) -> str:
         """The one that nodes mount."""
         return file_systems.parameter(self._ssm, ID_PARAMETER).value
+
+    def make_images(self) -> None:
+        """A few small ones in S3, where new file systems find them; none twice."""
+        subprocess.run(
+            [
+                *(sys.executable, "-m", "batchmark_job", "images"),
+                *("--to", f"s3://{self._config.bucket}{IMAGES}/"),
+                *("--count", "16", "--size", "32", "--shards", "2", "--classes", "4"),
+            ],
+            cwd=ROOT / "job_container",
+            env=self._environment,
+            check=True,
+            capture_output=True,
+        )
 
 
 def publish(aws: AwsClients, config: Config, instructions: Path) -> None:
@@ -156,18 +173,3 @@ def _container(config: Config, instructions: Path) -> dict[str, Any]:
             },
         },
     }
-
-
-def make_images(config: Config, environment: dict[str, str]) -> None:
-    """A few small ones in S3, where new file systems find them."""
-    subprocess.run(
-        [
-            *(sys.executable, "-m", "batchmark_job", "images"),
-            *("--to", f"s3://{config.bucket}{IMAGES}/"),
-            *("--count", "16", "--size", "32", "--shards", "2", "--classes", "4"),
-        ],
-        cwd=ROOT / "job_container",
-        env=environment,
-        check=True,
-        capture_output=True,
-    )

@@ -5,8 +5,8 @@ document is written, `document` one that `text_of` makes or `none`, `linger` a f
 afterwards, and `exit_code` how to end. What is not said: no waiting, a valid document, 0.
 
 `checkpoint_mib` is how much to write to the file system that it reads images from, after the gate.
-With `real`, further options of `run`, the real job takes its place. Of several nodes only the main
-one does as it is told; the others wait at the gate.
+With `real`, further options of `run`, the real job takes its place where there are several nodes.
+Otherwise only the main one of them does as it is told, and the others wait at the gate.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def become_the_real_job(arguments: argparse.Namespace, options: str) -> None:
     run = ["--suite", arguments.suite, "--run-id", arguments.run_id, "--target", arguments.target]
     on_one_core = ["--device", "cpu", "--threads", "1", "--output", arguments.output]
     command = [sys.executable, "-m", "batchmark_job", "run", *run, *on_one_core]
-    os.execv(sys.executable, command)
+    os.execv(sys.executable, command)  # noqa: S606 - it is the job
 
 
 def write_checkpoint(mib: int) -> None:
@@ -129,7 +129,7 @@ def main() -> int:
         parser.add_argument(option, required=True)
     arguments = parser.parse_args()
     told = json.loads((arguments.instructions / f"{arguments.run_id}.json").read_text())
-    if "real" in told:
+    if "real" in told and os.environ.get("AWS_BATCH_JOB_NUM_NODES") != "1":
         become_the_real_job(arguments, told["real"])
     job_id = os.environ["AWS_BATCH_JOB_ID"]
     job_attempt = int(os.environ["AWS_BATCH_JOB_ATTEMPT"])

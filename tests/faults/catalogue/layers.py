@@ -5,10 +5,19 @@ Each ends with the layer gone: no file system, none named to nodes, no job.
 
 from __future__ import annotations
 
-from tests.faults.bench import COLLAPSE, DAG_LAYERED, STAND_UP, TASK, Bench, Run
+import time
+from typing import Any
+
+from batchmark.aws.multi_node_jobs import main_node_id
+from batchmark.core.names import slug
+from batchmark.orchestration.file_system_trigger import KILL_SECONDS
+from batchmark_job.result import MeasurementStatus
+from tests.faults.bench import COLLAPSE, COLLECT, DAG_LAYERED, STAND_UP, TASK, Bench, Run
+from tests.faults.catalogue.components import DOWN_SECONDS, kill_worker
 from tests.faults.fault import Fault, Runs
-from tests.faults.layer import NODES
-from tests.faults.outcome import REMOVED, Outcome
+from tests.faults.layer import JOINING_SECONDS, NODES
+from tests.faults.outcome import COLLAPSED, GUARDED, NEVER_THERE, REMOVED, Outcome
+from tests.faults.targets import job_prefix
 
 SMALL = {
     "batch": 2,
@@ -21,25 +30,32 @@ SMALL = {
 # The real job's: two rows, as files are a fault of their own.
 TWO_ROWS = "--data synthetic --batches 2,3"
 FIRST_ROW = "[1/2]"
+READING = "--data files --batches 2"
+NODE_MISSING = f"only 1 node of 2 came within {JOINING_SECONDS} s; missing: node 1."
+LOST_CHILD = "node 1 (127."
+MAIN_NODE_KILLED = "Its main node: exit code 137"
+HELD_SECONDS = 60
+# The report is there and says what is lost.
+REPORTED = "publish_report failed, publish_alerts failed"
 NOT_COLLECTED = "not collected"
-# Of the DAG; fresh jobs of suspects, which there are none of, run as `run_benchmark` does.
-TASKS = (
-    "check_environment",
-    "plan_jobs",
-    STAND_UP,
-    TASK,
-    "collect_results",
-    "find_suspects",
-    "find_agreeing",
-    "detect_regressions",
-    "compare",
-    "open_alerts",
-    "publish_report",
-    "publish_alerts",
-    "announce_regressions",
-    COLLAPSE,
-)
-BEFORE_LAYER = ("check_environment", "plan_jobs")
+NOTHING_BEGUN = Outcome("skipped", jobs=0, kept=False, lost=NOT_COLLECTED, layer=NEVER_THERE)
+NOTHING_COLLECTED = Outcome(kept=False, lost=NOT_COLLECTED, layer=COLLAPSED)
+# What comes of a run that is cancelled in each of its tasks. What a job left stays in the bucket.
+# Fresh jobs of suspects, which there are none of, run as `run_benchmark` does.
+CANCELLED = {
+    "check_environment": NOTHING_BEGUN,
+    "plan_jobs": NOTHING_BEGUN,
+    STAND_UP: NOTHING_BEGUN._replace(layer=REMOVED),
+    TASK: NOTHING_COLLECTED._replace(state="failed"),
+    COLLECT: NOTHING_COLLECTED,
+    **dict.fromkeys(
+        (
+            *("compare", "find_suspects", "find_agreeing", "detect_regressions", "open_alerts"),
+            *("publish_report", "publish_alerts", "announce_regressions", COLLAPSE),
+        ),
+        Outcome(layer=COLLAPSED),
+    ),
+}
 
 
 def start(bench: Bench, name: str, *, nodes: tuple[int, ...] = (2,), **told: object) -> Run:
@@ -47,51 +63,307 @@ def start(bench: Bench, name: str, *, nodes: tuple[int, ...] = (2,), **told: obj
     return bench.start(f"layer-{name}", NODES, dag_id=DAG_LAYERED, conf=conf, **told)
 
 
-def creation_fails(bench: Bench) -> Run:
+def creation_fails(bench: Bench) -> Runs:
     fault = bench.begin("file_system_creation_fails", reason="no capacity in us-east-1a")
     run = start(bench, "creation-fails", gated=False)
     bench.finish(run)
     bench.end(fault)
-    return run
+    return {"": run}
 
 
-def link_fails(bench: Bench) -> Run:
+def link_fails(bench: Bench) -> Runs:
     """The file system is up, and its link to S3 is not."""
     fault = bench.begin("association_misconfigured", reason="no access to the bucket")
     run = start(bench, "link-fails", gated=False)
     bench.finish(run)
     bench.end(fault)
+    return {"": run}
+
+
+def rendezvous_never_completes(bench: Bench) -> Runs:
+    """The second node does not start."""
+    fault = bench.begin("unstarted_node", node=1, job_name=f"{job_prefix(bench.config, NODES)}*")
+    run = start(bench, "rendezvous", nodes=(1, 2), gated=False, real=TWO_ROWS)
+    bench.finish(run)
+    bench.end(fault)
+    return {"": run}
+
+
+def child_dies(bench: Bench) -> Runs:
+    run = start(bench, "child-dies", gated=False, real=TWO_ROWS)
+    job = bench.wait_for_job(run, "RUNNING")
+    wait_for_first_row(bench, job)
+    bench.kill_node(job["jobId"], 1)
+    bench.finish(run)
+    (document,) = bench.documents(run)
+    first, second = document.measurements
+    assert first.status is MeasurementStatus.MEASURED
+    assert str(second.reason).startswith(LOST_CHILD), second.reason
+    return {"": run}
+
+
+def main_node_dies(bench: Bench) -> Runs:
+    run = start(bench, "main-node-dies", nodes=(1, 2), gated=False, real=TWO_ROWS)
+    alone = bench.wait_for_job(run, "SUCCEEDED")
+    job = bench.wait_for_job(run, "RUNNING", but=alone["jobId"])
+    wait_for_first_row(bench, job)
+    bench.kill_node(job["jobId"], 0)
+    bench.finish(run)
+    return {"": run}
+
+
+def wait_for_first_row(bench: Bench, job: dict[str, Any]) -> None:
+    main = {"jobId": main_node_id(job["jobId"])}
+    bench.wait(
+        lambda: any(FIRST_ROW in line for line in bench.log_lines(main)), "first row", every=0.5
+    )
+
+
+def file_system_is_full(bench: Bench) -> Runs:
+    bench.layer.make_images()
+    fault = bench.begin("file_system_full")
+    importing = start(bench, "full-importing", gated=False)
+    bench.finish(importing)
+    bench.end(fault)
+    return {
+        "importing": importing,
+        "reading": on_full_file_system(bench, "reading", real=READING),
+        "writing": on_full_file_system(bench, "writing", checkpoint_mib=1),
+    }
+
+
+def on_full_file_system(bench: Bench, name: str, **told: object) -> Run:
+    """It is full once the images are there; the job has not looked yet."""
+    run = start(bench, f"full-{name}", **told)
+    bench.wait_for_task(run, "success", task_id=STAND_UP)
+    fault = bench.begin("file_system_full", file_system=bench.layer.file_system_id())
+    bench.finish(run)
+    bench.end(fault)
     return run
 
 
-def standing_up_fails(bench: Bench) -> Runs:
-    return {"creating": creation_fails(bench), "linking": link_fails(bench)}
+def scheduler_killed(bench: Bench) -> Runs:
+    return {
+        "before the teardown": killed_as(bench, "before", "running", task_id=COLLECT),
+        "in the teardown": killed_as(bench, "in", "deferred", task_id=COLLAPSE),
+    }
+
+
+def killed_as(bench: Bench, name: str, *states: str, task_id: str) -> Run:
+    """The scheduler is killed as a task is in such a state, and comes back."""
+    run = start(bench, f"scheduler-{name}", gated=False)
+    bench.wait_for_task(run, *states, task_id=task_id)
+    bench.kill_component("scheduler")
+    time.sleep(DOWN_SECONDS)
+    bench.restart_component("scheduler")
+    bench.finish(run)
+    return run
+
+
+def deletion_refused_once(bench: Bench) -> Runs:
+    fault = bench.begin("file_system_deletion_refused", times=1)
+    run = start(bench, "deletion-refused", gated=False)
+    bench.finish(run)
+    assert bench.faults()[fault]["strikes"] == 1
+    bench.end(fault)
+    return {"": run}
+
+
+def worker_killed_in_teardown(bench: Bench) -> Runs:
+    """Its first try is lost, and another follows."""
+    run = start(bench, "teardown-worker", gated=False)
+    kill_worker(bench, bench.wait_for_task(run, "running", task_id=COLLAPSE))
+    bench.finish(run)
+    return {"": run}
+
+
+def teardown_ended_by_user(bench: Bench) -> Runs:
+    """While FSx refuses to delete."""
+    fault = bench.begin("file_system_deletion_refused", times=None)
+    run = start(bench, "teardown-ended", gated=False)
+    bench.wait(lambda: bench.faults()[fault]["strikes"], "refused deletion", 180)
+    bench.airflow.fail(bench.wait_for_task(run, "deferred", task_id=COLLAPSE))
+    bench.end(fault)
+    bench.finish(run)
+    return {"": run}
+
+
+def cancelled_during(bench: Bench, task_id: str) -> Run:
+    run = start(bench, f"cancelled-{task_id}", gated=task_id == TASK)
+    held = None
+    if task_id == COLLECT:
+        bench.wait_for_task(run, "success")
+        held = hold_documents(bench, run)
+    bench.wait_for_task(run, "running", "deferred", task_id=task_id)
+    if held:
+        bench.wait(lambda: bench.faults()[held]["strikes"], "read document", 60)
+    elif task_id == TASK:
+        bench.wait_until_watched(run)
+    elif task_id == STAND_UP:
+        bench.wait(bench.layer.left, "file system that is being created")
+    bench.cancel(run)
+    bench.finish(run, open_gates=False)
+    if held:
+        bench.end(held)
+    return run
+
+
+def cleared_after_cancel(bench: Bench) -> Runs:
+    """It stands up another file system, and runs its job anew."""
+    run = start(bench, "cleared")
+    bench.wait_until_watched(run)
+    bench.cancel(run)
+    bench.finish(run, open_gates=False)
+    bench.airflow.go_on(run)
+    bench.finish(run)
+    return {"": run}
+
+
+def cancelled_as_fsx_refuses(bench: Bench) -> Runs:
+    """FSx deletes nothing for longer than a trigger has to end what it made."""
+    fault = bench.begin("file_system_deletion_refused", times=None)
+    run = start(bench, "cancelled-refused", gated=False)
+    bench.wait(bench.layer.left, "file system that is being created", 180)
+    bench.cancel(run)
+    bench.wait(lambda: bench.faults()[fault]["strikes"], "refused deletion")
+    time.sleep(KILL_SECONDS)
+    bench.end(fault)
+    bench.finish(run, open_gates=False)
+    return {"": run}
+
+
+def hold_documents(bench: Bench, run: Run) -> str:
+    """Let nobody get what the run's jobs left for as long as this lasts."""
+    folder = f"arn:aws:s3:::{bench.config.bucket}/raw/{slug(run.run_id)}/*"
+    return bench.begin(
+        "late_answer", operations=["GetObject"], resources=[folder], delay_seconds=HELD_SECONDS
+    )
+
+
+def cancelled(bench: Bench) -> Runs:
+    return {task_id: cancelled_during(bench, task_id) for task_id in CANCELLED}
+
+
+def not_stood_up(says: str) -> Outcome:
+    return Outcome(
+        "upstream_failed",
+        jobs=0,
+        kept=False,
+        says=says,
+        lost=NOT_COLLECTED,
+        others=f"{STAND_UP} failed, publish_alerts failed",
+        layer=REMOVED,
+    )
 
 
 FAULTS = (
     Fault(
-        "standing up fails",
-        standing_up_fails,
+        "file system is not created",
+        creation_fails,
+        {"": not_stood_up("is FAILED: no capacity in us-east-1a. What was made of it is gone.")},
+        layered=True,
+    ),
+    Fault(
+        "file system stands up half-way",
+        link_fails,
         {
-            "creating": Outcome(
-                "upstream_failed",
-                jobs=0,
+            "": not_stood_up(
+                "is MISCONFIGURED: no access to the bucket. What was made of it is gone."
+            )
+        },
+        layered=True,
+        quick=True,
+    ),
+    Fault(
+        "rendezvous never completes",
+        rendezvous_never_completes,
+        {
+            "": Outcome(
+                "success, failed",
+                jobs=2,
+                says=NODE_MISSING,
+                lost=NODE_MISSING,
+                others=REPORTED,
+                layer=COLLAPSED,
+            )
+        },
+        layered=True,
+    ),
+    Fault(
+        "child node dies",
+        child_dies,
+        {"": Outcome("failed", says=LOST_CHILD, others=REPORTED, layer=COLLAPSED)},
+        layered=True,
+    ),
+    Fault(
+        "main node dies",
+        main_node_dies,
+        {
+            "": Outcome(
+                "success, failed",
+                jobs=2,
+                says=MAIN_NODE_KILLED,
+                lost=MAIN_NODE_KILLED,
+                others=REPORTED,
+                layer=COLLAPSED,
+            )
+        },
+        layered=True,
+    ),
+    Fault(
+        "file system is full",
+        file_system_is_full,
+        {
+            "importing": not_stood_up("can't be imported: No space left on device"),
+            "reading": Outcome(layer=COLLAPSED),
+            "writing": Outcome(
+                "failed",
                 kept=False,
-                lost=NOT_COLLECTED,
-                says="is FAILED: no capacity in us-east-1a. What was made of it is gone.",
-                others=f"{STAND_UP} failed",
-                layer=REMOVED,
-            ),
-            "linking": Outcome(
-                "upstream_failed",
-                jobs=0,
-                kept=False,
-                lost=NOT_COLLECTED,
-                says="is MISCONFIGURED: no access to the bucket. What was made of it is gone.",
-                others=f"{STAND_UP} failed",
-                layer=REMOVED,
+                says="No space left on device",
+                lost="No space left on device",
+                others=REPORTED,
+                layer=COLLAPSED,
             ),
         },
         layered=True,
+    ),
+    Fault(
+        "DAG run cancelled",
+        cancelled,
+        CANCELLED,
+        layered=True,
+    ),
+    Fault(
+        "DAG run cancelled and cleared",
+        cleared_after_cancel,
+        {"": Outcome(jobs=2, layer=COLLAPSED)},
+        layered=True,
+    ),
+    Fault(
+        "DAG run cancelled as FSx deletes nothing",
+        cancelled_as_fsx_refuses,
+        {"": NOTHING_BEGUN._replace(layer=GUARDED)},
+        layered=True,
+    ),
+    Fault(
+        "deletion refused once", deletion_refused_once, {"": Outcome(layer=COLLAPSED)}, layered=True
+    ),
+    Fault(
+        "teardown ended by a user",
+        teardown_ended_by_user,
+        {"": Outcome(others=f"{COLLAPSE} failed", layer=GUARDED)},
+        layered=True,
+    ),
+    Fault(
+        "SIGKILL of the worker in the teardown",
+        worker_killed_in_teardown,
+        {"": Outcome(layer=COLLAPSED)},
+        alone=True,
+    ),
+    Fault(
+        "SIGKILL of the scheduler around the teardown",
+        scheduler_killed,
+        {point: Outcome(layer=COLLAPSED) for point in ("before the teardown", "in the teardown")},
+        alone=True,
     ),
 )

@@ -14,6 +14,7 @@ from batchmark.runs.scaling_plan import plan_scaling
 from batchmark_job.result_scaling import TrainingSettings
 from tests.builders.installations import configured
 from tests.builders.scaling import stack
+from tests.faults.catalogue.layers import CANCELLED
 from tests.paths import ROOT
 
 DAG_ID = "distributed_training_benchmark"
@@ -62,6 +63,11 @@ def test_it_stays_for_fresh_jobs_and_until_costs_are_settled(dag):
 def test_jobs_run_one_by_one_as_they_use_all_nodes(dag):
     for task_id in ("run_benchmark", "rerun_once", "rerun_twice"):
         assert dag.get_task(task_id).max_active_tis_per_dagrun == 1
+
+
+def test_the_matrix_of_faults_cancels_it_in_each_task(dag):
+    as_other_jobs = {"rerun_once", "rerun_twice"}
+    assert set(dag.task_ids) == CANCELLED.keys() | as_other_jobs
 
 
 def test_the_forms_defaults_can_be_planned(dag):
