@@ -47,9 +47,9 @@ DISTRIBUTED_DAG_ID = "distributed_training_benchmark"
 # What two cores can show: two nodes of one each, small pictures, small batches.
 DISTRIBUTED_RUN = {
     "node_counts": [1, 2],
-    "batch": 8,
+    "batch": 4,
     "image": 64,
-    "steps": 20,
+    "steps": 12,
     # An epoch is the image set, so that its rate rises and falls within the run.
     "learning_rate": 0.1,
     "images_per_epoch": 1024,
