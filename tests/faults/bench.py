@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,31 +23,30 @@ from batchmark.core.run import StoredJob, StoredRun
 from batchmark.history.store import HistoryStore
 from batchmark.runs.collected_runs import read_raw_document, stored_run
 from batchmark_job.result import ResultDocument, parse_document
-from laptop.airflow import AirflowClient
 from laptop.aws import AwsClients
 from laptop.stack import ROOT, Stack
 from tests.clouds import SignedCalls
 from tests.faults.layer import Layer
 from tests.faults.outcome import COLLAPSED, GUARDED, NEVER_THERE, REMOVED, Invariants, Outcome
+from tests.faults.run import (
+    COLLAPSE,
+    COLLECT,
+    DAG,
+    DAG_GUARD,
+    DAG_LAYERED,
+    DAG_SEND,
+    STAND_UP,
+    TASK,
+    Run,
+)
 from tests.faults.targets import job_prefix
+from tests.faults.user_client import UserClient
 from tests.inbox import Inbox
 from tests.waiting import wait_for
 
 T = TypeVar("T")
 
-DAG = "faults"
-DAG_TIME_OUT = "faults_time_out"
-DAG_SLOWER = "faults_slower"
-DAG_SEND = "send_alerts"
-# The product's own.
-DAG_LAYERED = "distributed_training_benchmark"
-DAG_GUARD = "leak_guard"
-OWN_DAGS = (DAG_LAYERED, DAG_GUARD)
-DAGS = (DAG, DAG_TIME_OUT, DAG_SLOWER, DAG_SEND, *OWN_DAGS)
 CLOUD = "local-cloud"
-TASK = "run_benchmark"
-COLLECT = "collect_results"
-STAND_UP, COLLAPSE = "stand_up_file_system", "collapse_file_system"
 FINISHED = ("SUCCEEDED", "FAILED")
 AT_WORK = ("scheduled", "queued", "running", "deferred", "up_for_retry", "restarting")
 LONGEST_RUN_SECONDS = 600
@@ -59,68 +57,6 @@ LEAK_GRACE_SECONDS = 15
 LAYER_GRACE_SECONDS = 20
 WORKER = "airflow worker -- "
 EXECUTOR = "LocalExecutor"
-
-
-@dataclass
-class Run:
-    """One DAG run with one planned job; its gate holds the job until it is opened."""
-
-    run_id: str
-    dag_id: str
-    target: str
-    gate: Path
-    linger: Path
-    began: float = field(default_factory=time.monotonic)
-    ended: float | None = None
-    marked: frozenset[str] = frozenset()  # tasks that a user ended
-    guarded: bool = False  # the leak guard ended what it left
-
-    def open(self) -> None:
-        self.gate.touch()
-
-
-class UserClient(AirflowClient):
-    """What users do in Airflow's pages, by the same API."""
-
-    def fail(self, task: Mapping[str, Any]) -> None:
-        """Mark a task instance as failed."""
-        self.change(
-            "PATCH",
-            f"/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
-            f"/{task['map_index']}",
-            {"new_state": "failed"},
-        ).raise_for_status()
-
-    def cancel(self, run: Run) -> None:
-        """Mark a DAG run as failed: what runs is ended, and its teardown follows."""
-        self.change(
-            "PATCH", f"/dags/{run.dag_id}/dagRuns/{run.run_id}", {"state": "failed"}
-        ).raise_for_status()
-
-    def go_on(self, run: Run) -> None:
-        """Clear what failed or was skipped, and the tasks of the layer, which that needs."""
-        ended = {
-            str(task["task_id"])
-            for task in self.task_instances(run.dag_id, run.run_id)
-            if task["state"] != "success"
-        }
-        self.change(
-            "POST",
-            f"/dags/{run.dag_id}/clearTaskInstances",
-            {
-                "dry_run": False,
-                "dag_run_id": run.run_id,
-                "task_ids": sorted({*ended, STAND_UP, COLLAPSE}),
-                "only_failed": False,
-                "reset_dag_runs": True,
-            },
-        ).raise_for_status()
-
-    def clear(self, run: Run) -> None:
-        """Clear a DAG run: all its tasks run again."""
-        self.change(
-            "POST", f"/dags/{run.dag_id}/dagRuns/{run.run_id}/clear", {"dry_run": False}
-        ).raise_for_status()
 
 
 class Bench:

@@ -15,8 +15,10 @@ from laptop.aws import AwsClients
 from laptop.stack import ROOT
 from tests.applied import applied_once, lasting_stack, start_all_from
 from tests.faults import layer, targets
-from tests.faults.bench import DAGS, OWN_DAGS, Bench, UserClient
+from tests.faults.bench import Bench
 from tests.faults.matrix import HERE, inflict_all
+from tests.faults.run import DAGS, OWN_DAGS
+from tests.faults.user_client import UserClient
 
 COLUMNS = ("fault", "at", "expected", "seen", "seconds", "leaked/lost/twice", "")
 WIDTH = 180

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from tests.faults.outcome import Outcome
 
 if TYPE_CHECKING:
-    from tests.faults.bench import Bench, Run
+    from tests.faults.bench import Bench
+    from tests.faults.run import Run
 
 # By the point of the job's way at which the fault strikes; "" where there is but one.
 Runs = dict[str, "Run"]

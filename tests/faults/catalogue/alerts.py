@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from tests.faults.bench import DAG_SLOWER, Bench
+from tests.faults.bench import Bench
 from tests.faults.catalogue.jobs import told
 from tests.faults.fault import Fault, Runs
 from tests.faults.outcome import Outcome
+from tests.faults.run import DAG_SLOWER
 
 
 def sns_refuses(bench: Bench) -> Runs:

@@ -9,9 +9,10 @@ import time
 from functools import partial
 from typing import Any
 
-from tests.faults.bench import CLOUD, Bench, Run, sigkill
+from tests.faults.bench import CLOUD, Bench, sigkill
 from tests.faults.fault import Fault, Runs
 from tests.faults.outcome import Outcome
+from tests.faults.run import Run
 
 # A submission's answer is held so long, so that the kill comes between the two.
 HELD_SECONDS = 6

@@ -12,11 +12,12 @@ from batchmark.aws.multi_node_jobs import main_node_id
 from batchmark.core.names import slug
 from batchmark.orchestration.file_system_trigger import KILL_SECONDS
 from batchmark_job.result import MeasurementStatus
-from tests.faults.bench import COLLAPSE, COLLECT, DAG_LAYERED, STAND_UP, TASK, Bench, Run
+from tests.faults.bench import Bench
 from tests.faults.catalogue.components import DOWN_SECONDS, kill_worker
 from tests.faults.fault import Fault, Runs
 from tests.faults.layer import JOINING_SECONDS, NODES
 from tests.faults.outcome import COLLAPSED, GUARDED, NEVER_THERE, REMOVED, Outcome
+from tests.faults.run import COLLAPSE, COLLECT, DAG_LAYERED, STAND_UP, TASK, Run
 from tests.faults.targets import job_prefix
 
 SMALL = {

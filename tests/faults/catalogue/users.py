@@ -7,9 +7,10 @@ import signal
 
 import psutil
 
-from tests.faults.bench import DAG_TIME_OUT, Bench
+from tests.faults.bench import Bench
 from tests.faults.fault import Fault, Runs
 from tests.faults.outcome import NO_JOB, STOPPED, Outcome
+from tests.faults.run import DAG_TIME_OUT
 
 
 def cancelled_while_deferred(bench: Bench) -> Runs:
