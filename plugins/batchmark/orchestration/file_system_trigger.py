@@ -191,17 +191,20 @@ class StandUpTrigger(FileSystemTrigger):
         return f"What was made of it is not gone: {waits}. {BY_HAND}"
 
     async def on_kill(self) -> None:
-        """Delete what was made when a user marks or clears the task."""
+        """Delete what was made when a user marks or clears the task, and tell what is left."""
         if self._step:
             await asyncio.wait({self._step}, timeout=KILL_SECONDS / 2)
         until = self.clock() + KILL_SECONDS / 2
         while True:
             try:
-                if await asyncio.to_thread(self.file_system.remove) is None:
-                    return
+                waits = await asyncio.to_thread(self.file_system.remove)
             except (BotoCoreError, ClientError) as error:
-                self.log.warning("The file system can't be deleted yet: %s", error)
-            if self.file_system.is_ending or self.clock() > until:
+                waits = str(error)
+            if waits is None or self.file_system.is_ending:
+                self.log.info("%s", waits or "Nothing of the file system is there")
+                return
+            if self.clock() > until:
+                self.log.error("The file system is not gone: %s. %s", waits, BY_HAND)
                 return
             await self.sleep(KILL_POLL_SECONDS)
 

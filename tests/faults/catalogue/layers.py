@@ -343,7 +343,7 @@ FAULTS = (
     Fault(
         "DAG run cancelled as FSx deletes nothing",
         cancelled_as_fsx_refuses,
-        {"": NOTHING_BEGUN._replace(layer=GUARDED)},
+        {"": NOTHING_BEGUN._replace(says="The file system is not gone: ", layer=GUARDED)},
         layered=True,
     ),
     Fault(

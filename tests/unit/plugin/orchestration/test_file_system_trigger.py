@@ -184,6 +184,16 @@ def test_a_task_that_a_user_ends_leaves_nothing_to_come_up(after):
     assert running.named == "none"
 
 
+def test_a_task_that_a_user_ends_says_what_it_could_not_remove(capsys):
+    running = Running()
+    running.fsx.failures = {"delete_file_system": [client_error("BadRequest")] * 1000}
+    running.trigger.file_system.stand_up()
+    asyncio.run(running.trigger.on_kill())
+    said = capsys.readouterr().out
+    assert "The file system is not gone: File system fs-" in said
+    assert "delete it in the FSx console" in said
+
+
 def test_a_task_that_a_user_ends_while_it_is_being_made_leaves_nothing(monkeypatch):
     running = Running()
     create, asked = running.fsx.create_file_system, []
