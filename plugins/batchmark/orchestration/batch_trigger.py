@@ -28,7 +28,7 @@ from batchmark.aws.batch_jobs import (
 )
 from batchmark.aws.job_description import JobDescription, is_reclaimed
 from batchmark.orchestration.aws_clients import AwsAccess, AwsClients
-from batchmark.orchestration.ending_trigger import EndsItsTask
+from batchmark.orchestration.ending_trigger import EndsItsTask, to_its_end
 from batchmark.orchestration.job_progress import (
     STOP_SECONDS,
     ExceededLimit,
@@ -180,8 +180,10 @@ class BenchmarkJobTrigger(EndsItsTask, BatchJobTrigger):
 
     async def on_kill(self) -> None:
         """Terminate the job when a user marks or clears its task: nobody waits for it any more."""
-        if not self.job_ids and self._submission is None:
-            return
+        if self.job_ids or self._submission:
+            await to_its_end(self._end_job())
+
+    async def _end_job(self) -> None:
         job_id = await self._submission if self._submission else self.job_ids[-1]
         await asyncio.to_thread(self._terminate, job_id, "The Airflow task was ended by a user")
 

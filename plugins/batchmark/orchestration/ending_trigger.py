@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
 from typing import Any
 
 from airflow.sdk.execution_time.xcom import XCom
+
+# Of triggers that are killed: asyncio itself keeps no task alive.
+_ENDINGS: set[asyncio.Task[None]] = set()
+
+
+async def to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Do it all, also where `on_kill`, which waits for it, is cancelled.
+
+    Airflow 3.3 cancels a killed trigger every second until it has ended, and so its `on_kill` too
+    (TriggerRunnerSupervisor sends `cancelling_triggers` with each sync).
+    """
+    task = asyncio.create_task(work)
+    _ENDINGS.add(task)
+    task.add_done_callback(_ENDINGS.discard)
+    await asyncio.shield(task)
 
 
 class EndsItsTask:

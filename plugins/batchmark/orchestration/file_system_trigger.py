@@ -18,7 +18,7 @@ from batchmark.aws.result_bucket import RunStore
 from batchmark.core.errors import LayerError, unexpected
 from batchmark.core.multi_node import DELETION_SECONDS, NODES_SECONDS, STAND_UP_SECONDS, FileSystem
 from batchmark.orchestration.aws_clients import AwsAccess, AwsClients
-from batchmark.orchestration.ending_trigger import EndsItsTask
+from batchmark.orchestration.ending_trigger import EndsItsTask, to_its_end
 from batchmark.orchestration.xcom import FAILURE_XCOM
 from batchmark.runs.file_system_spending import settle_file_systems
 from batchmark.runs.run_file_system import RunFileSystem, RunOfDag
@@ -192,9 +192,12 @@ class StandUpTrigger(FileSystemTrigger):
 
     async def on_kill(self) -> None:
         """Delete what was made when a user marks or clears the task, and tell what is left."""
+        await to_its_end(self._delete())
+
+    async def _delete(self) -> None:
         if self._step:
             await asyncio.wait({self._step}, timeout=KILL_SECONDS / 2)
-        until = self.clock() + KILL_SECONDS / 2
+        until, told = self.clock() + KILL_SECONDS / 2, None
         while True:
             try:
                 waits = await asyncio.to_thread(self.file_system.remove)
@@ -206,6 +209,9 @@ class StandUpTrigger(FileSystemTrigger):
             if self.clock() > until:
                 self.log.error("The file system is not gone: %s. %s", waits, BY_HAND)
                 return
+            if waits != told:
+                self.log.info("%s", waits)
+                told = waits
             await self.sleep(KILL_POLL_SECONDS)
 
 

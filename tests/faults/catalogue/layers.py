@@ -36,6 +36,7 @@ NODE_MISSING = f"only 1 node of 2 came within {JOINING_SECONDS} s; missing: node
 LOST_CHILD = "node 1 (127."
 MAIN_NODE_KILLED = "Its main node: exit code 137"
 HELD_SECONDS = 60
+ANSWER_SECONDS = 6
 # The report is there and says what is lost.
 REPORTED = "publish_report failed, publish_alerts failed"
 NOT_COLLECTED = "not collected"
@@ -233,6 +234,17 @@ def cancelled_as_fsx_refuses(bench: Bench) -> Runs:
     return {"": run}
 
 
+def cancelled_as_fsx_answers(bench: Bench) -> Runs:
+    """Nobody knows yet what was created."""
+    held = bench.begin("late_answer", operations=["CreateFileSystem"], delay_seconds=ANSWER_SECONDS)
+    run = start(bench, "cancelled-unanswered", gated=False)
+    bench.wait(lambda: bench.faults()[held]["strikes"], "creation", 180)
+    bench.cancel(run)
+    bench.end(held)
+    bench.finish(run, open_gates=False)
+    return {"": run}
+
+
 def hold_documents(bench: Bench, run: Run) -> str:
     """Let nobody get what the run's jobs left for as long as this lasts."""
     folder = f"arn:aws:s3:::{bench.config.bucket}/raw/{slug(run.run_id)}/*"
@@ -341,9 +353,15 @@ FAULTS = (
         layered=True,
     ),
     Fault(
+        "DAG run cancelled as FSx creates",
+        cancelled_as_fsx_answers,
+        {"": NOTHING_BEGUN._replace(layer=REMOVED)},
+        layered=True,
+    ),
+    Fault(
         "DAG run cancelled as FSx deletes nothing",
         cancelled_as_fsx_refuses,
-        {"": NOTHING_BEGUN._replace(says="The file system is not gone: ", layer=GUARDED)},
+        {"": NOTHING_BEGUN._replace(says="can't be deleted yet", layer=GUARDED)},
         layered=True,
     ),
     Fault(

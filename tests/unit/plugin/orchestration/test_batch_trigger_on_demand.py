@@ -16,6 +16,7 @@ from tests.stand_ins.following import (
     SUCCEEDED,
     Following,
 )
+from tests.waiting import wait_for
 
 
 def test_after_the_last_spot_reclaim_one_on_demand_job_follows():
@@ -114,8 +115,12 @@ def test_killing_the_task_while_it_submits_ends_the_new_job():
         await asyncio.to_thread(submitting.wait, 30)
         run.cancel()
         await asyncio.wait([run])
+        ending = asyncio.create_task(following.trigger.on_kill())
+        await asyncio.sleep(0)
+        ending.cancel()  # as Airflow does a second later
+        await asyncio.wait([ending])
         may_go_on.set()
-        await following.trigger.on_kill()
+        await asyncio.to_thread(wait_for, lambda: following.batch.terminated, "termination", 5)
 
     asyncio.run(kill())
     assert [job_id for job_id, _ in following.batch.terminated] == ["job-2"]
