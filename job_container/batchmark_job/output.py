@@ -87,17 +87,9 @@ class FileOutput:
             ) from error
 
     def write(self, text: str, *, hurried: bool = False) -> None:  # noqa: ARG002
-        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                with temporary.open("w", encoding="utf-8") as file:
-                    file.write(text)
-                    file.flush()
-                    os.fsync(file.fileno())
-                temporary.replace(self.path)
-            finally:
-                temporary.unlink(missing_ok=True)
+            write_whole(self.path, text.encode())
         except OSError as error:
             raise OutputError(f"could not write {self.path}: {error}") from error
 
@@ -144,6 +136,23 @@ class S3Output:
             )
         except (BotoCoreError, ClientError, ValueError) as error:
             raise OutputError(f"could not write {self}: {one_line(error)}") from error
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write all of a file or leave it as it is.
+
+    Raises:
+        OSError: it was not written.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def s3_client(*, attempts: int, timeout_seconds: int) -> Any:

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from batchmark_job.distributed.busy import Busy
 from batchmark_job.distributed.node import Node
 from batchmark_job.distributed.task import ERROR_SUFFIX, TASK_VARIABLE, Answer, RankError, Task
 from batchmark_job.distributed.torchrun import NCCL_INTERFACES, Launch, environment
-from batchmark_job.errors import drop_output
+from batchmark_job.errors import say
 from batchmark_job.machine.host import kills_for_memory
 
 TORCHRUN = "batchmark_job.distributed.torchrun"
@@ -141,7 +141,7 @@ class LocalRanks:
         with output:
             for line in output:
                 self._output = (self._output + line)[-20_000:]
-                _print(line)
+                say(line.rstrip("\n"))
 
     def _ended(self, code: int) -> Ended:
         """By the rank that failed first: the others fail because it is gone."""
@@ -173,11 +173,3 @@ class LocalRanks:
 def _told(code: int, error: RankError) -> Ended:
     text = f"rank {error.rank}: {error.error}"
     return Ended(code, text, error.lost_another, error.at, error.out_of_memory)
-
-
-def _print(line: str, write: Callable[[str], object] = sys.stdout.write) -> None:
-    try:
-        write(line)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        drop_output()

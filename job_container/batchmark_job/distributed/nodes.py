@@ -287,10 +287,7 @@ class Nodes:
         waiter = threading.Thread(target=lambda: own.append(here.wait()), daemon=True)
         waiter.start()
         while True:
-            ended = {0: own[0]} if own else {}
-            for index, joined in self._joined.items():
-                if launch.number in joined.ended:
-                    ended[index] = joined.ended[launch.number]
+            ended = self._ended(own, launch)
             lost = any(joined.lost for joined in self._joined.values())
             failed = any(each.code != 0 for each in ended.values())
             if not (lost or failed) and len(ended) == self._node.count:
@@ -321,11 +318,16 @@ class Nodes:
                 return
             time.sleep(POLL_SECONDS)
 
-    def _why(self, own: Sequence[Ended], launch: Launch, seconds: float) -> StepError:
-        ends = {0: own[0]} if own else {}
+    def _ended(self, own: Sequence[Ended], launch: Launch) -> dict[int, Ended]:
+        """The nodes whose ranks have ended, and how."""
+        ended = dict(enumerate(own))
         for index, joined in self._joined.items():
             if launch.number in joined.ended:
-                ends[index] = joined.ended[launch.number]
+                ended[index] = joined.ended[launch.number]
+        return ended
+
+    def _why(self, own: Sequence[Ended], launch: Launch, seconds: float) -> StepError:
+        ends = self._ended(own, launch)
         failed = {index: each for index, each in ends.items() if each.error}
         if not failed:
             return StepError(f"its ranks did not end within {seconds:.0f} s", hung=True)

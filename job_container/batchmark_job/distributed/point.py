@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from batchmark_job.distributed.task import AllReduce, Read, Task, Train
 from batchmark_job.errors import InputError
+from batchmark_job.option_values import in_range
 from batchmark_job.result_scaling import TrainingSettings
 
 Data = Literal["synthetic", "files"]
@@ -198,12 +199,8 @@ class ScalingOptions:
         return self.folder if data == "files" else None
 
     def _check(self) -> None:
-        if self.image not in IMAGE_SIZES:
-            raise InputError(
-                f"--image {self.image} is out of range; give {IMAGE_SIZES[0]} to {IMAGE_SIZES[-1]}"
-            )
-        if not 1 <= self.devices <= MOST_DEVICES:
-            raise InputError(f"--devices {self.devices} is out of range; give 1 to {MOST_DEVICES}")
+        in_range("--image", self.image, IMAGE_SIZES[0], IMAGE_SIZES[-1])
+        in_range("--devices", self.devices, 1, MOST_DEVICES)
         if "files" in self.data and self.folder is None:
             raise InputError("--data has files; give their folder by --files or BATCHMARK_FILES")
         if self.settings.warmup_epochs > self.settings.epochs:
@@ -212,15 +209,13 @@ class ScalingOptions:
                 f"{self.settings.epochs}"
             )
         for batch in self.batches:
-            if not 1 <= batch <= MOST_BATCH:
-                raise InputError(f"--batches {batch} is out of range; give 1 to {MOST_BATCH}")
+            in_range("--batches", batch, 1, MOST_BATCH)
             if batch == 1 and self.image < LEAST_IMAGE_ALONE:
                 raise InputError(
                     f"--batches 1 at --image {self.image} leaves nothing to normalise over; give 2 "
                     f"or more, or --image {LEAST_IMAGE_ALONE} or more"
                 )
         for mib in self.all_reduce_mib:
-            if not 1 <= mib <= MOST_MIB:
-                raise InputError(f"--all-reduce-mib {mib} is out of range; give 1 to {MOST_MIB}")
+            in_range("--all-reduce-mib", mib, 1, MOST_MIB)
         if not self.batches:
             raise InputError("--batches is empty; give images for each device, such as 64")

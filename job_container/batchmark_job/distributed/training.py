@@ -14,6 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 from batchmark_job.distributed.batches import Source, batches
 from batchmark_job.distributed.gradients import REDUCTION, check_gradients, differing_weights
 from batchmark_job.distributed.network import ResNet50
+from batchmark_job.distributed.point import TRAINING_DTYPES
 from batchmark_job.distributed.schedule import learning_rate
 from batchmark_job.distributed.stopwatch import Stopwatch, Timed, longest_seconds, time_calls
 from batchmark_job.distributed.task import Answer, Train
@@ -25,7 +26,6 @@ from batchmark_job.result import Implementation
 from batchmark_job.result_scaling import StepSplit
 from batchmark_job.workloads.support import torch_calls
 
-DTYPES = ("float32", "tf32", "bfloat16", "float64")
 WARMUP_SHARE = 0.1  # of the time to sample
 MOST_WARMUP = 10  # steps
 # On CUDA, however many steps: clocks and temperature take seconds to settle.
@@ -43,8 +43,9 @@ def train(task: Train) -> Answer:
         InputError: the files to train on are not what they should be, or training diverges.
     """
     world = World.from_environment(task.device)
-    if task.dtype not in DTYPES:
-        raise InputError(f"training in {task.dtype!r} is not there; known: {', '.join(DTYPES)}")
+    if task.dtype not in TRAINING_DTYPES:
+        known = ", ".join(TRAINING_DTYPES)
+        raise InputError(f"training in {task.dtype!r} is not there; known: {known}")
     if refusal := torch_calls.native_refusal(task.device, task.dtype):
         raise CannotMeasureError(refusal)
     if task.batch * math.ceil(task.image / REDUCTION) ** 2 == 1:

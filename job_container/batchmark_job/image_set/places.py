@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,7 +11,7 @@ from urllib.parse import urlsplit
 from botocore.exceptions import BotoCoreError, ClientError
 
 from batchmark_job.errors import InputError, OutputError, one_line
-from batchmark_job.output import s3_client
+from batchmark_job.output import s3_client, write_whole
 
 ATTEMPTS, TIMEOUT_SECONDS = 8, 60
 
@@ -74,13 +73,8 @@ class Folder:
             raise OutputError(f"could not read {self.path / name}: {error.strerror}") from error
 
     def write(self, name: str, content: bytes) -> None:
-        temporary = self.path / f".{name}.{os.getpid()}.tmp"
         try:
-            try:
-                temporary.write_bytes(content)
-                temporary.replace(self.path / name)
-            finally:
-                temporary.unlink(missing_ok=True)
+            write_whole(self.path / name, content)
         except OSError as error:
             fix = (
                 "; free some space and run this again, which makes what is missing"

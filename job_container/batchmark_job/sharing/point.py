@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from batchmark_job.errors import InputError
+from batchmark_job.option_values import in_range
 from batchmark_job.result_sharing import Disturbance, SharingMode
 
 Form = Literal["processes", "jobs", "pods"]
@@ -81,10 +82,7 @@ class SharingOptions:
             InputError: they contradict each other.
         """
         for replicas in self.replicas:
-            if not 1 <= replicas <= MOST_REPLICAS:
-                raise InputError(
-                    f"--replicas {replicas} is out of range; give 1 to {MOST_REPLICAS}"
-                )
+            in_range("--replicas", replicas, 1, MOST_REPLICAS)
             if SharingMode.MPS in self.modes and replicas > MOST_MPS_CLIENTS:
                 raise InputError(
                     f"--replicas {replicas} is more than the {MOST_MPS_CLIENTS} clients that MPS "

@@ -53,13 +53,12 @@ def params(
     repeats: int, fewest_repeats: int, about_repeats: str, max_cost_usd: float
 ) -> dict[str, Param]:
     """Return the form's fields; `repeats` (jobs per target) and `max_cost_usd` are defaults."""
+    offered = {name: says for name, says in SUITES.items() if name != SCALING}
     return {
         "suite": Param(
             os.environ.get(DEFAULT_SUITE_VARIABLE, "blog"),
-            enum=[name for name in SUITES if name != SCALING],
-            values_display={
-                name: f"{name}: {says}" for name, says in SUITES.items() if name != SCALING
-            },
+            enum=list(offered),
+            values_display={name: f"{name}: {says}" for name, says in offered.items()},
             description="What to measure.",
         ),
         "dtype": Param(

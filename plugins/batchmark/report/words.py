@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from batchmark.analysis.cold_start import ColdStart
 from batchmark.core import formatting
-from batchmark_job.result import Implementation, MetricSummary, Trial
+from batchmark_job.result import Device, Implementation, MetricSummary, Trial
 
 if TYPE_CHECKING:
     from batchmark.analysis.break_even import BreakEven
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from batchmark.analysis.cost import PriceBasis
     from batchmark.analysis.crossover import Crossover
     from batchmark.analysis.noise import RowNoise
+    from batchmark.analysis.pooling import TargetRecord
     from batchmark.analysis.roofline import Roofline
     from batchmark.analysis.samples import Keyed, Side
     from batchmark.analysis.scaling.studies import ScalingStudy
@@ -61,6 +62,17 @@ def row_label(row: Keyed, separator: str = " ") -> str:
 
 def gpu_label(pair: Pair) -> str:
     return formatting.target_label(pair.gpu.target, fell_back=pair.cpu_fallback)
+
+
+def measured_target(target: TargetRecord) -> str:
+    fell_back = target.device == "cuda" and target.actual_device is Device.CPU
+    return formatting.target_label(target.target, fell_back=fell_back)
+
+
+def target_and_gpu(target: TargetRecord) -> str:
+    environment = target.environment
+    model = f", {environment.gpu_model}" if environment and environment.gpu_model else ""
+    return f"{measured_target(target)}{model}"
 
 
 def whole_jobs_speedup(total: TotalTime) -> formatting.Figure | None:

@@ -9,7 +9,7 @@ from batchmark.analysis.scaling.curves import Curve
 from batchmark.analysis.scaling.studies import ScalingStudy, Training
 from batchmark.core import formatting
 from batchmark.core.suites import IMAGES_OF_RATE
-from batchmark.report.words import NOT_KNOWN, implementation
+from batchmark.report.words import NOT_KNOWN, implementation, measured_target, target_and_gpu
 from batchmark_job.result import Device
 from batchmark_job.result_scaling import TrainingSettings
 
@@ -41,14 +41,11 @@ def nodes(number: int) -> str:
 
 
 def target_name(study: ScalingStudy) -> str:
-    fell_back = study.target.device == "cuda" and study.target.actual_device is Device.CPU
-    return formatting.target_label(study.target.target, fell_back=fell_back)
+    return measured_target(study.target)
 
 
 def where(study: ScalingStudy) -> str:
-    environment = study.target.environment
-    model = f", {environment.gpu_model}" if environment and environment.gpu_model else ""
-    return f"{target_name(study)}{model}"
+    return target_and_gpu(study.target)
 
 
 def machine(study: ScalingStudy) -> str:

@@ -9,7 +9,7 @@ from batchmark.analysis.sharing.experiments import Experiment
 from batchmark.analysis.sharing.replicas import OUTCOMES, ReplicaFigures, StepTimes
 from batchmark.analysis.sharing.tasks import SharedTask
 from batchmark.core import formatting
-from batchmark.report.words import NOT_KNOWN, implementation
+from batchmark.report.words import NOT_KNOWN, implementation, measured_target, target_and_gpu
 from batchmark_job.result import Device
 from batchmark_job.result_sharing import Disturbance, SharingMode
 
@@ -31,14 +31,11 @@ SUFFERED = {"nobody": "Nobody else suffered", "others": "Others suffered", "not_
 
 
 def target_name(task: SharedTask) -> str:
-    fell_back = task.target.device == "cuda" and task.target.actual_device is Device.CPU
-    return formatting.target_label(task.target.target, fell_back=fell_back)
+    return measured_target(task.target)
 
 
 def task_name(task: SharedTask) -> str:
-    environment = task.target.environment
-    model = f", {environment.gpu_model}" if environment and environment.gpu_model else ""
-    return f"{task.workload} {own_parameters(task)}, on {target_name(task)}{model}"
+    return f"{task.workload} {own_parameters(task)}, on {target_and_gpu(task.target)}"
 
 
 def own_parameters(task: SharedTask) -> str:

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import tarfile
-from pathlib import Path
 
 import boto3
 import cv2
@@ -111,10 +110,10 @@ def test_a_place_with_something_else_is_refused_and_left_alone(tmp_path, other, 
 
 
 def test_a_full_disk_is_named_and_leaves_nothing_half_written(tmp_path, monkeypatch):
-    def full(path, content):
+    def full(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OutputError, match=r"No space left on device; free some space and run"):
         make(SETTINGS, Folder(tmp_path))
     assert list(tmp_path.iterdir()) == []
