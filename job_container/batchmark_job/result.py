@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeVar
 from pydantic import FailFast, Field, ValidationError, model_validator
 from pydantic_core import from_json
 
+from batchmark_job.result_own_job import OwnersCheck, OwnJob
 from batchmark_job.result_scaling import Scaling
 from batchmark_job.result_sharing import Sharing
 from batchmark_job.result_values import (
@@ -46,7 +47,8 @@ from batchmark_job.result_values import (
 #      All that is new is optional, so version 1 still reads. Later, as optional: ami_id and
 #      code_version. Later still, bounds of all values, which no measurement reaches; then
 #      process_samples and thread_settings; kernel_seconds and latency_seconds; then the host's
-#      GPU clock and daemons, and its root volume; then turn_samples; then sharing; then scaling.
+#      GPU clock and daemons, and its root volume; then turn_samples; then sharing; then scaling;
+#      then image, check and own_job.
 #   1  (2026-11) first version
 SCHEMA_VERSION: Final = 2
 SUPPORTED_VERSIONS = (1, 2)
@@ -91,6 +93,9 @@ class Environment(Model):
     kernel: Name
     image_digest: Name | None = Field(
         description="container image digest; null outside a container"
+    )
+    image: Name | None = Field(
+        default=None, description="of a job that was not written for Batchmark, as it names it"
     )
     compute_environment: Name | None = Field(
         default=None, description="AWS Batch compute environment; null outside Batch"
@@ -212,6 +217,12 @@ class Measurement(Model):
     Where several nodes measure together (`scaling`), the parameters name `nodes` and `devices` (of
     each node), too. A sample is then one call of all of them: a training step on the batches of all
     devices, an all-reduce, or a pass over all files; its items and bytes are those of all of them.
+
+    Of a job that was not written for Batchmark (`check`), a row is the whole job, and its sample
+    the seconds from start to stop; or one metric that it told, which the parameters name with its
+    unit and which way is better. A sample of that is the value, or 1 / value where higher is
+    better, so that less is better in every row. The parameter `start` keeps cold and warm instances
+    apart.
     """
 
     workload: Name
@@ -245,6 +256,9 @@ class Measurement(Model):
         default=None, description="least bytes a call must read and write in device memory"
     )
     correctness: Correctness | None = None
+    check: OwnersCheck | None = Field(
+        default=None, description="in place of `correctness`, of a job not written for Batchmark"
+    )
     timer: Literal["monotonic", "cuda_events"] | None = Field(
         default=None, description="what timed the samples"
     )
@@ -298,12 +312,14 @@ class Measurement(Model):
         if self.status is MeasurementStatus.MEASURED:
             missing = [
                 name
-                for name in ("implementation", "cold_seconds", "samples_seconds", "correctness")
+                for name in ("implementation", "cold_seconds", "samples_seconds")
                 if not getattr(self, name)
             ]
+            if not (self.correctness or self.check):
+                missing.append("correctness")
             if missing:
                 raise ValueError(f"a measured row needs {', '.join(missing)}")
-            if self.correctness and not self.correctness.passed:
+            if any(each and not each.passed for each in (self.correctness, self.check)):
                 raise ValueError("a row whose correctness check failed has status 'failed'")
         elif not self.reason:
             raise ValueError(f"a row with status '{self.status}' needs a reason")
@@ -388,6 +404,9 @@ class ResultDocument(Model):
     marks: Marks | None = None
     ceilings: Few[Ceiling] = ()
     telemetry: Few[MetricSummary] = ()
+    own_job: OwnJob | None = Field(
+        default=None, description="of a job not written for Batchmark; null for any other"
+    )
 
     @model_validator(mode="after")
     def _times_fit(self) -> Self:

@@ -22,6 +22,7 @@ Name = Annotated[str, Field(max_length=MOST_CHARACTERS_OF_NAME)]
 Text = Annotated[str, Field(max_length=MOST_CHARACTERS)]
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 PositiveCount = Annotated[int, Field(ge=1, lt=2**31)]
+ExitCode = Annotated[int, Field(ge=-(2**31), lt=2**31)]
 Size = Annotated[int, Field(ge=0, lt=2**63)]
 PositiveSize = Annotated[int, Field(ge=1, lt=2**63)]
 Seconds = Annotated[float, Field(ge=0, le=1e9)]  # 32 years

@@ -13,6 +13,7 @@ from batchmark.core import formatting
 from batchmark.core.config import PurchaseOption, Target
 from batchmark.core.file_system_cost import FileSystemWorst
 from batchmark.core.multi_node import FileSystem
+from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.core.prices import SECONDS_PER_HOUR, exact
 from batchmark.core.record import Record
 from batchmark.core.suites import MOST_REPLICAS
@@ -113,6 +114,9 @@ class PlannedJob(Record):
     scaling: ScalingPlan | None = Field(
         default=None, description="of a multi-node job; null for any other"
     )
+    own_job: OwnJobPlan | None = Field(
+        default=None, description="of a job not written for Batchmark; null for any other"
+    )
 
     @property
     def nodes(self) -> int:
@@ -126,10 +130,12 @@ class PlannedJob(Record):
 
     @property
     def measures(self) -> str:
-        """Its suite, on how many nodes, or among how many jobs or pods it shares a device."""
+        """Its suite, with its size, its nodes, or how many jobs or pods share a device."""
         if self.scaling:
             variant = f"-variant-{self.scaling.variant}" if self.scaling.variant else ""
             return f"{self.suite}-on-{self.scaling.nodes}{variant}"
+        if self.own_job and self.own_job.axis:
+            return f"{self.suite}-{self.own_job.axis}-{self.own_job.size}"
         apart = self.sharing.apart if self.sharing else None
         return self.suite if apart is None else f"{self.suite}-of-{apart}"
 
@@ -246,6 +252,9 @@ class RunPlan(Record):
     )
     compute_environment: str | None = Field(
         default=None, description="of the nodes that mount the file system; null if there is none"
+    )
+    sides: dict[str, Target] = Field(
+        default={}, description="targets that are no installation's: existing queues, by side"
     )
 
 

@@ -17,6 +17,8 @@ SUITES = {
     "own": "your own workloads",
 }
 DTYPES = ("float32", "float64", "tf32", "float16", "bfloat16")
+OWN_JOB = "job-"  # before an own job's name: its suite
+NO_DTYPE = "none"  # of the rows of own jobs: nobody knows what they compute in
 CUSTOM = "custom"  # the suite of documents whose workload and axes were given by hand
 OWN_DTYPES = "suite"  # each row has the number format that the suite gives it
 MAX_REPEATS = 20

@@ -54,7 +54,9 @@ def load_multi_node_if_any() -> multi_node.MultiNode | None:
 
 
 def config_of(plan: RunPlan, found: config.Config) -> config.Config:
-    """The configuration, with the multi-node stack's target where a plan's jobs run on it."""
+    """The configuration, with the targets that a plan's jobs run on beside it."""
+    if plan.sides:
+        return found.model_copy(update={"targets": found.targets | plan.sides})
     if any(job.scaling for job in plan.jobs):
         return load_multi_node().joined_to(found)
     return found

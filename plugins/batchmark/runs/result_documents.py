@@ -11,6 +11,7 @@ from batchmark.aws.array_jobs import first_child
 from batchmark.aws.job_description import JobDescription
 from batchmark.core.errors import CollectError, unexpected
 from batchmark.core.names import document_prefix
+from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.core.record import Record
 from batchmark.core.run import PlannedJob
 from batchmark.core.suites import OWN_DTYPES
@@ -34,6 +35,7 @@ class ExpectedDocument(Record):
     requested_device: str
     dtype: str
     prefix: str
+    own_job: OwnJobPlan | None = None
 
     @classmethod
     def of(cls, run_id: str, plan: PlannedJob) -> Self:
@@ -44,6 +46,7 @@ class ExpectedDocument(Record):
             requested_device=plan.device,
             dtype=plan.dtype,
             prefix=plan.result_prefix,
+            own_job=plan.own_job,
         )
 
     @property
@@ -56,7 +59,7 @@ class ExpectedDocument(Record):
 
     def read(self, store: RunStore, job_id: str, attempt: int) -> ResultDocument:
         """The document of one attempt; raises as read_document does."""
-        expected = self.model_dump(exclude={"dtype", "prefix"})
+        expected = self.model_dump(exclude={"dtype", "prefix", "own_job"})
         expected |= {"job_id": job_id, "job_attempt": attempt}
         return read_document(store, self.uri(job_id, attempt), expected, self.dtype)
 

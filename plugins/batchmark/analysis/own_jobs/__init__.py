@@ -1,0 +1,1 @@
+"""Own jobs: whole jobs and their metrics on all their targets."""

@@ -1,0 +1,98 @@
+"""Own jobs, not written for Batchmark: what Terraform publishes of them, and what is planned."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from batchmark.core.config import parse_published
+from batchmark.core.record import Record
+from batchmark_job.result_values import PositiveCount
+
+# Airflow variable, kept by Terraform in the SSM parameter /airflow/variables/batchmark_own_jobs.
+VARIABLE = "batchmark_own_jobs"
+NAME_PATTERN = r"^[a-z][a-z0-9-]{0,31}$"
+PARAMETER_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]{0,31}$"
+MOST_SIZES = 20
+
+JobName = Annotated[str, Field(pattern=NAME_PATTERN)]
+# A whole number stays one, so that `Ref::size` becomes 64, not 64.0.
+JobSize = Annotated[int, Field(gt=0, lt=2**63)] | Annotated[float, Field(gt=0, le=1e18)]
+
+
+class _Published(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class JobAxis(_Published):
+    """A parameter of a job's command, and the sizes that it is measured at."""
+
+    parameter: str = Field(pattern=PARAMETER_PATTERN)
+    sizes: tuple[JobSize, ...] = Field(min_length=1, max_length=MOST_SIZES)
+
+
+class OwnJob(_Published):
+    """One own job, with a job definition on each of its targets."""
+
+    command: tuple[str, ...] = Field(description="with Ref:: placeholders; empty: the image's own")
+    parameters: dict[str, str] = Field(default={}, description="defaults of placeholders")
+    axis: JobAxis | None = None
+    check: str | None = Field(default=None, description="shell command; what it ends with counts")
+    output: str | None = Field(default=None, description="path whose SHA-256 counts")
+    output_sha256: str | None = Field(
+        default=None, description="that it must have; null: all sides must agree"
+    )
+    shell: bool = Field(default=True, description="whether it runs below its image's /bin/sh")
+    job_definitions: dict[str, str] = Field(min_length=1, description="ARNs by target")
+    timeout_seconds: PositiveCount = Field(ge=60)
+    attempts: PositiveCount
+
+
+class OwnJobs(_Published):
+    schema_version: Literal[1]
+    name: str = Field(description="of the installation that they belong to")
+    region: str
+    jobs: dict[JobName, OwnJob]
+
+
+class OwnJobPlan(Record):
+    """What one Batch job runs, at one size, and how its result is judged."""
+
+    name: str = Field(description="of the own job, or of the comparison; its rows' workload")
+    job_definition: str = Field(description="ARN")
+    command: tuple[str, ...] = Field(
+        default=(), description="as it runs, parameters put in; empty: the image's own"
+    )
+    parameters: dict[str, str] = Field(default={}, description="that SubmitJob gets")
+    environment: dict[str, str] = Field(default={}, description="overrides of the definition's")
+    vcpus: float | None = Field(default=None, description="override; null: the definition's")
+    memory_mib: int | None = Field(default=None, description="as vcpus")
+    gpus: int | None = Field(default=None, description="as vcpus")
+    axis: str | None = None
+    size: JobSize | None = None
+    shell: bool = True
+    check: str | None = None
+    output: str | None = None
+    output_sha256: str | None = None
+    deadline_seconds: float | None = Field(
+        default=None,
+        gt=0,
+        description="of a job, waiting left out; null: none was asked for",
+    )
+
+
+def parse_own_jobs(text: str | None) -> OwnJobs:
+    """Parse the published JSON.
+
+    Raises:
+        ConfigError: it is missing, or of another release.
+    """
+    return parse_published(
+        OwnJobs,
+        text,
+        VARIABLE,
+        missing="set own_jobs in Terraform and apply, and let Airflow's secrets backend read the "
+        "SSM parameter /airflow/variables/batchmark_own_jobs",
+        stale="apply the Terraform of this release",
+    )

@@ -1,0 +1,1 @@
+"""Own jobs in words, tables and charts."""

@@ -1,0 +1,1 @@
+"""Own jobs: planned, sent to Batch, and turned into result documents."""
