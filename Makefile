@@ -32,7 +32,7 @@ COMPILE = $(BIN)/uv pip compile -q --universal --python-version 3.11 --no-header
 COMPILE_FOR_IMAGE = $(subst --universal,--python-platform x86_64-manylinux_2_28,$(COMPILE))
 
 DOCKERFILES := containers/Dockerfile job_container/Dockerfile $(wildcard tests/containers/bases/*/Dockerfile)
-SCRIPTS := $(wildcard job_container/*.sh containers/*.sh tests/containers/bases/*/*.sh)
+SCRIPTS := $(wildcard job_container/*.sh containers/*.sh plugins/batchmark/runs/own_jobs/*.sh tests/containers/bases/*/*.sh)
 
 .PHONY: help
 help: ## List the targets

@@ -141,7 +141,8 @@ def test_the_plugins_go_into_one_archive_with_the_results_schema(tmp_path):
         f"batchmark_job/{path.name}"
         for path in (ROOT / "job_container/batchmark_job").glob("result*")
     }
-    assert {"batchmark_plugin.py", "batchmark/command_line.py", *contract} <= {*names}
+    script = "batchmark/runs/own_jobs/wrapper.sh"
+    assert {"batchmark_plugin.py", "batchmark/command_line.py", script, *contract} <= {*names}
     assert not [name for name in names if "__pycache__" in name]
 
 

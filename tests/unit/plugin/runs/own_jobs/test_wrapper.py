@@ -1,0 +1,476 @@
+"""The script that own jobs run below, in the shells that images have."""
+
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from batchmark.runs.own_jobs.wrapper import (
+    CHECK,
+    FACT_PREFIX,
+    METRIC_FILE_PREFIX,
+    OUTPUT,
+    OUTPUT_SHA256,
+    command,
+    script,
+)
+from batchmark_job.result_metric import FILE_VARIABLE, MOST_CHARACTERS, MOST_LINES
+
+SHELLS = {"dash": ("dash",), "bash": ("bash", "--posix"), "busybox": ("busybox", "sh")}
+
+
+@pytest.fixture(params=SHELLS)
+def shell(request):
+    program, *options = SHELLS[request.param]
+    if (path := shutil.which(program)) is None:
+        pytest.skip(f"{program} is not on the PATH")
+    return [path, *options]
+
+
+class Wrapped:
+    """Commands below the script, in a folder of their own."""
+
+    def __init__(self, shell, folder):
+        self.shell, self.folder, self.changes = shell, folder, []
+
+    def instead(self, old, new):
+        """A path that the script reads, replaced."""
+        assert old in script()
+        self.changes.append((old, str(new)))
+
+    def words(self, *words):
+        _, option, text, *rest = command(words)
+        for old, new in self.changes:
+            text = text.replace(old, new)
+        return [*self.shell, option, text, *rest]
+
+    def environment(self, **variables):
+        kept = {"PATH": os.environ["PATH"], "TMPDIR": str(self.folder)}
+        return kept | variables
+
+    def run(self, *words, **variables):
+        return subprocess.run(
+            self.words(*words),
+            cwd=self.folder,
+            env=self.environment(**variables),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+
+    def start(self, *words, **variables):
+        return subprocess.Popen(
+            self.words(*words),
+            cwd=self.folder,
+            env=self.environment(**variables),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+
+@pytest.fixture
+def wrapped(shell, tmp_path):
+    return Wrapped(shell, tmp_path)
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """Puts programs on the PATH, each a text of shell; or all there are but some."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+
+    def put(**texts):
+        for name, text in texts.items():
+            path = folder / name
+            path.write_text(f"#!/bin/sh\n{text}\n")
+            path.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+    def only(*names):
+        for name in names:
+            (folder / name).symlink_to(shutil.which(name))
+        monkeypatch.setenv("PATH", str(folder))
+
+    put.only = only
+    return put
+
+
+def lines(output, prefix):
+    text = output.decode() if isinstance(output, bytes) else output
+    return [line.removeprefix(prefix) for line in text.splitlines() if line.startswith(prefix)]
+
+
+def facts(output):
+    """Values by key; those of `gpu`, of which there may be several, in one."""
+    found = {}
+    for line in lines(output, FACT_PREFIX):
+        key, _, value = line.partition(" ")
+        found[key] = f"{found[key]}; {value}" if key in found else value
+    return found
+
+
+def test_the_script_has_nothing_that_batch_replaces_and_fits_into_overrides():
+    assert not [each for each in ("$(", "$$", "Ref::") if each in script()]
+    assert len(script()) < 3000
+    assert not [line for line in script().splitlines() if line.startswith(("#", " ")) or not line]
+
+
+def test_without_a_command_there_is_nothing_to_wrap():
+    with pytest.raises(ValueError, match="no command"):
+        command([])
+
+
+@pytest.mark.parametrize("code", [0, 1, 3, 77, 255])
+def test_it_ends_as_its_command(wrapped, code):
+    done = wrapped.run("sh", "-c", f"exit {code}")
+    assert done.returncode == code
+    assert facts(done.stdout)["end"].split()[0] == str(code)
+    assert done.stderr == b""
+
+
+def test_a_command_that_is_not_there_ends_with_127(wrapped):
+    done = wrapped.run("no-such-program")
+    assert done.returncode == 127
+    assert b"no-such-program" in done.stderr
+    assert facts(done.stdout)["end"].split()[0] == "127"
+
+
+def test_a_command_is_a_program_and_no_word_of_the_shell(wrapped, programs):
+    programs(_fact="echo a program; exit 5", eval="echo another; exit 6")
+    assert wrapped.run("_fact").returncode == 5
+    assert wrapped.run("eval", "exit 9").returncode == 6
+
+
+def test_a_command_killed_by_a_signal_has_its_code(wrapped):
+    done = wrapped.run("sh", "-c", "kill -KILL $$")
+    assert done.returncode == 128 + signal.SIGKILL
+    assert done.stderr == b""
+
+
+def test_words_arrive_as_they_are(wrapped):
+    words = ["a b", "double \" and single '", "two\nlines", "$HOME `id` \\n *", "", "-n", "Ref::x"]
+    shown = "import sys; print(repr(sys.argv[1:]))"
+    done = wrapped.run(sys.executable, "-c", shown, *words)
+    assert repr(words) in done.stdout.decode().splitlines()
+
+
+def test_the_environment_of_a_command_is_the_containers_and_the_metrics_file(wrapped):
+    done = wrapped.run("env", line="mine", n="2", code="a b")
+    shown = set(done.stdout.decode().splitlines())
+    assert {"line=mine", "n=2", "code=a b"} <= shown
+    own = {line.partition("=")[0] for line in shown if "=" in line}
+    ours = {"PATH", "TMPDIR", "line", "n", "code", FILE_VARIABLE}
+    assert own - ours <= {"PWD", "OLDPWD", "SHLVL", "_"}
+
+
+def test_what_is_told_of_the_machine_is_as_the_kernel_says(wrapped, programs, tmp_path):
+    programs(nproc='echo "${OMP_NUM_THREADS:-12}"')
+    process = tmp_path / "proc"
+    (process / "sys/kernel").mkdir(parents=True)
+    (process / "cpuinfo").write_text(
+        "processor\t: 0\nmodel name\t: Stand-in 9 CPU @ 2 GHz\n"
+        "processor\t: 1\nmodel name\t: other\n"
+    )
+    (process / "meminfo").write_text("MemTotal:       24684084 kB\nMemFree: 1 kB\n")
+    (process / "sys/kernel/osrelease").write_text("6.1.0-test\n")
+    (process / "uptime").write_text("12.34 20.00\n")
+    (process / "stat").write_text("cpu  10 20 30 1000 50 6 7 8 0 0\ncpu0 1 2 3\n")
+    wrapped.instead("/proc", process)
+    later = "echo 'cpu  110 21 30 1400 60 6 7 9 0 0' >proc/stat; echo 15.84 9 >proc/uptime"
+    done = wrapped.run("sh", "-c", later, OMP_NUM_THREADS="1")
+    told = facts(done.stdout)
+    told.pop("peak_memory", None)
+    assert told == {
+        "cpu": "Stand-in 9 CPU @ 2 GHz",
+        "memory_kib": "24684084",
+        "kernel": "6.1.0-test",
+        "threads": "12",
+        "begin": "1 12.34",
+        "end": "0 15.84",
+        "busy": "101 512",
+    }
+
+
+def test_the_real_machine_is_told(wrapped):
+    done = wrapped.run("sh", "-c", "sleep 0.1; echo works")
+    said, told = done.stdout.decode().splitlines(), facts(done.stdout)
+    assert int(told["memory_kib"]) > 2**16
+    assert int(told["threads"]) >= 1
+    assert told["kernel"] == os.uname().release
+    version, began = told["begin"].split()
+    assert version == "1"
+    assert float(told["end"].split()[1]) - float(began) >= 0.09
+    assert said.index(f"{FACT_PREFIX}begin {told['begin']}") < said.index("works")
+
+
+@pytest.mark.parametrize("stat", ["", "cpu\n", "cpu  a b c\n", "intr 1; exit 9\n", "cpu 1 2 3\n"])
+def test_an_odd_proc_costs_its_facts_alone(wrapped, tmp_path, stat):
+    process = tmp_path / "proc"
+    process.mkdir()
+    (process / "stat").write_text(stat)
+    wrapped.instead("/proc", process)
+    done = wrapped.run("sh", "-c", "exit 3")
+    assert done.returncode == 3
+    assert done.stderr == b""
+    assert facts(done.stdout)["end"] == "3"
+    assert "busy" not in facts(done.stdout)
+
+
+def test_without_proc_a_command_runs(wrapped, tmp_path):
+    wrapped.instead("/proc", tmp_path / "nowhere")
+    done = wrapped.run("sh", "-c", "exit 3")
+    assert done.returncode == 3
+    assert done.stderr == b""
+    assert facts(done.stdout).keys() - {"threads", "peak_memory"} == {"begin", "end"}
+
+
+def test_in_an_image_with_nothing_but_a_shell_a_command_runs(wrapped, programs):
+    programs.only("sh")
+    done = wrapped.run("sh", "-c", 'echo works; echo no >"$BATCHMARK_METRICS"; exit 3')
+    assert done.returncode == 3
+    assert b"works\n" in done.stdout
+    assert "end" in facts(done.stdout)
+    assert done.stderr.decode() == "batchmark: no folder for metrics\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [(5_000_000, 9_000_000_000, "9000000000"), (100_000_000, 200_000_000, None)],
+)
+def test_memory_is_told_where_it_is_the_jobs_alone(wrapped, tmp_path, before, after, told):
+    (tmp_path / "peak").write_text(f"{before}\n")
+    wrapped.instead("/sys/fs/cgroup/memory.peak", tmp_path / "peak")
+    done = wrapped.run("sh", "-c", f"echo {after} >peak")
+    assert facts(done.stdout).get("peak_memory") == told
+
+
+SMI = """
+case "$*" in
+  *-l*) printf '10, 1000\\n[N/A], [N/A]\\n90, 3000\\n'; echo $$ >smi.pid; exec sleep 60 ;;
+  --query-gpu=name,driver_version,memory.total*) yes 'NVIDIA L4, 570.1, 23034' | head -n 2 ;;
+  *) exit 64 ;;
+esac
+"""
+
+
+def test_gpus_are_named_and_watched_while_the_command_runs(wrapped, programs, tmp_path):
+    programs(**{"nvidia-smi": SMI})
+    done = wrapped.run("sh", "-c", "while [ ! -s smi.pid ]; do sleep 0.01; done; exit 4")
+    told = facts(done.stdout)
+    assert done.returncode == 4
+    assert done.stderr == b""
+    assert told["gpu"] == "NVIDIA L4, 570.1, 23034; NVIDIA L4, 570.1, 23034"
+    assert told["gpu_busy"] == "2 50.0 90 3000"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "smi.pid").read_text()), 0)
+    assert {path.name for path in tmp_path.iterdir()} == {"programs", "smi.pid"}
+
+
+def test_a_driver_that_fails_is_no_gpu(wrapped, programs):
+    programs(**{"nvidia-smi": "echo NVIDIA-SMI has failed; exit 9"})
+    done = wrapped.run("true")
+    assert done.returncode == 0
+    assert done.stderr == b""
+    assert not {"gpu", "gpu_busy"} & facts(done.stdout).keys()
+
+
+def test_sigterm_reaches_the_command_whose_code_counts(wrapped):
+    job = wrapped.start(
+        "sh", "-c", "trap 'echo told; exit 7' TERM; echo ready; while :; do sleep 0.02; done"
+    )
+    while job.stdout.readline() != "ready\n":
+        pass
+    job.send_signal(signal.SIGTERM)
+    said, _ = job.communicate(timeout=10)
+    assert job.returncode == 7
+    assert "told\n" in said
+    assert facts(said)["end"].split()[0] == "7"
+
+
+def test_a_command_may_go_on_after_sigterm(wrapped):
+    wait = "trap 'echo told; n=x$n' TERM; echo ready; while [ ${#n} -lt 3 ]; do sleep 0.02; done"
+    job = wrapped.start("sh", "-c", f"{wait}; exit 5")
+    while job.stdout.readline() != "ready\n":
+        pass
+    for _ in range(3):
+        job.send_signal(signal.SIGTERM)
+        assert job.stdout.readline() == "told\n"
+    said, _ = job.communicate(timeout=10)
+    assert job.returncode == 5
+    assert facts(said)["end"].split()[0] == "5"
+
+
+def test_a_command_that_knows_no_sigterm_ends_by_it(wrapped):
+    job = wrapped.start("sh", "-c", "echo ready; exec sleep 60")
+    while job.stdout.readline() != "ready\n":
+        pass
+    job.send_signal(signal.SIGTERM)
+    said, _ = job.communicate(timeout=10)
+    assert job.returncode == 128 + signal.SIGTERM
+    assert facts(said)["end"].split()[0] == "143"
+
+
+def test_sigterm_before_the_command_began_ends_it(wrapped, programs):
+    programs(nproc="echo slow >&2; touch asked; exec sleep 0.5")
+    job = wrapped.start("sleep", "60")
+    while not (wrapped.folder / "asked").exists():
+        time.sleep(0.01)
+    job.send_signal(signal.SIGTERM)
+    said, _ = job.communicate(timeout=10)
+    assert job.returncode == 128 + signal.SIGTERM
+    assert facts(said)["end"].split()[0] == "143"
+
+
+def test_children_that_stay_behind_do_not_keep_it(wrapped, tmp_path):
+    with (tmp_path / "out").open("wb") as out:
+        job = subprocess.Popen(
+            wrapped.words("sh", "-c", "sleep 60 & echo $! >left; exit 3"),
+            cwd=tmp_path,
+            env=wrapped.environment(),
+            stdout=out,
+        )
+        try:
+            assert job.wait(timeout=10) == 3
+        finally:
+            os.kill(int((tmp_path / "left").read_text()), signal.SIGKILL)
+
+
+def test_100_mb_of_output_pass_unharmed(wrapped, tmp_path):
+    size, counted = 100_000_000, hashlib.sha256()
+    started = time.monotonic()
+    with subprocess.Popen(
+        wrapped.words("head", "-c", str(size), "/dev/zero"),
+        cwd=tmp_path,
+        env=wrapped.environment(),
+        stdout=subprocess.PIPE,
+    ) as job:
+        said = job.stdout.read()
+    assert time.monotonic() - started < 30
+    begun, _, rest = said.partition(b"\0")
+    counted.update(rest[: size - 1])
+    assert counted.digest() == hashlib.sha256(bytes(size - 1)).digest()
+    assert facts(rest[size - 1 :])["end"].split()[0] == "0"
+    assert "begin" in facts(begun)
+
+
+METRIC = '{"metric": "rate", "value": 2, "unit": "1/s", "higher_is_better": true}'
+
+
+def test_the_metrics_file_is_told_line_by_line_and_removed(wrapped, tmp_path):
+    done = wrapped.run("sh", "-c", f"printf '%s\\n%s' '{METRIC}' last >>\"$BATCHMARK_METRICS\"")
+    assert lines(done.stdout, METRIC_FILE_PREFIX) == [METRIC, "last"]
+    assert done.stdout.endswith(b"last\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_bytes_in_the_metrics_file_spoil_no_other_line(wrapped, tmp_path):
+    (tmp_path / "bad").write_bytes(b"\xff\xfe\x80 \\n %s\n" + METRIC.encode() + b"\r\n\n")
+    done = wrapped.run("sh", "-c", 'cat bad >>"$BATCHMARK_METRICS"')
+    told = [line for line in done.stdout.splitlines() if line.startswith(b"BATCHMARK_METRIC_FILE")]
+    prefix = METRIC_FILE_PREFIX.encode()
+    assert told == [prefix + b"\xff\xfe\x80 \\n %s", prefix + METRIC.encode(), prefix]
+    assert done.stderr == b""
+
+
+def test_of_many_lines_the_first_are_told_and_the_others_counted(wrapped):
+    done = wrapped.run("sh", "-c", 'seq 20000 >"$BATCHMARK_METRICS"')
+    told = lines(done.stdout, METRIC_FILE_PREFIX)
+    assert told == [str(number) for number in range(1, MOST_LINES + 1)]
+    assert facts(done.stdout)["metrics_left_out"] == "10000"
+
+
+def test_a_long_line_is_told_as_too_long(wrapped):
+    done = wrapped.run("sh", "-c", 'head -c 1000000 /dev/zero | tr "\\0" x >"$BATCHMARK_METRICS"')
+    (told,) = lines(done.stdout, METRIC_FILE_PREFIX)
+    assert len(told) == MOST_CHARACTERS + 1
+
+
+def test_of_a_file_that_was_there_what_is_new_is_told(wrapped, tmp_path):
+    (tmp_path / "kept").write_text("old 1\nold 2\n")
+    done = wrapped.run("sh", "-c", 'echo new >>"$BATCHMARK_METRICS"', **{FILE_VARIABLE: "kept"})
+    assert lines(done.stdout, METRIC_FILE_PREFIX) == ["new"]
+    assert (tmp_path / "kept").read_text() == "old 1\nold 2\nnew\n"
+
+
+def test_without_awk_the_metrics_file_is_told(wrapped, programs):
+    programs.only("sh", "mktemp", "sed", "rm")
+    done = wrapped.run("sh", "-c", 'echo one >"$BATCHMARK_METRICS"')
+    assert lines(done.stdout, METRIC_FILE_PREFIX) == ["one"]
+
+
+def test_a_folder_that_can_not_be_written_keeps_no_command_from_running(wrapped, tmp_path):
+    wrapped.instead("/dev/shm", tmp_path / "neither")
+    done = wrapped.run(
+        "sh", "-c", 'echo x >>"$BATCHMARK_METRICS"; exit 3', TMPDIR=str(tmp_path / "no")
+    )
+    assert done.returncode == 3
+    assert done.stderr.decode() == "batchmark: no folder for metrics\n"
+    assert lines(done.stdout, METRIC_FILE_PREFIX) == []
+
+
+def test_shared_memory_takes_the_metrics_where_no_other_folder_does(wrapped, tmp_path):
+    (tmp_path / "shm").mkdir()
+    wrapped.instead("/dev/shm", tmp_path / "shm")
+    done = wrapped.run("sh", "-c", 'echo x >>"$BATCHMARK_METRICS"', TMPDIR=str(tmp_path / "no"))
+    assert lines(done.stdout, METRIC_FILE_PREFIX) == ["x"]
+    assert list((tmp_path / "shm").iterdir()) == []
+
+
+def test_facts_begin_lines_though_the_last_output_has_no_end(wrapped):
+    done = wrapped.run("printf", "100 %%", **{CHECK: "printf checked; exit 2"})
+    assert facts(done.stdout)["end"].split()[0] == "0"
+    assert facts(done.stdout)["check"] == "2"
+
+
+@pytest.mark.parametrize(("check", "code"), [("true", 0), ("test -s made", 0), ("exit 4", 4)])
+def test_a_check_has_the_word_after_a_command_that_did_well(wrapped, check, code):
+    done = wrapped.run("sh", "-c", "echo x >made", **{CHECK: check})
+    assert done.returncode == code
+    assert facts(done.stdout)["check"] == str(code)
+
+
+def test_a_command_that_failed_is_not_checked(wrapped):
+    done = wrapped.run("sh", "-c", "exit 3", **{CHECK: "touch checked", OUTPUT: "none"})
+    assert done.returncode == 3
+    assert not {"check", "sha256"} & facts(done.stdout).keys()
+    assert not (wrapped.folder / "checked").exists()
+
+
+RIGHT = hashlib.sha256(b"x\n").hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted", "code", "told"),
+    [
+        ("made", None, 0, RIGHT),
+        ("made", RIGHT, 0, RIGHT),
+        ("made", "0" * 64, 1, RIGHT),
+        ("a name", None, 1, "missing"),
+        ("a name", RIGHT, 1, "missing"),
+        (".", None, 1, "missing"),
+    ],
+)
+def test_a_named_output_must_be_there_and_be_the_right_one(wrapped, path, wanted, code, told):
+    variables = {OUTPUT: path} | ({OUTPUT_SHA256: wanted} if wanted else {})
+    done = wrapped.run("sh", "-c", "echo x >made", **variables)
+    assert done.returncode == code
+    assert facts(done.stdout)["sha256"] == told
+
+
+@pytest.mark.parametrize(("wanted", "code"), [(None, 0), (RIGHT, 1)])
+def test_what_nothing_can_hash_is_not_taken_for_the_right_one(wrapped, programs, wanted, code):
+    programs.only("sh")
+    variables = {OUTPUT: "made"} | ({OUTPUT_SHA256: wanted} if wanted else {})
+    done = wrapped.run("sh", "-c", "echo x >made", **variables)
+    assert done.returncode == code
+    assert "sha256" not in facts(done.stdout)
+
+
+def test_a_failed_checks_code_counts_before_the_checksums(wrapped):
+    done = wrapped.run("true", **{CHECK: "exit 4", OUTPUT: "none"})
+    assert done.returncode == 4
