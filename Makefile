@@ -196,8 +196,9 @@ tables: install ## Write the input and output tables of Terraform's READMEs anew
 	$(BIN)/python terraform/readme_tables.py
 
 .PHONY: schema
-schema: install ## Export the result document's JSON Schema
+schema: install ## Export the JSON Schemas of the result document, and of a line that tells a metric
 	$(BIN)/python -m batchmark_job schema > job_container/result.schema.json
+	$(BIN)/python -m batchmark_job schema metric-line > job_container/metric-line.schema.json
 
 .PHONY: lock
 lock: install ## Resolve pyproject.toml into the lock files anew, with the hash of every file that they may bring

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
-from batchmark_job import scaling_arguments, sharing_arguments
+from batchmark_job import result_metric, scaling_arguments, sharing_arguments
 from batchmark_job.distributed.node import Node
 from batchmark_job.errors import InputError, JobError, drop_output
 from batchmark_job.image_set import arguments as image_set_arguments
@@ -53,6 +53,7 @@ from batchmark_job.workloads.user_files import (
 DEVICES: tuple[RequestedDevice, ...] = ("auto", "cpu", "cuda")
 OPTIONS = "BATCHMARK_OPTIONS"  # further options of `run`
 SUITE_DTYPES = "suite"
+SCHEMAS = {"result": json_schema, "metric-line": result_metric.json_schema}
 DTYPES = (SUITE_DTYPES, *DTYPE_BYTES)
 
 
@@ -122,7 +123,14 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("file", metavar="FILE")
     commands.add_parser("list", help="show suites and workloads")
     commands.add_parser("template", help="print a workload of your own to begin with")
-    commands.add_parser("schema", help="print the result document's JSON Schema")
+    schema = commands.add_parser("schema", help="print a JSON Schema")
+    schema.add_argument(
+        "name",
+        nargs="?",
+        default="result",
+        choices=SCHEMAS,
+        help="a result document (the default), or a line that tells a metric of any job",
+    )
     return parser
 
 
@@ -164,7 +172,7 @@ def _print(arguments: argparse.Namespace) -> None:
     elif arguments.command == "template":
         print((BUNDLED / "softmax.py").read_text(), end="")
     else:
-        print(json.dumps(json_schema(), indent=2))
+        print(json.dumps(SCHEMAS[arguments.name](), indent=2))
 
 
 def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> int:

@@ -21,6 +21,7 @@ MOST_CHARACTERS = 2_000  # of a line
 MOST_LINES = 10_000  # of a job: what comes after them is counted, and not kept
 
 MetricName = Annotated[str, Field(max_length=80, pattern=r"^[A-Za-z][A-Za-z0-9_.:/ -]*$")]
+Unit = Annotated[str, Field(max_length=40, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
 class MetricLine(Model):
@@ -31,9 +32,7 @@ class MetricLine(Model):
         description="above 0, as figures are compared by their ratios; beyond the bounds, in "
         "another unit"
     )
-    unit: Annotated[str, Field(max_length=40)] = Field(
-        description="such as images/s; what ends in /s is a rate"
-    )
+    unit: Unit = Field(description="such as images/s; what ends in /s is a rate")
     higher_is_better: bool
     version: Literal[1] = Field(default=VERSION, description="of this contract")
 
@@ -51,15 +50,20 @@ def parse_metric_line(text: str) -> MetricLine:
     if len(text) > MOST_CHARACTERS:
         raise MetricLineError(f"{len(text)} characters, of which {MOST_CHARACTERS} are allowed")
     try:
-        raw: Any = from_json(text, allow_inf_nan=False)
+        raw: Any = from_json(text.encode(), allow_inf_nan=False)
     except ValueError as error:
         raise MetricLineError(f"no JSON: {error}") from error
     try:
         return MetricLine.model_validate(raw, strict=True)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "line"
-        raise MetricLineError(f"{where}: {first['msg']}") from error
+        raise MetricLineError(_first_problem(error)) from error
+
+
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"]) or "line"
+    seen = "" if first["type"] == "missing" else f", not {str(first['input'])[:80]!r}"
+    return f"{where}: {first['msg']}{seen}"
 
 
 def json_schema() -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from batchmark_job import result_metric
 from batchmark_job.command_line import main
 from batchmark_job.result import json_schema
 from tests.documented import arguments, the_command
@@ -143,6 +144,10 @@ def test_list_names_everything(capsys):
 def test_schema_is_printed(capsys):
     assert main(arguments(the_command(".venv/bin/batchmark-job schema"))) == 0
     assert json.loads(capsys.readouterr().out) == json_schema()
+    assert main(["schema", "metric-line"]) == 0
+    assert json.loads(capsys.readouterr().out) == result_metric.json_schema()
+    assert main(["schema", "metrics"]) == 2
+    assert "'result', 'metric-line'" in capsys.readouterr().err
 
 
 def test_the_process_that_starts_the_workers_loads_none_of_their_libraries():
