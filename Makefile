@@ -31,8 +31,10 @@ MWAA_PYTHON := python3.12
 COMPILE = $(BIN)/uv pip compile -q --universal --python-version 3.11 --no-header --annotation-style line --generate-hashes
 COMPILE_FOR_IMAGE = $(subst --universal,--python-platform x86_64-manylinux_2_28,$(COMPILE))
 
-DOCKERFILES := containers/Dockerfile job_container/Dockerfile $(wildcard tests/containers/bases/*/Dockerfile)
-SCRIPTS := $(wildcard job_container/*.sh containers/*.sh plugins/batchmark/runs/own_jobs/*.sh tests/containers/bases/*/*.sh)
+THUMBNAILS := job_container/own_jobs/thumbnails
+DOCKERFILES := containers/Dockerfile job_container/Dockerfile $(THUMBNAILS)/Dockerfile $(wildcard tests/containers/bases/*/Dockerfile)
+SCRIPTS := $(wildcard job_container/*.sh job_container/own_jobs/examples/*.sh containers/*.sh \
+	plugins/batchmark/runs/own_jobs/*.sh tests/containers/bases/*/*.sh)
 
 .PHONY: help
 help: ## List the targets
@@ -214,6 +216,11 @@ lock: install ## Resolve pyproject.toml into the lock files anew, with the hash 
 	@echo "# What builds the job image, locked; made by \`make lock\`." > job_container/requirements-build.txt
 	cd job_container && ../$(COMPILE_FOR_IMAGE) requirements-build.in -c ../requirements-dev.txt -c ../requirements.txt \
 		>> requirements-build.txt
+	@echo "# The lock of the thumbnails' cpu image, made by \`make lock\`." > $(THUMBNAILS)/requirements.txt
+	cd $(THUMBNAILS) && ../../../$(COMPILE_FOR_IMAGE) requirements.in -c ../../../requirements-dev.txt >> requirements.txt
+	@echo "# The lock of the thumbnails' gpu image, made by \`make lock\`." > $(THUMBNAILS)/requirements-gpu.txt
+	cd $(THUMBNAILS) && ../../../$(COMPILE_FOR_IMAGE) requirements.in requirements-gpu.in \
+		-c ../../../requirements-dev.txt -c ../../../requirements.txt >> requirements-gpu.txt
 	@echo "# The Airflow image's lock, made by \`make lock\`." > containers/requirements.txt
 	cd containers && ../$(COMPILE) requirements.in -c ../requirements.txt >> requirements.txt
 	@echo "# What builds the Airflow image, locked; made by \`make lock\`." > containers/requirements-build.txt

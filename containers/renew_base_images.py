@@ -12,7 +12,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PINS = Path("containers/base_images.env")
 REPEATED_IN = tuple(
-    map(Path, ("containers/Dockerfile", "docker-compose.yaml", "job_container/Dockerfile"))
+    map(
+        Path,
+        (
+            "containers/Dockerfile",
+            "docker-compose.yaml",
+            "job_container/Dockerfile",
+            "job_container/own_jobs/thumbnails/Dockerfile",
+        ),
+    )
 )
 DIGEST = r"sha256:[0-9a-f]{64}"
 PIN = re.compile(rf"^[A-Z_]+=(?P<image>\S+)@{DIGEST}$", re.MULTILINE)

@@ -25,6 +25,7 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     *sorted(DOCS.glob("*.md")),
     *sorted(ROOT.glob("*/README.md")),
+    ROOT / "job_container" / "own_jobs" / "README.md",
     ROOT / "job_container" / "own_workloads" / "README.md",
     ROOT / "terraform" / "stacks" / "airflow" / "README.md",
 ]

@@ -71,8 +71,8 @@ def test_every_mention_of_an_image_gets_the_registrys_digest(docker, root, capsy
 def test_only_what_repeats_an_image_is_named(docker, root, capsys):
     docker({PYTHON: digest(NEW), POSTGRES: digest(NEW)})
     root.joinpath(REPEATED_IN[0]).write_text(f"FROM {PYTHON}@{OLD}\n")
-    root.joinpath(REPEATED_IN[1]).write_text("no image\n")
-    root.joinpath(REPEATED_IN[2]).write_text("no image\n")
+    for file in REPEATED_IN[1:]:
+        root.joinpath(file).write_text("no image\n")
 
     assert main(root) == 0
 

@@ -10,11 +10,14 @@ import yaml
 ROOT = Path(__file__).resolve().parents[3]
 AIRFLOW = "containers/Dockerfile"
 JOB = "job_container/Dockerfile"
-DOCKERFILES = (AIRFLOW, JOB)
+THUMBNAILS = "job_container/own_jobs/thumbnails"
+DOCKERFILES = (AIRFLOW, JOB, f"{THUMBNAILS}/Dockerfile")
 IMAGE_LOCKS = (
     "containers/requirements.txt",
     "job_container/requirements.txt",
     "job_container/requirements-gpu.txt",
+    f"{THUMBNAILS}/requirements.txt",
+    f"{THUMBNAILS}/requirements-gpu.txt",
 )
 LOCKS = (
     *("requirements.txt", "requirements-dev.txt"),
@@ -141,7 +144,8 @@ def test_an_image_installs_wheels_whose_hashes_are_known(dockerfile):
 
 @pytest.mark.parametrize("lock", IMAGE_LOCKS)
 def test_an_image_installs_what_the_tests_run_with(lock):
-    tested, installed = locked("requirements.txt"), locked(lock)
+    tested = locked("requirements-dev.txt") | locked("requirements.txt")
+    installed = locked(lock)
 
     assert installed
     differing = {

@@ -1,0 +1,157 @@
+"""Shrinks pictures to thumbnails: by torch where a GPU is, else by Pillow on all CPUs.
+
+It stands for any job that runs already: all that is Batchmark's in it is `tell`. The pictures are
+mosaics of a seed's colours, so that a check knows each thumbnail.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import numpy as np
+from PIL import Image
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Pictures = np.ndarray  # uint8: picture, row, column, colour
+    Shrink = Callable[[Pictures], Pictures]
+
+TILES = 8  # of a picture, each way
+SIDE = 128  # of a thumbnail, in pixels
+BATCH = 8
+QUALITY = 90  # of JPEG
+TOLERANCE = 12  # of a colour in the middle of a tile, of 255: JPEG's and the filter's
+CPUS = len(os.sched_getaffinity(0))
+
+
+def main() -> int:
+    options = _options()
+    if options.check:
+        return check(options.to, options.pictures, options.seed)
+    if options.size < SIDE or options.size % TILES:
+        print(f"--size {options.size} is no multiple of {TILES} from {SIDE} on", file=sys.stderr)
+        return 2
+    device, shrink = ("cuda", _torch_on("cuda")) if _has_gpu() else ("cpu", by_pillow)
+    options.to.mkdir(parents=True, exist_ok=True)
+    seconds = convert(options.to, options.pictures, options.size, options.seed, shrink)
+    rate = options.pictures / seconds
+    print(f"{options.pictures} pictures in {seconds:.2f} s on {device}: {options.to}")
+    megabytes = sum(path.stat().st_size for path in options.to.glob("*.jpg")) / 1e6
+    with Path(os.environ.get("BATCHMARK_METRICS", os.devnull)).open("a") as file:
+        tell(file, "throughput", rate, "images/s", higher_is_better=True)
+    print("BATCHMARK_METRIC ", end="")
+    tell(sys.stdout, "encoded", megabytes, "MB", higher_is_better=False)
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    job = os.environ.get("AWS_BATCH_JOB_ID", "by-hand")
+    folder = Path(tempfile.gettempdir()) / f"thumbnails-{job}"
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=int, default=512, help="of a picture each way, in pixels")
+    parser.add_argument("--pictures", type=int, default=160)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--to", type=Path, default=folder, help="folder of the thumbnails")
+    parser.add_argument(
+        "--check", action="store_true", help="look at each thumbnail, then remove them all"
+    )
+    return parser.parse_args()
+
+
+def convert(folder: Path, pictures: int, size: int, seed: int, shrink: Shrink) -> float:
+    """Make, shrink and write all pictures; returns the seconds of the last two."""
+    seconds = 0.0
+    with ThreadPoolExecutor(CPUS) as threads:
+        for first in range(0, pictures, BATCH):
+            numbers = range(first, min(first + BATCH, pictures))
+            batch = np.stack([picture(seed, number, size) for number in numbers])
+            began = time.monotonic()
+            paths = [folder / f"{number:06d}.jpg" for number in numbers]
+            list(threads.map(_write, paths, shrink(batch)))
+            seconds += time.monotonic() - began
+    return seconds
+
+
+def mosaic(seed: int, number: int) -> np.ndarray:
+    """The colours of a picture's tiles: row, column, colour."""
+    return np.random.default_rng((seed, number)).integers(0, 256, (TILES, TILES, 3), dtype=np.uint8)
+
+
+def picture(seed: int, number: int, size: int) -> np.ndarray:
+    return mosaic(seed, number).repeat(size // TILES, axis=0).repeat(size // TILES, axis=1)
+
+
+def by_pillow(pictures: Pictures) -> Pictures:
+    with ThreadPoolExecutor(CPUS) as threads:  # Pillow lets other threads run meanwhile
+        return np.stack(list(threads.map(_shrink_one, pictures)))
+
+
+def _shrink_one(one: np.ndarray) -> np.ndarray:
+    return np.asarray(Image.fromarray(one).resize((SIDE, SIDE), Image.Resampling.BICUBIC))
+
+
+def _has_gpu() -> bool:
+    """Whether torch can use one; it loads for seconds, so a look at the driver comes first."""
+    if not Path("/dev/nvidiactl").exists() or not find_spec("torch"):
+        return False
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def _torch_on(device: str) -> Shrink:
+    return lambda pictures: by_torch(pictures, device)
+
+
+def by_torch(pictures: Pictures, device: str) -> Pictures:
+    import torch
+
+    planes = torch.from_numpy(pictures).to(device).permute(0, 3, 1, 2).float()
+    small = torch.nn.functional.interpolate(planes, (SIDE, SIDE), mode="bicubic", antialias=True)
+    return small.round().clamp(0, 255).byte().permute(0, 2, 3, 1).contiguous().cpu().numpy()
+
+
+def _write(path: Path, thumbnail: np.ndarray) -> None:
+    Image.fromarray(thumbnail).save(path, quality=QUALITY)
+
+
+def tell(file: TextIO, metric: str, value: float, unit: str, *, higher_is_better: bool) -> None:
+    """One line of Batchmark's contract."""
+    line = {"metric": metric, "value": value, "unit": unit, "higher_is_better": higher_is_better}
+    print(json.dumps(line), file=file, flush=True)
+
+
+def check(folder: Path, pictures: int, seed: int) -> int:
+    """0 where each thumbnail has its mosaic's colours, else 1; the folder is removed."""
+    wrong = [number for number in range(pictures) if not _is_right(folder, seed, number)]
+    shutil.rmtree(folder, ignore_errors=True)
+    if wrong:
+        print(f"{len(wrong)} of {pictures} thumbnails are wrong, first {wrong[0]}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+def _is_right(folder: Path, seed: int, number: int) -> bool:
+    try:
+        with Image.open(folder / f"{number:06d}.jpg") as file:
+            seen = np.asarray(file, dtype=int)
+    except OSError:
+        return False
+    tile = SIDE // TILES
+    middles = seen[tile // 2 :: tile, tile // 2 :: tile]
+    wanted = mosaic(seed, number).astype(int)
+    return middles.shape == wanted.shape and np.abs(middles - wanted).max() <= TOLERANCE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""The examples of the contract tell two metrics each, as one reader of lines sees them."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from batchmark_job.result_metric import FILE_VARIABLE, PREFIX, MetricLine, parse_metric_line
+from tests.paths import ROOT
+
+EXAMPLES = ROOT / "job_container" / "own_jobs" / "examples"
+IN_THE_FILE = MetricLine(metric="throughput", value=120.5, unit="images/s", higher_is_better=True)
+ON_STANDARD_OUTPUT = MetricLine(metric="encoded", value=3.25, unit="MB", higher_is_better=False)
+
+
+def python(_):
+    return [sys.executable, EXAMPLES / "tell.py"]
+
+
+def bash(_):
+    return ["bash", EXAMPLES / "tell.sh"]
+
+
+def cpp(folder):
+    if (compiler := shutil.which("g++")) is None:
+        pytest.skip("g++ is not on the PATH")
+    program = folder / "tell"
+    strict = ["-std=c++11", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run([compiler, *strict, EXAMPLES / "tell.cpp", "-o", program], check=True)
+    return [program]
+
+
+@pytest.mark.parametrize("program", [python, bash, cpp])
+def test_an_example_tells_a_metric_each_way_and_needs_no_file(program, tmp_path):
+    command, metrics = program(tmp_path), tmp_path / "metrics"
+    metrics.write_text("there before\n")
+    told = [
+        subprocess.run(command, env=variables, check=True, capture_output=True, text=True).stdout
+        for variables in (os.environ | {FILE_VARIABLE: str(metrics)}, {"PATH": os.environ["PATH"]})
+    ]
+    kept, line = metrics.read_text().splitlines()
+    assert kept == "there before"
+    assert parse_metric_line(line) == IN_THE_FILE
+    for (printed,) in map(str.splitlines, told):
+        assert printed.startswith(PREFIX)
+        assert parse_metric_line(printed.removeprefix(PREFIX)) == ON_STANDARD_OUTPUT
+
+
+def test_an_example_is_a_few_lines():
+    files = sorted(EXAMPLES.iterdir())
+    assert [path.name for path in files] == ["tell.cpp", "tell.py", "tell.sh"]
+    assert all(len(path.read_text().splitlines()) <= 13 for path in files)
