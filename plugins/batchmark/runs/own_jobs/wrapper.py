@@ -10,10 +10,6 @@ CHECK = "BATCHMARK_CHECK"  # a shell command that runs after the job's
 OUTPUT = "BATCHMARK_OUTPUT"  # the path of a file, whose SHA-256 is told
 OUTPUT_SHA256 = "BATCHMARK_OUTPUT_SHA256"  # that it must have, in lower case
 
-# What lines of the script begin with; result_metric.PREFIX is that of the job's own.
-FACT_PREFIX = "BATCHMARK_JOB "
-METRIC_FILE_PREFIX = "BATCHMARK_METRIC_FILE "
-
 
 @cache
 def script() -> str:

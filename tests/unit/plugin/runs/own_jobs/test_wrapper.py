@@ -1,6 +1,7 @@
 """The script that own jobs run below, in the shells that images have."""
 
 import hashlib
+import json
 import os
 import shutil
 import signal
@@ -10,17 +11,10 @@ import time
 
 import pytest
 
-from batchmark.runs.own_jobs.wrapper import (
-    CHECK,
-    FACT_PREFIX,
-    METRIC_FILE_PREFIX,
-    OUTPUT,
-    OUTPUT_SHA256,
-    command,
-    script,
-)
+from batchmark.runs.own_jobs.wrapper import CHECK, OUTPUT, OUTPUT_SHA256, command, script
 from batchmark_job.result_metric import FILE_VARIABLE, MOST_CHARACTERS, MOST_LINES
 
+FACT_PREFIX, METRIC_FILE_PREFIX = "BATCHMARK_JOB ", "BATCHMARK_METRIC_FILE "
 SHELLS = {"dash": ("dash",), "bash": ("bash", "--posix"), "busybox": ("busybox", "sh")}
 
 
@@ -117,6 +111,7 @@ def facts(output):
 def test_the_script_has_nothing_that_batch_replaces_and_fits_into_overrides():
     assert not [each for each in ("$(", "$$", "Ref::") if each in script()]
     assert len(script()) < 3000
+    assert len(json.dumps(command(["x"]))) < 3400
     assert not [line for line in script().splitlines() if line.startswith(("#", " ")) or not line]
 
 
