@@ -18,12 +18,23 @@ FACT_PREFIX, METRIC_FILE_PREFIX = "BATCHMARK_JOB ", "BATCHMARK_METRIC_FILE "
 SHELLS = {"dash": ("dash",), "bash": ("bash", "--posix"), "busybox": ("busybox", "sh")}
 
 
-@pytest.fixture(params=SHELLS)
+INSTALLED = {
+    name: path for name, (program, *_) in SHELLS.items() if (path := shutil.which(program))
+}
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_a_shell_that_images_have_is_tried(name):
+    if name not in INSTALLED:
+        pytest.skip(f"{name} is not on the PATH: no test tries it")
+    _, *options = SHELLS[name]
+    subprocess.run([INSTALLED[name], *options, "-n", "-c", script()], check=True)
+
+
+@pytest.fixture(params=INSTALLED)
 def shell(request):
-    program, *options = SHELLS[request.param]
-    if (path := shutil.which(program)) is None:
-        pytest.skip(f"{program} is not on the PATH")
-    return [path, *options]
+    _, *options = SHELLS[request.param]
+    return [INSTALLED[request.param], *options]
 
 
 class Wrapped:
