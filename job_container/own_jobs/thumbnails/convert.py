@@ -1,6 +1,6 @@
 """Shrinks pictures to thumbnails: by torch where a GPU is, else by Pillow on all CPUs.
 
-It stands for any job that runs already: all that is Batchmark's in it is `tell`. The pictures are
+It stands for any job that runs already: all that is Batchmark's in it is `metric`. The pictures are
 mosaics of a seed's colours, so that a check knows each thumbnail.
 """
 
@@ -16,7 +16,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image
@@ -45,13 +45,12 @@ def main() -> int:
     device, shrink = ("cuda", _torch_on("cuda")) if _has_gpu() else ("cpu", by_pillow)
     options.to.mkdir(parents=True, exist_ok=True)
     seconds = convert(options.to, options.pictures, options.size, options.seed, shrink)
-    rate = options.pictures / seconds
     print(f"{options.pictures} pictures in {seconds:.2f} s on {device}: {options.to}")
-    megabytes = sum(path.stat().st_size for path in options.to.glob("*.jpg")) / 1e6
+    rate = metric("throughput", options.pictures / seconds, "images/s", higher_is_better=True)
     with Path(os.environ.get("BATCHMARK_METRICS", os.devnull)).open("a") as file:
-        tell(file, "throughput", rate, "images/s", higher_is_better=True)
-    print("BATCHMARK_METRIC ", end="")
-    tell(sys.stdout, "encoded", megabytes, "MB", higher_is_better=False)
+        print(rate, file=file)
+    megabytes = sum(path.stat().st_size for path in options.to.glob("*.jpg")) / 1e6
+    print("BATCHMARK_METRIC", metric("encoded", megabytes, "MB", higher_is_better=False))
     return 0
 
 
@@ -60,7 +59,7 @@ def _options() -> argparse.Namespace:
     folder = Path(tempfile.gettempdir()) / f"thumbnails-{job}"
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=512, help="of a picture each way, in pixels")
-    parser.add_argument("--pictures", type=int, default=160)
+    parser.add_argument("--pictures", type=int, default=240)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--to", type=Path, default=folder, help="folder of the thumbnails")
     parser.add_argument(
@@ -126,10 +125,10 @@ def _write(path: Path, thumbnail: np.ndarray) -> None:
     Image.fromarray(thumbnail).save(path, quality=QUALITY)
 
 
-def tell(file: TextIO, metric: str, value: float, unit: str, *, higher_is_better: bool) -> None:
-    """One line of Batchmark's contract."""
-    line = {"metric": metric, "value": value, "unit": unit, "higher_is_better": higher_is_better}
-    print(json.dumps(line), file=file, flush=True)
+def metric(name: str, value: float, unit: str, *, higher_is_better: bool) -> str:
+    """A line of Batchmark's contract."""
+    line = {"metric": name, "value": value, "unit": unit, "higher_is_better": higher_is_better}
+    return json.dumps(line)
 
 
 def check(folder: Path, pictures: int, seed: int) -> int:

@@ -3,7 +3,7 @@ own_jobs = {
   thumbnails = {
     images          = { cpu = "thumbnails:cpu", cuda = "thumbnails:gpu" }
     command         = ["python3", "convert.py", "--size", "Ref::size"]
-    axis            = { parameter = "size", sizes = [256, 512, 1024, 1536] }
+    axis            = { parameter = "size", sizes = [512, 768, 1024, 1536] }
     check           = "python3 convert.py --check"
     timeout_seconds = 600
   }
