@@ -95,6 +95,7 @@ module "batch" {
   image                    = local.images["cuda"]
   cpu_image                = local.images["cpu"]
   ecr_repository_arn       = module.storage.ecr_repository_arn
+  further_images           = flatten([for job in values(var.own_jobs) : [job.image[*], job.images[*].cpu, job.images[*].cuda]])
   bucket_name              = module.storage.bucket_name
   bucket_arn               = module.storage.bucket_arn
   kms_key_arn              = local.kms_key_arn
@@ -106,6 +107,21 @@ module "batch" {
   extra_user_data          = var.extra_user_data
   runnable_timeout_seconds = var.runnable_timeout_seconds
   log_retention_days       = var.log_retention_days
+}
+
+module "own_jobs" {
+  source = "./modules/own_jobs"
+  count  = length(var.own_jobs) == 0 ? 0 : 1
+
+  name                     = var.name
+  own_jobs                 = var.own_jobs
+  targets                  = module.batch.requests
+  log_group_name           = module.batch.log_group_name
+  retry_rules              = module.batch.retry_rules
+  pull_and_log_policy      = module.batch.pull_and_log_policy
+  task_trust_policy        = module.batch.task_trust_policy
+  permissions_boundary_arn = var.permissions_boundary_arn
+  iam_path                 = var.iam_path
 }
 
 ################################################################################
@@ -151,7 +167,7 @@ module "analytics" {
 
   name        = var.name
   bucket_name = module.storage.bucket_name
-  suites      = var.suites
+  suites      = setunion(var.suites, flatten(module.own_jobs[*].suites))
   first_month = var.history_first_month
   kms_key_arn = local.kms_key_arn
 
@@ -166,20 +182,29 @@ module "analytics" {
 module "airflow_access" {
   source = "./modules/airflow_access"
 
-  name                  = var.name
-  job_queue_arns        = module.batch.job_queue_arns
-  job_definition_arns   = [for target in module.batch.targets : target.job_definition]
-  log_group_name        = module.batch.log_group_name
+  name = var.name
+
+  job_queue_arns = concat(module.batch.job_queue_arns, flatten(var.comparison_access[*].job_queue_arns))
+  job_definition_arns = concat(
+    [for target in module.batch.targets : target.job_definition],
+    module.own_jobs[*].job_definition_arns,
+    flatten(var.comparison_access[*].job_definition_arns),
+  )
+  log_group_names       = concat([module.batch.log_group_name], flatten(var.comparison_access[*].log_group_names))
   events_log_group_name = module.monitoring.event_log_group_name
-  bucket_arn            = module.storage.bucket_arn
-  ecr_repository_arn    = module.storage.ecr_repository_arn
-  role_arns             = [module.batch.job_role_arn, module.batch.execution_role_arn]
-  instance_profile_arn  = module.batch.instance_profile_arn
-  ssm_parameter_arn     = aws_ssm_parameter.airflow.arn
-  topic_arn             = module.notifications.topic_arn
-  kms_key_arn           = local.kms_key_arn
-  principal_arns        = var.airflow_principal_arns
-  external_id           = var.airflow_external_id
+
+  # As Batch names them: what a queue of yours starts its instances in is not known here.
+  foreign_ecs_clusters = var.comparison_access == null ? [] : ["*Batch*"]
+
+  bucket_arn           = module.storage.bucket_arn
+  ecr_repository_arns  = module.batch.ecr_repository_arns
+  role_arns            = concat([module.batch.job_role_arn, module.batch.execution_role_arn], flatten(module.own_jobs[*].role_arns))
+  instance_profile_arn = module.batch.instance_profile_arn
+  ssm_parameter_arn    = aws_ssm_parameter.airflow.arn
+  topic_arn            = module.notifications.topic_arn
+  kms_key_arn          = local.kms_key_arn
+  principal_arns       = var.airflow_principal_arns
+  external_id          = var.airflow_external_id
 
   permissions_boundary_arn = var.permissions_boundary_arn
   iam_path                 = var.iam_path
@@ -207,4 +232,31 @@ resource "aws_ssm_parameter" "airflow" {
       targets          = module.batch.targets
     },
   ))
+}
+
+locals {
+  own_jobs_document = jsonencode({
+    schema_version = 1
+    name           = var.name
+    region         = var.region
+    jobs           = merge({}, module.own_jobs[*].jobs...)
+  })
+}
+
+resource "aws_ssm_parameter" "own_jobs" {
+  count = length(module.own_jobs)
+
+  name        = "${aws_ssm_parameter.airflow.name}_own_jobs"
+  description = "Airflow variable batchmark_own_jobs: the jobs of yours that can be measured"
+  type        = "String"
+  tier        = "Intelligent-Tiering"
+
+  value = local.own_jobs_document
+
+  lifecycle {
+    precondition {
+      condition     = length(local.own_jobs_document) <= 8192
+      error_message = "What Airflow is told about ${join(", ", keys(var.own_jobs))} takes ${length(local.own_jobs_document)} characters, and an SSM parameter holds 8192. Shorten their commands, name fewer targets, or spread the jobs over two installations."
+    }
+  }
 }

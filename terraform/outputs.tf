@@ -47,6 +47,11 @@ output "targets" {
   value       = module.batch.targets
 }
 
+output "own_jobs" {
+  description = "What Airflow is told about each own job"
+  value       = merge({}, module.own_jobs[*].jobs...)
+}
+
 ################################################################################
 # What to type next
 ################################################################################

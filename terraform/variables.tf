@@ -304,6 +304,48 @@ variable "suites" {
 }
 
 ################################################################################
+# Own jobs
+################################################################################
+
+variable "own_jobs" {
+  description = "Jobs that exist already, by name: image (or one for each device) and command, and what they ask for; each is measured on its targets as it is"
+  type = map(object({
+    image                    = optional(string)
+    images                   = optional(object({ cpu = string, cuda = string }))
+    command                  = optional(list(string), [])
+    parameters               = optional(map(string), {})
+    vcpus                    = optional(number)
+    memory_mib               = optional(number)
+    gpus                     = optional(number)
+    environment              = optional(map(string), {})
+    secrets                  = optional(map(string), {})
+    mounts                   = optional(list(object({ source = string, path = string, read_only = optional(bool, true) })), [])
+    timeout_seconds          = optional(number, 3600)
+    attempts                 = optional(number, 3)
+    axis                     = optional(object({ parameter = string, sizes = list(number) }))
+    check                    = optional(string)
+    output                   = optional(string)
+    output_sha256            = optional(string)
+    shell                    = optional(bool, true)
+    user                     = optional(string)
+    job_role_arn             = optional(string)
+    readonly_root_filesystem = optional(bool, false)
+    targets                  = optional(set(string), [])
+  }))
+  default = {}
+}
+
+variable "comparison_access" {
+  description = "Queues, job definitions and log groups that were not made here, and that Airflow may compare jobs in; none for no such jobs"
+  type = object({
+    job_queue_arns      = set(string)
+    job_definition_arns = set(string)
+    log_group_names     = optional(set(string), ["/aws/batch/job"])
+  })
+  default = null
+}
+
+################################################################################
 # Airflow
 ################################################################################
 

@@ -116,6 +116,133 @@ run "parameter_for_airflow" {
   }
 }
 
+# The contract of own jobs, as plugins/batchmark/core/own_jobs.py reads it.
+run "own_jobs_for_airflow" {
+  command = plan
+
+  variables {
+    gpu_instance_types = ["g5.xlarge"]
+    cpu_instance_types = ["c5.2xlarge"]
+
+    own_jobs = {
+      thumbnails = {
+        images     = { cpu = "111122223333.dkr.ecr.us-east-1.amazonaws.com/thumbnails:1.4-cpu", cuda = "111122223333.dkr.ecr.us-east-1.amazonaws.com/thumbnails:1.4" }
+        command    = ["python", "convert.py", "--size", "Ref::size", "--format", "Ref::format"]
+        parameters = { format = "png" }
+        secrets    = { TOKEN = "arn:aws:ssm:us-east-1:111122223333:parameter/thumbnails/token" }
+        axis       = { parameter = "size", sizes = [64, 128, 0.5] }
+        check      = "python check.py"
+        output     = "out.tar"
+        attempts   = 2
+      }
+      sum = {
+        image         = "nobody/sum:3"
+        command       = ["sum"]
+        output        = "sum.bin"
+        output_sha256 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+        targets       = ["g5.xlarge"]
+      }
+      quiet = {
+        image           = "nobody/quiet:3"
+        shell           = false
+        timeout_seconds = 60
+        targets         = ["c5.2xlarge"]
+      }
+    }
+  }
+
+  assert {
+    condition     = aws_ssm_parameter.own_jobs[0].name == "/airflow/variables/batchmark_own_jobs"
+    error_message = "Airflow's secrets backend looks for /airflow/variables/batchmark_own_jobs"
+  }
+
+  assert {
+    condition = jsondecode(aws_ssm_parameter.own_jobs[0].value) == {
+      schema_version = 1
+      name           = "batchmark"
+      region         = "us-east-1"
+      jobs = {
+        thumbnails = {
+          command    = ["python", "convert.py", "--size", "Ref::size", "--format", "Ref::format"]
+          parameters = { format = "png" }
+          axis       = { parameter = "size", sizes = [64, 128, 0.5] }
+          check      = "python check.py"
+          output     = "out.tar"
+          job_definitions = {
+            "c5.2xlarge" = "arn:aws:batch:us-east-1:111122223333:job-definition/mock:1"
+            "g5.xlarge"  = "arn:aws:batch:us-east-1:111122223333:job-definition/mock:1"
+          }
+          timeout_seconds = 3600
+          attempts        = 2
+        }
+        sum = {
+          command         = ["sum"]
+          output          = "sum.bin"
+          output_sha256   = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+          job_definitions = { "g5.xlarge" = "arn:aws:batch:us-east-1:111122223333:job-definition/mock:1" }
+          timeout_seconds = 3600
+          attempts        = 3
+        }
+        quiet = {
+          command         = []
+          shell           = false
+          job_definitions = { "c5.2xlarge" = "arn:aws:batch:us-east-1:111122223333:job-definition/mock:1" }
+          timeout_seconds = 60
+          attempts        = 3
+        }
+      }
+    }
+    error_message = "the parameter's shape is a contract with plugins/batchmark/core/own_jobs.py: a change needs a new schema_version there"
+  }
+
+  assert {
+    condition     = setsubtract(module.analytics.suites, var.suites) == toset(["imported", "job-quiet", "job-sum", "job-thumbnails"])
+    error_message = "Athena finds the history of own jobs"
+  }
+
+  assert {
+    condition     = output.own_jobs["quiet"].timeout_seconds == 60
+    error_message = "what Airflow is told can be looked at"
+  }
+}
+
+run "without_own_jobs_there_is_nothing_of_them" {
+  command = plan
+
+  assert {
+    condition     = length(module.own_jobs) == 0 && length(aws_ssm_parameter.own_jobs) == 0 && output.own_jobs == {}
+    error_message = "no role, no definition and no parameter"
+  }
+}
+
+run "refuses_more_own_jobs_than_a_parameter_holds" {
+  command = plan
+
+  variables {
+    own_jobs = {
+      long = { image = "nobody/long:1", command = ["sh", "-c", join("", [for number in range(1000) : "echo long;"])] }
+    }
+  }
+
+  expect_failures = [aws_ssm_parameter.own_jobs]
+}
+
+run "foreign_queues_may_be_compared" {
+  command = plan
+
+  variables {
+    comparison_access = {
+      job_queue_arns      = ["arn:aws:batch:us-east-1:111122223333:job-queue/theirs"]
+      job_definition_arns = ["arn:aws:batch:us-east-1:111122223333:job-definition/theirs"]
+    }
+  }
+
+  assert {
+    condition     = var.comparison_access.log_group_names == toset(["/aws/batch/job"]) && keys(output.airflow_policy_arns) == ["run", "watch"]
+    error_message = "Batch's own log group is the default, and no further policy has to be attached"
+  }
+}
+
 run "another_name" {
   command = plan
 

@@ -17,6 +17,15 @@ locals {
     tolist(var.job_queue_arns),
     [for arn in var.job_definition_arns : "${replace(arn, "/:[0-9]+$/", "")}:*"],
   )
+
+  job_logs   = flatten([for name in sort(var.log_group_names) : ["${local.log_groups_arn}:${name}", "${local.log_groups_arn}:${name}:*"]])
+  job_states = flatten([for name in var.events_log_group_name[*] : ["${local.log_groups_arn}:${name}", "${local.log_groups_arn}:${name}:*"]])
+
+  # What grows with queues, definitions and logs, as the policy for benchmarks has it.
+  growing = concat(local.submitted_to, local.job_logs)
+
+  ecs_arn      = "arn:${local.partition}:ecs:${local.region}:${local.account_id}"
+  ecs_clusters = concat(["*${var.name}-*"], sort(var.foreign_ecs_clusters))
 }
 
 ################################################################################
@@ -64,42 +73,62 @@ data "aws_iam_policy_document" "run" {
   }
 
   statement {
-    sid       = "FollowJobs"
-    actions   = ["batch:DescribeJobs", "batch:ListJobs"]
-    resources = ["*"] # neither API takes a resource
-  }
-
-  statement {
     sid       = "ReadJobLogs"
-    actions   = ["logs:GetLogEvents"]
-    resources = ["${local.log_groups_arn}:${var.log_group_name}:log-stream:*"]
+    actions   = ["logs:FilterLogEvents", "logs:GetLogEvents"]
+    resources = local.job_logs
   }
 
+  dynamic "statement" {
+    for_each = length(local.job_states) == 0 ? [] : [local.job_states]
+
+    content {
+      sid       = "ReadJobStates"
+      actions   = ["logs:FilterLogEvents"]
+      resources = statement.value
+    }
+  }
+
+  # Batch names a cluster after its compute environment, with something of its own before or behind.
   statement {
-    sid     = "ReadJobStates"
-    actions = ["logs:FilterLogEvents"]
-    resources = [
-      "${local.log_groups_arn}:${var.events_log_group_name}",
-      "${local.log_groups_arn}:${var.events_log_group_name}:*",
+    sid       = "LookAtHosts"
+    actions   = ["ecs:DescribeContainerInstances", "ecs:DescribeTasks"]
+    resources = flatten([for name in local.ecs_clusters : ["${local.ecs_arn}:container-instance/${name}", "${local.ecs_arn}:task/${name}"]])
+  }
+
+  # Jobs, what they run on, and what that costs.
+  statement {
+    sid = "FollowJobs"
+    actions = [
+      "batch:DescribeComputeEnvironments",
+      "batch:DescribeJobDefinitions",
+      "batch:DescribeJobQueues",
+      "batch:DescribeJobs",
+      "batch:ListJobs",
+      "ec2:DescribeInstances",
+      "ec2:DescribeInstanceTypes",
+      "ec2:DescribeSpotPriceHistory",
+      "pricing:GetProducts",
     ]
+    resources = ["*"] # none of them takes a resource
   }
 
   statement {
-    sid       = "AskPrices"
-    actions   = ["pricing:GetProducts", "ec2:DescribeSpotPriceHistory"]
-    resources = ["*"] # neither API takes a resource
+    sid       = "KeepResults"
+    actions   = ["s3:GetObject", "s3:PutObject"]
+    resources = [for folder in ["runs", "noise", "costs", "history", "history_snapshots", "alerts"] : "${var.bucket_arn}/${folder}/*"]
   }
 
   statement {
     sid       = "ReadResults"
     actions   = ["s3:GetObject"]
-    resources = [for folder in ["raw", "runs", "noise", "costs", "history", "history_snapshots", "imports", "alerts"] : "${var.bucket_arn}/${folder}/*"]
+    resources = [for folder in ["raw", "imports"] : "${var.bucket_arn}/${folder}/*"]
   }
 
+  # An own job knows nothing of its result.
   statement {
     sid       = "WriteResults"
     actions   = ["s3:PutObject"]
-    resources = [for folder in ["runs", "prices", "noise", "costs", "history", "history_snapshots", "alerts"] : "${var.bucket_arn}/${folder}/*"]
+    resources = ["${var.bucket_arn}/prices/*", "${var.bucket_arn}/raw/*/*/job-*"]
   }
 
   # A run that was cleared and ended in another month has its rows there; those of before would count twice.
@@ -121,17 +150,21 @@ data "aws_iam_policy_document" "run" {
   statement {
     sid       = "ReadVariables"
     actions   = ["ssm:GetParameter"]
-    resources = [for suffix in ["", "_alerts", "_eks", "_multi_node"] : "${var.ssm_parameter_arn}${suffix}"] # all but the first need not exist
-  }
-
-  statement {
-    sid       = "PublishAlerts"
-    actions   = ["sns:Publish"]
-    resources = [var.topic_arn]
+    resources = [for suffix in ["", "_alerts", "_eks", "_multi_node", "_own_jobs"] : "${var.ssm_parameter_arn}${suffix}"] # all but the first need not exist
   }
 
   dynamic "statement" {
-    for_each = var.kms_key_arn == null ? [] : [var.kms_key_arn]
+    for_each = var.topic_arn[*]
+
+    content {
+      sid       = "PublishAlerts"
+      actions   = ["sns:Publish"]
+      resources = [statement.value]
+    }
+  }
+
+  dynamic "statement" {
+    for_each = var.kms_key_arn[*]
 
     content {
       sid       = "UseKey"
@@ -157,12 +190,7 @@ data "aws_iam_policy_document" "watch" {
     actions = [
       "autoscaling:DescribeAutoScalingGroups",
       "autoscaling:DescribeScalingActivities",
-      "batch:DescribeComputeEnvironments",
-      "batch:DescribeJobDefinitions",
-      "batch:DescribeJobQueues",
       "cloudwatch:GetMetricStatistics",
-      "ec2:DescribeInstances",
-      "ec2:DescribeInstanceTypes",
       "ec2:DescribeRouteTables",
       "ec2:DescribeSubnets",
       "ec2:DescribeVpcEndpoints",
@@ -172,39 +200,46 @@ data "aws_iam_policy_document" "watch" {
     resources = ["*"] # none of them takes a resource, or it lists all there are
   }
 
-  # Batch names a cluster after its compute environment, with something of its own before or behind.
   statement {
-    sid     = "LookAtHosts"
-    actions = ["ecs:DescribeContainerInstances", "ecs:ListContainerInstances"]
-    resources = [
-      for kind in ["cluster", "container-instance"] : "arn:${local.partition}:ecs:${local.region}:${local.account_id}:${kind}/*${var.name}-*"
-    ]
+    sid       = "LookForHosts"
+    actions   = ["ecs:ListContainerInstances"]
+    resources = ["${local.ecs_arn}:cluster/*${var.name}-*"]
+  }
+
+  dynamic "statement" {
+    for_each = length(var.ecr_repository_arns) == 0 ? [] : [sort(var.ecr_repository_arns)]
+
+    content {
+      sid       = "LookAtImages"
+      actions   = ["ecr:DescribeImages", "ecr:DescribeImageScanFindings", "ecr:DescribeRepositories"]
+      resources = statement.value
+    }
+  }
+
+  dynamic "statement" {
+    for_each = length(var.role_arns) == 0 ? [] : [concat(tolist(var.role_arns), var.instance_profile_arn[*])]
+
+    content {
+      sid       = "LookAtRoles"
+      actions   = ["iam:GetInstanceProfile", "iam:GetRole"]
+      resources = statement.value
+    }
+  }
+
+  dynamic "statement" {
+    for_each = var.topic_arn[*]
+
+    content {
+      sid       = "LookAtTopic"
+      actions   = ["sns:GetTopicAttributes"]
+      resources = [statement.value]
+    }
   }
 
   statement {
-    sid       = "LookAtImage"
-    actions   = ["ecr:DescribeImages", "ecr:DescribeImageScanFindings", "ecr:DescribeRepositories"]
-    resources = [var.ecr_repository_arn]
-  }
-
-  statement {
-    sid       = "LookAtRoles"
-    actions   = ["iam:GetInstanceProfile", "iam:GetRole"]
-    resources = concat(tolist(var.role_arns), [var.instance_profile_arn])
-  }
-
-  statement {
-    sid       = "LookAtTopic"
-    actions   = ["sns:GetTopicAttributes"]
-    resources = [var.topic_arn]
-  }
-
-  statement {
-    sid     = "LookAtLogGroups"
-    actions = ["logs:DescribeLogStreams"]
-    resources = flatten([
-      for group in [var.log_group_name, var.events_log_group_name] : ["${local.log_groups_arn}:${group}", "${local.log_groups_arn}:${group}:*"]
-    ])
+    sid       = "LookAtLogGroups"
+    actions   = ["logs:DescribeLogStreams"]
+    resources = concat(local.job_logs, local.job_states)
   }
 
   statement {
@@ -252,10 +287,10 @@ resource "aws_iam_policy" "this" {
   policy      = each.value.document
 
   lifecycle {
-    # What doesn't grow with the targets is below 3500.
+    # What doesn't grow is below 4040, in a region and with a name as long as they get.
     precondition {
-      condition     = each.key != "run" || length(jsonencode(local.submitted_to)) <= 2600
-      error_message = "The ARNs of ${length(var.job_queue_arns)} queues and ${length(var.job_definition_arns)} job definitions take ${length(jsonencode(local.submitted_to))} characters, and an IAM policy has room for 2600. Spread the targets over two installations."
+      condition     = each.key != "run" || length(jsonencode(local.growing)) <= 2100
+      error_message = "The ARNs of ${length(var.job_queue_arns)} queues, ${length(var.job_definition_arns)} job definitions and ${length(var.log_group_names)} log groups take ${length(jsonencode(local.growing))} characters, and an IAM policy has room for 2100. Spread them over two installations."
     }
   }
 }

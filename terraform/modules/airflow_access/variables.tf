@@ -15,46 +15,76 @@ variable "job_queue_arns" {
     condition     = length(var.job_queue_arns) > 0
     error_message = "job_queue_arns is empty; Airflow needs at least one queue."
   }
+
+  validation {
+    condition     = alltrue([for arn in var.job_queue_arns : can(regex("^arn:aws[a-z-]*:batch:[a-z0-9-]+:[0-9]{12}:job-queue/[A-Za-z0-9_-]+$", arn))])
+    error_message = "job_queue_arns is ${jsonencode(var.job_queue_arns)}; give each as \"arn:aws:batch:us-east-1:111122223333:job-queue/NAME\"."
+  }
 }
 
 variable "job_definition_arns" {
-  description = "Job definitions to submit; their revision does not matter"
+  description = "Job definitions to submit; their revision does not matter, and a wildcard may stand for many"
   type        = set(string)
 
   validation {
     condition     = length(var.job_definition_arns) > 0
     error_message = "job_definition_arns is empty; Airflow needs at least one job definition."
   }
+
+  validation {
+    condition     = alltrue([for arn in var.job_definition_arns : can(regex("^arn:aws[a-z-]*:batch:[a-z0-9-]+:[0-9]{12}:job-definition/[A-Za-z0-9_-]+([*]|:[0-9]+)?$", arn))])
+    error_message = "job_definition_arns is ${jsonencode(var.job_definition_arns)}; give each as \"arn:aws:batch:us-east-1:111122223333:job-definition/NAME\", with its revision or without, or NAME* for all whose name begins so."
+  }
 }
 
-variable "log_group_name" {
-  description = "Log group of the jobs"
-  type        = string
+variable "log_group_names" {
+  description = "Log groups of the jobs"
+  type        = set(string)
+
+  validation {
+    condition     = length(var.log_group_names) > 0
+    error_message = "log_group_names is empty; give the log group that the jobs write to, such as \"/aws/batch/job\"."
+  }
+
+  validation {
+    condition     = alltrue([for name in var.log_group_names : can(regex("^[A-Za-z0-9._/#-]{1,512}$", name))])
+    error_message = "log_group_names is ${jsonencode(var.log_group_names)}; give names, such as \"/aws/batch/job\", no ARNs and no wildcards."
+  }
 }
 
 variable "events_log_group_name" {
-  description = "Log group of all job state changes"
+  description = "Log group of all job state changes; none where nothing keeps them"
   type        = string
+  default     = null
+}
+
+variable "foreign_ecs_clusters" {
+  description = "Names, with wildcards, of the ECS clusters of queues that were not made here"
+  type        = set(string)
+  default     = []
 }
 
 variable "bucket_arn" {
-  description = "Result bucket: raw/, imports/, runs/, noise/, costs/, history/, history_snapshots/, alerts/, guard/, diagnoses/ and self_test/ are read, all but the first two are written, and prices/; deleted from is history/ only"
+  description = "Result bucket: raw/, imports/, runs/, noise/, costs/, history/, history_snapshots/, alerts/, guard/, diagnoses/ and self_test/ are read, all but the first two are written, and prices/ and own jobs' results in raw/; deleted from is history/ only"
   type        = string
 }
 
-variable "ecr_repository_arn" {
-  description = "Repository of the job image"
-  type        = string
+variable "ecr_repository_arns" {
+  description = "Repositories of the jobs' images, which the environment check looks into"
+  type        = set(string)
+  default     = []
 }
 
 variable "role_arns" {
   description = "Roles of the jobs, which the environment check looks for"
   type        = set(string)
+  default     = []
 }
 
 variable "instance_profile_arn" {
-  description = "Profile of the instances, which the environment check looks for"
+  description = "Profile of the instances, which the environment check looks for; none where they are not ours"
   type        = string
+  default     = null
 }
 
 variable "ssm_parameter_arn" {
@@ -63,8 +93,9 @@ variable "ssm_parameter_arn" {
 }
 
 variable "topic_arn" {
-  description = "Topic that alerts are published to"
+  description = "Topic that alerts are published to; none for an Airflow that tells them in other ways"
   type        = string
+  default     = null
 }
 
 variable "kms_key_arn" {

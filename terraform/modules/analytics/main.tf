@@ -4,6 +4,8 @@ locals {
   # Neither Glue nor Athena takes a hyphen in an unquoted name.
   database_name = replace(var.name, "-", "_")
 
+  suites = setunion(var.suites, ["imported"]) # by hand, from other tools
+
   saved_queries = {
     for file in fileset("${path.module}/queries", "*.sql") : trimsuffix(file, ".sql") => templatefile(
       "${path.module}/queries/${file}", { series = join(", ", local.history.series) }
@@ -32,7 +34,7 @@ resource "aws_glue_catalog_table" "history" {
     classification                   = "parquet"
     "projection.enabled"             = "true"
     "projection.suite.type"          = "enum"
-    "projection.suite.values"        = join(",", sort(setunion(var.suites, ["imported"]))) # by hand, from other tools
+    "projection.suite.values"        = join(",", sort(local.suites))
     "projection.month.type"          = "date"
     "projection.month.format"        = "yyyy-MM"
     "projection.month.range"         = "${var.first_month},NOW"

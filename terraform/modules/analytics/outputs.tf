@@ -8,6 +8,11 @@ output "table_name" {
   value       = aws_glue_catalog_table.history.name
 }
 
+output "suites" {
+  description = "Suites that the table knows"
+  value       = local.suites
+}
+
 output "table_arn" {
   description = "ARN of that table"
   value       = aws_glue_catalog_table.history.arn

@@ -2,6 +2,18 @@
 # What instances and tasks share: pulling the image, writing logs
 ################################################################################
 
+locals {
+  # By account, region and name. Other registries know nothing of roles.
+  further_repositories = concat([], [
+    for image in sort(var.further_images) : regexall("^([0-9]{12})\\.dkr\\.ecr\\.([a-z0-9-]+)\\.amazonaws\\.com(?:\\.cn)?/([^:@]+)", image)
+  ]...)
+
+  repository_arns = distinct(concat(
+    [var.ecr_repository_arn],
+    [for parts in local.further_repositories : "arn:${local.partition}:ecr:${parts[1]}:${parts[0]}:repository/${parts[2]}"],
+  ))
+}
+
 # Whether the ECS agent does this as the instance or as the execution role depends on its version and
 # settings, so both may, and neither may more.
 data "aws_iam_policy_document" "pull_and_log" {
@@ -14,7 +26,7 @@ data "aws_iam_policy_document" "pull_and_log" {
   statement {
     sid       = "PullImage"
     actions   = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
-    resources = [var.ecr_repository_arn]
+    resources = local.repository_arns
   }
 
   statement {

@@ -197,6 +197,20 @@ locals {
       target.sharing == "mps" ? { mps-pipes = "/run/mps-ecs", shared-memory = "/dev/shm" } : {},
     )
   }
+
+  retry_rules = [
+    # The host went away, by Spot reclaim or failure: not the job's fault.
+    { action = "RETRY", on_reason = null, on_status_reason = "Host EC2*" },
+
+    # Nothing has run yet, and a registry's bad minute passes. A wrong tag fails as fast thrice.
+    { action = "RETRY", on_reason = "CannotPullContainer*", on_status_reason = null },
+
+    # Docker did not start the container in time: a disk that is still being read, not the job.
+    { action = "RETRY", on_reason = "DockerTimeoutError*", on_status_reason = null },
+
+    # Everything else would fail again.
+    { action = "EXIT", on_reason = "*", on_status_reason = null },
+  ]
 }
 
 resource "aws_batch_job_definition" "this" {
@@ -292,28 +306,14 @@ resource "aws_batch_job_definition" "this" {
   retry_strategy {
     attempts = each.value.attempts
 
-    # The host went away, by Spot reclaim or failure: not the job's fault.
-    evaluate_on_exit {
-      action           = "RETRY"
-      on_status_reason = "Host EC2*"
-    }
+    dynamic "evaluate_on_exit" {
+      for_each = local.retry_rules
 
-    # Nothing has run yet, and a registry's bad minute passes. A wrong tag fails as fast thrice.
-    evaluate_on_exit {
-      action    = "RETRY"
-      on_reason = "CannotPullContainer*"
-    }
-
-    # Docker did not start the container in time: a disk that is still being read, not the job.
-    evaluate_on_exit {
-      action    = "RETRY"
-      on_reason = "DockerTimeoutError*"
-    }
-
-    # Everything else would fail again.
-    evaluate_on_exit {
-      action    = "EXIT"
-      on_reason = "*"
+      content {
+        action           = evaluate_on_exit.value.action
+        on_reason        = evaluate_on_exit.value.on_reason
+        on_status_reason = evaluate_on_exit.value.on_status_reason
+      }
     }
   }
 

@@ -29,6 +29,11 @@ output "targets" {
   }
 }
 
+output "requests" {
+  description = "Per target: its device, what a job asks for, and how jobs share an instance, if they do"
+  value       = { for name, target in local.targets : name => { for field in ["device", "vcpus", "memory_mib", "gpus", "sharing"] : field => target[field] } }
+}
+
 output "job_queue_arns" {
   description = "All job queues"
   value       = values(aws_batch_job_queue.this)[*].arn
@@ -77,4 +82,24 @@ output "instance_role_arn" {
 output "instance_profile_arn" {
   description = "Profile that gives the instances their role"
   value       = aws_iam_instance_profile.this.arn
+}
+
+output "ecr_repository_arns" {
+  description = "Private repositories of ECR that images are pulled from"
+  value       = local.repository_arns
+}
+
+output "pull_and_log_policy" {
+  description = "What an execution role needs to start jobs here: pull the images, write logs, as JSON"
+  value       = data.aws_iam_policy_document.pull_and_log.json
+}
+
+output "task_trust_policy" {
+  description = "Who may act as a role of jobs: ECS, for tasks of this account, as JSON"
+  value       = data.aws_iam_policy_document.task_trust.json
+}
+
+output "retry_rules" {
+  description = "After which ends a job is tried again, in the order in which they are looked at"
+  value       = local.retry_rules
 }

@@ -66,6 +66,12 @@ variable "ecr_repository_arn" {
   type        = string
 }
 
+variable "further_images" {
+  description = "Images that jobs run beside it; those in private repositories of ECR are pulled with the roles made here"
+  type        = set(string)
+  default     = []
+}
+
 ################################################################################
 # Targets
 ################################################################################

@@ -146,6 +146,8 @@ resource "aws_s3_bucket_policy" "this" {
 ################################################################################
 
 resource "aws_ecr_repository" "this" {
+  count = var.repository_name == null ? 0 : 1
+
   name         = var.repository_name
   force_delete = var.force_destroy
 
@@ -163,8 +165,15 @@ resource "aws_ecr_repository" "this" {
   }
 }
 
+moved {
+  from = aws_ecr_repository.this
+  to   = aws_ecr_repository.this[0]
+}
+
 resource "aws_ecr_lifecycle_policy" "this" {
-  repository = aws_ecr_repository.this.name
+  count = var.repository_name == null ? 0 : 1
+
+  repository = aws_ecr_repository.this[0].name
 
   policy = jsonencode({
     rules = [
@@ -194,6 +203,11 @@ resource "aws_ecr_lifecycle_policy" "this" {
 
   # A new repository may bear the old one's name, but it comes without a policy.
   lifecycle {
-    replace_triggered_by = [aws_ecr_repository.this.id]
+    replace_triggered_by = [aws_ecr_repository.this[0].id]
   }
+}
+
+moved {
+  from = aws_ecr_lifecycle_policy.this
+  to   = aws_ecr_lifecycle_policy.this[0]
 }

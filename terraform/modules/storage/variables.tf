@@ -9,8 +9,9 @@ variable "bucket_name" {
 }
 
 variable "repository_name" {
-  description = "Name of the ECR repository of the job image"
+  description = "Name of the ECR repository of the job image; none for no repository"
   type        = string
+  default     = null
 }
 
 variable "force_destroy" {

@@ -33,10 +33,10 @@ variables {
   name                  = "test"
   job_queue_arns        = ["arn:aws:batch:eu-west-1:111122223333:job-queue/test-g5"]
   job_definition_arns   = ["arn:aws:batch:eu-west-1:111122223333:job-definition/test-g5:12"]
-  log_group_name        = "/aws/batch/test"
+  log_group_names       = ["/aws/batch/test"]
   events_log_group_name = "/aws/events/batch/test"
   bucket_arn            = "arn:aws:s3:::results"
-  ecr_repository_arn    = "arn:aws:ecr:eu-west-1:111122223333:repository/test-job"
+  ecr_repository_arns   = ["arn:aws:ecr:eu-west-1:111122223333:repository/test-job"]
   role_arns             = ["arn:aws:iam::111122223333:role/test-job-1", "arn:aws:iam::111122223333:role/test-execution-1"]
   instance_profile_arn  = "arn:aws:iam::111122223333:instance-profile/test-instance-1"
   ssm_parameter_arn     = "arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark"
@@ -51,10 +51,11 @@ run "policy" {
       SubmitJobs           = "batch:SubmitJob"
       TagJobsWhenSubmitted = "batch:TagResource"
       StopOwnJobs          = "batch:TerminateJob"
-      FollowJobs           = "batch:DescribeJobs batch:ListJobs"
-      ReadJobLogs          = "logs:GetLogEvents"
+      FollowJobs           = "batch:DescribeComputeEnvironments batch:DescribeJobDefinitions batch:DescribeJobQueues batch:DescribeJobs batch:ListJobs ec2:DescribeInstanceTypes ec2:DescribeInstances ec2:DescribeSpotPriceHistory pricing:GetProducts"
+      LookAtHosts          = "ecs:DescribeContainerInstances ecs:DescribeTasks"
+      ReadJobLogs          = "logs:FilterLogEvents logs:GetLogEvents"
       ReadJobStates        = "logs:FilterLogEvents"
-      AskPrices            = "ec2:DescribeSpotPriceHistory pricing:GetProducts"
+      KeepResults          = "s3:GetObject s3:PutObject"
       ReadResults          = "s3:GetObject"
       WriteResults         = "s3:PutObject"
       RemoveOldHistory     = "s3:DeleteObject"
@@ -71,14 +72,15 @@ run "policy" {
       TagJobsWhenSubmitted = "arn:aws:batch:eu-west-1:111122223333:job/*"
       StopOwnJobs          = "arn:aws:batch:eu-west-1:111122223333:job/*"
       FollowJobs           = "*"
-      ReadJobLogs          = "arn:aws:logs:eu-west-1:111122223333:log-group:/aws/batch/test:log-stream:*"
+      ReadJobLogs          = "arn:aws:logs:eu-west-1:111122223333:log-group:/aws/batch/test arn:aws:logs:eu-west-1:111122223333:log-group:/aws/batch/test:*"
       ReadJobStates        = "arn:aws:logs:eu-west-1:111122223333:log-group:/aws/events/batch/test arn:aws:logs:eu-west-1:111122223333:log-group:/aws/events/batch/test:*"
-      AskPrices            = "*"
-      ReadResults          = "arn:aws:s3:::results/alerts/* arn:aws:s3:::results/costs/* arn:aws:s3:::results/history/* arn:aws:s3:::results/history_snapshots/* arn:aws:s3:::results/imports/* arn:aws:s3:::results/noise/* arn:aws:s3:::results/raw/* arn:aws:s3:::results/runs/*"
-      WriteResults         = "arn:aws:s3:::results/alerts/* arn:aws:s3:::results/costs/* arn:aws:s3:::results/history/* arn:aws:s3:::results/history_snapshots/* arn:aws:s3:::results/noise/* arn:aws:s3:::results/prices/* arn:aws:s3:::results/runs/*"
+      LookAtHosts          = "arn:aws:ecs:eu-west-1:111122223333:container-instance/*test-* arn:aws:ecs:eu-west-1:111122223333:task/*test-*"
+      KeepResults          = "arn:aws:s3:::results/alerts/* arn:aws:s3:::results/costs/* arn:aws:s3:::results/history/* arn:aws:s3:::results/history_snapshots/* arn:aws:s3:::results/noise/* arn:aws:s3:::results/runs/*"
+      ReadResults          = "arn:aws:s3:::results/imports/* arn:aws:s3:::results/raw/*"
+      WriteResults         = "arn:aws:s3:::results/prices/* arn:aws:s3:::results/raw/*/*/job-*"
       RemoveOldHistory     = "arn:aws:s3:::results/history/*"
       ListResults          = "arn:aws:s3:::results"
-      ReadVariables        = "arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark_alerts arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark_eks arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark_multi_node"
+      ReadVariables        = "arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark_alerts arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark_eks arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark_multi_node arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark_own_jobs"
       PublishAlerts        = "arn:aws:sns:eu-west-1:111122223333:test-alerts"
     }
     error_message = "only calls that take no resource are allowed on all"
@@ -103,9 +105,9 @@ run "watching" {
 
   assert {
     condition = { for statement in data.aws_iam_policy_document.watch.statement : statement.sid => join(" ", sort(statement.actions)) } == {
-      LookAround      = "autoscaling:DescribeAutoScalingGroups autoscaling:DescribeScalingActivities batch:DescribeComputeEnvironments batch:DescribeJobDefinitions batch:DescribeJobQueues cloudwatch:GetMetricStatistics ec2:DescribeInstanceTypes ec2:DescribeInstances ec2:DescribeRouteTables ec2:DescribeSubnets ec2:DescribeVpcEndpoints fsx:DescribeFileSystems servicequotas:GetServiceQuota"
-      LookAtHosts     = "ecs:DescribeContainerInstances ecs:ListContainerInstances"
-      LookAtImage     = "ecr:DescribeImageScanFindings ecr:DescribeImages ecr:DescribeRepositories"
+      LookAround      = "autoscaling:DescribeAutoScalingGroups autoscaling:DescribeScalingActivities cloudwatch:GetMetricStatistics ec2:DescribeRouteTables ec2:DescribeSubnets ec2:DescribeVpcEndpoints fsx:DescribeFileSystems servicequotas:GetServiceQuota"
+      LookForHosts    = "ecs:ListContainerInstances"
+      LookAtImages    = "ecr:DescribeImageScanFindings ecr:DescribeImages ecr:DescribeRepositories"
       LookAtRoles     = "iam:GetInstanceProfile iam:GetRole"
       LookAtTopic     = "sns:GetTopicAttributes"
       LookAtLogGroups = "logs:DescribeLogStreams"
@@ -119,8 +121,8 @@ run "watching" {
   assert {
     condition = { for statement in data.aws_iam_policy_document.watch.statement : statement.sid => join(" ", sort(statement.resources)) } == {
       LookAround      = "*"
-      LookAtHosts     = "arn:aws:ecs:eu-west-1:111122223333:cluster/*test-* arn:aws:ecs:eu-west-1:111122223333:container-instance/*test-*"
-      LookAtImage     = "arn:aws:ecr:eu-west-1:111122223333:repository/test-job"
+      LookForHosts    = "arn:aws:ecs:eu-west-1:111122223333:cluster/*test-*"
+      LookAtImages    = "arn:aws:ecr:eu-west-1:111122223333:repository/test-job"
       LookAtRoles     = "arn:aws:iam::111122223333:instance-profile/test-instance-1 arn:aws:iam::111122223333:role/test-execution-1 arn:aws:iam::111122223333:role/test-job-1"
       LookAtTopic     = "arn:aws:sns:eu-west-1:111122223333:test-alerts"
       LookAtLogGroups = "arn:aws:logs:eu-west-1:111122223333:log-group:/aws/batch/test arn:aws:logs:eu-west-1:111122223333:log-group:/aws/batch/test:* arn:aws:logs:eu-west-1:111122223333:log-group:/aws/events/batch/test arn:aws:logs:eu-west-1:111122223333:log-group:/aws/events/batch/test:*"
@@ -184,16 +186,29 @@ run "refuses_a_wildcard" {
   expect_failures = [var.principal_arns]
 }
 
-run "refuses_without_queue_or_definition" {
+run "refuses_without_queue_definition_or_log_group" {
   command = plan
 
   variables {
     job_queue_arns      = []
     job_definition_arns = []
+    log_group_names     = []
     external_id         = "a b"
   }
 
-  expect_failures = [var.job_queue_arns, var.job_definition_arns, var.external_id]
+  expect_failures = [var.job_queue_arns, var.job_definition_arns, var.log_group_names, var.external_id]
+}
+
+run "refuses_what_is_no_arn_or_too_many" {
+  command = plan
+
+  variables {
+    job_queue_arns      = ["test-g5"]
+    job_definition_arns = ["arn:aws:batch:eu-west-1:111122223333:job-definition/*"]
+    log_group_names     = ["/aws/batch/*"]
+  }
+
+  expect_failures = [var.job_queue_arns, var.job_definition_arns, var.log_group_names]
 }
 
 run "refuses_more_than_a_policy_holds" {
@@ -204,6 +219,36 @@ run "refuses_more_than_a_policy_holds" {
   }
 
   expect_failures = [aws_iam_policy.this]
+}
+
+# What stands where Airflow compares queues and definitions that it did not make.
+run "foreign_queues_without_anything_of_ours" {
+  command = plan
+
+  variables {
+    job_definition_arns   = ["arn:aws:batch:eu-west-1:111122223333:job-definition/theirs"]
+    log_group_names       = ["/aws/batch/job", "/theirs"]
+    events_log_group_name = null
+    foreign_ecs_clusters  = ["*Batch*"]
+    ecr_repository_arns   = []
+    role_arns             = []
+    instance_profile_arn  = null
+    topic_arn             = null
+  }
+
+  assert {
+    condition     = !anytrue([for statement in concat(data.aws_iam_policy_document.run.statement, data.aws_iam_policy_document.watch.statement) : contains(["ReadJobStates", "PublishAlerts", "LookAtTopic", "LookAtImages", "LookAtRoles"], statement.sid)])
+    error_message = "what is not there takes no right"
+  }
+
+  assert {
+    condition = { for statement in data.aws_iam_policy_document.run.statement : statement.sid => join(" ", sort(statement.resources)) if contains(["SubmitJobs", "ReadJobLogs", "LookAtHosts"], statement.sid) } == {
+      SubmitJobs  = "arn:aws:batch:eu-west-1:111122223333:job-definition/theirs:* arn:aws:batch:eu-west-1:111122223333:job-queue/test-g5"
+      ReadJobLogs = "arn:aws:logs:eu-west-1:111122223333:log-group:/aws/batch/job arn:aws:logs:eu-west-1:111122223333:log-group:/aws/batch/job:* arn:aws:logs:eu-west-1:111122223333:log-group:/theirs arn:aws:logs:eu-west-1:111122223333:log-group:/theirs:*"
+      LookAtHosts = "arn:aws:ecs:eu-west-1:111122223333:container-instance/*Batch* arn:aws:ecs:eu-west-1:111122223333:container-instance/*test-* arn:aws:ecs:eu-west-1:111122223333:task/*Batch* arn:aws:ecs:eu-west-1:111122223333:task/*test-*"
+    }
+    error_message = "jobs are submitted to theirs, their logs are read and their hosts looked at"
+  }
 }
 
 run "roles_within_guardrails" {

@@ -189,3 +189,30 @@ run "roles_within_guardrails" {
     error_message = "instances have the further policies, and Session Manager's"
   }
 }
+
+run "further_images_are_pulled_too" {
+  command = plan
+
+  variables {
+    further_images = [
+      "111122223333.dkr.ecr.us-east-1.amazonaws.com/pictures/thumbnails:1.4",
+      "444455556666.dkr.ecr.eu-west-1.amazonaws.com/train@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+      "111122223333.dkr.ecr.us-east-1.amazonaws.com/job:2",
+      "nobody/quiet",
+    ]
+  }
+
+  assert {
+    condition = one([for statement in data.aws_iam_policy_document.pull_and_log.statement : statement.resources if statement.sid == "PullImage"]) == toset([
+      "arn:aws:ecr:us-east-1:111122223333:repository/job",
+      "arn:aws:ecr:us-east-1:111122223333:repository/pictures/thumbnails",
+      "arn:aws:ecr:eu-west-1:444455556666:repository/train",
+    ])
+    error_message = "exactly the repositories that images are in, and nothing for other registries"
+  }
+
+  assert {
+    condition     = length(output.ecr_repository_arns) == 3 && length(output.retry_rules) == 4 && output.requests["c5.2xlarge"].device == "cpu"
+    error_message = "own jobs are told what they share with ours"
+  }
+}

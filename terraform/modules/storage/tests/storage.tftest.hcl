@@ -48,7 +48,7 @@ run "defaults" {
   }
 
   assert {
-    condition     = aws_s3_bucket.this.force_destroy == false && aws_ecr_repository.this.force_delete == false
+    condition     = aws_s3_bucket.this.force_destroy == false && aws_ecr_repository.this[0].force_delete == false
     error_message = "a destroy does not take results with it unless told so"
   }
 
@@ -91,12 +91,12 @@ run "defaults" {
   }
 
   assert {
-    condition     = aws_ecr_repository.this.image_scanning_configuration[0].scan_on_push && aws_ecr_repository.this.image_tag_mutability == "IMMUTABLE"
+    condition     = aws_ecr_repository.this[0].image_scanning_configuration[0].scan_on_push && aws_ecr_repository.this[0].image_tag_mutability == "IMMUTABLE"
     error_message = "images are scanned, and a tag never moves"
   }
 
   assert {
-    condition     = [for rule in jsondecode(aws_ecr_lifecycle_policy.this.policy).rules : rule.selection.countNumber] == [7, 20]
+    condition     = [for rule in jsondecode(aws_ecr_lifecycle_policy.this[0].policy).rules : rule.selection.countNumber] == [7, 20]
     error_message = "untagged and old images expire"
   }
 }
@@ -123,12 +123,12 @@ run "force_destroy_and_a_key" {
   }
 
   assert {
-    condition     = [for configuration in aws_ecr_repository.this.encryption_configuration : [configuration.encryption_type, configuration.kms_key]] == [["KMS", "arn:aws:kms:us-east-1:111122223333:key/1"]]
+    condition     = [for configuration in aws_ecr_repository.this[0].encryption_configuration : [configuration.encryption_type, configuration.kms_key]] == [["KMS", "arn:aws:kms:us-east-1:111122223333:key/1"]]
     error_message = "images are encrypted with the key"
   }
 
   assert {
-    condition     = aws_s3_bucket.this.force_destroy && aws_ecr_repository.this.force_delete
+    condition     = aws_s3_bucket.this.force_destroy && aws_ecr_repository.this[0].force_delete
     error_message = "both go when told so"
   }
 }
@@ -161,4 +161,17 @@ run "refuses_no_images" {
   }
 
   expect_failures = [var.images_kept]
+}
+
+run "without_a_repository" {
+  command = plan
+
+  variables {
+    repository_name = null
+  }
+
+  assert {
+    condition     = length(aws_ecr_repository.this) == 0 && length(aws_ecr_lifecycle_policy.this) == 0 && output.ecr_repository_arn == null && output.ecr_repository_url == null
+    error_message = "who brings images from elsewhere has no repository"
+  }
 }

@@ -1,0 +1,38 @@
+locals {
+  secret_arns = distinct(flatten([for job in values(var.own_jobs) : values(job.secrets)]))
+
+  # By the call that reads them. Behind a secret's name there may be a key in its JSON, a stage and a version.
+  secrets_read = {
+    for call, arns in {
+      "secretsmanager:GetSecretValue" = distinct([for arn in local.secret_arns : regex("^(?:[^:]+:){6}[^:]+", arn) if strcontains(arn, ":secretsmanager:")])
+      "ssm:GetParameters"             = [for arn in local.secret_arns : arn if strcontains(arn, ":ssm:")]
+    } : call => arns if length(arns) > 0
+  }
+}
+
+data "aws_iam_policy_document" "execution" {
+  source_policy_documents = [var.pull_and_log_policy]
+
+  dynamic "statement" {
+    for_each = local.secrets_read
+
+    content {
+      actions   = [statement.key]
+      resources = statement.value
+    }
+  }
+}
+
+resource "aws_iam_role" "execution" {
+  name_prefix          = "${var.name}-own-jobs-"
+  description          = "Start own jobs of ${var.name}: pull their images, read their secrets, write logs"
+  path                 = var.iam_path
+  permissions_boundary = var.permissions_boundary_arn
+  assume_role_policy   = var.task_trust_policy
+}
+
+resource "aws_iam_role_policy" "execution" {
+  name   = "pull-log-and-secrets"
+  role   = aws_iam_role.execution.id
+  policy = data.aws_iam_policy_document.execution.json
+}
