@@ -377,7 +377,7 @@ class MetricSummary(Model):
     metric: Name
     unit: Name
     samples: PositiveCount
-    minimum: Reading
+    minimum: Reading | None = Field(description="null where nobody told how low it went")
     mean: Reading
     maximum: Reading
 

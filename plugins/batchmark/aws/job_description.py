@@ -142,10 +142,13 @@ def failure_message(
 ) -> str:
     """Why a job failed: exit code, reasons, all attempts and the end of its log.
 
-    `problem` says why a job that Batch calls SUCCEEDED counts as failed.
+    `problem` says why a job that Batch calls SUCCEEDED counts as failed, or what else is known.
     """
     text = f"Batch job {job['jobId']} ({job['jobName']}) is {job['status']}"
-    text = f"{text}, but {problem}" if problem else f"{text}: {'; '.join(_facts(job))}"
+    if problem and job["status"] == "SUCCEEDED":
+        text = f"{text}, but {problem}"
+    else:
+        text = f"{text}: {'; '.join(filter(None, (*_facts(job), problem)))}"
     lines = [text, *_child_lines(job), *_attempt_lines(job)]
     location = log_location(job)
     if location is None:

@@ -1,16 +1,34 @@
-"""Reads the end of a job's log stream."""
+"""Reads a job's log stream: its end, or those of its lines that own jobs are told by."""
 
 from __future__ import annotations
 
+import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 from batchmark.aws.job_description import LogLocation
+from batchmark_job.result_metric import PREFIX as METRIC_MARK
 
 MOST_BYTES = 16 * 2**20  # a job of all suites writes some hundred kilobytes
 EVENT_BYTES = 26  # that CloudWatch counts for each event beside its message
+# What lines begin with that tell of an own job: its metrics, those of its file, and facts.
+FILE_MARK = "BATCHMARK_METRIC_FILE "
+FACT_MARK = "BATCHMARK_JOB "
+MARKS = (METRIC_MARK, FILE_MARK, FACT_MARK)
+# Any of the words; CloudWatch takes what lies between blanks for a word.
+MARKED = " ".join(f"?{mark.strip()}" for mark in MARKS)
+MOST_PAGES = 500  # of a megabyte of found lines each, or less where few are found
+
+log = logging.getLogger(__name__)
+
+
+class MarkedLine(NamedTuple):
+    """A line that begins with one of MARKS."""
+
+    milliseconds: int  # since the epoch
+    text: str
 
 
 def log_end(logs: Any, location: LogLocation, *, most_bytes: int = MOST_BYTES) -> str:
@@ -45,6 +63,35 @@ def log_end(logs: Any, location: LogLocation, *, most_bytes: int = MOST_BYTES) -
             break
         token = {"nextToken": page["nextBackwardToken"]}
     return b"".join(pages).decode()
+
+
+def marked_lines(
+    logs: Any, location: LogLocation, *, most_pages: int = MOST_PAGES
+) -> Iterator[MarkedLine]:
+    """The lines of a stream that begin with one of MARKS, in order.
+
+    CloudWatch finds them, so that all others cost a page now and then, and no more than one page is
+    held. None if the stream does not exist. What is no Unicode in a line is replaced.
+    """
+    token: dict[str, str] = {}
+    for _ in range(most_pages):
+        try:
+            page = logs.filter_log_events(
+                logGroupName=location.group,
+                logStreamNames=[location.stream],
+                filterPattern=MARKED,
+                **token,
+            )
+        except logs.exceptions.ResourceNotFoundException:
+            return
+        for event in page["events"]:
+            text = event["message"].encode(errors="replace").decode()
+            if text.startswith(MARKS):
+                yield MarkedLine(event["timestamp"], text)
+        if not page.get("nextToken"):
+            return
+        token = {"nextToken": page["nextToken"]}
+    log.warning("After %d pages no more of log stream %s is read", most_pages, location.stream)
 
 
 def _last_that_fit(lines: Sequence[bytes], most_bytes: int) -> Sequence[bytes]:

@@ -66,9 +66,10 @@ class BenchmarkJobOperator(BatchOperator):
         on_demand_queue: where a second job goes if the last attempt lost its host; None for no
             second job.
         queues_of_same_quota, document, events_log_group: see BenchmarkJobTrigger.
-        shares_instance: whether the jobs of its queue share an instance. Its trigger then submits
-            it, when no other job is there.
+        in_turn: whether its trigger submits it, when its turn has come.
         after: map index of the task whose end this one waits for before that; None for none.
+        alone: whether it also waits until no other job is in its queue, as the jobs of that share
+            an instance.
         turn: how many jobs come one after the other that way, this one included.
         execution_timeout: time for the task with its deferral, after which its job is terminated.
     """
@@ -85,8 +86,9 @@ class BenchmarkJobOperator(BatchOperator):
         queues_of_same_quota: Sequence[str] = (),
         document: dict[str, Any] | None = None,
         events_log_group: str | None = None,
-        shares_instance: bool = False,
+        in_turn: bool = False,
         after: int | None = None,
+        alone: bool = True,
         turn: int = 1,
         **kwargs: Any,
     ) -> None:
@@ -98,8 +100,9 @@ class BenchmarkJobOperator(BatchOperator):
         self.queues_of_same_quota = queues_of_same_quota
         self.document = document
         self.events_log_group = events_log_group
-        self.shares_instance = shares_instance
+        self.in_turn = in_turn
         self.after = after
+        self.alone = alone
         self.turn = turn
         self.job_log_url = self.job_result_url = ""
         self._is_killed = False
@@ -162,8 +165,8 @@ class BenchmarkJobOperator(BatchOperator):
             context, (*current[1:], *other), "Another job of its Airflow task took its place"
         )
         on_demand = self._on_demand(request)
-        if self.shares_instance and (not current or self._may_step_back(current[0], on_demand)):
-            self.log.info("Its trigger runs its job when no other is in %s", self.job_queue)
+        if self.in_turn and (not current or self._may_step_back(current[0], on_demand)):
+            self.log.info("Its trigger runs its job in %s when its turn comes", self.job_queue)
             self._defer(on_demand, [], request)
             return None
         if current:
@@ -203,7 +206,7 @@ class BenchmarkJobOperator(BatchOperator):
 
     def _may_step_back(self, listed: dict[str, Any], on_demand: dict[str, Any] | None) -> bool:
         """Whether another job may come before this one, as none does in the On-Demand queue."""
-        if not is_live(listed):
+        if not self.alone or not is_live(listed):
             return False
         queue = self._described(listed["jobId"])["jobQueue"]
         return on_demand is None or queue != on_demand["jobQueue"]
@@ -231,6 +234,7 @@ class BenchmarkJobOperator(BatchOperator):
                 job_id=self.job_id,
                 request=request,
                 after=self.after,
+                alone=self.alone,
                 runnable_seconds=self.runnable_seconds,
                 starting_seconds=self.starting_seconds,
                 longest_seconds=self.longest_seconds,

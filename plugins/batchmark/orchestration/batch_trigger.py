@@ -7,12 +7,11 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 from airflow.providers.amazon.aws.triggers.batch import BatchJobTrigger
-from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.triggers.base import TaskFailedEvent, TaskSuccessEvent, TriggerEvent
-from asgiref.sync import sync_to_async
 from botocore.exceptions import BotoCoreError, ClientError
 
 from batchmark.aws.array_jobs import first_child
@@ -21,7 +20,6 @@ from batchmark.aws.batch_jobs import (
     is_passing,
     is_queue_at_work,
     list_jobs,
-    live_jobs,
     submit_job,
     terminate_job,
     was_withdrawn,
@@ -38,14 +36,12 @@ from batchmark.orchestration.job_progress import (
 from batchmark.orchestration.job_watch import JobWatch, shared_watch
 from batchmark.orchestration.links import JobLogLink, JobResultLink, job_log_url, result_url
 from batchmark.orchestration.log_progress import LogProgress
+from batchmark.orchestration.own_job_hosts import HostMemory
 from batchmark.orchestration.turns import (
     EVERY_SECONDS,
     NotSubmittedError,
-    instance_never_free,
+    WaitsForItsTurn,
     is_behind_others,
-    is_over,
-    task_before,
-    task_before_not_over,
 )
 from batchmark.orchestration.xcom import FAILURE_XCOM, JOB_ID_XCOM, JOB_IDS_XCOM, TIMING_XCOM
 from batchmark.runs.job_outcome import JobOutcome, outcome
@@ -58,10 +54,9 @@ UNREADABLE = "The result document can't be read now."
 ENDING_SECONDS = STOP_SECONDS + DOCUMENT_SECONDS + 300
 # A diagnosis makes many slow calls; a hundred stuck jobs must not occupy all threads.
 _DIAGNOSES = ThreadPoolExecutor(max_workers=2, thread_name_prefix="diagnosis")
-Answered = TypeVar("Answered")
 
 
-class BenchmarkJobTrigger(EndsItsTask, BatchJobTrigger):
+class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
     """A BatchJobTrigger that ends the task itself instead of sending it back to a worker.
 
     Going back is where Airflow 3.3 loses short jobs: if the scheduler reads the worker's "I
@@ -72,8 +67,9 @@ class BenchmarkJobTrigger(EndsItsTask, BatchJobTrigger):
 
     Args:
         job_id: the job to follow; None for one that is still to be submitted.
-        request: SubmitJob's arguments for that one, whose queue runs one job at a time.
+        request: SubmitJob's arguments for that one.
         after: map index of the task whose end it waits for before that; None for none.
+        alone: whether it also waits until no other job is in its queue.
         runnable_seconds: how long the job may wait for an instance, from its submission or its
             last attempt's end, while no queue that shares its capacity is busy; None for ever.
         starting_seconds: how long an attempt may be STARTING; None for ever.
@@ -96,6 +92,7 @@ class BenchmarkJobTrigger(EndsItsTask, BatchJobTrigger):
         job_id: str | None,
         request: dict[str, Any] | None = None,
         after: int | None = None,
+        alone: bool = True,
         runnable_seconds: float | None = None,
         starting_seconds: float | None = None,
         longest_seconds: float | None = None,
@@ -115,12 +112,14 @@ class BenchmarkJobTrigger(EndsItsTask, BatchJobTrigger):
         self.document = document
         self.request = request
         self.after = after
+        self.alone = alone
         self.on_demand = on_demand
         self.events_log_group = events_log_group
         self.serialized_fields |= self.limits._asdict()
         self.serialized_fields |= {
             "request": request,
             "after": after,
+            "alone": alone,
             "document": document,
             "on_demand": on_demand,
             "queues_of_same_quota": list(queues_of_same_quota),
@@ -133,6 +132,7 @@ class BenchmarkJobTrigger(EndsItsTask, BatchJobTrigger):
         self.clock: Callable[[], float] = time.time
         self.sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
         self._submission: asyncio.Task[str] | None = None
+        self._hosts = HostMemory()
         self._stepped_back: set[str] = set()  # ids; Batch may tell other reasons for their ends
         # Both queues use the same On-Demand instances.
         own = [on_demand["jobQueue"]] if on_demand else []
@@ -160,6 +160,7 @@ class BenchmarkJobTrigger(EndsItsTask, BatchJobTrigger):
             await self._diagnose(progress)
             progress.add_to_reason(str(progress.diagnosis))
         job, end = progress.job, await self._outcome(progress)
+        self.tell_end()
         xcoms = {
             TIMING_XCOM: end.timing,
             JobLogLink().xcom_key: await asyncio.to_thread(self._log_url, job),
@@ -204,6 +205,8 @@ class BenchmarkJobTrigger(EndsItsTask, BatchJobTrigger):
             if progress.ended():
                 return progress
             if job and job["status"] == "RUNNING":
+                if self.document and self.document.get("own_job"):
+                    self._hosts.look(self.clients, job)
                 await told.look(job, self.clock())
             exceeded = progress.exceeded_limit()
             if exceeded and not progress.is_stopping:
@@ -269,24 +272,26 @@ class BenchmarkJobTrigger(EndsItsTask, BatchJobTrigger):
         terminate_job(self.clients("batch"), job_id, reason)
 
     async def _submit_in_turn(self, request: dict[str, Any]) -> None:
-        """Submit the job once the task before it is over and no job is in its queue.
+        """Submit the job once the task before it is over and, to be alone, its queue is empty.
 
-        Of several that are submitted at once, all but the oldest step back.
+        Of several that are submitted to be alone at once, all but the oldest step back.
         """
         found = await asyncio.to_thread(self._find, request)
         while True:
             if not found:
-                await self._wait_for_turn(request)
+                await self.wait_for_turn(request["jobQueue"])
             try:
                 job_id = await self._submit(request)
             except ClientError as error:
                 if is_passing(error):
                     raise
                 raise NotSubmittedError(f"Batch refuses the job: {error}") from error
-            await self.sleep(EVERY_SECONDS)  # ListJobs may show a job late
-            if not is_behind_others(job_id, await self._live_jobs(request["jobQueue"])):
+            if not self.alone:
                 break
-            await self._insist(self._terminate, job_id, STEPPED_BACK)
+            await self.sleep(EVERY_SECONDS)  # ListJobs may show a job late
+            if not is_behind_others(job_id, await self.live_jobs(request["jobQueue"])):
+                break
+            await self.insist(self._terminate, job_id, STEPPED_BACK)
             self._stepped_back.add(job_id)
             found, self.job_ids, self._submission = None, [], None
         self.log.info("Its turn has come: submitted job %s as %s", job_id, request["jobName"])
@@ -297,44 +302,6 @@ class BenchmarkJobTrigger(EndsItsTask, BatchJobTrigger):
                 JobLogLink().xcom_key: job_log_url(self.clients("batch"), job_id),
             }
         )
-
-    async def _wait_for_turn(self, request: dict[str, Any]) -> None:
-        since = self.clock()
-        while self.after is not None and not await self.is_over(self.after):
-            if self.limits.is_turn_missed(self.clock()):
-                raise task_before_not_over(self.after, self.clock() - since)
-            await self.sleep(EVERY_SECONDS)
-        since, told = self.clock(), None
-        while jobs := await self._live_jobs(request["jobQueue"]):
-            job = f"job {jobs[0]['jobId']} ({jobs[0]['jobName']})"
-            if job != told:
-                self.log.info("Waiting for the end of %s: they would share an instance", job)
-                told = job
-            waited = self.clock() - since
-            if self.limits.is_turn_missed(self.clock()) or self.limits.is_too_long(waited):
-                raise instance_never_free(jobs[0], request["jobQueue"], waited)
-            await self.sleep(EVERY_SECONDS)
-
-    async def _live_jobs(self, queue: str) -> list[dict[str, Any]]:
-        return await self._insist(live_jobs, self.clients("batch"), queue)
-
-    async def _insist(self, call: Callable[..., Answered], *arguments: Any) -> Answered:
-        """Ask Batch until it answers."""
-        while True:
-            try:
-                return await asyncio.to_thread(call, *arguments)
-            except (BotoCoreError, ClientError) as error:
-                if not is_passing(error):
-                    raise
-                self.log.warning("Batch gives no answer, asking again: %s", error)
-            await self.sleep(EVERY_SECONDS)
-
-    async def is_over(self, map_index: int) -> bool:
-        """Ask Airflow whether another task of the same mapping is over."""
-        if self.task_instance is None:
-            return True  # dag.test() runs one task after the other
-        ask = sync_to_async(RuntimeTaskInstance.get_task_states)
-        return is_over(await ask(**task_before(self.task_instance, map_index)))
 
     async def _submit(self, request: dict[str, Any]) -> str:
         self._submission = asyncio.create_task(asyncio.to_thread(self._find_or_submit, request))
@@ -370,11 +337,11 @@ class BenchmarkJobTrigger(EndsItsTask, BatchJobTrigger):
         """Judge the job, retrying while S3 can't be read."""
         expected = ExpectedDocument(**self.document) if self.document else None
         began = self.clock()
+        host = await self._hosts.host(progress.job)
+        judge = partial(outcome, self.clients, progress.job, expected, progress.first_seen, host)
         while True:
             try:
-                return await asyncio.to_thread(
-                    outcome, self.clients, progress.job, expected, progress.first_seen
-                )
+                return await asyncio.to_thread(judge)
             except (BotoCoreError, ClientError) as error:
                 if self.clock() - began > DOCUMENT_SECONDS:
                     raise

@@ -319,7 +319,9 @@ def cold_start_span(start: ColdStart) -> str:
 
 def metric(summary: MetricSummary) -> str:
     """Mean and range."""
-    extent = f"{summary.minimum:.4g} to {summary.maximum:.4g}"
+    extent = f"at most {summary.maximum:.4g}"
+    if summary.minimum is not None:
+        extent = f"{summary.minimum:.4g} to {summary.maximum:.4g}"
     return f"{summary.metric} {summary.mean:.4g} {summary.unit} ({extent})"
 
 

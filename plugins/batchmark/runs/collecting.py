@@ -14,6 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from batchmark.aws.array_jobs import first_child, telling_child
 from batchmark.aws.batch_jobs import describe_jobs, is_live, list_jobs, terminate_job, was_withdrawn
+from batchmark.aws.boto_clients import Clients, patient_clients
 from batchmark.aws.job_description import (
     CHILDREN,
     LOG_TAIL_LINES,
@@ -30,7 +31,7 @@ from batchmark.aws.job_log import last_lines, log_end
 from batchmark.aws.multi_node_jobs import job_id_of
 from batchmark.aws.result_bucket import RunStore
 from batchmark.aws.state_times import state_times
-from batchmark.core.config import Config
+from batchmark.core.config import Config, PurchaseOption
 from batchmark.core.errors import CollectError, unexpected
 from batchmark.core.run import (
     CollectedJob,
@@ -40,9 +41,10 @@ from batchmark.core.run import (
     PlannedJob,
     purchase_option,
 )
+from batchmark.runs.own_jobs.storing import store_document
 from batchmark.runs.planning import names_of_job
 from batchmark.runs.result_documents import ExpectedDocument, key_of
-from batchmark_job.result import MeasurementStatus
+from batchmark_job.result import MeasurementStatus, ResultDocument
 
 LEFT_OVER = "Its run is being collected, and no task owns it any more"
 SUPERSEDED = "Its task was cleared, or it was submitted twice: another job counts"
@@ -73,12 +75,18 @@ def collect_run(
     planned: Sequence[PlannedJob],
     job_ids: Sequence[str | None],
     config: Config,
+    clients: Clients | None = None,
 ) -> CollectedRun:
     """Pair each planned job with its result, or with the reason why there is none.
 
     Call it once the run's tasks have ended: a job that still runs then has no owner and is
-    terminated. Each job's log is copied to the run's folder. `job_ids` are in the order of
-    `planned`, None for a job whose task reported no id.
+    terminated. Each job's log is copied to the run's folder. An own job's document that its task
+    did not write is written now.
+
+    Args:
+        job_ids: in the order of `planned`, None for a job whose task reported no id.
+        clients: of the services that know what own jobs ran on; by default those of the
+            environment's credentials.
     """
     named = _jobs_by_name(batch, run_id, planned, config)
     for job in filter(is_live, chain.from_iterable(named)):
@@ -90,7 +98,9 @@ def collect_run(
         for other in chosen.others(jobs)
     ]
     ids = chain.from_iterable(chosen.known for chosen in (*found, *(one for _, one in superseded)))
-    collector = _Collector(store, logs, run_id, config, describe_jobs(batch, list(ids)))
+    described = describe_jobs(batch, list(ids))
+    others = clients or patient_clients(config.region)
+    collector = _Collector(store, logs, run_id, config, described, others)
     results = list(map(collector.result, planned, found))
     collected = [result for result in results if isinstance(result, CollectedJob)]
     return CollectedRun(
@@ -167,6 +177,7 @@ class _Collector:
     run_id: str
     config: Config
     described: Mapping[str, JobDescription]
+    clients: Clients
 
     def result(self, plan: PlannedJob, found: _Found) -> CollectedJob | LostJob:
         expected = ExpectedDocument.of(self.run_id, plan)
@@ -208,17 +219,18 @@ class _Collector:
         failed = whole["status"] == "FAILED"
         failure = failure_message(whole, last_lines(said, 3)) if failed else None
         attempt = len(job["attempts"])
+        uri = expected.uri(job_id, attempt)
         try:
+            if expected.own_job and store.read_if_there(key_of(uri)) is None:
+                store_document(store, self.clients, job, expected)
             document = expected.read(store, job_id, attempt)
         except CollectError as error:
             raise CollectError(f"{failure}\n{error}" if failure else str(error)) from error
-        uri = expected.uri(job_id, attempt)
-        target = self.config.targets.get(plan.target)
         has_parts = CHILDREN in whole
         replaced = all_seconds(self.described.get(found.replaced_job_id or "")) or 0.0
         earlier = [] if has_parts else job["attempts"][:-1]
         return CollectedJob(
-            planned=plan,
+            planned=self._as_it_ran(plan, document),
             job_id=job_id,
             job_attempt=attempt,
             log_group=location.group,
@@ -232,8 +244,7 @@ class _Collector:
             started_at=moment(job, "startedAt"),
             stopped_at=moment(job, "stoppedAt"),
             document=document,
-            purchase_option=target
-            and purchase_option(target, document.environment.compute_environment),
+            purchase_option=self._purchase_option(plan, document),
             earlier_seconds=replaced + sum(map(run_seconds, earlier)),
             instance_seconds=all_seconds(whole) if has_parts else None,
             replaced_job_id=found.replaced_job_id,
@@ -241,6 +252,21 @@ class _Collector:
             interrupted=self._interrupted(expected, found),
             failure=failure,
         )
+
+    def _as_it_ran(self, plan: PlannedJob, document: ResultDocument) -> PlannedJob:
+        """An own job with the instance type that Batch chose of all that its queue may start."""
+        seen = document.environment.instance_type
+        if document.own_job is None or seen is None or not self.store.is_aws():
+            return plan
+        return plan.model_copy(update={"instance_type": seen})
+
+    def _purchase_option(self, plan: PlannedJob, document: ResultDocument) -> PurchaseOption | None:
+        if document.own_job:
+            return document.own_job.purchase_option
+        target = self.config.targets.get(plan.target)
+        if target is None:
+            return None
+        return purchase_option(target, document.environment.compute_environment)
 
     def _log(self, job: JobDescription) -> str:
         location = log_location(job)

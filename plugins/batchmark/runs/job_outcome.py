@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from batchmark.aws.boto_clients import Clients
 from batchmark.aws.job_description import (
     LOG_TAIL_LINES,
     JobDescription,
@@ -14,9 +15,12 @@ from batchmark.aws.job_description import (
     log_location,
     timing,
 )
+from batchmark.aws.job_hosts import JobHost
 from batchmark.aws.result_bucket import RunStore
 from batchmark.core.errors import CollectError
+from batchmark.runs.own_jobs.storing import store_document
 from batchmark.runs.result_documents import ExpectedDocument
+from batchmark_job.result import ResultDocument
 
 
 class JobOutcome(NamedTuple):
@@ -25,33 +29,51 @@ class JobOutcome(NamedTuple):
 
 
 def outcome(
-    client: Callable[[str], Any],
+    client: Clients,
     job: JobDescription,
     expected: ExpectedDocument | None,
     first_seen: Mapping[str, float] | None = None,
+    host: JobHost | None = None,
 ) -> JobOutcome:
     """Judge a finished job; blocks on S3 and CloudWatch Logs.
 
-    `expected` is the document that it must have left, if any; `first_seen` see
-    job_description.timing.
+    An own job leaves no document, so it is written here, also where the job failed.
+
+    Args:
+        expected: the document that it must have left, if any.
+        first_seen: see job_description.timing.
+        host: what an own job ran on, if that was found out while it ran.
 
     Raises:
         BotoCoreError, ClientError: S3 does not answer at the moment.
     """
     times = timing(job, first_seen)
-    if job["status"] != "SUCCEEDED":
-        return JobOutcome(failure_message(job, log_tail(client("logs"), job)), times)
-    if expected is None:
-        return JobOutcome(None, times)
+    document, problem = None, None
     try:
-        store = RunStore(client("s3"), expected.bucket, expected.run_id)
-        document = expected.read_last(store, job)
+        if expected:
+            document = _document(client, job, expected, host)
     except CollectError as error:
         problem = f"it left no valid result document: {error}"
-        return JobOutcome(failure_message(job, log_tail(client("logs"), job), problem), times)
-    if document.marks:
+    if document and document.marks:
         times["marks"] = document.marks.model_dump(mode="json", exclude_none=True)
-    return JobOutcome(None, times)
+    check = document.own_job.check if document and document.own_job else None
+    if check and not check.passed and check.kind != "exit_code":
+        problem = f"its owner's check did not pass: {check.detail}"
+    if job["status"] == "SUCCEEDED" and problem is None:
+        return JobOutcome(None, times)
+    return JobOutcome(failure_message(job, log_tail(client("logs"), job), problem), times)
+
+
+def _document(
+    client: Clients, job: JobDescription, expected: ExpectedDocument, host: JobHost | None
+) -> ResultDocument | None:
+    """The document of a job that succeeded, or of an own job with an attempt that started."""
+    succeeded = job["status"] == "SUCCEEDED"
+    if not (succeeded or expected.own_job):
+        return None
+    store = RunStore(client("s3"), expected.bucket, expected.run_id)
+    stored = expected.own_job and store_document(store, client, job, expected, host)
+    return expected.read_last(store, job) if succeeded or stored else None
 
 
 def log_tail(logs: Any, job: JobDescription) -> list[str]:

@@ -1,7 +1,7 @@
 """Turns a run's parameters into its jobs, and these into Batch submissions.
 
-The jobs of one target that shares its instance come one after the other: in a run, each waits for
-the end of the one before.
+The jobs of one target that shares its instance come one after the other, and so do the own jobs of
+one queue: in a run, each waits for the end of the one before.
 """
 
 from __future__ import annotations
@@ -164,19 +164,24 @@ def all_operator_kwargs(
     """The arguments of BenchmarkJobOperator for each job, in the order of its mapped tasks."""
     arguments, before = [], defaultdict[str, list[int]](list)
     for index, job in enumerate(jobs):
-        turn = before[job.target] if config.targets[job.target].sharing else []
-        arguments.append(operator_kwargs(config, run_id, job, before=turn))
-        before[job.target].append(index)
+        in_turn = before[config.targets[job.target].job_queue] if _in_turn(config, job) else []
+        arguments.append(operator_kwargs(config, run_id, job, before=in_turn))
+        in_turn.append(index)
     return arguments
+
+
+def _in_turn(config: Config, job: PlannedJob) -> bool:
+    """Whether it is submitted only after the jobs before it in its queue."""
+    return config.targets[job.target].sharing is not None or job.own_job is not None
 
 
 def longest_seconds(job: PlannedJob, limits: JobLimits) -> int:
     """How long a job may take in all, from its submission.
 
     All its earlier repeats may run before it, one by one, unless it is submitted after them, as a
-    multi-node job is.
+    multi-node job and an own job are.
     """
-    turns = 1 if job.scaling else job.repeat
+    turns = 1 if job.scaling or job.own_job else job.repeat
     return LONGEST_WAIT_SECONDS + turns * limits.attempts * limits.timeout_seconds
 
 
@@ -185,7 +190,7 @@ def operator_kwargs(
 ) -> dict[str, Any]:
     """The arguments of BenchmarkJobOperator for this job.
 
-    `before` are the map indexes of the jobs of its target that must have ended first.
+    `before` are the map indexes of the jobs of its queue that must have ended first.
     """
     target = config.targets[job.target]
     limits = job.limits or job_limits(target)
@@ -201,7 +206,8 @@ def operator_kwargs(
         "retry_strategy": {"attempts": limits.attempts, "evaluateOnExit": list(RETRY_RULES)},
         "queues_of_same_quota": _queues_of_same_quota(config, job.target),
         "document": ExpectedDocument.of(run_id, job).model_dump(),
-        "shares_instance": target.sharing is not None,
+        "in_turn": _in_turn(config, job),
+        "alone": target.sharing is not None,
         "after": before[-1] if before else None,
         "turn": len(before) + 1,
         **sharing_options.overrides(job.sharing),

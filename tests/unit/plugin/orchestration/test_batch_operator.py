@@ -272,7 +272,7 @@ def test_without_an_execution_timeout_the_longest_time_of_both_jobs_bounds_the_d
     assert deferred.timeout is None
 
 
-SHARED = {"shares_instance": True, "after": 4, "turn": 3}
+SHARED = {"in_turn": True, "after": 4, "turn": 3}
 ARRAY = {
     "array_properties": {"size": 5},
     "container_overrides": {"environment": [{"name": "BATCHMARK_OPTIONS", "value": "--form jobs"}]},

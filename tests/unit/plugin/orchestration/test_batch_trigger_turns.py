@@ -316,7 +316,7 @@ def test_a_task_is_over_when_nothing_of_it_may_still_run(states, over, monkeypat
         return states
 
     monkeypatch.setattr(
-        "batchmark.orchestration.batch_trigger.RuntimeTaskInstance.get_task_states",
+        "batchmark.orchestration.turns.RuntimeTaskInstance.get_task_states",
         get_task_states,
     )
     trigger = Following(request=REQUESTED, after=4).trigger

@@ -141,7 +141,7 @@ def test_other_suites_leave_targets_that_share_their_instance_out_unless_they_ar
         config, run_name="run", suite="smoke", targets=["g5.xlarge-mps"], need_both_devices=False
     )
     assert named.target == "g5.xlarge-mps"
-    waits = [operator_kwargs(config, "run", job)["shares_instance"] for job in (*jobs, named)]
+    waits = [operator_kwargs(config, "run", job)["in_turn"] for job in (*jobs, named)]
     assert waits == [False, False, True], "whatever its suite, it is not alone there"
 
 

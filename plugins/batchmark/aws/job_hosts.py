@@ -1,0 +1,144 @@
+"""What ECS, EC2 and Batch know of the instance that a job ran on.
+
+They forget it soon after the instance is gone, so ask while the job runs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import AwareDatetime
+
+from batchmark.aws.batch_targets import NO_ANSWER
+from batchmark.aws.boto_clients import Clients
+from batchmark.aws.job_description import JobDescription
+from batchmark.core.config import PurchaseOption
+from batchmark.core.record import Record
+
+INSTANCE_TYPE, ZONE, AMI = "ecs.instance-type", "ecs.availability-zone", "ecs.ami-id"
+CONTAINER = "default"  # how Batch names a job's container
+
+log = logging.getLogger(__name__)
+
+
+class JobHost(Record):
+    """The instance of a job's last attempt; null where AWS did not say."""
+
+    container_instance: str | None = None
+    instance_id: str | None = None
+    instance_type: str | None = None
+    availability_zone: str | None = None
+    ami_id: str | None = None
+    registered_at: AwareDatetime | None = None
+    compute_environment: str | None = None
+    purchase_option: PurchaseOption | None = None
+    image_digest: str | None = None
+    image_pull_started_at: AwareDatetime | None = None
+    image_pull_stopped_at: AwareDatetime | None = None
+    container_started_at: AwareDatetime | None = None
+
+
+def host_of(clients: Clients, job: JobDescription) -> JobHost:
+    """Ask for a job's host; what AWS refuses or has forgotten is null, and logged."""
+    container = job.get("container", {})
+    arn, task_arn = container.get("containerInstanceArn"), container.get("taskArn")
+    if arn is None:
+        return JobHost()
+    environment = _environment(clients, job["jobQueue"], arn)
+    cluster = environment.get("ecsClusterArn") or _cluster_of(arn)
+    registered = _container_instance(clients, cluster, arn)
+    task = _task(clients, cluster, task_arn)
+    instance_id = registered.get("ec2InstanceId")
+    instance = _instance(clients, instance_id) if instance_id else {}
+    attributes = {each["name"]: each.get("value") for each in registered.get("attributes", ())}
+    return JobHost(
+        container_instance=arn,
+        instance_id=instance_id,
+        instance_type=attributes.get(INSTANCE_TYPE) or instance.get("InstanceType"),
+        availability_zone=attributes.get(ZONE)
+        or instance.get("Placement", {}).get("AvailabilityZone"),
+        ami_id=attributes.get(AMI) or instance.get("ImageId"),
+        registered_at=registered.get("registeredAt"),
+        compute_environment=environment.get("computeEnvironmentName"),
+        purchase_option=_purchase_option(instance, environment),
+        image_digest=_image_digest(task),
+        image_pull_started_at=task.get("pullStartedAt"),
+        image_pull_stopped_at=task.get("pullStoppedAt"),
+        container_started_at=task.get("startedAt"),
+    )
+
+
+def _cluster_of(arn: str) -> str:
+    """The cluster's name, which the ARNs of its instances have; older ones lack it."""
+    _, *parts = arn.split("/")
+    return parts[0] if len(parts) > 1 else ""
+
+
+def _environment(clients: Clients, queue: str, arn: str) -> dict[str, Any]:
+    """The compute environment of a queue whose cluster has this container instance."""
+
+    def find() -> list[dict[str, Any]]:
+        batch = clients("batch")
+        answer = batch.describe_job_queues(jobQueues=[queue])
+        orders = [each["computeEnvironmentOrder"] for each in answer["jobQueues"]]
+        names = [each["computeEnvironment"] for order in orders for each in order]
+        if not names:
+            return []
+        answer = batch.describe_compute_environments(computeEnvironments=names)
+        return list(answer["computeEnvironments"])
+
+    found, cluster = _asked(f"the compute environments of {queue}", find), _cluster_of(arn)
+    if cluster:
+        found = [each for each in found if each.get("ecsClusterArn", "").endswith(f"/{cluster}")]
+    return found[0] if len(found) == 1 else {}
+
+
+def _container_instance(clients: Clients, cluster: str, arn: str) -> dict[str, Any]:
+    def find() -> list[dict[str, Any]]:
+        ecs = clients("ecs")
+        answer = ecs.describe_container_instances(cluster=cluster, containerInstances=[arn])
+        return list(answer["containerInstances"])
+
+    return next(iter(_asked(f"container instance {arn}", find)), {})
+
+
+def _task(clients: Clients, cluster: str, arn: str | None) -> dict[str, Any]:
+    def find() -> list[dict[str, Any]]:
+        return list(clients("ecs").describe_tasks(cluster=cluster, tasks=[arn])["tasks"])
+
+    return next(iter(_asked(f"task {arn}", find)), {}) if arn else {}
+
+
+def _instance(clients: Clients, instance_id: str) -> dict[str, Any]:
+    def find() -> list[dict[str, Any]]:
+        answer = clients("ec2").describe_instances(InstanceIds=[instance_id])
+        return [each for group in answer["Reservations"] for each in group["Instances"]]
+
+    return next(iter(_asked(f"instance {instance_id}", find)), {})
+
+
+def _asked(what: str, find: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """What AWS answers; nothing where it does not."""
+    try:
+        return find()
+    except NO_ANSWER as error:
+        log.info("What the job ran on is not fully known: AWS does not tell %s: %s", what, error)
+        return []
+
+
+def _purchase_option(
+    instance: Mapping[str, Any], environment: Mapping[str, Any]
+) -> PurchaseOption | None:
+    """How EC2 says that the instance was bought, or else how its environment buys."""
+    if instance:
+        return "spot" if instance.get("InstanceLifecycle") == "spot" else "on_demand"
+    bought: dict[str | None, PurchaseOption] = {"SPOT": "spot", "EC2": "on_demand"}
+    return bought.get(environment.get("computeResources", {}).get("type"))
+
+
+def _image_digest(task: Mapping[str, Any]) -> str | None:
+    containers = task.get("containers", ())
+    ours = [each for each in containers if each.get("name") == CONTAINER] or containers
+    return ours[0].get("imageDigest") if len(ours) == 1 else None

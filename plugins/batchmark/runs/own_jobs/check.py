@@ -1,0 +1,89 @@
+"""Whether an own job's result is right, by its owner's word."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from batchmark.aws.job_description import JobDescription, host_terminated
+from batchmark.core.own_jobs import OwnJobPlan
+from batchmark.runs.own_jobs.lines import Facts
+from batchmark_job.result_own_job import OwnersCheck
+from batchmark_job.result_values import MOST_CHARACTERS
+
+TIMED_OUT = "Job attempt duration exceeded timeout"  # Batch's status reason
+ENDED_BY_ITSELF = "Essential container in task exited"  # as TIMED_OUT; says nothing else
+
+
+def owners_check(plan: OwnJobPlan, job: JobDescription, facts: Facts) -> OwnersCheck:
+    """Judge a finished job: by its exit code, then its check's, then its output's SHA-256."""
+
+    def judged(
+        kind: Literal["exit_code", "command", "checksum"], problem: str | None
+    ) -> OwnersCheck:
+        return OwnersCheck(
+            kind=kind,
+            passed=problem is None,
+            detail=problem and problem[:MOST_CHARACTERS],
+            output_sha256=facts.output_sha256,
+        )
+
+    if not _command_succeeded(job, facts):
+        return judged("exit_code", how_it_ended(job))
+    if problem := _problem_of_check(plan, facts):
+        return judged("command", problem)
+    if problem := _problem_of_output(plan, facts):
+        return judged("checksum", problem)
+    if job["status"] != "SUCCEEDED":
+        return judged("exit_code", how_it_ended(job))
+    return judged("command" if plan.check else "checksum" if plan.output else "exit_code", None)
+
+
+def exit_code(job: JobDescription, facts: Facts) -> int | None:
+    """The command's; its container's where the wrapper told none. Null if it was killed before."""
+    code: int | None = job.get("container", {}).get("exitCode")
+    return code if facts.exit_code is None else facts.exit_code
+
+
+def was_stopped(job: JobDescription) -> bool:
+    """Whether something ended the job before it ended by itself."""
+    told = job.get("isTerminated") or job.get("isCancelled")
+    timed_out = str(job.get("statusReason", "")).startswith(TIMED_OUT)
+    return bool(told or timed_out or host_terminated(job))
+
+
+def how_it_ended(job: JobDescription) -> str:
+    """What Batch says of a job that failed."""
+    container = job.get("container", {})
+    code, reason = container.get("exitCode"), job.get("statusReason")
+    said = ["no exit code" if code is None else f"exit code {code}"]
+    said += [reason] if reason and reason != ENDED_BY_ITSELF else []
+    said += [container["reason"]] if container.get("reason") else []
+    return "; ".join(said)
+
+
+def _command_succeeded(job: JobDescription, facts: Facts) -> bool:
+    """Whether it did; its check may have made the job fail after it."""
+    if job["status"] == "SUCCEEDED":
+        return True
+    return facts.exit_code == 0 and not was_stopped(job)
+
+
+def _problem_of_check(plan: OwnJobPlan, facts: Facts) -> str | None:
+    if not plan.check or facts.check_exit_code == 0:
+        return None
+    if facts.check_exit_code is None:
+        return "its log does not tell how its check ended"
+    return f"its check ended with exit code {facts.check_exit_code}"
+
+
+def _problem_of_output(plan: OwnJobPlan, facts: Facts) -> str | None:
+    if not plan.output:
+        return None
+    if facts.output_is_missing:
+        return f"its output {plan.output} is missing"
+    if facts.output_sha256 is None:
+        return f"its log does not tell the SHA-256 of its output {plan.output}"
+    wanted = (plan.output_sha256 or facts.output_sha256).lower()
+    if facts.output_sha256 == wanted:
+        return None
+    return f"its output {plan.output} has SHA-256 {facts.output_sha256}, not {wanted}"

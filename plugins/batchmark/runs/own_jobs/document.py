@@ -1,0 +1,313 @@
+"""The result document of an own job, from what Batch, its host and its log tell of it."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from itertools import islice
+from typing import Any, NamedTuple
+
+from batchmark.aws.job_description import JobDescription, moment
+from batchmark.aws.job_hosts import JobHost
+from batchmark.core.own_jobs import OwnJobPlan
+from batchmark.core.suites import NO_DTYPE
+from batchmark.runs.own_jobs.check import exit_code, owners_check, was_stopped
+from batchmark.runs.own_jobs.lines import Told
+from batchmark.runs.result_documents import ExpectedDocument
+from batchmark_job.result import (
+    Device,
+    Environment,
+    Implementation,
+    Marks,
+    Measurement,
+    MeasurementStatus,
+    MetricSummary,
+    ResultDocument,
+)
+from batchmark_job.result_metric import MetricLine
+from batchmark_job.result_own_job import (
+    BETTER,
+    HIGHER,
+    LOWER,
+    METRIC,
+    START,
+    UNIT,
+    OwnersCheck,
+    OwnJob,
+    Start,
+)
+from batchmark_job.result_values import (
+    MOST_CHARACTERS,
+    MOST_CHARACTERS_OF_NAME,
+    MOST_ROWS,
+    MOST_SAMPLES,
+    Parameter,
+)
+
+UNKNOWN = "unknown"
+LEAST_SECONDS = 0.001  # that Batch's clock tells apart
+SHORT_DIGEST = 12
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}$")
+
+
+class Image(NamedTuple):
+    """The parts of an image reference."""
+
+    name: str
+    tag: str | None
+    digest: str | None
+
+    @classmethod
+    def of(cls, reference: str) -> Image:
+        rest, _, digest = reference.partition("@")
+        folder, slash, last = rest.rpartition("/")
+        name, _, tag = last.partition(":")  # a registry's port is in the folder
+        return cls(folder + slash + name, tag or None, digest or None)
+
+    @property
+    def version(self) -> str:
+        """Its tag, or else the first digits of its digest."""
+        digest = self.digest and self.digest.removeprefix("sha256:")[:SHORT_DIGEST]
+        return self.tag or digest or "latest"
+
+
+def own_job_document(
+    expected: ExpectedDocument, job: JobDescription, told: Told, host: JobHost, *, on_aws: bool
+) -> ResultDocument | None:
+    """What a finished job's last attempt measured; None if that never started, or has no end.
+
+    `on_aws` is false on a local cloud, whose instances stand for none of AWS's.
+    """
+    plan, attempts = expected.own_job, job.get("attempts", ())
+    if plan is None or not attempts:
+        return None
+    last = attempts[-1]
+    stop = last.get("stoppedAt", job.get("stoppedAt"))
+    if "startedAt" not in last or stop is None:
+        return None
+    return _Watched(expected, plan, job, told, host, on_aws, last["startedAt"], stop).document()
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """A job whose last attempt started and stopped, in milliseconds since the epoch."""
+
+    expected: ExpectedDocument
+    plan: OwnJobPlan
+    job: JobDescription
+    told: Told
+    host: JobHost
+    on_aws: bool
+    start: int
+    stop: int
+
+    def document(self) -> ResultDocument:
+        rows, left_out = self._rows()
+        expected = self.expected
+        return ResultDocument(
+            run_id=expected.run_id,
+            job_id=self.job["jobId"],
+            job_attempt=len(self.job["attempts"]),
+            target=expected.target,
+            suite=expected.suite,
+            requested_device=expected.requested_device,
+            actual_device=self._device(),
+            status="interrupted" if was_stopped(self.job) else "complete",
+            started_at=self._started_at,
+            finished_at=_moment(max(self.start, self.stop)),
+            total_seconds=max(self._seconds, LEAST_SECONDS),
+            environment=self._environment(),
+            measurements=tuple(rows),
+            marks=self._marks(),
+            telemetry=tuple(self._telemetry()),
+            own_job=self._own_job(left_out),
+        )
+
+    @property
+    def _container(self) -> dict[str, Any]:
+        return dict(self.job.get("container", {}))
+
+    @property
+    def _started_at(self) -> datetime:
+        return _moment(self.start)
+
+    @property
+    def _seconds(self) -> float:
+        return max(0, self.stop - self.start) / 1000
+
+    @property
+    def _waiting_from(self) -> int:
+        """The submission, or the end of the attempt before."""
+        stops = [each.get("stoppedAt", 0) for each in self.job["attempts"][:-1]]
+        return int(max([self.job["createdAt"], *stops]))
+
+    @cached_property
+    def _check(self) -> OwnersCheck:
+        return owners_check(self.plan, self.job, self.told.facts)
+
+    @cached_property
+    def _image(self) -> Image:
+        return Image.of(self._container.get("image") or UNKNOWN)
+
+    @property
+    def _begin(self) -> Start | None:
+        """Whether its instance is one that was there before it was submitted."""
+        registered = self.host.registered_at
+        if registered is None or not self.on_aws:
+            return None
+        return "cold" if registered > _moment(self._waiting_from) else "warm"
+
+    def _device(self) -> Device:
+        """CUDA only where a GPU was seen, or Batch gave the job one."""
+        if self.expected.requested_device != Device.CUDA:
+            return Device.CPU
+        facts = self.told.facts
+        given = facts.began_at is None and self.on_aws and self._asked_for("GPU")
+        return Device.CUDA if facts.gpus or given else Device.CPU
+
+    def _asked_for(self, kind: str) -> float:
+        """How much of a resource the container has by its definition and overrides; 0 for none."""
+        found = self._container.get("resourceRequirements", ())
+        values = [float(each["value"]) for each in found if each["type"] == kind]
+        older = {"VCPU": "vcpus", "MEMORY": "memory"}.get(kind)
+        return next(iter(values), float(self._container.get(older, 0) if older else 0))
+
+    def _rows(self) -> tuple[list[Measurement], int]:
+        """The whole job and its metrics, and how many values are left out for want of room."""
+        by_row = defaultdict[tuple[tuple[str, Parameter], ...], list[MetricLine]](list)
+        for line in self.told.metrics:
+            better = HIGHER if line.higher_is_better else LOWER
+            by_row[(METRIC, line.metric), (UNIT, line.unit), (BETTER, better)].append(line)
+        rows = [self._row({}, [max(self._seconds, LEAST_SECONDS)])]
+        left_out = 0
+        for names, lines in islice(by_row.items(), MOST_ROWS - 1):
+            kept = lines[:MOST_SAMPLES]
+            rows.append(self._row(dict(names), list(map(_sample, kept))))
+            left_out += len(lines) - len(kept)
+        left_out += sum(map(len, islice(by_row.values(), MOST_ROWS - 1, None)))
+        return rows, left_out
+
+    def _row(self, names: dict[str, Parameter], samples: Sequence[float]) -> Measurement:
+        parameters: dict[str, Parameter] = {}
+        if self.plan.axis and self.plan.size is not None:
+            parameters[self.plan.axis] = self.plan.size
+        if self._begin:
+            parameters[START] = self._begin
+        check, whole = self._check, not names
+        return Measurement(
+            workload=self.plan.name,
+            parameters=parameters | names,
+            dtype=NO_DTYPE,
+            status=MeasurementStatus.MEASURED if check.passed else MeasurementStatus.FAILED,
+            reason=check.detail,
+            implementation=Implementation(
+                name=self._image.name[:MOST_CHARACTERS_OF_NAME],
+                version=self._image.version[:MOST_CHARACTERS_OF_NAME],
+            ),
+            cold_seconds=samples[0],
+            samples_seconds=tuple(samples),
+            check=check,
+            peak_memory_bytes=self.told.facts.peak_memory_bytes if whole else None,
+        )
+
+    def _environment(self) -> Environment:
+        facts, on_aws = self.told.facts, self.on_aws
+        threads = facts.threads or max(1, math.ceil(self._asked_for("VCPU")))
+        memory = facts.memory_bytes or max(1, int(self._asked_for("MEMORY"))) * 2**20
+        gpu = next(iter(facts.gpus), None)
+        asked_gpus = int(self._asked_for("GPU")) if on_aws else 0
+        return Environment(
+            instance_type=self.host.instance_type if on_aws else None,
+            availability_zone=self.host.availability_zone if on_aws else None,
+            cpu_model=facts.cpu_model or UNKNOWN,
+            cpu_cores=threads,
+            cpu_threads=threads,
+            compute_threads=threads,
+            memory_bytes=memory,
+            gpu_model=gpu and gpu.name,
+            gpu_count=len(facts.gpus) or asked_gpus,
+            gpu_memory_bytes=gpu and gpu.memory_bytes,
+            driver_version=gpu and gpu.driver_version,
+            cuda_version=None,
+            torch_version=UNKNOWN,
+            python_version=UNKNOWN,
+            kernel=facts.kernel or UNKNOWN,
+            image_digest=self._image_digest(),
+            image=_name(self._container.get("image")),
+            compute_environment=_name(self.host.compute_environment),
+            ami_id=self.host.ami_id if on_aws else None,
+        )
+
+    def _image_digest(self) -> str | None:
+        named = self._image.digest
+        found = named if named and _DIGEST.match(named) else self.host.image_digest
+        return _name(found)
+
+    def _marks(self) -> Marks:
+        return Marks(
+            image_pull_started_at=self.host.image_pull_started_at,
+            image_pull_stopped_at=self.host.image_pull_stopped_at,
+            container_started_at=self.host.container_started_at,
+            process_started_at=self.told.facts.began_at or self._started_at,
+        )
+
+    def _telemetry(self) -> list[MetricSummary]:
+        """Means and maxima over the whole job; how low they went nobody told."""
+        facts, found = self.told.facts, []
+        if facts.busy_share is not None:
+            busy = 100 * facts.busy_share
+            found.append(_summary("CPUUtilization", "percent", 1, busy, busy))
+        if facts.peak_memory_bytes is not None:
+            peak = facts.peak_memory_bytes / 1e6
+            found.append(_summary("PeakMemory", "megabytes", 1, peak, peak))
+        if busy_gpu := facts.gpu_busy:
+            samples, mean, most, memory = busy_gpu
+            found.append(_summary("GPUUtilization", "percent", samples, mean, most))
+            peak = memory / 1e6
+            found.append(_summary("PeakGPUMemory", "megabytes", samples, peak, peak))
+        return found
+
+    def _own_job(self, left_out: int) -> OwnJob:
+        plan, told = self.plan, self.told
+        return OwnJob(
+            image=_name(self._container.get("image")),
+            command=shlex.join(plan.command)[:MOST_CHARACTERS] if plan.command else None,
+            wrapped=told.facts.began_at is not None,
+            exit_code=exit_code(self.job, told.facts),
+            waiting_seconds=max(0, self.start - self._waiting_from) / 1000,
+            running_seconds=self._seconds,
+            command_seconds=told.facts.command_seconds,
+            start=self._begin,
+            host=_name(self.host.container_instance),
+            purchase_option=self.host.purchase_option if self.on_aws else None,
+            check=self._check,
+            bad_lines=told.bad_lines,
+            bad_lines_left_out=told.bad_lines_left_out,
+            metrics_left_out=told.metrics_left_out + left_out,
+        )
+
+
+def _sample(line: MetricLine) -> float:
+    """The value, so that less is better."""
+    return 1 / line.value if line.higher_is_better else line.value
+
+
+def _summary(metric: str, unit: str, samples: int, mean: float, most: float) -> MetricSummary:
+    least = mean if samples == 1 or mean == most else None
+    return MetricSummary(
+        metric=metric, unit=unit, samples=samples, minimum=least, mean=mean, maximum=most
+    )
+
+
+def _name(text: str | None) -> str | None:
+    return text[:MOST_CHARACTERS_OF_NAME] if text else None
+
+
+def _moment(milliseconds: int) -> datetime:
+    return moment({"at": milliseconds}, "at")

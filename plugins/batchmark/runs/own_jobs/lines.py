@@ -1,0 +1,233 @@
+"""What the marked lines of an own job's log tell: facts of its wrapper, and metrics.
+
+Any job can print anything. What makes no sense as a fact is ignored; a metric's line that can't be
+used is named. Facts from before the command count as they were told first, those from after it as
+they were told last, so that the command itself says neither.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal, NamedTuple, TypeVar
+
+from batchmark.aws.job_log import FACT_MARK, FILE_MARK, MARKS, MarkedLine
+from batchmark_job.result_metric import MOST_LINES, MetricLine, MetricLineError, parse_metric_line
+from batchmark_job.result_own_job import BadLine
+from batchmark_job.result_values import MOST_CHARACTERS_OF_NAME
+
+MOST_BAD_LINES = 100
+MOST_GPUS = 64
+SHOWN_CHARACTERS = 200  # of a bad line, and of what is wrong with it
+KIB = 2**10
+MIB = 2**20
+MOST_COUNT = 2**31 - 1  # that a document holds
+MISSING = "missing"  # in place of the SHA-256 of an output that is not there
+
+Source = Literal["log", "file"]
+_Value = TypeVar("_Value")
+
+
+class Gpu(NamedTuple):
+    """As nvidia-smi describes it; None where it does not."""
+
+    name: str
+    driver_version: str | None
+    memory_bytes: int | None
+
+
+class GpuBusy(NamedTuple):
+    """Of one GPU, or of all of them."""
+
+    samples: int
+    mean_percent: float
+    most_percent: float
+    most_memory_bytes: int
+
+
+@dataclass
+class Facts:
+    """What the wrapper told; None where it did not, or not in a way that makes sense."""
+
+    began_at: datetime | None = None
+    began_uptime: float | None = None
+    cpu_model: str | None = None
+    threads: int | None = None
+    memory_bytes: int | None = None
+    kernel: str | None = None
+    gpus: list[Gpu] = field(default_factory=list)
+    exit_code: int | None = None
+    ended_uptime: float | None = None
+    busy_share: float | None = None
+    peak_memory_bytes: int | None = None
+    gpu_busy: GpuBusy | None = None
+    check_exit_code: int | None = None
+    output_sha256: str | None = None
+    output_is_missing: bool = False
+
+    @property
+    def command_seconds(self) -> float | None:
+        """How long the command alone ran, by the host's monotonic clock."""
+        if self.began_uptime is None or self.ended_uptime is None:
+            return None
+        return max(0.0, self.ended_uptime - self.began_uptime)
+
+    def note(self, key: str, value: str, milliseconds: int) -> None:
+        """Take in one fact."""
+        self._note_of_the_machine(key, value, milliseconds)
+        self._note_of_the_end(key, value)
+
+    def _note_of_the_machine(self, key: str, value: str, milliseconds: int) -> None:
+        words = value.split()
+        match key:
+            case "begin" if self.began_at is None:
+                self.began_at = _moment(milliseconds)
+                self.began_uptime = _number(words, 1)
+            case "cpu":
+                self.cpu_model = self.cpu_model or _name(value)
+            case "threads":
+                self.threads = self.threads or _whole(words, 0, most=MOST_COUNT)
+            case "memory_kib":
+                self.memory_bytes = self.memory_bytes or (_whole(words, 0) or 0) * KIB or None
+            case "kernel":
+                self.kernel = self.kernel or _name(value)
+            case "gpu" if len(self.gpus) < MOST_GPUS and (gpu := _gpu(value)):
+                self.gpus.append(gpu)
+
+    def _note_of_the_end(self, key: str, value: str) -> None:
+        words = value.split()
+        match key:
+            case "end":
+                self.exit_code = _told(_whole(words, 0, most=255), self.exit_code)
+                self.ended_uptime = _told(_number(words, 1), self.ended_uptime)
+            case "busy":
+                self.busy_share = _told(_share(words), self.busy_share)
+            case "peak_memory":
+                self.peak_memory_bytes = _told(_whole(words, 0), self.peak_memory_bytes)
+            case "gpu_busy":
+                self.gpu_busy = _told(_gpu_busy(words), self.gpu_busy)
+            case "check":
+                self.check_exit_code = _told(_whole(words, 0, most=255), self.check_exit_code)
+            case "sha256":
+                self._note_output(value.strip().lower())
+
+    def _note_output(self, value: str) -> None:
+        self.output_is_missing = value == MISSING
+        self.output_sha256 = value if re.fullmatch(r"[0-9a-f]{64}", value) else None
+
+
+class Told(NamedTuple):
+    """All that a job's marked lines tell."""
+
+    facts: Facts
+    metrics: tuple[MetricLine, ...] = ()
+    metrics_left_out: int = 0
+    bad_lines: tuple[BadLine, ...] = ()
+    bad_lines_left_out: int = 0
+
+
+def read_lines(lines: Iterable[MarkedLine]) -> Told:
+    """Sort a job's marked lines; of too many metrics and bad lines the first ones are kept."""
+    reader = _Reader()
+    for line in lines:
+        reader.take(line)
+    return Told(
+        reader.facts,
+        tuple(reader.metrics),
+        min(reader.metrics_left_out, MOST_COUNT),
+        tuple(reader.bad_lines),
+        min(reader.bad_lines_left_out, MOST_COUNT),
+    )
+
+
+@dataclass
+class _Reader:
+    facts: Facts = field(default_factory=Facts)
+    metrics: list[MetricLine] = field(default_factory=list)
+    metrics_left_out: int = 0
+    bad_lines: list[BadLine] = field(default_factory=list)
+    bad_lines_left_out: int = 0
+    seen: Counter[Source] = field(default_factory=Counter)
+
+    def take(self, line: MarkedLine) -> None:
+        mark = next((mark for mark in MARKS if line.text.startswith(mark)), "")
+        told = line.text.removeprefix(mark)
+        if mark == FACT_MARK:
+            key, _, value = told.partition(" ")
+            self.facts.note(key, value, line.milliseconds)
+            if key == "metrics_left_out":
+                self.metrics_left_out += _whole(value.split(), 0, most=MOST_COUNT) or 0
+        elif mark:
+            self._take_metric("file" if mark == FILE_MARK else "log", told)
+
+    def _take_metric(self, source: Source, text: str) -> None:
+        self.seen[source] += 1
+        try:
+            metric = parse_metric_line(text)
+        except MetricLineError as error:
+            self._take_bad(source, text, str(error))
+            return
+        if len(self.metrics) < MOST_LINES:
+            self.metrics.append(metric)
+        else:
+            self.metrics_left_out += 1
+
+    def _take_bad(self, source: Source, text: str, problem: str) -> None:
+        if len(self.bad_lines) == MOST_BAD_LINES:
+            self.bad_lines_left_out += 1
+            return
+        shown, said = text[:SHOWN_CHARACTERS], problem[:SHOWN_CHARACTERS]
+        number = self.seen[source]
+        self.bad_lines.append(BadLine(source=source, number=number, text=shown, problem=said))
+
+
+def _told(new: _Value | None, before: _Value | None) -> _Value | None:
+    return before if new is None else new
+
+
+def _number(words: list[str], place: int) -> float | None:
+    """A number of a line, not below 0; None if there is none."""
+    if place >= len(words) or not re.fullmatch(r"[0-9]{1,18}(\.[0-9]{1,9})?", words[place]):
+        return None
+    return float(words[place])
+
+
+def _whole(words: list[str], place: int, *, most: int = 2**50) -> int | None:
+    number = _number(words, place)
+    return int(number) if number is not None and number <= most else None
+
+
+def _share(words: list[str]) -> float | None:
+    busy, of_all = _number(words, 0), _number(words, 1)
+    return min(1.0, busy / of_all) if busy is not None and of_all else None
+
+
+def _gpu_busy(words: list[str]) -> GpuBusy | None:
+    samples, memory = _whole(words, 0, most=MOST_COUNT), _whole(words, 3, most=2**30)
+    mean, most = _number(words, 1), _number(words, 2)
+    if not samples or mean is None or most is None or memory is None:
+        return None
+    return GpuBusy(samples, min(mean, 100.0), min(most, 100.0), memory * MIB)
+
+
+def _gpu(value: str) -> Gpu | None:
+    name, *others = (part.strip() for part in value.split(","))
+    if not name:
+        return None
+    driver = others[0] if others else ""
+    memory = _whole(others, 1, most=2**30)
+    return Gpu(name[:MOST_CHARACTERS_OF_NAME], _name(driver), memory and memory * MIB)
+
+
+def _name(value: str) -> str | None:
+    return " ".join(value.split())[:MOST_CHARACTERS_OF_NAME] or None
+
+
+def _moment(milliseconds: int) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
+    except (OverflowError, OSError, ValueError):
+        return None
