@@ -4,7 +4,7 @@ import pytest
 from botocore.stub import Stubber
 
 from batchmark.aws.job_description import LogLocation
-from batchmark.aws.job_log import EVENT_BYTES, last_lines, log_end
+from batchmark.aws.job_log import EVENT_BYTES, last_lines, log_end, marked_lines
 from tests.stand_ins.stubbed_clients import client
 
 WHERE = LogLocation("g", "s")
@@ -63,3 +63,54 @@ def test_a_stream_that_does_not_exist_is_empty():
 )
 def test_the_last_lines_of_a_text(text, lines):
     assert last_lines(text, 2) == lines
+
+
+MARKED_LINES = {
+    "logGroupName": "g",
+    "logStreamNames": ["s"],
+    "filterPattern": "?BATCHMARK_METRIC ?BATCHMARK_METRIC_FILE ?BATCHMARK_JOB",
+}
+
+
+def marked_of(*pages, **limit):
+    """The marked lines of a log that CloudWatch finds in these pages; all are asked for."""
+    logs = client("us-east-1", "logs")
+    with Stubber(logs) as stub:
+        token = {}
+        for number, lines in enumerate(pages, start=1):
+            events = [{"timestamp": 7, "message": line} for line in lines]
+            more = {"nextToken": f"t{number}"} if number < len(pages) else {}
+            stub.add_response("filter_log_events", {"events": events} | more, MARKED_LINES | token)
+            token = more
+        found = [line.text for line in marked_lines(logs, WHERE, **limit)]
+        stub.assert_no_pending_responses()
+    return found
+
+
+def test_marked_lines_are_found_on_all_pages_though_some_are_empty():
+    assert marked_of([], ["BATCHMARK_JOB end 0"], [], ["BATCHMARK_METRIC {}"], []) == [
+        "BATCHMARK_JOB end 0",
+        "BATCHMARK_METRIC {}",
+    ]
+
+
+def test_a_line_counts_only_if_it_begins_with_a_mark():
+    others = ["see BATCHMARK_JOB end 0", "BATCHMARK_METRICS=/tmp/m", "BATCHMARK_JOBS"]
+    assert marked_of([*others, "BATCHMARK_METRIC_FILE x"]) == ["BATCHMARK_METRIC_FILE x"]
+
+
+def test_marked_lines_of_an_endless_log_end_with_a_word(caplog):
+    logs, page = client("us-east-1", "logs"), {"events": [], "nextToken": "t"}
+    with Stubber(logs) as stub:
+        for _ in range(3):
+            stub.add_response("filter_log_events", page)
+        assert list(marked_lines(logs, WHERE, most_pages=3)) == []
+    assert "After 3 pages no more of log stream s is read" in caplog.text
+
+
+def test_marked_lines_of_no_text_and_of_no_stream():
+    assert marked_of(["BATCHMARK_JOB cpu \ud800"]) == ["BATCHMARK_JOB cpu ?"]
+    logs = client("us-east-1", "logs")
+    with Stubber(logs) as stub:
+        stub.add_client_error("filter_log_events", "ResourceNotFoundException")
+        assert list(marked_lines(logs, WHERE)) == []

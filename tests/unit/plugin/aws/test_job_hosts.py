@@ -1,0 +1,167 @@
+"""What a job ran on, as ECS, EC2 and Batch answer."""
+
+import logging
+from datetime import UTC, datetime
+
+import pytest
+
+from batchmark.aws.job_hosts import JobHost, host_of
+from tests.builders.watched_jobs import CLUSTER, DIGEST, HOST, TASK, described
+from tests.stand_ins.stubbed_clients import StubbedClients
+
+AT = datetime(2026, 11, 21, 0, 59, tzinfo=UTC)
+ENVIRONMENT = {
+    "computeEnvironmentName": "lab-spot",
+    "computeEnvironmentArn": "arn:lab-spot",
+    "ecsClusterArn": CLUSTER,
+    "computeResources": {"type": "SPOT", "maxvCpus": 4, "subnets": []},
+}
+OTHER = ENVIRONMENT | {"computeEnvironmentName": "other", "ecsClusterArn": f"{CLUSTER}2"}
+INSTANCE = {
+    "containerInstanceArn": HOST,
+    "ec2InstanceId": "i-0f",
+    "registeredAt": AT,
+    "attributes": [
+        {"name": "ecs.instance-type", "value": "g5.xlarge"},
+        {"name": "ecs.availability-zone", "value": "us-east-1b"},
+        {"name": "ecs.ami-id", "value": "ami-1"},
+        {"name": "ecs.capability.gpu"},
+    ],
+}
+STARTED = {
+    "pullStartedAt": AT,
+    "pullStoppedAt": AT,
+    "startedAt": AT,
+    "containers": [{"name": "default", "imageDigest": DIGEST}],
+}
+EC2 = {
+    "InstanceType": "g5.xlarge",
+    "InstanceLifecycle": "spot",
+    "ImageId": "ami-1",
+    "Placement": {"AvailabilityZone": "us-east-1b"},
+}
+ALL = JobHost(
+    container_instance=HOST,
+    instance_id="i-0f",
+    instance_type="g5.xlarge",
+    availability_zone="us-east-1b",
+    ami_id="ami-1",
+    registered_at=AT,
+    compute_environment="lab-spot",
+    purchase_option="spot",
+    image_digest=DIGEST,
+    image_pull_started_at=AT,
+    image_pull_stopped_at=AT,
+    container_started_at=AT,
+)
+
+
+@pytest.fixture
+def aws():
+    return StubbedClients("us-east-1")
+
+
+def answer(aws, *, refused=(), instance=INSTANCE, ec2=EC2, environments=(ENVIRONMENT, OTHER)):
+    """Answer all questions, but those about a service's resource that are refused."""
+    answers = (
+        (
+            "batch",
+            "describe_job_queues",
+            {"jobQueues": [queue(*environments)]},
+            {"jobQueues": ["queue"]},
+        ),
+        (
+            "batch",
+            "describe_compute_environments",
+            {"computeEnvironments": list(environments)},
+            {"computeEnvironments": [each["computeEnvironmentName"] for each in environments]},
+        ),
+        (
+            "ecs",
+            "describe_container_instances",
+            {"containerInstances": [instance] if instance else []},
+            {"cluster": CLUSTER, "containerInstances": [HOST]},
+        ),
+        ("ecs", "describe_tasks", {"tasks": [STARTED]}, {"cluster": CLUSTER, "tasks": [TASK]}),
+        (
+            "ec2",
+            "describe_instances",
+            {"Reservations": [{"Instances": [ec2]}] if ec2 else []},
+            {"InstanceIds": ["i-0f"]},
+        ),
+    )
+    for service, method, response, asked in answers:
+        if method in refused:
+            aws.refuse(service, method, "AccessDeniedException")
+        else:
+            aws.answer(service, method, response, asked)
+
+
+def queue(*environments):
+    order = [
+        {"order": number, "computeEnvironment": each["computeEnvironmentName"]}
+        for number, each in enumerate(environments)
+    ]
+    return {
+        "jobQueueName": "queue",
+        "jobQueueArn": "queue",
+        "state": "ENABLED",
+        "priority": 1,
+        "computeEnvironmentOrder": order,
+    }
+
+
+def test_all_that_aws_knows(aws):
+    answer(aws)
+    assert host_of(aws, described()) == ALL
+    aws.assert_all_was_asked()
+
+
+def test_an_on_demand_instance_of_a_queue_with_both(aws):
+    answer(aws, ec2={key: value for key, value in EC2.items() if key != "InstanceLifecycle"})
+    assert host_of(aws, described()).purchase_option == "on_demand"
+
+
+@pytest.mark.parametrize(("kind", "bought"), [("SPOT", "spot"), ("EC2", "on_demand")])
+def test_an_instance_that_is_gone_was_bought_as_its_environment_buys(aws, kind, bought):
+    environment = ENVIRONMENT | {
+        "computeResources": ENVIRONMENT["computeResources"] | {"type": kind}
+    }
+    answer(aws, ec2=None, environments=(environment,))
+    assert host_of(aws, described()).purchase_option == bought
+
+
+def test_ec2_tells_what_ecs_lacks(aws):
+    answer(aws, instance=INSTANCE | {"attributes": []})
+    assert host_of(aws, described()) == ALL
+
+
+@pytest.mark.parametrize(
+    ("refused", "unknown"),
+    [
+        ("describe_tasks", {"image_digest", "image_pull_started_at", "image_pull_stopped_at"}),
+        ("describe_instances", set()),
+    ],
+)
+def test_what_aws_refuses_is_not_known_and_said_once(aws, refused, unknown, caplog):
+    answer(aws, refused=[refused])
+    with caplog.at_level(logging.INFO):
+        found = host_of(aws, described())
+    gone = {name for name, value in found if value is None}
+    assert gone == unknown | ({"container_started_at"} if unknown else set())
+    (line,) = caplog.messages
+    assert "AccessDeniedException" in line
+
+
+def test_a_cluster_that_its_queue_does_not_tell_is_in_the_instances_arn(aws):
+    aws.refuse("batch", "describe_job_queues", "AccessDeniedException")
+    asked = {"cluster": "lab_Batch_1", "containerInstances": [HOST]}
+    aws.answer("ecs", "describe_container_instances", {"containerInstances": []}, asked)
+    aws.refuse("ecs", "describe_tasks", "InvalidParameterException")
+    assert host_of(aws, described()) == JobHost(container_instance=HOST)
+    aws.assert_all_was_asked()
+
+
+def test_a_job_that_never_had_a_host_asks_nobody(aws):
+    job = described(container={"containerInstanceArn": None})
+    assert host_of(aws, job) == JobHost()

@@ -1,0 +1,305 @@
+"""The result document of an own job, of whatever is known of it."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from batchmark.aws.job_hosts import JobHost
+from batchmark.core.own_jobs import OwnJobPlan
+from batchmark.runs.own_jobs.check import TIMED_OUT
+from batchmark.runs.own_jobs.document import Image, own_job_document
+from batchmark.runs.own_jobs.lines import Facts, Told
+from batchmark_job.result import Device, Implementation, MeasurementStatus, parse_document
+from batchmark_job.result_metric import MetricLine
+from batchmark_job.result_values import MOST_ROWS
+from tests.builders.watched_jobs import (
+    BEGIN,
+    CREATED,
+    DIGEST,
+    GPU,
+    HOST,
+    STARTED,
+    STOPPED,
+    described,
+    expected,
+    facts,
+    host,
+    marked,
+    metric,
+    plan,
+    read_lines,
+    told,
+)
+
+NOTHING = Told(Facts())
+
+
+def document(job=None, said=None, where=None, *, on_aws=True, own_job=None, device="cuda"):
+    """The document, as it can be read again."""
+    made = own_job_document(
+        expected(own_job, device=device),
+        job or described(),
+        told(*facts(GPU)) if said is None else said,
+        where or host(),
+        on_aws=on_aws,
+    )
+    return made and parse_document(made.to_json())
+
+
+def moment(milliseconds):
+    return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
+
+
+def test_the_whole_job_is_a_row_with_one_sample():
+    found = document(own_job=plan(axis="size", size=64))
+    (row,) = found.measurements
+    assert (row.workload, row.dtype, row.status) == (
+        "thumbnails",
+        "none",
+        MeasurementStatus.MEASURED,
+    )
+    assert row.parameters == {"size": 64, "start": "warm"}
+    assert row.samples_seconds == (90.5,)
+    assert row.cold_seconds == 90.5
+    assert row.implementation == Implementation(name="docker.io/lab/thumbnails", version="3.1")
+    assert row.check.passed
+    assert row.peak_memory_bytes == 2_000_000_000
+
+
+def test_a_document_names_its_job_and_when_it_ran():
+    found = document()
+    assert (found.run_id, found.target, found.suite) == ("run", "g5.xlarge", "job-thumbnails")
+    assert (found.job_id, found.job_attempt) == (described()["jobId"], 1)
+    assert (found.started_at, found.finished_at) == (moment(STARTED), moment(STOPPED))
+    assert (found.total_seconds, found.status) == (90.5, "complete")
+
+
+def test_what_it_ran_on_is_the_hosts_and_the_wrappers_word():
+    environment = document().environment
+    assert environment.instance_type == "g5.2xlarge"
+    assert environment.availability_zone == "us-east-1b"
+    assert environment.compute_environment == "lab"
+    assert (environment.cpu_model, environment.cpu_threads) == ("AMD EPYC 7R32", 4)
+    assert environment.memory_bytes == 16_000_000 * 2**10
+    assert (environment.gpu_model, environment.gpu_count) == ("NVIDIA A10G", 1)
+    assert environment.gpu_memory_bytes == 23028 * 2**20
+    assert environment.image == "docker.io/lab/thumbnails:3.1"
+    assert environment.image_digest == DIGEST
+
+
+def test_of_a_job_that_tells_nothing_batch_knows_what_it_asked_for():
+    environment = document(said=NOTHING, where=JobHost()).environment
+    assert (environment.cpu_model, environment.kernel, environment.torch_version) == (
+        "unknown",
+        "unknown",
+        "unknown",
+    )
+    assert (environment.cpu_threads, environment.memory_bytes) == (4, 8 * 2**30)
+    assert (environment.instance_type, environment.image_digest) == (None, None)
+
+
+def test_a_definition_of_the_older_kind_asks_with_other_fields():
+    older = {"resourceRequirements": [], "vcpus": 2, "memory": 512}
+    environment = document(described(container=older), NOTHING).environment
+    assert (environment.cpu_threads, environment.memory_bytes) == (2, 512 * 2**20)
+
+
+def test_a_digest_in_the_reference_is_the_images():
+    named = "sha256:" + "12" * 32
+    found = document(described(container={"image": f"lab/thumbnails@{named}"}))
+    assert found.environment.image_digest == named
+    assert found.measurements[0].implementation.version == "12" * 6
+
+
+@pytest.mark.parametrize(
+    ("reference", "name", "version"),
+    [
+        ("lab", "lab", "latest"),
+        ("lab:3", "lab", "3"),
+        ("registry.example:5000/lab/a", "registry.example:5000/lab/a", "latest"),
+        ("registry.example:5000/lab/a:b", "registry.example:5000/lab/a", "b"),
+        (f"lab:3@{DIGEST}", "lab", "3"),
+        (f"lab@{DIGEST}", "lab", "ab" * 6),
+        (":", "", "latest"),
+    ],
+)
+def test_the_parts_of_an_image_reference(reference, name, version):
+    image = Image.of(reference)
+    assert (image.name, image.version) == (name, version)
+
+
+def test_what_is_known_of_the_whole_job():
+    own = document().own_job
+    assert (own.image, own.command) == ("docker.io/lab/thumbnails:3.1", "python convert.py")
+    assert (own.wrapped, own.exit_code, own.command_seconds) == (True, 0, 80.25)
+    assert (own.waiting_seconds, own.running_seconds) == (100.0, 90.5)
+    assert (own.host, own.purchase_option, own.start) == (HOST, "spot", "warm")
+
+
+def test_an_images_own_command_is_not_known():
+    assert document(own_job=plan(command=())).own_job.command is None
+
+
+@pytest.mark.parametrize(
+    ("registered", "start"),
+    [(CREATED - 1000, "warm"), (CREATED + 1000, "cold"), (None, None)],
+)
+def test_an_instance_that_was_there_before_the_job_is_warm(registered, start):
+    found = document(where=host(registered_at=registered and moment(registered)))
+    assert found.own_job.start == start
+    assert found.measurements[0].parameters == ({"start": start} if start else {})
+
+
+def test_a_second_attempt_on_the_instance_of_the_first_is_warm_and_waited_since_its_end():
+    first = {"startedAt": CREATED + 20_000, "stoppedAt": CREATED + 60_000}
+    where = host(registered_at=moment(CREATED + 10_000))
+    found = document(described(earlier=[first]), where=where)
+    assert found.job_attempt == 2
+    assert (found.own_job.start, found.own_job.waiting_seconds) == ("warm", 40.0)
+
+
+def test_off_aws_nothing_stands_for_an_instance():
+    found = document(on_aws=False)
+    own, environment = found.own_job, found.environment
+    assert (own.start, own.purchase_option) == (None, None)
+    assert (environment.instance_type, environment.availability_zone) == (None, None)
+    assert found.measurements[0].parameters == {}
+
+
+GPU_ASKED = {"resourceRequirements": [{"type": "GPU", "value": "2"}]}
+
+
+@pytest.mark.parametrize(
+    ("device", "said", "on_aws", "container", "ran_on"),
+    [
+        ("cuda", told(*facts(GPU)), False, {}, Device.CUDA),
+        ("cuda", told(), True, GPU_ASKED, Device.CPU),  # it looked, and saw none
+        ("cuda", NOTHING, True, GPU_ASKED, Device.CUDA),
+        ("cuda", NOTHING, False, GPU_ASKED, Device.CPU),
+        ("cuda", NOTHING, True, {}, Device.CPU),
+        ("cpu", told(*facts(GPU)), True, GPU_ASKED, Device.CPU),
+    ],
+)
+def test_only_a_job_with_a_gpu_ran_on_one(device, said, on_aws, container, ran_on):
+    job = described(container=container)
+    assert document(job, said, on_aws=on_aws, device=device).actual_device is ran_on
+
+
+def test_a_gpu_that_batch_gave_a_job_that_tells_nothing_has_no_model():
+    environment = document(described(container=GPU_ASKED), NOTHING).environment
+    assert (environment.gpu_count, environment.gpu_model) == (2, None)
+
+
+def test_a_metric_is_a_row_of_its_own_in_which_less_is_better():
+    lines = [metric(value="4"), metric("loss", "0.5", "1", "false"), metric(value="5")]
+    _, speed, loss = document(said=told(*lines)).measurements
+    assert speed.parameters == {
+        "start": "warm",
+        "metric": "speed",
+        "unit": "images/s",
+        "better": "higher",
+    }
+    assert speed.samples_seconds == (0.25, 0.2)
+    assert speed.cold_seconds == 0.25
+    assert (loss.parameters["better"], loss.samples_seconds) == ("lower", (0.5,))
+    assert loss.peak_memory_bytes is None
+
+
+def test_metrics_at_their_bounds_fit():
+    lines = [
+        metric(value=value, better=way) for value in ("1e-9", "1e9") for way in ("true", "false")
+    ]
+    found = document(said=told(*lines))
+    samples = [row.samples_seconds for row in found.measurements[1:]]
+    assert samples == [pytest.approx((1e9, 1e-9)), pytest.approx((1e-9, 1e9))]
+
+
+def test_of_too_many_metrics_the_rest_is_counted():
+    lines = tuple(
+        MetricLine(metric=f"m{n}", value=1.0, unit="s", higher_is_better=False)
+        for n in [*range(MOST_ROWS + 5), MOST_ROWS + 4]
+    )
+    found = document(said=Told(Facts(), lines, metrics_left_out=2))
+    assert len(found.measurements) == MOST_ROWS
+    assert found.own_job.metrics_left_out == 2 + 7
+
+
+@pytest.mark.parametrize(
+    ("own_job", "job", "reason"),
+    [
+        (plan(), described("FAILED", code=3), "exit code 3"),
+        (
+            plan(),
+            described("FAILED", code=137, statusReason=TIMED_OUT),
+            f"exit code 137; {TIMED_OUT}",
+        ),
+        (plan(check="./check"), described(), "its log does not tell how its check ended"),
+        (plan(output="out"), described(), "its log does not tell the SHA-256 of its output out"),
+    ],
+)
+def test_all_rows_of_a_job_that_did_not_pass_failed_with_the_reason(own_job, job, reason):
+    found = document(job, told(metric()), own_job=own_job)
+    assert [row.status for row in found.measurements] == [MeasurementStatus.FAILED] * 2
+    assert [row.reason for row in found.measurements] == [reason] * 2
+    assert found.measurements[1].samples_seconds == (1 / 12.5,), "what it told is kept"
+    assert not found.own_job.check.passed
+    assert found.status == ("interrupted" if TIMED_OUT in reason else "complete")
+
+
+def test_a_job_that_was_stopped_before_it_told_an_end_has_no_time_of_its_command():
+    said = read_lines(marked(*facts(*BEGIN), metric()))
+    job = described("FAILED", code=None, isTerminated=True, statusReason="took too long")
+    found = document(job, said)
+    assert (found.own_job.wrapped, found.own_job.command_seconds) == (True, None)
+    assert found.measurements[0].reason == "no exit code; took too long"
+
+
+@pytest.mark.parametrize("stop", [STARTED, STARTED - 5])
+def test_a_job_shorter_than_batchs_clock_can_tell_took_a_millisecond_at_most(stop):
+    found = document(described(attempt={"stoppedAt": stop}))
+    assert found.measurements[0].samples_seconds == (0.001,)
+    assert (found.own_job.running_seconds, found.started_at) == (0.0, found.finished_at)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        described(attempts=[]),
+        described(attempts=[{"statusReason": "CannotPullContainerError"}]),
+        {key: value for key, value in described().items() if key != "stoppedAt"}
+        | {"attempts": [{"startedAt": STARTED}]},
+    ],
+    ids=["no attempt", "never started", "no end"],
+)
+def test_a_job_that_never_ran_to_an_end_has_no_document(job):
+    assert document(job) is None
+
+
+def test_when_it_reached_its_stages():
+    pulled = moment(STARTED - 2000)
+    where = host(image_pull_stopped_at=pulled, container_started_at=moment(STARTED - 1000))
+    marks = document(where=where).marks
+    assert (marks.image_pull_stopped_at, marks.process_started_at) == (pulled, moment(STARTED))
+    unwrapped = document(described(attempt={"startedAt": STARTED + 7}), NOTHING)
+    assert unwrapped.marks.process_started_at == moment(STARTED + 7)
+
+
+def test_telemetry_says_no_more_than_was_told():
+    found = document(said=told(*facts("gpu_busy 16 71.5 98 2048"))).telemetry
+    assert [
+        (each.metric, each.samples, each.minimum, each.mean, each.maximum) for each in found
+    ] == [
+        ("CPUUtilization", 1, 75.0, 75.0, 75.0),
+        ("PeakMemory", 1, 2000.0, 2000.0, 2000.0),
+        ("GPUUtilization", 16, None, 71.5, 98.0),
+        ("PeakGPUMemory", 16, 2147.483648, 2147.483648, 2147.483648),
+    ]
+    assert document(said=NOTHING).telemetry == ()
+
+
+def test_texts_of_any_length_fit():
+    own_job = OwnJobPlan(name="a", job_definition="d", command=("x" * 5000,), check="c")
+    job = described("FAILED", code=1, statusReason="y" * 5000, container={"image": "z" * 5000})
+    found = document(job, NOTHING, own_job=own_job)
+    assert len(found.own_job.command) == len(found.measurements[0].reason) == 2000
+    assert len(found.environment.image) == 300

@@ -1,0 +1,159 @@
+"""What a job's marked lines tell, however it spoils them."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batchmark.aws.job_log import FACT_MARK, FILE_MARK, MARKS, METRIC_MARK, MarkedLine
+from batchmark.runs.own_jobs.lines import MOST_BAD_LINES, MOST_GPUS, Facts, Gpu, GpuBusy, read_lines
+from batchmark_job.result_metric import MOST_LINES
+from tests.builders.hostile import fuzzed
+from tests.builders.watched_jobs import BEGIN, END, GPU, SHA256, STARTED, facts, marked, metric
+
+
+def facts_of(*texts):
+    return read_lines(marked(*facts(*texts))).facts
+
+
+def test_facts_of_the_machine_and_of_the_end():
+    found = facts_of(*BEGIN, GPU, *END, "gpu_busy 16 71.5 98 2048", "check 0", f"sha256 {SHA256}")
+    assert found == Facts(
+        began_at=datetime.fromtimestamp(STARTED / 1000, tz=UTC),
+        began_uptime=5000.0,
+        cpu_model="AMD EPYC 7R32",
+        threads=4,
+        memory_bytes=16_000_000 * 2**10,
+        kernel="6.12.40",
+        gpus=[Gpu("NVIDIA A10G", "580.95.05", 23028 * 2**20)],
+        exit_code=0,
+        ended_uptime=5080.25,
+        busy_share=0.75,
+        peak_memory_bytes=2_000_000_000,
+        gpu_busy=GpuBusy(16, 71.5, 98.0, 2048 * 2**20),
+        check_exit_code=0,
+        output_sha256=SHA256,
+    )
+    assert found.command_seconds == 80.25
+
+
+def test_an_output_that_is_missing():
+    found = facts_of("sha256 missing")
+    assert (found.output_is_missing, found.output_sha256) == (True, None)
+
+
+def test_what_an_image_lacks_is_not_known():
+    found = facts_of("begin 1", "end 3")
+    assert found.began_at is not None
+    assert (found.exit_code, found.command_seconds, found.cpu_model) == (3, None, None)
+
+
+def test_the_command_itself_says_neither_what_it_runs_on_nor_how_it_ended():
+    said = ("cpu Fast", "threads 999", "end 0 5001", "check 0", "begin 1 1")
+    found = facts_of(*BEGIN, *said, "end 3 5080", "check 7")
+    assert (found.cpu_model, found.threads, found.began_uptime) == ("AMD EPYC 7R32", 4, 5000.0)
+    assert (found.exit_code, found.check_exit_code, found.command_seconds) == (3, 7, 80.0)
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [
+        "",
+        "end",
+        "end zero",
+        "end 256 1",
+        "end -1 1",
+        "begin",
+        "threads many",
+        "threads 99999999999999",
+        "memory_kib ?",
+        "gpu",
+        "gpu , ,",
+        "busy 1 0",
+        "busy 1",
+        "peak_memory 1e99",
+        "gpu_busy 0 1 2 3",
+        "gpu_busy 1 2 3",
+        "check nan",
+        "sha256 abc",
+        "unheard_of 1",
+        "metrics_left_out many",
+        "kernel \x00",
+        "threads ٣",
+    ],
+)
+def test_a_fact_that_makes_no_sense_changes_none_that_does(junk):
+    good = (*BEGIN, *END, "check 0", "gpu_busy 16 71.5 98 2048", "peak_memory 5")
+    told = read_lines(marked(*facts(*good, junk)))
+    assert told.facts.exit_code == 0
+    assert told.facts.check_exit_code == 0
+    assert told.facts == facts_of(*good)
+    assert told.metrics_left_out == 0
+
+
+def test_only_so_many_gpus_are_kept():
+    assert len(facts_of(*[GPU] * 1000).gpus) == MOST_GPUS
+
+
+def test_metrics_of_both_sources_are_kept_in_order():
+    told = read_lines(marked(metric(value="2"), metric("loss", "0.5", "1", "false", FILE_MARK)))
+    assert [(line.metric, line.value, line.higher_is_better) for line in told.metrics] == [
+        ("speed", 2.0, True),
+        ("loss", 0.5, False),
+    ]
+    assert told.bad_lines == ()
+
+
+def test_each_bad_line_is_named_with_its_number_in_its_source_and_the_good_are_kept():
+    told = read_lines(
+        marked(
+            metric(),
+            METRIC_MARK + "speed=3",
+            metric(value="-1"),
+            FILE_MARK + '{"metric": "speed"}',
+            metric(mark=FILE_MARK),
+        )
+    )
+    assert len(told.metrics) == 2
+    assert [(bad.source, bad.number, bad.text[:9]) for bad in told.bad_lines] == [
+        ("log", 2, "speed=3"),
+        ("log", 3, '{"metric"'),
+        ("file", 1, '{"metric"'),
+    ]
+    problems = [bad.problem for bad in told.bad_lines]
+    assert problems[0].startswith("no JSON")
+    assert problems[1] == "value: Input should be greater than or equal to 0.000000001"
+    assert problems[2] == "value: Field required"
+
+
+def test_of_too_many_lines_the_rest_is_counted():
+    lines = [metric()] * (MOST_LINES + 3) + [METRIC_MARK + "?"] * (MOST_BAD_LINES + 2)
+    told = read_lines(marked(*lines, *facts("metrics_left_out 5", "end 0 1")))
+    assert (len(told.metrics), told.metrics_left_out) == (MOST_LINES, 3 + 5)
+    assert (len(told.bad_lines), told.bad_lines_left_out) == (MOST_BAD_LINES, 2)
+    assert told.facts.exit_code == 0, "what comes after them is read all the same"
+
+
+def test_a_line_of_a_megabyte_is_named_in_short():
+    (bad,) = read_lines(marked(METRIC_MARK + "x" * 2**20)).bad_lines
+    assert len(bad.text) == 200
+    assert bad.problem == "1048576 characters, of which 2000 are allowed"
+
+
+KEYS = ("begin", "cpu", "threads", "gpu", "end", "busy", "gpu_busy", "check", "metrics_left_out")
+WORDS = st.one_of(st.text(max_size=20), st.integers().map(str), st.floats().map(str))
+TEXTS = st.one_of(
+    st.tuples(st.sampled_from(MARKS), st.text(max_size=80)).map("".join),
+    st.tuples(st.sampled_from(KEYS), st.lists(WORDS, max_size=5)).map(
+        lambda parts: f"{FACT_MARK}{parts[0]} {' '.join(parts[1])}"
+    ),
+)
+
+
+@given(st.lists(st.tuples(st.integers(), TEXTS), max_size=20))
+@fuzzed(200)
+def test_no_line_is_an_error(lines):
+    told = read_lines(MarkedLine(*line) for line in lines)
+    marks = sum(not text.startswith(FACT_MARK) for _, text in lines)
+    assert len(told.metrics) + len(told.bad_lines) == marks

@@ -1,0 +1,113 @@
+"""How a finished own job is judged, once its document is written in its stead."""
+
+import pytest
+
+from batchmark.runs import job_outcome
+from batchmark.runs.job_outcome import outcome
+from batchmark.runs.own_jobs import storing
+from batchmark_job.result import MeasurementStatus, parse_document
+from tests.builders.watched_jobs import (
+    BEGIN,
+    BUCKET,
+    END,
+    STARTED,
+    described,
+    expected,
+    facts,
+    host,
+    metric,
+    plan,
+)
+from tests.stand_ins.batch import FakeClients, client_error
+from tests.stand_ins.bucket import MemoryBucket
+from tests.stand_ins.marked_log import MarkedLog
+
+WHOLE = [*facts(*BEGIN), metric(), *facts(*END)]
+
+
+class Judged:
+    """The outcome of a job that told these lines, and the document that it has then."""
+
+    def __init__(self, job, lines=WHOLE, own_job=None):
+        self.s3 = MemoryBucket(BUCKET, "us-east-1")
+        clients = FakeClients(logs=MarkedLog(lines), s3=self.s3)
+        self.failure, self.timing = outcome(clients, job, expected(own_job), host=host())
+        (text,) = self.s3.objects.values() or [None]
+        self.document = text and parse_document(text)
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch):
+    monkeypatch.setattr(storing, "READ_AGAIN_AFTER_SECONDS", (0.0,))
+
+
+def test_a_job_that_passed_succeeds_with_its_document():
+    judged = Judged(described())
+    assert judged.failure is None
+    assert judged.document.own_job.purchase_option == "spot"
+    assert judged.timing["marks"]["process_started_at"].startswith("2026-11-21T01:00:00")
+
+
+def test_a_job_that_failed_leaves_a_document_too():
+    judged = Judged(described("FAILED", code=3), [*facts(*BEGIN, "end 3 5001")])
+    assert "is FAILED: exit code 3\n" in judged.failure
+    assert judged.failure.endswith("boom")
+    assert judged.document.measurements[0].status is MeasurementStatus.FAILED
+
+
+def test_a_job_that_never_ends_by_itself_leaves_a_document_too():
+    stopped = described("FAILED", code=None, isTerminated=True, statusReason="took too long")
+    judged = Judged(stopped, facts(*BEGIN))
+    assert judged.document.own_job.check.detail == "no exit code; took too long"
+    assert "took too long" in judged.failure
+
+
+@pytest.mark.parametrize(("status", "code"), [("FAILED", 1), ("SUCCEEDED", 0)])
+def test_a_check_that_failed_is_named(status, code):
+    judged = Judged(described(status, code=code), [*WHOLE, *facts("check 1")], plan(check="./c"))
+    assert "its owner's check did not pass: its check ended with exit code 1" in judged.failure
+    assert not judged.document.own_job.check.passed
+
+
+def test_a_job_that_never_started_has_no_document():
+    never = described("FAILED", code=None, attempts=[], statusReason="cancelled")
+    del never["startedAt"], never["stoppedAt"]
+    judged = Judged(never)
+    assert judged.document is None
+    assert "cancelled" in judged.failure
+
+
+def test_a_job_that_batch_says_succeeded_without_a_document_did_not():
+    odd = described(attempts=[{"startedAt": STARTED}])
+    del odd["stoppedAt"]
+    assert "left no valid result document" in Judged(odd).failure
+
+
+def test_a_job_of_which_no_document_can_be_made_fails_with_the_reason(monkeypatch):
+    def refuse(*_, **__):
+        raise OverflowError("odd")
+
+    monkeypatch.setattr(storing, "own_job_document", refuse)
+    failure = Judged(described()).failure
+    assert "is SUCCEEDED, but it left no valid result document: no document could be" in failure
+    assert "exit code 3; it left no valid" in Judged(described("FAILED", code=3)).failure
+
+
+def test_a_second_look_changes_nothing():
+    bucket = MemoryBucket(BUCKET, "us-east-1")
+    for lines in (WHOLE, WHOLE[:3]):
+        clients = FakeClients(logs=MarkedLog(lines), s3=bucket)
+        assert job_outcome.outcome(clients, described(), expected(), host=host()).failure is None
+    assert [call for call, _ in bucket.calls].count("PutObject") == 1
+
+
+def test_a_bucket_that_does_not_answer_is_for_the_next_try():
+    bucket = MemoryBucket(BUCKET, "us-east-1")
+
+    def fail(operation, _):
+        raise client_error("SlowDown", 503)
+
+    bucket.on_call = fail
+    clients = FakeClients(logs=MarkedLog(WHOLE), s3=bucket)
+    with pytest.raises(type(client_error("x")), match="SlowDown"):
+        outcome(clients, described(), expected(), host=host())
