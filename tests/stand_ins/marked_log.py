@@ -32,4 +32,4 @@ class MarkedLog:
         return {"events": events}
 
     def get_log_events(self, **_):
-        return {"events": [{"message": "boom"}]}
+        return {"events": [{"message": "boom"}], "nextBackwardToken": "the same"}

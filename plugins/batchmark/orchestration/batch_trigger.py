@@ -146,6 +146,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
                 failure = str(error)
                 self.log.error(failure)  # noqa: TRY400, as a refusal needs no traceback
                 await self.push_xcoms({FAILURE_XCOM: failure})
+                self.tell_end()
                 yield TaskFailedEvent()
                 return
         progress = await self._follow(self.job_ids[-1])

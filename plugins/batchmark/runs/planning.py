@@ -205,7 +205,7 @@ def operator_kwargs(
         "submit_job_timeout": limits.timeout_seconds,
         "retry_strategy": {"attempts": limits.attempts, "evaluateOnExit": list(RETRY_RULES)},
         "queues_of_same_quota": _queues_of_same_quota(config, job.target),
-        "document": ExpectedDocument.of(run_id, job).model_dump(),
+        "document": ExpectedDocument.of(run_id, job).model_dump(mode="json"),
         "in_turn": _in_turn(config, job),
         "alone": target.sharing is not None,
         "after": before[-1] if before else None,

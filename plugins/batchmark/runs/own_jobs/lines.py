@@ -100,9 +100,8 @@ class Facts:
     def _note_of_the_end(self, key: str, value: str) -> None:
         words = value.split()
         match key:
-            case "end":
-                self.exit_code = _told(_whole(words, 0, most=255), self.exit_code)
-                self.ended_uptime = _told(_number(words, 1), self.ended_uptime)
+            case "end" if (code := _whole(words, 0, most=255)) is not None:
+                self.exit_code, self.ended_uptime = code, _number(words, 1)
             case "busy":
                 self.busy_share = _told(_share(words), self.busy_share)
             case "peak_memory":

@@ -336,6 +336,14 @@ def test_a_retry_leaves_its_live_array_to_the_trigger_which_looks_whether_anothe
     assert task.batch.submissions == []
 
 
+def test_a_retry_follows_the_live_job_that_need_not_be_alone():
+    task = Task(**SHARED, alone=False, try_number=2)
+    found = task.batch.add(name(), "RUNNING")
+    arguments, _ = task.deferral()
+    assert (arguments["job_id"], arguments["alone"]) == (found, False)
+    assert task.batch.submissions == []
+
+
 def test_a_retry_follows_the_on_demand_job_that_took_the_place_of_one_that_shares_an_instance():
     task = Task(**SHARED, try_number=2)
     spot = task.batch.add(name(), "FAILED", statusReason=RECLAIMED)

@@ -1,6 +1,7 @@
 """A job that shares an instance: when the trigger submits it, and when it takes it back."""
 
 import asyncio
+from threading import Thread
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +10,7 @@ from botocore.exceptions import ClientError
 from batchmark.aws.batch_jobs import STEPPED_BACK
 from batchmark.orchestration.batch_trigger import BenchmarkJobTrigger
 from batchmark.orchestration.job_watch import Answer
-from batchmark.orchestration.turns import EVERY_SECONDS
+from batchmark.orchestration.turns import EVERY_SECONDS, SOON_SECONDS
 from tests.stand_ins.batch import FINISHED, ON_DEMAND_QUEUE, SPOT_QUEUE, client_error
 from tests.stand_ins.following import CREATED, NAME, OUTAGE, REQUEST, Following
 
@@ -37,6 +38,57 @@ def test_a_job_is_submitted_once_the_task_before_it_is_over():
     assert following.batch.submissions == [REQUESTED]
     assert event.task_instance_state == "success"
     assert event.xcoms["job_id"] == event.xcoms["return_value"] == "job-1"
+
+
+def test_a_job_that_need_not_be_alone_looks_at_no_queue_and_never_steps_back():
+    """As an own job, in a queue that others use all the time."""
+    following = waiting([True], alone=False)
+    following.batch.add("another-run", "RUNNING", createdAt=1)
+    following.batch.list_jobs = None
+    event = following.event((1, {"status": "SUCCEEDED"}))
+    assert event.xcoms["return_value"] == event.xcoms["job_id"] == "job-2"
+    assert following.slept == []
+    assert following.batch.terminated == []
+
+
+def task(map_index, run_id="run"):
+    fields = {"dag_id": "d", "task_id": "t", "run_id": run_id, "map_index": map_index}
+    return SimpleNamespace(**fields)
+
+
+def test_airflow_is_asked_seldom_until_the_trigger_before_has_ended():
+    """Nor does a trigger of another run, or one that must be alone, wake it."""
+    before = Following(alone=False)
+    before.trigger._task_instance = task(0)
+    others = [Following(alone=False), Following()]
+    others[0].trigger._task_instance = task(0, "another run")
+    others[1].trigger._task_instance = task(0)
+    following = waiting([False, False, True], alone=False)
+    following.trigger._task_instance = task(1)
+    happenings = [lambda: None] * 12 + [lambda: before.event((1, {"status": "SUCCEEDED"}))]
+    for other in others:
+        happenings[3:3] = [lambda other=other: other.event((1, {"status": "SUCCEEDED"}))]
+    # An event runs its own loop, so it is told from here.
+    pending = while_asleep(following, *[in_a_thread(happening) for happening in happenings])
+    following.event((1, {"status": "SUCCEEDED"}))
+    assert pending == []
+    assert len(following.asked) == 3
+    assert following.slept == [SOON_SECONDS] * 15
+
+
+def in_a_thread(happening):
+    def happen():
+        thread = Thread(target=happening)
+        thread.start()
+        thread.join()
+
+    return happen
+
+
+def test_a_trigger_whose_predecessor_was_of_another_process_follows_all_the_same():
+    following = waiting([False, True], alone=False)
+    following.event((1, {"status": "SUCCEEDED"}))
+    assert sum(following.slept) == EVERY_SECONDS
 
 
 def while_asleep(following, *happenings):
@@ -290,9 +342,10 @@ def test_a_task_that_is_killed_before_its_turn_has_no_job_to_end():
 
 
 def test_a_waiting_trigger_survives_its_serialization():
-    trigger = waiting([], on_demand=REQUEST | {"jobQueue": ON_DEMAND_QUEUE}).trigger
+    on_demand = REQUEST | {"jobQueue": ON_DEMAND_QUEUE}
+    trigger = waiting([], on_demand=on_demand, alone=False).trigger
     path, arguments = trigger.serialize()
-    assert (arguments["job_id"], arguments["after"]) == (None, 0)
+    assert [arguments[name] for name in ("job_id", "after", "alone")] == [None, 0, False]
     assert BenchmarkJobTrigger(**arguments).serialize() == (path, arguments)
 
 

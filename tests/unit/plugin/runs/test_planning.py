@@ -1,3 +1,4 @@
+import json
 import re
 from datetime import UTC, datetime
 
@@ -11,6 +12,7 @@ from batchmark.runs.budget import worst_case
 from batchmark.runs.planning import (
     LONGEST_WAIT_SECONDS,
     RETRY_RULES,
+    all_operator_kwargs,
     names_of_job,
     operator_kwargs,
     plan_jobs,
@@ -18,6 +20,8 @@ from batchmark.runs.planning import (
 from batchmark.runs.result_documents import ExpectedDocument
 from tests.builders.installations import configured, target
 from tests.builders.runs import PRICES
+from tests.builders.watched_jobs import plan as own_job_plan
+from tests.builders.watched_jobs import planned as own_job
 from tests.paths import ROOT
 
 RUN_ID = "manual__2026-11-21T01:00:00+00:00"
@@ -204,3 +208,32 @@ def test_the_log_group_of_job_states_is_new_and_may_be_missing():
     assert configured().events_log_group is None
     newer = configured(events_log_group="/aws/events/batch/batchmark")
     assert newer.events_log_group == "/aws/events/batch/batchmark"
+
+
+def test_own_jobs_come_one_after_the_other_in_their_queue_which_others_may_use():
+    one, both = target("cuda", job_queue="one"), target("cpu", job_queue="both")
+    targets = {"g5.xlarge": one, "c5.xlarge": both, "c6i.xlarge": both}
+    jobs = [
+        own_job(repeat=repeat).model_copy(update={"target": name})
+        for repeat in (1, 2)
+        for name in targets
+    ]
+    found = all_operator_kwargs(configured(targets=targets), RUN_ID, jobs)
+    assert [(each["after"], each["turn"]) for each in found] == [
+        (None, 1),
+        (None, 1),
+        (1, 2),
+        (0, 2),
+        (2, 3),
+        (4, 4),
+    ]
+    assert {(each["in_turn"], each["alone"]) for each in found} == {(True, False)}
+    assert len({each["longest_seconds"] for each in found}) == 1, "none waits for others in Batch"
+
+
+def test_what_an_own_jobs_document_is_made_of_survives_json():
+    job = own_job(own_job_plan(axis="size", size=64, check="./check"))
+    document = operator_kwargs(configured(), RUN_ID, job)["document"]
+    read = ExpectedDocument(**json.loads(json.dumps(document)))
+    assert read == ExpectedDocument.of(RUN_ID, job)
+    assert type(read.own_job.size) is int
