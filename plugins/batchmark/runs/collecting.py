@@ -214,7 +214,7 @@ class _Collector:
         log_key = store.write(f"logs/{plan.target}/{plan.name}.log", text or "\n", "text/plain")
         telling = telling_child(whole)
         said = text if telling is job else self._log(telling)
-        if location is None or "startedAt" not in job:
+        if (location is None and not expected.own_job) or "startedAt" not in job:
             raise CollectError(failure_message(whole, last_lines(said, LOG_TAIL_LINES)))
         failed = whole["status"] == "FAILED"
         failure = failure_message(whole, last_lines(said, 3)) if failed else None
@@ -233,10 +233,10 @@ class _Collector:
             planned=self._as_it_ran(plan, document),
             job_id=job_id,
             job_attempt=attempt,
-            log_group=location.group,
-            log_stream=location.stream,
+            log_group=location.group if location else store.bucket,
+            log_stream=location.stream if location else log_key,
             log_url=log_url(location, _region(job))
-            if store.is_aws()
+            if location and store.is_aws()
             else store.object_url(log_key),
             document_uri=uri,
             document_url=store.object_url(key_of(uri)),

@@ -5,7 +5,7 @@ import pytest
 from batchmark.analysis.comparison import compare
 from batchmark.core.prices import PriceTable
 from batchmark.report import words
-from batchmark_job.result import Phases
+from batchmark_job.result import MetricSummary, Phases
 from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row, build_run
 
 PRICES = PriceTable(
@@ -96,3 +96,17 @@ def test_a_change_that_could_be_anything_has_no_figure(smallest, said):
     (row,) = pair_with(1).rows
     noise = row.noise.model_copy(update={"floor": 0.03, "smallest_detectable_change": smallest})
     assert words.noise(noise) == f"noise from job to job 3.0 % ({noise.source}){said}"
+
+
+@pytest.mark.parametrize(
+    ("least", "text"),
+    [
+        (12.0, "GPUUtilization 71.5 percent (12 to 98)"),
+        (None, "GPUUtilization 71.5 percent (at most 98)"),
+    ],
+)
+def test_a_metric_whose_least_value_nobody_told_says_no_range(least, text):
+    summary = MetricSummary(
+        metric="GPUUtilization", unit="percent", samples=16, minimum=least, mean=71.5, maximum=98
+    )
+    assert words.metric(summary) == text

@@ -118,3 +118,14 @@ def test_a_job_of_which_no_document_can_be_made_loses_itself_only(monkeypatch):
     monkeypatch.setattr(storing, "own_job_document", refuse)
     (lost,) = Run().collected().lost
     assert lost.reason == "no document could be made of it: unexpected OverflowError: odd"
+
+
+def test_a_job_whose_log_goes_elsewhere_is_collected_by_what_batch_knows():
+    run = Run(described(container={"logStreamName": None}))
+    (job,) = run.collected().jobs
+    assert job.document.own_job.wrapped is False
+    assert (job.log_group, job.log_stream) == (
+        BUCKET,
+        "runs/run/logs/g5.xlarge/job-thumbnails-1.log",
+    )
+    assert job.log_url.endswith("&prefix=runs/run/logs/g5.xlarge/job-thumbnails-1.log")
