@@ -6,24 +6,16 @@ import logging
 import time
 from collections.abc import Callable
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from batchmark.aws.batch_jobs import is_passing
 from batchmark.aws.boto_clients import Clients
-from batchmark.aws.job_description import JobDescription, log_location
+from batchmark.aws.job_description import FINISHED, JobDescription
 from batchmark.aws.job_hosts import JobHost, host_of
-from batchmark.aws.job_log import marked_lines
 from batchmark.aws.result_bucket import RunStore
 from batchmark.core.errors import CollectError, unexpected
-from batchmark.core.own_jobs import OwnJobPlan
-from batchmark.runs.own_jobs.check import was_stopped
 from batchmark.runs.own_jobs.document import own_job_document
-from batchmark.runs.own_jobs.lines import Facts, Told, read_lines
+from batchmark.runs.own_jobs.whole_log import read_log
 from batchmark.runs.result_documents import ExpectedDocument, key_of
 from batchmark_job.result import ResultDocument, ResultError, parse_document
 from batchmark_job.result_values import MOST_BYTES
-
-READ_AGAIN_AFTER_SECONDS = (2.0, 4.0, 8.0, 15.0)  # CloudWatch may show a log's last lines late
 
 log = logging.getLogger(__name__)
 
@@ -46,16 +38,12 @@ def store_document(
         BotoCoreError, ClientError: CloudWatch Logs or S3 does not answer at the moment.
     """
     plan, attempts = expected.own_job, job.get("attempts")
-    if plan is None or not attempts or "startedAt" not in attempts[-1]:
+    if plan is None or job["status"] not in FINISHED:
+        return None
+    if not attempts or "startedAt" not in attempts[-1]:
         return None
     on_aws = store.is_aws()
-    waits = READ_AGAIN_AFTER_SECONDS if on_aws else (0.0,)
-    told = _read(clients, job)
-    for seconds in waits if is_to_tell_more(plan, job, told.facts) else ():
-        sleep(seconds)
-        told = _read(clients, job)
-        if not is_to_tell_more(plan, job, told.facts):
-            break
+    told = read_log(clients, plan, job, on_aws=on_aws, sleep=sleep)
     is_known = host and (host.instance_type or not on_aws)
     seen = host if host and is_known and _is_of(host, job) else host_of(clients, job)
     try:
@@ -66,32 +54,6 @@ def store_document(
     if document is None:
         return None
     return _put(store, key_of(expected.uri(document.job_id, document.job_attempt)), document)
-
-
-def is_to_tell_more(plan: OwnJobPlan, job: JobDescription, facts: Facts) -> bool:
-    """Whether a wrapper that reached its end has lines that the log does not show yet."""
-    ended = job.get("container", {}).get("exitCode") is not None and not was_stopped(job)
-    if not plan.shell or not ended:
-        return False
-    if facts.exit_code is None:
-        return True
-    if facts.exit_code != 0 or facts.check_exit_code:
-        return False
-    told_output = facts.output_is_missing or facts.output_sha256 is not None
-    return bool((plan.check and facts.check_exit_code is None) or (plan.output and not told_output))
-
-
-def _read(clients: Clients, job: JobDescription) -> Told:
-    location = log_location(job)
-    if location is None:
-        return Told(Facts())
-    try:
-        return read_lines(marked_lines(clients("logs"), location))
-    except (BotoCoreError, ClientError) as error:
-        if is_passing(error):
-            raise
-        log.warning("What job %s told is not known: %s", job["jobId"], error)
-        return Told(Facts())
 
 
 def _is_of(host: JobHost, job: JobDescription) -> bool:

@@ -4,7 +4,7 @@ import pytest
 
 from batchmark.runs import job_outcome
 from batchmark.runs.job_outcome import outcome
-from batchmark.runs.own_jobs import storing
+from batchmark.runs.own_jobs import storing, whole_log
 from batchmark_job.result import MeasurementStatus, parse_document
 from tests.builders.watched_jobs import (
     BEGIN,
@@ -38,7 +38,7 @@ class Judged:
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch):
-    monkeypatch.setattr(storing, "READ_AGAIN_AFTER_SECONDS", (0.0,))
+    monkeypatch.setattr(whole_log, "READ_AGAIN_AFTER_SECONDS", (0.0,))
 
 
 def test_a_job_that_passed_succeeds_with_its_document():

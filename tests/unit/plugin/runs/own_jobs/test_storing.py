@@ -5,7 +5,7 @@ import pytest
 from batchmark.aws.result_bucket import RunStore
 from batchmark.core.errors import CollectError
 from batchmark.runs.own_jobs import storing
-from batchmark.runs.own_jobs.storing import READ_AGAIN_AFTER_SECONDS, known, store_document
+from batchmark.runs.own_jobs.storing import known, store_document
 from batchmark_job.result import parse_document
 from tests.builders.watched_jobs import (
     BEGIN,
@@ -83,48 +83,6 @@ def test_a_host_of_an_earlier_attempt_or_unknown_is_asked_for(monkeypatch, seen)
     assert account.store(host=seen).environment.instance_type == "g5.2xlarge"
 
 
-def test_a_log_whose_end_comes_late_is_read_again(monkeypatch):
-    account = Account(monkeypatch, WHOLE[:3], WHOLE[:6], WHOLE)
-    document = account.store()
-    assert document.own_job.command_seconds == 80.25
-    assert account.slept == list(READ_AGAIN_AFTER_SECONDS[:2])
-
-
-def test_a_log_whose_end_never_comes_costs_half_a_minute_in_aws_and_nothing_here(monkeypatch):
-    account = Account(monkeypatch, WHOLE[:3])
-    assert account.store().own_job.command_seconds is None
-    assert account.slept == list(READ_AGAIN_AFTER_SECONDS)
-    assert sum(account.slept) < 30
-    here = Account(monkeypatch, WHOLE[:3], on_aws=False)
-    here.store()
-    assert sum(here.slept) == 0
-
-
-@pytest.mark.parametrize(
-    ("own_job", "job", "lines", "waits"),
-    [
-        (plan(check="c"), described(), WHOLE, True),
-        (plan(check="c"), described(), [*WHOLE, *facts("check 0")], False),
-        (plan(output="o"), described(), WHOLE, True),
-        (plan(output="o"), described(), [*WHOLE, *facts("sha256 missing")], False),
-        (
-            plan(check="c", output="o"),
-            described("FAILED", code=1),
-            [*WHOLE, *facts("check 1")],
-            False,
-        ),
-        (plan(check="c"), described("FAILED", code=3), facts(*BEGIN, "end 3 1"), False),
-        (plan(shell=False), described(), [], False),
-        (plan(), described("FAILED", code=137, isTerminated=True), WHOLE[:3], False),
-        (plan(), described("FAILED", code=None), WHOLE[:3], False),
-    ],
-)
-def test_only_what_is_to_come_is_waited_for(monkeypatch, own_job, job, lines, waits):
-    account = Account(monkeypatch, lines)
-    account.store(job, own_job)
-    assert bool(account.slept) is waits
-
-
 def test_a_document_that_knows_more_is_kept(monkeypatch):
     account = Account(monkeypatch, WHOLE)
     first = account.store()
@@ -146,14 +104,6 @@ def test_what_is_no_document_is_replaced(monkeypatch):
     account = Account(monkeypatch, WHOLE)
     account.s3.objects[KEY] = b"{"
     assert account.store() == account.stored
-
-
-def test_a_log_that_may_not_be_read_costs_what_it_told(monkeypatch, caplog):
-    account = Account(monkeypatch)
-    account.logs.failures = [client_error("AccessDeniedException", 403)] * 9
-    document = account.store()
-    assert document.own_job.wrapped is False
-    assert "AccessDeniedException" in caplog.text
 
 
 def test_a_log_that_does_not_answer_now_is_for_the_next_try(monkeypatch):
@@ -180,3 +130,10 @@ def test_a_job_that_nobody_foresaw_loses_itself_only(monkeypatch):
     account.logs = MarkedLog([])
     with pytest.raises(CollectError, match="no document could be made of it: unexpected ValueErr"):
         account.store(odd, plan(shell=False))
+
+
+def test_a_job_that_has_not_ended_has_no_document_though_an_attempt_has(monkeypatch):
+    """As one that does not end though it was told to."""
+    account = Account(monkeypatch, WHOLE)
+    assert account.store(described("RUNNING")) is None
+    assert account.s3.objects == {}
