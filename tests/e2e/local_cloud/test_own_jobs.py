@@ -20,16 +20,13 @@ from tests.builders.watched_jobs import metric, plan, planned
 
 BUCKET, RUN_ID = "own-job-results", "manual__2026-11-26"
 METRIC = metric(value="4")
-# Prints what the wrapper would.
 TELLS = f"""
-echo "BATCHMARK_JOB begin 1 100.00"
-echo "BATCHMARK_JOB threads 2"
+echo "BATCHMARK_JOB end 0 1"
 seq 5000
 echo '{METRIC}'
 echo "BATCHMARK_METRIC speed=5"
-echo "BATCHMARK_JOB end 0 100.50"
 """
-FAILS = 'echo "BATCHMARK_JOB begin 1 100.00"; echo "BATCHMARK_JOB end 3 100.01"; exit 3'
+FAILS = "exit 3"
 LIMITS = JobLimits(submissions=1, attempts=1, timeout_seconds=60)
 
 
@@ -54,14 +51,14 @@ def run(cloud, config, monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", cloud.secret)
     jobs = [
-        planned(plan(axis="size", size=64)).model_copy(
+        planned(as_it_is(found.job_definition)).model_copy(
             update={
                 "target": name,
                 "limits": LIMITS,
                 "result_prefix": f"s3://{BUCKET}/raw/run/{name}/job-thumbnails/1/",
             }
         )
-        for name in config.targets
+        for name, found in config.targets.items()
     ]
     xcoms = [followed(arguments) for arguments in all_operator_kwargs(config, RUN_ID, jobs)]
     store = RunStore(cloud.client("s3"), BUCKET, RUN_ID)
@@ -75,6 +72,11 @@ def run(cloud, config, monkeypatch):
         config=config,
     )
     return SimpleNamespace(xcoms=xcoms, collected=collected)
+
+
+def as_it_is(definition):
+    """A job with its definition's own command, without a wrapper."""
+    return plan(job_definition=definition, command=(), shell=False, axis="size", size=64)
 
 
 def followed(arguments):
@@ -115,16 +117,10 @@ def test_own_jobs_of_a_queue_that_others_use_leave_documents_that_are_collected(
     assert whole.status is MeasurementStatus.MEASURED
     assert speed.samples_seconds == (0.25,)
     document = run.collected.jobs[0].document
-    assert document.own_job.command_seconds == 0.5
+    assert (document.own_job.wrapped, document.own_job.exit_code) == (False, 0)
     assert [bad.text for bad in document.own_job.bad_lines] == ["speed=5"]
     assert (document.actual_device, document.environment.instance_type) == (Device.CPU, None)
     (failed,) = run.collected.jobs[1].document.measurements
     assert (failed.status, failed.reason) == (MeasurementStatus.FAILED, "exit code 3")
     lines = marked_lines(cloud.client("logs"), log_location(cloud.describe(tells["job_id"])))
-    assert [line.text.split()[1] for line in lines] == [
-        "begin",
-        "threads",
-        '{"metric":',
-        "speed=5",
-        "end",
-    ]
+    assert [line.text.split()[1] for line in lines] == ["end", '{"metric":', "speed=5"]
