@@ -197,7 +197,7 @@ def run_benchmark(
         run_id = airflow.trigger(dag_id, conf)
         clock.say(f"Airflow: DAG run {run_id} of {dag_id} started with {dict(conf)}")
         config = aws.config()
-        log_lines = aws.new_log_lines(config.log_group)
+        log_lines = aws.new_log_lines(str(config.log_group))
         tasks = TaskStates(airflow, dag_id, run_id)
         jobs = JobProgress()
         deadline = time.monotonic() + RUN_SECONDS

@@ -59,7 +59,8 @@ def check_published(environment: BatchEnvironment) -> Iterator[Check]:
     config, client = environment.config, environment.client
     bucket, topic = config.bucket, config.topic_arn
     yield _existence("bucket", "all", bucket, client("s3").head_bucket, Bucket=bucket)
-    yield _existence("topic", "all", topic, client("sns").get_topic_attributes, TopicArn=topic)
+    if topic:
+        yield _existence("topic", "all", topic, client("sns").get_topic_attributes, TopicArn=topic)
     for group in filter(None, (config.log_group, config.events_log_group)):
         # Asking for one stream fails if there is no such group.
         ask = client("logs").describe_log_streams

@@ -74,8 +74,10 @@ class Config(_Published):
     name: str
     region: str
     bucket: str
-    topic_arn: str
-    log_group: str
+    topic_arn: str | None = Field(
+        default=None, description="of alerts; null where only existing jobs are compared"
+    )
+    log_group: str | None = Field(default=None, description="of the targets' jobs; as topic_arn")
     events_log_group: str | None = Field(
         default=None, description="of job state changes; null from an older Terraform"
     )

@@ -29,8 +29,11 @@ SHORTEST_SECRET = 4
 PLAIN_PARTS = {"config", "path"}  # keys of the extra
 
 
-def channels_of(settings: AlertSettings) -> tuple[str, ...]:
-    return (TOPIC, *(f"{APPRISE}{conn_id}" for conn_id in dict.fromkeys(settings.apprise_conn_ids)))
+def channels_of(config: Config, settings: AlertSettings) -> tuple[str, ...]:
+    """The topic, where there is one, and the connections of the settings."""
+    topic = (TOPIC,) if config.topic_arn else ()
+    conn_ids = dict.fromkeys(settings.apprise_conn_ids)
+    return (*topic, *(f"{APPRISE}{conn_id}" for conn_id in conn_ids))
 
 
 def send(config: Config, channel: str, message: RunMessage) -> str:
@@ -57,6 +60,8 @@ def publish(
     from botocore.config import Config as BotoConfig
     from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
+    if config.topic_arn is None:
+        raise AlertError("no topic is published: apply Terraform with one, or use apprise_conn_ids")
     # botocore would resend what got no answer, and the topic would deliver it twice.
     once = BotoConfig(
         retries={"total_max_attempts": 1}, connect_timeout=10, read_timeout=LONGEST_SEND_SECONDS

@@ -226,7 +226,7 @@ def _decide(
         message_context,
         run_id=run_id,
         created_at=now,
-        channels=channels_of(settings),
+        channels=channels_of(config, settings),
     )
     return message and alerts.create(message)
 
@@ -253,7 +253,7 @@ def _send(
     from batchmark.orchestration.channels import channels_of, send
     from batchmark.report.tables import delivery_lines
 
-    channels = channels_of(load_alert_settings())
+    channels = channels_of(config, load_alert_settings())
     failed, unsure = [], []
     for message in messages:
         sent = deliver(

@@ -124,6 +124,8 @@ def report_leaks(context: Context, found_key: str) -> str:
         tell(text)
     key = store.put(_guard_key(context, "html"), guard_html(report), "text/html")
     tell(f"Report: {page_url(context, store, key)}")
+    if text and config.topic_arn is None:
+        raise AirflowFailException(f"{text}\nOnly this task tells of it: no topic is published")
     if text:
         subject = f"Batchmark {config.name}: something runs that no run needs"
         try:

@@ -6,12 +6,13 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from batchmark.aws.batch_targets import published_environments
-from batchmark.checks.environment import APPLY, check_compute_environments
+from batchmark.aws.batch_targets import BatchEnvironment, published_environments
+from batchmark.checks.environment import APPLY, check_compute_environments, check_published
 from batchmark.report.tables import check_table
 from tests.builders.installations import configured, target
 from tests.builders.leaks import REGION, queue_arn
 from tests.stand_ins.guarded_account import BOTH, Refused, check, healthy, not_ok
+from tests.stand_ins.stubbed_clients import StubbedClients
 
 
 def test_a_healthy_account_has_only_ok_checks():
@@ -36,6 +37,14 @@ def test_a_healthy_account_has_only_ok_checks():
         "instance profile",
         "vCPU quota",
     }
+
+
+def test_what_is_not_published_is_not_asked_for():
+    clients = StubbedClients(REGION)
+    clients.answer("s3", "head_bucket", {}, {"Bucket": "results"})
+    config = configured(topic_arn=None, log_group=None)
+    (only,) = check_published(BatchEnvironment(config, {}, clients))
+    assert (only.name, only.status) == ("bucket", "ok")
 
 
 def test_only_the_chosen_targets_are_checked():

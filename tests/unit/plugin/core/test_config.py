@@ -2,6 +2,7 @@
 
 import pytest
 
+from batchmark.core.config import parse_config
 from batchmark.core.errors import ConfigError
 from tests.builders.installations import configured, own_types
 
@@ -21,6 +22,14 @@ def test_a_shared_target_says_how_and_among_how_many():
 def test_an_older_terraform_publishes_no_sharing():
     target = configured().targets["g5.xlarge"]
     assert (target.sharing, target.max_replicas) == (None, None)
+
+
+def test_where_only_existing_jobs_are_compared_there_are_no_targets_no_topic_and_no_log_group():
+    config = parse_config(
+        '{"schema_version": 1, "name": "lab", "region": "us-east-1", "bucket": "results", '
+        '"targets": {}}'
+    )
+    assert (config.targets, config.topic_arn, config.log_group) == ({}, None, None)
 
 
 @pytest.mark.parametrize(

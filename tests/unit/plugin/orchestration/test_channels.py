@@ -21,6 +21,7 @@ from batchmark.core.errors import AlertError
 from batchmark.core.sns_limits import TEXT_BYTES
 from batchmark.orchestration import channels
 from tests.builders.alerts import message
+from tests.builders.installations import configured
 from tests.stand_ins.alert_account import received
 
 # Apprise looks through all its services when it is first asked for one.
@@ -243,7 +244,16 @@ def test_connections_that_are_there_pass_and_nothing_is_sent(connect):
 
 def test_each_connection_is_a_channel_beside_the_topic():
     settings = AlertSettings(apprise_conn_ids=("chat", "pager", "chat"))
-    assert channels.channels_of(settings) == ("sns", "apprise:chat", "apprise:pager")
+    assert channels.channels_of(configured(), settings) == ("sns", "apprise:chat", "apprise:pager")
+
+
+def test_without_a_topic_the_connections_are_all_channels():
+    config = configured(topic_arn=None)
+    settings = AlertSettings(apprise_conn_ids=("chat",))
+    assert channels.channels_of(config, settings) == ("apprise:chat",)
+    assert channels.channels_of(config, AlertSettings()) == ()
+    with pytest.raises(AlertError, match="no topic is published"):
+        channels.publish(config, "subject", "text", {})
 
 
 def test_a_backend_of_connections_that_fails_now_may_pass_and_nothing_is_sent(monkeypatch):

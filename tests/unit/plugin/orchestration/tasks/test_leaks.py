@@ -109,6 +109,13 @@ def test_a_leak_is_published_sends_an_alert_and_fails(account):
     assert "j-[1]" in page
 
 
+def test_without_a_topic_a_leak_fails_the_task_and_is_in_the_log(account, monkeypatch, capsys):
+    monkeypatch.setattr(leaks, "load_config", lambda: config(topic_arn=None))
+    with pytest.raises(AirflowFailException, match="Only this task tells of it: no topic is"):
+        leaks.report_leaks(context(), store_report(account, found("leaked")))
+    assert "1 leak(s) of lab" in capsys.readouterr().out
+
+
 def test_without_a_leak_no_alert_is_sent(account, capsys):
     key = store_report(account, found("in use"))
     assert leaks.report_leaks(context(), key) == f"{KEY}.html"
