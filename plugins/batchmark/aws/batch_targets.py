@@ -151,14 +151,17 @@ class BatchEnvironment:
 
     def newest_revision(self, definition_name: str) -> int:
         """The newest ACTIVE revision of a job definition; 0 if there is none."""
-        pages = (
-            self.client("batch")
-            .get_paginator("describe_job_definitions")
-            .paginate(jobDefinitionName=definition_name, status="ACTIVE")
-        )
-        return max(
-            (found["revision"] for page in pages for found in page["jobDefinitions"]), default=0
-        )
+        newest = newest_definition(self.client("batch"), definition_name)
+        return int(newest["revision"]) if newest else 0
+
+
+def newest_definition(batch: Any, name: str) -> dict[str, Any] | None:
+    """The newest ACTIVE revision of a job definition; None if there is none."""
+    pages = batch.get_paginator("describe_job_definitions").paginate(
+        jobDefinitionName=name, status="ACTIVE"
+    )
+    revisions = (found for page in pages for found in page["jobDefinitions"])
+    return max(revisions, key=lambda found: int(found["revision"]), default=None)
 
 
 def container_of(definition: Mapping[str, Any]) -> dict[str, Any]:
@@ -166,6 +169,14 @@ def container_of(definition: Mapping[str, Any]) -> dict[str, Any]:
     ranges = definition.get("nodeProperties", {}).get("nodeRangeProperties", ())
     found = definition.get("containerProperties") or (ranges[0].get("container") if ranges else {})
     return dict(found or {})
+
+
+def requirements_of(container: Mapping[str, Any]) -> dict[str, float]:
+    """What a container asks for, by VCPU, MEMORY (MiB) and GPU."""
+    return {
+        requirement["type"]: float(requirement["value"])
+        for requirement in container.get("resourceRequirements", ())
+    }
 
 
 def wanted_vcpus(batch: Any, environment: str) -> int:

@@ -13,6 +13,7 @@ from batchmark.aws.batch_targets import (
     is_there,
     name_of,
     published_environments,
+    requirements_of,
     why_unread,
 )
 from batchmark.aws.boto_clients import Clients
@@ -232,11 +233,7 @@ def _order(queue: Mapping[str, Any]) -> list[str]:
 
 def _differences(target: Target, definition: Mapping[str, Any]) -> Iterator[str]:
     """Yield each way in which a job definition differs from what is published."""
-    container = container_of(definition)
-    asked = {
-        requirement["type"]: float(requirement["value"])
-        for requirement in container.get("resourceRequirements", ())
-    }
+    asked = requirements_of(container_of(definition))
     pairs: dict[str, tuple[float | None, float | None]] = {
         "vCPUs": (asked.get("VCPU"), target.vcpus),
         "MiB of memory": (asked.get("MEMORY"), target.memory_mib),

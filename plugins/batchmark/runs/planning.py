@@ -14,10 +14,11 @@ from batchmark.aws.job_description import HOST_TERMINATED
 from batchmark.aws.vcpu_quotas import Quota, vcpu_quota
 from batchmark.core.config import Config, PurchaseOption, Target
 from batchmark.core.errors import PlanError
-from batchmark.core.names import INSTALLATION_TAG, RUN_TAG, names_of_task, slug
+from batchmark.core.names import INSTALLATION_TAG, RUN_ID_TAG, RUN_TAG, names_of_task, slug
 from batchmark.core.run import JobLimits, PlannedJob, Purpose, job_limits
 from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SCALING, SUITES
 from batchmark.runs import scaling_options, sharing_options
+from batchmark.runs.own_jobs import options as own_job_options
 from batchmark.runs.result_documents import ExpectedDocument
 
 # For an instance, while nothing else uses its capacity.
@@ -85,7 +86,8 @@ def planned_job(
 
     Args:
         folder: of the results below the target's; the suite's name by default.
-        fields: PlannedJob's others, suite and repeat among them.
+        fields: PlannedJob's others, suite and repeat among them; `limits` are the target's if they
+            are left out.
     """
     chosen = config.targets[target]
     place = f"{target}/{folder or fields['suite']}/{fields['repeat']}"
@@ -94,8 +96,7 @@ def planned_job(
         device=chosen.device,
         instance_type=chosen.instance_type,
         result_prefix=f"s3://{config.bucket}/raw/{run_name}/{place}/",
-        limits=job_limits(chosen),
-        **fields,
+        **{"limits": job_limits(chosen)} | fields,
     )
 
 
@@ -219,10 +220,17 @@ def operator_kwargs(
             "run_id": run_id,
             "output": job.result_prefix,
         },
-        "tags": {
-            INSTALLATION_TAG: config.name,
-            RUN_TAG: slug(run_id),
-            "batchmark:target": job.target,
-            "batchmark:suite": job.suite,
-        },
+        "tags": _tags(config, run_id, job),
+        **own_job_options.overrides(job.own_job),
     }
+
+
+def _tags(config: Config, run_id: str, job: PlannedJob) -> dict[str, str]:
+    found = {
+        INSTALLATION_TAG: config.name,
+        RUN_TAG: slug(run_id),
+        "batchmark:target": job.target,
+        "batchmark:suite": job.suite,
+    }
+    # Its parameters are its own, so they can't name the run.
+    return found | {RUN_ID_TAG: run_id} if job.own_job else found

@@ -1,0 +1,87 @@
+"""Queues, job definitions and instance types of the account, whoever made them.
+
+Every function may raise `botocore.exceptions.ClientError` or `BotoCoreError`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from batchmark.aws.batch_targets import newest_definition
+
+# Of which families Batch may launch: the API reference and, of `optimal` before it was the same as
+# default_x86_64, the user guide.
+_X86_64 = ("m6i", "c6i", "r6i", "c7i")
+BUNDLES: Mapping[str, tuple[str, ...]] = {
+    "optimal": ("c4", "m4", "r4", "c5", "m5", "r5", *_X86_64),
+    "default_x86_64": _X86_64,
+    "default_arm64": ("m6g", "c6g", "r6g", "c7g"),
+}
+_REVISION = re.compile(r":\d+$")
+
+
+class InstanceType(NamedTuple):
+    """One type that a compute environment may launch."""
+
+    name: str
+    vcpus: int
+    memory_mib: int
+    gpus: int
+
+    def holds(self, other: InstanceType) -> bool:
+        return (
+            self.vcpus >= other.vcpus
+            and self.memory_mib >= other.memory_mib
+            and self.gpus >= other.gpus
+        )
+
+
+def find_queue(batch: Any, queue: str) -> dict[str, Any] | None:
+    """A queue by its name or ARN; None if there is none."""
+    found: list[dict[str, Any]] = batch.describe_job_queues(jobQueues=[queue])["jobQueues"]
+    return found[0] if found else None
+
+
+def queue_names(batch: Any) -> list[str]:
+    pages = batch.get_paginator("describe_job_queues").paginate()
+    return [queue["jobQueueName"] for page in pages for queue in page["jobQueues"]]
+
+
+def find_definition(batch: Any, definition: str) -> dict[str, Any] | None:
+    """A job definition by name or ARN; the newest ACTIVE revision if none is named."""
+    if not _REVISION.search(definition):
+        return newest_definition(batch, definition.rpartition("/")[2])
+    answer = batch.describe_job_definitions(jobDefinitions=[definition])
+    found: list[dict[str, Any]] = answer["jobDefinitions"]
+    return found[0] if found else None
+
+
+def find_environments(batch: Any, names: Sequence[str]) -> list[dict[str, Any]]:
+    """The compute environments with these names or ARNs, in the order asked for."""
+    answer = batch.describe_compute_environments(computeEnvironments=list(names))
+    found = {each["computeEnvironmentArn"]: each for each in answer["computeEnvironments"]}
+    found |= {each["computeEnvironmentName"]: each for each in answer["computeEnvironments"]}
+    return [found[name] for name in names if name in found]
+
+
+def possible_types(ec2: Any, named: Iterable[str]) -> list[InstanceType]:
+    """The types that an environment's `instanceTypes` stand for: types, families and bundles."""
+    values = [value for name in named for value in BUNDLES.get(name, (name,))]
+    patterns = sorted({value if "." in value else f"{value}.*" for value in values})
+    pages = ec2.get_paginator("describe_instance_types").paginate(
+        Filters=[{"Name": "instance-type", "Values": patterns}]
+    )
+    found = (_type_of(each) for page in pages for each in page["InstanceTypes"])
+    return sorted(found, key=lambda each: (each.vcpus, each.memory_mib, each.name))
+
+
+def _type_of(described: Mapping[str, Any]) -> InstanceType:
+    gpus = described.get("GpuInfo", {}).get("Gpus", ())
+    return InstanceType(
+        name=described["InstanceType"],
+        vcpus=described["VCpuInfo"]["DefaultVCpus"],
+        memory_mib=described["MemoryInfo"]["SizeInMiB"],
+        gpus=sum(each.get("Count", 0) for each in gpus),
+    )

@@ -1,0 +1,297 @@
+"""Plans runs of own jobs: what their forms ask for, checked before anything costs money.
+
+Each Batch job is one target or side at one size, once. Within a repeat their order is mixed, so
+that what changes during a run, such as the load of a shared network, hits all sides alike.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from batchmark.core.config import Config
+from batchmark.core.errors import ConfigError, PlanError
+from batchmark.core.own_jobs import (
+    MOST_SIZES,
+    NAME_PATTERN,
+    PARAMETER_PATTERN,
+    JobSize,
+    OwnJob,
+    OwnJobPlan,
+    OwnJobs,
+)
+from batchmark.core.run import JobLimits, PlannedJob, job_limits
+from batchmark.core.suites import OWN_DTYPES, OWN_JOB
+from batchmark.runs.own_jobs.options import overrides
+from batchmark.runs.own_jobs.sides import FoundSide, meant
+from batchmark.runs.planning import check_repeats, check_targets, planned_job
+
+REPEATS = 6
+MOST_JOBS = 1000  # Airflow maps a task 1,024 times at most (max_map_length)
+MOST_SIZE = 10**18
+MOST_SECONDS = 10**9
+_PLACEHOLDER = re.compile(r"Ref::([A-Za-z0-9_-]+)")
+
+
+class _OnTarget(NamedTuple):
+    """What a target, or side, runs at every size."""
+
+    target: str
+    plan: OwnJobPlan  # its command has placeholders, its parameters are their values
+    limits: JobLimits
+
+
+def plan_own_jobs(
+    config: Config,
+    own_jobs: OwnJobs,
+    *,
+    run_name: str,
+    name: str,
+    sizes: Sequence[JobSize] = (),
+    targets: Sequence[str] = (),
+    repeats: int = REPEATS,
+    deadline_seconds: float | None = None,
+) -> list[PlannedJob]:
+    """All jobs of a run of one own job; no sizes and no targets mean all that it has.
+
+    Raises:
+        PlanError: a name is unknown, a number is out of range, or a placeholder has no value.
+        ConfigError: the own jobs are another installation's.
+    """
+    job = chosen_job(config, own_jobs, name)
+    axis = job.axis.parameter if job.axis else None
+    of_targets = []
+    for target in own_targets(config, own_jobs, name, targets):
+        plan = OwnJobPlan(
+            name=name,
+            job_definition=job.job_definitions[target],
+            command=job.command,
+            parameters=job.parameters,
+            axis=axis,
+            shell=job.shell,
+            check=job.check,
+            output=job.output,
+            output_sha256=job.output_sha256,
+            deadline_seconds=_deadline(deadline_seconds),
+        )
+        changes = {"attempts": job.attempts, "timeout_seconds": job.timeout_seconds}
+        limits = job_limits(config.targets[target]).model_copy(update=changes)
+        of_targets.append(_OnTarget(target, plan, limits))
+    asked = _sizes(axis, sizes or (job.axis.sizes if job.axis else ()))
+    return _planned(config, of_targets, asked, run_name=run_name, repeats=repeats)
+
+
+def plan_comparison(
+    config: Config,
+    found: Mapping[str, FoundSide],
+    *,
+    run_name: str,
+    name: str,
+    parameter: str | None = None,
+    sizes: Sequence[JobSize] = (),
+    repeats: int = REPEATS,
+    deadline_seconds: float | None = None,
+) -> list[PlannedJob]:
+    """All jobs of a comparison of existing queues and job definitions; `config` has their targets.
+
+    Raises:
+        PlanError: as plan_own_jobs.
+    """
+    if not re.match(NAME_PATTERN, name):
+        raise PlanError(
+            f"name is {name!r}: give a word of a-z, 0-9 and -, that begins with a letter and has "
+            "up to 32 characters"
+        )
+    if parameter is not None and not re.match(PARAMETER_PATTERN, parameter):
+        raise PlanError(f"parameter is {parameter!r}: give the name behind Ref:: in the commands")
+    if parameter is not None and not sizes:
+        raise PlanError(f"parameter {parameter!r} has no sizes: give some, or leave it empty")
+    of_sides = [
+        _OnTarget(
+            side,
+            _plan_of(each, name, parameter, _deadline(deadline_seconds)),
+            job_limits(each.target),
+        )
+        for side, each in found.items()
+    ]
+    asked = _sizes(parameter, sizes)
+    return _planned(config, of_sides, asked, run_name=run_name, repeats=repeats)
+
+
+def chosen_job(config: Config, own_jobs: OwnJobs, name: str) -> OwnJob:
+    """An own job by name.
+
+    Raises:
+        PlanError, ConfigError: as plan_own_jobs.
+    """
+    if (own_jobs.name, own_jobs.region) != (config.name, config.region):
+        raise ConfigError(
+            f"the own jobs belong to installation {own_jobs.name!r} in {own_jobs.region}, and this "
+            f"Airflow to {config.name!r} in {config.region}: apply Terraform again"
+        )
+    if name not in own_jobs.jobs:
+        raise PlanError(f"unknown own job {name!r}{meant(name, own_jobs.jobs)}")
+    return own_jobs.jobs[name]
+
+
+def own_targets(
+    config: Config, own_jobs: OwnJobs, name: str, targets: Sequence[str] = ()
+) -> list[str]:
+    """The targets that an own job shall run on, in the order of the configuration.
+
+    Raises:
+        PlanError: the job has no definition on one, or one's jobs share an instance.
+    """
+    defined = chosen_job(config, own_jobs, name).job_definitions
+    for target in targets:
+        if target not in defined:
+            raise PlanError(f"{name} has no target {target!r}{meant(target, defined)}")
+    chosen = check_targets(config, list(targets or defined))
+    for target in chosen:
+        if config.targets[target].sharing:
+            raise PlanError(
+                f"the jobs of {target} share an instance, which would disturb {name}: leave it out "
+                "of targets, in the form or in Terraform's own_jobs"
+            )
+    return chosen
+
+
+def _plan_of(
+    found: FoundSide, name: str, axis: str | None, deadline_seconds: float | None
+) -> OwnJobPlan:
+    side = found.side
+    named = _placeholders(found.command)
+    for parameter in side.parameters:
+        if parameter not in named:
+            raise PlanError(
+                f"side {side.name!r} gives parameter {parameter!r}, which its command does not "
+                f"have{meant(parameter, named)}"
+            )
+    return OwnJobPlan(
+        name=name,
+        job_definition=found.target.job_definition,
+        command=found.command,
+        parameters=found.parameters,
+        environment=side.environment,
+        vcpus=side.vcpus,
+        memory_mib=side.memory_mib,
+        gpus=side.gpus,
+        axis=axis,
+        shell=side.shell,
+        check=side.check,
+        output=side.output,
+        output_sha256=side.output_sha256,
+        deadline_seconds=deadline_seconds,
+    )
+
+
+def _planned(
+    config: Config,
+    of_targets: Sequence[_OnTarget],
+    sizes: Sequence[JobSize | None],
+    *,
+    run_name: str,
+    repeats: int,
+) -> list[PlannedJob]:
+    check_repeats(repeats)
+    number = repeats * len(sizes) * len(of_targets)
+    if number > MOST_JOBS:
+        raise PlanError(
+            f"{number:,} jobs are asked for, and a run has {MOST_JOBS:,} at most: ask for fewer "
+            "repeats, sizes or targets"
+        )
+    once = [
+        each._replace(plan=_at(each.target, each.plan, size))
+        for size in sizes
+        for each in of_targets
+    ]
+    return [
+        _job(config, run_name, each, repeat)
+        for repeat in range(1, repeats + 1)
+        for each in random.Random(f"{run_name} {repeat}").sample(once, len(once))
+    ]
+
+
+def _job(config: Config, run_name: str, each: _OnTarget, repeat: int) -> PlannedJob:
+    suite = f"{OWN_JOB}{each.plan.name}"
+    folder = f"{suite}-{each.plan.axis}-{each.plan.size}" if each.plan.axis else suite
+    return planned_job(
+        config,
+        run_name,
+        each.target,
+        folder=folder,
+        suite=suite,
+        repeat=repeat,
+        dtype=OWN_DTYPES,
+        limits=each.limits,
+        own_job=each.plan,
+    )
+
+
+def _at(target: str, plan: OwnJobPlan, size: JobSize | None) -> OwnJobPlan:
+    """The plan at one size, with the values of all placeholders in its command."""
+    values = plan.parameters | ({plan.axis: str(size)} if plan.axis else {})
+    named = _placeholders(plan.command)
+    if plan.shell and not plan.command:
+        raise PlanError(
+            f"the command of {target} is its image's own, which is not known: give one, or set "
+            "shell to false, which tells less of the job"
+        )
+    if plan.axis and plan.axis not in named:
+        raise PlanError(
+            f"the command of {target} does not have Ref::{plan.axis}, so sizes would change "
+            f"nothing{meant(plan.axis, named)}"
+        )
+    if missing := [name for name in named if name not in values]:
+        raise PlanError(
+            f"the command of {target} has Ref::{missing[0]}, which has no value: give one in "
+            "parameters"
+        )
+    filled = plan.model_copy(
+        update={
+            "command": tuple(
+                _PLACEHOLDER.sub(lambda match: values[match[1]], word) for word in plan.command
+            ),
+            "parameters": {name: values[name] for name in named},
+            "size": size,
+        }
+    )
+    overrides(filled)  # refuses what is too long
+    return filled
+
+
+def _placeholders(command: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(name for word in command for name in _PLACEHOLDER.findall(word)))
+
+
+def _sizes(axis: str | None, sizes: Sequence[JobSize]) -> Sequence[JobSize | None]:
+    """The smallest first; one that is not known where there is no axis."""
+    if axis is None:
+        if sizes:
+            raise PlanError(
+                f"sizes has {sizes[0]!r}, and the job has no axis: name a parameter of its command"
+            )
+        return [None]
+    if len(sizes) > MOST_SIZES:
+        raise PlanError(f"sizes has {len(sizes)} numbers: give {MOST_SIZES} at most")
+    return sorted({_size(each) for each in sizes})
+
+
+def _size(given: object) -> JobSize:
+    """A whole number as one, so that a command gets 64, not 64.0."""
+    if isinstance(given, int | float) and not isinstance(given, bool) and 0 < given <= MOST_SIZE:
+        return int(given) if given == int(given) else given
+    raise PlanError(f"sizes takes numbers above 0 and up to {MOST_SIZE:g}, got {given!r}")
+
+
+def _deadline(given: object) -> float | None:
+    if given is None:
+        return None
+    if isinstance(given, int | float) and not isinstance(given, bool) and 0 < given <= MOST_SECONDS:
+        return float(given)
+    raise PlanError(
+        f"deadline_seconds takes a number above 0 and up to {MOST_SECONDS:g}, or nothing for no "
+        f"deadline, got {given!r}"
+    )

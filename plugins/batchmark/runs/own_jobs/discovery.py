@@ -1,0 +1,236 @@
+"""Finds the queues and job definitions of a comparison's sides, and what they may run on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from batchmark.aws.batch_targets import DENIED, error_code, name_of, requirements_of, why_unread
+from batchmark.aws.boto_clients import Clients
+from batchmark.aws.existing_jobs import (
+    InstanceType,
+    find_definition,
+    find_environments,
+    find_queue,
+    possible_types,
+    queue_names,
+)
+from batchmark.core.config import ComputeEnvironments, Target
+from batchmark.core.errors import PlanError
+from batchmark.runs.own_jobs.sides import FoundSide, Side, meant
+
+TIMEOUT_SECONDS = 3600  # where neither the definition nor the side has one
+LEAST_TIMEOUT_SECONDS = 60  # by SubmitJob
+WORKING = ("VALID", "UPDATING")
+SPOT = "SPOT"
+AWSLOGS = "awslogs"
+
+
+def discover(client: Clients, sides: Sequence[Side]) -> dict[str, FoundSide]:
+    """All sides by name, each with its queue and one revision of its job definition.
+
+    Raises:
+        PlanError: a side can't be run or measured; the message says which, and why.
+        BotoCoreError, ClientError: AWS does not answer at the moment.
+    """
+    account = _Account(client)
+    found = {}
+    for side in sides:
+        try:
+            found[side.name] = _found(account, side)
+        except PlanError as error:
+            raise PlanError(f"side {side.name!r}: {error}") from error
+        except ClientError as error:
+            if error_code(error) not in (*DENIED, "ClientException"):
+                raise
+            raise PlanError(f"side {side.name!r} can't be found: {why_unread(error)}") from error
+    return found
+
+
+class _Account:
+    """What several sides may ask for, asked once."""
+
+    def __init__(self, client: Clients) -> None:
+        batch, ec2 = client("batch"), client("ec2")
+        self.queue = cache(partial(find_queue, batch))
+        self.queue_names = cache(partial(queue_names, batch))
+        self.definition = cache(partial(find_definition, batch))
+        self.environments = cache(partial(find_environments, batch))
+        self.types = cache(partial(possible_types, ec2))
+
+
+def _found(account: _Account, side: Side) -> FoundSide:
+    queue = _queue(account, side.job_queue)
+    environments = _environments(account, queue)
+    definition = _definition(account, side.job_definition)
+    container: dict[str, Any] = definition["containerProperties"]
+    needs = _needs(side, container)
+    types = _types(account, environments, needs)
+    command = side.command if side.command is not None else tuple(container.get("command") or ())
+    return FoundSide(
+        side=side,
+        target=Target(
+            device="cuda" if needs.gpus else "cpu",
+            instance_type=types[0].name,
+            vcpus=needs.vcpus,
+            memory_mib=needs.memory_mib,
+            gpus=needs.gpus,
+            job_queue=queue["jobQueueArn"],
+            on_demand_queue=None,
+            job_definition=definition["jobDefinitionArn"],
+            compute_environments=_by_purchase(environments),
+            timeout_seconds=_timeout(side, definition),
+            attempts=definition.get("retryStrategy", {}).get("attempts") or 1,
+            allow_cpu_fallback=False,
+        ),
+        command=command,
+        parameters=dict(definition.get("parameters") or {}) | side.parameters,
+        types=tuple(each.name for each in types),
+        notes=tuple(_notes(side, container)),
+    )
+
+
+def _queue(account: _Account, name: str) -> dict[str, Any]:
+    queue = account.queue(name)
+    if queue is None:
+        raise PlanError(f"no job queue {name!r} in this region{meant(name, account.queue_names())}")
+    shown = queue["jobQueueName"]
+    if queue["state"] != "ENABLED" or queue.get("status", "VALID") not in WORKING:
+        raise PlanError(
+            f"queue {shown} is {queue['state']} and {queue.get('status')} "
+            f"({queue.get('statusReason', 'no reason given')}): mend it, or name another"
+        )
+    if queue.get("schedulingPolicyArn"):
+        raise PlanError(
+            f"queue {shown} shares its capacity by {name_of(queue['schedulingPolicyArn'])}, which "
+            "takes a share identifier that Batchmark does not send: name a first-in-first-out queue"
+        )
+    return queue
+
+
+def _environments(account: _Account, queue: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The enabled compute environments in the queue's order."""
+    order = sorted(queue.get("computeEnvironmentOrder", ()), key=lambda each: int(each["order"]))
+    names = tuple(each["computeEnvironment"] for each in order)
+    found = account.environments(names) if names else []
+    for each in found:
+        if reason := _unfit(each):
+            raise PlanError(
+                f"compute environment {each['computeEnvironmentName']} of queue "
+                f"{queue['jobQueueName']} {reason}: Batchmark watches jobs on EC2 instances that "
+                "Batch manages by ECS, so name a queue of such"
+            )
+    enabled = [
+        each
+        for each in found
+        if each.get("state") == "ENABLED" and each.get("status", "VALID") in WORKING
+    ]
+    if not enabled:
+        raise PlanError(
+            f"queue {queue['jobQueueName']} has no compute environment that is ENABLED and VALID: "
+            "mend one, or name another queue"
+        )
+    return enabled
+
+
+def _unfit(environment: Mapping[str, Any]) -> str | None:
+    kind = environment.get("computeResources", {}).get("type", "")
+    if environment.get("type") == "UNMANAGED":
+        return "is UNMANAGED"
+    if (
+        environment.get("eksConfiguration")
+        or environment.get("containerOrchestrationType") == "EKS"
+    ):
+        return "is of EKS"
+    return f"is of {kind}" if kind not in ("EC2", SPOT) else None
+
+
+def _by_purchase(environments: Sequence[Mapping[str, Any]]) -> ComputeEnvironments:
+    """The first one of each purchase option."""
+    first: dict[str, str] = {}
+    for each in environments:
+        is_spot = each["computeResources"]["type"] == SPOT
+        first.setdefault("spot" if is_spot else "on_demand", each["computeEnvironmentName"])
+    return ComputeEnvironments(spot=first.get("spot"), on_demand=first.get("on_demand"))
+
+
+def _definition(account: _Account, name: str) -> dict[str, Any]:
+    found = account.definition(name)
+    if found is None:
+        raise PlanError(
+            f"no ACTIVE job definition {name!r} in this region: give its name, name:revision or ARN"
+        )
+    shown = f"job definition {found['jobDefinitionName']}:{found['revision']}"
+    if found["status"] != "ACTIVE":
+        raise PlanError(f"{shown} is {found['status']}: name an ACTIVE revision, or none")
+    if found["type"] != "container":
+        raise PlanError(f"{shown} is of type {found['type']}: name one of type container")
+    for kind in ("eksProperties", "ecsProperties"):
+        if found.get(kind):
+            raise PlanError(f"{shown} has {kind}: name one with containerProperties")
+    if "FARGATE" in found.get("platformCapabilities", ()):
+        raise PlanError(f"{shown} is for Fargate, whose hosts nobody sees: name one for EC2")
+    return found
+
+
+def _needs(side: Side, container: Mapping[str, Any]) -> InstanceType:
+    """What the job asks for, overrides put in, as an instance of just that size."""
+    asked = requirements_of(container)
+    vcpus = side.vcpus or asked.get("VCPU") or container.get("vcpus") or 1
+    memory = side.memory_mib or asked.get("MEMORY") or container.get("memory") or 4
+    gpus = side.gpus or asked.get("GPU") or 0
+    return InstanceType("", int(vcpus), int(memory), int(gpus))
+
+
+def _types(
+    account: _Account, environments: Sequence[Mapping[str, Any]], needs: InstanceType
+) -> list[InstanceType]:
+    """What the job may run on, the smallest first."""
+    named = tuple(
+        dict.fromkeys(
+            name for each in environments for name in each["computeResources"]["instanceTypes"]
+        )
+    )
+    possible = account.types(named)
+    most = {
+        "vCPUs": (needs.vcpus, max((each.vcpus for each in possible), default=0)),
+        "MiB of memory": (needs.memory_mib, max((each.memory_mib for each in possible), default=0)),
+        "GPUs": (needs.gpus, max((each.gpus for each in possible), default=0)),
+    }
+    for what, (asked, there) in most.items():
+        if asked > there:
+            raise PlanError(
+                f"its job asks for {asked} {what}, and of {', '.join(named)} no instance has more "
+                f"than {there}: ask for less, or name another queue"
+            )
+    fitting = [each for each in possible if each.holds(needs)]
+    if not fitting:
+        raise PlanError(
+            f"its job asks for {needs.vcpus} vCPUs, {needs.memory_mib} MiB of memory and "
+            f"{needs.gpus} GPUs, and of {', '.join(named)} no instance has all of that: ask for "
+            "less, or name another queue"
+        )
+    return fitting
+
+
+def _timeout(side: Side, definition: Mapping[str, Any]) -> int:
+    defined = definition.get("timeout", {}).get("attemptDurationSeconds")
+    seconds = int(side.timeout_seconds or defined or TIMEOUT_SECONDS)
+    if seconds < LEAST_TIMEOUT_SECONDS:
+        raise PlanError(
+            f"its definition's timeout is {seconds} s, and Batch takes {LEAST_TIMEOUT_SECONDS} s "
+            "at least: give the side a timeout_seconds"
+        )
+    return seconds
+
+
+def _notes(side: Side, container: Mapping[str, Any]) -> Iterator[str]:
+    driver = container.get("logConfiguration", {}).get("logDriver", AWSLOGS)
+    if driver != AWSLOGS:
+        yield (
+            f"Side {side.name}: its definition logs by {driver}, not by {AWSLOGS}, so neither "
+            "metrics nor what its host was are read."
+        )

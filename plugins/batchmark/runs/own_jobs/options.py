@@ -1,0 +1,63 @@
+"""What an own job is submitted with in place of our own jobs' arguments."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from batchmark.core.errors import PlanError
+from batchmark.core.own_jobs import OwnJobPlan
+from batchmark.runs.own_jobs import wrapper
+
+MOST_CHARACTERS = 8192  # of RunTask's overrides, as JSON, by ECS's API reference
+
+
+def overrides(plan: OwnJobPlan | None) -> dict[str, Any]:
+    """The operator's arguments of an own job; none of any other.
+
+    Raises:
+        PlanError: ECS would refuse the overrides, as they are too long.
+    """
+    if plan is None:
+        return {}
+    container = _container(plan)
+    characters = len(json.dumps(container))
+    if characters > MOST_CHARACTERS:
+        raise PlanError(
+            f"{plan.name}'s command, check and environment are {characters:,} characters with what "
+            f"watches the job, and ECS takes {MOST_CHARACTERS:,}: put a script into the image, or "
+            "set shell to false"
+        )
+    return {
+        "job_definition": plan.job_definition,
+        "parameters": plan.parameters,
+        "container_overrides": container,
+    }
+
+
+def _container(plan: OwnJobPlan) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if plan.command:
+        words = list(plan.command)
+        found["command"] = wrapper.command(words) if plan.shell else words
+    if environment := _environment(plan):
+        found["environment"] = [
+            {"name": name, "value": value} for name, value in environment.items()
+        ]
+    asked = {"VCPU": plan.vcpus, "MEMORY": plan.memory_mib, "GPU": plan.gpus}
+    if requirements := [
+        {"type": kind, "value": f"{value:g}" if isinstance(value, float) else str(value)}
+        for kind, value in asked.items()
+        if value is not None
+    ]:
+        found["resourceRequirements"] = requirements
+    return found
+
+
+def _environment(plan: OwnJobPlan) -> dict[str, str]:
+    told = {
+        wrapper.CHECK: plan.check,
+        wrapper.OUTPUT: plan.output,
+        wrapper.OUTPUT_SHA256: plan.output_sha256,
+    }
+    return plan.environment | {name: value for name, value in told.items() if value is not None}

@@ -1,0 +1,117 @@
+"""The sides of a comparison: an existing queue and job definition each, as the form has them."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, ValidationError, model_validator
+
+from batchmark.core.config import Target
+from batchmark.core.errors import PlanError
+from batchmark.core.own_jobs import JobName
+from batchmark.core.prices import PriceTable
+from batchmark.core.record import Record, first_problem
+from batchmark_job.result_metric import FILE_VARIABLE
+from batchmark_job.result_values import PositiveCount
+
+MOST_SIDES = 20
+OUR_VARIABLES = ("AWS_BATCH", "BATCHMARK_")  # prefixes of what Batch and we set
+
+Word = Annotated[str, Field(min_length=1)]
+
+
+class Side(Record):
+    """One side; what is left out is the job definition's."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+    name: JobName
+    job_queue: Word = Field(description="name or ARN")
+    job_definition: Word = Field(description="as job_queue; without a revision, the newest")
+    parameters: dict[str, str] = Field(default={}, description="of the command's placeholders")
+    environment: dict[str, str] = Field(default={}, description="beside the definition's")
+    command: tuple[str, ...] | None = None
+    vcpus: PositiveCount | None = None
+    memory_mib: PositiveCount | None = Field(default=None, ge=4)
+    gpus: PositiveCount | None = None
+    timeout_seconds: PositiveCount | None = Field(default=None, ge=60)
+    check: Word | None = Field(default=None, description="shell command that ends with 0 if right")
+    output: Word | None = Field(default=None, description="path whose SHA-256 counts")
+    output_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
+    shell: bool = True
+
+    @model_validator(mode="after")
+    def _can_be_checked(self) -> Side:
+        if not self.shell and (self.check or self.output):
+            raise ValueError("check and output take shell: true, as a shell looks at the result")
+        if self.output_sha256 and not self.output:
+            raise ValueError("output_sha256 is given, and no output that must have it")
+        return self
+
+    @model_validator(mode="after")
+    def _sets_its_own_variables(self) -> Side:
+        for name in self.environment:
+            if name.startswith(OUR_VARIABLES) and name != FILE_VARIABLE:
+                raise ValueError(f"environment has {name}, which is set for it: leave it out")
+        return self
+
+
+class FoundSide(Record):
+    """A side with what Batch and EC2 know of it."""
+
+    side: Side
+    target: Target = Field(description="its instance type is the smallest that holds the job")
+    command: tuple[str, ...] = Field(description="with placeholders; empty: the image's own")
+    parameters: dict[str, str] = Field(description="the definition's defaults and the side's")
+    types: tuple[str, ...] = Field(description="instance types that its job may run on")
+    notes: tuple[str, ...] = ()
+
+    def at_worst(self, prices: PriceTable) -> FoundSide:
+        """The side on the dearest of its types; on one without a price, if there is one."""
+        unpriced = [name for name in self.types if name not in prices.on_demand]
+        dearest = unpriced[0] if unpriced else max(self.types, key=prices.on_demand.__getitem__)
+        target = self.target.model_copy(update={"instance_type": dearest})
+        return self.model_copy(update={"target": target})
+
+
+def parse_sides(given: Sequence[Mapping[str, Any]], targets: Collection[str] = ()) -> list[Side]:
+    """The sides of a filled-in form, none of them called as one of the installation's `targets`.
+
+    Raises:
+        PlanError: a field is unknown, missing or has a value that can't be.
+    """
+    if not 1 <= len(given) <= MOST_SIDES:
+        raise PlanError(f"sides has {len(given)} objects: give from 1 to {MOST_SIDES}")
+    sides = [_side(number, each) for number, each in enumerate(given, start=1)]
+    ((name, count),) = Counter(side.name for side in sides).most_common(1)
+    if count > 1:
+        raise PlanError(f"{count} sides are called {name!r}: give each a name of its own")
+    if taken := [side.name for side in sides if side.name in targets]:
+        raise PlanError(f"a side is called {taken[0]!r}, as a target is: give it another name")
+    return sides
+
+
+def _side(number: int, given: Mapping[str, Any]) -> Side:
+    if not isinstance(given, Mapping):
+        raise PlanError(f"side {number} is {given!r}: give an object with name, job_queue, ...")
+    known = list(Side.model_fields)
+    for field in given:
+        if field not in known:
+            raise PlanError(f"side {number} has {field!r}{meant(str(field), known)}")
+    try:
+        return Side.model_validate(dict(given))
+    except ValidationError as error:
+        raise PlanError(
+            f"side {number}: {first_problem(error)}, got {error.errors()[0]['input']!r:.200}"
+        ) from error
+
+
+def meant(given: str, known: Iterable[str]) -> str:
+    """What else there is, with the nearest first, for the end of a sentence."""
+    names = list(known)
+    close = difflib.get_close_matches(given, names, n=1)
+    asked = f" (did you mean {close[0]}?)" if close else ""
+    return f"{asked}; known: {', '.join(names) or 'none'}"
