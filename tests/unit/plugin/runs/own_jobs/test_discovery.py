@@ -1,0 +1,226 @@
+"""What is found of a side, and which sides are refused."""
+
+import re
+
+import pytest
+
+from batchmark.core.errors import PlanError
+from batchmark.runs.own_jobs.discovery import discover
+from tests.builders.existing_jobs import definition, environment, instance_type, queue, side
+from tests.builders.leaks import ARN, REGION
+from tests.stand_ins.stubbed_clients import StubbedClients
+
+C5 = [
+    instance_type("c5.4xlarge", 16, 32768),
+    instance_type("c5.large", 2, 4096),
+    instance_type("c5.xlarge", 4, 8192),
+]
+GPUS = [instance_type("g4dn.xlarge", 4, 16384, 1), instance_type("g4dn.12xlarge", 48, 196608, 4)]
+
+SEVERAL = definition(
+    ecsProperties={"taskProperties": [{"containers": [{"image": "a"}, {"image": "b"}]}]}
+)
+
+
+@pytest.fixture
+def clients():
+    return StubbedClients(REGION)
+
+
+def answer(clients, queues=None, environments=None, definitions=None, types=C5):
+    """Answer for one side; what is None is as it should be."""
+    found = [queue()] if queues is None else queues
+    clients.answer("batch", "describe_job_queues", {"jobQueues": found})
+    if environments is None:
+        environments = [environment("plain"), environment("cheap")]
+    clients.answer("batch", "describe_compute_environments", {"computeEnvironments": environments})
+    found = [definition()] if definitions is None else definitions
+    clients.answer("batch", "describe_job_definitions", {"jobDefinitions": found})
+    clients.answer("ec2", "describe_instance_types", {"InstanceTypes": types})
+
+
+def only(clients, **changes):
+    (found,) = discover(clients, [side(**changes)]).values()
+    return found
+
+
+def test_a_side_is_found_with_all_that_it_may_run_on(clients):
+    answer(clients)
+    found = only(clients, parameters={"quality": "50"})
+    target = found.target
+    assert found.types == ("c5.large", "c5.xlarge", "c5.4xlarge"), "the smallest first"
+    assert (target.instance_type, target.vcpus, target.memory_mib) == ("c5.large", 2, 2048)
+    assert (target.device, target.gpus, target.attempts) == ("cpu", 0, 1)
+    assert (target.timeout_seconds, target.on_demand_queue) == (900, None)
+    assert target.job_queue == f"{ARN}:job-queue/images"
+    assert target.job_definition == f"{ARN}:job-definition/resize:7"
+    environments = target.compute_environments
+    assert (environments.spot, environments.on_demand) == ("cheap", "plain")
+    assert found.command == ("convert", "--size", "Ref::size", "--quality=Ref::quality")
+    assert found.parameters == {"quality": "50", "size": "1"}
+    assert found.notes == ()
+    clients.assert_all_was_asked()
+
+
+def test_only_types_that_hold_the_job_count(clients):
+    answer(clients)
+    found = only(clients, vcpus=4, memory_mib=9000, timeout_seconds=60, command=["a"])
+    assert found.types == ("c5.4xlarge",)
+    assert (found.target.vcpus, found.target.memory_mib) == (4, 9000)
+    assert (found.target.timeout_seconds, found.command) == (60, ("a",))
+
+
+def test_a_job_that_asks_for_a_gpu_runs_on_cuda(clients):
+    gpus = [environment("plain", resources={"instanceTypes": ["g4dn"]})]
+    requirements = [{"type": "GPU", "value": "1"}, {"type": "MEMORY", "value": "2048"}]
+    defined = definition(container={"resourceRequirements": requirements})
+    answer(clients, environments=gpus, definitions=[defined], types=GPUS)
+    found = only(clients)
+    assert (found.target.device, found.target.gpus) == ("cuda", 1)
+    assert found.types == ("g4dn.xlarge", "g4dn.12xlarge")
+
+
+@pytest.mark.parametrize(
+    ("named", "asked"),
+    [
+        (["c5.large", "m5.large"], ["c5.large", "m5.large"]),
+        (["c5"], ["c5.*"]),
+        (["default_arm64"], ["c6g.*", "c7g.*", "m6g.*", "r6g.*"]),
+    ],
+)
+def test_families_and_bundles_are_resolved(clients, named, asked):
+    one = environment("plain", resources={"instanceTypes": named})
+    clients.answer("batch", "describe_job_queues", {"jobQueues": [queue()]})
+    clients.answer("batch", "describe_compute_environments", {"computeEnvironments": [one]})
+    clients.answer("batch", "describe_job_definitions", {"jobDefinitions": [definition()]})
+    filters = {"Filters": [{"Name": "instance-type", "Values": asked}]}
+    clients.answer("ec2", "describe_instance_types", {"InstanceTypes": C5}, filters)
+    assert only(clients)
+    clients.assert_all_was_asked()
+
+
+def test_without_a_revision_it_is_the_newest_active_one_and_else_the_one_named(clients):
+    clients.answer("batch", "describe_job_queues", {"jobQueues": [queue()]})
+    environments = [environment("plain"), environment("cheap")]
+    clients.answer("batch", "describe_compute_environments", {"computeEnvironments": environments})
+    revisions = [
+        definition(revision=each, jobDefinitionArn=f"{ARN}:job-definition/resize:{each}")
+        for each in (9, 10, 2)
+    ]
+    newest = {"jobDefinitionName": "resize", "status": "ACTIVE"}
+    clients.answer("batch", "describe_job_definitions", {"jobDefinitions": revisions}, newest)
+    clients.answer("ec2", "describe_instance_types", {"InstanceTypes": C5})
+    arn = f"{ARN}:job-definition/resize:2"
+    named = {"jobDefinitions": [arn]}
+    clients.answer("batch", "describe_job_definitions", {"jobDefinitions": revisions[2:]}, named)
+    sides = [side("a"), side("b", job_definition=arn), side("c")]
+    found = discover(clients, sides)
+    revisions = {name: each.target.job_definition[-2:] for name, each in found.items()}
+    assert revisions == {"a": "10", "b": ":2", "c": "10"}
+    clients.assert_all_was_asked()  # and nothing twice
+
+
+def test_without_any_timeout_an_hour_is_sent(clients):
+    answer(clients, definitions=[definition(timeout={})])
+    assert only(clients).target.timeout_seconds == 3600
+
+
+def test_a_definition_that_does_not_log_to_cloudwatch_is_told(clients):
+    logs = {"logConfiguration": {"logDriver": "splunk"}}
+    answer(clients, definitions=[definition(container=logs)])
+    (note,) = only(clients).notes
+    assert note.startswith("Side old: its definition logs by splunk, not by awslogs")
+
+
+def broken(**changes):
+    return [environment("plain", **changes), environment("cheap", **changes)]
+
+
+@pytest.mark.parametrize(
+    ("answers", "asked", "message"),
+    [
+        ({"queues": [queue(state="DISABLED")]}, {}, "queue images is DISABLED and VALID (no rea"),
+        (
+            {"queues": [queue(status="INVALID", statusReason="role is gone")]},
+            {},
+            "queue images is ENABLED and INVALID (role is gone): mend it, or name another",
+        ),
+        (
+            {"queues": [queue(schedulingPolicyArn=f"{ARN}:scheduling-policy/fair")]},
+            {},
+            "queue images shares its capacity by fair, which takes a share identifier",
+        ),
+        (
+            {"environments": broken(state="DISABLED")},
+            {},
+            "queue images has no compute environment that is ENABLED and VALID",
+        ),
+        ({"environments": broken(type="UNMANAGED")}, {}, "cheap of queue images is UNMANAGED: Ba"),
+        (
+            {"environments": broken(resources={"type": "FARGATE"})},
+            {},
+            "of queue images is of FARGATE: Batchmark watches jobs on EC2 instances",
+        ),
+        (
+            {
+                "environments": broken(
+                    eksConfiguration={"eksClusterArn": "a", "kubernetesNamespace": "b"}
+                )
+            },
+            {},
+            "of queue images is of EKS: Batchmark watches jobs on EC2",
+        ),
+        ({"definitions": []}, {}, "no ACTIVE job definition 'resize' in this region: give its na"),
+        (
+            {"definitions": [definition(status="INACTIVE")]},
+            {"job_definition": "resize:7"},
+            "job definition resize:7 is INACTIVE: name an ACTIVE revision, or none",
+        ),
+        (
+            {"definitions": [definition(type="multinode")]},
+            {},
+            "job definition resize:7 is of type multinode: name one of type container",
+        ),
+        (
+            {"definitions": [SEVERAL]},
+            {},
+            "job definition resize:7 has ecsProperties: name one with containerProperties",
+        ),
+        (
+            {"definitions": [definition(platformCapabilities=["FARGATE"])]},
+            {},
+            "job definition resize:7 is for Fargate, whose hosts nobody sees: name one for EC2",
+        ),
+        (
+            {"definitions": [definition(timeout={"attemptDurationSeconds": 30})]},
+            {},
+            "its definition's timeout is 30 s, and Batch takes 60 s at least: give the side a tim",
+        ),
+        ({}, {"gpus": 1}, "its job asks for 1 GPUs, and of c5 no instance has more than 0: ask"),
+        ({}, {"vcpus": 17}, "its job asks for 17 vCPUs, and of c5 no instance has more than 16"),
+        (
+            {"types": [*C5[1:], instance_type("c5.flat", 16, 1024)]},
+            {"vcpus": 16, "memory_mib": 8192},
+            "its job asks for 16 vCPUs, 8192 MiB of memory and 0 GPUs, and of c5 no instance has",
+        ),
+    ],
+)
+def test_what_can_not_be_run_or_measured_is_refused(clients, answers, asked, message):
+    answer(clients, **answers)
+    with pytest.raises(PlanError, match=re.escape(message)) as refused:
+        only(clients, **asked)
+    assert str(refused.value).startswith("side 'old': ")
+
+
+def test_an_unknown_queue_is_refused_with_those_that_there_are(clients):
+    clients.answer("batch", "describe_job_queues", {"jobQueues": []})
+    clients.answer("batch", "describe_job_queues", {"jobQueues": [queue()]})
+    with pytest.raises(PlanError, match=r"no job queue 'image' in this region \(did you mean ima"):
+        only(clients, job_queue="image")
+
+
+@pytest.mark.parametrize("code", ["AccessDeniedException", "ClientException"])
+def test_what_aws_refuses_for_good_is_no_task_to_try_again(clients, code):
+    clients.refuse("batch", "describe_job_queues", code, "no")
+    with pytest.raises(PlanError, match=f"side 'old' can't be found: {code}: no"):
+        only(clients)

@@ -1,0 +1,68 @@
+"""What the form of job_comparison takes as sides."""
+
+import re
+
+import pytest
+
+from batchmark.core.errors import PlanError
+from batchmark.core.prices import PriceTable
+from batchmark.runs.own_jobs.sides import parse_sides
+from tests.builders.existing_jobs import found
+from tests.builders.runs import PRICES
+
+SIDE = {"name": "old", "job_queue": "images", "job_definition": "resize:7"}
+
+
+def test_a_side_is_a_queue_and_a_definition_and_what_differs_from_it():
+    more = {"parameters": {"size": 64, "rate": 0.5}, "environment": {"N": 1}, "command": ["a", "b"]}
+    old, new = parse_sides([SIDE, SIDE | more | {"name": "new", "memory_mib": 512}])
+    assert (old.command, old.parameters, old.shell) == (None, {}, True)
+    assert new.parameters == {"size": "64", "rate": "0.5"}
+    assert new.environment == {"N": "1"}
+    assert (new.command, new.memory_mib) == (("a", "b"), 512)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([], "sides has 0 objects: give from 1 to 20"),
+        (["old"], "side 1 is 'old': give an object with name, job_queue"),
+        ([SIDE | {"queue": "a"}], "side 1 has 'queue' (did you mean job_queue?); known: name, job"),
+        ([SIDE, {"name": "new"}], "side 2: job_queue: Field required"),
+        ([SIDE | {"name": "a" * 33}], "side 1: name: String should match pattern"),
+        ([SIDE | {"name": "../x"}], "side 1: name: String should match pattern"),
+        ([SIDE | {"timeout_seconds": 59}], "timeout_seconds: Input should be greater than or equ"),
+        ([SIDE | {"gpus": 0}], "gpus: Input should be greater than or equal to 1, got 0"),
+        ([SIDE | {"check": "true", "shell": False}], "check and output take shell: true"),
+        ([SIDE | {"output_sha256": "0" * 64}], "output_sha256 is given, and no output"),
+        ([SIDE | {"output": "a", "output_sha256": "x"}], "output_sha256: String should match patt"),
+        ([SIDE | {"environment": {"BATCHMARK_CHECK": "1"}}], "environment has BATCHMARK_CHECK"),
+        ([SIDE | {"environment": {"AWS_BATCH_JOB_ID": "1"}}], "environment has AWS_BATCH_JOB_ID"),
+        ([SIDE, SIDE], "2 sides are called 'old': give each a name of its own"),
+        ([SIDE | {"name": "taken"}], "a side is called 'taken', as a target is"),
+    ],
+)
+def test_what_no_side_can_be_is_refused_with_its_value(given, message):
+    with pytest.raises(PlanError, match=re.escape(message)):
+        parse_sides(given, ["taken"])
+
+
+def test_the_file_of_metrics_may_be_elsewhere():
+    (only,) = parse_sides([SIDE | {"environment": {"BATCHMARK_METRICS": "/scratch/metrics"}}])
+    assert only.environment == {"BATCHMARK_METRICS": "/scratch/metrics"}
+
+
+def priced(**prices):
+    return PriceTable(**PRICES.model_dump() | {"on_demand": prices})
+
+
+def test_the_dearest_type_that_it_may_run_on_is_what_the_worst_case_counts():
+    side = found(types=("c5.xlarge", "c5.4xlarge", "c5.2xlarge"))
+    prices = priced(**{"c5.xlarge": 0.17, "c5.4xlarge": 0.68, "c5.2xlarge": 0.34})
+    assert side.at_worst(prices).target.instance_type == "c5.4xlarge"
+    assert side.target.instance_type == "c5.xlarge"
+
+
+def test_a_type_without_a_price_leaves_the_worst_case_unknown():
+    side = found(types=("c5.xlarge", "c5.metal"))
+    assert side.at_worst(priced(**{"c5.xlarge": 0.17})).target.instance_type == "c5.metal"
