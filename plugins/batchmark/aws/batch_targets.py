@@ -100,11 +100,18 @@ class BatchEnvironment:
     """
 
     def __init__(
-        self, config: Config, targets: Mapping[str, Target], client: Clients, nodes: int = 1
+        self,
+        config: Config,
+        targets: Mapping[str, Target],
+        client: Clients,
+        nodes: int = 1,
+        *,
+        foreign: bool = False,
     ) -> None:
         self.config = config
         self.targets = targets
         self.client = client
+        self.foreign = foreign  # whether others made the job definitions, and maybe the queues
         self._nodes = nodes
 
     def instances_at_once(self, target: Target) -> int:

@@ -37,13 +37,15 @@ def check_environment(
     targets: Collection[str],
     now: datetime,
     nodes: int = 1,
+    foreign: bool = False,
 ) -> EnvironmentCheck:
     """Check these targets; questions that AWS does not answer are 'not checked'.
 
-    A multi-node target is checked for a job of so many nodes.
+    A multi-node target is checked for a job of so many nodes. What is `foreign` is not compared
+    with what is published.
     """
     chosen = {name: config.targets[name] for name in targets}
-    environment = BatchEnvironment(config, chosen, client, nodes)
+    environment = BatchEnvironment(config, chosen, client, nodes, foreign=foreign)
     checks: list[Check] = []
     for name, question in QUESTIONS.items():
         try:
@@ -89,10 +91,12 @@ def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]
                 asked = "a job asks" if at_once == 1 else f"each of {at_once} {each} at once asks"
                 seen = f"{name} may have {most} vCPUs, and {asked} for {target.vcpus}."
                 raised = "Raise max_vcpus in target_overrides."
+                if environment.foreign:
+                    raised = "Raise the environment's maxvCpus."
                 if target.most_nodes:
                     raised = "Raise most_nodes in terraform/stacks/multi_node."
                 check = _failed(check, seen, raised)
-            elif check.status == "ok" and _has_newer_ami(resources):
+            elif check.status == "ok" and not environment.foreign and _has_newer_ami(resources):
                 seen = f"{name} boots an AMI of which Batch has a newer one."
                 check = check.model_copy(update={"status": "warn", "seen": seen, "remedy": NEW_AMI})
             yield check
@@ -121,7 +125,7 @@ def check_queues(environment: BatchEnvironment) -> Iterator[Check]:
             name = described["jobQueueName"]
             check = _state("job queue", target_name, name, described)
             seen = _order(described)
-            if check.status == "ok" and seen != order:
+            if check.status == "ok" and seen != order and not environment.foreign:
                 text = f"{name} tries {', '.join(seen)}; published: {', '.join(order)}."
                 check = _failed(check, text, APPLY)
             yield check
@@ -141,10 +145,7 @@ def check_job_definitions(environment: BatchEnvironment) -> Iterator[Check]:
                 remedy=APPLY,
             )
             continue
-        differences = list(_differences(target, described))
-        newest = environment.newest_revision(described["jobDefinitionName"])
-        if newest > described["revision"]:
-            differences.append(f"revision {newest} is newer")
+        differences = _differences_from(environment, target, described)
         name = f"{described['jobDefinitionName']}:{described['revision']}"
         yield Check(
             name="job definition",
@@ -155,6 +156,18 @@ def check_job_definitions(environment: BatchEnvironment) -> Iterator[Check]:
             + ".",
             remedy=APPLY if differences else "",
         )
+
+
+def _differences_from(
+    environment: BatchEnvironment, target: Target, described: Mapping[str, Any]
+) -> list[str]:
+    if environment.foreign:
+        return []
+    found = list(_differences(target, described))
+    newest = environment.newest_revision(described["jobDefinitionName"])
+    if newest > described["revision"]:
+        found.append(f"revision {newest} is newer")
+    return found
 
 
 def check_roles(environment: BatchEnvironment) -> Iterator[Check]:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from batchmark.aws.array_jobs import child_ids
-from batchmark.aws.batch_jobs import describe_jobs, is_live, terminate_job
+from batchmark.aws.batch_jobs import describe_jobs, is_live, list_jobs, terminate_job
 from batchmark.aws.batch_targets import NO_ANSWER, published_queues, why_unread
 from batchmark.aws.boto_clients import Clients
 from batchmark.aws.file_systems import tags_of
@@ -21,7 +21,15 @@ from batchmark.checks.node_leaks import cluster_resources, end_node
 from batchmark.core.cluster import Cluster
 from batchmark.core.config import Config, Target
 from batchmark.core.multi_node import MultiNode
-from batchmark.core.names import DAG_TAG, INSTALLATION_TAG, RUN_TAG, TARGET_TAG, slug, url_safe
+from batchmark.core.names import (
+    DAG_TAG,
+    INSTALLATION_TAG,
+    RUN_ID_TAG,
+    RUN_TAG,
+    TARGET_TAG,
+    slug,
+    url_safe,
+)
 
 MANUAL_RUN_ID = "manual"  # the job definitions' default
 # Longer than any job waits and runs. Batch forgets finished jobs after 7 days.
@@ -43,10 +51,12 @@ def look(
     now: datetime,
     cluster: Cluster | None = None,
     nodes: MultiNode | None = None,
+    queues: Collection[str] = (),
 ) -> GuardReport:
     """List and judge everything that runs for this installation, and in its EKS cluster if any.
 
-    With the multi-node stack, `config` has its target.
+    With the multi-node stack, `config` has its target. In `queues`, which are others', only jobs
+    with the installation's tag are looked at.
 
     Raises:
         ClientError, BotoCoreError: Batch can't list the jobs. Instances and file systems that
@@ -61,7 +71,12 @@ def look(
         if is_live(job)
     ]
     unread = []
+    others = sorted(set(queues).difference(published_queues(config.targets)))
     questions: dict[str, Callable[[], Iterable[Resource]]] = {
+        "others' queues": lambda: [
+            _judge_job(config, job, ask_run, limits, now)
+            for job in _jobs_elsewhere(config, client("batch"), others)
+        ],
         "instances": lambda: _instances(config, client, jobs, limits, now, of_cluster=cluster),
         "file systems": lambda: file_system_resources(
             config.name, client, ask_run, limits, now, live_jobs=live, nodes=nodes
@@ -159,6 +174,18 @@ def _jobs(config: Config, batch: Any, now: datetime) -> dict[str, list[JobDescri
     return found
 
 
+def _jobs_elsewhere(config: Config, batch: Any, queues: list[str]) -> list[JobDescription]:
+    """Our live jobs in others' queues, some of which may be gone."""
+    there = batch.describe_job_queues(jobQueues=queues)["jobQueues"] if queues else []
+    listed = list_jobs(batch, [each["jobQueueArn"] for each in there], f"{config.name}-")
+    described = describe_jobs(batch, [job["jobId"] for job in listed if is_live(job)]).values()
+    return [
+        job
+        for job in described
+        if is_live(job) and job.get("tags", {}).get(INSTALLATION_TAG) == config.name
+    ]
+
+
 def _judge_job(
     config: Config, job: JobDescription, ask_run: AskRun, limits: LeakAges, now: datetime
 ) -> Resource:
@@ -197,7 +224,9 @@ def _judge_job(
 
 
 def _run_of(job: JobDescription) -> RunName | None:
-    tags, run_id = job.get("tags", {}), job.get("parameters", {}).get("run_id")
+    tags = job.get("tags", {})
+    # An own job's parameters are its own.
+    run_id = tags.get(RUN_ID_TAG) or job.get("parameters", {}).get("run_id")
     if not run_id or run_id == MANUAL_RUN_ID:
         return None
     if tags.get(RUN_TAG) not in (slug(run_id), url_safe(run_id)):

@@ -29,6 +29,9 @@ GROUPS = {
 INSISTING = {"retries": 20, "retry_delay": timedelta(minutes=1)}
 # Asking AWS here would hold up whoever parses DAGs.
 TARGETS_VARIABLE = "BATCHMARK_TARGETS"
+EVERY_TARGET = "none means all that Terraform made"
+# Those whose jobs share an instance run only if they are named.
+EVERY_TARGET_ALONE = f"{EVERY_TARGET}, except those whose jobs share an instance: name these"
 DEFAULT_SUITE_VARIABLE = "BATCHMARK_DEFAULT_SUITE"  # the laptop's is the quick one
 
 
@@ -68,7 +71,7 @@ def params(
             description="Number format of every row.",
         ),
         **run_params(repeats, fewest_repeats, about_repeats, max_cost_usd),
-        "targets": targets_param(shared_too=False),
+        "targets": targets_param(EVERY_TARGET_ALONE),
     }
 
 
@@ -116,10 +119,10 @@ def cost_params(max_cost_usd: float) -> dict[str, Param]:
     }
 
 
-def targets_param(*, shared_too: bool = True) -> Param:
+def targets_param(every: str = EVERY_TARGET) -> Param:
     """Return the field of the targets: to choose from where they are known, else to type.
 
-    Without `shared_too`, those whose jobs share an instance run only if they are named.
+    `every` says which they are if none is named.
     """
     # Without "null" the form marks the field as one that must be filled in.
     schema: dict[str, Any] = {"type": ["array", "null"], "items": {"type": "string"}}
@@ -127,8 +130,6 @@ def targets_param(*, shared_too: bool = True) -> Param:
     if known:
         schema["examples"] = known  # which Airflow lets people choose from
     how = "" if known else ", one per line"
-    made = "none means all that Terraform made"
-    every = made if shared_too else f"{made}, except those whose jobs share an instance: name these"
     return Param([], description=f"Targets{how}; {every}.", **schema)
 
 

@@ -33,6 +33,7 @@ from batchmark.runs.budget import RUN_CAP, book, refusals, worst_case
 from batchmark.runs.collecting import collect_run
 from batchmark.runs.spending import month_spending, run_spending
 from batchmark_job.result import Measurement, MeasurementStatus
+from batchmark_job.result_own_job import START
 
 # A calibration counts for at most this many runs: jobs of one day differ less than those of a year.
 MOST_RUNS_OF_A_CALIBRATION = 5
@@ -58,8 +59,8 @@ def plan_round(number: int, planned: Sequence[PlannedJob], rows: Iterable[Series
 def _measuring(row: SeriesKey, planned: Sequence[PlannedJob]) -> PlannedJob:
     """The first of a run's jobs that measured a row.
 
-    Each array job has its number of replicas. Each multi-node job has its number of nodes, and each
-    variant of a study the settings that it varies.
+    Each array job has its number of replicas, each own job its size. Each multi-node job has its
+    number of nodes, and each variant of a study the settings that it varies.
     """
     of_target = [job for job in planned if job.target == row.target]
     parameters = json.loads(row.parameters or "{}")
@@ -75,13 +76,18 @@ def _has(job: PlannedJob, parameters: Mapping[str, Any]) -> bool:
         named = {name: parameters[name] for name in settings if name in parameters}
         varied = {name: settings[name] for name in plan.varied}
         return plan.nodes == parameters.get("nodes") and varied == named
+    if own := job.own_job:
+        return own.axis is None or parameters.get(own.axis) == own.size
     return job.sharing is not None and job.sharing.apart == parameters.get("replicas")
 
 
 def can_be_repeated(row: SeriesKey) -> bool:
-    """Whether a fresh job could measure it: the files of a run's file system are cold only once."""
+    """Whether a fresh job could measure it.
+
+    The files of a run's file system are cold only once, and nobody can ask for a cold instance.
+    """
     parameters: dict[str, object] = json.loads(row.parameters or "{}")
-    return parameters.get("pass") != "cold"
+    return "cold" not in (parameters.get("pass"), parameters.get(START))
 
 
 def _again(job: PlannedJob, repeat: int) -> PlannedJob:

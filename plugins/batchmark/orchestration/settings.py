@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import Variable
 
-from batchmark.core import cluster, config, multi_node
+from batchmark.core import cluster, config, multi_node, own_jobs
 
 if TYPE_CHECKING:
     from batchmark.changes.alerts.settings import AlertSettings
@@ -51,6 +51,15 @@ def load_multi_node_if_any() -> multi_node.MultiNode | None:
     """Return what the multi-node stack published; None without that stack."""
     text = Variable.get(multi_node.VARIABLE, default=None)
     return multi_node.parse_multi_node(text) if text else None
+
+
+def load_own_jobs() -> own_jobs.OwnJobs:
+    """Return what Terraform published of own jobs.
+
+    Raises:
+        ConfigError: nothing is published, or it is of another release.
+    """
+    return own_jobs.parse_own_jobs(Variable.get(own_jobs.VARIABLE, default=None))
 
 
 def config_of(plan: RunPlan, found: config.Config) -> config.Config:

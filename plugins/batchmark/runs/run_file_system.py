@@ -38,15 +38,15 @@ NOT_IN_TAGS = re.compile(r"[^\w .:/=+@-]")
 
 
 def check_tags(run_id: str) -> None:
-    """Refuse a run id that FSx takes in no tag, by which the file system would be found again.
+    """Refuse a run id that AWS takes in no tag, by which what the run made is found again.
 
     Raises:
         PlanError: it has such a character.
     """
     if found := NOT_IN_TAGS.search(run_id):
         raise PlanError(
-            f"run id {run_id!r} has {found[0]!r}, which FSx takes in no tag, so the run's file "
-            "system would not be found again: choose another run id"
+            f"run id {run_id!r} has {found[0]!r}, which AWS takes in no tag, so the run's jobs or "
+            "file system would not be found again: choose another run id"
         )
 
 

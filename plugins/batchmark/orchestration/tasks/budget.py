@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from airflow.sdk import Context
@@ -10,7 +10,7 @@ from airflow.sdk import Context
 from batchmark.analysis.cost import run_costs
 from batchmark.aws.price_list import current_prices, price_clients, stored_prices
 from batchmark.aws.result_bucket import PLAN, PLAN_HTML, RunStore
-from batchmark.core.config import Config
+from batchmark.core.config import Config, Target
 from batchmark.core.errors import BudgetError, PlanError
 from batchmark.core.multi_node import MultiNode
 from batchmark.core.run import CollectedRun, PlannedJob, RunPlan
@@ -28,11 +28,13 @@ def approve(
     config: Config,
     jobs: Sequence[PlannedJob],
     nodes: MultiNode | None = None,
+    sides: Mapping[str, Target] | None = None,
 ) -> RunPlan:
     """Book the worst case of a run that may be submitted; store its prices and its plan.
 
-    `nodes` are those that mount a file system of the run's own, if it needs one. A dry run only
-    prints what would be refused, and stores its plan.
+    `nodes` are those that mount a file system of the run's own, if it needs one; `sides` the
+    targets that are no installation's. A dry run only prints what would be refused, and stores its
+    plan.
 
     Raises:
         PlanError: the cap is not a valid amount, or the run could exceed a cap. Nothing was written
@@ -70,6 +72,7 @@ def approve(
         run_id=context["run_id"],
         file_system=file_system,
         compute_environment=nodes.compute_environment if nodes else None,
+        sides=dict(sides or {}),
     )
     if plan.dry_run:
         for reason in reasons:

@@ -35,8 +35,18 @@ def check_environment(context: Context, *, shared_too: bool = True) -> str:
     return check(context, config, targets)
 
 
-def check(context: Context, config: Config, targets: Collection[str], *, nodes: int = 1) -> str:
-    """As check_environment, of these targets; a multi-node job has up to so many nodes."""
+def check(
+    context: Context,
+    config: Config,
+    targets: Collection[str],
+    *,
+    nodes: int = 1,
+    foreign: bool = False,
+) -> str:
+    """As check_environment, of these targets; a multi-node job has up to so many nodes.
+
+    `foreign`: job definitions, and maybe queues, are not those that are published of targets.
+    """
     from datetime import UTC, datetime
 
     from batchmark.aws.boto_clients import patient_clients
@@ -45,7 +55,9 @@ def check(context: Context, config: Config, targets: Collection[str], *, nodes: 
     from batchmark.report.tables import check_table
 
     clients, now = patient_clients(config.region), datetime.now(UTC)
-    result = check_environment(config, clients, targets=targets, now=now, nodes=nodes)
+    result = check_environment(
+        config, clients, targets=targets, now=now, nodes=nodes, foreign=foreign
+    )
     store = RunStore.of(config, context["run_id"])
     store.write(ENVIRONMENT_JSON, result.model_dump_json(indent=2))
     console(200).print(check_table(result))

@@ -25,6 +25,8 @@ SUBMITTING_DAGS = (
     "gpu_sharing_benchmark",
     "noise_calibration",
     "distributed_training_benchmark",
+    "own_job_benchmark",
+    "job_comparison",
 )
 LIVE_RUN = ["queued", "running"]
 # For the topic's subscription filters, as alerts have them.
@@ -59,6 +61,7 @@ def look_for_leaks(context: Context) -> str:
 
     from batchmark.aws.boto_clients import patient_clients
     from batchmark.checks.leaks import end_leaks, look
+    from batchmark.runs.own_jobs.known_queues import remembered
 
     params, cluster, config = context["params"], load_cluster_if_any(), load_config()
     nodes, unread = None, list[str]()
@@ -71,15 +74,17 @@ def look_for_leaks(context: Context) -> str:
     clients = patient_clients(config.region)
     ti = context["ti"]
     limits = LeakAges(**{name: params[name] for name in LeakAges.model_fields})
+    store, now = RunStore.of(config, context["run_id"]), datetime.now(UTC)
     # Each run's state is asked for once for the search, and again before anything is ended.
     found = look(
         config,
         clients,
         cache(lambda run: _run_state(ti, run)),
         limits=limits,
-        now=datetime.now(UTC),
+        now=now,
         cluster=cluster,
         nodes=nodes,
+        queues=remembered(store, now),
     )
     report = end_leaks(
         found,
@@ -90,7 +95,6 @@ def look_for_leaks(context: Context) -> str:
         nodes=nodes,
     )
     report = report.model_copy(update={"unread": (*report.unread, *unread)})
-    store = RunStore.of(config, context["run_id"])
     return store.put(_guard_key(context, "json"), report.model_dump_json(indent=2))
 
 

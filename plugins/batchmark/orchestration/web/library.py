@@ -71,6 +71,8 @@ IN_THE_RUN = {
     "gpu_sharing_benchmark": (REPORT_HTML, PLAN_HTML),
     "eks_gpu_sharing_benchmark": (REPORT_HTML, PLAN_HTML),
     "distributed_training_benchmark": (REPORT_HTML, PLAN_HTML),
+    "own_job_benchmark": (REPORT_HTML, PLAN_HTML),
+    "job_comparison": (REPORT_HTML, PLAN_HTML),
     "noise_calibration": (NOISE_HTML, PLAN_HTML),
     "environment_check": (ENVIRONMENT_HTML,),
 }

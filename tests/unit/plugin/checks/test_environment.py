@@ -141,7 +141,7 @@ def test_an_environment_has_room_for_all_jobs_that_share_its_instance(most, stat
         for name in published_environments(shared.targets["shared"]).values()
     }
     found = check_compute_environments(
-        SimpleNamespace(targets=shared.targets, compute_environments=described)
+        SimpleNamespace(targets=shared.targets, compute_environments=described, foreign=False)
     )
     first, _ = found
     assert first.status == status

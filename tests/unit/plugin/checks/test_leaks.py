@@ -94,6 +94,73 @@ def seen(clients, state="over", **limits):
     return report, asked
 
 
+ELSEWHERE = f"{ARN}:job-queue/images"
+GONE = f"{ARN}:job-queue/gone"
+QUEUE = {"jobQueueName": "images", "jobQueueArn": ELSEWHERE, "state": "ENABLED", "priority": 1}
+QUEUE |= {"computeEnvironmentOrder": [], "status": "VALID"}
+
+
+def own_job(**fields):
+    """A job of ours in a queue of others, whose parameters name no run."""
+    tags = job()["tags"] | {"batchmark:run-id": RUN_ID, "batchmark:target": "old"}
+    named = {"jobId": "j-9", "jobName": "lab-old-job-resize-1-0123456789-g0"}
+    return job(jobQueue=ELSEWHERE, parameters={"size": "1"}, tags=tags, **named) | fields
+
+
+def answer_elsewhere(clients, *jobs):
+    asked = {"jobQueues": [GONE, ELSEWHERE]}
+    clients.answer("batch", "describe_job_queues", {"jobQueues": [QUEUE]}, asked)
+    asked = {"jobQueue": ELSEWHERE, "filters": [{"name": "JOB_NAME", "values": ["lab-*"]}]}
+    clients.answer("batch", "list_jobs", {"jobSummaryList": list(map(summary, jobs))}, asked)
+    live = [one for one in jobs if one["status"] == "RUNNING"]
+    if live:
+        asked = {"jobs": [one["jobId"] for one in live]}
+        clients.answer("batch", "describe_jobs", {"jobs": live}, asked)
+
+
+def seen_elsewhere(clients, *jobs, state="over"):
+    answer_jobs(clients)
+    answer_elsewhere(clients, *jobs)
+    answer_others(clients)
+    queues = [ELSEWHERE, GONE, queue_arn("g5.xlarge")]
+    asked = []
+
+    def ask_run(run):
+        asked.append(run)
+        return state
+
+    return look(config(), clients, ask_run, limits=LeakAges(), now=NOW, queues=queues), asked
+
+
+def test_a_job_of_ours_that_is_left_in_a_queue_of_others_has_leaked(clients):
+    report, asked = seen_elsewhere(clients, own_job())
+    (leaked,) = report.resources
+    assert (leaked.id, leaked.verdict, leaked.endable) == ("j-9", "leaked", "jobs")
+    assert (leaked.target, asked) == ("old", [RunName(dag_id=None, run_id=RUN_ID)])
+
+
+def test_in_a_queue_of_others_nothing_of_theirs_is_even_named(clients):
+    theirs = own_job(jobId="theirs", tags={})
+    another = own_job(jobId="another", tags=FOREIGN)
+    ended = own_job(jobId="ended", status="SUCCEEDED", stoppedAt=ago(minutes=5))
+    report, asked = seen_elsewhere(clients, theirs, another, ended)
+    assert (report.resources, report.unread, asked) == ((), (), [])
+
+
+def test_a_job_of_a_live_run_in_a_queue_of_others_is_in_use(clients):
+    report, _ = seen_elsewhere(clients, own_job(), state="live")
+    assert [one.verdict for one in report.resources] == ["in use"]
+
+
+def test_where_queues_of_others_can_not_be_asked_all_else_is_looked_at(clients):
+    answer_jobs(clients)
+    clients.refuse("batch", "describe_job_queues", "AccessDeniedException")
+    answer_others(clients)
+    report = look(config(), clients, None, limits=LeakAges(), now=NOW, queues=[ELSEWHERE])
+    (unread,) = report.unread
+    assert unread.startswith("others' queues: AccessDeniedException")
+
+
 NOT_OURS = "It has no tag of ours, so it is never touched."
 FOREIGN = {"batchmark:installation": "another", "batchmark:run": slug(RUN_ID)}
 

@@ -299,5 +299,5 @@ def test_a_run_id_that_a_tag_takes(run_id):
 
 @pytest.mark.parametrize(("run_id", "character"), [("a~b", "~"), ("a&b~", "&")])
 def test_a_run_id_that_no_tag_takes_is_refused(run_id, character):
-    with pytest.raises(PlanError, match=rf"run id '{run_id}' has '{character}', which FSx takes"):
+    with pytest.raises(PlanError, match=rf"run id '{run_id}' has '{character}', which AWS takes"):
         check_tags(run_id)

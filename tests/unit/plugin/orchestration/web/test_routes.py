@@ -242,6 +242,8 @@ def test_the_result_of_a_job_is_its_latest_attempt(pages, shelf):
         "gpu_sharing_benchmark",
         "eks_gpu_sharing_benchmark",
         "distributed_training_benchmark",
+        "own_job_benchmark",
+        "job_comparison",
     ],
 )
 def test_each_benchmark_leads_to_its_report(pages, shelf, dag_id):

@@ -1,0 +1,47 @@
+"""# Jobs that run already
+
+Compares queues and job definitions of this account that Terraform did not make, such as an old and
+a new image, or a queue of CPUs and one of GPUs. Each side of the form is a queue and a definition,
+with what differs from it. Instance types, purchase options and prices are found, and the report is
+that of an own job.
+
+Nothing of the account is changed: jobs are submitted, and only these are ever ended. They share a
+queue and its instances with whatever else runs there.
+
+**Each run costs money in AWS.** It is refused if its jobs could cost more than `max_cost_usd`, on
+the dearest instances that they may get; `dry_run` shows how much that is.
+"""
+
+from typing import Any
+
+from airflow.sdk import dag, get_current_context, task
+
+from batchmark.orchestration import dag_parts
+from batchmark.orchestration.own_job_form import comparison_params
+from batchmark.orchestration.tasks import own_jobs
+
+
+@dag(
+    dag_display_name="Job comparison",
+    schedule=None,
+    catchup=False,
+    max_active_runs=1,
+    params=comparison_params(),
+    description="Existing queues and job definitions against each other, in time and in dollars",
+    tags=["batchmark", "benchmark"],
+    doc_md=__doc__,
+    default_args=dag_parts.default_args(),
+)
+def job_comparison():
+    @task
+    def check_environment() -> str:
+        return own_jobs.check_sides(get_current_context())
+
+    @task
+    def plan_jobs() -> list[dict[str, Any]]:
+        return own_jobs.plan_comparison(get_current_context())
+
+    dag_parts.benchmark(check_environment, plan_jobs)
+
+
+job_comparison()

@@ -1,0 +1,150 @@
+"""The tasks of own_job_benchmark and job_comparison beside those that all benchmarks have."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Context
+
+from batchmark.aws.boto_clients import patient_clients
+from batchmark.aws.price_list import current_prices, price_clients
+from batchmark.aws.result_bucket import RunStore
+from batchmark.core.config import Config, Target
+from batchmark.core.errors import BatchmarkError
+from batchmark.orchestration.settings import load_config, load_own_jobs
+from batchmark.orchestration.telling import fail, tell
+from batchmark.runs.planning import all_operator_kwargs
+
+if TYPE_CHECKING:
+    from batchmark.runs.own_jobs.sides import FoundSide
+
+
+def check_own_job(context: Context) -> str:
+    """As environment.check_environment, of an own job's targets with its job definitions."""
+    from batchmark.orchestration.tasks import environment
+    from batchmark.runs.own_job_plan import chosen_job, own_targets
+
+    params = context["params"]
+    try:
+        config, own_jobs = load_config(), load_own_jobs()
+        name = params["job"] or ""
+        targets = own_targets(config, own_jobs, name, params["targets"] or [])
+        job = chosen_job(config, own_jobs, name)
+    except BatchmarkError as error:
+        fail(context, str(error), error)  # it would fail again
+    defined = {
+        target: config.targets[target].model_copy(
+            update={"job_definition": job.job_definitions[target]}
+        )
+        for target in targets
+    }
+    return environment.check(context, _joined(config, defined), targets, foreign=True)
+
+
+def plan_own_job(context: Context) -> list[dict[str, Any]]:
+    """Check a run's parameters and worst-case cost; return the operator's arguments for each job.
+
+    A dry run returns none, so that its jobs are skipped.
+    """
+    from batchmark.orchestration.tasks.alerts import check_settings
+    from batchmark.orchestration.tasks.budget import approve
+    from batchmark.runs.own_job_plan import plan_own_jobs
+    from batchmark.runs.run_file_system import check_tags
+
+    params, run_id = context["params"], context["run_id"]
+    try:
+        config, own_jobs = load_config(), load_own_jobs()
+        check_settings()
+        check_tags(run_id)
+        jobs = plan_own_jobs(
+            config,
+            own_jobs,
+            run_name=RunStore.of(config, run_id).name,
+            name=params["job"] or "",
+            sizes=params["sizes"] or (),
+            targets=params["targets"] or (),
+            repeats=params["repeats"],
+            deadline_seconds=params["deadline_seconds"],
+        )
+        approved = approve(context, config, jobs)
+    except BatchmarkError as error:
+        fail(context, str(error), error)  # it would fail again
+    return [] if approved.dry_run else all_operator_kwargs(config, run_id, jobs)
+
+
+def check_sides(context: Context) -> str:
+    """As environment.check_environment, of a comparison's queues and job definitions."""
+    from batchmark.orchestration.tasks import environment
+
+    try:
+        config = load_config()
+        found = _found(context, config)
+    except BatchmarkError as error:
+        fail(context, str(error), error)  # it would fail again
+    for side in found.values():
+        tell(*side.notes)
+    return environment.check(context, _joined(config, _targets(found)), list(found), foreign=True)
+
+
+def plan_comparison(context: Context) -> list[dict[str, Any]]:
+    """As plan_own_job, of a comparison; the guard looks into its queues from then on."""
+    from batchmark.orchestration.tasks.alerts import check_settings
+    from batchmark.orchestration.tasks.budget import approve
+    from batchmark.runs.own_job_plan import plan_comparison as plan
+    from batchmark.runs.own_jobs.known_queues import remember
+    from batchmark.runs.run_file_system import check_tags
+
+    params, run_id = context["params"], context["run_id"]
+    try:
+        config = load_config()
+        check_settings()
+        check_tags(run_id)
+        found = _at_worst(config, _found(context, config))
+        sides = _targets(found)
+        config = _joined(config, sides)
+        store = RunStore.of(config, run_id)
+        jobs = plan(
+            config,
+            found,
+            run_name=store.name,
+            name=params["name"],
+            parameter=params["parameter"] or None,
+            sizes=params["sizes"] or (),
+            repeats=params["repeats"],
+            deadline_seconds=params["deadline_seconds"],
+        )
+        approved = approve(context, config, jobs, sides=sides)
+    except BatchmarkError as error:
+        fail(context, str(error), error)  # it would fail again
+    if approved.dry_run:
+        return []
+    remember(store, {side.job_queue for side in sides.values()}, datetime.now(UTC))
+    return all_operator_kwargs(config, run_id, jobs)
+
+
+def _found(context: Context, config: Config) -> dict[str, FoundSide]:
+    from batchmark.runs.own_jobs.discovery import discover
+    from batchmark.runs.own_jobs.sides import parse_sides
+
+    sides = parse_sides(context["params"]["sides"], config.targets)
+    return discover(patient_clients(config.region), sides)
+
+
+def _at_worst(config: Config, found: dict[str, FoundSide]) -> dict[str, FoundSide]:
+    """The sides on the dearest of the types that they may run on."""
+    prices = current_prices(
+        *price_clients(config.region),
+        region=config.region,
+        instance_types={name for side in found.values() for name in side.types},
+        now=datetime.now(UTC),
+    )
+    return {name: side.at_worst(prices.table) for name, side in found.items()}
+
+
+def _targets(found: dict[str, FoundSide]) -> dict[str, Target]:
+    return {name: side.target for name, side in found.items()}
+
+
+def _joined(config: Config, targets: dict[str, Target]) -> Config:
+    return config.model_copy(update={"targets": config.targets | targets})
