@@ -118,18 +118,18 @@ def stated(given, key, names):
     return given if isinstance(given, Refused) else {key: [given[name] for name in names]}
 
 
-def check(account, targets=NAMES, well=True):
+def check(account, targets=NAMES, well=True, foreign=False):
     """Check against an account with these answers; `well` if every question has to be asked."""
     clients = StubbedClients(REGION)
     answer_published(clients, account)
-    answer_batch(clients, account, targets)
+    answer_batch(clients, account, targets, newest=not foreign)
     answer_image(clients, account)
     for _ in range(2):
         answer(clients, "iam", "get_role", account["role"])
     asked = {"InstanceProfileName": "lab-instance-1"}
     answer(clients, "iam", "get_instance_profile", account["profile"], asked)
     answer_quotas(clients, account, targets)
-    result = check_environment(CONFIG, clients, targets=targets, now=NOW)
+    result = check_environment(CONFIG, clients, targets=targets, now=NOW, foreign=foreign)
     if well:
         clients.assert_all_was_asked()
     return result
@@ -143,7 +143,7 @@ def answer_published(clients, account):
         answer(clients, "logs", "describe_log_streams", account["log group"], asked)
 
 
-def answer_batch(clients, account, names):
+def answer_batch(clients, account, names, *, newest=True):
     targets = [CONFIG.targets[name] for name in names]
     environments, queues = account["environments"], account["queues"]
     there = [name for name in environments if name.startswith(names)]
@@ -152,21 +152,21 @@ def answer_batch(clients, account, names):
     asked = [arn for target in targets for arn in (target.job_queue, target.on_demand_queue)]
     given = stated(queues, "jobQueues", [arn for arn in asked if arn in queues])
     answer(clients, "batch", "describe_job_queues", given, {"jobQueues": asked})
-    answer_definitions(clients, account, names)
+    answer_definitions(clients, account, names, newest=newest)
 
 
-def answer_definitions(clients, account, names):
+def answer_definitions(clients, account, names, *, newest=True):
     targets = [CONFIG.targets[name] for name in names]
     definitions = account["definitions"]
     there = [name for name in names if name in definitions]
     given = stated(definitions, "jobDefinitions", there)
     asked = {"jobDefinitions": [target.job_definition for target in targets]}
     answer(clients, "batch", "describe_job_definitions", given, asked)
-    for name in there:
+    for name in there if newest else ():
         if definitions[name]["status"] == "ACTIVE":
-            newest = definitions[name] | {"revision": account["newest"][name]}
-            given = {"jobDefinitions": [definitions[name], newest]}
-            asked = {"jobDefinitionName": newest["jobDefinitionName"], "status": "ACTIVE"}
+            last = definitions[name] | {"revision": account["newest"][name]}
+            given = {"jobDefinitions": [definitions[name], last]}
+            asked = {"jobDefinitionName": last["jobDefinitionName"], "status": "ACTIVE"}
             answer(clients, "batch", "describe_job_definitions", given, asked)
 
 

@@ -47,6 +47,18 @@ def test_what_is_not_published_is_not_asked_for():
     assert (only.name, only.status) == ("bucket", "ok")
 
 
+def test_what_others_made_is_not_compared_with_what_is_published():
+    account = healthy()
+    queue(computeEnvironmentOrder=[])(account)
+    definition(retryStrategy={"attempts": 1}, timeout={})(account)
+    account["environments"]["g5.xlarge-spot"]["computeResources"]["ec2Configuration"] = [
+        {"imageType": "ECS_AL2", "batchImageStatus": "UPDATE_AVAILABLE"}
+    ]
+    compared = check(account, well=False)
+    assert {name for name, *_ in not_ok(compared)} >= {"job queue", "job definition"}
+    assert not_ok(check(account, foreign=True)) == []
+
+
 def test_only_the_chosen_targets_are_checked():
     result = check(healthy(), targets=("c5.2xlarge",))
     assert not_ok(result) == []
