@@ -25,6 +25,12 @@ from tests.faults.dags.broken import BROKEN, WITHOUT_MUTANT
 
 DAGS = Path(__file__).resolve().parents[3] / "dags"
 FILES = sorted(DAGS.glob("*.py"))
+BENCHMARKS = (
+    "gpu_cpu_benchmark",
+    "gpu_sharing_benchmark",
+    "own_job_benchmark",
+    "job_comparison",
+)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +64,7 @@ def test_dag_file_is_thin(path):
     assert len(path.read_text().splitlines()) <= 100
 
 
-@pytest.mark.parametrize("dag_id", ["gpu_cpu_benchmark", "gpu_sharing_benchmark"])
+@pytest.mark.parametrize("dag_id", BENCHMARKS)
 def test_benchmark_runs_in_order(dag_bag, dag_id):
     dag = dag_bag.dags[dag_id]
     lines = (
@@ -99,7 +105,7 @@ def test_the_docs_list_every_dag_with_its_name_and_the_fields_of_its_form(dag_ba
             assert f"`{field}`" in explained
 
 
-@pytest.mark.parametrize("dag_id", ["gpu_cpu_benchmark", "gpu_sharing_benchmark"])
+@pytest.mark.parametrize("dag_id", BENCHMARKS)
 def test_the_benchmark_reads_as_measure_compare_watch_publish(dag_bag, dag_id):
     root = dag_bag.dags[dag_id].task_group
     assert list(root.children) == ["measure", "compare", "watch", "publish"]
@@ -122,7 +128,7 @@ def test_each_task_of_the_benchmark_has_a_mutant_or_a_reason_for_none(dag_bag):
     assert set(dag_bag.dags["gpu_cpu_benchmark"].task_ids) == mutated | WITHOUT_MUTANT.keys()
 
 
-@pytest.mark.parametrize("dag_id", ["gpu_cpu_benchmark", "gpu_sharing_benchmark"])
+@pytest.mark.parametrize("dag_id", BENCHMARKS)
 def test_what_a_failed_job_must_not_stop_runs_all_the_same(dag_bag, dag_id):
     dag = dag_bag.dags[dag_id]
     assert {task.task_id for task in dag.tasks if task.trigger_rule == "all_done"} == {
@@ -153,7 +159,11 @@ def test_other_dags_run_in_order(dag_bag, dag_id, tasks):
 
 
 @pytest.mark.parametrize(
-    "dag_id", ["gpu_sharing_benchmark", "noise_calibration", CHANGE_ALERT, "environment_check"]
+    "dag_id",
+    [
+        *("gpu_sharing_benchmark", "own_job_benchmark", "job_comparison"),
+        *("noise_calibration", CHANGE_ALERT, "environment_check"),
+    ],
 )
 def test_some_run_only_when_asked(dag_bag, dag_id):
     assert dag_bag.dags[dag_id].timetable.can_be_scheduled is False
@@ -245,9 +255,7 @@ def test_the_default_cap_lets_the_shipped_targets_through_and_no_g5_48xlarge(dag
     assert "above its max_cost_usd" in reason
 
 
-@pytest.mark.parametrize(
-    "dag_id", ["gpu_cpu_benchmark", "gpu_sharing_benchmark", "noise_calibration"]
-)
+@pytest.mark.parametrize("dag_id", [*BENCHMARKS, "noise_calibration"])
 def test_the_form_takes_no_cap_or_one_above_zero(dag_bag, dag_id):
     param = dag_bag.dags[dag_id].params.get_param("max_cost_usd")
     assert param.resolve(None) is None
