@@ -33,6 +33,7 @@ from batchmark.analysis.cost import (
 from batchmark.analysis.crossover import Crossover, RowVerdict, find_crossovers
 from batchmark.analysis.noise import NoiseTable
 from batchmark.analysis.notes import pair_notes, run_notices, summary
+from batchmark.analysis.own_jobs.records import OwnJobStudy
 from batchmark.analysis.pooling import Span, TargetRecord, group_jobs
 from batchmark.analysis.samples import RowKey, row_key
 from batchmark.analysis.scaling.studies import ScalingStudy, scaling_studies
@@ -104,6 +105,9 @@ class Comparison(Record):
     )
     scaling: tuple[ScalingStudy, ...] = Field(
         default=(), description="nodes that measured together, one for each target"
+    )
+    own_jobs: tuple[OwnJobStudy, ...] = Field(
+        default=(), description="jobs not written for Batchmark, each on all its targets"
     )
 
 

@@ -73,7 +73,7 @@ class FirstScreen:
 def first_screen(report: Report) -> FirstScreen:
     answers: list[Answer] = [find_answer(report.pairs, name) for name in ("time", "dollars")]
     known = [answer for answer in answers if answer.workloads]
-    asks_otherwise = report.studies and not report.pairs
+    asks_otherwise = report.studied and not report.pairs
     verdict, sentence = ("", "") if asks_otherwise else headline(report, known)
     return FirstScreen(
         verdict=verdict,
@@ -219,9 +219,9 @@ def _lines(report: Report) -> Iterator[Line]:
     yield from (Line(*line) for line in scaling.lines(report.scaling))
     trust = [sharing.trust(report.sharing)] if report.sharing else []
     trust += [scaling.trust(report.scaling)] if report.scaling else []
-    trust += [_trust(report)] if report.pairs or not report.studies else []
+    trust += [_trust(report)] if report.pairs or not report.studied else []
     yield Line("Can it be trusted?", " ".join(trust), "trust" if report.pairs else None)
-    paid = "cost" if report.pairs or report.studies else None
+    paid = "cost" if report.pairs or report.studied else None
     yield Line("What did it cost?", cost(report), paid)
 
 
@@ -254,7 +254,7 @@ def cost(report: Report) -> str:
         left_out = "; ".join(filter(None, (report.cost.reason, files)))
         left_out = f" ({left_out})" if left_out else ""
         return f"{formatting.usd(report.cost.usd)}, {words.JOB_COSTS}{left_out}."
-    if words.outside_ec2(report.pairs, report.studies):
+    if words.outside_ec2(report.pairs, report.studied):
         return OUTSIDE_EC2
     return report.cost.reason or "Not known."
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from pydantic import AwareDatetime, Field
 
 from batchmark.analysis.comparison import Comparison, Pair
-from batchmark.analysis.cost import JobCost, RunCost
+from batchmark.analysis.cost import JobCost, PriceBasis, RunCost
+from batchmark.analysis.own_jobs.records import OwnJobStudy
+from batchmark.analysis.pooling import TargetRecord
 from batchmark.analysis.scaling.studies import ScalingStudy
 from batchmark.analysis.sharing.tasks import SharedTask
 from batchmark.core.prices import PriceTable
@@ -17,18 +19,27 @@ from batchmark.core.run import LostJob
 from batchmark.report.changes import AlertBoard, ChangesSection
 from batchmark_job.result import Device
 
-# History of the report's JSON, newest first. One of version 2 to 4 is read as one of version 5.
+# History of the report's JSON, newest first. One of version 2 to 5 is read as one of version 6.
+#   6  (2026-12) jobs that were not written for Batchmark
 #   5  (2026-12) nodes that measured together
 #   4  (2026-12) tasks that shared a device
 #   3  (2026-12) what changed against the history, and alerts
 #   2  (2026-11) crossovers, cold starts (key `ledgers`), noise, roofline and flags of rows, rivals'
 #      trials, telemetry
 #   1  (2026-11) first version
-REPORT_VERSION: Final = 5
+REPORT_VERSION: Final = 6
+
+
+class Studied(NamedTuple):
+    """A target that a study says something of."""
+
+    suite: str
+    target: TargetRecord
+    price: PriceBasis
 
 
 class Report(Record):
-    report_version: Literal[2, 3, 4, 5] = REPORT_VERSION
+    report_version: Literal[2, 3, 4, 5, 6] = REPORT_VERSION
     notices: tuple[str, ...] = Field(description="to be read before any figure")
     run_id: str
     created_at: AwareDatetime
@@ -42,6 +53,9 @@ class Report(Record):
     scaling: tuple[ScalingStudy, ...] = Field(
         default=(), description="nodes that measured together, one for each target"
     )
+    own_jobs: tuple[OwnJobStudy, ...] = Field(
+        default=(), description="jobs not written for Batchmark, each on all its targets"
+    )
     changes: ChangesSection | None = Field(
         default=None, description="null where the history was not searched"
     )
@@ -51,15 +65,22 @@ class Report(Record):
     def fell_back(self) -> set[str]:
         """GPU targets whose jobs ran on the CPU."""
         paired = {pair.gpu.target for pair in self.pairs if pair.cpu_fallback}
-        studied = [study.target for study in self.studies]
+        studied = [study.target for study in self.studied]
         return paired | {
             one.target for one in studied if (one.device, one.actual_device) == ("cuda", Device.CPU)
         }
 
     @property
-    def studies(self) -> tuple[SharedTask | ScalingStudy, ...]:
-        """What says something of one target, beside the pairs of two."""
-        return (*self.sharing, *self.scaling)
+    def studied(self) -> tuple[Studied, ...]:
+        """The targets of all studies, which stand beside the pairs of two."""
+        studies: tuple[SharedTask | ScalingStudy, ...] = (*self.sharing, *self.scaling)
+        alone = [Studied(study.suite, study.target, study.price) for study in studies]
+        together = [
+            Studied(study.suite, side.target, side.price)
+            for study in self.own_jobs
+            for side in study.sides
+        ]
+        return (*alone, *together)
 
     @property
     def lost_costs(self) -> tuple[JobCost, ...]:

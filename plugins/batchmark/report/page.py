@@ -21,15 +21,11 @@ from batchmark.report.changes import ChangesSection, SeriesTrace
 from batchmark.report.charts import log_ticks, size_charts
 from batchmark.report.scaling import answer as scaling_answer
 from batchmark.report.scaling import words as scaling_words
-from batchmark.report.scaling.charts import ScalingChart, training_charts
-from batchmark.report.scaling.tables import (
-    ScalingTable,
-    published_table,
-    study_tables,
-    training_tables,
-)
+from batchmark.report.scaling.charts import training_charts
+from batchmark.report.scaling.tables import published_table, study_tables, training_tables
 from batchmark.report.sharing import words as sharing_words
-from batchmark.report.sharing.charts import SharingChart, sharing_charts
+from batchmark.report.sharing.charts import sharing_charts
+from batchmark.report.study_parts import StudyChart, StudyTable
 
 if TYPE_CHECKING:
     from batchmark.analysis.comparison import Pair
@@ -101,7 +97,7 @@ def render_html(report: Report, *, what_if: str | None = None) -> str:
 
 class SharedTaskView(NamedTuple):
     task: SharedTask
-    charts: list[SharingChart]
+    charts: list[StudyChart]
     remarks: list[str]
 
     @classmethod
@@ -112,14 +108,14 @@ class SharedTaskView(NamedTuple):
 class TrainingView(NamedTuple):
     training: Training
     settings: str | None
-    charts: list[ScalingChart]
-    tables: list[ScalingTable]
+    charts: list[StudyChart]
+    tables: list[StudyTable]
 
 
 class StudyView(NamedTuple):
     study: ScalingStudy
     trainings: list[TrainingView]
-    tables: list[ScalingTable]
+    tables: list[StudyTable]
     remarks: list[str]
     job_nodes: dict[str, int]
 

@@ -179,10 +179,10 @@ def _by_target(report: Report) -> Iterator[Fact]:
 def _spot(report: Report) -> Iterator[Fact]:
     """What On-Demand instances would have cost more, where a price for them is known."""
     prices = [basis for pair in report.pairs for basis in (pair.gpu_price, pair.cpu_price)]
-    prices += [study.price for study in report.studies]
+    prices += [study.price for study in report.studied]
     bases = {basis.instance_type: basis.usd_per_hour for basis in prices}
     sides = [side for pair in report.pairs for side in (pair.gpu, pair.cpu)]
-    sides += [study.target for study in report.studies]
+    sides += [study.target for study in report.studied]
     instance_types = {side.target: side.instance_type for side in sides}
     paid = full = 0.0
     for job in report.cost.jobs:

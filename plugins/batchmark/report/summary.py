@@ -33,13 +33,13 @@ class RunSummary(Record):
 
 def summarize(report: Report) -> RunSummary:
     verdict, sentence = in_short(report)
-    studied = [study.target for study in report.studies]
+    studied = [study.target for study in report.studied]
     found = report.changes.changes if report.changes else ()
     return RunSummary(
         run_id=report.run_id,
         created_at=report.created_at,
         suites=_each_once(
-            *(pair.suite for pair in report.pairs), *(study.suite for study in report.studies)
+            *(pair.suite for pair in report.pairs), *(study.suite for study in report.studied)
         ),
         gpus=_each_once(
             *(pair.gpu.target for pair in report.pairs),

@@ -23,6 +23,7 @@ from batchmark.report.scaling import tables as scaling_tables
 from batchmark.report.scaling import words as scaling_words
 from batchmark.report.sharing.tables import curve_tables, other_lines
 from batchmark.report.sharing.words import codes, task_name
+from batchmark.report.study_parts import StudyTable
 from batchmark.report.words import NOT_KNOWN
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def render_table(report: Report, console: Console) -> None:
             "red",
         )
     _print(console, f"Cost of the run's jobs: {cost(report)}")
-    if words.outside_ec2(report.pairs, report.studies):
+    if words.outside_ec2(report.pairs, report.studied):
         return
     prices = report.prices
     _print(
@@ -160,16 +161,16 @@ def _print_study(study: ScalingStudy, console: Console) -> None:
         _print(console, scaling_words.training_name(study, training), "bold")
         _print(console, scaling_words.codes(training))
         for table in scaling_tables.training_tables(study, training):
-            _print_scaling_table(table, console)
+            _print_study_table(table, console)
     published = scaling_tables.published_table(study)
     for table in (*([published] if published else []), *scaling_tables.study_tables(study)):
-        _print_scaling_table(table, console)
+        _print_study_table(table, console)
     for line in scaling_words.remarks(study):
         _print(console, line)
     _print_traces(study.target, console)
 
 
-def _print_scaling_table(shown: scaling_tables.ScalingTable, console: Console) -> None:
+def _print_study_table(shown: StudyTable, console: Console) -> None:
     table = Table(
         title=Text(_clean(shown.title)),
         caption=Text(_clean(shown.caption)),

@@ -10,8 +10,9 @@ from batchmark.analysis.scaling.studies import ScalingStudy, Training
 from batchmark.core import formatting
 from batchmark.report.page import page_templates
 from batchmark.report.scaling import answer, words
-from batchmark.report.scaling.charts import ScalingChart, prediction_chart
-from batchmark.report.scaling.tables import ScalingTable, check_table, prediction_table
+from batchmark.report.scaling.charts import prediction_chart
+from batchmark.report.scaling.tables import check_table, prediction_table
+from batchmark.report.study_parts import StudyChart, StudyTable
 
 if TYPE_CHECKING:
     from batchmark.report.model import Report
@@ -43,8 +44,8 @@ class PredictionView(NamedTuple):
     verdict: str
     sentence: str
     cautions: list[str]
-    charts: list[ScalingChart]
-    tables: list[ScalingTable]
+    charts: list[StudyChart]
+    tables: list[StudyTable]
     parameters: list[tuple[str, str]]
 
     @classmethod

@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from batchmark.analysis.pooling import TargetRecord
     from batchmark.analysis.roofline import Roofline
     from batchmark.analysis.samples import Keyed, Side
-    from batchmark.analysis.scaling.studies import ScalingStudy
-    from batchmark.analysis.sharing.tasks import SharedTask
     from batchmark.core.intervals import Estimate
-    from batchmark.report.model import Report
+    from batchmark.report.model import Report, Studied
 
 NOT_KNOWN = "not known yet"
 NOT_COMPARABLE = "not comparable"  # as both sides ran on the same CPU
@@ -131,8 +129,8 @@ def title(report: Report) -> str:
         found = [
             formatting.some(list(dict.fromkeys(names)), most=1)
             for names in (
-                (study.suite for study in report.studies),
-                (study.target.target for study in report.studies),
+                (study.suite for study in report.studied),
+                (study.target.target for study in report.studied),
             )
         ]
         return ": ".join(filter(None, found)) or "Batchmark report"
@@ -152,17 +150,17 @@ def machine_property(name: str, value: object) -> str | None:
     return None if value in (None, "") else str(value)
 
 
-def outside_ec2(pairs: Iterable[Pair], studies: Iterable[SharedTask | ScalingStudy] = ()) -> bool:
+def outside_ec2(pairs: Iterable[Pair], studied: Iterable[Studied] = ()) -> bool:
     """Whether all jobs ran on machines that nobody rents."""
     sides = [side for pair in pairs for side in (pair.gpu, pair.cpu)]
-    sides += [study.target for study in studies]
+    sides += [one.target for one in studied]
     types = [side.environment.instance_type for side in sides if side.environment]
     return bool(types) and not any(types)
 
 
 def price_cautions(report: Report) -> list[str]:
     """What limits the prices, where any were used."""
-    if outside_ec2(report.pairs, report.studies):
+    if outside_ec2(report.pairs, report.studied):
         return []
     found = (report.prices.staleness(report.created_at), *report.prices.all_notes)
     return [note for note in found if note]

@@ -6,7 +6,7 @@ Vega-Lite draws them as SVG: https://vega.github.io/vega-lite/.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import altair as alt
 
@@ -18,6 +18,7 @@ from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.report.charts import COLOURS, DASHES, HEIGHT, LABELS, WIDTH, embedded
 from batchmark.report.scaling import words
+from batchmark.report.study_parts import StudyChart
 
 IDEAL, PREDICTED, MEASURED = "ideal", "predicted", "measured"
 ROOM = 1.1  # above the highest value
@@ -26,28 +27,23 @@ TIME = f"datum.value == 0 ? '0' : {LABELS['time']}"
 CLOSE = 1.3  # labels of an axis by powers of two that are nearer than this factor overlap
 
 
-class ScalingChart(NamedTuple):
-    title: str
-    svg: str
-
-
-def training_charts(study: ScalingStudy, training: Training) -> list[ScalingChart]:
+def training_charts(study: ScalingStudy, training: Training) -> list[StudyChart]:
     """Of a training with two numbers of nodes or more."""
     found = []
     curves = (*training.weak, *training.strong)
     if curves:
         title = "Efficiency: images per second of each node, over those of the fewest"
-        found.append(ScalingChart(title, _efficiency(study, curves)))
+        found.append(StudyChart(title, _efficiency(study, curves)))
     if training.weak:
-        found.append(ScalingChart("Images per second", _speed(study, training.weak)))
+        found.append(StudyChart("Images per second", _speed(study, training.weak)))
         points = [point for point in training.points if _is_of(training.weak[0], point)]
         if all(point.split for point in points):
             title = f"Where a step's time goes, {words.curve_name(study, training.weak[0])}"
-            found.append(ScalingChart(title, _parts(points)))
+            found.append(StudyChart(title, _parts(points)))
     return found
 
 
-def prediction_chart(study: ScalingStudy, curve: Curve, prediction: Prediction) -> ScalingChart:
+def prediction_chart(study: ScalingStudy, curve: Curve, prediction: Prediction) -> StudyChart:
     """The prediction with its interval as a band, and what was measured as points on it."""
     devices = prediction.devices or 1
     name = "model" if prediction.outcome == "wrong" else PREDICTED
@@ -85,7 +81,7 @@ def prediction_chart(study: ScalingStudy, curve: Curve, prediction: Prediction) 
         dots.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", **y), y2="high:Q"),
         dots.mark_point(filled=True, size=50).encode(y=alt.Y("amount:Q", **y)),
     ]
-    return ScalingChart(
+    return StudyChart(
         f"Efficiency, {words.curve_name(study, curve)}",
         embedded(alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)),
     )

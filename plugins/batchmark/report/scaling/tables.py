@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from batchmark.analysis.scaling.curves import Curve
 from batchmark.analysis.scaling.points import TrainingPoint
@@ -14,27 +13,20 @@ from batchmark.core import formatting
 from batchmark.core.formatting import Figure
 from batchmark.core.intervals import Estimate
 from batchmark.report.scaling import words
+from batchmark.report.study_parts import StudyTable, plain
 
 OTHERS = "published by others"
 LOSS = "Loss, first and last"
 CHECKED = {"holds": "yes", "wrong": "no", "too_noisy": "too noisy to tell"}
 
 
-class ScalingTable(NamedTuple):
-    title: str
-    caption: str
-    headings: Sequence[str]
-    rows: Sequence[Sequence[Figure]]
-    folded: bool = False
-
-
-def training_tables(study: ScalingStudy, training: Training) -> Iterator[ScalingTable]:
+def training_tables(study: ScalingStudy, training: Training) -> Iterator[StudyTable]:
     """Speed and price, the parts of a step, and the curves one by one."""
     points, priced = training.points, study.price.usd_per_hour is not None
     each = words.device(study)
     if not points:
         return
-    yield ScalingTable(
+    yield StudyTable(
         "Speed and price" if priced else "Speed",
         _paid(study, training) if priced else "",
         [
@@ -47,7 +39,7 @@ def training_tables(study: ScalingStudy, training: Training) -> Iterator[Scaling
         yield _curve_table(study, curve)
     if any(point.split for point in points):
         busy = () if words.on_cpu(study) else ("GPUs busy",)
-        yield ScalingTable(
+        yield StudyTable(
             "Where a step's time goes",
             "About: each part in time, and as its share of the three. Their spread is not known.",
             [
@@ -74,10 +66,10 @@ def _paid(study: ScalingStudy, training: Training) -> str:
     return f"{text}, and so is the file system, at {hourly}; starting them is not counted."
 
 
-def study_tables(study: ScalingStudy) -> Iterator[ScalingTable]:
+def study_tables(study: ScalingStudy) -> Iterator[StudyTable]:
     """Settings against each other, and the network and the file system by themselves."""
     if variants := _settings(study):
-        yield ScalingTable(
+        yield StudyTable(
             "Settings",
             "The variants of the study, beside the run's own settings on the same nodes. Few steps "
             "of made-up images say nothing of the accuracy in the end.",
@@ -85,16 +77,16 @@ def study_tables(study: ScalingStudy) -> Iterator[ScalingTable]:
             variants,
         )
     if study.all_reduces:
-        yield ScalingTable(
+        yield StudyTable(
             "All-reduce",
             f"Summing a tensor over all ranks by {words.backend(study)}. Bus bandwidth is what "
             "each link carries.",
             ("Nodes", _plural(study), "Tensor", "Time", "Bus bandwidth"),
             [
                 (
-                    _plain(str(point.nodes)),
-                    _plain(str(point.ranks)),
-                    _plain(formatting.memory(point.size_bytes)),
+                    plain(str(point.nodes)),
+                    plain(str(point.ranks)),
+                    plain(formatting.memory(point.size_bytes)),
                     formatting.time(point.seconds),
                     formatting.rate(point.bus_bytes_per_second, "B"),
                 )
@@ -103,15 +95,15 @@ def study_tables(study: ScalingStudy) -> Iterator[ScalingTable]:
             folded=True,
         )
     if study.readings:
-        yield ScalingTable(
+        yield StudyTable(
             "Reading the files",
             "A pass of all nodes over all files, each over its own share. The cold pass is the "
             f"run's first, which takes from S3 what the file system does not have.{_doubt(study)}",
             ("Nodes", "Pass", "Time", "Read by all nodes"),
             [
                 (
-                    _plain(str(point.nodes)),
-                    _plain(point.kind),
+                    plain(str(point.nodes)),
+                    plain(point.kind),
                     formatting.time(point.seconds),
                     formatting.rate(point.bytes_per_second, "B"),
                 )
@@ -121,7 +113,7 @@ def study_tables(study: ScalingStudy) -> Iterator[ScalingTable]:
         )
 
 
-def published_table(study: ScalingStudy) -> ScalingTable | None:
+def published_table(study: ScalingStudy) -> StudyTable | None:
     """Our most nodes beside a point that others published; None where nothing was measured."""
     other = published_point()
     ours = [
@@ -132,13 +124,13 @@ def published_table(study: ScalingStudy) -> ScalingTable | None:
     if not ours:
         return None
     theirs = (
-        _plain(f"{OTHERS}: {other.gpu}"),
-        _plain(f"{other.gpus} GPUs"),
-        _plain(f"about {other.images_per_second:,}"),
-        _plain(f"{other.images_per_second_per_gpu:.0f}"),
-        _plain("not known"),
+        plain(f"{OTHERS}: {other.gpu}"),
+        plain(f"{other.gpus} GPUs"),
+        plain(f"about {other.images_per_second:,}"),
+        plain(f"{other.images_per_second_per_gpu:.0f}"),
+        plain("not known"),
     )
-    return ScalingTable(
+    return StudyTable(
         "Beside what others published",
         _missing(),
         ("Who", "On", "Images/s", "Per device", "Efficiency"),
@@ -170,15 +162,15 @@ def _ours(study: ScalingStudy, training: Training, label: str) -> Sequence[Figur
     )
     known = curve and curve.efficiency.interval
     return (
-        _plain(f"this run: {', '.join(filter(None, (words.machine(study), label)))}"),
-        _plain(words.devices(study, most.ranks)),
+        plain(f"this run: {', '.join(filter(None, (words.machine(study), label)))}"),
+        plain(words.devices(study, most.ranks)),
         formatting.number(most.images_per_second),
         formatting.number(most.images_per_second_per_device),
-        formatting.number(curve.efficiency) if curve and known else _plain("not known"),
+        formatting.number(curve.efficiency) if curve and known else plain("not known"),
     )
 
 
-def prediction_table(study: ScalingStudy, prediction: Prediction) -> ScalingTable:
+def prediction_table(study: ScalingStudy, prediction: Prediction) -> StudyTable:
     """All of it is predicted, also where something was measured."""
     caption = "Intervals hold what the samples leave open"
     caption += (
@@ -188,30 +180,30 @@ def prediction_table(study: ScalingStudy, prediction: Prediction) -> ScalingTabl
         caption = f"Each efficiency is the least that it may be. {caption}"
     if prediction.outcome == "wrong":
         caption = "What the model that failed its check says; it is no prediction of what happens."
-    return ScalingTable(
+    return StudyTable(
         "The model" if prediction.outcome == "wrong" else "Predicted",
         caption,
         ("Nodes", _plural(study), "Efficiency", "Images/s", "Communication", "Measured, too"),
         [
             (
-                _plain(str(point.nodes)),
-                _plain(str(point.ranks)),
-                _plain("1")
+                plain(str(point.nodes)),
+                plain(str(point.ranks)),
+                plain("1")
                 if point.efficiency.interval is None
                 else formatting.number(point.efficiency),
                 formatting.number(point.images_per_second),
                 _seconds(point.communication_seconds),
-                _plain("yes" if point.measured else "-"),
+                plain("yes" if point.measured else "-"),
             )
             for point in prediction.points
         ],
     )
 
 
-def check_table(prediction: Prediction) -> ScalingTable | None:
+def check_table(prediction: Prediction) -> StudyTable | None:
     if not prediction.checked:
         return None
-    return ScalingTable(
+    return StudyTable(
         "Check",
         "The model, fitted without these numbers of nodes, against what was measured there. It "
         "holds where it is off by 5 % or less, or by no more than the samples leave open, if that "
@@ -219,11 +211,11 @@ def check_table(prediction: Prediction) -> ScalingTable | None:
         ("Nodes", "Predicted", "Measured", "Off by", "Holds"),
         [
             (
-                _plain(str(point.nodes)),
+                plain(str(point.nodes)),
                 formatting.number(point.predicted),
                 formatting.number(point.measured),
-                _plain(formatting.change(round(point.error, 3))),
-                _plain(CHECKED[point.outcome]),
+                plain(formatting.change(round(point.error, 3))),
+                plain(CHECKED[point.outcome]),
             )
             for point in prediction.checked
         ],
@@ -233,31 +225,29 @@ def check_table(prediction: Prediction) -> ScalingTable | None:
 def _speed(point: TrainingPoint, *, priced: bool) -> Sequence[Figure]:
     costs = (point.usd_per_epoch, point.usd_per_million_images)
     return (
-        _plain(str(point.nodes)),
-        _plain(str(point.ranks)),
-        _plain(str(point.batch)),
+        plain(str(point.nodes)),
+        plain(str(point.ranks)),
+        plain(str(point.batch)),
         formatting.time(point.seconds),
         formatting.number(point.images_per_second),
         formatting.number(point.images_per_second_per_device),
-        *([formatting.usd_figure(usd) if usd else _plain("-") for usd in costs] if priced else []),
+        *([formatting.usd_figure(usd) if usd else plain("-") for usd in costs] if priced else []),
     )
 
 
-def _curve_table(study: ScalingStudy, curve: Curve) -> ScalingTable:
+def _curve_table(study: ScalingStudy, curve: Curve) -> StudyTable:
     name = words.curve_name(study, curve)
-    return ScalingTable(
+    return StudyTable(
         f"{name[:1].upper()}{name[1:]}",
         f"Against {words.nodes(curve.base_nodes)}.",
         ("Nodes", f"Batch per {words.device(study)}", "Images/s", "Speed-up", "Efficiency"),
         [
             (
-                _plain(str(point.nodes)),
-                _plain(str(point.batch)),
+                plain(str(point.nodes)),
+                plain(str(point.batch)),
                 formatting.number(point.images_per_second),
-                _plain("1")
-                if point.nodes == curve.base_nodes
-                else formatting.factor(point.speedup),
-                _plain("1")
+                plain("1") if point.nodes == curve.base_nodes else formatting.factor(point.speedup),
+                plain("1")
                 if point.nodes == curve.base_nodes
                 else formatting.number(point.efficiency),
             )
@@ -278,9 +268,9 @@ def _settings(study: ScalingStudy) -> list[Sequence[Figure]]:
     }
     return [
         (
-            _plain(words.variant(one)),
-            _plain(words.data_source(one)),
-            _plain(str(point.nodes)),
+            plain(words.variant(one)),
+            plain(words.data_source(one)),
+            plain(str(point.nodes)),
             formatting.number(point.images_per_second),
             _losses(point),
         )
@@ -302,7 +292,7 @@ def _doubt(study: ScalingStudy) -> str:
 
 def _losses(point: TrainingPoint) -> Figure:
     known = [f"{loss:.3g}" for loss in (point.first_loss, point.last_loss) if loss is not None]
-    return _plain(", ".join(known) or "-")
+    return plain(", ".join(known) or "-")
 
 
 def _parts(point: TrainingPoint, *, busy: bool) -> Sequence[Figure]:
@@ -313,26 +303,22 @@ def _parts(point: TrainingPoint, *, busy: bool) -> Sequence[Figure]:
             for name, seconds in split.parts.items()
         ]
         if split
-        else [_plain("-")] * 3
+        else [plain("-")] * 3
     )
     share = point.gpu_busy_share
     return (
-        _plain(str(point.nodes)),
-        _plain(str(point.batch)),
+        plain(str(point.nodes)),
+        plain(str(point.batch)),
         formatting.time(point.seconds),
         *parts,
-        *([_plain("-" if share is None else formatting.percent(share))] if busy else []),
+        *([plain("-" if share is None else formatting.percent(share))] if busy else []),
         _losses(point),
     )
 
 
 def _seconds(estimate: Estimate) -> Figure:
-    return _plain("0 s") if estimate.value <= 0 else formatting.time(estimate)
+    return plain("0 s") if estimate.value <= 0 else formatting.time(estimate)
 
 
 def _plural(study: ScalingStudy) -> str:
     return "Processes" if words.on_cpu(study) else "GPUs"
-
-
-def _plain(text: str) -> Figure:
-    return Figure(text, "")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import altair as alt
 
@@ -17,6 +17,7 @@ from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.report.charts import COLOURS, DASHES, HEIGHT, LABELS, WIDTH, Mark, embedded, rules
 from batchmark.report.sharing import words
+from batchmark.report.study_parts import StudyChart
 
 LEAST_NUMBERS = 2  # of replicas
 ROOM_FOR_WORDS = 1.15  # above the highest curve
@@ -34,19 +35,14 @@ AXES: dict[Amount, str] = {
 }
 
 
-class SharingChart(NamedTuple):
-    title: str
-    svg: str
-
-
-def sharing_charts(task: SharedTask) -> list[SharingChart]:
+def sharing_charts(task: SharedTask) -> list[StudyChart]:
     """One for each amount that is known at two numbers of replicas or more."""
     found = []
     for amount, title in TITLES.items():
         values = [value for curve in task.curves for value in _values(task, curve, amount)]
         if len({value["size"] for value in values}) >= LEAST_NUMBERS:
             marks = _knees(task) if amount == "throughput" else []
-            found.append(SharingChart(title, _draw(values, amount, marks)))
+            found.append(StudyChart(title, _draw(values, amount, marks)))
     return found
 
 

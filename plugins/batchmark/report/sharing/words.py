@@ -9,6 +9,7 @@ from batchmark.analysis.sharing.experiments import Experiment
 from batchmark.analysis.sharing.replicas import OUTCOMES, ReplicaFigures, StepTimes
 from batchmark.analysis.sharing.tasks import SharedTask
 from batchmark.core import formatting
+from batchmark.report.study_parts import plain
 from batchmark.report.words import NOT_KNOWN, implementation, measured_target, target_and_gpu
 from batchmark_job.result import Device
 from batchmark_job.result_sharing import Disturbance, SharingMode
@@ -91,27 +92,23 @@ def cells(task: SharedTask, point: Point) -> list[formatting.Figure]:
     """A point's figures, in the order of the headings."""
     figures = point.figures
     return [
-        _plain(str(point.replicas)),
+        plain(str(point.replicas)),
         formatting.number(point.throughput),
-        formatting.factor(point.gain) if point.gain else _plain("-"),
+        formatting.factor(point.gain) if point.gain else plain("-"),
         *([_dollars(point)] if task.price.usd_per_hour else []),
-        _plain(_times(figures.slowest)),
-        _plain(_times(figures.typical)),
-        _plain(formatting.multiple(point.interference) if point.interference else "-"),
-        _plain(_fairness(figures)),
-        _plain(_seconds(figures.longest_gap_seconds)),
-        _plain(_seconds(figures.startup_seconds)),
-        _plain(_memory(figures)),
+        plain(_times(figures.slowest)),
+        plain(_times(figures.typical)),
+        plain(formatting.multiple(point.interference) if point.interference else "-"),
+        plain(_fairness(figures)),
+        plain(_seconds(figures.longest_gap_seconds)),
+        plain(_seconds(figures.startup_seconds)),
+        plain(_memory(figures)),
     ]
-
-
-def _plain(text: str) -> formatting.Figure:
-    return formatting.Figure(text, "")
 
 
 def _dollars(point: Point) -> formatting.Figure:
     usd = point.usd_per_1000_steps
-    return formatting.usd_figure(usd) if usd else _plain("-")
+    return formatting.usd_figure(usd) if usd else plain("-")
 
 
 def _times(times: StepTimes) -> str:

@@ -18,7 +18,7 @@ def test_json_carries_version_and_notices_first_and_survives(report_of_gpu, repo
         assert Report.model_validate_json(text) == report
         assert list(json.loads(text))[:2] == ["report_version", "notices"]
     document = json.loads(render_json(report_of_laptop))
-    assert document["report_version"] == 5
+    assert document["report_version"] == 6
     assert document["notices"] == [NOTICE]
     assert document["pairs"][0]["cpu_fallback"] is True
     assert document["pairs"][0]["gpu"]["actual_device"] == "cpu"
