@@ -125,6 +125,12 @@ def usd(value: float) -> str:
     return f"${value:,.2f}" if value >= 1 else f"${_rounded(value, _last_digit(value, 2))}"
 
 
+def value(estimate: Estimate, unit: str) -> Figure:
+    """An amount in a unit of which nobody knows the prefixes, so that it stays as it is."""
+    figure = _figure(estimate, 3)
+    return Figure(f"{figure.value} {unit}", figure.interval)
+
+
 def usd_figure(estimate: Estimate) -> Figure:
     """An amount of money with the digits that its interval supports."""
     figure = _figure(estimate, DIGITS_WITHOUT_INTERVAL)

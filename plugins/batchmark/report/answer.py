@@ -13,6 +13,7 @@ from batchmark.analysis.notes import few_jobs
 from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.report import change_words, words
+from batchmark.report.own_jobs import answer as own_jobs
 from batchmark.report.scaling import answer as scaling
 from batchmark.report.sharing import answer as sharing
 from batchmark.report.words import NOT_KNOWN, StudyAnswer
@@ -68,6 +69,7 @@ class FirstScreen:
     lines: list[Line]
     sharing: Sequence[StudyAnswer] = ()
     scaling: Sequence[StudyAnswer] = ()
+    own_jobs: Sequence[tuple[str, StudyAnswer]] = ()  # with their questions
 
 
 def first_screen(report: Report) -> FirstScreen:
@@ -83,6 +85,7 @@ def first_screen(report: Report) -> FirstScreen:
         lines=list(_lines(report)),
         sharing=[sharing.answer(task) for task in report.sharing],
         scaling=scaling.answers(report.scaling),
+        own_jobs=own_jobs.answers(report.own_jobs),
     )
 
 
@@ -217,8 +220,10 @@ def _lines(report: Report) -> Iterator[Line]:
     if cheapest := sharing.cheapest(report.sharing):
         yield Line("Where is it cheapest?", cheapest, None)
     yield from (Line(*line) for line in scaling.lines(report.scaling))
+    yield from (Line(*line) for line in own_jobs.lines(report.own_jobs))
     trust = [sharing.trust(report.sharing)] if report.sharing else []
     trust += [scaling.trust(report.scaling)] if report.scaling else []
+    trust += [own_jobs.trust(report.own_jobs)] if report.own_jobs else []
     trust += [_trust(report)] if report.pairs or not report.studied else []
     yield Line("Can it be trusted?", " ".join(trust), "trust" if report.pairs else None)
     paid = "cost" if report.pairs or report.studied else None
@@ -270,7 +275,11 @@ def answer_lines(report: Report) -> Iterator[str]:
     for answer in screen.scaling:
         yield f"{scaling.QUESTION} {answer.verdict}. {answer.sentence}"
         yield from answer.cautions
-    yield from (f"{question} {text}" for question, text, _ in scaling.lines(report.scaling))
+    for question, answer in screen.own_jobs:
+        yield f"{question} {answer.verdict}. {answer.sentence}"
+        yield from answer.cautions
+    for question, text, _ in (*scaling.lines(report.scaling), *own_jobs.lines(report.own_jobs)):
+        yield f"{question} {text}"
     if screen.verdict:
         yield f"{QUESTION} {screen.verdict}. {screen.sentence}"
         yield from screen.obstacles
@@ -280,6 +289,7 @@ def in_short(report: Report) -> tuple[str, str]:
     """A run's verdict in a word or two, and its sentence: of its studies, if it has any."""
     screen = first_screen(report)
     known = [one for one in screen.scaling if one.verdict != scaling.NOT_KNOWN]
-    if studied := screen.sharing or known or screen.scaling:
+    own = [one for _, one in screen.own_jobs]
+    if studied := screen.sharing or known or screen.scaling or own:
         return words.verdict_of_all(studied)
     return screen.verdict, screen.sentence

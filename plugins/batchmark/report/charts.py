@@ -27,7 +27,6 @@ from batchmark_job.result_values import Parameter
 LEAST_SIZES = 2
 MOST_DECADES = 2.4  # of an axis with labels between the decades
 LEAST_TICKS = 2
-UNITS: dict[Measure, str] = {"time": "time", "dollars": "dollars per million calls"}
 # An axis' labels in Vega's expressions; its own "300m" reads as minutes.
 LABELS: dict[Measure, str] = {
     "time": "datum.value >= 1 ? format(datum.value, ',~g') + ' s' : datum.value >= 1e-3 ? "
@@ -51,7 +50,7 @@ class Point(NamedTuple):
 
     seconds: Estimate
     cold_seconds: float | None = None  # of the first call
-    usd: Estimate | None = None  # per million calls
+    usd: Estimate | None = None
 
 
 class Mark(NamedTuple):
@@ -68,6 +67,7 @@ class SizeChart(NamedTuple):
     axis: str
     targets: dict[str, dict[float, Point]]
     crossovers: Mapping[Measure, list[Mark]] = MappingProxyType({})
+    per: str = words.CALLS
 
     @property
     def sizes(self) -> list[float]:
@@ -84,7 +84,10 @@ class SizeChart(NamedTuple):
         """The table behind the chart."""
         for size in self.sizes:
             points = (of.get(size) for of in self.targets.values())
-            yield formatting.size(size), [Cell.of(point) if point else None for point in points]
+            yield (
+                formatting.size(size),
+                [Cell.of(point, self.per) if point else None for point in points],
+            )
 
     def svg(self, measure: Measure = "time") -> str:
         return draw(self, measure)
@@ -98,12 +101,12 @@ class Cell(NamedTuple):
     usd: str | None
 
     @classmethod
-    def of(cls, point: Point) -> Cell:
+    def of(cls, point: Point, per: str) -> Cell:
         cold = point.cold_seconds
         return cls(
             formatting.time(point.seconds),
             f"first call {formatting.seconds(cold)}" if cold is not None else None,
-            words.cost_of_calls(point.usd) if point.usd else None,
+            words.cost_per(point.usd, per) if point.usd else None,
         )
 
 
@@ -193,15 +196,16 @@ def draw(chart: SizeChart, measure: Measure = "time") -> str:
         value
         for target, points in chart.targets.items()
         for size, point in sorted(points.items())
-        for value in _values(target, size, point, measure)
+        for value in _values(chart, target, size, point, measure)
     ]
     log = alt.Scale(type="log", nice=False)
     names = list(chart.targets)
     scale: dict[str, Any] = {"domain": names}
     colours, dashes = (alt.Scale(**scale, range=one) for one in (COLOURS, DASHES))
     ends = [value[name] for value in values for name in ("low", "high", "cold") if value[name]]
+    unit = "time" if measure == "time" else f"dollars per {chart.per}"
     labels = alt.Axis(labelExpr=LABELS[measure], values=log_ticks(min(ends), max(ends)))
-    y: dict[str, Any] = {"scale": log, "title": UNITS[measure], "axis": labels}
+    y: dict[str, Any] = {"scale": log, "title": unit, "axis": labels}
     base = alt.Chart(alt.InlineData(values=values)).encode(
         x=alt.X("size:Q", scale=log, title=chart.axis, axis=_sizes_axis(chart)),
         color=alt.Color("target:N", scale=colours, title=None),
@@ -236,13 +240,15 @@ def _sizes_axis(chart: SizeChart) -> alt.Axis:
     return alt.Axis(values=chart.sizes, labelOverlap="greedy", labelSeparation=12)
 
 
-def _values(target: str, size: float, point: Point, measure: Measure) -> Iterator[dict[str, Any]]:
+def _values(
+    chart: SizeChart, target: str, size: float, point: Point, measure: Measure
+) -> Iterator[dict[str, Any]]:
     """A point as Vega-Lite takes it; none where it has no dollars."""
     amount = point.seconds if measure == "time" else point.usd
     if amount is None:
         return
     ends = amount.interval
-    cell = Cell.of(point)
+    cell = Cell.of(point, chart.per)
     yield {
         "target": target,
         "size": size,

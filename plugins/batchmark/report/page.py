@@ -19,6 +19,11 @@ from batchmark.report import change_words, sections, words
 from batchmark.report.answer import first_screen
 from batchmark.report.changes import ChangesSection, SeriesTrace
 from batchmark.report.charts import log_ticks, size_charts
+from batchmark.report.machines import JobLine, Machines, job_lines
+from batchmark.report.own_jobs import answer as own_job_answer
+from batchmark.report.own_jobs import words as own_job_words
+from batchmark.report.own_jobs.charts import charts as own_job_charts
+from batchmark.report.own_jobs.tables import tables as own_job_tables
 from batchmark.report.scaling import answer as scaling_answer
 from batchmark.report.scaling import words as scaling_words
 from batchmark.report.scaling.charts import training_charts
@@ -28,7 +33,9 @@ from batchmark.report.sharing.charts import sharing_charts
 from batchmark.report.study_parts import StudyChart, StudyTable
 
 if TYPE_CHECKING:
+    from batchmark.analysis.cold_start import ColdStart
     from batchmark.analysis.comparison import Pair
+    from batchmark.analysis.own_jobs.records import OwnJobStudy
     from batchmark.analysis.scaling.studies import ScalingStudy, Training
     from batchmark.analysis.sharing.tasks import SharedTask
     from batchmark.report.model import Report
@@ -39,8 +46,6 @@ LEAST_RANGE = 0.02  # of a chart's values, as a share of the level: less would m
 
 TEMPLATES = Path(__file__).with_name("templates")
 CHART_MINIMUM_DECADES = 0.8  # so that small differences look small
-NONE, UNKNOWN = "none", "unknown"
-OF_ONE_JOB = {"availability_zone"}  # not common to a target's machines
 
 
 @cache
@@ -75,7 +80,11 @@ def render_html(report: Report, *, what_if: str | None = None) -> str:
     return page.render(
         report=report,
         screen=first_screen(report),
-        size_charts=size_charts(report.pairs),
+        size_charts=size_charts([pair for pair in report.pairs if not words.is_own_job(pair)]),
+        calls=any(not words.is_own_job(pair) for pair in report.pairs),
+        own_words=own_job_words,
+        own_jobs=[OwnJobView.of(study, report) for study in report.own_jobs],
+        own_job_meaning=own_job_answer.meaning() if report.own_jobs else [],
         shared=sharing_words,
         shared_tasks=[SharedTaskView.of(task) for task in report.sharing],
         scaled=scaling_words,
@@ -91,8 +100,47 @@ def render_html(report: Report, *, what_if: str | None = None) -> str:
         price_cautions=words.price_cautions(report),
         age_days=report.prices.age_days(report.created_at),
         charts=[_Chart(row.speedup for row in pair.rows) for pair in report.pairs],
-        environments=[_environments(pair) for pair in report.pairs],
+        pair_views=[PairView.of(pair) for pair in report.pairs],
     )
+
+
+class PairView(NamedTuple):
+    machines: Machines
+    jobs: list[JobLine]
+
+    @classmethod
+    def of(cls, pair: Pair) -> Self:
+        targets = (pair.gpu, pair.cpu)
+        return cls(Machines.of(targets), job_lines(targets, pair.job_costs))
+
+
+class OwnJobView(NamedTuple):
+    study: OwnJobStudy
+    charts: list[StudyChart]
+    charted: str
+    tables: list[StudyTable]
+    remarks: list[str]
+    starts: list[ColdStart]
+    labels: dict[str, str]
+    on_ec2: bool
+    machines: Machines
+    jobs: list[JobLine]
+
+    @classmethod
+    def of(cls, study: OwnJobStudy, report: Report) -> Self:
+        targets = [side.target for side in study.sides]
+        return cls(
+            study,
+            own_job_charts(study),
+            own_job_words.charted(study),
+            list(own_job_tables(study)),
+            list(own_job_words.remarks(study)),
+            [side.cold_start for side in study.sides if side.cold_start],
+            own_job_words.names(study),
+            any(job.instance_type for target in targets for job in target.jobs),
+            Machines.of(targets),
+            job_lines(targets, report.cost.jobs, own_job_words.job_places(study)),
+        )
 
 
 class SharedTaskView(NamedTuple):
@@ -168,25 +216,6 @@ def _web_address(address: str) -> str | None:
     beside = bool(parts.path) and not (parts.scheme or parts.netloc or "\\" in address)
     safe = parts.scheme in {"http", "https"} or beside
     return address if safe and address.isprintable() else None
-
-
-def _environments(pair: Pair) -> list[tuple[str, str, str, bool]]:
-    """Each property that either target's environment has, and whether they differ."""
-    sides = []
-    for target in (pair.gpu, pair.cpu):
-        properties = {"ran on": str(target.actual_device or "no job")}
-        if target.environment:
-            for name, value in target.environment.model_dump(exclude=OF_ONE_JOB).items():
-                text = words.machine_property(name, value)
-                properties[name.removesuffix("_bytes")] = text or NONE
-        sides.append(properties)
-    names = dict.fromkeys((*sides[0], *sides[1]))
-    rows = [(name, *(side.get(name, UNKNOWN) for side in sides)) for name in names]
-    return [
-        (name.replace("_", " "), gpu, cpu, gpu != cpu)
-        for name, gpu, cpu in rows
-        if {gpu, cpu} & {NONE, UNKNOWN} != {gpu, cpu}
-    ]
 
 
 class RowView(NamedTuple):

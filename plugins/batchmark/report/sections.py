@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from batchmark.analysis.samples import ABOVE_CEILING, TOO_FAST
 from batchmark.core import formatting
-from batchmark.report import change_words
+from batchmark.report import change_words, words
 from batchmark.report.answer import cost
-from batchmark.report.words import cold_start_span
 from batchmark_job.result import MeasurementStatus
 
 if TYPE_CHECKING:
@@ -33,10 +32,15 @@ Fact = tuple[str, str]
 def trust(report: Report) -> list[Fact]:
     """How far the figures can be trusted, question by question."""
     rows = [row for pair in report.pairs for row in pair.rows]
-    return [*(_of_rows(rows) if rows else ()), *_of_run(report)]
+    calls = [row for pair in report.pairs if not words.is_own_job(pair) for row in pair.rows]
+    return [
+        *(_noise(rows) if rows else ()),
+        *(_of_calls(calls) if calls else ()),
+        *_of_run(report),
+    ]
 
 
-def _of_rows(rows: Sequence[Row]) -> Iterator[Fact]:
+def _noise(rows: Sequence[Row]) -> Iterator[Fact]:
     sources = Counter(row.noise.source for row in rows)
     floors = _span([row.noise.floor for row in rows])
     if list(sources) == ["assumed"]:
@@ -54,6 +58,10 @@ def _of_rows(rows: Sequence[Row]) -> Iterator[Fact]:
             text += f"; not known for {unknown} of {formatting.count(len(rows), 'row')}"
         text += "."
     yield "Smallest change that shows", text
+
+
+def _of_calls(rows: Sequence[Row]) -> Iterator[Fact]:
+    """What is known of samples that were taken one by one."""
     sides = [side for row in rows for side in (row.gpu, row.cpu)]
     throttled = sum(side.throttled_samples for side in sides)
     left_out = sum(side.throttled_left_out for side in sides)
@@ -106,7 +114,9 @@ def _of_run(report: Report) -> Iterator[Fact]:
     measured = sum(len(pair.rows) for pair in report.pairs)
     missing = [row for pair in report.pairs for row in pair.uncompared]
     compared = formatting.count(measured, "compared row")
-    text = f"{compared}, checked against a reference on both sides."
+    own = all(words.is_own_job(pair) for pair in report.pairs)
+    checked = "as their owner asked" if own else "against a reference"
+    text = f"{compared}, checked {checked} on both sides."
     if missing:
         text += f" {formatting.count(len(missing), 'row')} not compared{_why(missing)}."
     yield "Correctness", text if measured or missing else "No row was measured."
@@ -148,7 +158,7 @@ def costs(report: Report) -> list[Fact]:
         *([("Not included", " ".join(_not_included(report)))] if report.cost.usd else []),
         *_by_target(report),
         *_spot(report),
-        *_cold_starts([start for pair in report.pairs for start in pair.cold_starts]),
+        *_cold_starts(_starts(report)),
     ]
 
 
@@ -195,12 +205,20 @@ def _spot(report: Report) -> Iterator[Fact]:
         yield "Spot", f"{formatting.usd(full - paid)} less than On-Demand, {saved} of it."
 
 
+def _starts(report: Report) -> Iterator[ColdStart]:
+    """Of pairs, and of own jobs, which have no pair where no GPU meets a CPU."""
+    for pair in report.pairs:
+        yield from pair.cold_starts
+    for study in report.own_jobs:
+        yield from (side.cold_start for side in study.sides if side.cold_start)
+
+
 def _cold_starts(starts: Iterable[ColdStart]) -> Iterator[Fact]:
     seen: dict[str, dict[str, str]] = defaultdict(dict)
     for start in starts:
         usd = f", at least {formatting.usd(start.usd)}" if start.usd is not None else ""
         text = f"{start.target} {formatting.seconds(start.seconds)}{usd}"
-        seen[cold_start_span(start)][start.target] = text
+        seen[words.cold_start_span(start)][start.target] = text
     for span, texts in seen.items():
         text = "; ".join(texts.values())
-        yield f"Cold start, {span}", f"{text}: its steps are listed with each pair."
+        yield f"Cold start, {span}", f"{text}: its steps are listed below."

@@ -1,8 +1,9 @@
-"""Tables and charts of studies: the page and the terminal draw them."""
+"""Tables, charts and remarks of studies: the page and the terminal draw them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from batchmark.core.formatting import Figure
@@ -23,3 +24,11 @@ class StudyChart(NamedTuple):
 
 def plain(text: str) -> Figure:
     return Figure(text, "")
+
+
+def by_text(found: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Each text, with all that it is about."""
+    about: dict[str, list[str]] = defaultdict(list)
+    for text, name in found:
+        about[text].append(name)
+    return ((text, "; ".join(names)) for text, names in about.items())

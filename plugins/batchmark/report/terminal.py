@@ -19,6 +19,8 @@ from batchmark.core.intervals import Estimate
 from batchmark.report import change_words, words
 from batchmark.report.answer import AHEAD, answer_lines, cost
 from batchmark.report.changes import AlertBoard, ChangesSection
+from batchmark.report.own_jobs import words as own_job_words
+from batchmark.report.own_jobs.tables import tables as own_job_tables
 from batchmark.report.scaling import tables as scaling_tables
 from batchmark.report.scaling import words as scaling_words
 from batchmark.report.sharing.tables import curve_tables, other_lines
@@ -29,6 +31,7 @@ from batchmark.report.words import NOT_KNOWN
 if TYPE_CHECKING:
     from batchmark.analysis.compared_rows import Row, TotalTime
     from batchmark.analysis.comparison import Pair
+    from batchmark.analysis.own_jobs.records import OwnJobStudy
     from batchmark.analysis.pooling import TargetRecord
     from batchmark.analysis.scaling.studies import ScalingStudy
     from batchmark.analysis.sharing.tasks import SharedTask
@@ -117,6 +120,9 @@ def render_table(report: Report, console: Console) -> None:
     for study in report.scaling:
         console.print()
         _print_study(study, console)
+    for own_job in report.own_jobs:
+        console.print()
+        _print_own_job(own_job, console)
     for pair in report.pairs:
         console.print()
         _print_pair(pair, console, said)
@@ -168,6 +174,22 @@ def _print_study(study: ScalingStudy, console: Console) -> None:
     for line in scaling_words.remarks(study):
         _print(console, line)
     _print_traces(study.target, console)
+
+
+def _print_own_job(study: OwnJobStudy, console: Console) -> None:
+    _print(console, f"{own_job_words.heading(study)}, suite {study.suite}", "bold")
+    if prices := own_job_words.prices(study):
+        _print(console, prices)
+    for table in own_job_tables(study):
+        _print_study_table(table, console)
+    for text in own_job_words.remarks(study):
+        _print(console, text)
+    for side in study.sides:
+        if told := own_job_words.bad_lines(side):
+            _print(console, f"{told}:")
+        for line in side.bad_lines:
+            _print(console, f"  {own_job_words.bad_line(line)}: {line.text}")
+        _print_traces(side.target, console)
 
 
 def _print_study_table(shown: StudyTable, console: Console) -> None:
@@ -302,7 +324,7 @@ def _crossovers(pair: Pair) -> Iterable[str]:
     yield f"Sizes from which {pair.gpu.target} stays ahead of {pair.cpu.target} [95 %]:"
     for crossover in pair.crossovers:
         figures = words.crossover_figures(crossover, pair)
-        kinds = zip(words.CROSSOVER_KINDS, figures, strict=True)
+        kinds = zip(words.crossover_kinds(pair), figures, strict=True)
         found = [f"{kind} {figure}" for kind, figure in kinds if figure]
         name = f"{words.crossover_name(crossover)} ({words.crossover_sizes(crossover)})"
         yield f"  {name}: {'; '.join(found)}"

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from batchmark.analysis.cold_start import ColdStart
 from batchmark.core import formatting
+from batchmark.core.prices import MILLION
+from batchmark.core.suites import NO_DTYPE, OWN_JOB
 from batchmark_job.result import Device, Implementation, MetricSummary, Trial
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 NOT_KNOWN = "not known yet"
 NOT_COMPARABLE = "not comparable"  # as both sides ran on the same CPU
 NO_DOLLARS = "no\N{NO-BREAK SPACE}dollars"
+CALLS, JOB = "million calls", "job"  # that dollars are told for
 SPAN_NAMES = {"process": "Whole job, process", "batch_job": "Whole job, Batch"}
 OPTIONS = {"spot": "Spot", "on_demand": "On-Demand"}
 JOB_COSTS = "container time of all attempts, each at the price it was bought at"
@@ -35,6 +38,7 @@ CHEAPER = {
     "undecided": NOT_KNOWN,
 }
 CROSSOVER_KINDS = ("warm, time", "warm, dollars", "one call, time", "one call, dollars")
+OF_OWN_JOBS = ("time", "dollars")  # crossovers: each of their rows is a whole job
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,17 @@ def verdict_of_all(answers: Sequence[StudyAnswer]) -> tuple[str, str]:
 
 
 def row_label(row: Keyed, separator: str = " ") -> str:
-    return f"{row.workload}{separator}{formatting.parameters(row.parameters)}, {row.dtype}"
+    return f"{row.workload}{separator}{row_details(row)}".rstrip()
+
+
+def row_details(row: Keyed) -> str:
+    """A row's parameters and number format; own jobs have none."""
+    dtype = "" if row.dtype == NO_DTYPE else row.dtype
+    return ", ".join(filter(None, (formatting.parameters(row.parameters), dtype)))
+
+
+def is_own_job(pair: Pair) -> bool:
+    return pair.suite.startswith(OWN_JOB)
 
 
 def gpu_label(pair: Pair) -> str:
@@ -95,10 +109,15 @@ def calls_until_gpu_pays(calls: int, gpu: str) -> str:
     return f"Including process start, {gpu} takes less time from {number} in one job on."
 
 
-def cost_of_calls(cost: Estimate) -> str:
+def cost_of_row(cost: Estimate, *, own_job: bool) -> str:
+    """Of a million calls, or of one job, which is its row's call."""
+    return cost_per(cost.scaled(1 / MILLION), JOB) if own_job else cost_per(cost, CALLS)
+
+
+def cost_per(cost: Estimate, unit: str) -> str:
     interval = cost.interval
     span = f" [{formatting.usd(interval.low)}, {formatting.usd(interval.high)}]" if interval else ""
-    return f"{formatting.usd(cost.value)}{span} per million calls"
+    return f"{formatting.usd(cost.value)}{span} per {unit}"
 
 
 def prices(pair: Pair) -> str:
@@ -108,7 +127,7 @@ def prices(pair: Pair) -> str:
         for basis in (pair.gpu_price, pair.cpu_price)
         if basis.usd_per_hour is not None
     ]
-    if parts and pair.gpu_price.idle_gpus:
+    if parts and pair.gpu_price.idle_gpus and not is_own_job(pair):
         parts.append(
             f"a job holds {pair.gpu_price.gpus} GPUs and uses one: with all of them at such work, "
             f"efficiency is {pair.gpu_price.gpus} times the one shown"
@@ -125,6 +144,10 @@ def _per_gpu(basis: PriceBasis) -> str:
 
 def title(report: Report) -> str:
     """A run's suites and targets, in a line of the page."""
+    if report.own_jobs:
+        jobs = formatting.some([study.name for study in report.own_jobs], most=1)
+        sides = [side.target for study in report.own_jobs for side in study.sides]
+        return f"{jobs} on {formatting.some(list(dict.fromkeys(map(measured_target, sides))))}"
     if not report.pairs:
         found = [
             formatting.some(list(dict.fromkeys(names)), most=1)
@@ -270,28 +293,35 @@ def trial(trial: Trial) -> str:
 
 def crossover_name(crossover: Crossover) -> str:
     fixed = f" {formatting.parameters(crossover.parameters)}" if crossover.parameters else ""
-    return f"{crossover.workload}{fixed}, {crossover.dtype}"
+    dtype = "" if crossover.dtype == NO_DTYPE else f", {crossover.dtype}"
+    return f"{crossover.workload}{fixed}{dtype}"
 
 
 def crossover_sizes(crossover: Crossover) -> str:
     return f"{crossover.axis} {_sizes(crossover.sizes)}"
 
 
+def crossover_kinds(pair: Pair) -> tuple[str, ...]:
+    return OF_OWN_JOBS if is_own_job(pair) else CROSSOVER_KINDS
+
+
 def crossover_figures(crossover: Crossover, pair: Pair) -> list[formatting.Figure | None]:
-    """In the order of CROSSOVER_KINDS; None where unknown."""
+    """In the order of `crossover_kinds`; None where unknown."""
     names = pair.gpu.target, pair.cpu.target
     kinds = (crossover.warm_seconds, crossover.warm_usd, crossover.cold_seconds, crossover.cold_usd)
-    return [break_even(kind, *names) if kind else None for kind in kinds]
+    figures = [break_even(kind, *names) if kind else None for kind in kinds]
+    return figures[: len(crossover_kinds(pair))]
 
 
 def crossover_remarks(crossover: Crossover, pair: Pair) -> Iterable[str]:
     kinds = (crossover.warm_seconds, crossover.warm_usd, crossover.cold_seconds, crossover.cold_usd)
-    for name, kind in zip(CROSSOVER_KINDS, kinds, strict=True):
+    for name, kind in zip(crossover_kinds(pair), kinds, strict=False):
         if kind and not kind.monotonic:
             yield f"{name}: not monotonic; {_who_is_ahead(kind, pair)}"
         elif kind and kind.undecided and (kind.gpu_ahead or kind.cpu_ahead):
             yield f"{name}: {_who_is_ahead(kind, pair)}"
-    for name, kind in (("warm", crossover.warm_seconds), ("one call", crossover.cold_seconds)):
+    spans = ("a job" if is_own_job(pair) else "warm", "one call")
+    for name, kind in zip(spans, (crossover.warm_seconds, crossover.cold_seconds), strict=True):
         if kind and kind.interval_reason:
             yield f"{name}: no interval, {kind.interval_reason}"
     if crossover.cold_reason:

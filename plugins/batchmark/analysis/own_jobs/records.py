@@ -32,8 +32,8 @@ class MetricFigure(Record):
     values: int = Field(ge=1)
     jobs: int = Field(ge=1)
     usd_per_unit: Estimate | None = Field(
-        description="of a rate (unit ends in /s): the hour's price by what it does in an hour; of "
-        "another metric that is better the higher: dollars per job by its value; else null"
+        description="of what is better the higher: of a rate (unit ends in /s) the hour's price by "
+        "what it does in an hour, of another metric dollars per job by its value; else null"
     )
 
 
@@ -43,6 +43,7 @@ class JobFigure(Record):
     place: Place
     seconds: Estimate | None = Field(description="from start to stop; null where nothing counts")
     problem: str | None = Field(default=None, description="why nothing counts")
+    longest_seconds: float | None = Field(default=None, description="of a job that counts")
     jobs: int = Field(ge=0, description="that count")
     command_seconds: float | None = Field(description="of the command alone; median")
     waiting_seconds: float | None = Field(description="from submission to start; median")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from batchmark.analysis.scaling.curves import Curve
 from batchmark.analysis.scaling.studies import ScalingStudy, Training
 from batchmark.core import formatting
 from batchmark.core.suites import IMAGES_OF_RATE
+from batchmark.report.study_parts import by_text
 from batchmark.report.words import NOT_KNOWN, implementation, measured_target, target_and_gpu
 from batchmark_job.result import Device
 from batchmark_job.result_scaling import TrainingSettings
@@ -147,7 +147,7 @@ def settings(training: Training) -> str | None:
 
 def remarks(study: ScalingStudy) -> Iterator[str]:
     """What was not measured, and what to read with care; a reason that several share once."""
-    for reason, names in _by_text((one.reason, one.name) for one in study.unmeasured):
+    for reason, names in by_text((one.reason, one.name) for one in study.unmeasured):
         yield f"Not measured: {names}: {reason}"
     cautions = (
         (text, f"{nodes(point.nodes)}, batch {point.batch}, {_of_training(one)}")
@@ -155,16 +155,8 @@ def remarks(study: ScalingStudy) -> Iterator[str]:
         for point in one.points
         for text in (*point.remarks, *point.warnings)
     )
-    for text, places in _by_text(cautions):
+    for text, places in by_text(cautions):
         yield f"With care: {places}: {text}"
-
-
-def _by_text(found: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Each text, with all that it is about."""
-    about: dict[str, list[str]] = defaultdict(list)
-    for text, name in found:
-        about[text].append(name)
-    return ((text, "; ".join(names)) for text, names in about.items())
 
 
 def job_nodes(study: ScalingStudy) -> dict[str, int]:

@@ -1,0 +1,66 @@
+"""What targets' jobs ran on, property by property, and the jobs themselves with what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from batchmark.report.words import machine_property, measured_target
+
+if TYPE_CHECKING:
+    from batchmark.analysis.cost import JobCost
+    from batchmark.analysis.pooling import JobRecord, TargetRecord
+
+NONE, UNKNOWN = "none", "unknown"
+OF_ONE_JOB = {"availability_zone"}  # not common to a target's machines
+
+
+class Machines(NamedTuple):
+    """Each property that any target's environment has, and whether they differ."""
+
+    names: list[str]
+    rows: list[tuple[str, list[str], bool]]
+
+    @classmethod
+    def of(cls, targets: Sequence[TargetRecord]) -> Self:
+        sides = [_properties(target) for target in targets]
+        names = dict.fromkeys(name for side in sides for name in side)
+        rows = [(name, [side.get(name, UNKNOWN) for side in sides]) for name in names]
+        known = [(name, values) for name, values in rows if not {*values} <= {NONE, UNKNOWN}]
+        return cls(
+            [measured_target(target) for target in targets],
+            [(name.replace("_", " "), values, len({*values}) > 1) for name, values in known],
+        )
+
+
+def _properties(target: TargetRecord) -> dict[str, str]:
+    properties = {"ran on": str(target.actual_device or "no job")}
+    if target.environment:
+        for name, value in target.environment.model_dump(exclude=OF_ONE_JOB).items():
+            properties[name.removesuffix("_bytes")] = machine_property(name, value) or NONE
+    return properties
+
+
+class JobLine(NamedTuple):
+    target: str
+    job: JobRecord
+    seconds: float
+    cost: JobCost | None
+    where: str = ""  # which of its suite's sizes it measured
+
+
+def job_lines(
+    targets: Iterable[TargetRecord],
+    costs: Iterable[JobCost],
+    where: Mapping[str, str] | None = None,
+) -> list[JobLine]:
+    """The targets' jobs; `where` by job."""
+    by_job = {cost.job_id: cost for cost in costs}
+    lines = []
+    for target in targets:
+        for job in target.jobs:
+            cost = by_job.get(job.job_id)
+            seconds = cost.seconds if cost and cost.seconds is not None else job.batch_seconds
+            place = (where or {}).get(job.job_id, "")
+            lines.append(JobLine(target.target, job, seconds, cost, place))
+    return lines

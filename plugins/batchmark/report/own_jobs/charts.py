@@ -1,0 +1,120 @@
+"""Time and dollars of an own job over its axis, and dollars over time.
+
+Vega-Lite draws them as SVG: https://vega.github.io/vega-lite/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import altair as alt
+
+from batchmark.analysis.own_jobs.records import OwnJobStudy, Place
+from batchmark.core import formatting
+from batchmark.core.intervals import Estimate
+from batchmark.report.charts import (
+    COLOURS,
+    DASHES,
+    HEIGHT,
+    LABELS,
+    LEAST_SIZES,
+    WIDTH,
+    Point,
+    SizeChart,
+    embedded,
+    log_ticks,
+)
+from batchmark.report.own_jobs import words
+from batchmark.report.own_jobs.standings import main_places
+from batchmark.report.study_parts import StudyChart
+from batchmark.report.words import JOB
+
+LEAST_POINTS = 2  # of dollars over time
+ROOM = 1.25  # beyond the outermost points, which lie close together without an axis
+
+
+def charts(study: OwnJobStudy) -> list[StudyChart]:
+    """Of the start that the most jobs had."""
+    places = main_places(study)
+    found = []
+    sizes = _sizes(study, places)
+    if len(sizes.sizes) >= LEAST_SIZES:
+        found.append(StudyChart(f"Time of a job over {study.axis}", sizes.svg("time")))
+        if "dollars" in sizes.measures:
+            title = f"Dollars of a job over {study.axis}"
+            found.append(StudyChart(title, sizes.svg("dollars")))
+    values = list(_paid(study, places))
+    if len({value["target"] for value in values}) >= LEAST_POINTS:
+        found.append(StudyChart("Dollars over time: lower left is better", _dollars(values)))
+    return found
+
+
+def _sizes(study: OwnJobStudy, places: Sequence[Place]) -> SizeChart:
+    targets: dict[str, dict[float, Point]] = {}
+    names = words.names(study)
+    for side, figure in words.figures(study):
+        size = figure.place.size
+        if figure.seconds and size is not None and figure.place in places:
+            points = targets.setdefault(names[side.target.target], {})
+            points[float(size)] = Point(figure.seconds, usd=figure.usd_per_job)
+    return SizeChart(study.name, study.axis or "", targets, per=JOB)
+
+
+def _paid(study: OwnJobStudy, places: Sequence[Place]) -> Iterator[dict[str, Any]]:
+    names = words.names(study)
+    for side, figure in words.figures(study):
+        if figure.seconds and figure.usd_per_job and figure.place in places:
+            name, where = names[side.target.target], words.at(study, [figure.place.size])
+            figures = (
+                f"{formatting.time(figure.seconds)}, {formatting.usd_figure(figure.usd_per_job)}"
+            )
+            yield {
+                "target": name,
+                "size": figure.place.size,
+                **_ends("seconds", figure.seconds),
+                **_ends("usd", figure.usd_per_job),
+                "text": ", ".join(filter(None, (name, where, figures))),
+            }
+
+
+def _ends(name: str, figure: Estimate) -> dict[str, float]:
+    ends = figure.interval
+    return {
+        name: figure.value,
+        f"{name}_low": ends.low if ends else figure.value,
+        f"{name}_high": ends.high if ends else figure.value,
+    }
+
+
+def _dollars(values: list[dict[str, Any]]) -> str:
+    """A line for each side, from its smallest size to its largest."""
+    names = list(dict.fromkeys(value["target"] for value in values))
+    colours, dashes = (alt.Scale(domain=names, range=one) for one in (COLOURS, DASHES))
+    base = alt.Chart(alt.InlineData(values=values)).encode(
+        x=_axis(values, "seconds", "time of a job", LABELS["time"], alt.X),
+        y=_axis(values, "usd", "dollars per job", LABELS["dollars"], alt.Y),
+        color=alt.Color("target:N", scale=colours, title=None),
+        description="text:N",
+    )
+    line = base.mark_line(point=True).encode(
+        strokeDash=alt.StrokeDash("target:N", scale=dashes, title=None), order="size:Q"
+    )
+    layers = [line]
+    if any(value["seconds_low"] < value["seconds_high"] for value in values):
+        layers.append(
+            base.mark_rule(opacity=0.5).encode(
+                x=alt.X("seconds_low:Q"), x2="seconds_high:Q", y=alt.Y("usd:Q")
+            )
+        )
+    return embedded(alt.layer(*layers).properties(width=WIDTH, height=HEIGHT))
+
+
+def _axis(
+    values: Sequence[dict[str, Any]], name: str, title: str, labels: str, channel: Any
+) -> Any:
+    low = min(value[f"{name}_low"] for value in values) / ROOM
+    high = max(value[f"{name}_high"] for value in values) * ROOM
+    scale = alt.Scale(type="log", nice=False, domain=[low, high])
+    axis = alt.Axis(labelExpr=labels, values=log_ticks(low, high))
+    return channel(f"{name}:Q", scale=scale, title=title, axis=axis)

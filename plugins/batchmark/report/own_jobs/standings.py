@@ -1,0 +1,146 @@
+"""Which side of an own job is ahead at a place, and of whom, by time, dollars or one metric."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from batchmark.analysis.own_jobs.records import Best, Duel, JobFigure, JobSide, OwnJobStudy, Place
+from batchmark.core.intervals import Estimate, Interval
+
+
+class Win(NamedTuple):
+    """The best side at a place, and how it compares with the next."""
+
+    place: Place
+    winner: str | None  # None where it is not known
+    leader: str  # by the figures alone
+    next: str
+    ratio: Estimate  # of the next's amount to the leader's: above 1 the leader is ahead
+    usd_per_job: Estimate | None = None  # of the leader, if that is what counts
+
+
+def measured(study: OwnJobStudy, place: Place) -> list[tuple[JobSide, JobFigure]]:
+    """The sides with a figure at a place, the quickest first."""
+    found = [
+        (figure.seconds.value, side, figure)
+        for side in study.sides
+        for figure in side.figures
+        if figure.place == place and figure.seconds
+    ]
+    return [(side, figure) for _, side, figure in sorted(found, key=lambda one: one[0])]
+
+
+def places(study: OwnJobStudy) -> list[Place]:
+    """All places with a figure or a problem, in the order in which the study has them."""
+    known = [best.place for best in study.best]
+    figures = [figure.place for side in study.sides for figure in side.figures]
+    return list(dict.fromkeys([*known, *figures]))
+
+
+def main_places(study: OwnJobStudy) -> list[Place]:
+    """Those of the start that the most jobs had: its figures say the most."""
+    jobs: dict[str | None, int] = {}
+    for side in study.sides:
+        for figure in side.figures:
+            start = figure.place.start
+            jobs[start] = jobs.get(start, 0) + figure.jobs
+    most = max(jobs, key=lambda start: jobs[start], default=None)
+    return [place for place in places(study) if place.start == most]
+
+
+def best_at(study: OwnJobStudy, place: Place) -> Best | None:
+    return next((best for best in study.best if best.place == place), None)
+
+
+def duel_of(
+    study: OwnJobStudy, place: Place, first: str, second: str, metric: str | None = None
+) -> Duel | None:
+    """Two sides against each other, with the ratio that `first` is better by."""
+    for duel in study.duels:
+        if (duel.place, duel.metric) != (place, metric):
+            continue
+        if (duel.first, duel.second) == (first, second):
+            return duel
+        if (duel.first, duel.second) == (second, first):
+            turned = {"first": first, "second": second, "ratio": inverse(duel.ratio)}
+            return duel.model_copy(update=turned)
+    return None
+
+
+def by_time(study: OwnJobStudy, of: Iterable[Place]) -> Iterator[Win]:
+    """At each place that two sides or more measured."""
+    for place in of:
+        names = [side.target.target for side, _ in measured(study, place)]
+        best = best_at(study, place)
+        winner = best.fastest if best else None
+        if win := _win(study, place, names, winner):
+            yield win
+
+
+def by_dollars(study: OwnJobStudy, of: Iterable[Place]) -> Iterator[Win]:
+    """As `by_time`, among the sides with a price."""
+    for place in of:
+        priced = [
+            (figure.usd_per_job, side)
+            for side, figure in measured(study, place)
+            if figure.usd_per_job and side.price.usd_per_hour
+        ]
+        priced.sort(key=lambda one: one[0].value)
+        sides = {side.target.target: (usd, side.price.usd_per_hour or 0.0) for usd, side in priced}
+        best = best_at(study, place)
+        if win := _win(study, place, [*sides], best.cheapest if best else None):
+            usd, hourly = sides[win.leader]
+            # Prices are exact, so dollars compare as times do.
+            ratio = win.ratio.scaled(sides[win.next][1] / hourly)
+            yield win._replace(ratio=ratio, usd_per_job=usd)
+
+
+def by_metric(study: OwnJobStudy, of: Iterable[Place], metric: str) -> Iterator[Win]:
+    """As `by_time`, among the sides that told the metric."""
+    for place in of:
+        values = [
+            (found.value.value, found.higher_is_better, side.target.target)
+            for side, figure in measured(study, place)
+            for found in figure.metrics
+            if found.metric == metric
+        ]
+        values.sort(key=lambda one: -one[0] if one[1] else one[0])
+        names = [name for _, _, name in values]
+        against = (duel_of(study, place, names[0], other, metric) for other in names[1:])
+        decided = all(duel and duel.better == names[0] for duel in against)
+        if win := _win(study, place, names, names[0] if names and decided else None, metric):
+            yield win
+
+
+def metrics(study: OwnJobStudy) -> list[str]:
+    """Names of all metrics, in the order in which they were told."""
+    names = (
+        found.metric for side in study.sides for figure in side.figures for found in figure.metrics
+    )
+    return list(dict.fromkeys(names))
+
+
+def inverse(ratio: Estimate) -> Estimate:
+    """The ratio of the same two the other way round."""
+    ends = ratio.interval
+    turned = ends and Interval(low=1 / ends.high, high=1 / ends.low, confidence=ends.confidence)
+    return ratio.model_copy(update={"value": 1 / ratio.value, "interval": turned})
+
+
+def _win(
+    study: OwnJobStudy,
+    place: Place,
+    names: list[str],
+    winner: str | None,
+    metric: str | None = None,
+) -> Win | None:
+    """Of the names, the best first; None where there are no two."""
+    if len(names) < 2:
+        return None
+    leader = winner if winner in names else names[0]
+    second = next(name for name in names if name != leader)
+    duel = duel_of(study, place, leader, second, metric)
+    if duel is None:
+        return None
+    return Win(place, winner, leader, second, duel.ratio)

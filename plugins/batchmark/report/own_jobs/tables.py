@@ -1,0 +1,205 @@
+"""What is known of an own job, as tables; the page and the terminal draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from batchmark.analysis.own_jobs.records import DeadlineStep, JobFigure, JobSide, OwnJobStudy, Place
+from batchmark.core import formatting
+from batchmark.core.formatting import Figure
+from batchmark.report.own_jobs import words
+from batchmark.report.own_jobs.standings import (
+    best_at,
+    by_metric,
+    duel_of,
+    measured,
+    metrics,
+    places,
+)
+from batchmark.report.study_parts import StudyTable, plain
+from batchmark.report.words import NOT_COMPARABLE, NOT_KNOWN, measured_target
+
+NONE = plain("-")
+
+
+def tables(study: OwnJobStudy) -> Iterator[StudyTable]:
+    """Sides by size, their metrics, and who is cheapest by which deadline; each start apart."""
+    found = places(study)
+    for start in dict.fromkeys(place.start for place in found):
+        own = [place for place in found if place.start == start]
+        yield from filter(None, (_sides(study, own), _metrics(study, own), _deadlines(study, own)))
+
+
+def _sides(study: OwnJobStudy, own: Sequence[Place]) -> StudyTable | None:
+    rows = [
+        _side(study, side, figure, priced=_priced(study))
+        for place in own
+        for side, figure in measured(study, place)
+    ]
+    if not rows:
+        return None
+    return StudyTable(
+        _title("Time and price" if _priced(study) else "Time", own),
+        "Medians over the jobs, with 95 % intervals: from a container's start to its stop, with "
+        "waiting and the command alone beside it. Over the fastest: how many times as long."
+        + (" Dollars are at On-Demand prices." if _priced(study) else ""),
+        [
+            *_at_heading(study),
+            "Target",
+            "Time",
+            "Over the fastest",
+            *(("A job",) if _priced(study) else ()),
+            "Verdict",
+            "Command alone",
+            "Waiting",
+            "Jobs",
+        ],
+        rows,
+    )
+
+
+def _side(study: OwnJobStudy, side: JobSide, figure: JobFigure, *, priced: bool) -> list[Figure]:
+    assert figure.seconds  # noqa: S101 - it is measured
+    usd = figure.usd_per_job
+    return [
+        *_at(study, figure.place),
+        plain(measured_target(side.target)),
+        formatting.time(figure.seconds),
+        _over_fastest(study, side, figure.place),
+        *([formatting.usd_figure(usd) if usd else NONE] if priced else []),
+        plain(_verdict(study, side, figure.place)),
+        _seconds(figure.command_seconds),
+        _seconds(figure.waiting_seconds),
+        plain(str(figure.jobs)),
+    ]
+
+
+def _fastest(study: OwnJobStudy, place: Place) -> str:
+    """The fastest side, or by its figure alone the quickest."""
+    best = best_at(study, place)
+    return (best and best.fastest) or measured(study, place)[0][0].target.target
+
+
+def _over_fastest(study: OwnJobStudy, side: JobSide, place: Place) -> Figure:
+    duel = duel_of(study, place, _fastest(study, place), side.target.target)
+    return formatting.factor(duel.ratio) if duel else NONE
+
+
+def _verdict(study: OwnJobStudy, side: JobSide, place: Place) -> str:
+    """What a side is at a place: by time, then by dollars."""
+    name, best = side.target.target, best_at(study, place)
+    if best is None or len(measured(study, place)) == 1:
+        return "-"
+    words_of = [
+        word
+        for word, winner in (("fastest", best.fastest), ("cheapest", best.cheapest))
+        if winner == name
+    ]
+    if words_of:
+        return ", ".join(words_of)
+    duel = duel_of(study, place, _fastest(study, place), name)
+    if duel and (duel.noise.note or "").startswith(NOT_COMPARABLE):
+        return NOT_COMPARABLE
+    return "slower" if duel and duel.better else NOT_KNOWN
+
+
+def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> StudyTable | None:
+    rows = [
+        row for place in own for name in metrics(study) for row in _metric_rows(study, place, name)
+    ]
+    if not rows:
+        return None
+    return StudyTable(
+        _title("Its metrics", own),
+        "As the jobs told them, medians over all values. The best is how many times better than "
+        "the side in that row.",
+        [
+            *_at_heading(study),
+            "Metric",
+            "Target",
+            "Value",
+            "The best is",
+            "Verdict",
+            "Dollars",
+            "Values",
+        ],
+        rows,
+    )
+
+
+def _metric_rows(study: OwnJobStudy, place: Place, name: str) -> Iterator[list[Figure]]:
+    """A row for each side that told a metric."""
+    win = next(by_metric(study, [place], name), None)
+    for side, figure in measured(study, place):
+        target = side.target.target
+        duel = duel_of(study, place, win.leader, target, name) if win else None
+        if win and win.winner == target:
+            verdict = "best"
+        else:
+            verdict = "worse" if duel and duel.better == duel.first else NOT_KNOWN
+        for found in figure.metrics:
+            if found.metric == name:
+                yield [
+                    *_at(study, place),
+                    plain(name),
+                    plain(measured_target(side.target)),
+                    formatting.value(found.value, found.unit),
+                    formatting.factor(duel.ratio) if duel else NONE,
+                    plain(verdict if win else "-"),
+                    words.usd_per_unit(found) or NONE,
+                    plain(f"{found.values} in {formatting.count(found.jobs, 'job')}"),
+                ]
+
+
+def _deadlines(study: OwnJobStudy, own: Sequence[Place]) -> StudyTable | None:
+    """Who is the cheapest by which deadline, where that is not always the same."""
+    rows = []
+    names = words.names(study)
+    for place in own:
+        best = best_at(study, place)
+        steps: Sequence[DeadlineStep | None] = best.deadlines if best else ()
+        for step, later in pairwise((*steps, None)):
+            if step:
+                until = f" to {formatting.seconds(later.from_seconds)}" if later else " on"
+                rows.append(
+                    [
+                        *_at(study, place),
+                        plain(f"from {formatting.seconds(step.from_seconds)}{until}"),
+                        plain(names[step.target]),
+                        plain(formatting.usd(step.usd_per_job)),
+                    ]
+                )
+    if not rows:
+        return None
+    return StudyTable(
+        _title("The cheapest within a deadline", own),
+        "A deadline is for a job from its start on, waiting left out. Shorter ones are kept by no "
+        "side with a price.",
+        [*_at_heading(study), "Deadline", "Cheapest", "A job"],
+        rows,
+        folded=True,
+    )
+
+
+def _title(text: str, own: Sequence[Place]) -> str:
+    where = words.on_instances(own[0])
+    return f"{text}, {where}" if where else text
+
+
+def _priced(study: OwnJobStudy) -> bool:
+    return any(figure.usd_per_job for _, figure in words.figures(study))
+
+
+def _at_heading(study: OwnJobStudy) -> list[str]:
+    return [study.axis.capitalize()] if study.axis else []
+
+
+def _at(study: OwnJobStudy, place: Place) -> list[Figure]:
+    if study.axis is None:
+        return []
+    return [NONE if place.size is None else plain(formatting.size(place.size))]
+
+
+def _seconds(value: float | None) -> Figure:
+    return NONE if value is None else plain(formatting.seconds(value))
