@@ -85,7 +85,7 @@ def first_screen(report: Report) -> FirstScreen:
         lines=list(_lines(report)),
         sharing=[sharing.answer(task) for task in report.sharing],
         scaling=scaling.answers(report.scaling),
-        own_jobs=own_jobs.answers(report.own_jobs),
+        own_jobs=own_jobs.answers(report.own_jobs, report.pairs),
     )
 
 
@@ -224,7 +224,8 @@ def _lines(report: Report) -> Iterator[Line]:
     trust = [sharing.trust(report.sharing)] if report.sharing else []
     trust += [scaling.trust(report.scaling)] if report.scaling else []
     trust += [own_jobs.trust(report.own_jobs)] if report.own_jobs else []
-    trust += [_trust(report)] if report.pairs or not report.studied else []
+    of_calls = any(not words.is_own_job(pair) for pair in report.pairs)
+    trust += [_trust(report)] if of_calls or not report.studied else []
     yield Line("Can it be trusted?", " ".join(trust), "trust" if report.pairs else None)
     paid = "cost" if report.pairs or report.studied else None
     yield Line("What did it cost?", cost(report), paid)

@@ -221,4 +221,4 @@ def _cold_starts(starts: Iterable[ColdStart]) -> Iterator[Fact]:
         seen[words.cold_start_span(start)][start.target] = text
     for span, texts in seen.items():
         text = "; ".join(texts.values())
-        yield f"Cold start, {span}", f"{text}: its steps are listed below."
+        yield f"Cold start, {span}", f"{text}: its steps are listed with its jobs."

@@ -12,29 +12,25 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from batchmark.analysis.cold_start import ColdStart
 from batchmark.analysis.compared_rows import SIGNS
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.report import change_words, words
 from batchmark.report.answer import AHEAD, answer_lines, cost
 from batchmark.report.changes import AlertBoard, ChangesSection
-from batchmark.report.own_jobs import words as own_job_words
-from batchmark.report.own_jobs.tables import tables as own_job_tables
-from batchmark.report.scaling import tables as scaling_tables
-from batchmark.report.scaling import words as scaling_words
-from batchmark.report.sharing.tables import curve_tables, other_lines
-from batchmark.report.sharing.words import codes, task_name
-from batchmark.report.study_parts import StudyTable
+from batchmark.report.terminal_studies import (
+    cold_start_lines,
+    notes,
+    print_own_job,
+    print_scaling,
+    print_shared_task,
+)
+from batchmark.report.terminal_text import clean, print_text
 from batchmark.report.words import NOT_KNOWN
 
 if TYPE_CHECKING:
     from batchmark.analysis.compared_rows import Row, TotalTime
     from batchmark.analysis.comparison import Pair
-    from batchmark.analysis.own_jobs.records import OwnJobStudy
-    from batchmark.analysis.pooling import TargetRecord
-    from batchmark.analysis.scaling.studies import ScalingStudy
-    from batchmark.analysis.sharing.tasks import SharedTask
     from batchmark.report.model import Report
 
 
@@ -107,22 +103,23 @@ LAYOUTS = (
 def render_table(report: Report, console: Console) -> None:
     """Print the report, beginning with what must be known before any figure."""
     for notice in report.notices:
-        _print(console, notice, "bold yellow")
-    _print(console, f"Run {report.run_id}, {report.created_at:%Y-%m-%d %H:%M %Z}")
+        print_text(console, notice, "bold yellow")
+    print_text(console, f"Run {report.run_id}, {report.created_at:%Y-%m-%d %H:%M %Z}")
     said = list(answer_lines(report))  # each note once, however many pairs it concerns
     for line in said:
-        _print(console, line)
+        print_text(console, line)
     for line in _change_lines(report):
-        _print(console, line)
+        print_text(console, line)
     for task in report.sharing:
         console.print()
-        _print_shared_task(task, console)
+        print_shared_task(task, console)
     for study in report.scaling:
         console.print()
-        _print_study(study, console)
+        print_scaling(study, console)
     for own_job in report.own_jobs:
         console.print()
-        _print_own_job(own_job, console)
+        in_pairs = any(pair.suite == own_job.suite for pair in report.pairs)
+        print_own_job(own_job, console, said, in_pairs=in_pairs)
     for pair in report.pairs:
         console.print()
         _print_pair(pair, console, said)
@@ -130,114 +127,40 @@ def render_table(report: Report, console: Console) -> None:
     for lost, paid_for in zip(report.lost, report.lost_costs, strict=True):
         job = f"job {lost.job_id}" if lost.job_id else "no job"
         paid = f", {formatting.usd(paid_for.usd)}" if paid_for.usd else ""
-        _print(
+        print_text(
             console,
             f"Lost: {lost.planned.target}, {lost.planned.measures}, repeat {lost.planned.repeat} "
             f"({job}{paid}): {lost.reason}",
             "red",
         )
-    _print(console, f"Cost of the run's jobs: {cost(report)}")
+    print_text(console, f"Cost of the run's jobs: {cost(report)}")
     if words.outside_ec2(report.pairs, report.studied):
         return
     prices = report.prices
-    _print(
+    print_text(
         console,
         f"Prices: {prices.operating_system} in {prices.region} as of {prices.as_of}. "
         f"Source: {prices.source}",
     )
-    for line in _notes(words.price_cautions(report), said):
-        _print(console, line)
-
-
-def _print_shared_task(task: SharedTask, console: Console) -> None:
-    _print(console, f"{task_name(task)}, suite {task.suite}", "bold")
-    _print(console, codes(task))
-    for table in curve_tables(task):
-        console.print(table)
-    for line in other_lines(task):
-        _print(console, line)
-    _print_traces(task.target, console)
-
-
-def _print_study(study: ScalingStudy, console: Console) -> None:
-    _print(console, f"{scaling_words.where(study)}, {study.dtype}, suite {study.suite}", "bold")
-    if study.refused:
-        _print(console, f"Not judged: {study.refused}", "yellow")
-    for training in scaling_words.trainings(study):
-        _print(console, scaling_words.training_name(study, training), "bold")
-        _print(console, scaling_words.codes(training))
-        for table in scaling_tables.training_tables(study, training):
-            _print_study_table(table, console)
-    published = scaling_tables.published_table(study)
-    for table in (*([published] if published else []), *scaling_tables.study_tables(study)):
-        _print_study_table(table, console)
-    for line in scaling_words.remarks(study):
-        _print(console, line)
-    _print_traces(study.target, console)
-
-
-def _print_own_job(study: OwnJobStudy, console: Console) -> None:
-    _print(console, f"{own_job_words.heading(study)}, suite {study.suite}", "bold")
-    if prices := own_job_words.prices(study):
-        _print(console, prices)
-    for table in own_job_tables(study):
-        _print_study_table(table, console)
-    for text in own_job_words.remarks(study):
-        _print(console, text)
-    for side in study.sides:
-        if told := own_job_words.bad_lines(side):
-            _print(console, f"{told}:")
-        for line in side.bad_lines:
-            _print(console, f"  {own_job_words.bad_line(line)}: {line.text}")
-        _print_traces(side.target, console)
-
-
-def _print_study_table(shown: StudyTable, console: Console) -> None:
-    table = Table(
-        title=Text(_clean(shown.title)),
-        caption=Text(_clean(shown.caption)),
-        title_justify="left",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 0, 0, 1),
-    )
-    for place, heading in enumerate(shown.headings):
-        table.add_column(heading, justify="right" if place else "left")
-    for row in shown.rows:
-        table.add_row(*(Text(_clean(str(figure))) for figure in row))
-    console.print(table)
-
-
-def _print_traces(target: TargetRecord, console: Console) -> None:
-    for job in target.jobs:
-        _print(
-            console, f"{job.job_id} attempt {job.job_attempt}, log {job.log_group} {job.log_stream}"
-        )
-        _print(console, f"    {job.log_url}\n    {job.document_uri}")
-
-
-def _notes(notes: Iterable[str | None], said: list[str]) -> Iterator[str]:
-    """Those that were not said yet; they are said now."""
-    for note in notes:
-        if note and note not in said:
-            said.append(note)
-            yield f"Note: {note}"
+    for line in notes(words.price_cautions(report), said):
+        print_text(console, line)
 
 
 def _print_pair(pair: Pair, console: Console, said: list[str]) -> None:
-    _print(console, f"{pair.label}, suite {pair.suite}", "bold")
+    print_text(console, f"{pair.label}, suite {pair.suite}", "bold")
     if prices := words.prices(pair):
-        _print(console, prices)
+        print_text(console, prices)
     if pair.refused:
-        _print(console, f"Not compared: {pair.refused}", "yellow")
+        print_text(console, f"Not compared: {pair.refused}", "yellow")
     jobs = {job.job_id: n for n, job in enumerate((*pair.gpu.jobs, *pair.cpu.jobs), start=1)}
     if pair.rows or pair.totals:
         console.print(_comparison(pair, jobs, console))
-    cold_starts = chain.from_iterable(_cold_start(one, pair, said) for one in pair.cold_starts)
+    labels = {pair.gpu.target: words.gpu_label(pair), pair.cpu.target: pair.cpu.target}
+    cold_starts = chain.from_iterable(
+        cold_start_lines(one, labels[one.target], said) for one in pair.cold_starts
+    )
     for text in chain(_remarks(pair, said), _crossovers(pair), cold_starts, _jobs(pair, jobs)):
-        _print(console, text)
+        print_text(console, text)
 
 
 def _jobs(pair: Pair, job_numbers: Mapping[str, int]) -> Iterable[str]:
@@ -271,9 +194,9 @@ def _table(pair: Pair, job_numbers: Mapping[str, int], layout: _Layout) -> Table
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
     table.add_column("row", no_wrap=layout.counts)
     for heading in layout.headings(pair):
-        table.add_column(Text(_clean(heading)), justify="right", no_wrap=True)
+        table.add_column(Text(clean(heading)), justify="right", no_wrap=True)
     for row in pair.rows:
-        name = Text(_clean(words.row_label(row, layout.separator)))
+        name = Text(clean(words.row_label(row, layout.separator)))
         table.add_row(name, *layout.cells(row, pair, job_numbers))
     table.add_section()
     for total in pair.totals:
@@ -315,7 +238,7 @@ def _remarks(pair: Pair, said: list[str]) -> Iterable[str]:
         yield f"Not compared: {words.row_label(uncompared)}: {uncompared.reason}"
     for reason in dict.fromkeys(total.reason for total in pair.totals if total.reason):
         yield f"Whole jobs: {reason}."
-    yield from _notes((*pair.notes, *words.price_notes(pair)), said)
+    yield from notes((*pair.notes, *words.price_notes(pair)), said)
 
 
 def _crossovers(pair: Pair) -> Iterable[str]:
@@ -330,32 +253,6 @@ def _crossovers(pair: Pair) -> Iterable[str]:
         yield f"  {name}: {'; '.join(found)}"
         for remark in words.crossover_remarks(crossover, pair):
             yield f"    {remark}"
-
-
-def _cold_start(start: ColdStart, pair: Pair, said: list[str]) -> Iterable[str]:
-    label = words.gpu_label(pair) if start.target == pair.gpu.target else start.target
-    jobs = f"median of {start.jobs} jobs" if start.jobs > 1 else "one job"
-    usd = ""
-    if start.usd:
-        usd = f", at least {formatting.usd(start.usd)}, billed from {start.billed_from} on"
-    span = words.cold_start_span(start)
-    yield f"{label}, {span}: {formatting.seconds(start.seconds)}{usd} ({jobs})"
-    yield "  " + "; ".join(
-        f"{step.name} {formatting.seconds(step.seconds)}" for step in start.steps
-    )
-    yield from (f"  {note}" for note in _notes(start.notes, said))
-
-
-def _print(console: Console, text: str, style: str = "") -> None:
-    console.print(Text(_clean(text), style=style), soft_wrap=True)
-
-
-def _clean(text: str) -> str:
-    """Keep a terminal's control sequences out of the output."""
-    return "".join(
-        character if character.isprintable() or character == "\n" else "\N{REPLACEMENT CHARACTER}"
-        for character in text
-    )
 
 
 def _change_lines(report: Report) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from batchmark.analysis.comparison import Pair
 from batchmark.analysis.own_jobs.records import DeadlineStep, OwnJobStudy, Place
 from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate
@@ -22,24 +23,29 @@ from batchmark.report.own_jobs.standings import (
     places,
 )
 from batchmark.report.words import NOT_COMPARABLE, NOT_KNOWN, StudyAnswer
+from batchmark_job.result_own_job import START, Start
 
 UNKNOWN = "Not known yet"
 ALONE = "Nothing to compare"
 METRICS = "What do its metrics say?"
 SECTION = "own-job-1"
 MOST_METRICS = 3  # on the first screen
+MOST_CROSSINGS = 2
 
 
 def question(study: OwnJobStudy) -> str:
     return f"Which of its targets runs {study.name} best?"
 
 
-def answers(studies: Sequence[OwnJobStudy]) -> list[tuple[str, StudyAnswer]]:
-    """A question and its answer for each."""
-    return [(question(study), answer(study)) for study in studies]
+def answers(studies: Sequence[OwnJobStudy], pairs: Sequence[Pair]) -> list[tuple[str, StudyAnswer]]:
+    """A question and its answer for each; the pairs know from which size a GPU is ahead."""
+    return [
+        (question(study), answer(study, [pair for pair in pairs if pair.suite == study.suite]))
+        for study in studies
+    ]
 
 
-def answer(study: OwnJobStudy) -> StudyAnswer:
+def answer(study: OwnJobStudy, pairs: Sequence[Pair] = ()) -> StudyAnswer:
     found = main_places(study)
     time, dollars = list(by_time(study, found)), list(by_dollars(study, found))
     cautions = list(_cautions(study, time, dollars))
@@ -51,6 +57,7 @@ def answer(study: OwnJobStudy) -> StudyAnswer:
     parts = [
         _sentence(study, time, "fastest", names),
         _sentence(study, dollars, "cheapest", names) if dollars else "What that costs is not known",
+        _crossings(pairs, found[0].start),
         _deadline(study, found, names),
     ]
     where = words.on_instances(found[0])
@@ -70,13 +77,12 @@ def _verdict(
     if max(map(len, known)) > 1:
         return f"It depends on the {study.axis}"
     (by_time_alone, by_usd) = (names[of[0]] if of else None for of in known)
-    if by_time_alone == by_usd and None not in (*fastest, *cheapest):
-        return str(by_time_alone)
+    everywhere = None not in (*fastest, *cheapest)
     if by_time_alone == by_usd:
-        return f"{by_time_alone}, where it is known"
+        return str(by_time_alone) if everywhere else f"{by_time_alone}, where that is known"
     parts = [f"{by_time_alone} in time"] if by_time_alone else []
     parts += [f"{by_usd} in dollars"] if by_usd else []
-    return ", ".join(parts)
+    return f"{', '.join(parts)}{'' if everywhere or not by_usd else ' where that is known'}"
 
 
 def _sentence(
@@ -123,6 +129,23 @@ def _guess(wins: Sequence[Win], names: Mapping[str, str]) -> str:
     leader, rival = names[wins[0].leader], names[wins[0].next]
     ratio = formatting.factor(wins[0].ratio)
     return f": {leader} leads {rival} by {ratio}, which is not enough to tell"
+
+
+def _crossings(pairs: Sequence[Pair], start: Start | None) -> str:
+    """Between the sizes that were measured, from which on a GPU or a CPU is ahead."""
+    texts = []
+    for pair in pairs:
+        for one in pair.crossovers:
+            if one.parameters.get(START) != start:
+                continue
+            for word, found in (("faster", one.warm_seconds), ("cheaper", one.warm_usd)):
+                if found and found.outcome == "crossover" and found.size is not None:
+                    ahead, behind = pair.gpu.target, pair.cpu.target
+                    if found.ahead_above == "cpu":
+                        ahead, behind = behind, ahead
+                    size = f"{one.axis} {formatting.about(found.size)}"
+                    texts.append(f"{ahead} is {word} than {behind} from about {size} on")
+    return formatting.some(texts, MOST_CROSSINGS)
 
 
 def _range(amounts: Sequence[Estimate]) -> str:

@@ -21,6 +21,7 @@ from batchmark.report.study_parts import StudyTable, plain
 from batchmark.report.words import NOT_COMPARABLE, NOT_KNOWN, measured_target
 
 NONE = plain("-")
+MOST_ROWS = 12  # of metrics that are not folded: the first screen has their answer
 
 
 def tables(study: OwnJobStudy) -> Iterator[StudyTable]:
@@ -106,7 +107,7 @@ def _verdict(study: OwnJobStudy, side: JobSide, place: Place) -> str:
 
 def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> StudyTable | None:
     rows = [
-        row for place in own for name in metrics(study) for row in _metric_rows(study, place, name)
+        row for name in metrics(study) for place in own for row in _metric_rows(study, place, name)
     ]
     if not rows:
         return None
@@ -115,8 +116,8 @@ def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> StudyTable | None:
         "As the jobs told them, medians over all values. The best is how many times better than "
         "the side in that row.",
         [
-            *_at_heading(study),
             "Metric",
+            *_at_heading(study),
             "Target",
             "Value",
             "The best is",
@@ -125,6 +126,7 @@ def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> StudyTable | None:
             "Values",
         ],
         rows,
+        folded=len(rows) > MOST_ROWS,
     )
 
 
@@ -141,8 +143,8 @@ def _metric_rows(study: OwnJobStudy, place: Place, name: str) -> Iterator[list[F
         for found in figure.metrics:
             if found.metric == name:
                 yield [
-                    *_at(study, place),
                     plain(name),
+                    *_at(study, place),
                     plain(measured_target(side.target)),
                     formatting.value(found.value, found.unit),
                     formatting.factor(duel.ratio) if duel else NONE,

@@ -236,7 +236,7 @@ def test_what_the_page_says_of_a_row_that_tells_all(report_of_full):
         "gpu_power 212 W (61 to 298)",
         words.calls_until_gpu_pays(small.calls_until_gpu_pays, "g5.xlarge"),
         "GPU target cheaper",
-        words.cost_of_calls(row.gpu_usd_per_million_calls),
+        words.cost_of_row(row.gpu_usd_per_million_calls, own_job=False),
         "g5.xlarge: 1.006 USD per hour, On-Demand",
         "device ready (CUDA start-up)",
         "one call: no interval, as it takes 6 jobs and there are 3",
