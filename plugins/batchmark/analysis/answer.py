@@ -33,7 +33,7 @@ class Duel(Record):
     cpu: str
     winner: Winner
     ratio: Estimate = Field(description="CPU / GPU, of times or dollars: above 1 the GPU is ahead")
-    gpu_amount: float = Field(description="seconds, or dollars per million calls")
+    gpu_amount: float = Field(description="seconds, or dollars per million calls or per job")
 
 
 class Standing(Record):
@@ -151,6 +151,6 @@ def _amounts(row: Row, measure: Measure) -> tuple[float, ...]:
     """What a call takes on the GPU and on the CPU; empty where that is not known."""
     if measure == "time":
         return row.gpu.median_seconds.value, row.cpu.median_seconds.value
-    gpu, cpu = row.gpu_usd_per_million_calls, row.cpu_usd_per_million_calls
+    gpu, cpu = row.gpu_usd, row.cpu_usd
     known = gpu is not None and cpu is not None and row.efficiency.estimate is not None
     return (gpu.value, cpu.value) if known and gpu and cpu else ()

@@ -9,11 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
-from batchmark.analysis.cost import Efficiency, PriceBasis, efficiency, usd_per_million_calls
+from batchmark.analysis.cost import (
+    Efficiency,
+    PriceBasis,
+    efficiency,
+    usd_per_job,
+    usd_per_million_calls,
+)
 from batchmark.analysis.crossover import calls_until_gpu_pays
 from batchmark.analysis.noise import NoiseTable, RowName, RowNoise
 from batchmark.analysis.pooling import Span, TargetJobs, TargetRecord
@@ -22,10 +28,15 @@ from batchmark.analysis.speedup import ratio
 from batchmark.analysis.verdict import Contestant, Judgement, judge
 from batchmark.core.intervals import Estimate, Median
 from batchmark.core.record import Record
+from batchmark_job.result import Measurement
 from batchmark_job.result_values import Parameter
 
 Faster = Literal["gpu_target_faster", "cpu_target_faster", "undecided"]
 Cheaper = Literal["gpu_target_cheaper", "cpu_target_cheaper", "undecided"]
+CHEAPER: Mapping[Literal["first", "second"], Cheaper] = {
+    "first": "gpu_target_cheaper",
+    "second": "cpu_target_cheaper",
+}
 SIGNS: Mapping[Faster | Cheaper | None, int] = {
     "gpu_target_faster": 1,
     "cpu_target_faster": -1,
@@ -59,12 +70,26 @@ class Row(Record):
         description="by the rule of the verdict on time; null without an efficiency, and where "
         "the GPU target's jobs ran on the CPU"
     )
-    gpu_usd_per_million_calls: Estimate | None
-    cpu_usd_per_million_calls: Estimate | None
+    gpu_usd_per_million_calls: Estimate | None = None
+    cpu_usd_per_million_calls: Estimate | None = None
+    gpu_usd_per_job: Estimate | None = Field(
+        default=None, description="of a row that is a whole own job, in place of its calls'"
+    )
+    cpu_usd_per_job: Estimate | None = Field(default=None, description="as gpu_usd_per_job")
     calls_until_gpu_pays: int | None = Field(
         description="calls in one job from which the GPU's takes less time, counted from its "
         "process's start; only where the GPU target is faster"
     )
+
+    @property
+    def gpu_usd(self) -> Estimate | None:
+        """Per million calls, or per job of a row that is a whole job."""
+        return self.gpu_usd_per_job or self.gpu_usd_per_million_calls
+
+    @property
+    def cpu_usd(self) -> Estimate | None:
+        """As gpu_usd."""
+        return self.cpu_usd_per_job or self.cpu_usd_per_million_calls
 
 
 class UncomparedRow(Record):
@@ -133,12 +158,14 @@ def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | Unco
             cpu_provenance=cpu_samples.provenance,
         )
     judgement = judge(gpu.contestant(key), cpu.contestant(key))
-    same_cpu = _same_cpu(gpu.pooled, cpu.pooled)
-    faster, noise = _verdict(judgement, same_cpu)
+    model = same_cpu(gpu.pooled, cpu.pooled)
+    faster, noise = _verdict(judgement, model)
     speedup = judgement.ratio
     weighed = efficiency(speedup, gpu.price, cpu.price)
     calls = None
-    if faster == "gpu_target_faster" and not (known.row.sharing or known.row.scaling):
+    if faster == "gpu_target_faster" and not (
+        known.row.sharing or known.row.scaling or known.row.check
+    ):
         calls = calls_until_gpu_pays(gpu_samples, cpu_samples)
     return Row(
         **name,
@@ -146,14 +173,14 @@ def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | Unco
         cpu=cpu_side,
         speedup=speedup,
         verdict=faster,
-        same_cpu=same_cpu,
+        same_cpu=model,
         noise=noise,
         warnings=(*gpu.pooled.warnings(key), *cpu.pooled.warnings(key)),
         efficiency=weighed,
         cheaper=None if gpu.pooled.fell_back else _cheaper(speedup, noise, weighed),
-        gpu_usd_per_million_calls=_usd_per_million_calls(gpu_samples, gpu_side, gpu.price),
-        cpu_usd_per_million_calls=_usd_per_million_calls(cpu_samples, cpu_side, cpu.price),
         calls_until_gpu_pays=calls,
+        **_dollars("gpu", gpu_samples.row, gpu_side, gpu.price),
+        **_dollars("cpu", cpu_samples.row, cpu_side, cpu.price),
     )
 
 
@@ -176,17 +203,22 @@ def total_time(span: Span, gpu: PricedTarget, cpu: PricedTarget) -> TotalTime:
     )
 
 
-def _verdict(judgement: Judgement, same_cpu: str | None) -> tuple[Faster, RowNoise]:
+def _verdict(judgement: Judgement, model: str | None) -> tuple[Faster, RowNoise]:
     noise = judgement.noise
-    if same_cpu:
-        note = f"not comparable: both ran on the same CPU, {same_cpu}"
-        return "undecided", noise.model_copy(update={"note": note})
+    if model:
+        return "undecided", not_comparable(noise, model)
     if judgement.faster is None:
         return "undecided", noise
     return "gpu_target_faster" if judgement.faster == "first" else "cpu_target_faster", noise
 
 
-def _same_cpu(gpu: TargetJobs, cpu: TargetJobs) -> str | None:
+def not_comparable(noise: RowNoise, model: str) -> RowNoise:
+    """With a note on the CPU that both ran on."""
+    note = f"not comparable: both ran on the same CPU, {model}"
+    return noise.model_copy(update={"note": note})
+
+
+def same_cpu(gpu: TargetJobs, cpu: TargetJobs) -> str | None:
     """The CPU that two targets' jobs ran on, if one of them has a GPU that no job used."""
     ours, theirs = gpu.jobs[0].document, cpu.jobs[0].document
     model = ours.environment.cpu_model
@@ -196,21 +228,38 @@ def _same_cpu(gpu: TargetJobs, cpu: TargetJobs) -> str | None:
 
 
 def _cheaper(speedup: Estimate, noise: RowNoise, weighed: Efficiency) -> Cheaper | None:
-    """By the rule of the verdict on time: neither chance nor noise explains it."""
-    if (estimate := weighed.estimate) is None:
+    if weighed.estimate is None:
         return None
-    lead = noise.lead + math.log(estimate.value / speedup.value)
-    if estimate.interval is None or abs(lead) <= math.log1p(noise.critical_change):
-        return "undecided"
+    ahead = cheaper_of_two(speedup, noise, weighed.estimate)
+    return CHEAPER[ahead] if ahead else "undecided"
+
+
+def cheaper_of_two(
+    speedup: Estimate, noise: RowNoise, weighed: Estimate
+) -> Literal["first", "second"] | None:
+    """By the rule of the verdict on time: neither chance nor noise explains it.
+
+    Args:
+        speedup: the second's time over the first's.
+        noise: that the speedup was held against.
+        weighed: the speedup by both prices.
+    """
+    lead = noise.lead + math.log(weighed.value / speedup.value)
+    if weighed.interval is None or abs(lead) <= math.log1p(noise.critical_change):
+        return None
     if lead > 0:
-        return "gpu_target_cheaper" if estimate.interval.low > 1 else "undecided"
-    return "cpu_target_cheaper" if estimate.interval.high < 1 else "undecided"
+        return "first" if weighed.interval.low > 1 else None
+    return "second" if weighed.interval.high < 1 else None
 
 
-def _usd_per_million_calls(samples: RowSamples, side: Side, price: PriceBasis) -> Estimate | None:
-    """All nodes that measure together are paid for."""
-    usd, scaling = usd_per_million_calls(side.median_seconds, price), samples.row.scaling
-    return usd.scaled(len(scaling.nodes)) if usd and scaling else usd
+def _dollars(name: str, row: Measurement, side: Side, price: PriceBasis) -> dict[str, Any]:
+    """The fields of a side's dollars; all nodes that measure together are paid for."""
+    if row.check:
+        return {f"{name}_usd_per_job": usd_per_job(side.median_seconds, price)}
+    usd = usd_per_million_calls(side.median_seconds, price)
+    if usd and row.scaling:
+        usd = usd.scaled(len(row.scaling.nodes))
+    return {f"{name}_usd_per_million_calls": usd}
 
 
 def _estimate(median: Median | None) -> Estimate | None:

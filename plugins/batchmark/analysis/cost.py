@@ -149,9 +149,15 @@ def efficiency(speedup: Estimate | None, gpu: PriceBasis, cpu: PriceBasis) -> Ef
 
 def usd_per_million_calls(seconds: Estimate, basis: PriceBasis) -> Estimate | None:
     """Cost of a million warm calls one after the other; None without a price."""
+    usd = usd_per_job(seconds, basis)
+    return usd and usd.scaled(MILLION)
+
+
+def usd_per_job(seconds: Estimate, basis: PriceBasis) -> Estimate | None:
+    """Cost of a job that takes so long; None without a price."""
     if basis.usd_per_hour is None:
         return None
-    return seconds.scaled(basis.usd_per_hour / SECONDS_PER_HOUR * MILLION)
+    return seconds.scaled(basis.usd_per_hour / SECONDS_PER_HOUR)
 
 
 def run_costs(run: CollectedRun, prices: PriceTable) -> RunCost:

@@ -201,6 +201,6 @@ def _calibration_note(table: NoiseTable, target: TargetJobs) -> str:
     first = lacking[0]
     return (
         f"{which} lacks {len(lacking)} of its {len(measured)} rows, or knows them with other code: "
-        f"{first.workload} {formatting.parameters(first.parameters)} {first.dtype}"
+        f"{formatting.row(first.workload, first.parameters, first.dtype)}"
         f"{' and others' * (len(lacking) > 1)}."
     )

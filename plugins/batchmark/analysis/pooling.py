@@ -20,6 +20,7 @@ from batchmark.core.intervals import Median
 from batchmark.core.record import Record
 from batchmark.core.run import CONFIRMATION, CollectedJob, CollectedRun, LostJob
 from batchmark_job.result import Device, Environment, Marks, MeasurementStatus, MetricSummary
+from batchmark_job.result_own_job import Start
 
 Span = Literal["process", "batch_job"]
 
@@ -43,6 +44,9 @@ class JobRecord(Provenance):
     total_seconds: float = Field(description="process start to the document, ceilings included")
     marks: Marks | None
     telemetry: tuple[MetricSummary, ...]
+    start: Start | None = Field(
+        default=None, description="of the instance that an own job ran on; null where unknown"
+    )
 
 
 class TargetRecord(Record):
@@ -202,4 +206,5 @@ def _job_record(job: CollectedJob) -> JobRecord:
         total_seconds=job.document.total_seconds,
         marks=job.document.marks,
         telemetry=job.document.telemetry,
+        start=job.document.own_job and job.document.own_job.start,
     )

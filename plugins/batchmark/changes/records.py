@@ -16,6 +16,7 @@ from pydantic import AwareDatetime, Field
 from batchmark.core import formatting
 from batchmark.core.record import Record
 from batchmark_job.result import Device
+from batchmark_job.result_values import Parameter
 
 NEAR_RUNS = 3  # on either side, to which a later run may move a change
 UNKNOWN_DTYPE = "unknown"  # of what other tools measured
@@ -63,9 +64,14 @@ class SeriesKey(Record):
         """Its name among the series of its target, for people."""
         if self.workload is None:
             return "price"
-        values = formatting.parameters(json.loads(self.parameters or "{}"))
         dtype = None if self.dtype == UNKNOWN_DTYPE else self.dtype
-        return ", ".join(filter(None, (f"{self.workload} {values}".strip(), dtype)))
+        return formatting.row(self.workload, self.values, dtype)
+
+    @property
+    def values(self) -> dict[str, Parameter]:
+        """Its parameters."""
+        found: dict[str, Parameter] = json.loads(self.parameters or "{}")
+        return found
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from batchmark.core.suites import NO_DTYPE
+from batchmark_job.result_own_job import BETTER, METRIC, UNIT
 from batchmark_job.result_values import Parameter
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ PREFIXES = (
     (1e-3, "m"),
     (1e-6, "µ"),
 )
+OF_A_METRIC = {METRIC, UNIT, BETTER}
 TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
@@ -67,6 +70,17 @@ def quantity(value: float, unit: str) -> str:
     """A single amount to three digits, such as 1.25 GHz."""
     scale, prefix = _prefix(value)
     return f"{_rounded(value / scale, _last_digit(value / scale, 3))} {prefix}{unit}"
+
+
+def amount(value: float, unit: str) -> str:
+    """A single value in a unit of which nothing is known, to three digits."""
+    return _with_unit(_rounded(value, _last_digit(value, 3)), unit)
+
+
+def value(estimate: Estimate, unit: str) -> Figure:
+    """As amount, with its interval."""
+    figure = _figure(estimate, 3)
+    return Figure(_with_unit(figure.value, unit), figure.interval)
 
 
 def multiple(value: float) -> str:
@@ -153,7 +167,31 @@ def some(names: Sequence[str], most: int = 3) -> str:
 
 
 def parameters(values: Mapping[str, Parameter]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in values.items())
+    """Names and values; a metric that an own job told stands by its own name, with its unit."""
+    hidden = OF_A_METRIC if values.keys() >= OF_A_METRIC else ()
+    shown = [f"{name} {value}" for name, value in values.items() if name not in hidden]
+    if hidden:
+        shown.append(f"{values[METRIC]} ({values[UNIT]})")
+    return ", ".join(shown)
+
+
+def point(values: Mapping[str, Parameter], dtype: str | None) -> str:
+    """A row's place in its workload's grid; the number format is left out where it is not known."""
+    return ", ".join(filter(None, (parameters(values), _known_dtype(dtype))))
+
+
+def row(workload: str, values: Mapping[str, Parameter], dtype: str | None) -> str:
+    """A row's name among those of its suite."""
+    name = f"{workload} {parameters(values)}".strip()
+    return ", ".join(filter(None, (name, _known_dtype(dtype))))
+
+
+def _known_dtype(dtype: str | None) -> str | None:
+    return None if dtype == NO_DTYPE else dtype
+
+
+def _with_unit(number: str, unit: str) -> str:
+    return f"{number} {unit}".rstrip()
 
 
 def _time_unit(value: float) -> tuple[float, str]:

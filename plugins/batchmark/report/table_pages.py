@@ -187,7 +187,7 @@ def _noise_table(calibration: Calibration) -> TableView:
 
 
 def _name(row: RowName) -> str:
-    return f"{row.workload} {formatting.parameters(row.parameters)}, {row.dtype}"
+    return formatting.row(row.workload, row.parameters, row.dtype)
 
 
 def _render(

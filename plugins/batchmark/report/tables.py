@@ -189,7 +189,7 @@ def noise_rows(table: NoiseTable) -> Table:
 
 
 def _name(row: RowName) -> str:
-    return f"{row.workload} {formatting.parameters(row.parameters)} {row.dtype}"
+    return formatting.row(row.workload, row.parameters, row.dtype)
 
 
 def alert_table(alerts: Iterable[Alert], title: str) -> Table:

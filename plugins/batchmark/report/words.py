@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from batchmark.analysis.cold_start import ColdStart
 from batchmark.core import formatting
 from batchmark.core.prices import MILLION
-from batchmark.core.suites import NO_DTYPE, OWN_JOB
+from batchmark.core.suites import OWN_JOB
 from batchmark_job.result import Device, Implementation, MetricSummary, Trial
 
 if TYPE_CHECKING:
@@ -63,9 +63,7 @@ def row_label(row: Keyed, separator: str = " ") -> str:
 
 
 def row_details(row: Keyed) -> str:
-    """A row's parameters and number format; own jobs have none."""
-    dtype = "" if row.dtype == NO_DTYPE else row.dtype
-    return ", ".join(filter(None, (formatting.parameters(row.parameters), dtype)))
+    return formatting.point(row.parameters, row.dtype)
 
 
 def is_own_job(pair: Pair) -> bool:
@@ -292,9 +290,7 @@ def trial(trial: Trial) -> str:
 
 
 def crossover_name(crossover: Crossover) -> str:
-    fixed = f" {formatting.parameters(crossover.parameters)}" if crossover.parameters else ""
-    dtype = "" if crossover.dtype == NO_DTYPE else f", {crossover.dtype}"
-    return f"{crossover.workload}{fixed}{dtype}"
+    return formatting.row(crossover.workload, crossover.parameters, crossover.dtype)
 
 
 def crossover_sizes(crossover: Crossover) -> str:

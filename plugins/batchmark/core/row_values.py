@@ -1,0 +1,76 @@
+"""What a row's samples stand for: seconds, or the values of a metric that an own job told.
+
+A sample of a metric is its value, or 1 / value where higher is better, so that less is better in
+every row. People read values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, Self
+
+from batchmark.core import formatting
+from batchmark.core.formatting import Figure
+from batchmark.core.intervals import Estimate, Interval
+from batchmark_job.result_own_job import BETTER, HIGHER, LOWER, METRIC, UNIT
+from batchmark_job.result_values import Parameter
+
+OF_A_METRIC = {"slower": "worse", "faster": "better"}
+
+
+class ToldMetric(NamedTuple):
+    """The metric of a row."""
+
+    name: str
+    unit: str
+    higher_is_better: bool
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Parameter]) -> Self | None:
+        """None for a row of seconds."""
+        name, unit, better = (parameters.get(key) for key in (METRIC, UNIT, BETTER))
+        if isinstance(name, str) and isinstance(unit, str) and better in (HIGHER, LOWER):
+            return cls(name, unit, better == HIGHER)
+        return None
+
+    def value(self, sample: float) -> float:
+        """In the metric's unit, of a sample or a median of samples above 0."""
+        return 1 / sample if self.higher_is_better else sample
+
+    def estimate(self, sample: Estimate) -> Estimate:
+        """As value, with its interval."""
+        if not self.higher_is_better:
+            return sample
+        interval = sample.interval and Interval(
+            low=1 / sample.interval.high,
+            high=1 / sample.interval.low,
+            confidence=sample.interval.confidence,
+        )
+        return sample.model_copy(update={"value": 1 / sample.value, "interval": interval})
+
+
+def text(parameters: Mapping[str, Parameter], sample: float) -> str:
+    """A sample of a row, or a median of samples, with its unit."""
+    told = ToldMetric.of(parameters)
+    if told is None:
+        return formatting.seconds(sample)
+    return formatting.amount(told.value(sample), told.unit)
+
+
+def figure(parameters: Mapping[str, Parameter], sample: Estimate) -> Figure:
+    """As text, with its interval."""
+    told = ToldMetric.of(parameters)
+    if told is None:
+        return formatting.time(sample)
+    return formatting.value(told.estimate(sample), told.unit)
+
+
+def change(parameters: Mapping[str, Parameter], share: float) -> float:
+    """By which share a value moves if its row's samples move by that share; both above -1."""
+    told = ToldMetric.of(parameters)
+    return 1 / (1 + share) - 1 if told and told.higher_is_better else share
+
+
+def word(parameters: Mapping[str, Parameter], of_seconds: str) -> str:
+    """A metric is worse or better where a time is slower or faster."""
+    return OF_A_METRIC.get(of_seconds, of_seconds) if ToldMetric.of(parameters) else of_seconds
