@@ -75,17 +75,26 @@ class ColdStart(Record):
 
 
 def cold_start_of(target: TargetRecord, price: PriceBasis) -> ColdStart | None:
-    """The cold start of a target's jobs; None where no job's first attempt tells of a step."""
-    jobs = [job for job in target.jobs if job.job_attempt == 1]
+    """The cold start of a target's jobs; None where no job's first attempt tells of a step.
+
+    Own jobs on an instance that was there before had none.
+    """
+    jobs = [job for job in target.jobs if job.job_attempt == 1 and job.start != "warm"]
     if not jobs:
         return None
     on_ec2 = any(job.instance_type for job in jobs)
     timeline = _Timeline.of(jobs, target.actual_device, on_ec2=on_ec2)
     if not timeline.steps:
         return None
-    if retried := len(target.jobs) - len(jobs):
-        left_out = f"{retried} of {len(target.jobs)} jobs are left out: they were retried."
-        timeline.notes.insert(0, left_out)
+    warm = sum(job.start == "warm" for job in target.jobs)
+    retried = len(target.jobs) - len(jobs) - warm
+    for left_out, why in (
+        (warm, "their instance was there before"),
+        (retried, "they were retried"),
+    ):
+        if left_out:
+            note = f"{left_out} of {len(target.jobs)} jobs are left out: {why}."
+            timeline.notes.insert(0, note)
     billed = median(timeline.seconds(timeline.billed_from)) if on_ec2 else 0.0
     return ColdStart(
         target=target.target,

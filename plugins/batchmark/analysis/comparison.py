@@ -6,7 +6,7 @@ target's samples are pooled once, for its rows, whole jobs and crossovers alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple, Self
 
@@ -34,6 +34,7 @@ from batchmark.analysis.crossover import Crossover, RowVerdict, find_crossovers
 from batchmark.analysis.noise import NoiseTable
 from batchmark.analysis.notes import pair_notes, run_notices, summary
 from batchmark.analysis.own_jobs.records import OwnJobStudy
+from batchmark.analysis.own_jobs.studies import own_job_studies
 from batchmark.analysis.pooling import Span, TargetRecord, group_jobs
 from batchmark.analysis.samples import RowKey, row_key
 from batchmark.analysis.scaling.studies import ScalingStudy, scaling_studies
@@ -42,6 +43,7 @@ from batchmark.analysis.sharing.tasks import SharedTask, shared_tasks
 from batchmark.core.formatting import target_label
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record
+from batchmark.core.row_values import ToldMetric
 from batchmark.core.run import CollectedRun, LostJob
 from batchmark.core.suites import SCALING
 
@@ -119,7 +121,8 @@ def compare(
 ) -> Comparison:
     """Compare every GPU target with every CPU target, for each suite and dtype.
 
-    Several nodes that measure together are no such target: they have studies of their own.
+    Several nodes that measure together are no such target: they have studies of their own. Own jobs
+    have one beside their pairs, as their targets need not be a GPU and a CPU.
 
     A calibration is used for the target, suite and dtype that it names, in the environment it was
     made in.
@@ -141,18 +144,21 @@ def compare(
         ]
     sharing = shared_tasks(run, prices)
     scaling = scaling_studies(run, prices, file_system_usd_per_hour)
+    own_jobs = own_job_studies(run, prices)
     bases = [basis for pair in pairs for basis in (pair.gpu_price, pair.cpu_price)]
     bases += [task.price for task in sharing]
     bases += [study.price for study in scaling]
+    bases += [side.price for study in own_jobs for side in study.sides]
     return Comparison(
         run_id=run.run_id,
-        notices=tuple(run_notices(run, compared=bool(pairs or sharing or scaling))),
+        notices=tuple(run_notices(run, compared=bool(pairs or sharing or scaling or own_jobs))),
         pairs=tuple(pairs),
         lost=run.lost,
         prices=prices.only(basis.instance_type for basis in bases),
         cost=cost,
         sharing=sharing,
         scaling=scaling,
+        own_jobs=own_jobs,
     )
 
 
@@ -198,22 +204,30 @@ class _Figures(NamedTuple):
     @classmethod
     def of(cls, gpu: PricedTarget, cpu: PricedTarget) -> Self:
         keys = dict.fromkeys((*gpu.pooled.samples, *cpu.pooled.samples))
-        found = [compare_row(key, gpu, cpu) for key in keys if not _is_experiment(key)]
+        found = [compare_row(key, gpu, cpu) for key in keys if not _is_apart(key)]
         rows = tuple(row for row in found if isinstance(row, Row))
         tables = (gpu.fitting_calibration, cpu.fitting_calibration)
         return cls(
             rows=rows,
             uncompared=tuple(row for row in found if isinstance(row, UncomparedRow)),
-            totals=tuple(total_time(span, gpu, cpu) for span in SPANS),
+            totals=tuple(_totals(gpu, cpu)),
             calibrations=tuple(UsedCalibration.of(table) for table in tables if table),
             notes=tuple(pair_notes(gpu, cpu, rows)),
         )
 
 
-def _is_experiment(key: RowKey) -> bool:
-    """Whether a replica was made to fail, so that the row is no figure of either target."""
+def _totals(gpu: PricedTarget, cpu: PricedTarget) -> Iterator[TotalTime]:
+    """None of own jobs: their rows are whole jobs, and of one size each."""
+    if not any(job.document.own_job for job in (*gpu.pooled.jobs, *cpu.pooled.jobs)):
+        for span in SPANS:
+            yield total_time(span, gpu, cpu)
+
+
+def _is_apart(key: RowKey) -> bool:
+    """Whether a row is a metric, or a replica was made to fail, so that it is no target's time."""
     place = Place.of(dict(key[1]))
-    return place is not None and place.disturbance is not None
+    disturbed = place is not None and place.disturbance is not None
+    return disturbed or ToldMetric.of(dict(key[1])) is not None
 
 
 def _crossovers(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> tuple[Crossover, ...]:

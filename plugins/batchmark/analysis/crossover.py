@@ -51,7 +51,9 @@ class Crossover(Record):
     sizes: tuple[float, ...] = Field(description="that both targets measured")
     warm_seconds: BreakEven
     warm_usd: BreakEven | None = Field(description="null without the prices of both targets")
-    cold_seconds: BreakEven | None = Field(description="of a job that makes one call")
+    cold_seconds: BreakEven | None = Field(
+        description="of a job that makes one call; null of own jobs, whose rows are whole jobs"
+    )
     cold_usd: BreakEven | None
     cold_reason: str | None = Field(description="why there is no cold crossover")
 
@@ -90,10 +92,13 @@ def _crossover(
         _warm(gpu, keys, [row.noise.gpu for row in rows]),
         _warm(cpu, keys, [row.noise.cpu for row in rows]),
     ]
-    cold = {target.name: _cold(target, keys) for target in (gpu, cpu)}
-    missing = [name for name, curve in cold.items() if not curve]
     warm_seconds, warm_usd = _both(sizes, warm, usd, rows)
-    cold_seconds, cold_usd = (None, None) if missing else _both(sizes, [*cold.values()], usd)
+    whole_jobs = any(gpu.samples[key].row.check for key in keys)
+    cold = {} if whole_jobs else {target.name: _cold(target, keys) for target in (gpu, cpu)}
+    missing = [name for name, curve in cold.items() if not curve]
+    cold_seconds = cold_usd = None
+    if cold and not missing:
+        cold_seconds, cold_usd = _both(sizes, [*cold.values()], usd)
     workload, parameters, dtype = keys[0]
     return Crossover(
         workload=workload,

@@ -87,7 +87,10 @@ def _nothing_to_compare(run: CollectedRun) -> str:
 
 def pair_notes(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> Iterable[str]:
     """What limits a pair's figures."""
-    fewest = min(len(gpu.pooled.jobs), len(cpu.pooled.jobs))
+    jobs = [len(target.pooled.jobs) for target in (gpu, cpu)]
+    if any(job.document.own_job for job in gpu.pooled.jobs):  # each has one of the sizes
+        jobs = [side.jobs for row in rows for side in (row.gpu, row.cpu)] or jobs
+    fewest = min(jobs)
     if fewest < MINIMUM_SAMPLES:
         yield few_jobs(fewest)
     for target in (gpu, cpu):

@@ -13,6 +13,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
+from batchmark.analysis.owners_checks import Size, check_problems, counts, size_of
 from batchmark.analysis.samples import Provenance, RowKey, RowSamples, row_key
 from batchmark.core.config import PurchaseOption
 from batchmark.core.fingerprint import Fingerprint
@@ -68,9 +69,10 @@ class TargetJobs:
     jobs: list[CollectedJob] = field(default_factory=list)
     lost: list[LostJob] = field(default_factory=list)
     samples: dict[RowKey, RowSamples] = field(default_factory=dict)
+    check_problems: dict[Size, str] = field(default_factory=dict)  # of own jobs
 
     def record(self) -> TargetRecord:
-        document = self.jobs[0].document if self.jobs else None
+        document = self._telling[0].document if self.jobs else None
         agree = not self._differences()
         return TargetRecord(
             target=self.name,
@@ -86,13 +88,18 @@ class TargetJobs:
         """Whether this is a GPU target of which a job ran on the CPU."""
         return any(fell_back(job) for job in self.jobs)
 
+    @property
+    def _telling(self) -> list[CollectedJob]:
+        """The jobs whose environment is known: an own job that failed may not have told of it."""
+        return [job for job in self.jobs if counts(job)] or self.jobs
+
     def refusal(self) -> str | None:
         """Why these jobs can't be pooled or compared; None if they can."""
         if not self.jobs:
             reasons = "; ".join(dict.fromkeys(lost.reason for lost in self.lost))
             return f"{self.name} has no result: {reasons}"
         if self.device == "cpu" and any(
-            job.document.actual_device is not Device.CPU for job in self.jobs
+            job.document.actual_device is not Device.CPU for job in self._telling
         ):
             return f"{self.name} is a CPU target, but a job of it ran on {Device.CUDA}"
         differences = self._differences()
@@ -107,14 +114,17 @@ class TargetJobs:
     def _differences(self) -> list[str]:
         """The properties in which the jobs' environments differ, with both values."""
         differences = []
-        for name in _environment(self.jobs[0]) if self.jobs else ():
+        jobs = self._telling
+        for name in _environment(jobs[0]) if jobs else ():
             jobs_by_value = defaultdict(list)
-            for job in self.jobs:
-                jobs_by_value[_environment(job)[name]].append(job.job_id)
+            for job in jobs:
+                value = _environment(job)[name]
+                if value is not None or job.document.own_job is None:
+                    jobs_by_value[value].append(job.job_id)
             if len(jobs_by_value) > 1:
                 values = (
-                    f"{value or 'none'} (job {', '.join(jobs)})"
-                    for value, jobs in jobs_by_value.items()
+                    f"{value or 'none'} (job {', '.join(ids)})"
+                    for value, ids in jobs_by_value.items()
                 )
                 differences.append(f"{name}: {', '.join(values)}")
         return differences
@@ -124,6 +134,8 @@ class TargetJobs:
         samples = self.samples.get(key)
         if samples is None:
             return f"{self.name}: not among its rows"
+        if problem := self.check_problems.get(size_of(samples.row.parameters)):
+            return f"{self.name}: {problem}"
         if not samples.measured:
             return f"{self.name}: {samples.reasons()}"
         if len(names := samples.implementations) > 1 and not samples.by_trial:
@@ -164,14 +176,17 @@ def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
         if lost.planned.purpose != CONFIRMATION:
             target_of(lost).lost.append(lost)
     for targets in groups.values():
-        for target in targets.values():
+        problems = check_problems({name: target.jobs for name, target in targets.items()})
+        for name, target in targets.items():
             target.samples = _pool(target)
+            target.check_problems = problems[name]
     return {key: list(targets.values()) for key, targets in groups.items()}
 
 
 def fell_back(job: CollectedJob) -> bool:
-    """Whether a job of a GPU target ran on the CPU."""
-    return job.planned.device == "cuda" and job.document.actual_device is Device.CPU
+    """Whether a job of a GPU target ran on the CPU; of an own job that failed, nobody knows."""
+    on_cpu = job.document.actual_device is Device.CPU
+    return job.planned.device == "cuda" and on_cpu and counts(job)
 
 
 def _pool(target: TargetJobs) -> dict[RowKey, RowSamples]:
@@ -188,7 +203,12 @@ def _pool(target: TargetJobs) -> dict[RowKey, RowSamples]:
 def _environment(job: CollectedJob) -> dict[str, str | int | None]:
     """What must agree between jobs whose samples are pooled."""
     document = job.document
-    return {**Fingerprint.of(document).named(), "image": document.environment.image_digest}
+    environment = document.environment
+    return {
+        **Fingerprint.of(document).named(),
+        "image": environment.image_digest,
+        "image reference": environment.image,
+    }
 
 
 def _batch_seconds(job: CollectedJob) -> float:

@@ -41,7 +41,7 @@ def test_a_calibration_run_reports_each_target():
     )
     text = rendered(report)
     assert "c5.2xlarge, suite blog: noise over 6 jobs" in text
-    assert "matmul size 1000 float32" in text
+    assert "matmul size 1000, float32" in text
     assert text.count("A/A: odd repeats against even ones") == 1
     assert "A/A: odd repeats against even ones, 0 of 1 row called different\n" in text
     assert "No calibration: g6.xlarge has 0 job(s)" in text
@@ -50,7 +50,7 @@ def test_a_calibration_run_reports_each_target():
 def test_a_calibration_lists_what_it_left_out():
     failed = build_row(status=MeasurementStatus.FAILED, reason="relative [error] 0.3")
     report = report_of(*(build_job("c5.2xlarge", [failed], repeat=n) for n in (1, 2)))
-    assert "left out: matmul size 1000 float32: c5.2xlarge: failed: relative [error]" in rendered(
+    assert "left out: matmul size 1000, float32: c5.2xlarge: failed: relative [error]" in rendered(
         report
     )
 
@@ -60,7 +60,7 @@ def test_halves_that_differ_are_called_different():
     report = report_of(*jobs_of([1.0, 50.0] * 5))
     (calibration,) = report.calibrations
     assert len(calibration.self_check.different) == calibration.self_check.rows == 1
-    assert "1 of 1 row called different (matmul size 1000 float32)" in rendered(report)
+    assert "1 of 1 row called different (matmul size 1000, float32)" in rendered(report)
 
 
 def test_of_many_names_three_are_shown():

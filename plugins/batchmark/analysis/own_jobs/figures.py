@@ -1,0 +1,129 @@
+"""A side's figures: what its whole jobs took and cost at each place, and the metrics they told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from statistics import median
+
+from batchmark.analysis.cost import PriceBasis, usd_per_job
+from batchmark.analysis.own_jobs.records import JobFigure, MetricFigure, Place
+from batchmark.analysis.pooling import TargetJobs
+from batchmark.analysis.samples import RowKey, RowSamples, kept_samples, provenance
+from batchmark.core.intervals import Estimate, Median
+from batchmark.core.prices import SECONDS_PER_HOUR
+from batchmark.core.row_values import ToldMetric
+from batchmark_job.result_own_job import START, OwnJob
+
+STARTS = ("cold", "warm", None)  # in the order of places
+
+
+def place_of(key: RowKey, axis: str | None) -> Place:
+    parameters = dict(key[1])
+    size, start = parameters.get(axis or ""), parameters.get(START)
+    return Place(
+        size=None if isinstance(size, str | bool) else size,
+        start="cold" if start == "cold" else "warm" if start == "warm" else None,
+    )
+
+
+def order(place: Place) -> tuple[int, float]:
+    """Cold instances and small sizes first."""
+    return STARTS.index(place.start), place.size or 0.0
+
+
+def figures_of(target: TargetJobs, axis: str | None, price: PriceBasis) -> tuple[JobFigure, ...]:
+    """One for each place at which the target had a job, lost ones included."""
+    found = [
+        _figure(target, key, axis, price)
+        for key in target.samples
+        if not ToldMetric.of(dict(key[1]))
+    ]
+    found += _lost(target, {figure.place.size for figure in found})
+    return tuple(sorted(found, key=lambda figure: order(figure.place)))
+
+
+def _figure(target: TargetJobs, key: RowKey, axis: str | None, price: PriceBasis) -> JobFigure:
+    samples, place = target.samples[key], place_of(key, axis)
+    problem = target.problem(key)
+    measured = None if problem else samples.median
+    seconds = measured and measured.estimate()
+    everything = (*samples.measured, *samples.unmeasured)
+    kinds = dict.fromkeys(row.check.kind for _, row in everything if row.check)
+    metrics = [] if problem else _metrics(target, place, axis, price)
+    return JobFigure(
+        place=place,
+        seconds=seconds,
+        problem=problem and problem.removeprefix(f"{target.name}: "),
+        longest_seconds=None if measured is None else float(measured.samples.max()),
+        jobs=len(samples.measured) if measured else 0,
+        command_seconds=_over_jobs(samples, lambda job: job.command_seconds),
+        waiting_seconds=_over_jobs(samples, lambda job: job.waiting_seconds),
+        usd_per_job=seconds and usd_per_job(seconds, price),
+        checked_by=tuple(kinds),
+        metrics=tuple(metrics),
+        warnings=tuple(warning.text for warning in samples.warnings()),
+        provenance=tuple(provenance(job) for job, _ in everything),
+    )
+
+
+def _over_jobs(samples: RowSamples, read: Callable[[OwnJob], float | None]) -> float | None:
+    """The median over the jobs that tell it."""
+    told = [read(job.document.own_job) for job, _ in samples.measured if job.document.own_job]
+    known = [value for value in told if value is not None]
+    return median(known) if known else None
+
+
+def _metrics(
+    target: TargetJobs, place: Place, axis: str | None, price: PriceBasis
+) -> Iterator[MetricFigure]:
+    for key, samples in target.samples.items():
+        told = ToldMetric.of(dict(key[1]))
+        if told and samples.measured and place_of(key, axis) == place:
+            values = [[told.value(one) for one in kept_samples(row)] for _, row in samples.measured]
+            found = Median(values, seed=samples.name)
+            yield MetricFigure(
+                metric=told.name,
+                unit=told.unit,
+                higher_is_better=told.higher_is_better,
+                value=found.estimate(),
+                values=found.samples.size,
+                jobs=len(values),
+                usd_per_unit=_usd_per_unit(told, samples, price),
+            )
+
+
+def _usd_per_unit(told: ToldMetric, samples: RowSamples, price: PriceBasis) -> Estimate | None:
+    if not told.higher_is_better or samples.median is None:
+        return None
+    if told.unit.endswith("/s"):  # a sample is then the seconds of one
+        return usd_per_job(samples.median.estimate(), price)
+    if price.usd_per_hour is None:
+        return None
+    usd_per_second = price.usd_per_hour / SECONDS_PER_HOUR
+    each = [
+        [usd_per_second * job.document.own_job.running_seconds * median(kept_samples(row))]
+        for job, row in samples.measured
+        if job.document.own_job and job.document.own_job.running_seconds
+    ]
+    return Median(each, seed=f"{samples.name} USD").estimate() if each else None
+
+
+def _lost(target: TargetJobs, known: set[float | int | None]) -> Iterator[JobFigure]:
+    """Of sizes at which no job of the target left a result."""
+    reasons: dict[float | int | None, str] = {}
+    for lost in target.lost:
+        if lost.planned.own_job and lost.planned.own_job.size not in known:
+            reasons.setdefault(lost.planned.own_job.size, lost.reason.partition("\n")[0])
+    for size, reason in reasons.items():
+        yield JobFigure(
+            place=Place(size=size, start=None),
+            seconds=None,
+            problem=f"none of its jobs left a result: {reason}",
+            jobs=0,
+            command_seconds=None,
+            waiting_seconds=None,
+            usd_per_job=None,
+            checked_by=(),
+            metrics=(),
+            provenance=(),
+        )

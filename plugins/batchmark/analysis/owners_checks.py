@@ -1,0 +1,85 @@
+"""Which own jobs count: those whose results are right by their owner's word."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from batchmark.core.formatting import count
+from batchmark.core.row_values import ToldMetric
+from batchmark.core.run import CollectedJob
+from batchmark_job.result import Measurement, MeasurementStatus
+from batchmark_job.result_own_job import BETTER, METRIC, START, UNIT
+from batchmark_job.result_values import Parameter
+
+# A row's parameters without what is no size: that of all rows of a job is the same.
+Size: TypeAlias = tuple[tuple[str, Parameter], ...]
+NO_SIZE = {START, METRIC, UNIT, BETTER}
+SHOWN_DIGITS = 12  # of a checksum
+Found: TypeAlias = list[tuple[CollectedJob, Measurement]]
+
+
+def size_of(parameters: Mapping[str, Parameter]) -> Size:
+    return tuple(sorted(pair for pair in parameters.items() if pair[0] not in NO_SIZE))
+
+
+def counts(job: CollectedJob) -> bool:
+    """Whether a job measured anything; other suites' jobs always count."""
+    measured = MeasurementStatus.MEASURED
+    rows = job.document.measurements
+    return job.document.own_job is None or any(row.status is measured for row in rows)
+
+
+def check_problems(jobs_of: Mapping[str, Sequence[CollectedJob]]) -> dict[str, dict[Size, str]]:
+    """Why a target's own jobs of a size are not compared, by target and size.
+
+    A failed check makes all jobs of that size doubtful. Where the owner gave no checksum, all jobs
+    of a size on all targets must have left the same output.
+    """
+    rows = {name: _whole_jobs(jobs) for name, jobs in jobs_of.items()}
+    problems = {
+        name: {size: problem for size, found in sizes.items() if (problem := _problem(found))}
+        for name, sizes in rows.items()
+    }
+    for size in dict.fromkeys(size for sizes in rows.values() for size in sizes):
+        outputs = {
+            name: output
+            for name, sizes in rows.items()
+            if size not in problems[name] and (output := _output(sizes.get(size, [])))
+        }
+        if len(set(outputs.values())) > 1:
+            told = ", ".join(f"{name} has {sha[:SHOWN_DIGITS]}" for name, sha in outputs.items())
+            for name in outputs:
+                problems[name][size] = f"the sides' outputs differ: {told} as SHA-256"
+    return problems
+
+
+def _whole_jobs(jobs: Iterable[CollectedJob]) -> dict[Size, Found]:
+    found: dict[Size, Found] = defaultdict(list)
+    for job in jobs:
+        for row in job.document.measurements:
+            if row.check and not ToldMetric.of(row.parameters):
+                found[size_of(row.parameters)].append((job, row))
+    return found
+
+
+def _problem(found: Found) -> str | None:
+    """Of one target's jobs of a size; those that were interrupted say nothing."""
+    ended = [row for _, row in found if row.status is not MeasurementStatus.INTERRUPTED]
+    failed = [row for row in ended if row.check and not row.check.passed]
+    if failed:
+        reasons = dict.fromkeys((row.check and row.check.detail) or row.reason for row in failed)
+        told = "; ".join(filter(None, reasons))
+        return f"{len(failed)} of {count(len(ended), 'job')} failed: {told}"
+    outputs = {row.check.output_sha256 for row in ended if row.check} - {None}
+    return "its outputs differ from job to job" if len(outputs) > 1 else None
+
+
+def _output(found: Found) -> str | None:
+    """The checksum that all of a target's jobs of a size left, unless their owner gave one."""
+    for job, row in found:
+        plan = job.planned.own_job
+        if row.check and row.check.output_sha256 and not (plan and plan.output_sha256):
+            return row.check.output_sha256
+    return None

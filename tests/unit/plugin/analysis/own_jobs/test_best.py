@@ -1,0 +1,98 @@
+"""Which side is best at a place, and by which deadline."""
+
+import pytest
+
+from batchmark.analysis.own_jobs.studies import own_job_studies
+from batchmark_job.result import Device
+from tests.builders.own_jobs import CPU, GPU, LARGE, SMALL, THROUGHPUT, JobOn
+from tests.builders.runs import LAPTOP_ENVIRONMENT, PRICES, build_run
+
+
+def study_of(*sides, sizes=(SMALL, LARGE), repeats=6):
+    run = build_run(*(job for side in sides for job in side.jobs(sizes, repeats)))
+    (study,) = own_job_studies(run, PRICES)
+    return study
+
+
+def test_the_fastest_and_the_cheapest_are_ahead_of_every_other_side():
+    dear = JobOn("g6.xlarge", start_up=40.0)
+    small, large = study_of(GPU, CPU, dear).best
+    assert (small.place.size, small.fastest, small.cheapest) == (SMALL, "c5.2xlarge", "c5.2xlarge")
+    assert (large.place.size, large.fastest, large.cheapest) == (LARGE, "g5.xlarge", "g5.xlarge")
+
+
+def test_a_tie_is_not_known():
+    study = study_of(GPU, JobOn("g4dn.xlarge", start_up=12.0, each=0.01), sizes=(SMALL,))
+    (best,) = study.best
+    assert best.fastest is None
+    assert best.cheapest == "g4dn.xlarge"
+    assert study.duels[0].better is None
+
+
+def test_two_repeats_decide_no_small_difference():
+    near = JobOn("c5.2xlarge", start_up=14.0, each=0.01)
+    (best,) = study_of(GPU, near, sizes=(SMALL,), repeats=2).best
+    assert best.fastest is None
+
+
+def test_the_cheapest_side_changes_with_the_deadline():
+    fast, slow = GPU, JobOn("c5.2xlarge", start_up=20.0, each=0.01, plan={"deadline_seconds": 16})
+    study = study_of(slow, fast, sizes=(SMALL,))
+    (best,) = study.best
+    first, second = best.deadlines
+    assert (first.target, second.target) == ("g5.xlarge", "c5.2xlarge")
+    assert first.usd_per_job > second.usd_per_job
+    figures = {side.target.target: side.figures[0] for side in study.sides}
+    assert first.from_seconds == figures["g5.xlarge"].seconds.interval.high
+    assert study.deadline_seconds == 16
+    assert best.within == first
+
+
+def test_a_side_that_is_slower_and_dearer_is_no_step():
+    dear = JobOn("g6.xlarge", start_up=300.0)
+    (best,) = study_of(GPU, dear, sizes=(SMALL,)).best
+    assert [step.target for step in best.deadlines] == ["g5.xlarge"]
+    assert best.within is None
+
+
+def test_without_an_interval_the_longest_job_must_keep_the_deadline():
+    study = study_of(CPU, sizes=(SMALL,), repeats=3)
+    (best,) = study.best
+    figure = study.sides[0].figures[0]
+    assert best.deadlines[0].from_seconds == figure.longest_seconds > figure.seconds.value
+
+
+def test_a_side_without_a_price_leaves_the_cheapest_open():
+    unpriced = JobOn("c7i.large", start_up=60.0)
+    (best,) = study_of(GPU, unpriced, sizes=(SMALL,)).best
+    assert (best.fastest, best.cheapest) == ("g5.xlarge", None)
+    assert [step.target for step in best.deadlines] == ["g5.xlarge"]
+
+
+def test_on_one_machine_nothing_is_known_of_a_gpu():
+    laptop = {"environment": LAPTOP_ENVIRONMENT}
+    fell_back = JobOn("g5.xlarge", actual_device=Device.CPU, start_up=30.0, **laptop)
+    study = study_of(fell_back, JobOn("c5.2xlarge", start_up=4.0, **laptop), sizes=(SMALL,))
+    (best,) = study.best
+    assert (best.fastest, best.cheapest, best.deadlines) == (None, None, ())
+    assert "both ran on the same CPU" in study.duels[0].noise.note
+
+
+def test_two_cpu_sides_of_one_machine_are_compared():
+    laptop = {"environment": LAPTOP_ENVIRONMENT}
+    sides = JobOn("c5.2xlarge", start_up=4.0, **laptop), JobOn("c6i.large", **laptop)
+    (best,) = study_of(*sides, sizes=(SMALL,)).best
+    assert (best.fastest, best.cheapest) == ("c5.2xlarge", None)
+
+
+def test_sides_are_compared_by_metric_too():
+    study = study_of(GPU, CPU, sizes=(LARGE,))
+    time, rate = study.duels
+    assert (time.metric, rate.metric) == (None, THROUGHPUT[0])
+    assert (rate.first, rate.second, rate.better) == ("g5.xlarge", "c5.2xlarge", "g5.xlarge")
+    assert rate.ratio.value == pytest.approx(CPU.seconds(LARGE) / GPU.seconds(LARGE), rel=0.05)
+
+
+def test_a_metric_that_one_side_tells_is_no_duel():
+    silent = JobOn("c5.2xlarge", metrics=())
+    assert [duel.metric for duel in study_of(GPU, silent, sizes=(SMALL,)).duels] == [None]

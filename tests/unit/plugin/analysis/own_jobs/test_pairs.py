@@ -1,0 +1,71 @@
+"""Own jobs' rows in the pairs of a GPU and a CPU target."""
+
+import pytest
+
+from batchmark.analysis.answer import find_answer
+from batchmark.analysis.comparison import compare
+from batchmark_job.result import Device
+from tests.builders.own_jobs import CPU, GPU, LARGE, SIZES, SMALL, JobOn, failed, own_run
+from tests.builders.runs import PRICES, build_run
+
+
+def pair_of(*jobs, lost=()):
+    (pair,) = compare(build_run(*jobs, lost=lost), PRICES).pairs
+    return pair
+
+
+def test_whole_jobs_are_compared_and_metrics_are_not():
+    (pair,) = compare(own_run(), PRICES).pairs
+    assert [row.parameters for row in pair.rows] == [
+        {"size": size, "start": "warm"} for size in SIZES
+    ]
+    assert pair.rows[0].verdict == "cpu_target_faster"
+    assert pair.rows[-1].verdict == "gpu_target_faster"
+    assert pair.uncompared == pair.totals == ()
+
+
+def test_dollars_are_of_a_job_and_no_call_is_counted():
+    (pair,) = compare(own_run(), PRICES).pairs
+    for row in pair.rows:
+        assert row.gpu_usd_per_million_calls is row.cpu_usd_per_million_calls is None
+        assert row.gpu_usd == row.gpu_usd_per_job
+        assert row.gpu_usd.value == pytest.approx(row.gpu.median_seconds.value * 1.006 / 3600)
+        assert row.calls_until_gpu_pays is None
+    assert find_answer([pair], "dollars").rows("gpu") == 2
+
+
+def test_sizes_from_which_the_gpu_pays_are_found_for_each_start():
+    jobs = [
+        job
+        for side in (GPU, CPU)
+        for start in ("cold", "warm")
+        for job in side.jobs(SIZES, 3, start=start)
+    ]
+    crossovers = pair_of(*jobs).crossovers
+    assert [one.parameters for one in crossovers] == [{"start": "cold"}, {"start": "warm"}]
+    for crossover in crossovers:
+        assert crossover.axis == "size"
+        assert SMALL < crossover.warm_seconds.size < 256
+        assert crossover.cold_seconds is crossover.cold_usd is crossover.cold_reason is None
+
+
+def test_a_row_whose_check_failed_on_one_side_is_not_compared():
+    bad = GPU.job(LARGE, 6, check=failed())
+    pair = pair_of(*GPU.jobs((SMALL,)), *GPU.jobs((LARGE,), 5), bad, *CPU.jobs((SMALL, LARGE)))
+    assert [row.parameters["size"] for row in pair.rows] == [SMALL]
+    (uncompared,) = pair.uncompared
+    assert uncompared.reason == "g5.xlarge: 1 of 6 jobs failed: its check ended with 1"
+    assert uncompared.gpu is None
+
+
+def test_a_gpu_job_that_failed_says_nothing_of_the_device():
+    silent = JobOn("g5.xlarge", actual_device=Device.CPU)
+    run = build_run(silent.job(LARGE, 1, check=failed()), *GPU.jobs(), *CPU.jobs())
+    found = compare(run, PRICES)
+    assert found.notices == ()
+    assert not found.pairs[0].cpu_fallback
+
+
+def test_few_repeats_are_counted_by_size():
+    jobs = [*GPU.jobs(SIZES, 3), *CPU.jobs(SIZES, 3)]
+    assert any("A target has only 3 jobs" in note for note in pair_of(*jobs).notes)

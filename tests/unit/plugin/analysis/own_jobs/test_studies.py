@@ -1,0 +1,207 @@
+"""What a run says of an own job: its sides, their figures, and what counts."""
+
+import pytest
+
+from batchmark.analysis.comparison import compare
+from batchmark.analysis.own_jobs.studies import own_job_studies
+from batchmark_job.result import Device
+from batchmark_job.result_own_job import BadLine
+from tests.builders.own_jobs import (
+    CPU,
+    GPU,
+    LARGE,
+    LOSS,
+    SIZES,
+    SMALL,
+    THROUGHPUT,
+    JobOn,
+    failed,
+    own_run,
+    with_output,
+)
+from tests.builders.runs import LAPTOP_ENVIRONMENT, PRICES, build_job, build_row, build_run
+
+
+def study_of(*jobs, lost=()):
+    (study,) = own_job_studies(build_run(*jobs, lost=lost), PRICES)
+    return study
+
+
+def figure_of(study, target, size=SMALL, start="warm"):
+    (side,) = [side for side in study.sides if side.target.target == target]
+    (found,) = [one for one in side.figures if (one.place.size, one.place.start) == (size, start)]
+    return found
+
+
+def test_a_study_has_a_figure_for_each_side_and_size():
+    (study,) = own_job_studies(own_run(), PRICES)
+    assert (study.name, study.suite, study.axis) == ("thumbnails", "job-thumbnails", "size")
+    assert [side.target.target for side in study.sides] == ["g5.xlarge", "c5.2xlarge"]
+    for side, truth in zip(study.sides, (GPU, CPU), strict=True):
+        assert [one.place.size for one in side.figures] == list(SIZES)
+        for figure in side.figures:
+            truly = truth.seconds(figure.place.size)
+            assert figure.seconds.value == pytest.approx(truly, rel=0.02)
+            assert figure.command_seconds == pytest.approx(figure.seconds.value - 1)
+            assert (figure.jobs, figure.waiting_seconds) == (6, 30)
+            assert figure.checked_by == ("exit_code",)
+            assert figure.usd_per_job.value == pytest.approx(
+                figure.seconds.value * side.price.usd_per_hour / 3600
+            )
+
+
+def test_other_suites_have_no_study():
+    assert own_job_studies(build_run(build_job("g5.xlarge", [build_row((1.0,) * 6)])), PRICES) == ()
+
+
+def test_a_job_without_an_axis_has_one_place():
+    study = study_of(*GPU.jobs((None,)), *CPU.jobs((None,)))
+    assert study.axis is None
+    assert [best.place.size for best in study.best] == [None]
+
+
+def test_cold_and_warm_instances_are_never_mixed():
+    study = study_of(
+        *GPU.jobs(repeats=3, start="cold"),
+        *[GPU.job(repeat=n) for n in (4, 5, 6)],
+        *CPU.jobs(),
+    )
+    cold, warm = (figure_of(study, "g5.xlarge", start=start) for start in ("cold", "warm"))
+    assert (cold.jobs, warm.jobs) == (3, 3)
+    assert cold.seconds.value - warm.seconds.value == pytest.approx(GPU.on_cold, abs=1)
+    assert {duel.place.start for duel in study.duels} == {"warm"}
+    assert [best.place.start for best in study.best] == ["cold", "warm"]
+
+
+def test_a_failed_check_leaves_a_side_without_a_figure_at_that_size():
+    jobs = [*GPU.jobs((SMALL, LARGE), 5), *CPU.jobs((SMALL, LARGE), 6)]
+    bad = GPU.job(LARGE, 6, start="cold", check=failed())
+    study = study_of(*jobs, GPU.job(SMALL, 6), bad)
+    for start in ("cold", "warm"):
+        figure = figure_of(study, "g5.xlarge", LARGE, start)
+        assert figure.problem == "1 of 6 jobs failed: its check ended with 1"
+        assert (figure.seconds, figure.usd_per_job, figure.metrics) == (None, None, ())
+        assert figure.jobs == 0
+    assert figure_of(study, "g5.xlarge", SMALL).seconds
+    assert {duel.place.size for duel in study.duels} == {SMALL}
+    (large,) = [best for best in study.best if best.place.size == LARGE]
+    assert (large.fastest, large.cheapest) == (None, None)
+
+
+def test_a_job_that_failed_without_telling_of_its_machine_spoils_no_other_size():
+    unknown = LAPTOP_ENVIRONMENT.model_copy(update={"cpu_model": "unknown"})
+    silent = JobOn("g5.xlarge", environment=unknown, actual_device=Device.CPU)
+    study = study_of(
+        silent.job(LARGE, 1, start=None, check=failed("it ended with 3", "exit_code")),
+        *GPU.jobs((SMALL, LARGE), 3),
+    )
+    assert study.sides[0].refused is None
+    assert study.sides[0].target.actual_device is Device.CUDA
+    assert figure_of(study, "g5.xlarge", SMALL).jobs == 3
+    assert figure_of(study, "g5.xlarge", LARGE).problem == "1 of 4 jobs failed: it ended with 3"
+
+
+def test_lost_jobs_only_reduce_the_count():
+    study = study_of(
+        *GPU.jobs(repeats=4),
+        *CPU.jobs(),
+        lost=[
+            GPU.lost(SMALL, "Host EC2 terminated.", 5),
+            GPU.lost(LARGE, "Job attempt duration exceeded timeout\nmore", 1),
+        ],
+    )
+    assert figure_of(study, "g5.xlarge", SMALL).jobs == 4
+    nothing = figure_of(study, "g5.xlarge", LARGE, start=None)
+    assert nothing.problem == (
+        "none of its jobs left a result: Job attempt duration exceeded timeout"
+    )
+    assert {best.place.size for best in study.best} == {SMALL}
+
+
+def test_outputs_that_differ_between_sides_are_not_compared():
+    study = study_of(
+        *GPU.jobs(check=with_output("aa" * 32)), *CPU.jobs(check=with_output("bb" * 32))
+    )
+    problem = "the sides' outputs differ: g5.xlarge has aaaaaaaaaaaa, c5.2xlarge has bbbbbbbbbbbb"
+    for target in ("g5.xlarge", "c5.2xlarge"):
+        assert figure_of(study, target).problem == f"{problem} as SHA-256"
+    assert study.duels == study.best == ()
+    equal = study_of(
+        *(job for side in (GPU, CPU) for job in side.jobs(check=with_output("aa" * 32)))
+    )
+    assert equal.best[0].fastest == "c5.2xlarge"
+
+
+def test_outputs_that_differ_from_job_to_job_are_that_sides_problem():
+    jobs = [GPU.job(repeat=n, check=with_output(f"{n:064x}")) for n in range(1, 7)]
+    study = study_of(*jobs, *CPU.jobs(check=with_output("bb" * 32)))
+    assert figure_of(study, "g5.xlarge").problem == "its outputs differ from job to job"
+    assert figure_of(study, "c5.2xlarge").problem is None
+
+
+def test_a_checksum_that_the_owner_gave_decides_alone():
+    """Each side has its own, as formats may differ."""
+    given = {"output_sha256": "cc" * 32}
+    sides = [
+        JobOn(side, plan=given).jobs(check=with_output(sha * 32))
+        for side, sha in (("g5.xlarge", "aa"), ("c5.2xlarge", "bb"))
+    ]
+    assert study_of(*sides[0], *sides[1]).duels
+
+
+def test_metrics_are_told_in_their_unit_with_what_one_costs():
+    told = {THROUGHPUT: (120.0, 110.0, 130.0), LOSS: (0.25,), ("images", "", "higher"): (64.0,)}
+    study = study_of(*GPU.jobs(told=told))
+    figure = figure_of(study, "g5.xlarge")
+    rate, loss, images = figure.metrics
+    assert (rate.value.value, rate.values, rate.jobs, rate.unit) == (120, 18, 6, "images/s")
+    assert rate.value.interval.low <= 120 <= rate.value.interval.high
+    assert rate.usd_per_unit.value == pytest.approx(1.006 / 3600 / 120)
+    assert (loss.value.value, loss.usd_per_unit) == (0.25, None)
+    assert images.usd_per_unit.value == pytest.approx(figure.usd_per_job.value / 64)
+
+
+def test_bad_lines_of_all_jobs_are_listed_once():
+    one, other = (
+        BadLine(source="log", number=n, text=f"line {n}", problem="no JSON") for n in (3, 4)
+    )
+    study = study_of(
+        GPU.job(repeat=1, bad_lines=(one,), metrics_left_out=2),
+        GPU.job(repeat=2, bad_lines=(one, other), metrics_left_out=1),
+    )
+    assert study.sides[0].bad_lines == (one, other)
+    assert study.sides[0].metrics_left_out == 3
+
+
+def test_jobs_of_two_images_are_not_pooled():
+    newer = JobOn("g5.xlarge", image="registry.example/thumbnails:1.1")
+    study = study_of(*GPU.jobs(repeats=3), newer.job(repeat=4), *CPU.jobs())
+    refused = study.sides[0].refused
+    assert "image reference: registry.example/thumbnails:1.0" in refused
+    assert study.sides[0].figures == ()
+    assert figure_of(study, "c5.2xlarge").seconds
+
+
+def test_a_digest_that_a_job_lacks_is_no_difference():
+    known = GPU.job(repeat=1)
+    unknown = known.document.environment.model_copy(update={"image_digest": None})
+    assert (
+        study_of(known, JobOn("g5.xlarge", environment=unknown).job(repeat=2)).sides[0].refused
+        is None
+    )
+
+
+def test_a_cold_start_is_of_cold_instances_only():
+    study = study_of(*GPU.jobs(repeats=2, start="cold"), GPU.job(repeat=3), *CPU.jobs())
+    gpu, cpu = (side.cold_start for side in study.sides)
+    assert (gpu.jobs, cpu) == (2, None)
+    assert gpu.notes == ("1 of 3 jobs are left out: their instance was there before.",)
+    assert gpu.seconds == 30
+
+
+def test_two_sides_of_one_device_are_compared_without_a_pair():
+    small, large = JobOn("c5.2xlarge"), JobOn("c6i.large", each=0.2)
+    found = compare(build_run(*small.jobs(), *large.jobs()), PRICES)
+    assert (found.pairs, found.notices) == ((), ())
+    assert found.own_jobs[0].best[0].fastest == "c5.2xlarge"
+    assert set(found.prices.on_demand) == {"c5.2xlarge"}
