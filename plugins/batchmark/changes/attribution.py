@@ -30,6 +30,7 @@ from batchmark.changes.records import (
     Metric,
     SeriesKey,
 )
+from batchmark.core.suites import is_own_job
 
 if TYPE_CHECKING:
     RunTargets = Mapping[tuple[str, str], RunConditions]
@@ -174,7 +175,8 @@ def _groups(
 ) -> Iterator[_Group]:
     """One group for the environment, or one for each workload."""
     moved = len({row_name(point.series) for point in points})
-    environment = rows > 0 and moved >= max(FEWEST_ROWS, SHARE_OF_ROWS * rows)
+    most = rows > 0 and moved >= max(FEWEST_ROWS, SHARE_OF_ROWS * rows)
+    environment = most and not is_own_job(bucket.suite)  # all rows of an own job are one workload
     parts: dict[str | None, list[ChangePoint]] = defaultdict(list)
     for point in points:
         parts[None if environment else point.series.workload].append(point)
@@ -317,9 +319,14 @@ def _usd_per_month(
     metric = points[0].metric
     if reason := WITHOUT_USD.get(metric):
         return None, reason
+    points = [point for point in points if not point.series.is_metric]
+    if not points:
+        return None, "a metric by itself costs nothing that is known"
     usd = 0.0
     for target, price in prices.items():
         own = [point for point in points if point.series.target == target]
+        if not own:
+            continue
         if price is None:
             on_ec2 = any(point.series.instance_type for point in own)
             why = "the history has no price of it" if on_ec2 else "it did not run on EC2"

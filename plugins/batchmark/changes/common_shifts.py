@@ -51,10 +51,13 @@ class Shift(NamedTuple):
 def common_series(histories: Sequence[Series]) -> list[Common]:
     """Find it for each machine with rows enough. Histories are of times.
 
-    A row that is far younger than others is left out: its own median is its newest level.
+    A row that is far younger than others is left out: its own median is its newest level. So are
+    metrics that own jobs told: they need not move as times do.
     """
     machines: dict[SeriesKey, list[int]] = defaultdict(list)
     for place, one in enumerate(histories):
+        if one.key.is_metric:
+            continue
         machine = one.key.model_copy(update={"workload": None, "parameters": None, "dtype": None})
         machines[machine].append(place)
     runs = [one.usable().size for one in histories]

@@ -19,6 +19,7 @@ from batchmark_job.result import Device
 # The history's columns and their names in a cause, the likeliest cause first.
 PROPERTIES: Final = {
     "image_digest": "image digest",
+    "image": "image",
     "driver_version": "driver version",
     "cuda_version": "CUDA version",
     "torch_version": "torch version",
@@ -38,6 +39,8 @@ PROPERTIES: Final = {
     "region": "region",
     "price_usd_per_hour": "price",
 }
+# An own job's image, as its definition names it, says what else would be said of the same image.
+SAID_BY_IMAGE = {"image_digest", "implementation"}
 # Here null means that there is none, as of a CPU target; elsewhere that it is unknown.
 NONE_IS_A_VALUE = {"driver_version", "cuda_version", "gpu_model"}
 OF_A_ROW = ("implementation_name", "implementation_version", "implementation_threads")
@@ -57,6 +60,7 @@ class RunConditions(Record):
     recorded_at: AwareDatetime
     fell_back: bool = Field(default=False, description="a job of a GPU target ran on the CPU")
     image_digest: tuple[str, ...] = ()
+    image: tuple[str, ...] = ()
     driver_version: tuple[str, ...] = ()
     cuda_version: tuple[str, ...] = ()
     torch_version: tuple[str, ...] = ()
@@ -119,10 +123,13 @@ def differences(before: RunConditions, after: RunConditions, row: str) -> Iterat
     Two Spot prices are not compared: they move by themselves.
     """
     spot = before.purchase_option == after.purchase_option == ("spot",)
+    renamed = bool(before.image and after.image and before.image != after.image)
     for name, plain in PROPERTIES.items():
         old, new = before.values(name, row), after.values(name, row)
         known = (old and new) or name in NONE_IS_A_VALUE
         if old == new or not known or (name == "price_usd_per_hour" and spot):
+            continue
+        if renamed and name in SAID_BY_IMAGE:
             continue
         yield Cause(name=plain, before=", ".join(old) or None, after=", ".join(new) or None)
 

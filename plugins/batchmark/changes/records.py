@@ -15,6 +15,7 @@ from pydantic import AwareDatetime, Field
 
 from batchmark.core import formatting
 from batchmark.core.record import Record
+from batchmark.core.row_values import ToldMetric
 from batchmark_job.result import Device
 from batchmark_job.result_values import Parameter
 
@@ -60,6 +61,11 @@ class SeriesKey(Record):
     )
 
     @property
+    def is_metric(self) -> bool:
+        """Whether its figures are of a metric that an own job told, and no seconds."""
+        return ToldMetric.of(self.values) is not None
+
+    @property
     def row(self) -> str:
         """Its name among the series of its target, for people."""
         if self.workload is None:
@@ -69,7 +75,9 @@ class SeriesKey(Record):
 
     @property
     def values(self) -> dict[str, Parameter]:
-        """Its parameters."""
+        """Its parameters; none of a price."""
+        if self.workload is None:
+            return {}
         found: dict[str, Parameter] = json.loads(self.parameters or "{}")
         return found
 
@@ -117,7 +125,8 @@ class Level(Record):
     median: float = Field(
         ge=0,
         description="over its runs, in seconds (time), USD an hour (price), interquartile range "
-        "over median (noise) or CPU time over GPU time (speedup)",
+        "over median (noise) or CPU time over GPU time (speedup); of a metric that an own job "
+        "told its value, or 1 / value where higher is better",
     )
     spread: float | None = Field(
         ge=0,

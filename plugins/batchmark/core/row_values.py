@@ -49,12 +49,21 @@ class ToldMetric(NamedTuple):
         return sample.model_copy(update={"value": 1 / sample.value, "interval": interval})
 
 
+def value(parameters: Mapping[str, Parameter], sample: float) -> float:
+    """A sample of a row, or a median of samples, as people read it."""
+    told = ToldMetric.of(parameters)
+    return told.value(sample) if told else sample
+
+
+def value_text(parameters: Mapping[str, Parameter], read: float) -> str:
+    """What `value` returns, with its unit."""
+    told = ToldMetric.of(parameters)
+    return formatting.amount(read, told.unit) if told else formatting.seconds(read)
+
+
 def text(parameters: Mapping[str, Parameter], sample: float) -> str:
     """A sample of a row, or a median of samples, with its unit."""
-    told = ToldMetric.of(parameters)
-    if told is None:
-        return formatting.seconds(sample)
-    return formatting.amount(told.value(sample), told.unit)
+    return value_text(parameters, value(parameters, sample))
 
 
 def figure(parameters: Mapping[str, Parameter], sample: Estimate) -> Figure:

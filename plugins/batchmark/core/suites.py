@@ -53,6 +53,11 @@ MOST_REPLICAS = 100
 MOST_MPS_CLIENTS = 48  # on a GPU; the job says where NVIDIA documents it
 
 
+def is_own_job(suite: str) -> bool:
+    """Whether its jobs were not written for Batchmark."""
+    return suite.startswith(OWN_JOB)
+
+
 class Axis(NamedTuple):
     """A size that a task has: its bounds, and whether it may be left out."""
 

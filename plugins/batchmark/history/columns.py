@@ -46,6 +46,7 @@ SCHEMA = pa.schema(
         ("python_version", STRING),
         ("kernel", STRING),
         ("image_digest", STRING),
+        ("image", STRING),
         ("ami_id", STRING),
         ("gpu_application_clock_hz", DOUBLE),
         ("gpu_daemons", STRING),

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from batchmark.changes.records import Series, moment
 from batchmark.changes.standing import Standing, standings
-from batchmark.core import formatting
+from batchmark.core import formatting, row_values
 from batchmark.history.series import series_histories
 
 NAME_WIDTH = 31
@@ -56,10 +56,11 @@ def _line(series: Series, standing: Standing) -> Iterator[str]:
         yield name
         name = ""
     level = median(before) if before else None
-    earlier = formatting.seconds(level) if level else "-"
+    values = series.key.values
+    latest = row_values.text(values, newest)
+    earlier = row_values.text(values, level) if level else "-"
     share = standing.point.change if standing.point else newest / level - 1 if level else None
-    change = standing.word if share is None else f"{formatting.change(share)}, {standing.word}"
-    yield (
-        f"{name:{NAME_WIDTH}} {len(before) + 1:>4} {formatting.seconds(newest):>8} {earlier:>8}  "
-        f"{change}"
-    )
+    change: str = standing.word
+    if share is not None:
+        change = f"{formatting.change(row_values.change(values, share))}, {change}"
+    yield f"{name:{NAME_WIDTH}} {len(before) + 1:>4} {latest:>8} {earlier:>8}  {change}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from json import loads
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,8 +13,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from batchmark.changes.records import Metric, Series, SeriesKey
+from batchmark.core.row_values import ToldMetric
 from batchmark.core.run import CONFIRMATION
 from batchmark_job.result import Device
+from batchmark_job.result_own_job import METRIC
 
 MACHINE = ("suite", "target", "actual_device", "instance_type", "cpu_model", "gpu_model")
 POINT = ("workload", "parameters", "dtype")
@@ -80,9 +83,10 @@ def series_histories(table: pa.Table, metric: Metric) -> list[Series]:
 def speedups(table: pa.Table) -> list[Series]:
     """Return a series of CPU time / GPU time for each GPU target and CPU target, from COLUMNS.
 
-    Rows that fell back from the GPU to the CPU are on neither side.
+    Rows that fell back from the GPU to the CPU are on neither side, and metrics that own jobs told
+    are no times.
     """
-    counted = is_counted(table)
+    counted = is_counted(table) & ~_is_metric(table)
     on_cpu, on_gpu = (
         counted & _is(table, "requested_device", device) & _is(table, "actual_device", device)
         for device in (Device.CPU, Device.CUDA)
@@ -213,6 +217,14 @@ def is_counted(table: pa.Table) -> NDArray[np.bool_]:
 def _is(table: pa.Table, column: str, text: str) -> NDArray[np.bool_]:
     codes, strings = dictionary_codes(table[column])
     return np.isin(codes, np.flatnonzero(strings == text))
+
+
+def _is_metric(table: pa.Table) -> NDArray[np.bool_]:
+    codes, texts = dictionary_codes(table["parameters"])
+    told = [
+        text is not None and METRIC in text and bool(ToldMetric.of(loads(text))) for text in texts
+    ]
+    return np.isin(codes, np.flatnonzero(told))
 
 
 def dictionary_codes(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], NDArray[np.object_]]:

@@ -18,10 +18,12 @@ from batchmark.changes.records import (
     Level,
     Metric,
     RerunOutcome,
+    SeriesKey,
 )
-from batchmark.core import formatting
+from batchmark.core import formatting, row_values
 from batchmark.core.prices import MILLION, SECONDS_PER_HOUR
 from batchmark.core.shares import Rate
+from batchmark.core.suites import is_own_job
 from batchmark.report.changes import ChangesSection
 
 ARROW = "\N{RIGHTWARDS ARROW}"
@@ -47,13 +49,23 @@ def title(change: Change) -> str:
     if len(names) > MOST_TARGETS:
         names = [*names[: MOST_TARGETS - 1], f"{len(names) - MOST_TARGETS + 1} more"]
     where = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-    point = change.points[0]
-    kind = change.kind.capitalize()
+    point = _told(change)
+    kind = _kind(change).capitalize()
     if point.metric == "price":
         return f"{kind}: {where}, {movement(point)}"
     if against := point.series.against:
         where = f"{where} over {target(against, change.fell_back)}"
     return f"{kind} on {where}: {_what(change)}, {_by_how_much(change)}"
+
+
+def _kind(change: Change) -> str:
+    return row_values.word(_told(change).series.values, change.kind)
+
+
+def _told(change: Change) -> ChangePoint:
+    """The point that speaks for all: the largest change of a time, else of a metric."""
+    times = (point for point in change.points if not point.series.is_metric)
+    return next(times, change.points[0])
 
 
 def _what(change: Change) -> str:
@@ -65,15 +77,27 @@ def _what(change: Change) -> str:
 
 
 def _by_how_much(change: Change) -> str:
-    changes = [point.change for point in change.points]
-    middle, low, high = (formatting.change(figure(changes)) for figure in (median, min, max))
+    metrics = _told(change).series.is_metric
+    points = [point for point in change.points if point.series.is_metric is metrics]
+    changes = [point.change for point in points]
+    middle, low, high = (share(points[0], figure(changes)) for figure in (median, min, max))
     return middle if low == high else f"{middle} ({low} to {high} by row)"
 
 
-def value(amount: float, metric: Metric) -> str:
+def value(amount: float, metric: Metric, series: SeriesKey) -> str:
     """A level, or a single run's figure, with its unit."""
+    return value_text(read(amount, metric, series), metric, series)
+
+
+def read(amount: float, metric: Metric, series: SeriesKey) -> float:
+    """A figure as people read it: of a metric that an own job told its value."""
+    return row_values.value(series.values, amount) if metric == "time" else amount
+
+
+def value_text(amount: float, metric: Metric, series: SeriesKey) -> str:
+    """What `read` returns, with its unit."""
     if metric == "time":
-        return formatting.seconds(amount)
+        return row_values.value_text(series.values, amount)
     if metric == "price":
         return formatting.usd_per_hour(amount)
     return formatting.percent(amount) if metric == "noise" else formatting.multiple(amount)
@@ -86,9 +110,16 @@ def level(level: Level) -> str:
 
 
 def movement(point: ChangePoint) -> str:
-    before, after = (value(level.median, point.metric) for level in (point.before, point.after))
-    drift = "" if point.drift is None else f", drifting by {formatting.change(point.drift)} a run"
-    return f"{before} {ARROW} {after}, {formatting.change(point.change)}{drift}"
+    levels = (point.before, point.after)
+    before, after = (value(level.median, point.metric, point.series) for level in levels)
+    drift = "" if point.drift is None else f", drifting by {share(point, point.drift)} a run"
+    return f"{before} {ARROW} {after}, {share(point, point.change)}{drift}"
+
+
+def share(point: ChangePoint, moved: float) -> str:
+    """A relative change of a point's figures, as people read them, with its sign."""
+    of_values = point.metric == "time"
+    return formatting.change(row_values.change(point.series.values, moved) if of_values else moved)
 
 
 def p_value(point: ChangePoint) -> str:
@@ -112,7 +143,8 @@ def causes(change: Change) -> list[str]:
 
 def _unit_hint(point: ChangePoint) -> Iterator[str]:
     """A level 1,000 times the last one is more likely in milliseconds than slow."""
-    if point.metric == "time" and point.before.median and point.after.median:
+    timed = point.metric == "time" and not point.series.is_metric
+    if timed and point.before.median and point.after.median:
         moved = math.log(point.after.median / point.before.median)
         for factor in UNIT_FACTORS:
             if abs(abs(moved) - math.log(factor)) < UNIT_TOLERANCE:
@@ -127,7 +159,7 @@ def speedup(point: ChangePoint) -> str:
 
 
 def cost(change: Change) -> list[str]:
-    """What the change costs per month and per million calls, as phrases."""
+    """What the change costs per month, and per million calls or per job, as phrases."""
     if change.usd_per_month is None:
         return [change.usd_reason or "unknown"]
     each = "" if len(change.targets) == 1 else " of each target"
@@ -136,27 +168,30 @@ def cost(change: Change) -> list[str]:
         f"{formatting.usd(abs(change.usd_per_month))} {more} a month for the same work, if an "
         f"instance{each} runs all of its {HOURS_PER_MONTH} hours"
     ]
-    point = change.points[0]
+    point = _told(change)
     price = change.usd_per_hour.get(point.series.target)
     if point.metric == "time" and price is not None:
+        whole = is_own_job(point.series.suite)
+        calls, each = (1, "job") if whole else (MILLION, "million calls")
         before, after = (
-            formatting.usd(level.median * price / SECONDS_PER_HOUR * MILLION)
+            formatting.usd(level.median * price / SECONDS_PER_HOUR * calls)
             for level in (point.before, point.after)
         )
-        lines.append(f"{point.series.row}: {before} {ARROW} {after} per million calls")
+        lines.append(f"{point.series.row}: {before} {ARROW} {after} per {each}")
     return lines
 
 
 def confirmation(found: Confirmation) -> str:
     """The figures behind a re-run's outcome."""
-    fresh = ", ".join(map(formatting.seconds, found.reruns)) or "none"
+    expected, suspect, *reruns = (
+        row_values.text(found.series.values, figure)
+        for figure in (found.expected, found.suspect, *found.reruns)
+    )
+    fresh = ", ".join(reruns) or "none"
     hosts = f" on {formatting.count(found.hosts, 'instance')}" if found.hosts else ""
     if found.kind == "run" and found.other_hosts is not None:
         hosts += f" ({found.other_hosts or 'none'} other than the run's own)"
-    return (
-        f"{found.series.row}: expected {formatting.seconds(found.expected)}, measured "
-        f"{formatting.seconds(found.suspect)}, fresh jobs{hosts} {fresh}"
-    )
+    return f"{found.series.row}: expected {expected}, measured {suspect}, fresh jobs{hosts} {fresh}"
 
 
 def suspects(confirmations: Sequence[Confirmation]) -> str:
@@ -180,7 +215,7 @@ def summary(found: ChangesSection) -> str:
     )
     if not found.changes:
         return f"Nothing changed in {series} over up to {runs}."
-    counts = Counter(change.kind for change in found.changes)
+    counts = Counter(map(_kind, found.changes))
     kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
     points = [point for change in found.changes for point in (*change.points, *change.speedups)]
     moved = len({(point.series, point.metric) for point in points})

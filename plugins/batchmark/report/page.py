@@ -239,15 +239,19 @@ class HistoryChart:
     """
 
     def __init__(self, trace: SeriesTrace, point: ChangePoint) -> None:
-        values = np.array(trace.values)
-        levels = (point.before.median, point.after.median)
+        metric, series = point.metric, point.series
+        values = np.array([change_words.read(value, metric, series) for value in trace.values])
+        levels = [
+            change_words.read(level.median, metric, series) for level in (point.before, point.after)
+        ]
         low, high = np.quantile(values, (0.05, 0.95))
         low, high = min(low, *levels), max(high, *levels)
         missing = max(0.0, LEAST_RANGE * max(levels) - (high - low)) / 2
         self._low, self._high = low - missing, high + missing
         self._last = max(1, values.size - 1)
         self.low, self.high = (
-            change_words.value(max(0.0, end), point.metric) for end in (self._low, self._high)
+            change_words.value_text(max(0.0, end), metric, series)
+            for end in (self._low, self._high)
         )
         self.dots = [
             (self._x(place), self._y(value), place >= trace.first)

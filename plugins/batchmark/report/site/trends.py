@@ -100,11 +100,11 @@ class Trend:
         if not earlier:
             return "first run"
         level = float(np.median(earlier))
-        before = f"{change_words.value(level, self.metric)} before"
+        before = f"{self._text(level)} before"
         if self.standing is None or level <= 0:
             return before
         if point := self.standing.point:
-            share, since = formatting.change(point.change), point.first_recorded_at
+            share, since = change_words.share(point, point.change), point.first_recorded_at
             return f"{share}, {self.standing.word} since {since:%Y-%m-%d}"
         share = formatting.change(self.latest.value / level - 1)
         return f"{share} against {before}, {self.standing.word}"
@@ -152,12 +152,13 @@ class Trend:
     def span(self) -> str:
         """From the lowest value to the highest, and over which runs."""
         values = [run.value for run in self.runs]
-        ends = dict.fromkeys(
-            change_words.value(end, self.metric) for end in (min(values), max(values))
-        )
+        ends = dict.fromkeys(map(self._text, (min(values), max(values))))
         runs = formatting.count(len(values), "run")
         since = ", read on" if self._is_published else " since"
         return f"{' to '.join(ends)}; {runs}{since} {self.runs[0].day[:10]}"
+
+    def _text(self, value: float) -> str:
+        return change_words.value_text(value, self.metric, self.key)
 
     @staticmethod
     def _range(values: np.ndarray) -> tuple[float, float]:
@@ -219,8 +220,8 @@ def trends(
             Run(
                 history.run_ids[place],
                 f"{moment(history.recorded_at[place]):%Y-%m-%d %H:%M}",
-                float(history.values[place]),
-                change_words.value(float(history.values[place]), history.metric),
+                change_words.read(float(history.values[place]), history.metric, history.key),
+                change_words.value(float(history.values[place]), history.metric, history.key),
             )
             for place in kept
         ]
@@ -229,7 +230,7 @@ def trends(
             Mark(
                 places[point.first_run_id],
                 "alert",
-                f"{formatting.change(point.change)}, alert {alert.id} ({alert.state})",
+                f"{change_words.share(point, point.change)}, alert {alert.id} ({alert.state})",
             )
             for point, alert in at_series[history.key, history.metric]
             if point.first_run_id in places
@@ -308,7 +309,7 @@ def _middle(of_pair: Sequence[Trend]) -> Trend:
     runs = []
     for of_run in whole:
         middle = float(np.median([run.value for run in of_run]))
-        runs.append(of_run[0]._replace(value=middle, text=change_words.value(middle, "speedup")))
+        runs.append(of_run[0]._replace(value=middle, text=formatting.multiple(middle)))
     key = of_pair[0].key.model_copy(
         update={"workload": None, "parameters": formatting.count(most, "row"), "dtype": None}
     )

@@ -58,6 +58,7 @@ def test_a_row_fills_every_column_that_its_job_knows():
             "availability_zone": "us-east-1b",
             "compute_environment": "g5-spot",
             "ami_id": "ami-0123456789abcdef0",
+            "image": "registry.example/job:1.0",
             "gpu_application_clock_hz": 1.695e9,
             "gpu_daemons": "MPS",
             "root_volume": "gp3, 64 GiB, 500 MiB/s, 3000 IOPS",
