@@ -77,12 +77,6 @@ def amount(value: float, unit: str) -> str:
     return _with_unit(_rounded(value, _last_digit(value, 3)), unit)
 
 
-def value(estimate: Estimate, unit: str) -> Figure:
-    """As amount, with its interval."""
-    figure = _figure(estimate, 3)
-    return Figure(_with_unit(figure.value, unit), figure.interval)
-
-
 def multiple(value: float) -> str:
     """A single ratio to three digits."""
     return f"{_rounded(value, _last_digit(value, 3))}{TIMES}"
@@ -142,7 +136,7 @@ def usd(value: float) -> str:
 def value(estimate: Estimate, unit: str) -> Figure:
     """An amount in a unit of which nobody knows the prefixes, so that it stays as it is."""
     figure = _figure(estimate, 3)
-    return Figure(f"{figure.value} {unit}", figure.interval)
+    return Figure(_with_unit(figure.value, unit), figure.interval)
 
 
 def usd_figure(estimate: Estimate) -> Figure:

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from batchmark.analysis.cold_start import ColdStart
-from batchmark.core import formatting
-from batchmark.core.prices import MILLION
-from batchmark.core.suites import OWN_JOB
+from batchmark.core import formatting, suites
 from batchmark_job.result import Device, Implementation, MetricSummary, Trial
 
 if TYPE_CHECKING:
@@ -67,7 +65,7 @@ def row_details(row: Keyed) -> str:
 
 
 def is_own_job(pair: Pair) -> bool:
-    return pair.suite.startswith(OWN_JOB)
+    return suites.is_own_job(pair.suite)
 
 
 def gpu_label(pair: Pair) -> str:
@@ -109,7 +107,7 @@ def calls_until_gpu_pays(calls: int, gpu: str) -> str:
 
 def cost_of_row(cost: Estimate, *, own_job: bool) -> str:
     """Of a million calls, or of one job, which is its row's call."""
-    return cost_per(cost.scaled(1 / MILLION), JOB) if own_job else cost_per(cost, CALLS)
+    return cost_per(cost, JOB if own_job else CALLS)
 
 
 def cost_per(cost: Estimate, unit: str) -> str:
