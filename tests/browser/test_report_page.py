@@ -8,7 +8,17 @@ import pytest
 from batchmark.report.page import render_html
 from batchmark.report.published_page import render_html as published_html
 from batchmark.report.what_if_page import render_html as what_if_html
+from batchmark_job.result_own_job import BadLine
 from tests.browser import views
+from tests.builders.own_job_studies import (
+    TIMES,
+    estimate,
+    metric,
+    own_job_report,
+    own_jobs_of,
+    side,
+    study,
+)
 from tests.builders.reports import report_of
 from tests.builders.runs import build_full_job, build_lost, build_row, build_run, noisy
 from tests.builders.scaling_runs import Cluster, scaling_job, sweep
@@ -18,6 +28,7 @@ SIZES = (1000, 2000, 4000, 8000)
 WORKLOADS = ("matmul", "convolution", "gaussian_blur", "sort")
 EVIL = "<img src=x onerror=alert(1)><script>document.title='owned'</script>\"'\x07" + "x" * 10_000
 MOST_PAGES, MOST_BYTES = 20, 1_500_000
+NAMES = ("nine-pairs", "lost-jobs", "published-alone", "nodes", "what-if", "own-job")
 
 
 def job(target, repeat, place):
@@ -59,6 +70,15 @@ def nodes():
     return report_of(build_run(*sweep(cluster, (1, 2, 4), strong=True), last))
 
 
+def own_job():
+    bad = [BadLine(source="log", number=1, text=EVIL[:2000], problem=f"no JSON: {EVIL[:200]}")]
+    told = metric("throughput", 600.0, "images/s", usd_per_unit=estimate(5e-7))
+    metrics = dict.fromkeys(TIMES["g5.xlarge"], (told,))
+    sides = [side(name, of, metrics=metrics, bad_lines=bad) for name, of in TIMES.items()]
+    jobs = [one for name, of in TIMES.items() for one in own_jobs_of(name, of, repeats=3)]
+    return own_job_report(study(*sides, deadline_seconds=60), jobs=jobs)
+
+
 @pytest.fixture(scope="module")
 def pages():
     return {
@@ -67,6 +87,7 @@ def pages():
         "published-alone": published_html(),
         "nodes": render_html(nodes(), what_if="scaling.html"),
         "what-if": what_if_html(nodes()),
+        "own-job": render_html(own_job()),
     }
 
 
@@ -88,7 +109,7 @@ def open_page(browser, tmp_path, pages):
     assert not any(asked)
 
 
-@pytest.mark.parametrize("name", ["nine-pairs", "lost-jobs", "published-alone", "nodes", "what-if"])
+@pytest.mark.parametrize("name", NAMES)
 def test_it_stands_screen_readers_and_small_screens(open_page, name):
     tab = open_page(name)
     assert views.barriers(tab) == []
@@ -97,7 +118,7 @@ def test_it_stands_screen_readers_and_small_screens(open_page, name):
         assert len(views.take_pictures(tab, name)) == 4
 
 
-@pytest.mark.parametrize("name", ["nine-pairs", "published-alone", "nodes"])
+@pytest.mark.parametrize("name", ["nine-pairs", "published-alone", "nodes", "own-job"])
 def test_the_answer_needs_no_scrolling(open_page, name):
     box = open_page(name).locator(".answer").bounding_box()
     assert box["y"] + box["height"] <= views.WIDE["height"]
@@ -118,9 +139,10 @@ def test_a_ratio_is_the_same_in_matrix_table_and_report(open_page):
     assert shown == pytest.approx([min(ratios), max(ratios)], rel=0.01)
 
 
-def test_hostile_text_stays_text(open_page):
-    tab = open_page("lost-jobs")
+@pytest.mark.parametrize("name", ["lost-jobs", "own-job"])
+def test_hostile_text_stays_text(open_page, name):
+    tab = open_page(name)
     assert tab.title().startswith("Batchmark: ")
     assert "scheduled__2026-11-20" in tab.inner_text("header")
     assert tab.locator("img").count() == 0
-    assert "onerror=alert(1)" in tab.inner_text("body")
+    assert "onerror=alert(1)" in (tab.text_content("main") or "")

@@ -32,3 +32,7 @@ def by_text(found: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     for text, name in found:
         about[text].append(name)
     return ((text, "; ".join(names)) for text, names in about.items())
+
+
+def capitalized(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"

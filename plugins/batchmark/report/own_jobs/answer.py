@@ -22,6 +22,7 @@ from batchmark.report.own_jobs.standings import (
     metrics,
     places,
 )
+from batchmark.report.study_parts import capitalized
 from batchmark.report.words import NOT_COMPARABLE, NOT_KNOWN, StudyAnswer
 from batchmark_job.result_own_job import START, Start
 
@@ -250,7 +251,7 @@ def _why_undecided(study: OwnJobStudy, wins: Sequence[Win]) -> str:
     duels = [duel for duel in found if duel]
     notes = dict.fromkeys(duel.noise.note for duel in duels if duel.noise.note)
     if barred := next((note for note in notes if note.startswith(NOT_COMPARABLE)), None):
-        return f"{barred.capitalize()}."
+        return f"{capitalized(barred)}."
     fewest = min(figure.jobs for win in wins for _, figure in measured(study, win.place))
     if fewest < MINIMUM_SAMPLES:
         return (

@@ -15,6 +15,7 @@ from batchmark.analysis.scaling.studies import ScalingStudy, Training
 from batchmark.analysis.significance import ENOUGH_REPEATS
 from batchmark.core import formatting
 from batchmark.report.scaling import words
+from batchmark.report.study_parts import capitalized
 from batchmark.report.words import StudyAnswer
 
 QUESTION = "How far does the training scale?"
@@ -74,7 +75,7 @@ def _answer(study: ScalingStudy, training: Training, label: str) -> StudyAnswer:
     else:
         verdict = "Not well" if reach.verdict == "falls_short" else NOT_KNOWN
     figures = _efficiencies(training) if reach.nodes else None
-    text = words.capitalized(": ".join(filter(None, (figures, reach.reason))))
+    text = capitalized(": ".join(filter(None, (figures, reach.reason))))
     name = label or f"{training.workload} on {words.where(study)}"
     parts = (f"{text} ({name}).", _limit(study, training))
     return StudyAnswer(verdict, " ".join(filter(None, parts)), [])

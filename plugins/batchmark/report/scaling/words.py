@@ -8,7 +8,7 @@ from batchmark.analysis.scaling.curves import Curve
 from batchmark.analysis.scaling.studies import ScalingStudy, Training
 from batchmark.core import formatting
 from batchmark.core.suites import IMAGES_OF_RATE
-from batchmark.report.study_parts import by_text
+from batchmark.report.study_parts import by_text, capitalized
 from batchmark.report.words import NOT_KNOWN, implementation, measured_target, target_and_gpu
 from batchmark_job.result import Device
 from batchmark_job.result_scaling import TrainingSettings
@@ -78,10 +78,6 @@ def labelled(
 
 def with_label(label: str, text: str) -> str:
     return capitalized(f"{label}: {text}" if label else text)
-
-
-def capitalized(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
 
 
 def variant(training: Training) -> str:

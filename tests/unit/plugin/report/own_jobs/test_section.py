@@ -1,0 +1,239 @@
+"""The section of an own job: charts, tables, what was left out, its pairs' words."""
+
+import html
+import re
+
+import pytest
+
+from batchmark.core.suites import NO_DTYPE
+from batchmark.report.own_jobs.charts import charts
+from batchmark.report.own_jobs.tables import tables
+from batchmark.report.own_jobs.words import remarks, usd_per_unit
+from batchmark.report.page import render_html
+from batchmark_job.result_own_job import BadLine
+from tests.builders.own_job_studies import (
+    CPU,
+    GPU,
+    TIMES,
+    estimate,
+    metric,
+    on_laptop,
+    own_job_report,
+    own_jobs_of,
+    side,
+    study,
+    two_sides,
+)
+from tests.builders.reports import terminal
+
+EVIL = "<script>alert(1)</script>\x1b[31m{{ 7 * 7 }}"
+
+
+def by_title(found):
+    return {table.title: table for table in tables(found)}
+
+
+def rows(table):
+    return [dict(zip(table.headings, map(str, row), strict=True)) for row in table.rows]
+
+
+def with_metrics(**fields):
+    def told(value, usd):
+        rate = metric("throughput", value, "images/s", usd_per_unit=estimate(usd))
+        return {64: (rate,)}
+
+    return study(
+        side(GPU, {64: 8.0}, metrics=told(600.0, 4.66e-7)),
+        side(CPU, {64: 16.0}, metrics=told(300.0, 3.15e-7)),
+        **fields,
+    )
+
+
+def test_each_figure_stands_below_its_heading():
+    first, second, *_ = rows(by_title(two_sides())["Time and price"])
+    assert first == {
+        "Size": "64",
+        "Target": GPU,
+        "Time": "8.0 s [7.8, 8.2]",
+        "Over the fastest": "-",
+        "A job": "$0.00224 [0.00217, 0.00230]",
+        "Verdict": "fastest",
+        "Command alone": "7.50 s",
+        "Waiting": "42.0 s",
+        "Jobs": "6",
+    }
+    assert (second["Target"], second["Verdict"]) == (CPU, "cheapest")
+    assert second["Over the fastest"] == "2.0× [1.9, 2.1]"
+
+
+def test_a_job_without_an_axis_and_prices_has_no_columns_for_them():
+    found = study(on_laptop(GPU, {None: 8.0}), on_laptop(CPU, {None: 16.0}), axis=None)
+    (table,) = tables(found)
+    assert table.title == "Time"
+    assert table.headings[:2] == ["Target", "Time"]
+    assert "A job" not in table.headings
+    assert "On-Demand" not in table.caption
+
+
+def test_a_command_of_which_nobody_told_is_a_dash():
+    unknown = {"command_seconds": None, "waiting_seconds": None}
+    found = study(side(GPU, {64: 8.0}, each=unknown), side(CPU, {64: 16.0}))
+    row, _ = rows(by_title(found)["Time and price"])
+    assert (row["Command alone"], row["Waiting"]) == ("-", "-")
+
+
+def test_metrics_are_in_their_units_with_dollars_that_can_be_read():
+    first, second = rows(by_title(with_metrics())["Its metrics"])
+    assert first == {
+        "Metric": "throughput",
+        "Size": "64",
+        "Target": GPU,
+        "Value": "600 images/s [580, 620]",
+        "The best is": "-",
+        "Verdict": "best",
+        "Dollars": "$0.47 per million images [0.45, 0.48]",
+        "Values": "24 in 6 jobs",
+    }
+    assert (second["The best is"], second["Verdict"]) == ("2.0× [1.9, 2.1]", "worse")
+
+
+@pytest.mark.parametrize(
+    ("usd", "unit", "told"),
+    [
+        (3.1e-7, "images/s", "$0.31 per million images"),
+        (3.1e-10, "images/s", "$0.31 per billion images"),
+        (0.31, "epochs/s", "$0.31 per epoch"),
+        (0.31, "loss", "$0.31 per loss"),
+        (2e-5, "%", "$0.020 per thousand %"),
+        (
+            1e-20,
+            "flop/s",
+            "$0.000000010 per trillion flop",
+        ),
+    ],
+)
+def test_dollars_are_for_so_many_units_that_they_can_be_read(usd, unit, told):
+    found = metric("any", 1.0, unit, usd_per_unit=estimate(usd, jobs=1))
+    assert str(usd_per_unit(found)) == told
+
+
+def test_a_metric_without_a_price_has_no_dollars():
+    assert usd_per_unit(metric("loss", 0.3, "nats", higher=False)) is None
+
+
+def test_deadlines_are_steps():
+    told = rows(by_title(two_sides())["The cheapest within a deadline"])
+    assert [(row["Deadline"], row["Cheapest"], row["A job"]) for row in told[:3]] == [
+        ("from 8.24 s to 16.5 s", GPU, "$0.0022"),
+        ("from 16.5 s on", CPU, "$0.0015"),
+        ("from 10.3 s on", GPU, "$0.0028"),
+    ]
+
+
+def test_charts_of_time_and_dollars_over_the_axis_and_of_both():
+    found = {chart.title: chart.svg for chart in charts(two_sides())}
+    assert [*found] == [
+        "Time of a job over size",
+        "Dollars of a job over size",
+        "Dollars over time: lower left is better",
+    ]
+    assert (
+        "g5.xlarge, 8.0 s [7.8, 8.2], $0.0022 [$0.0022, $0.0023] per job"
+        in found["Time of a job over size"]
+    )
+    both = found["Dollars over time: lower left is better"]
+    assert "c5.2xlarge, size 64, 16.0 s [15.5, 16.5], $0.00151 [0.00147, 0.00156]" in both
+
+
+def test_without_an_axis_there_is_one_chart_and_without_prices_none():
+    times = {GPU: {None: 8.0}, CPU: {None: 16.0}}
+    (chart,) = charts(two_sides(times, axis=None))
+    assert chart.title.startswith("Dollars over time")
+    assert charts(study(*(on_laptop(name, of) for name, of in times.items()), axis=None)) == []
+
+
+def test_bad_lines_are_told_with_number_text_and_reason_and_stay_text():
+    bad = (
+        BadLine(source="log", number=17, text=EVIL, problem=f"no JSON: {EVIL}"),
+        BadLine(source="file", number=3, text='{"metric": 1}', problem="metric: no text"),
+    )
+    gpu = side(GPU, {64: 8.0}, bad_lines=bad, bad_lines_left_out=5, metrics_left_out=12)
+    report = own_job_report(study(gpu, side(CPU, {64: 16.0})))
+    page, text = render_html(report), terminal(report)
+    assert "<script" not in page
+    assert html.escape(EVIL) in page
+    assert "5 lines more, not shown." in page
+    assert "\x1b" not in text
+    for shown in (html.unescape(page), text):
+        assert "7 lines of g5.xlarge told no metric" in shown
+        assert "Line 17 of the log: no JSON: " in shown
+        assert "Line 3 of the file: metric: no text" in shown
+        assert "g5.xlarge: 12 lines of metrics left out" in shown
+
+
+def test_a_reason_that_several_share_is_told_once():
+    problems = {64: "killed", 256: "killed"}
+    cpu = side(CPU, {64: None, 256: None}, problems=problems)
+    gpu = side(GPU, {64: 8.0, 256: 9.0}, each={"warnings": ("gather around two values",)})
+    assert [*remarks(study(gpu, cpu))] == [
+        "Not compared: c5.2xlarge at size 64; c5.2xlarge at size 256: killed",
+        "With care: g5.xlarge at size 64; g5.xlarge at size 256: gather around two values",
+    ]
+
+
+def test_the_page_has_prices_image_jobs_machines_and_cold_starts():
+    page = render_html(own_job_report(two_sides()))
+    for text in (
+        "Suite job-thumbnails. Image: thumbnails:3. g5.xlarge: 1.006 USD per hour, On-Demand; ",
+        "size 4096, repeat 1, attempt 1",
+        "https://logs.example/g5-xlarge-job-thumbnails-6",
+        "Cold start</h3>",
+        "NVIDIA A10G",
+        "Which of its targets runs thumbnails best?</h2>",
+        "<title>Batchmark: thumbnails on g5.xlarge, c5.2xlarge, ",
+    ):
+        assert text in page, text
+
+
+@pytest.fixture(scope="module")
+def with_pairs():
+    jobs = [job for target in (GPU, CPU) for job in own_jobs_of(target, TIMES[target])]
+    return own_job_report(two_sides(), jobs=jobs)
+
+
+def test_pairs_of_own_jobs_are_of_jobs_and_not_of_calls(with_pairs):
+    page = html.unescape(re.sub(r"<[^>]+>", "", render_html(with_pairs)))
+    for text in (
+        "Median of whole jobs, from start to stop,",
+        "$0.0022 [$0.0022, $0.0022] per job",
+        "4 compared rows, checked as their owner asked on both sides.",
+        "registry.example/thumbnails 3",
+    ):
+        assert text in page, text
+    for text in (
+        "million calls",
+        "warm call",
+        ", first call",
+        "One call",
+        "Rivals",
+        "correct rival",
+        "Disturbed samples",
+        "large matrix product",
+        "Time and dollars over size",
+    ):
+        assert text not in page, text
+
+
+def test_rows_of_own_jobs_have_no_number_format(with_pairs):
+    page, text = render_html(with_pairs), terminal(with_pairs)
+    assert f"size 64, {NO_DTYPE}" not in page
+    assert f", {NO_DTYPE}" not in text
+    assert "thumbnails (size 64, 256, 1024, 4096): time none" in text
+
+
+def test_jobs_stand_once(with_pairs):
+    page = render_html(with_pairs)
+    assert page.count("<h3>Jobs</h3>") == 1
+    assert page.count("<h3>Machines</h3>") == 1
+    logs = re.findall(r"log /aws\S+ g5\S+/g5-xlarge-64-1$", terminal(with_pairs), re.MULTILINE)
+    assert len(logs) == 1
