@@ -88,11 +88,12 @@ def _nothing_to_compare(run: CollectedRun) -> str:
 def pair_notes(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> Iterable[str]:
     """What limits a pair's figures."""
     jobs = [len(target.pooled.jobs) for target in (gpu, cpu)]
-    if any(job.document.own_job for job in gpu.pooled.jobs):  # each has one of the sizes
+    own_jobs = any(job.document.own_job for job in gpu.pooled.jobs)
+    if own_jobs:  # each has one of the sizes
         jobs = [side.jobs for row in rows for side in (row.gpu, row.cpu)] or jobs
     fewest = min(jobs)
     if fewest < MINIMUM_SAMPLES:
-        yield few_jobs(fewest)
+        yield few_whole_jobs(fewest) if own_jobs else few_jobs(fewest)
     for target in (gpu, cpu):
         if target.calibration:
             yield _calibration_note(target.calibration, target.pooled)
@@ -102,13 +103,24 @@ def pair_notes(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> Ite
     yield from _warnings(gpu.pooled, cpu.pooled, rows)
 
 
+def few_whole_jobs(jobs: int) -> str:
+    """As `few_jobs`, of own jobs: each is one sample."""
+    return (
+        f"A target has {_only(jobs)} to go by. Use at least {MINIMUM_SAMPLES} repeats: with fewer, "
+        "times have no interval, and no target is called the better."
+    )
+
+
+def _only(jobs: int) -> str:
+    return "only one job" if jobs == 1 else f"only {jobs} jobs"
+
+
 def few_jobs(jobs: int) -> str:
     """What a target with too few jobs leaves unknown, and the remedy."""
-    number = "only one job" if jobs == 1 else f"only {jobs} jobs"
     return (
-        f"A target has {number}, so the intervals of its times leave out how much jobs differ; "
-        f"those of speedups include it. Use at least {MINIMUM_SAMPLES} repeats: with fewer, whole "
-        "jobs have no interval."
+        f"A target has {_only(jobs)}, so the intervals of its times leave out how much jobs "
+        f"differ; those of speedups include it. Use at least {MINIMUM_SAMPLES} repeats: with "
+        "fewer, whole jobs have no interval."
     )
 
 

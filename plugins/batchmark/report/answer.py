@@ -77,15 +77,17 @@ def first_screen(report: Report) -> FirstScreen:
     known = [answer for answer in answers if answer.workloads]
     asks_otherwise = report.studied and not report.pairs
     verdict, sentence = ("", "") if asks_otherwise else headline(report, known)
+    found = own_jobs.answers(report.own_jobs, report.pairs)
+    said = {caution for _, answer in found for caution in answer.cautions}
     return FirstScreen(
         verdict=verdict,
         sentence=sentence,
-        obstacles=list(_obstacles(report, known)),
+        obstacles=[text for text in _obstacles(report, known) if text not in said],
         matrices=[_matrix(answer) for answer in known],
         lines=list(_lines(report)),
         sharing=[sharing.answer(task) for task in report.sharing],
         scaling=scaling.answers(report.scaling),
-        own_jobs=own_jobs.answers(report.own_jobs, report.pairs),
+        own_jobs=found,
     )
 
 
@@ -144,8 +146,9 @@ def _obstacles(report: Report, known: Sequence[Answer]) -> Iterator[str]:
     """What keeps an answer from being known, with the remedy, each once."""
     if any(answer.rows("unknown") for answer in known):
         compared = [pair for pair in report.pairs if pair.rows and not pair.cpu_fallback]
-        fewest = min(len(side.jobs) for pair in compared for side in (pair.gpu, pair.cpu))
-        if fewest < MINIMUM_SAMPLES:
+        of_calls = [pair for pair in compared if not words.is_own_job(pair)]
+        jobs = [len(side.jobs) for pair in of_calls for side in (pair.gpu, pair.cpu)]
+        if (fewest := min(jobs, default=MINIMUM_SAMPLES)) < MINIMUM_SAMPLES:
             yield few_jobs(fewest)
     if len(known) == 1:
         bases = (basis for pair in report.pairs for basis in (pair.gpu_price, pair.cpu_price))

@@ -181,7 +181,8 @@ def _jobs(pair: Pair, job_numbers: Mapping[str, int]) -> Iterable[str]:
 def _comparison(pair: Pair, job_numbers: Mapping[str, int], console: Console) -> Table:
     """The widest layout that fits."""
     unbounded = console.options.update(width=10_000)
-    tables = [_table(pair, job_numbers, layout) for layout in LAYOUTS]
+    layouts = [one for one in LAYOUTS if not (one.ceilings and words.is_own_job(pair))]
+    tables = [_table(pair, job_numbers, layout) for layout in layouts]
     fitting = (
         table
         for table in tables

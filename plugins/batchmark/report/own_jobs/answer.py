@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from batchmark.analysis.comparison import Pair
+from batchmark.analysis.notes import few_whole_jobs
 from batchmark.analysis.own_jobs.records import DeadlineStep, OwnJobStudy, Place
 from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate
@@ -12,6 +13,7 @@ from batchmark.core.own_jobs import JobSize
 from batchmark.report.own_jobs import words
 from batchmark.report.own_jobs.standings import (
     Win,
+    barred,
     best_at,
     by_dollars,
     by_metric,
@@ -54,6 +56,8 @@ def answer(study: OwnJobStudy, pairs: Sequence[Pair] = ()) -> StudyAnswer:
         return StudyAnswer(UNKNOWN, f"No job of {study.name} left a figure.", cautions)
     if not time:
         return StudyAnswer(ALONE, _alone(study, found), cautions)
+    if why := _why_barred(study, time):
+        return StudyAnswer(capitalized(NOT_COMPARABLE), f"{capitalized(why)}.", cautions)
     names = words.names(study)
     parts = [
         _sentence(study, time, "fastest", names),
@@ -232,7 +236,8 @@ def _cautions(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) -
     if lacking := words.without_figure(study):
         yield f"Without a figure: {formatting.some(lacking, most=2)}; why is told below."
     wins = (*time, *(win for win in dollars if _all_priced(study, win.place)))
-    if undecided := [win for win in wins if not win.winner]:
+    undecided = [win for win in wins if not win.winner]
+    if undecided and not _why_barred(study, undecided):
         yield _why_undecided(study, undecided)
     yield from dict.fromkeys(
         side.price.note
@@ -241,25 +246,26 @@ def _cautions(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) -
     )
 
 
+def _why_barred(study: OwnJobStudy, wins: Sequence[Win]) -> str | None:
+    """Why no number of repeats would tell; None if one might, at some place."""
+    duels = [duel_of(study, win.place, win.leader, win.next, win.metric) for win in wins]
+    notes = {duel.noise.note for duel in duels if duel and barred(duel)}
+    if not all(duel and barred(duel) for duel in duels):
+        return None
+    return next((note.partition(": ")[2] for note in notes if note), None)
+
+
 def _all_priced(study: OwnJobStudy, place: Place) -> bool:
     return all(figure.usd_per_job for _, figure in measured(study, place))
 
 
 def _why_undecided(study: OwnJobStudy, wins: Sequence[Win]) -> str:
     """Why sides can't be told apart, and what would help; of the noisiest, if jobs are enough."""
-    found = [duel_of(study, win.place, win.leader, win.next) for win in wins]
-    duels = [duel for duel in found if duel]
-    notes = dict.fromkeys(duel.noise.note for duel in duels if duel.noise.note)
-    if barred := next((note for note in notes if note.startswith(NOT_COMPARABLE)), None):
-        return f"{capitalized(barred)}."
     fewest = min(figure.jobs for win in wins for _, figure in measured(study, win.place))
     if fewest < MINIMUM_SAMPLES:
-        return (
-            f"A side has only {formatting.count(fewest, 'job')} to go by. Use at least "
-            f"{MINIMUM_SAMPLES} repeats: with fewer, times have no interval, and no side is called "
-            "the better."
-        )
-    most = max((duel.noise.critical_change for duel in duels), default=0.0)
+        return few_whole_jobs(fewest)
+    duels = [duel_of(study, win.place, win.leader, win.next) for win in wins]
+    most = max((duel.noise.critical_change for duel in duels if duel), default=0.0)
     return (
         f"Where it is {NOT_KNOWN}, equal jobs may differ by up to {formatting.apart(most)}: more "
         "repeats would tell."
@@ -284,7 +290,7 @@ def _of_metrics(study: OwnJobStudy) -> str:
     for metric in metrics(study):
         wins = list(by_metric(study, found, metric))
         known = [win for win in wins if win.winner]
-        if not wins:
+        if not wins or _why_barred(study, wins):
             continue
         if not known:
             texts.append(f"{metric}: {NOT_KNOWN}")
@@ -335,8 +341,8 @@ def meaning() -> list[str]:
         "An own job is timed as Batch has it, from its container's start to its stop, one figure a "
         "job. Waiting for an instance is told apart and is in no time and no price.",
         "A side is the fastest or the cheapest only if that is decided against each other side. "
-        "Jobs whose instance had to start first are never pooled with those whose instance was "
-        "there already.",
+        "Jobs on cold instances, which had to start for them, are never pooled with those on warm "
+        "ones, which were there already.",
         "A side keeps a deadline if the upper end of its interval does, or where it has none, its "
         "longest job. Whether a result is right is its owner's word: an exit code, a check "
         "command, a checksum.",

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from batchmark.analysis.own_jobs.records import Best, Duel, JobFigure, JobSide, OwnJobStudy, Place
 from batchmark.core.intervals import Estimate, Interval
+from batchmark.report.words import NOT_COMPARABLE
 
 
 class Win(NamedTuple):
@@ -18,6 +19,7 @@ class Win(NamedTuple):
     next: str
     ratio: Estimate  # of the next's amount to the leader's: above 1 the leader is ahead
     usd_per_job: Estimate | None = None  # of the leader, if that is what counts
+    metric: str | None = None
 
 
 def measured(study: OwnJobStudy, place: Place) -> list[tuple[JobSide, JobFigure]]:
@@ -121,6 +123,11 @@ def metrics(study: OwnJobStudy) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def barred(duel: Duel) -> bool:
+    """Whether nothing would decide it, as both sides ran on the same machine."""
+    return (duel.noise.note or "").startswith(NOT_COMPARABLE)
+
+
 def inverse(ratio: Estimate) -> Estimate:
     """The ratio of the same two the other way round."""
     ends = ratio.interval
@@ -143,4 +150,4 @@ def _win(
     duel = duel_of(study, place, leader, second, metric)
     if duel is None:
         return None
-    return Win(place, winner, leader, second, duel.ratio)
+    return Win(place, winner, leader, second, duel.ratio, metric=metric)

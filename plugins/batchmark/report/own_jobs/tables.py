@@ -10,6 +10,8 @@ from batchmark.core import formatting
 from batchmark.core.formatting import Figure
 from batchmark.report.own_jobs import words
 from batchmark.report.own_jobs.standings import (
+    Win,
+    barred,
     best_at,
     by_metric,
     duel_of,
@@ -90,7 +92,8 @@ def _over_fastest(study: OwnJobStudy, side: JobSide, place: Place) -> Figure:
 def _verdict(study: OwnJobStudy, side: JobSide, place: Place) -> str:
     """What a side is at a place: by time, then by dollars."""
     name, best = side.target.target, best_at(study, place)
-    if best is None or len(measured(study, place)) == 1:
+    names = [other.target.target for other, _ in measured(study, place)]
+    if best is None or len(names) == 1:
         return "-"
     words_of = [
         word
@@ -99,10 +102,12 @@ def _verdict(study: OwnJobStudy, side: JobSide, place: Place) -> str:
     ]
     if words_of:
         return ", ".join(words_of)
-    duel = duel_of(study, place, _fastest(study, place), name)
-    if duel and (duel.noise.note or "").startswith(NOT_COMPARABLE):
+    leader = _fastest(study, place)
+    rival = leader if name != leader else next(other for other in names if other != leader)
+    duel = duel_of(study, place, rival, name)
+    if duel and barred(duel):
         return NOT_COMPARABLE
-    return "slower" if duel and duel.better else NOT_KNOWN
+    return "slower" if duel and duel.better == rival else NOT_KNOWN
 
 
 def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> StudyTable | None:
@@ -133,13 +138,11 @@ def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> StudyTable | None:
 def _metric_rows(study: OwnJobStudy, place: Place, name: str) -> Iterator[list[Figure]]:
     """A row for each side that told a metric."""
     win = next(by_metric(study, [place], name), None)
+    least = min(_usd_per_unit(study, name), default=0.0)
     for side, figure in measured(study, place):
         target = side.target.target
         duel = duel_of(study, place, win.leader, target, name) if win else None
-        if win and win.winner == target:
-            verdict = "best"
-        else:
-            verdict = "worse" if duel and duel.better == duel.first else NOT_KNOWN
+        verdict = _metric_verdict(study, win, target) if win else "-"
         for found in figure.metrics:
             if found.metric == name:
                 yield [
@@ -148,10 +151,27 @@ def _metric_rows(study: OwnJobStudy, place: Place, name: str) -> Iterator[list[F
                     plain(measured_target(side.target)),
                     formatting.value(found.value, found.unit),
                     formatting.factor(duel.ratio) if duel else NONE,
-                    plain(verdict if win else "-"),
-                    words.usd_per_unit(found) or NONE,
+                    plain(verdict),
+                    words.usd_per_unit(found, least) or NONE,
                     plain(f"{found.values} in {formatting.count(found.jobs, 'job')}"),
                 ]
+
+
+def _metric_verdict(study: OwnJobStudy, win: Win, target: str) -> str:
+    if win.winner == target:
+        return "best"
+    rival = win.next if win.leader == target else win.leader
+    duel = duel_of(study, win.place, rival, target, win.metric)
+    if duel and barred(duel):
+        return NOT_COMPARABLE
+    return "worse" if duel and duel.better == rival else NOT_KNOWN
+
+
+def _usd_per_unit(study: OwnJobStudy, name: str) -> Iterator[float]:
+    for _, figure in words.figures(study):
+        for found in figure.metrics:
+            if found.metric == name and found.usd_per_unit:
+                yield found.usd_per_unit.value
 
 
 def _deadlines(study: OwnJobStudy, own: Sequence[Place]) -> StudyTable | None:

@@ -14,7 +14,6 @@ from batchmark.report.study_parts import by_text
 from batchmark.report.words import NOT_KNOWN, measured_target
 from batchmark_job.result_own_job import BadLine
 
-STARTS = {"cold": "instances that had to start", "warm": "instances that were there already"}
 CHECKS = {"exit_code": "exit code", "command": "a check command", "checksum": "checksum"}
 SOURCES = {"log": "of the log", "file": "of the file"}
 LEAST_USD = 0.01  # of an amount that is easily read
@@ -31,7 +30,7 @@ def heading(study: OwnJobStudy) -> str:
 
 
 def on_instances(place: Place) -> str:
-    return f"on {STARTS[place.start]}" if place.start else ""
+    return f"on {place.start} instances" if place.start else ""
 
 
 def at(study: OwnJobStudy, sizes: Iterable[JobSize | None]) -> str:
@@ -67,13 +66,13 @@ def spread(study: OwnJobStudy, winners: Mapping[JobSize | None, str | None]) -> 
     return ", ".join(parts)
 
 
-def usd_per_unit(found: MetricFigure) -> Figure | None:
-    """Dollars for so many units that they are easily read; None where they are not known."""
+def usd_per_unit(found: MetricFigure, least: float) -> Figure | None:
+    """Dollars for so many units that `least` dollars are easily read, too; None if not known."""
     usd = found.usd_per_unit
     if usd is None:
         return None
     unit = found.unit.removesuffix("/s")
-    factor, many = next((step for step in MANY if usd.value * step[0] >= LEAST_USD), MANY[-1])
+    factor, many = next((step for step in MANY if least * step[0] >= LEAST_USD), MANY[-1])
     amount = formatting.usd_figure(usd.scaled(factor))
     return Figure(f"{amount.value} per {many}{unit if many else _singular(unit)}", amount.interval)
 
@@ -126,7 +125,7 @@ def remarks(study: OwnJobStudy) -> Iterator[str]:
     doubts = (
         (warning, where(study, side, figure))
         for side, figure in figures(study)
-        for warning in figure.warnings
+        for warning in (() if figure.problem else figure.warnings)
     )
     for warning, places in by_text(doubts):
         yield f"With care: {places}: {warning}"

@@ -24,7 +24,11 @@ from tests.builders.own_job_studies import (
     study,
     two_sides,
 )
-from tests.builders.reports import terminal
+from tests.builders.own_jobs import CPU as OF_CPU
+from tests.builders.own_jobs import GPU as OF_GPU
+from tests.builders.own_jobs import failed
+from tests.builders.reports import report_of, terminal
+from tests.builders.runs import build_run
 
 EVIL = "<script>alert(1)</script>\x1b[31m{{ 7 * 7 }}"
 
@@ -114,11 +118,25 @@ def test_metrics_are_in_their_units_with_dollars_that_can_be_read():
 )
 def test_dollars_are_for_so_many_units_that_they_can_be_read(usd, unit, told):
     found = metric("any", 1.0, unit, usd_per_unit=estimate(usd, jobs=1))
-    assert str(usd_per_unit(found)) == told
+    assert str(usd_per_unit(found, usd)) == told
+
+
+def test_dollars_of_all_sides_are_for_the_same_number_of_units():
+    def told(usd):
+        return {64: (metric("throughput", 600.0, "images/s", usd_per_unit=estimate(usd)),)}
+
+    found = study(
+        side(GPU, {64: 8.0}, metrics=told(1.3e-5)), side(CPU, {64: 16.0}, metrics=told(9e-6))
+    )
+    dollars = [row["Dollars"] for row in rows(by_title(found)["Its metrics"])]
+    assert [text.split(" [")[0] for text in dollars] == [
+        "$13.0 per million images",
+        "$9.0 per million images",
+    ]
 
 
 def test_a_metric_without_a_price_has_no_dollars():
-    assert usd_per_unit(metric("loss", 0.3, "nats", higher=False)) is None
+    assert usd_per_unit(metric("loss", 0.3, "nats", higher=False), 0.0) is None
 
 
 def test_deadlines_are_steps():
@@ -174,7 +192,11 @@ def test_bad_lines_are_told_with_number_text_and_reason_and_stay_text():
 def test_a_reason_that_several_share_is_told_once():
     problems = {64: "killed", 256: "killed"}
     cpu = side(CPU, {64: None, 256: None}, problems=problems)
-    gpu = side(GPU, {64: 8.0, 256: 9.0}, each={"warnings": ("gather around two values",)})
+    warnings = {"warnings": ("gather around two values",)}
+    gpu = side(GPU, {64: 8.0, 256: 9.0}, each=warnings)
+    cpu = cpu.model_copy(
+        update={"figures": tuple(one.model_copy(update=warnings) for one in cpu.figures)}
+    )
     assert [*remarks(study(gpu, cpu))] == [
         "Not compared: c5.2xlarge at size 64; c5.2xlarge at size 256: killed",
         "With care: g5.xlarge at size 64; g5.xlarge at size 256: gather around two values",
@@ -237,3 +259,26 @@ def test_jobs_stand_once(with_pairs):
     assert page.count("<h3>Machines</h3>") == 1
     logs = re.findall(r"log /aws\S+ g5\S+/g5-xlarge-64-1$", terminal(with_pairs), re.MULTILINE)
     assert len(logs) == 1
+
+
+def test_a_run_of_jobs_has_the_same_section_as_made_up_figures():
+    jobs = [one.job(64, 1, start="cold") for one in (OF_GPU, OF_CPU)]
+    jobs += [job for one in (OF_GPU, OF_CPU) for job in one.jobs((64, 256, 4096), 6)]
+    report = report_of(build_run(*jobs, OF_CPU.job(4096, 7, check=failed())))
+    page, text = render_html(report), terminal(report)
+    for shown in (html.unescape(page), text):
+        assert (
+            "Not compared: c5.2xlarge at size 4096 on warm instances: 1 of 7 jobs failed" in shown
+        )
+        assert "With care: c5.2xlarge at size 4096" not in shown
+        assert "Its metrics, on cold instances" in shown
+        assert "per million calls" not in shown
+        assert "of ceiling" not in shown
+    assert "Whole job" not in page
+
+
+def test_few_jobs_are_told_once():
+    report = report_of(build_run(*(job for one in (OF_GPU, OF_CPU) for job in one.jobs((64,), 3))))
+    text = terminal(report)
+    assert text.count("Use at least 6 repeats") == 1
+    assert render_html(report).count("leave out how much jobs differ") == 0
