@@ -14,7 +14,7 @@ from rich.console import Console
 from batchmark.analysis.compared_rows import Row
 from batchmark.analysis.side_by_side import Chosen, side_by_side, verdict
 from batchmark.analysis.significance import ENOUGH_REPEATS
-from batchmark.core import formatting
+from batchmark.core import formatting, row_values
 from batchmark.core.errors import BatchmarkError, CollectError
 from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.core.output import drop_output
@@ -168,8 +168,13 @@ def _gate(comparison: Comparison, slower: Sequence[Row], least_percent: float) -
             return f"Gate passed, but nothing could be decided: {comparison.next_step}."
         but = f"; {unknown} not known yet" if unknown else ""
         return f"Gate passed: none of {formatting.count(rows, 'row')} is surely {limit}{but}."
-    names = (f"{row_label(row)} ({formatting.change(1 / row.speedup.value - 1)})" for row in slower)
+    names = (f"{row_label(row)} ({_change(row)})" for row in slower)
     return f"Gate failed: {len(slower)} of {rows} rows {limit}: {'; '.join(names)}."
+
+
+def _change(row: Row) -> str:
+    """Of the row's figure, against the baseline's."""
+    return formatting.change(row_values.change(row.parameters, 1 / row.speedup.value - 1))
 
 
 if __name__ == "__main__":

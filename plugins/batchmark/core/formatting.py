@@ -165,7 +165,7 @@ def parameters(values: Mapping[str, Parameter]) -> str:
     hidden = OF_A_METRIC if values.keys() >= OF_A_METRIC else ()
     shown = [f"{name} {value}" for name, value in values.items() if name not in hidden]
     if hidden:
-        shown.append(f"{values[METRIC]} ({values[UNIT]})")
+        shown.append(f"{values[METRIC]} ({values[UNIT]})".removesuffix(" ()"))
     return ", ".join(shown)
 
 

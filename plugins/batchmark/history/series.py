@@ -86,7 +86,7 @@ def speedups(table: pa.Table) -> list[Series]:
     Rows that fell back from the GPU to the CPU are on neither side, and metrics that own jobs told
     are no times.
     """
-    counted = is_counted(table) & ~_is_metric(table)
+    counted = is_counted(table) & ~is_metric(table)
     on_cpu, on_gpu = (
         counted & _is(table, "requested_device", device) & _is(table, "actual_device", device)
         for device in (Device.CPU, Device.CUDA)
@@ -219,7 +219,8 @@ def _is(table: pa.Table, column: str, text: str) -> NDArray[np.bool_]:
     return np.isin(codes, np.flatnonzero(strings == text))
 
 
-def _is_metric(table: pa.Table) -> NDArray[np.bool_]:
+def is_metric(table: pa.Table) -> NDArray[np.bool_]:
+    """Return a mask of the rows of metrics that own jobs told; shape (table.num_rows,)."""
     codes, texts = dictionary_codes(table["parameters"])
     told = [
         text is not None and METRIC in text and bool(ToldMetric.of(loads(text))) for text in texts

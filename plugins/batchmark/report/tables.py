@@ -99,13 +99,12 @@ def render_comparison(comparison: Comparison, console: Console, names: tuple[str
         table.add_column(f"suite {escape(one.suite)}", min_width=LONGEST_WORKLOAD)
         for heading in (*names, "speedup\n[95 %]", f"{names[0]} is"):
             table.add_column(escape(heading), justify=RIGHT, no_wrap=True)
-        for name, row, word in rows:
-            times = (row.gpu.median_seconds, row.cpu.median_seconds)
+        for view in rows:
+            figures = (view.first, view.second, formatting.factor(view.row.speedup))
             table.add_row(
-                escape(name),
-                *(escape("\n".join(filter(None, formatting.time(time)))) for time in times),
-                escape("\n".join(filter(None, formatting.factor(row.speedup)))),
-                word.replace("known ", "known\n"),
+                escape(view.name),
+                *(escape("\n".join(filter(None, figure))) for figure in figures),
+                view.word.replace("known ", "known\n"),
             )
         console.print(table)
         for uncompared in one.uncompared:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from batchmark.core.names import slug, url_safe
+from batchmark.core.suites import NO_DTYPE
 from batchmark.history.asv_format import QUARTILES, RESULT, RESULTS_VERSION
 from batchmark.history.columns import IMPORTED, STRING
 from batchmark.history.exports.runs import job_median, measured, runs
-from batchmark.history.series import POINT
+from batchmark.history.series import POINT, is_metric
 
 if TYPE_CHECKING:
     from batchmark.history.rows import Row
@@ -32,8 +33,12 @@ Axes = dict[str, list[str]]  # all values of a parameter by its name
 
 
 def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
-    """Yield each file of asv's `results/`: its path there and its content. Takes runs.COLUMNS."""
+    """Yield each file of asv's `results/`: its path there and its content. Takes runs.COLUMNS.
+
+    Metrics that own jobs told are left out: asv takes the lower figure for the better one.
+    """
     table = measured(table)
+    table = table.filter(pa.array(~is_metric(table)))
     grids = _grids(table)
     yield (
         "benchmarks.json",
@@ -101,7 +106,8 @@ def _benchmark(row: Row) -> str:
 
 
 def _point(row: Row) -> Point:
-    values = {"dtype": row["dtype"]} | json.loads(row["parameters"])
+    dtype = {} if row["dtype"] == NO_DTYPE else {"dtype": row["dtype"]}
+    values = dtype | json.loads(row["parameters"])
     return {name: repr(value) for name, value in values.items()}
 
 

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from batchmark.core.formatting import OF_A_METRIC
 from batchmark.core.names import slug, url_safe
+from batchmark.core.row_values import ToldMetric
+from batchmark.core.suites import NO_DTYPE
 from batchmark.history.exports.runs import job_median, measured, runs
 
 if TYPE_CHECKING:
@@ -21,24 +24,45 @@ FIGURES = {
     "lower_value": "median_low_seconds",
     "upper_value": "median_high_seconds",
 }
+SWAPPED = {"lower_value": "upper_value", "upper_value": "lower_value"}
 
 
 def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
     """Yield each report: its path, `<target>/<run>.json`, and its content. Takes runs.COLUMNS."""
     for rows in runs(measured(table)):
-        points = defaultdict(list)
+        points: dict[str, dict[ToldMetric | None, list[Row]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
         for row in rows:
-            points[_name(row)].append(row)
-        report = {name: {"latency": _latency(chosen)} for name, chosen in points.items()}
+            told = ToldMetric.of(json.loads(row["parameters"]))
+            points[_name(row)][told].append(row)
+        report = {
+            name: {
+                told.name if told else "latency": _figures(chosen, told)
+                for told, chosen in measures.items()
+            }
+            for name, measures in points.items()
+        }
         yield f"{url_safe(rows[0]['target'])}/{slug(rows[0]['run_id'])}.json", report
 
 
 def _name(row: Row) -> str:
-    parameters = (f"{name}={value}" for name, value in json.loads(row["parameters"]).items())
-    return " ".join((f"{row['suite']}/{row['workload']}", *parameters, row["dtype"]))
+    """Return its benchmark's name; a metric that an own job told is a measure of the job's."""
+    values = json.loads(row["parameters"])
+    if ToldMetric.of(values):
+        values = {name: value for name, value in values.items() if name not in OF_A_METRIC}
+    parameters = (f"{name}={value}" for name, value in values.items())
+    dtype = [] if row["dtype"] == NO_DTYPE else [row["dtype"]]
+    return " ".join((f"{row['suite']}/{row['workload']}", *parameters, *dtype))
 
 
-def _latency(rows: Sequence[Row]) -> dict[str, float]:
-    """Return the median in nanoseconds, and the ends of its interval if it has one."""
-    figures = {name: job_median(rows, column) for name, column in FIGURES.items()}
-    return {name: NANOSECONDS * value for name, value in figures.items() if value is not None}
+def _figures(rows: Sequence[Row], told: ToldMetric | None) -> dict[str, float]:
+    """Return the median in nanoseconds or a metric's unit, and the ends of its interval if any."""
+    found = {name: job_median(rows, column) for name, column in FIGURES.items()}
+    figures = {name: value for name, value in found.items() if value is not None}
+    if told is None:
+        return {name: NANOSECONDS * value for name, value in figures.items()}
+    values = {name: told.value(figure) for name, figure in figures.items()}
+    if told.higher_is_better:  # so that its lower end is the sample's upper one
+        values = {SWAPPED.get(name, name): value for name, value in values.items()}
+    return values

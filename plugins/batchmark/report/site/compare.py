@@ -8,13 +8,16 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 from batchmark.analysis.compared_rows import Row, UncomparedRow
 from batchmark.analysis.notes import undecided_intervals
 from batchmark.analysis.pooling import TargetRecord
 from batchmark.analysis.side_by_side import SideBySide, Verdict, verdict
-from batchmark.core import formatting
-from batchmark.core.intervals import MINIMUM_SAMPLES
+from batchmark.core import formatting, row_values
+from batchmark.core.formatting import Figure
+from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate
+from batchmark.core.row_values import ToldMetric
 from batchmark.report.words import machine_property, row_label
 
 TENFOLD = 9.0  # a relative change, from which on its size tells nobody anything
@@ -35,7 +38,26 @@ CSV_COLUMNS = (
     "ratio_high",
     "verdict",
     "smallest_detectable_change",
+    "unit",
+    "first_value",
+    "second_value",
 )
+
+
+class RowView(NamedTuple):
+    """A row as people read it: of a metric that an own job told, its values in its unit."""
+
+    name: str
+    row: Row
+    first: Figure
+    second: Figure
+    word: str
+
+    @classmethod
+    def of(cls, row: Row) -> Self:
+        sides = (row.gpu.median_seconds, row.cpu.median_seconds)
+        first, second = (row_values.figure(row.parameters, side) for side in sides)
+        return cls(row_label(row), row, first, second, _word(row))
 
 
 @dataclass(frozen=True)
@@ -132,10 +154,7 @@ class Comparison:
         for row in self.not_known_yet:
             times = 1 / row.speedup.value
             if times - 1 > max(TENFOLD, row.noise.critical_change):
-                yield (
-                    f"{self.first}: {row_label(row)} took {formatting.about(times)} times as long: "
-                    "look at it."
-                )
+                yield (f"{self.first}: {row_label(row)} {_how_much_worse(row, times)}: look at it.")
 
     @property
     def _fewest_repeats(self) -> int:
@@ -153,9 +172,9 @@ class Comparison:
                     found[name] = (name.replace("_", " "), *values)
         return list(found.values())
 
-    def views(self) -> Iterator[tuple[SideBySide, list[tuple[str, Row, str]]]]:
+    def views(self) -> Iterator[tuple[SideBySide, list[RowView]]]:
         for one in self.suites:
-            yield one, [(row_label(row), row, verdict(row)) for row in one.rows]
+            yield one, [RowView.of(row) for row in one.rows]
 
     def as_csv(self) -> str:
         out = io.StringIO()
@@ -188,17 +207,24 @@ class Comparison:
         ]
         for one in self.suites:
             for row in one.rows:
-                cells = (
-                    row_label(row),
-                    formatting.time(row.gpu.median_seconds),
-                    formatting.time(row.cpu.median_seconds),
-                    formatting.factor(row.speedup),
-                    verdict(row),
-                )
+                view = RowView.of(row)
+                ratio = formatting.factor(row.speedup)
+                cells = (view.name, view.first, view.second, ratio, view.word)
                 lines.append(f"| {' | '.join(_cell(str(cell)) for cell in cells)} |")
         speedup = f"The speedup is the time of {self.second} / the time of {self.first}."
         lines += ["", *map(_cell, (*self.remarks, speedup))]
         return "\n".join(lines) + "\n"
+
+
+def _how_much_worse(row: Row, times: float) -> str:
+    if ToldMetric.of(row.parameters):
+        return f"is worse by a factor of {formatting.about(times)}"
+    return f"took {formatting.about(times)} times as long"
+
+
+def _word(row: Row) -> str:
+    """The verdict on a row."""
+    return row_values.word(row.parameters, verdict(row))
 
 
 def _repeats(rows: list[Row]) -> int:
@@ -207,15 +233,28 @@ def _repeats(rows: list[Row]) -> int:
 
 
 def _csv_row(suite: str, row: Row) -> list[object]:
-    figures = []
-    for estimate in (row.gpu.median_seconds, row.cpu.median_seconds, row.speedup):
-        interval = estimate.interval
-        figures += [estimate.value, interval and interval.low, interval and interval.high]
+    told = ToldMetric.of(row.parameters)
+    sides = row.gpu.median_seconds, row.cpu.median_seconds
+    seconds = [None if told else side for side in sides]  # a metric has none
+    figures = [figure for estimate in (*seconds, row.speedup) for figure in _with_ends(estimate)]
+    values = [row_values.value(row.parameters, side.value) for side in sides]
     name = [row.workload, formatting.parameters(row.parameters), row.dtype]
     change = row.noise.smallest_detectable_change
     # A spreadsheet would take a text that begins so for a formula.
-    safe = [f"'{text}" if text[:1] in "=+-@\t\r" else text for text in (suite, *name)]
-    return [*safe, *figures, verdict(row), change if change < 1 else None]
+    *safe, unit = (
+        f"'{text}" if text[:1] in "=+-@\t\r" else text
+        for text in (suite, *name, told.unit if told else "s")
+    )
+    return [*safe, *figures, _word(row), change if change < 1 else None, unit, *values]
+
+
+def _with_ends(estimate: Estimate | None) -> tuple[float | None, ...]:
+    """A figure and the ends of its interval."""
+    if estimate is None:
+        return None, None, None
+    if estimate.interval is None:
+        return estimate.value, None, None
+    return estimate.value, estimate.interval.low, estimate.interval.high
 
 
 def _cell(text: str) -> str:

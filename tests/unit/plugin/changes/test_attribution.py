@@ -3,7 +3,7 @@
 import pytest
 
 from batchmark.changes.attribution import group_changes, runs_around
-from batchmark.changes.conditions import run_conditions
+from batchmark.changes.conditions import row_name, run_conditions
 from tests.builders.changed_series import (
     build_conditions,
     build_confirmation,
@@ -17,6 +17,7 @@ from tests.builders.changed_series import (
 
 NEW_IMAGE = ("sha256:" + "bb" * 32,)
 GPU, CPU = "g5.xlarge", "c5.2xlarge"
+TOLD = '{"better":"higher","metric":"throughput","size":1,"unit":"images/s"}'
 
 
 def changes_of(*points, runs=None, measured=None, **fields):
@@ -340,3 +341,48 @@ def test_a_gpu_target_that_ran_on_the_cpu_is_told_of():
     assert change.fell_back == (GPU,)
     (change,) = changes_of(build_point(build_key()))
     assert change.fell_back == ()
+
+
+def test_an_own_jobs_image_is_said_once():
+    """Its digest and its implementation, which is the same image, tell nothing more."""
+    row = build_key()
+    before, after = (
+        {
+            "image": (f"registry.example/thumbnails:{tag}",),
+            "image_digest": (f"sha256:{tag}",),
+            "implementation": {row_name(row): (f"registry.example/thumbnails {tag}",)},
+        }
+        for tag in ("1.1", "1.2")
+    )
+    runs = {
+        (run_id(19), GPU): build_conditions(19, **before),
+        (run_id(20), GPU): build_conditions(20, **after),
+    }
+    (change,) = changes_of(build_point(row), runs=runs)
+    assert [(cause.name, cause.after) for cause in change.causes] == [
+        ("image", "registry.example/thumbnails:1.2")
+    ]
+
+
+def test_all_rows_of_an_own_job_are_one_workload():
+    rows = [
+        build_key(suite="job-thumbnails", workload="thumbnails", dtype="none", parameters=text)
+        for text in ('{"size":1}', '{"size":2}', '{"size":3}', TOLD)
+    ]
+    (change,) = changes_of(*map(build_point, rows), measured=rows)
+    assert not change.environment
+    assert len(change.points) == 4
+
+
+def test_a_metric_has_no_part_in_the_dollars():
+    time, told = (
+        build_key(suite="job-thumbnails", workload="thumbnails", dtype="none", parameters=text)
+        for text in ('{"size":1}', TOLD)
+    )
+    (change,) = changes_of(build_point(time, 0.1), build_point(told, 0.5))
+    assert change.usd_per_month == pytest.approx(730 * 1.006 * 0.1)
+    (alone,) = changes_of(build_point(told, 0.5))
+    assert (alone.usd_per_month, alone.usd_reason) == (
+        None,
+        "a metric by itself costs nothing that is known",
+    )

@@ -124,3 +124,11 @@ def test_a_change_has_its_sign(share, text):
 )
 def test_a_single_ratio_has_three_digits(value, text):
     assert formatting.multiple(value) == text
+
+
+def test_a_row_shows_its_metric_with_its_unit_and_no_unknown_number_format():
+    told = {"better": "higher", "metric": "throughput", "size": 64, "unit": "images/s"}
+    assert formatting.row("thumbnails", told, "none") == "thumbnails size 64, throughput (images/s)"
+    assert formatting.row("thumbnails", {}, "none") == "thumbnails"
+    assert formatting.row("matmul", {"size": 5}, "float32") == "matmul size 5, float32"
+    assert formatting.point({}, "none") == ""

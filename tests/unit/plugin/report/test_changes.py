@@ -7,7 +7,7 @@ import pytest
 
 from batchmark.analysis.comparison import compare
 from batchmark.changes.attribution import group_changes
-from batchmark.changes.records import Cause
+from batchmark.changes.records import Cause, Level
 from batchmark.core.shares import Rate
 from batchmark.report import change_words
 from batchmark.report.changes import MOST_RUNS, AlertBoard, AlertLine, ChangesSection, SeriesTrace
@@ -30,6 +30,15 @@ from tests.builders.runs import PRICES
 from tests.unit.plugin.report.test_page import Page
 
 GPU, CPU = "g5.xlarge", "c5.2xlarge"
+OWN = {"suite": "job-thumbnails", "workload": "thumbnails", "dtype": "none"}
+WHOLE, RATE, LOSS = (
+    build_key(GPU, **OWN, parameters=text)
+    for text in (
+        '{"size":64}',
+        '{"better":"higher","metric":"throughput","size":64,"unit":"images/s"}',
+        '{"better":"lower","metric":"loss","size":64,"unit":""}',
+    )
+)
 NEW_IMAGE = ("sha256:" + "bb" * 32,)
 
 
@@ -213,6 +222,15 @@ def test_a_fallback_is_said_in_titles_and_verdicts(run_of_laptop):
             [build_point(build_key(), 1.5, metric="noise")],
             "Noisier on g5.xlarge: matmul size 1000, float32, +150 %",
         ),
+        (
+            [build_point(RATE, 0.25)],
+            "Worse on g5.xlarge: thumbnails size 64, throughput (images/s), −20 %",
+        ),
+        ([build_point(LOSS, -0.1)], "Better on g5.xlarge: thumbnails size 64, loss, −10 %"),
+        (
+            [build_point(RATE, 0.25), build_point(WHOLE, 0.15)],
+            "Slower on g5.xlarge: thumbnails, 2 rows, +15 %",
+        ),
     ],
 )
 def test_titles(points, title):
@@ -285,6 +303,35 @@ def test_a_chart_of_any_values_stays_within_its_frame(values):
     placed = [*chart.before, *chart.after, *(part for x, y, _ in chart.dots for part in (x, y))]
     assert all(0 <= one <= 100 for one in placed)
     assert len(chart.dots) == len(values)
+
+
+def test_a_metric_is_told_and_drawn_in_its_unit():
+    """Its samples are 1 / value, of which less is better."""
+    samples = [1 / 120] * 20 + [1 / 96] * 3
+    point = build_point(RATE, 0.25).model_copy(
+        update={
+            "before": Level(median=1 / 120, spread=0.01, runs=20),
+            "after": Level(median=1 / 96, spread=0.01, runs=3),
+        }
+    )
+    assert change_words.movement(point) == "120 images/s → 96.0 images/s, −20 %"
+    chart = HistoryChart(SeriesTrace.of(build_history(RATE, samples), point), point)
+    assert chart.before[2] < chart.after[2]  # from the top: it fell
+    assert (chart.low, chart.high) == ("96.0 images/s", "120 images/s")
+    found = build_confirmation(RATE, expected=1 / 120, suspect=1 / 96, reruns=(1 / 100,))
+    assert change_words.confirmation(found).startswith(
+        "thumbnails size 64, throughput (images/s): expected 120 images/s, measured 96.0 images/s"
+    )
+    assert "fresh jobs on 2 instances 100 images/s" in change_words.confirmation(found)
+
+
+def test_an_own_job_costs_dollars_per_job():
+    points = [build_point(RATE, 0.25), build_point(WHOLE, 0.1)]
+    (change,) = group_changes(points, runs_of(GPU), measured=[])
+    assert change_words.cost(change)[1].endswith("per job")
+    assert "thumbnails size 64: $0.000028 → $0.000031" in change_words.cost(change)[1]
+    (alone,) = group_changes(points[:1], runs_of(GPU), measured=[])
+    assert change_words.cost(alone) == ["a metric by itself costs nothing that is known"]
 
 
 def test_a_wild_run_does_not_flatten_a_chart():
