@@ -28,6 +28,7 @@ from batchmark.analysis.speedup import ratio
 from batchmark.analysis.verdict import Contestant, Judgement, judge
 from batchmark.core.intervals import Estimate, Median
 from batchmark.core.record import Record
+from batchmark.core.row_values import ToldMetric
 from batchmark_job.result import Measurement
 from batchmark_job.result_values import Parameter
 
@@ -162,6 +163,8 @@ def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | Unco
     faster, noise = _verdict(judgement, model)
     speedup = judgement.ratio
     weighed = efficiency(speedup, gpu.price, cpu.price)
+    if ToldMetric.of(known.row.parameters):
+        weighed = Efficiency(estimate=None, reason="a metric has no price")
     calls = None
     if faster == "gpu_target_faster" and not (
         known.row.sharing or known.row.scaling or known.row.check
@@ -254,6 +257,8 @@ def cheaper_of_two(
 
 def _dollars(name: str, row: Measurement, side: Side, price: PriceBasis) -> dict[str, Any]:
     """The fields of a side's dollars; all nodes that measure together are paid for."""
+    if ToldMetric.of(row.parameters):
+        return {}
     if row.check:
         return {f"{name}_usd_per_job": usd_per_job(side.median_seconds, price)}
     usd = usd_per_million_calls(side.median_seconds, price)

@@ -1,0 +1,95 @@
+"""Two sides of an own job side by side: whole jobs in seconds, metrics in their unit."""
+
+import csv
+import io
+
+import pytest
+from rich.console import Console
+
+from batchmark.analysis.side_by_side import Chosen, side_by_side
+from batchmark.report.site.compare import Comparison
+from batchmark.report.tables import render_comparison
+from tests.builders.own_jobs import GPU, LOSS, SMALL, THROUGHPUT, failed
+from tests.builders.runs import PRICES, build_run
+
+OLD = {THROUGHPUT: (120.0,), LOSS: (0.20,)}
+NEW = {THROUGHPUT: (90.0,), LOSS: (0.10,)}
+
+
+def comparison(**fields):
+    runs = [
+        build_run(*[GPU.job(repeat=n, told=told, **fields) for n in range(1, 7)])
+        for told in (NEW, OLD)
+    ]
+    new, old = (
+        Chosen(run.model_copy(update={"run_id": name}), "g5.xlarge", PRICES)
+        for run, name in zip(runs, ("new", "old"), strict=True)
+    )
+    return Comparison(new.label, old.label, side_by_side(new, old))
+
+
+@pytest.fixture(scope="module")
+def found():
+    return comparison()
+
+
+def test_metrics_are_better_or_worse_in_their_unit(found):
+    ((_, rows),) = found.views()
+    seconds, rate, loss = rows
+    assert seconds.first.value.endswith(" s")
+    assert (rate.first.value, rate.second.value, rate.word) == (
+        "90.00 images/s",
+        "120.0 images/s",
+        "worse",
+    )
+    assert (loss.word, rate.name) == (
+        "better",
+        "thumbnails size 64, start warm, throughput (images/s)",
+    )
+
+
+def test_a_metric_has_no_dollars(found):
+    whole, *metrics = found.rows
+    assert whole.gpu_usd
+    for row in metrics:
+        assert (row.gpu_usd, row.cheaper, row.efficiency.estimate) == (None, None, None)
+
+
+def test_taken_along_a_metric_has_no_seconds(found):
+    lines = list(csv.DictReader(io.StringIO(found.as_csv())))
+    whole, rate, _ = lines
+    assert (whole["unit"], whole["first_value"]) == ("s", whole["first_seconds"])
+    assert (rate["unit"], rate["first_seconds"], rate["verdict"]) == ("images/s", "", "worse")
+    assert float(rate["first_value"]) == pytest.approx(90)
+    assert float(rate["ratio"]) == pytest.approx(0.75)
+    assert "| worse |" in found.as_markdown()
+    assert "120.0 images/s" in found.as_markdown()
+
+
+def test_the_terminal_says_the_same(found):
+    console = Console(file=io.StringIO(), width=120)
+    render_comparison(found, console, ("new", "old"))
+    text = console.file.getvalue()
+    assert "images/s" in text
+    assert "worse" in text
+
+
+def test_a_side_whose_check_failed_is_not_compared():
+    found = comparison(check=failed())
+    assert found.rows == []
+    reasons = {row.reason for row in found.uncompared}
+    assert all("6 of 6 jobs failed: its check ended with 1" in reason for reason in reasons)
+
+
+def test_a_metric_that_is_far_worse_took_no_time():
+    """Two jobs decide little, so it is only pointed out."""
+    runs = [
+        build_run(*[GPU.job(SMALL, n, told={LOSS: values}) for n in (1, 2)])
+        for values in ((9.0, 20.0), (0.1, 0.2))
+    ]
+    new, old = (
+        Chosen(one.model_copy(update={"run_id": name}), "g5.xlarge", PRICES)
+        for one, name in zip(runs, ("new", "old"), strict=True)
+    )
+    remarks = " ".join(Comparison("new", "old", side_by_side(new, old)).remarks)
+    assert "new: thumbnails size 64, start warm, loss is worse by a factor of 97" in remarks
