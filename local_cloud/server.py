@@ -21,6 +21,7 @@ from werkzeug.serving import make_server
 
 from local_cloud import gaps
 from local_cloud.batch.api import models as batch
+from local_cloud.batch.ecs import answers
 from local_cloud.batch.scheduling.scheduler import Scheduler
 from local_cloud.browser_guard import BrowserGuard
 from local_cloud.faults.middleware import Faults
@@ -136,6 +137,7 @@ def serve(
     os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "true"
     gaps.fill(prices)
     scheduler = batch.install(settings)
+    answers.install()
     folders = file_systems.install(
         settings.file_system_seconds, state / "file-systems" if state else None
     )

@@ -37,6 +37,7 @@ class Network:
     def get_subnet(self, subnet_id):
         if subnet_id != SUBNET:
             raise InvalidSubnetIdError(subnet_id)
+        return SimpleNamespace(availability_zone=f"{REGION}a")
 
     def get_security_group_from_id(self, group_id):
         return group_id if group_id == SECURITY_GROUP else None

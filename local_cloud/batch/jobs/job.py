@@ -29,6 +29,9 @@ class NodeRecord:
     exit_code: int | None = None
     reason: str | None = None
     address: str | None = None  # of its own: only nodes of a multi-node job have one
+    image_digest: str | None = None  # None without an engine
+    pull_started_at: int | None = None  # epoch milliseconds; None if nothing was pulled
+    pull_stopped_at: int | None = None
 
     @property
     def task_id(self) -> str:
@@ -46,6 +49,7 @@ class AttemptRecord:
     started_at: int | None = None
     stopped_at: int | None = None
     status_reason: str | None = None
+    created_at: int | None = None
 
 
 @dataclass

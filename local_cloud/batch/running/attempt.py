@@ -16,6 +16,7 @@ from pathlib import Path
 from moto.batch.models import ComputeEnvironment
 from moto.logs.models import logs_backends
 
+from local_cloud.batch.ecs import instances
 from local_cloud.batch.jobs.container import Container
 from local_cloud.batch.jobs.job import AttemptRecord, Job, NodeRecord, new_task_id
 from local_cloud.batch.jobs.resources import Allocation
@@ -80,7 +81,7 @@ class Attempt:
         if record is None:
             nodes = [self._new_node_record(node) for node in self._node_order()]
             gpu_ids = allocation.gpu_ids or allocation.shared_gpu_ids
-            record = AttemptRecord(nodes, environment.name, gpu_ids)
+            record = AttemptRecord(nodes, environment.name, gpu_ids, created_at=now_milliseconds())
             job.attempts.append(record)
         self.record = record
 
@@ -96,7 +97,7 @@ class Attempt:
         return NodeRecord(
             log_stream_name=f"{prefix}/default/{task_id}",
             task_arn=f"{ecs.replace(':cluster/', ':task/')}/{task_id}",
-            container_instance_arn=f"{ecs.replace(':cluster/', ':container-instance/')}/local",
+            container_instance_arn=instances.new_arn(ecs),
             address=loopback.new_address() if on_loopback else None,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
@@ -13,7 +14,7 @@ from requests.exceptions import RequestException
 
 from local_cloud.batch.jobs import host_access
 from local_cloud.batch.running import environment_variables
-from local_cloud.batch.running.container_output import message_of
+from local_cloud.batch.running.container_output import message_of, milliseconds
 from local_cloud.batch.running.docker_container import DockerContainer
 from local_cloud.batch.running.docker_options import create_options
 from local_cloud.batch.running.runtime import Launch, RuntimeUnavailableError, StartError
@@ -63,6 +64,7 @@ class DockerRuntime:
         if self._settings.refuses_host_access and (refusal := host_access.refusal(properties)):
             raise StartError("CannotCreateContainerError", refusal)
         pull = self._pull_if_missing(properties.get("image") or "")
+        self._record_image(launch, pull)
         container = DockerContainer(self._create(launch, pull), launch.log_stream, self._network)
         if self._closed:
             container.remove()
@@ -95,6 +97,17 @@ class DockerRuntime:
         if problem is not None:
             raise StartError("CannotPullContainerError", f"Error response from daemon: {problem}")
         return {PULL_STARTED: started, PULL_STOPPED: datetime.now(UTC).isoformat()}
+
+    def _record_image(self, launch: Launch, pull: dict[str, str]) -> None:
+        """Keep what ECS tells of the image: its digest, and when it was pulled."""
+        record, times = launch.record, {name: milliseconds(time) for name, time in pull.items()}
+        record.pull_started_at = times.get(PULL_STARTED)
+        record.pull_stopped_at = times.get(PULL_STOPPED)
+        with suppress(DockerException, RequestException):  # without it no container is created
+            image = self._client.images.get(launch.container.properties["image"]).attrs
+            # An image that was never in a registry has an id only.
+            digests = image.get("RepoDigests") or [image["Id"]]
+            record.image_digest = digests[0].rpartition("@")[2]
 
     def _create(self, launch: Launch, labels: dict[str, str]) -> Any:
         task_id = launch.record.task_id

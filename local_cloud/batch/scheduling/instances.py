@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from moto.batch.models import ComputeEnvironment
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
+from local_cloud.batch.ecs.instances import size_of
 from local_cloud.batch.jobs.resources import Allocation, Requirements
 from local_cloud.batch.scheduling.pool import Pool, Reservation
 
@@ -136,9 +137,5 @@ def only_instance(environment: ComputeEnvironment) -> Requirements | None:
         or types[0] not in INSTANCE_TYPES
     ):
         return None
-    facts = INSTANCE_TYPES[types[0]]
-    vcpus = int(facts["VCpuInfo"]["DefaultVCpus"])
-    if not vcpus <= int(resources["maxvCpus"]) < 2 * vcpus:
-        return None
-    gpus = sum(int(gpu["Count"]) for gpu in (facts.get("GpuInfo") or {}).get("Gpus") or [])
-    return Requirements(float(vcpus), int(facts["MemoryInfo"]["SizeInMiB"]), gpus)
+    found = size_of(types[0])
+    return found if found.vcpus <= int(resources["maxvCpus"]) < 2 * found.vcpus else None

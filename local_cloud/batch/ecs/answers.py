@@ -1,0 +1,145 @@
+"""Answers of ECS and EC2 from Batch's jobs: nothing else starts tasks or instances here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from moto.batch.models import batch_backends
+from moto.core.responses import ActionResult
+from moto.ec2.models.instances import InstanceBackend
+from moto.ecs.exceptions import InvalidParameterException
+from moto.ecs.responses import EC2ContainerServiceResponse
+
+from local_cloud.batch.ecs.instances import Instance, container_instance, ec2_instance, instances
+from local_cloud.batch.ecs.tasks import Placed, placed_in, task
+
+MOST_NAMED = 100
+BY_INSTANCE = re.compile(r"\s*ec2InstanceId\s*==\s*(i-[0-9a-f]+)\s*")
+
+
+motos_reservations = InstanceBackend.get_reservations_by_instance_ids
+
+
+class Reservation(dict[str, Any]):
+    """An EC2 reservation of one instance; moto asks for its id."""
+
+    @property
+    def id(self) -> str:
+        return str(self["ReservationId"])
+
+
+def placed(self: EC2ContainerServiceResponse) -> list[Placed]:
+    """The containers of the cluster that a request names, or ClusterNotFoundException."""
+    cluster = self.ecs_backend._get_cluster(self._get_param("cluster", "default"))
+    return placed_in(self.current_account, self.region, cluster.name)
+
+
+def describe_tasks(self: EC2ContainerServiceResponse) -> ActionResult:
+    known = {each.record.task_arn: each for each in placed(self) if each.remembered}
+    found, failures = named(self, "tasks", "Tasks", known)
+    return ActionResult({"tasks": [task(each) for each in found], "failures": failures})
+
+
+def list_tasks(self: EC2ContainerServiceResponse) -> ActionResult:
+    """All at once. A desired status other than STOPPED means the tasks that have not stopped."""
+    stopped = self._get_param("desiredStatus") == "STOPPED"
+    host = self._get_param("containerInstance")
+    arns = [
+        each.record.task_arn
+        for each in placed(self)
+        if each.remembered
+        and each.stopped == stopped
+        and host in (None, each.record.container_instance_arn, id_of(host_of(each)))
+    ]
+    return ActionResult({"taskArns": arns})
+
+
+def host_of(each: Placed) -> str:
+    return each.record.container_instance_arn
+
+
+def describe_container_instances(self: EC2ContainerServiceResponse) -> ActionResult:
+    known = {each.arn: each for each in instances(placed(self))}
+    found, failures = named(self, "containerInstances", "Container Instances", known)
+    ec2 = batch_backends[self.current_account][self.region].ec2_backend
+    described = [container_instance(each, ec2) for each in found]
+    return ActionResult({"containerInstances": described, "failures": failures})
+
+
+def list_container_instances(self: EC2ContainerServiceResponse) -> ActionResult:
+    """All at once; those of a status other than ACTIVE are none.
+
+    Of the cluster query language, there is `ec2InstanceId == i-…`.
+    """
+    found = instances(placed(self))
+    if query := self._get_param("filter"):
+        match = BY_INSTANCE.fullmatch(query)
+        if match is None:
+            raise InvalidParameterException(
+                f"The local cloud knows filters like 'ec2InstanceId == i-1', not {query!r}"
+            )
+        found = [each for each in found if each.ec2_id == match[1]]
+    if self._get_param("status", "ACTIVE") != "ACTIVE":
+        found = []
+    return ActionResult({"containerInstanceArns": sorted(each.arn for each in found)})
+
+
+def named(
+    self: EC2ContainerServiceResponse, parameter: str, shown: str, known: Mapping[str, Any]
+) -> tuple[list[Any], list[dict[str, str]]]:
+    """What a request names by ARN or id, and a failure for all else."""
+    asked = self._get_param(parameter) or []
+    if not asked:
+        raise InvalidParameterException(f"{shown} cannot be empty.")
+    if len(asked) > MOST_NAMED:
+        raise InvalidParameterException(f"{shown} can have at most {MOST_NAMED} items.")
+    by_name = {name: one for arn, one in known.items() for name in (arn, id_of(arn))}
+    missing = [name for name in asked if name not in by_name]
+    failures = [{"arn": name, "reason": "MISSING"} for name in missing]
+    return [by_name[name] for name in asked if name in by_name], failures
+
+
+def id_of(arn: str) -> str:
+    return arn.rpartition("/")[2]
+
+
+def get_reservations_by_instance_ids(
+    self: InstanceBackend, instance_ids: list[str], filters: Any = None
+) -> list[Any]:
+    """Those of jobs, too; a list of all instances leaves them out."""
+    ours = {each.ec2_id: each for each in all_instances(self)}
+    asked = [ours[name] for name in instance_ids if name in ours]
+    others = [name for name in instance_ids if name not in ours]
+    found: list[Any] = motos_reservations(self, others, filters) if others else []
+    return [*found, *reservations(asked, self)]
+
+
+def all_instances(ec2: Any) -> Iterator[Instance]:
+    """Those of all clusters of a backend's account and region."""
+    account, region = ec2.account_id, ec2.region_name
+    for environment in list(batch_backends[account][region]._compute_environments.values()):
+        yield from instances(placed_in(account, region, environment.ecs_name))
+
+
+def reservations(found: Iterable[Instance], ec2: Any) -> Iterator[Reservation]:
+    for instance in found:
+        described = ec2_instance(instance, ec2)
+        name = instance.ec2_id.replace("i-", "r-", 1)
+        yield Reservation(ReservationId=name, OwnerId=ec2.account_id, Instances=[described])
+
+
+REPLACED = (
+    (EC2ContainerServiceResponse, describe_tasks),
+    (EC2ContainerServiceResponse, list_tasks),
+    (EC2ContainerServiceResponse, describe_container_instances),
+    (EC2ContainerServiceResponse, list_container_instances),
+    (InstanceBackend, get_reservations_by_instance_ids),
+)
+
+
+def install() -> None:
+    """Replace moto's."""
+    for owner, function in REPLACED:
+        setattr(owner, function.__name__, function)

@@ -1,0 +1,139 @@
+"""The one instance that stands for all of a compute environment's.
+
+It registers with its cluster when the environment's first job starts, and stays.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from moto.ec2.exceptions import InvalidSubnetIdError
+from moto.ec2.models.instance_types import INSTANCE_TYPES
+
+from local_cloud.batch.ecs.tasks import Placed, moment
+from local_cloud.batch.jobs.resources import Requirements
+
+if TYPE_CHECKING:
+    from moto.batch.models import ComputeEnvironment
+
+# Batch's bundles of families, each with its first.
+BUNDLES = {"optimal": "m4", "default_x86_64": "m6i", "default_arm64": "m6g"}
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A container instance, and all containers that it was ever given, oldest first."""
+
+    arn: str
+    containers: Sequence[Placed]
+
+    @property
+    def environment(self) -> ComputeEnvironment:
+        return self.containers[0].environment
+
+    @property
+    def ec2_id(self) -> str:
+        return f"i-{uuid.uuid5(uuid.NAMESPACE_URL, self.arn).hex[:17]}"
+
+    @property
+    def resources(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.environment.compute_resources or {}
+        return found
+
+    @property
+    def type(self) -> str | None:
+        """Its type; None if the environment names none, as one that is UNMANAGED."""
+        needed = self.containers[0].job.submission.requirements
+        return instance_type(self.resources.get("instanceTypes") or [], needed)
+
+    @property
+    def image_id(self) -> str | None:
+        """The AMI that the environment names; None if it leaves that to Batch."""
+        configured = self.resources.get("ec2Configuration") or [{}]
+        image: str | None = configured[0].get("imageIdOverride") or self.resources.get("imageId")
+        return image
+
+    @property
+    def registered_at(self) -> int | None:
+        """In epoch milliseconds; None where an earlier release of the local cloud started it."""
+        return self.containers[0].attempt.created_at
+
+    def zone(self, ec2: Any) -> str:
+        """The availability zone of the environment's first subnet."""
+        region = str(self.environment.ecs_arn).split(":")[3]
+        try:
+            return str(ec2.get_subnet(self.resources["subnets"][0]).availability_zone)
+        except (InvalidSubnetIdError, LookupError):
+            return f"{region}a"
+
+
+def new_arn(cluster_arn: str) -> str:
+    """The ARN of a cluster's instance, always the same."""
+    name = uuid.uuid5(uuid.NAMESPACE_URL, cluster_arn).hex
+    return f"{cluster_arn.replace(':cluster/', ':container-instance/')}/{name}"
+
+
+def instances(placed: Sequence[Placed]) -> list[Instance]:
+    """The instances of these containers."""
+    by_arn: dict[str, list[Placed]] = {}
+    for each in placed:
+        by_arn.setdefault(each.record.container_instance_arn, []).append(each)
+    return [Instance(arn, containers) for arn, containers in by_arn.items()]
+
+
+def instance_type(named: Sequence[str], needed: Requirements) -> str | None:
+    """The smallest type that a job fits on, of the types, families and bundles that are named."""
+    prefixes = tuple(f"{BUNDLES.get(name, name)}." for name in named)
+    found = [name for name in INSTANCE_TYPES if name in named or name.startswith(prefixes)]
+    found.sort(key=lambda name: (not needed.within(size_of(name)), size_of(name).vcpus, name))
+    return next(iter(found), named[0] if named else None)
+
+
+def size_of(instance_type: str) -> Requirements:
+    """What an instance of this type has."""
+    facts = INSTANCE_TYPES[instance_type]
+    gpus = sum(int(gpu["Count"]) for gpu in (facts.get("GpuInfo") or {}).get("Gpus") or [])
+    vcpus, memory = facts["VCpuInfo"]["DefaultVCpus"], facts["MemoryInfo"]["SizeInMiB"]
+    return Requirements(float(vcpus), int(memory), gpus)
+
+
+def container_instance(instance: Instance, ec2: Any) -> dict[str, Any]:
+    """A ContainerInstance, as DescribeContainerInstances has it."""
+    statuses = [each.status for each in instance.containers]
+    attributes = {
+        "ecs.ami-id": instance.image_id,
+        "ecs.availability-zone": instance.zone(ec2),
+        "ecs.instance-type": instance.type,
+        "ecs.os-type": "linux",
+    }
+    return {
+        "containerInstanceArn": instance.arn,
+        "ec2InstanceId": instance.ec2_id,
+        "status": "ACTIVE",
+        "agentConnected": True,
+        "runningTasksCount": statuses.count("RUNNING"),
+        "pendingTasksCount": statuses.count("PENDING"),
+        "attributes": {name: value for name, value in attributes.items() if value is not None},
+        "registeredAt": moment(instance.registered_at),
+    }
+
+
+def ec2_instance(instance: Instance, ec2: Any) -> dict[str, Any]:
+    """An Instance, as DescribeInstances has it."""
+    resources = instance.resources
+    tags = resources.get("tags") or {}
+    fields = {
+        "InstanceId": instance.ec2_id,
+        "InstanceType": instance.type,
+        "ImageId": instance.image_id,
+        "LaunchTime": moment(instance.registered_at),
+        "State": {"Code": 16, "Name": "running"},
+        "Placement": {"AvailabilityZone": instance.zone(ec2), "Tenancy": "default"},
+        "InstanceLifecycle": "spot" if resources.get("type") == "SPOT" else None,
+        "SubnetId": next(iter(resources.get("subnets") or []), None),
+        "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
+    }
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,122 @@
+"""The ECS task of each container that Batch has started."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from moto.batch.models import batch_backends
+
+from local_cloud.batch.jobs.job import AttemptRecord, Job, NodeRecord
+
+if TYPE_CHECKING:
+    from moto.batch.models import ComputeEnvironment
+
+STOPPED_SECONDS = 3600.0  # for which ECS describes a stopped task
+CPU_UNITS = 1024  # of a vCPU
+
+
+@dataclass(frozen=True)
+class Placed:
+    """One container of an attempt, and the environment that it runs in."""
+
+    job: Job
+    attempt: AttemptRecord
+    node: int
+    environment: ComputeEnvironment
+
+    @property
+    def record(self) -> NodeRecord:
+        return self.attempt.nodes[self.node]
+
+    @property
+    def stopped(self) -> bool:
+        return self.attempt.stopped_at is not None
+
+    @property
+    def status(self) -> str:
+        if self.stopped:
+            return "STOPPED"
+        return "PENDING" if self.attempt.started_at is None else "RUNNING"
+
+    @property
+    def remembered(self) -> bool:
+        """Whether ECS still describes its task."""
+        stopped_at = self.attempt.stopped_at
+        return stopped_at is None or time.time() - stopped_at / 1000 < STOPPED_SECONDS
+
+
+def placed_in(account: str, region: str, cluster: str) -> list[Placed]:
+    """All containers that were ever started in an ECS cluster, by its name, oldest first."""
+    backend: Any = batch_backends[account][region]
+    with backend.scheduler.lock:
+        environments = {
+            each.name: each
+            for each in backend._compute_environments.values()
+            if each.ecs_name == cluster
+        }
+        return [
+            Placed(job, attempt, node, environments[attempt.compute_environment])
+            for job in backend._jobs.values()
+            for attempt in job.attempts
+            if attempt.compute_environment in environments
+            for node, record in enumerate(attempt.nodes)
+            if record.task_arn.split("/")[-2] == cluster
+        ]
+
+
+def task(placed: Placed) -> dict[str, Any]:
+    """A Task, as DescribeTasks has it, without its tags."""
+    attempt, record = placed.attempt, placed.record
+    container = placed.job.submission.containers[placed.node]
+    needed = container.requirements
+    cpu, memory = str(int(needed.vcpus * CPU_UNITS)), str(needed.memory_mib)
+    stop_code = "TaskFailedToStart" if attempt.started_at is None else "EssentialContainerExited"
+    fields = {
+        "taskArn": record.task_arn,
+        "clusterArn": placed.environment.ecs_arn,
+        "containerInstanceArn": record.container_instance_arn,
+        "taskDefinitionArn": getattr(placed.job.submission.definition, "task_definition", None),
+        "launchType": "EC2",
+        "lastStatus": placed.status,
+        "desiredStatus": "STOPPED" if placed.stopped else "RUNNING",
+        "cpu": cpu,
+        "memory": memory,
+        "createdAt": moment(attempt.created_at),
+        "pullStartedAt": moment(record.pull_started_at),
+        "pullStoppedAt": moment(record.pull_stopped_at),
+        "startedAt": moment(attempt.started_at),
+        "stoppedAt": moment(attempt.stopped_at),
+        "stopCode": stop_code if placed.stopped else None,
+        "stoppedReason": attempt.status_reason,
+        "containers": [_container(placed, {"cpu": cpu, "memory": memory})],
+    }
+    return dict(_known(fields))
+
+
+def _container(placed: Placed, limits: dict[str, str]) -> dict[str, Any]:
+    record = placed.record
+    fields = {
+        "name": "default",
+        "taskArn": record.task_arn,
+        "image": placed.job.submission.containers[placed.node].properties.get("image"),
+        "imageDigest": record.image_digest,
+        "lastStatus": placed.status,
+        "exitCode": record.exit_code,
+        "reason": record.reason,
+        "gpuIds": list(placed.attempt.gpu_ids) or None,
+        **limits,
+    }
+    return dict(_known(fields))
+
+
+def _known(fields: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    return ((name, value) for name, value in fields.items() if value is not None)
+
+
+def moment(milliseconds: int | None) -> datetime | None:
+    """A time in epoch milliseconds as moto's answers want it."""
+    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)

@@ -1,0 +1,175 @@
+"""Tasks and instances of jobs, as ECS and EC2 describe them."""
+
+import json
+import re
+import time
+
+import pytest
+from moto.ec2.exceptions import InvalidInstanceIdError
+from moto.ec2.models import ec2_backends
+
+from local_cloud.batch.ecs import answers, tasks
+from tests.stand_ins.local_batch import ACCOUNT, REGION, SIGNED, local_batch
+
+
+@pytest.fixture
+def batch(monkeypatch):
+    """With one job that runs in an environment of g4dn.xlarge Spot instances."""
+    for owner, function in answers.REPLACED:
+        monkeypatch.setattr(owner, function.__name__, function)
+    with local_batch(gpus=1) as made:
+        resources = made.resources("SPOT", instanceTypes=["g4dn.xlarge"], tags={"team": "a"})
+        made.call(
+            "CreateComputeEnvironment",
+            computeEnvironmentName="spot",
+            type="MANAGED",
+            computeResources={**resources, "imageId": "ami-1"},
+        )
+        made.queue(environment="spot")
+        made.define()
+        made.job_id = made.submit()
+        made.wait_for_starts(1)
+        yield made
+
+
+def asked(batch, operation, **fields):
+    """An answer of ECS, with the cluster of the environment unless `fields` name another."""
+    (environment,) = batch.call("DescribeComputeEnvironments")["computeEnvironments"]
+    answered = batch.client.post(
+        "/",
+        data=json.dumps({"cluster": environment["ecsClusterArn"], **fields}),
+        headers={
+            "Authorization": SIGNED.replace("/batch/", "/ecs/"),
+            "X-Amz-Target": f"AmazonEC2ContainerServiceV20141113.{operation}",
+            "Content-Type": "application/x-amz-json-1.1",
+        },
+        base_url="http://ecs.us-east-1.amazonaws.com",
+    )
+    return answered.status_code, json.loads(answered.text)
+
+
+def described(batch, operation, **fields):
+    status, answer = asked(batch, operation, **fields)
+    assert status == 200, answer
+    return answer
+
+
+def container(batch):
+    return batch.describe(batch.job_id)["container"]
+
+
+def running_task(batch):
+    (task,) = described(batch, "DescribeTasks", tasks=[container(batch)["taskArn"]])["tasks"]
+    return task
+
+
+def test_the_task_of_a_job_that_runs(batch):
+    job = batch.scheduler_job(batch.job_id)
+    while job.status != "RUNNING":
+        time.sleep(0.001)
+    task = running_task(batch)
+    assert (task["lastStatus"], task["desiredStatus"]) == ("RUNNING", "RUNNING")
+    assert task["containerInstanceArn"] == container(batch)["containerInstanceArn"]
+    assert job.created_at / 1000 <= task["createdAt"] <= task["startedAt"]
+    assert not {"stoppedAt", "stopCode", "pullStartedAt", "pullStoppedAt"} & task.keys()
+    (inside,) = task["containers"]
+    assert (inside["image"], inside["lastStatus"]) == ("image", "RUNNING")
+    assert "imageDigest" not in inside  # no engine has it
+
+
+def test_the_task_of_a_job_that_has_ended_is_remembered_for_an_hour(batch, monkeypatch):
+    batch.finish(batch.job_id)
+    task = running_task(batch)
+    assert (task["lastStatus"], task["stopCode"]) == ("STOPPED", "EssentialContainerExited")
+    assert task["stoppedReason"] == "Essential container in task exited"
+    assert task["containers"][0]["exitCode"] == 0
+    assert described(batch, "ListTasks")["taskArns"] == []
+    assert described(batch, "ListTasks", desiredStatus="STOPPED")["taskArns"] == [task["taskArn"]]
+    monkeypatch.setattr(tasks, "STOPPED_SECONDS", -1.0)
+    answer = described(batch, "DescribeTasks", tasks=[task["taskArn"]])
+    assert answer["tasks"] == []
+    assert answer["failures"] == [{"arn": task["taskArn"], "reason": "MISSING"}]
+
+
+def test_a_digest_and_the_times_of_a_pull_are_told_where_an_engine_has_them(batch):
+    record = batch.scheduler_job(batch.job_id).attempts[0].nodes[0]
+    record.image_digest, record.pull_started_at, record.pull_stopped_at = "sha256:1", 1000, 2500
+    task = running_task(batch)
+    assert (task["pullStartedAt"], task["pullStoppedAt"]) == (1.0, 2.5)
+    assert task["containers"][0]["imageDigest"] == "sha256:1"
+
+
+def test_the_instance_of_an_environment(batch):
+    arn = container(batch)["containerInstanceArn"]
+    assert re.fullmatch(r"arn:aws:ecs:us-east-1:\d+:container-instance/spot_Batch_.*/\w{32}", arn)
+    assert described(batch, "ListContainerInstances")["containerInstanceArns"] == [arn]
+    answer = described(batch, "DescribeContainerInstances", containerInstances=[arn, "none"])
+    assert answer["failures"] == [{"arn": "none", "reason": "MISSING"}]
+    (instance,) = answer["containerInstances"]
+    attributes = {each["name"]: each["value"] for each in instance["attributes"]}
+    assert attributes == {
+        "ecs.ami-id": "ami-1",
+        "ecs.availability-zone": "us-east-1a",
+        "ecs.instance-type": "g4dn.xlarge",
+        "ecs.os-type": "linux",
+    }
+    assert (instance["status"], instance["agentConnected"]) == ("ACTIVE", True)
+    job = batch.scheduler_job(batch.job_id)
+    assert instance["registeredAt"] == job.attempts[0].created_at / 1000
+    (found,) = answers.all_instances(ec2_backends[ACCOUNT][REGION])
+    assert found.ec2_id == instance["ec2InstanceId"]
+
+
+def test_the_instance_stays_for_the_next_job(batch):
+    first = container(batch)["containerInstanceArn"]
+    batch.finish(batch.job_id)
+    again = batch.submit()
+    batch.finish(again)
+    assert batch.describe(again)["container"]["containerInstanceArn"] == first
+    (instance,) = described(batch, "DescribeContainerInstances", containerInstances=[first])[
+        "containerInstances"
+    ]
+    assert instance["registeredAt"] < batch.describe(again)["createdAt"] / 1000
+    assert instance["runningTasksCount"] == 0
+
+
+def test_instances_are_found_by_their_ec2_id(batch):
+    arn = container(batch)["containerInstanceArn"]
+    (found,) = answers.all_instances(ec2_backends[ACCOUNT][REGION])
+    wanted = f"ec2InstanceId == {found.ec2_id}"
+    other = "ec2InstanceId == i-0123456789abcdef0"
+    assert described(batch, "ListContainerInstances", filter=wanted)["containerInstanceArns"] == [
+        arn
+    ]
+    assert described(batch, "ListContainerInstances", filter=other)["containerInstanceArns"] == []
+    status, refused = asked(batch, "ListContainerInstances", filter="agentConnected == true")
+    assert (status, refused["__type"]) == (400, "InvalidParameterException")
+
+
+def test_another_cluster_is_not_found(batch):
+    for operation, named in (
+        ("DescribeTasks", {"tasks": ["any"]}),
+        ("DescribeContainerInstances", {"containerInstances": ["any"]}),
+        ("ListContainerInstances", {}),
+    ):
+        status, refused = asked(batch, operation, cluster="other", **named)
+        assert (status, refused["__type"]) == (400, "ClusterNotFoundException")
+
+
+def test_nothing_named_is_refused(batch):
+    status, refused = asked(batch, "DescribeTasks", tasks=[])
+    assert (status, refused["__type"]) == (400, "InvalidParameterException")
+
+
+def test_ec2_knows_an_instance_by_its_id_and_lists_none(batch):
+    ec2 = ec2_backends[ACCOUNT][REGION]
+    (instance,) = answers.all_instances(ec2)
+    ((reservation,),) = [ec2.get_reservations_by_instance_ids([instance.ec2_id])]
+    (found,) = reservation["Instances"]
+    assert found["InstanceType"] == "g4dn.xlarge"
+    assert found["InstanceLifecycle"] == "spot"
+    assert found["Placement"]["AvailabilityZone"] == "us-east-1a"
+    assert found["Tags"] == [{"Key": "team", "Value": "a"}]
+    assert ec2.describe_instances() == []
+    with pytest.raises(InvalidInstanceIdError):
+        ec2.get_reservations_by_instance_ids(["i-0123456789abcdef0"])
