@@ -10,6 +10,7 @@ from local_cloud.gaps import (
     events,
     fsx,
     iam,
+    logs,
     placement_groups,
     s3,
     service_quotas,
@@ -27,6 +28,7 @@ def fill(prices: Prices | None = None) -> None:
     events.fill()
     fsx.fill()
     iam.fill()
+    logs.fill()
     placement_groups.fill()
     s3.fill()
     service_quotas.fill()

@@ -1,0 +1,113 @@
+"""Pages of log events."""
+
+import pytest
+from moto.logs.exceptions import InvalidParameterException, ResourceNotFoundException
+from moto.logs.models import LogGroup, LogStream
+
+from local_cloud.gaps import logs
+from local_cloud.gaps.logs import EVENT_BYTES, PAGE_BYTES
+
+ACCOUNT, REGION = "123456789012", "us-east-1"
+LONG = PAGE_BYTES // 4 - EVENT_BYTES  # characters of a line of which a page holds four
+
+
+@pytest.fixture
+def group(monkeypatch):
+    monkeypatch.setattr(LogStream, "get_log_events", logs.get_log_events)
+    monkeypatch.setattr(LogGroup, "filter_log_events", logs.filter_log_events)
+    made = LogGroup(ACCOUNT, REGION, "group")
+    made.create_log_stream("job")
+    return made
+
+
+def write(group, *messages, stream="job", at=1000):
+    events = [{"timestamp": at + n, "message": text} for n, text in enumerate(messages)]
+    group.streams[stream].put_log_events(events)
+
+
+def read(group, *, token=None, limit=None, from_head=True, start=None, end=None):
+    events, back, forward = group.streams["job"].get_log_events(start, end, limit, token, from_head)
+    return [event["message"] for event in events], back, forward
+
+
+def find(group, pattern, *, streams=(), limit=None, start=None, end=None):
+    """All pages, each as its messages."""
+    pages, token = [], None
+    while True:
+        events, token, _ = group.filter_log_events(
+            "group", list(streams), start, end, limit, token, pattern, False
+        )
+        pages.append([event["message"] for event in events])
+        if token is None:
+            return pages
+
+
+def test_pages_forward_end_with_the_token_that_they_were_asked_with(group):
+    write(group, "a", "b", "c")
+    first, _, token = read(group, limit=2)
+    second, _, end = read(group, token=token, limit=2)
+    assert (first, second) == (["a", "b"], ["c"])
+    assert read(group, token=end) == ([], end.replace("f", "b"), end)
+    write(group, "d", at=2000)
+    assert read(group, token=end)[0] == ["d"]
+
+
+def test_pages_backward_end_at_the_head(group):
+    write(group, "a", "b", "c")
+    last, token, _ = read(group, limit=2, from_head=False)
+    first, head, _ = read(group, token=token, limit=2)
+    assert (last, first) == (["b", "c"], ["a"])
+    nothing, again, _ = read(group, token=head)
+    assert (nothing, again) == ([], head)
+
+
+def test_a_page_holds_a_megabyte_and_one_event_at_least(group):
+    write(group, *("x" * LONG for _ in range(6)))
+    first, _, token = read(group)
+    assert (len(first), len(read(group, token=token)[0])) == (4, 2)
+    last, token, _ = read(group, from_head=False)
+    assert (len(last), len(read(group, token=token)[0])) == (4, 2)
+    write(group, "y" * 2 * PAGE_BYTES, at=5000)
+    assert len(read(group, from_head=False)[0]) == 1
+
+
+def test_times_limit_what_is_read_and_found(group):
+    write(group, "x 0", "x 1", "x 2", "x 3")
+    assert read(group, start=1001, end=1002)[0] == ["x 1", "x 2"]
+    assert find(group, "x", start=1001, end=1002) == [["x 1", "x 2"]]
+
+
+@pytest.mark.parametrize("token", ["x/1", "f/a", "1"])
+def test_a_token_of_nobody(group, token):
+    with pytest.raises(InvalidParameterException):
+        read(group, token=token)
+
+
+def test_only_the_named_streams_are_searched_by_time(group):
+    for stream in ("other", "third"):
+        group.create_log_stream(stream)
+    write(group, "x of job", at=3000)
+    write(group, "x of other", "nothing", stream="other", at=2000)
+    write(group, "x of third", stream="third", at=1000)
+    assert find(group, "x", streams=["job", "other"]) == [["x of other", "x of job"]]
+    assert find(group, "x") == [["x of third", "x of other", "x of job"]]
+    with pytest.raises(ResourceNotFoundException):
+        find(group, "x", streams=["job", "nobody"])
+
+
+def test_found_events_come_in_pages(group, monkeypatch):
+    write(group, *(f"{'x' if n % 2 else 'y'} {n}" for n in range(8)))
+    assert find(group, "x", limit=3) == [["x 1", "x 3", "x 5"], ["x 7"]]
+    monkeypatch.setattr(logs, "SEARCHED_EVENTS", 3)
+    assert find(group, "y") == [["y 0", "y 2"], ["y 4"], ["y 6"]]
+    assert find(group, "z") == [[], [], []]
+
+
+def test_found_events_fill_a_megabyte(group):
+    write(group, *("x " + "-" * (LONG - 2) for _ in range(6)))
+    assert list(map(len, find(group, "x"))) == [4, 2]
+
+
+def test_a_pattern_that_is_refused(group):
+    with pytest.raises(InvalidParameterException):
+        find(group, "a-b")
