@@ -7,7 +7,7 @@ from typing import Any
 
 from moto.batch.exceptions import ClientException
 
-from local_cloud.batch.jobs import dependencies, node_ranges
+from local_cloud.batch.jobs import dependencies, node_ranges, overrides
 from local_cloud.batch.jobs.container import Container, merge
 from local_cloud.batch.jobs.dependencies import FindJob
 from local_cloud.batch.jobs.job import Submission
@@ -31,6 +31,7 @@ def parse(request: dict[str, Any], backend: CompleteBatchBackend, find_job: Find
     depends_on = request.get("dependsOn") or []
     parameters = {**definition.parameters, **(request.get("parameters") or {})}
     try:
+        overrides.check(request)
         dependencies.check(depends_on, array_size, find_job)
         node_properties, containers = parse_containers(request, definition, parameters)
     except ValueError as error:
@@ -84,7 +85,7 @@ def parse_containers(
     request: dict[str, Any], definition: Any, parameters: dict[str, str]
 ) -> tuple[dict[str, Any] | None, list[Container]]:
     """The node properties (None for a single-node job), and the containers of all nodes."""
-    overrides = request.get("containerOverrides") or {}
+    of_container = request.get("containerOverrides") or {}
     node_overrides = request.get("nodeOverrides") or {}
     if definition.node_properties is None:
         if node_overrides:
@@ -93,8 +94,8 @@ def parse_containers(
             raise ValueError(
                 "The local cloud runs job definitions with containerProperties or nodeProperties"
             )
-        return None, [merge(definition.container_properties, overrides, parameters)]
-    if overrides:
+        return None, [merge(definition.container_properties, of_container, parameters)]
+    if of_container:
         raise ValueError("A multi-node parallel job takes nodeOverrides, not containerOverrides")
     properties = definition.node_properties
     num_nodes = int(node_overrides.get("numNodes") or properties["numNodes"])

@@ -12,6 +12,7 @@ from datetime import datetime
 
 from moto.batch.models import ComputeEnvironment
 
+from local_cloud.batch.jobs import overrides
 from local_cloud.batch.jobs.job import NOT_STARTED, AttemptRecord, Job
 from local_cloud.batch.jobs.resources import Allocation
 from local_cloud.batch.jobs.retry import AttemptEnd, should_retry
@@ -197,6 +198,10 @@ class Scheduler:
                 return
             environment = environment_for(job)
             if environment is None or not self._hosts_come_up(environment):
+                continue
+            if refused := overrides.refusal(job, environment.name):
+                self._waiting.remove(job)
+                self._finish(job, "FAILED", refused)
                 continue
             allocation = self._machine.take(environment, job.submission.requirements, reserved)
             if allocation is not None:

@@ -1,0 +1,48 @@
+"""How much a submission may override: limits of SubmitJob, and of ECS's RunTask."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from local_cloud.batch.jobs.job import Job
+
+MOST_CHARACTERS = 8192
+MOST_KIB = 30
+
+
+def check(request: Mapping[str, Any]) -> None:
+    """Raise ValueError for a SubmitJob request that is too large, or has an empty word."""
+    kib = len(as_json(request).encode()) // 1024
+    if kib >= MOST_KIB:
+        raise ValueError(f"Job size must be less than {MOST_KIB} KiB, got {kib} KiB")
+    if "" in ((request.get("containerOverrides") or {}).get("command") or []):
+        raise ValueError("containerOverrides.command can't contain an empty string")
+
+
+def refusal(job: Job, compute_environment: str) -> str | None:
+    """What ECS says of a task whose overrides are too long; None if it takes them."""
+    submission = job.submission
+    if submission.is_multi_node:
+        return None
+    (container,) = submission.containers
+    overrides = submission.container_overrides
+    variables = {
+        "AWS_BATCH_JOB_ID": job.id,
+        "AWS_BATCH_JOB_ATTEMPT": str(len(job.attempts) + 1),
+        "AWS_BATCH_JQ_NAME": submission.queue.name,
+        "AWS_BATCH_CE_NAME": compute_environment,
+    }
+    own = [{"name": name, "value": value} for name, value in variables.items()]
+    sent = {**overrides, "environment": [*(overrides.get("environment") or []), *own]}
+    if container.command != container.properties.get("command"):
+        sent["command"] = container.command  # parameters put in
+    if len(as_json({"name": "default", **sent})) <= MOST_CHARACTERS:
+        return None
+    return f"Container Overrides length must be at most {MOST_CHARACTERS}"
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,84 @@
+"""What a submission overrides, and how much of it."""
+
+import pytest
+
+from local_cloud.batch.jobs.overrides import MOST_CHARACTERS
+
+TOO_LONG = f"Container Overrides length must be at most {MOST_CHARACTERS}"
+
+
+@pytest.fixture
+def submit(batch):
+    """Submit a job whose definition's command ends with the parameter `word`."""
+    batch.unmanaged_environment()
+    batch.queue()
+    needs = [{"type": "VCPU", "value": "1"}, {"type": "MEMORY", "value": "4"}]
+    container = {
+        "image": "image",
+        "command": ["echo", "Ref::word"],
+        "resourceRequirements": needs,
+        "environment": [{"name": "A", "value": "1"}],
+    }
+    batch.define(container=container, parameters={"word": "hello"})
+    batch.containers.may_end.set()
+    return lambda **fields: batch.finish(batch.submit(**fields))
+
+
+def variable(characters):
+    return {"environment": [{"name": "LONG", "value": "x" * characters}]}
+
+
+def test_a_submission_overrides_command_variables_and_resources(submit):
+    needs = [{"type": "VCPU", "value": "2"}, {"type": "MEMORY", "value": "8"}]
+    job = submit(
+        containerOverrides={
+            "command": ["sh", "-c", "echo $(HOME) Ref::word"],
+            "environment": [{"name": "A", "value": "2"}, {"name": "B", "value": "3"}],
+            "resourceRequirements": needs,
+        },
+        parameters={"word": "bye"},
+    )
+    assert job["status"] == "SUCCEEDED"
+    assert job["container"]["command"] == ["sh", "-c", "echo $(HOME) bye"]
+    assert job["container"]["environment"] == [
+        {"name": "A", "value": "2"},
+        {"name": "B", "value": "3"},
+    ]
+    assert job["container"]["resourceRequirements"] == needs
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"containerOverrides": variable(MOST_CHARACTERS)},
+        {"containerOverrides": {"command": ["echo", "x" * MOST_CHARACTERS]}},
+        {"parameters": {"word": "x" * MOST_CHARACTERS}},
+    ],
+)
+def test_a_job_with_long_overrides_fails_before_it_starts(submit, batch, fields):
+    job = submit(**fields)
+    assert (job["status"], job["statusReason"]) == ("FAILED", TOO_LONG)
+    assert job["attempts"] == []
+    assert batch.containers.started == []
+    assert submit()["status"] == "SUCCEEDED"
+
+
+def test_variables_of_batch_count_with_the_overrides(submit):
+    assert submit(containerOverrides=variable(MOST_CHARACTERS - 400))["status"] == "SUCCEEDED"
+    assert submit(containerOverrides=variable(MOST_CHARACTERS - 100))["status"] == "FAILED"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"parameters": {"word": "x" * 31_000}}, "Job size must be less than 30 KiB, got 30 KiB"),
+        (
+            {"containerOverrides": {"command": ["echo", ""]}},
+            "containerOverrides.command can't contain an empty string",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("submit")
+def test_what_submit_job_refuses(batch, fields, message):
+    asked = {"jobName": "job", "jobQueue": "queue", "jobDefinition": "definition"}
+    assert batch.refusal("SubmitJob", **asked, **fields) == message
