@@ -1,0 +1,53 @@
+"""A job that knows nothing of Batchmark but how to tell metrics; its argument is what it does."""
+
+import json
+import os
+import sys
+import time
+
+FAILS, WRONG, MALFORMED, LOUD = 1, 2, 3, 4
+LINES, CHARACTERS = 400, 250_000  # 100 MB
+
+
+def line(metric, value, unit, *, higher):
+    return json.dumps({"metric": metric, "value": value, "unit": unit, "higher_is_better": higher})
+
+
+def to_file(*lines):
+    with open(os.environ["BATCHMARK_METRICS"], "a") as file:
+        file.writelines(f"{each}\n" for each in lines)
+
+
+def to_log(*lines):
+    for each in lines:
+        print(f"BATCHMARK_METRIC {each}", flush=True)
+
+
+def sweep(size):
+    """Take longer for larger sizes."""
+    time.sleep(size / 100)
+    to_file(line("rate", 100 / size, "items/s", higher=True))
+    to_log(line("error", 0.5, "pixels", higher=False))
+
+
+def case(number):
+    """One of the ways in which a job can go wrong."""
+    if number == FAILS:
+        print("about to fail", flush=True)
+        sys.exit(3)
+    if number == WRONG and os.environ.get("NVIDIA_VISIBLE_DEVICES"):
+        with open(f"{os.environ['BATCHMARK_METRICS']}.wrong", "w"):
+            pass
+    if number == MALFORMED:
+        to_log(
+            "no JSON", line("rate", 7, "items/s", higher=True), line("rate", -1, "s", higher=True)
+        )
+        to_file(line("share", 0.5, "of all", higher=True), '{"metric": "share"}')
+    if number == LOUD:
+        for _ in range(LINES):
+            print("x" * CHARACTERS)
+        to_log(line("rate", 9, "items/s", higher=True))
+
+
+if __name__ == "__main__":
+    {"sweep": sweep, "case": case}[sys.argv[1]](int(sys.argv[2]))
