@@ -41,7 +41,7 @@ OWN_JOBS = {
 FOR_EVER = "import time; time.sleep(900)"
 TIMEOUT_SECONDS = 60  # the least that Batch takes
 # Each side's instance type; the prices of both are committed.
-SIDES = {"old": "c5.xlarge", "new": "c5.2xlarge", "endless": "c5.xlarge"}
+SIDES = {"old": "m5.2xlarge", "new": "c5.2xlarge", "endless": "m5.2xlarge"}
 LIVE = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING")
 
 
@@ -180,12 +180,10 @@ def runs(airflow, theirs):
     for dag_id in (OWN, COMPARISON):
         airflow.wait_for_dag(dag_id)
         airflow.unpause(dag_id)
-    begun = {
-        name: (dag_id, airflow.trigger(dag_id, conf)) for name, (dag_id, conf) in asked.items()
-    }
+    begun = {name: airflow.trigger(dag_id, conf) for name, (dag_id, conf) in asked.items()}
     return {
-        name: (run_id, wait_for_end(airflow, dag_id, run_id))
-        for name, (dag_id, run_id) in begun.items()
+        name: (run_id, wait_for_end(airflow, asked[name][0], run_id))
+        for name, run_id in begun.items()
     }
 
 
@@ -338,7 +336,7 @@ def test_existing_jobs_are_compared_and_priced(aws, runs, report_of, theirs):
     store = store_of(aws, runs["comparison"][0])
     plan = RunPlan.model_validate_json(store.read(store.prefix + PLAN))
     assert {job.target: job.instance_type for job in plan.jobs} == {
-        "old": "c5.xlarge",
+        "old": "m5.2xlarge",
         "new": "c5.2xlarge",
     }
     revisions = {job.own_job.job_definition.rpartition("/")[2] for job in plan.jobs}
@@ -358,10 +356,8 @@ def test_a_comparison_leaves_nothing_and_touches_nothing_of_others(runs, theirs)
     jobs = theirs.jobs()
     assert [job["jobId"] for job in jobs if job["status"] in LIVE] == theirs.own
     assert {theirs.status(job_id) for job_id in theirs.own} == {"RUNNING"}
-    names = {"their-old", "their-new", "their-endless"}
-    assert {
-        queue["jobQueueName"] for queue in theirs.batch.describe_job_queues()["jobQueues"]
-    } > names
+    queues = theirs.batch.describe_job_queues(jobQueues=list(theirs.queues.values()))["jobQueues"]
+    assert {queue["state"] for queue in queues} == {"ENABLED"}
 
 
 def test_the_leak_guard_leaves_jobs_of_others_alone(airflow, theirs, runs):

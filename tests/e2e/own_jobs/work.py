@@ -39,9 +39,8 @@ def case(number):
         with open(f"{os.environ['BATCHMARK_METRICS']}.wrong", "w"):
             pass
     if number == MALFORMED:
-        to_log(
-            "no JSON", line("rate", 7, "items/s", higher=True), line("rate", -1, "s", higher=True)
-        )
+        good, below_zero = (line("rate", value, "items/s", higher=True) for value in (7, -1))
+        to_log("no JSON", good, below_zero)
         to_file(line("share", 0.5, "of all", higher=True), '{"metric": "share"}')
     if number == LOUD:
         for _ in range(LINES):
