@@ -15,7 +15,7 @@ from laptop.airflow import AirflowClient
 from laptop.aws import AwsClients
 from laptop.session import Clock
 from laptop.stack import Ports, Stack
-from tests.e2e.own_jobs.work import FAILS, LOUD, MALFORMED, WRONG
+from tests.e2e.own_jobs.work import FAILS, LOUD, MALFORMED, MARK, WRONG
 from tests.e2e.stacks import failed_log, run_dag, store_of, wait_for_end
 from tests.waiting import wait_for
 
@@ -34,7 +34,7 @@ OWN_JOBS = {
         "image": IMAGE,
         "command": ["python", "work.py", "case", "Ref::case"],
         "axis": {"parameter": "case", "sizes": [FAILS, WRONG, MALFORMED, LOUD]},
-        "check": 'test ! -e "$BATCHMARK_METRICS.wrong"',
+        "check": f'! rm "{MARK.format("$AWS_BATCH_JOB_ID")}"',
         "attempts": 1,
     },
 }
