@@ -1,0 +1,84 @@
+"""An account in which others run jobs, with queues that Terraform did not make."""
+
+FOR_EVER = "import time; time.sleep(900)"
+TIMEOUT_SECONDS = 60  # the least that Batch takes
+# Each queue's instance type; the prices of both are committed.
+SIDES = {"old": "m5.2xlarge", "new": "c5.2xlarge", "endless": "m5.2xlarge"}
+
+
+class Existing:
+    """Queues and job definitions of somebody else, and jobs that run in one of the queues."""
+
+    def __init__(self, aws):
+        self.batch = aws.client("batch")
+        ec2, iam = aws.client("ec2"), aws.client("iam")
+        iam.create_instance_profile(InstanceProfileName="theirs")
+        network = {
+            "subnets": [ec2.describe_subnets()["Subnets"][0]["SubnetId"]],
+            "securityGroupIds": [ec2.describe_security_groups()["SecurityGroups"][0]["GroupId"]],
+        }
+        self.queues = {name: self.queue(name, kind, network) for name, kind in SIDES.items()}
+        self.sides = [
+            self.side("old", ["python", "work.py", "sweep", "Ref::size"], vcpus=1),
+            self.side("new", ["python", "work.py", "sweep", "Ref::size"], vcpus=2),
+            self.side("endless", ["python", "-c", FOR_EVER]),
+        ]
+        self.own = [self.submit("theirs")]
+
+    def queue(self, name, instance_type, network):
+        environment = self.batch.create_compute_environment(
+            computeEnvironmentName=f"their-{name}",
+            type="MANAGED",
+            computeResources={
+                "type": "EC2",
+                "minvCpus": 0,
+                "maxvCpus": 64,
+                "instanceTypes": [instance_type],
+                "instanceRole": "theirs",
+                **network,
+            },
+        )["computeEnvironmentArn"]
+        return self.batch.create_job_queue(
+            jobQueueName=f"their-{name}",
+            priority=1,
+            state="ENABLED",
+            computeEnvironmentOrder=[{"order": 1, "computeEnvironment": environment}],
+        )["jobQueueArn"]
+
+    def side(self, name, command, vcpus=1):
+        needs = {"VCPU": str(vcpus), "MEMORY": "256"}
+        self.batch.register_job_definition(
+            jobDefinitionName=f"their-{name}",
+            type="container",
+            containerProperties={
+                "image": "registry.example.com/theirs/work:7",
+                "command": command,
+                "resourceRequirements": [
+                    {"type": kind, "value": value} for kind, value in needs.items()
+                ],
+            },
+            parameters={"size": "1"},
+            timeout={"attemptDurationSeconds": TIMEOUT_SECONDS},
+        )
+        return {"name": name, "job_queue": f"their-{name}", "job_definition": f"their-{name}"}
+
+    def submit(self, name, side="old"):
+        """A job of theirs that runs for longer than all tests here."""
+        return self.batch.submit_job(
+            jobName=name,
+            jobQueue=self.queues[side],
+            jobDefinition=f"their-{side}",
+            containerOverrides={"command": ["python", "-c", FOR_EVER]},
+            timeout={"attemptDurationSeconds": 3600},
+        )["jobId"]
+
+    def jobs(self):
+        every = [{"name": "JOB_NAME", "values": ["*"]}]
+        return [
+            job
+            for queue in self.queues.values()
+            for job in self.batch.list_jobs(jobQueue=queue, filters=every)["jobSummaryList"]
+        ]
+
+    def status(self, job_id):
+        return self.batch.describe_jobs(jobs=[job_id])["jobs"][0]["status"]

@@ -1,0 +1,119 @@
+"""Runs of jobs that were not written for Batchmark, and what they left."""
+
+from contextlib import contextmanager
+from pathlib import Path
+
+from batchmark.aws.result_bucket import REPORT_JSON
+from batchmark.report.model import Report
+from batchmark_job.result import parse_document
+from batchmark_job.result_own_job import METRIC
+from laptop.session import Clock
+from laptop.stack import Ports, Stack
+from tests.e2e.own_jobs.work import FAILS, LOUD, MALFORMED, MARK, WRONG
+from tests.e2e.stacks import store_of, wait_for_end
+
+HERE = Path(__file__).parent
+OWN = "own_job_benchmark"
+GPU, CPU = "g4dn.xlarge", "c5.2xlarge"
+TARGETS = (GPU, CPU)
+SIZES, REPEATS = (1, 2, 4, 8), 3
+IMAGE = "registry.example.com/team/work:1.4"
+VCPUS = 12  # so that both targets' jobs run side by side: nothing here depends on their times
+SWEEP = {"job": "sweep", "repeats": REPEATS, "deadline_seconds": 600}
+CASES = {"job": "cases", "repeats": 1}
+
+
+def own_jobs(image=IMAGE, cases=(FAILS, WRONG, MALFORMED, LOUD)):
+    """Terraform's input: one that goes well at all sizes, and one that goes wrong in each case."""
+    return {
+        "sweep": {
+            "image": image,
+            "command": ["python", "work.py", "sweep", "Ref::size"],
+            "axis": {"parameter": "size", "sizes": list(SIZES)},
+        },
+        "cases": {
+            "image": image,
+            "command": ["python", "work.py", "case", "Ref::case"],
+            "axis": {"parameter": "case", "sizes": list(cases)},
+            "check": f'! rm "{MARK.format("$AWS_BATCH_JOB_ID")}"',
+            "attempts": 1,
+        },
+    }
+
+
+@contextmanager
+def own_job_stack(folder, jobs, *, engine=False):
+    """The core stack with these own jobs, and Airflow, which tries at once what it tries again."""
+    stack = Stack(
+        folder,
+        Ports(),
+        Clock().say,
+        own_jobs=jobs,
+        job_dir=HERE / "own_jobs",
+        engine=engine,
+        vcpus=VCPUS,
+    )
+    env = stack.processes.env
+    env["PYTHONPATH"] = f"{HERE / 'airflow_settings'}:{env['PYTHONPATH']}"
+    env["AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL"] = "3600"
+    with stack:
+        stack.start()
+        yield stack
+
+
+def run_all(airflow, asked):
+    """Trigger DAGs at once, each by its name with its form; their run ids and states."""
+    for dag_id in {dag_id for dag_id, _ in asked.values()}:
+        airflow.wait_for_dag(dag_id)
+        airflow.unpause(dag_id)
+    begun = {name: airflow.trigger(dag_id, conf) for name, (dag_id, conf) in asked.items()}
+    return {
+        name: (run_id, wait_for_end(airflow, asked[name][0], run_id))
+        for name, run_id in begun.items()
+    }
+
+
+def report_of_run(aws, run_id):
+    store = store_of(aws, run_id)
+    return Report.model_validate_json(store.read(store.prefix + REPORT_JSON))
+
+
+def documents_of_run(aws, run_id):
+    """A run's result documents, as they lie in the bucket."""
+    s3, bucket = aws.client("s3"), aws.config().bucket
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix="raw/")
+    keys = [each["Key"] for page in pages for each in page.get("Contents", ())]
+    read = [s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys]
+    return [each for each in map(parse_document, read) if each.run_id == run_id]
+
+
+def study(report):
+    (only,) = report.own_jobs
+    return only
+
+
+def figures(report):
+    """By side and size."""
+    return {
+        (side.target.name, figure.place.size): figure
+        for side in study(report).sides
+        for figure in side.figures
+    }
+
+
+def case_of(documents, case, target):
+    (found,) = [
+        each
+        for each in documents
+        if each.target == target and each.measurements[0].parameters["case"] == case
+    ]
+    return found
+
+
+def told(document):
+    """The samples of a document's metrics, by name."""
+    return {
+        row.parameters[METRIC]: row.samples_seconds
+        for row in document.measurements
+        if METRIC in row.parameters
+    }
