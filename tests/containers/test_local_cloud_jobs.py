@@ -51,6 +51,17 @@ def test_exit_codes(cloud, submit, program, code):
     assert job["createdAt"] <= job["startedAt"] <= job["stoppedAt"]
 
 
+def test_ecs_knows_a_tasks_image(cloud, submit, client):
+    task_arn = cloud.finish(submit("pass"))["container"]["taskArn"]
+    cluster = task_arn.split("/")[-2]
+    (task,) = cloud.client("ecs").describe_tasks(cluster=cluster, tasks=[task_arn])["tasks"]
+    (container,) = task["containers"]
+    image = client.images.get(IMAGE).attrs
+    known = [each.rpartition("@")[2] for each in image["RepoDigests"]] or [image["Id"]]
+    assert container["imageDigest"] in known
+    assert "pullStartedAt" not in task
+
+
 def test_output_is_logged_line_by_line(cloud, submit):
     program = (
         "import sys\n"
