@@ -30,12 +30,14 @@ def own_jobs(image=IMAGE, cases=(FAILS, WRONG, MALFORMED, LOUD)):
             "image": image,
             "command": ["python", "work.py", "sweep", "Ref::size"],
             "axis": {"parameter": "size", "sizes": list(SIZES)},
+            "timeout_seconds": 120,
         },
         "cases": {
             "image": image,
             "command": ["python", "work.py", "case", "Ref::case"],
             "axis": {"parameter": "case", "sizes": list(cases)},
             "check": f'! rm "{MARK.format("$AWS_BATCH_JOB_ID")}"',
+            "timeout_seconds": 120,
             "attempts": 1,
         },
     }
