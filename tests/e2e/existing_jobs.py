@@ -4,6 +4,12 @@ FOR_EVER = "import time; time.sleep(900)"
 TIMEOUT_SECONDS = 60  # the least that Batch takes
 # Each queue's instance type; the prices of both are committed.
 SIDES = {"old": "m5.2xlarge", "new": "c5.2xlarge", "endless": "m5.2xlarge"}
+ACCOUNT = "arn:aws:batch:us-east-1:123456789012"
+# What Airflow is given of it.
+ACCESS = {
+    "job_queue_arns": [f"{ACCOUNT}:job-queue/their-{name}" for name in SIDES],
+    "job_definition_arns": [f"{ACCOUNT}:job-definition/their-{name}" for name in SIDES],
+}
 
 
 class Existing:

@@ -1,5 +1,6 @@
 """Runs of jobs that were not written for Batchmark, and what they left."""
 
+import json
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -44,8 +45,12 @@ def own_jobs(image=IMAGE, cases=(FAILS, WRONG, MALFORMED, LOUD)):
 
 
 @contextmanager
-def own_job_stack(folder, jobs, *, engine=False):
-    """The core stack with these own jobs, and Airflow, which tries at once what it tries again."""
+def own_job_stack(folder, jobs, *, access=None, engine=False):
+    """The core stack with these own jobs, and Airflow, which tries at once what it tries again.
+
+    Args:
+        access: Terraform's input `comparison_access`.
+    """
     stack = Stack(
         folder,
         Ports(),
@@ -58,6 +63,7 @@ def own_job_stack(folder, jobs, *, engine=False):
     env = stack.processes.env
     env["PYTHONPATH"] = f"{HERE / 'airflow_settings'}:{env['PYTHONPATH']}"
     env["AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL"] = "3600"
+    stack.terraform._env["TF_VAR_comparison_access"] = json.dumps(access)
     with stack:
         stack.start()
         yield stack

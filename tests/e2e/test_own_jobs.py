@@ -9,7 +9,7 @@ from batchmark.aws.result_bucket import PLAN, REPORT_HTML
 from batchmark.core.run import RunPlan
 from laptop.airflow import AirflowClient
 from laptop.aws import AwsClients
-from tests.e2e.existing_jobs import TIMEOUT_SECONDS, Existing
+from tests.e2e.existing_jobs import ACCESS, TIMEOUT_SECONDS, Existing
 from tests.e2e.own_job_runs import (
     CASES,
     CPU,
@@ -31,6 +31,7 @@ from tests.e2e.own_job_runs import (
     told,
 )
 from tests.e2e.own_jobs.work import FAILS, LOUD, MALFORMED, WRONG
+from tests.e2e.privileges import airflow_statements, allows, needs, with_the_resources_tags
 from tests.e2e.stacks import failed_log, run_dag, store_of
 from tests.waiting import wait_for
 
@@ -40,7 +41,8 @@ LIVE = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING")
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory):
-    with own_job_stack(tmp_path_factory.mktemp("own_jobs"), own_jobs()) as running:
+    folder = tmp_path_factory.mktemp("own_jobs")
+    with own_job_stack(folder, own_jobs(), access=ACCESS) as running:
         yield running
 
 
@@ -233,3 +235,12 @@ def test_an_unknown_side_submits_nothing(airflow, theirs):
     log = failed_log(airflow, COMPARISON, run_id, "check_environment")
     assert "no job queue 'their-odd' in this region (did you mean their-old?)" in log
     assert [job["jobId"] for job in theirs.jobs()] == before
+
+
+def test_airflow_is_allowed_all_that_these_runs_called(stack, aws, runs):
+    calls = [json.loads(line) for line in stack.calls.read_text().splitlines()]
+    called = [call for call in calls if call["access_key_id"] == "airflow"]
+    needed = {need for call in called for need in needs(with_the_resources_tags(call, aws))}
+    assert {need.action for need in needed} >= {"batch:SubmitJob", "ecs:DescribeTasks"}
+    statements = airflow_statements(stack, aws)
+    assert {need for need in needed if not allows(statements, need)} == set()
