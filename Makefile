@@ -8,6 +8,8 @@ PORT ?= 8080
 CLOUD_PORT ?= 5000
 PROFILE ?= local
 SUITE ?= smoke
+REPEATS ?= 3
+EXAMPLE_JOBS := job_container/own_jobs/thumbnails/job.tfvars
 BIN := .venv/bin
 DEPLOYMENT = --profile $(PROFILE) --port $(PORT) --cloud-port $(CLOUD_PORT)
 # Each run tells where its time went.
@@ -63,9 +65,13 @@ demo-sharing: terraform-there install ## Tasks that share a device, on this mach
 demo-distributed: terraform-there install ## Training on one and two nodes with a file system of its own, on this machine's CPU: build/demo-distributed/report.html (5 to 10 minutes)
 	@exec $(BIN)/python -m laptop demo-distributed
 
+.PHONY: try-job
+try-job: terraform-there install ## Your own job, its command on this machine, or its image with ENGINE=yes: build/try-job/report.html (JOBS=FILE, JOB=NAME, REPEATS=3; 3 minutes and what the jobs take)
+	@exec $(BIN)/python -m laptop try-job --jobs "$(or $(JOBS),$(EXAMPLE_JOBS))" $(if $(JOB),--job "$(JOB)") --repeats $(REPEATS) $(if $(filter yes,$(ENGINE)),--engine)
+
 .PHONY: up
-up: terraform-there install ## Start the Airflow UI and the local cloud and leave them running (PORT=8080)
-	@exec $(BIN)/python -m laptop up --port $(PORT)
+up: terraform-there install ## Start the Airflow UI and the local cloud and leave them running (PORT=8080, JOBS=FILE with own jobs)
+	@exec $(BIN)/python -m laptop up --port $(PORT) $(if $(JOBS),--jobs "$(JOBS)")
 
 .PHONY: down
 down: ## Stop what `make up` started; runs and results stay for the next `make up` (STATE=delete drops them)

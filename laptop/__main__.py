@@ -32,8 +32,19 @@ def main() -> int:
     distributed_command.add_argument(
         "--folder", type=Path, default=BUILD / "demo-distributed", help="where the report goes"
     )
+    try_command = commands.add_parser("try-job", help="run an own job once")
+    try_command.add_argument("--jobs", type=Path, required=True, help="file with own_jobs")
+    try_command.add_argument("--job", help="which of them, where it has several")
+    try_command.add_argument("--repeats", type=int, default=3, help="jobs per target and size")
+    try_command.add_argument(
+        "--engine", action="store_true", help="run its image on a Docker engine"
+    )
+    try_command.add_argument(
+        "--folder", type=Path, default=BUILD / "try-job", help="where the report goes"
+    )
     up_command = commands.add_parser("up", help="start everything and leave it running")
     up_command.add_argument("--port", type=int, default=8080, help="port of the Airflow UI")
+    up_command.add_argument("--jobs", type=Path, help="file with own_jobs")
     down_command = commands.add_parser("down", help="stop what `up` started")
     down_command.add_argument(
         "--state", choices=("keep", "delete"), default="keep", help="what becomes of the runs"
@@ -88,6 +99,7 @@ def _add_containers(commands: Any) -> None:
 
 def _run_processes(arguments: argparse.Namespace) -> None:
     from laptop.demo import demo, demo_distributed, demo_sharing
+    from laptop.try_job import try_job
     from laptop.up import down, up
 
     if arguments.command == "demo":
@@ -96,8 +108,16 @@ def _run_processes(arguments: argparse.Namespace) -> None:
         demo_sharing(arguments.folder)
     elif arguments.command == "demo-distributed":
         demo_distributed(arguments.folder)
+    elif arguments.command == "try-job":
+        try_job(
+            arguments.jobs,
+            arguments.job,
+            arguments.repeats,
+            arguments.folder,
+            engine=arguments.engine,
+        )
     elif arguments.command == "up":
-        up(arguments.port, arguments.folder)
+        up(arguments.port, arguments.folder, arguments.jobs)
     else:
         down(arguments.folder, delete_state=arguments.state == "delete")
 

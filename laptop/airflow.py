@@ -47,6 +47,7 @@ class Airflow:
     port: int
     dags: Path
     schedules: bool
+    own_jobs: tuple[str, ...] = ()  # that its form offers
     password: str = field(default_factory=lambda: secrets.token_urlsafe(9))
 
     @property
@@ -103,6 +104,7 @@ class Airflow:
             "PYTHONWARNINGS": "ignore:GitWildMatchPattern:DeprecationWarning",
             "BATCHMARK_DEFAULT_SUITE": "smoke",
             "BATCHMARK_TARGETS": "c5.2xlarge,g4dn.xlarge",  # of terraform/local.tfvars
+            **({"BATCHMARK_OWN_JOBS": ",".join(self.own_jobs)} if self.own_jobs else {}),
         }
 
     def migrate(self, processes: Processes, root: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -24,15 +24,7 @@ from laptop.errors import LaptopError
 from laptop.processes import stop_all
 from laptop.report_copy import copy_run
 from laptop.session import Clock, exclusive, refuse_beside_others
-from laptop.stack import (
-    MULTI_NODE,
-    MULTI_NODE_PROFILE,
-    PROFILE,
-    ROOT,
-    SHARING_PROFILE,
-    Ports,
-    Stack,
-)
+from laptop.stack import MULTI_NODE, MULTI_NODE_PROFILE, ROOT, SHARING_PROFILE, Ports, Stack
 
 DAG_ID = "gpu_cpu_benchmark"
 SHARING_DAG_ID = "gpu_sharing_benchmark"
@@ -76,10 +68,11 @@ def demo(suite: str, folder: Path) -> None:
     if suite not in SUITES:
         raise LaptopError(f"unknown suite {suite!r}; known: {', '.join(SUITES)}")
     clock = Clock()
-    report = _run_once(DAG_ID, {"suite": suite}, folder, PROFILE, clock)
+    stack = Stack(folder, Ports(), clock.say)
+    report = run_once(stack, DAG_ID, {"suite": suite}, clock)
     example = folder / EXAMPLE
     example.write_text(published_html())
-    _show(report, folder, f"with a GPU's figures, published by others: {example}\n")
+    show(report, folder, f"with a GPU's figures, published by others: {example}\n")
     clock.say("done")
 
 
@@ -90,8 +83,9 @@ def demo_sharing(folder: Path) -> None:
         LaptopError: as in demo().
     """
     clock = Clock()
-    report = _run_once(SHARING_DAG_ID, SHARING_RUN, folder, SHARING_PROFILE, clock)
-    _show(report, folder)
+    stack = Stack(folder, Ports(), clock.say, profile=SHARING_PROFILE)
+    report = run_once(stack, SHARING_DAG_ID, SHARING_RUN, clock)
+    show(report, folder)
     clock.say("done")
 
 
@@ -102,17 +96,16 @@ def demo_distributed(folder: Path) -> None:
         LaptopError: as in demo(), or something of the file system is left.
     """
     clock = Clock()
-    report = _run_once(
+    stack = Stack(folder, Ports(), clock.say, profile=MULTI_NODE_PROFILE, beside=(MULTI_NODE,))
+    report = run_once(
+        stack,
         DISTRIBUTED_DAG_ID,
         DISTRIBUTED_RUN,
-        folder,
-        MULTI_NODE_PROFILE,
         clock,
-        beside=(MULTI_NODE,),
         before=make_images,
         after=refuse_file_systems,
     )
-    _show(report, folder)
+    show(report, folder)
     clock.say("done")
 
 
@@ -143,28 +136,27 @@ def refuse_file_systems(stack: Stack) -> None:
     stack.say("the file system is gone; nothing of it is left")
 
 
-def _run_once(
+def run_once(
+    stack: Stack,
     dag_id: str,
     conf: Mapping[str, Any],
-    folder: Path,
-    profile: Path,
     clock: Clock,
     *,
-    beside: Sequence[str] = (),
     before: Callable[[Stack], None] | None = None,
     after: Callable[[Stack], None] | None = None,
 ) -> Report:
     """Start a stack, run a DAG on it, stop it.
 
     Args:
-        beside: Stack's.
         before, after: what is done with the stack when it has started, and when the run is over.
+
+    Raises:
+        LaptopError: the stack can't start here now, or the run failed.
     """
-    with exclusive(folder):
-        refuse_beside_others(folder)
-        stack = Stack(folder, Ports(), clock.say, profile=profile, beside=beside)
+    with exclusive(stack.folder):
+        refuse_beside_others(stack.folder)
         stack.check()
-        stop_all(folder)  # processes of a demo that was killed
+        stop_all(stack.folder)  # processes of a run that was killed
         clock.say("everything runs on this machine; nothing reaches AWS or costs money")
         with stack:
             stack.start()
@@ -176,7 +168,8 @@ def _run_once(
             return report
 
 
-def _show(report: Report, folder: Path, more: str = "") -> None:
+def show(report: Report, folder: Path, more: str = "") -> None:
+    """Print a run's table, its answer, and where everything lies."""
     render_table(report, Console(width=None if sys.stdout.isatty() else LOG_WIDTH))
     answer, *_ = answer_lines(report)
     print(f"\n{answer}\n\nreport: {folder / REPORT_HTML}\n        {folder / REPORT_JSON}")

@@ -9,12 +9,13 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Self
+from types import MappingProxyType
+from typing import Any, Self
 
 import httpx
 
@@ -37,7 +38,10 @@ MULTI_NODE = "multi_node"
 STACKS = ROOT / "terraform" / "stacks"
 # What a job of PROFILE requests: it fills the pool, so that no two jobs measure at once.
 VCPUS = 2
+MEMORY_MIB = 8192  # of the pool
 CLOUD_SECONDS = 60
+
+NO_JOBS: Mapping[str, Any] = MappingProxyType({})
 
 Say = Callable[[str], None]
 
@@ -61,8 +65,10 @@ class Stack:
         profile: Terraform's inputs.
         beside: stacks in terraform/stacks that are applied after the core stack, each with its
             local.tfvars.
-        vcpus: size of the local cloud's pool.
-        job_dir: where jobs find their code.
+        own_jobs: Terraform's input of this name.
+        vcpus, memory_mib: size of the local cloud's pool.
+        job_dir: where jobs find their code, as processes.
+        engine: whether jobs are containers of the engine that DOCKER_HOST names, or processes.
         cloud_state: folder that the local cloud keeps everything in, and goes on from; then the
             login, Airflow's database and Terraform's state in `folder` stay, too. Without one
             everything is forgotten at the next start.
@@ -78,23 +84,27 @@ class Stack:
         dags: Path = ROOT / "dags",
         profile: Path = PROFILE,
         beside: Sequence[str] = (),
+        own_jobs: Mapping[str, Any] = NO_JOBS,
         vcpus: int = VCPUS,
+        memory_mib: int = MEMORY_MIB,
         job_dir: Path = ROOT / "job_container",
+        engine: bool = False,
         cloud_state: Path | None = None,
     ) -> None:
         reach_loopback_directly()
         self.folder = folder.resolve()
         self.say = say
         self.endpoint = f"http://127.0.0.1:{ports.cloud}"
-        self.airflow = Airflow(self.folder / "airflow", ports.airflow, dags, schedules)
+        home = self.folder / "airflow"
+        self.airflow = Airflow(home, ports.airflow, dags, schedules, tuple(own_jobs))
         self.credentials = self.folder / "credentials"
         self._secret = secrets.token_urlsafe(30)
         if cloud_state is not None:
             self._take_up_login()
         self._cloud_port = ports.cloud
-        self._profile, self._beside = profile, beside
-        self._vcpus = vcpus
-        self._job_dir = job_dir
+        self._profile, self._beside, self._own_jobs = profile, beside, own_jobs
+        self._vcpus, self._memory_mib = vcpus, memory_mib
+        self._job_dir, self._engine = job_dir, engine
         self._cloud_state = cloud_state
         self.aws = self.aws_as("laptop")
         for_airflow = self.aws_as("airflow")
@@ -146,7 +156,9 @@ class Stack:
             "local-cloud",
             [
                 *(sys.executable, "-m", "local_cloud", "--port", str(self._cloud_port)),
-                *("--vcpus", str(self._vcpus), "--gpus", "1", "--memory", "8192"),
+                *("--vcpus", str(self._vcpus), "--gpus", "1"),
+                *("--memory", str(self._memory_mib)),
+                *("--jobs", "containers" if self._engine else "processes"),
                 *("--job-dir", str(self._job_dir)),
                 *("--prices", str(PRICES_FILE)),
                 *("--record-calls", str(self.calls)),
@@ -154,6 +166,7 @@ class Stack:
                 *(("--state", str(self._cloud_state)) if self._cloud_state else ()),
             ],
             cwd=ROOT,
+            env={"PATH": path_of_jobs()},
         )
         deadline = time.monotonic() + CLOUD_SECONDS
         while time.monotonic() < deadline:
@@ -173,7 +186,7 @@ class Stack:
     def apply(self) -> None:
         """Apply the core stack to the local cloud, and publish the image that it names."""
         started = time.monotonic()
-        image = apply_core_stack(self.terraform, self.say, self._profile)
+        image = apply_core_stack(self.terraform, self.say, self._profile, self._own_jobs)
         with closing(AwsClients(self)) as aws:
             publish_stand_in(aws.client("ecr"), image)
         for name in self._beside:
@@ -239,7 +252,9 @@ class Stack:
         self.folder.mkdir(parents=True, exist_ok=True)
 
 
-def apply_core_stack(terraform: Terraform, say: Say, profile: Path = PROFILE) -> str:
+def apply_core_stack(
+    terraform: Terraform, say: Say, profile: Path = PROFILE, own_jobs: Mapping[str, Any] = NO_JOBS
+) -> str:
     """Apply the core stack to the local cloud; return the image of its job definitions.
 
     Raises:
@@ -247,7 +262,7 @@ def apply_core_stack(terraform: Terraform, say: Say, profile: Path = PROFILE) ->
     """
     say("Terraform: applying the core stack to the local cloud (about 80 s)")
     init_one_at_a_time(terraform)
-    terraform.apply(var_file=profile)
+    terraform.apply(var_file=profile, variables={"own_jobs": dict(own_jobs)} if own_jobs else None)
     return str(terraform.outputs()["image"])
 
 
@@ -257,6 +272,17 @@ def init_one_at_a_time(terraform: Terraform) -> None:
     with TERRAFORM_DATA.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         terraform.init()
+
+
+def path_of_jobs() -> str:
+    """PATH for jobs as processes: `python` is this interpreter, unless the user has activated one.
+
+    So it is below a shell, too, which looks for programs by itself.
+    """
+    path = os.environ.get("PATH", os.defpath)
+    if os.environ.keys() & {"VIRTUAL_ENV", "CONDA_PREFIX"}:
+        return path
+    return f"{Path(sys.executable).parent}{os.pathsep}{path}"
 
 
 def reach_loopback_directly() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -105,7 +106,26 @@ class Terraform:
         result = self.run("output", json=IsFlagged, state=self.state)
         return {name: output["value"] for name, output in json.loads(result.out).items()}
 
-    def run(self, command: str, *, allowed: Collection[int] = (0,), **options: Any) -> Result:
+    def evaluate(self, expression: str, var_files: Sequence[Path]) -> Any:
+        """The value of an expression with the inputs of files, of which the last one wins.
+
+        Terraform checks the inputs first. It needs `init`, and no state.
+
+        Raises:
+            TerraformError: an input or the expression is wrong; the message has Terraform's words.
+        """
+        result = self.run(
+            "console",
+            stdin=f"base64encode(jsonencode({expression}))\n",
+            state=self.state,
+            var_file=[str(file.resolve()) for file in var_files],
+        )
+        value = result.out.split()[-1].strip('"')  # below warnings
+        return json.loads(base64.b64decode(value))
+
+    def run(
+        self, command: str, *, allowed: Collection[int] = (0,), stdin: str = "", **options: Any
+    ) -> Result:
         """Run a command with the options that python-terraform knows, in the order given.
 
         Raises:
@@ -114,7 +134,7 @@ class Terraform:
         command_line = _CommandLine(terraform_bin_path=self._binary.path)
         try:
             argv = command_line.generate_cmd_string(command, no_color=IsFlagged, **options)
-            result = _execute(argv, self.stack_dir, self._env, self._log)
+            result = _execute(argv, self.stack_dir, self._env, self._log, stdin)
         finally:
             command_line.temp_var_files.clean_up()
         if result.code in allowed:
@@ -197,9 +217,17 @@ def _find_binary(env: Mapping[str, str]) -> _Binary:
     return _Binary(path, platform)
 
 
-def _execute(argv: list[str], cwd: Path, env: Mapping[str, str], log: Path | None) -> Result:
+def _execute(
+    argv: list[str], cwd: Path, env: Mapping[str, str], log: Path | None, stdin: str = ""
+) -> Result:
     """Run a command to its end, whatever its exit code."""
-    with _appended(log) as out, tempfile.TemporaryFile() as err:
+    with (
+        _appended(log) as out,
+        tempfile.TemporaryFile() as err,
+        tempfile.TemporaryFile() as source,
+    ):
+        source.write(stdin.encode())
+        source.seek(0)
         out.write(f"$ {' '.join(argv)}\n".encode())
         out.flush()
         start = out.tell()
@@ -209,7 +237,7 @@ def _execute(argv: list[str], cwd: Path, env: Mapping[str, str], log: Path | Non
                     argv,
                     cwd=cwd,
                     env=env,
-                    stdin=subprocess.DEVNULL,
+                    stdin=source,
                     stdout=out,
                     stderr=err,
                     # Ctrl-C then reaches this process alone, which stops Terraform in order.

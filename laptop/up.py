@@ -8,6 +8,7 @@ import shlex
 import shutil
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from batchmark.history.imports.file import published_file
 from batchmark.history.store import HistoryStore
@@ -15,10 +16,11 @@ from laptop.airflow import USER, AirflowClient
 from laptop.aws import REGION, AwsClients
 from laptop.demo import DAG_ID
 from laptop.errors import LaptopError
+from laptop.jobs_file import pool_for, read_own_jobs, refuse_missing_program
 from laptop.private_files import write_private
 from laptop.processes import free_port, processes_of, require_port, stop_all
 from laptop.session import Clock, exclusive, refuse_beside_others
-from laptop.stack import ROOT, Ports, Stack
+from laptop.stack import ROOT, VCPUS, Ports, Stack
 
 LOGIN = "login.json"
 SHELL = "aws.env"  # for a shell that is to reach the local cloud
@@ -35,11 +37,14 @@ BEFORE_THE_FILE = (
 WAYS_OUT = "`make down STATE=delete` or `make clean` deletes it"
 
 
-def up(port: int, folder: Path) -> None:
+def up(port: int, folder: Path, jobs_file: Path | None = None) -> None:
     """Start the stack with Airflow on `port` and leave it running; do nothing if it runs already.
 
+    With the own jobs of a file, jobs run in that file's folder.
+
     Raises:
-        LaptopError: another stack runs, the port is taken, or an earlier start broke off.
+        LaptopError: another stack runs, the port is taken, an earlier start broke off, or the
+            file can't be used.
     """
     with exclusive(folder):
         if processes_of(folder):
@@ -47,13 +52,21 @@ def up(port: int, folder: Path) -> None:
                 raise LaptopError(
                     f"an earlier start broke off; see {folder / 'logs'}, then `make down`"
                 )
-            print(f"already up\n{_next_steps(folder)}")
+            print("already up" + ("; `make down` first, to read JOBS=" if jobs_file else ""))
+            print(_next_steps(folder))
             return
         refuse_beside_others(folder)
         require_port(port, "Airflow", "make up PORT")
         clock = Clock()
         ports = Ports(airflow=port, cloud=_cloud_port(folder))
-        stack = Stack(folder, ports, clock.say, schedules=True, cloud_state=folder / KEPT)
+        stack = Stack(
+            folder,
+            ports,
+            clock.say,
+            schedules=True,
+            cloud_state=folder / KEPT,
+            **(_with_own_jobs(jobs_file) if jobs_file else {}),
+        )
         stack.check()
         if (folder / KEPT).exists():
             clock.say(f"going on from what {folder} kept: {WAYS_OUT}")
@@ -91,6 +104,21 @@ def down(folder: Path, *, delete_state: bool = False) -> None:
         print(f"deleted {folder}, with all runs and results")
     else:
         print(f"runs, results and login are kept in {folder}: {WAYS_OUT}")
+
+
+def _with_own_jobs(file: Path) -> dict[str, Any]:
+    """Stack's arguments for all own jobs of a file."""
+    jobs = read_own_jobs(file)
+    folder = file.resolve().parent
+    for name, job in jobs.items():
+        refuse_missing_program(name, job, folder)
+    pools = [pool_for(name, job) for name, job in jobs.items()]
+    return {
+        "own_jobs": jobs,
+        "job_dir": folder,
+        "vcpus": max(VCPUS, *(pool.vcpus for pool in pools)),
+        "memory_mib": max(pool.memory_mib for pool in pools),
+    }
 
 
 def _bucket_with_example(stack: Stack) -> str:

@@ -1,0 +1,138 @@
+"""Own jobs in a file of Terraform inputs, read and checked before anything starts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import docker
+import psutil
+from docker.errors import DockerException
+from requests.exceptions import RequestException
+
+from laptop.errors import LaptopError
+from laptop.stack import (
+    MEMORY_MIB,
+    PROFILE,
+    ROOT,
+    TERRAFORM_DATA,
+    VCPUS,
+    clean_environment,
+    init_one_at_a_time,
+    path_of_jobs,
+)
+from laptop.terraform import Terraform
+
+MIB = 2**20
+ENGINE_SECONDS = 20
+PAGE = "docs/own-jobs.md"
+
+
+def read_own_jobs(file: Path) -> dict[str, Any]:
+    """Terraform's input `own_jobs` by name, with its defaults; all else in the file is left out.
+
+    Raises:
+        LaptopError: there is no such file, or no own job in it.
+        TerraformError: it is no file of inputs, or an own job does not fit the laptop's targets.
+    """
+    if not file.is_file():
+        raise LaptopError(
+            f"there is no file {file}: JOBS= names one of Terraform inputs with own_jobs ({PAGE})"
+        )
+    terraform = Terraform(
+        ROOT / "terraform",
+        data_dir=TERRAFORM_DATA,
+        state=TERRAFORM_DATA / "none.tfstate",
+        env=clean_environment(),
+    )
+    init_one_at_a_time(terraform)
+    jobs: dict[str, Any] = terraform.evaluate("var.own_jobs", [file, PROFILE])
+    if not jobs:
+        raise LaptopError(f"{file} has no own_jobs: {PAGE} shows what one looks like")
+    return jobs
+
+
+def choose(jobs: Mapping[str, Any], name: str | None, file: Path) -> str:
+    """The name of one of the file's jobs, which may be left out where there is only one.
+
+    Raises:
+        LaptopError: there is none of that name, or no telling which of several.
+    """
+    if name is None and len(jobs) == 1:
+        (name,) = jobs
+    if name is None:
+        raise LaptopError(f"{file} has {len(jobs)} own jobs: choose one with JOB=, {_names(jobs)}")
+    if name not in jobs:
+        raise LaptopError(f"{file} has no own job {name!r}, only {_names(jobs)}")
+    return name
+
+
+class Pool(NamedTuple):
+    """What the local cloud's pool declares."""
+
+    vcpus: int
+    memory_mib: int
+
+
+def pool_for(name: str, job: Mapping[str, Any]) -> Pool:
+    """The pool that one job fills, so that no two measure at once.
+
+    Raises:
+        LaptopError: this machine is smaller than what the job asks for.
+    """
+    cores, memory_mib = os.cpu_count() or 1, psutil.virtual_memory().total // MIB
+    asked = int(job["vcpus"] or 0), int(job["memory_mib"] or 0)
+    for wanted, there, unit, field in (
+        (asked[0], cores, "vCPUs", "vcpus"),
+        (asked[1], memory_mib, "MiB of memory", "memory_mib"),
+    ):
+        if wanted > there:
+            raise LaptopError(
+                f"own job {name} asks for {wanted} {unit}, and this machine has {there}: ask for "
+                f"less, or leave {field} out, which gives it what its target has"
+            )
+    return Pool(asked[0] or VCPUS, max(asked[1], MEMORY_MIB))
+
+
+def refuse_missing_program(name: str, job: Mapping[str, Any], folder: Path) -> None:
+    """Refuse a job whose command this machine can't start as a process in `folder`.
+
+    Raises:
+        LaptopError: the command has no program, or it is not installed here.
+    """
+    program = next(iter(job["command"] or ()), "")
+    ways_out = "or run its image: ENGINE=yes"
+    if not program:
+        raise LaptopError(
+            f"own job {name} has no command, and no image is started here that could bring one: "
+            f"give it, {ways_out}"
+        )
+    if program.startswith("Ref::"):
+        return
+    at = str(folder / program) if os.sep in program else program
+    if shutil.which(at, path=path_of_jobs()) is None:
+        where = f"no program {at}" if os.sep in program else f"no {program} on the PATH"
+        raise LaptopError(
+            f"own job {name} begins with {program!r}, and there is {where}: install it, {ways_out}"
+        )
+
+
+def require_engine() -> None:
+    """Raise LaptopError unless a Docker engine answers."""
+    try:
+        client = docker.from_env(timeout=ENGINE_SECONDS)
+        client.ping()
+        client.close()
+    except (DockerException, RequestException) as error:
+        reason = str(error).splitlines()[0]
+        raise LaptopError(
+            f"ENGINE=yes needs a Docker engine, and none answers ({reason}): start one, set "
+            "DOCKER_HOST, or leave ENGINE out to run the command as a process"
+        ) from error
+
+
+def _names(jobs: Mapping[str, Any]) -> str:
+    return ", ".join(sorted(jobs))

@@ -1,0 +1,75 @@
+"""`make try-job`: a user's own job once, from a file of Terraform inputs to a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from laptop.demo import run_once, show
+from laptop.errors import LaptopError
+from laptop.jobs_file import choose, pool_for, read_own_jobs, refuse_missing_program, require_engine
+from laptop.session import Clock
+from laptop.stack import Ports, Stack
+
+DAG_ID = "own_job_benchmark"
+TARGETS = 2  # of terraform/local.tfvars
+NO_IMAGE = "CannotPullContainerError"
+
+
+def try_job(file: Path, name: str | None, repeats: int, folder: Path, *, engine: bool) -> None:
+    """Run one own job of a file on all targets and leave the report in `folder`.
+
+    Args:
+        name: may be left out where the file has one job.
+        engine: run its image on a Docker engine; else its command as a process in the file's
+            folder.
+
+    Raises:
+        LaptopError: the file or the job can't be used here, or the run failed.
+    """
+    clock = Clock()
+    clock.say(f"Terraform: reading {file}")
+    jobs = read_own_jobs(file)
+    name = choose(jobs, name, file)
+    job = jobs[name]
+    pool = pool_for(name, job)
+    if engine:
+        require_engine()
+    else:
+        refuse_missing_program(name, job, file.resolve().parent)
+    clock.say(_announced(name, job, repeats))
+    stack = Stack(
+        folder,
+        Ports(),
+        clock.say,
+        own_jobs={name: job},
+        job_dir=file.resolve().parent,
+        engine=engine,
+        vcpus=pool.vcpus,
+        memory_mib=pool.memory_mib,
+    )
+    # Nothing costs money here, so no timeout that would cost too much on AWS keeps it from running.
+    conf = {"job": name, "repeats": repeats, "max_cost_usd": None}
+    try:
+        report = run_once(stack, DAG_ID, conf, clock)
+    except LaptopError as error:
+        if NO_IMAGE not in str(error):
+            raise
+        hint = f"build the image first: `docker build -t {_images(job)[0]} FOLDER`"
+        raise LaptopError(f"{error}\n{hint}") from error
+    show(report, folder)
+    clock.say("done")
+
+
+def _announced(name: str, job: Mapping[str, Any], repeats: int) -> str:
+    """What will run, in one line."""
+    targets = len(job["targets"] or ()) or TARGETS
+    sizes = len(job["axis"]["sizes"]) if job["axis"] else 1
+    of_sizes = f" x {sizes} sizes" if sizes > 1 else ""
+    jobs = targets * sizes * repeats
+    return f"own job {name}: {targets} targets{of_sizes} x {repeats} repeats = {jobs} jobs"
+
+
+def _images(job: Mapping[str, Any]) -> list[str]:
+    return [job["image"]] if job["image"] else list(job["images"].values())
