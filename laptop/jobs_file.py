@@ -6,27 +6,24 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import docker
-import psutil
 from docker.errors import DockerException
 from requests.exceptions import RequestException
 
 from laptop.errors import LaptopError
 from laptop.stack import (
-    MEMORY_MIB,
     PROFILE,
     ROOT,
     TERRAFORM_DATA,
-    VCPUS,
     clean_environment,
     init_one_at_a_time,
     path_of_jobs,
 )
 from laptop.terraform import Terraform
 
-MIB = 2**20
+SIZES = ("vcpus", "memory_mib", "gpus")  # null: what the target has
 ENGINE_SECONDS = 20
 PAGE = "docs/own-jobs.md"
 
@@ -70,31 +67,9 @@ def choose(jobs: Mapping[str, Any], name: str | None, file: Path) -> str:
     return name
 
 
-class Pool(NamedTuple):
-    """What the local cloud's pool declares."""
-
-    vcpus: int
-    memory_mib: int
-
-
-def pool_for(name: str, job: Mapping[str, Any]) -> Pool:
-    """The pool that one job fills, so that no two measure at once.
-
-    Raises:
-        LaptopError: this machine is smaller than what the job asks for.
-    """
-    cores, memory_mib = os.cpu_count() or 1, psutil.virtual_memory().total // MIB
-    asked = int(job["vcpus"] or 0), int(job["memory_mib"] or 0)
-    for wanted, there, unit, field in (
-        (asked[0], cores, "vCPUs", "vcpus"),
-        (asked[1], memory_mib, "MiB of memory", "memory_mib"),
-    ):
-        if wanted > there:
-            raise LaptopError(
-                f"own job {name} asks for {wanted} {unit}, and this machine has {there}: ask for "
-                f"less, or leave {field} out, which gives it what its target has"
-            )
-    return Pool(asked[0] or VCPUS, max(asked[1], MEMORY_MIB))
+def sized_for_laptop(job: Mapping[str, Any]) -> dict[str, Any]:
+    """The job with what its targets have here: it fills the pool, so that no two measure at once."""
+    return {**job, **dict.fromkeys(SIZES)}
 
 
 def refuse_missing_program(name: str, job: Mapping[str, Any], folder: Path) -> None:

@@ -38,7 +38,6 @@ MULTI_NODE = "multi_node"
 STACKS = ROOT / "terraform" / "stacks"
 # What a job of PROFILE requests: it fills the pool, so that no two jobs measure at once.
 VCPUS = 2
-MEMORY_MIB = 8192  # of the pool
 CLOUD_SECONDS = 60
 
 NO_JOBS: Mapping[str, Any] = MappingProxyType({})
@@ -66,7 +65,7 @@ class Stack:
         beside: stacks in terraform/stacks that are applied after the core stack, each with its
             local.tfvars.
         own_jobs: Terraform's input of this name.
-        vcpus, memory_mib: size of the local cloud's pool.
+        vcpus: size of the local cloud's pool.
         job_dir: where jobs find their code, as processes.
         engine: whether jobs are containers of the engine that DOCKER_HOST names, or processes.
         cloud_state: folder that the local cloud keeps everything in, and goes on from; then the
@@ -86,7 +85,6 @@ class Stack:
         beside: Sequence[str] = (),
         own_jobs: Mapping[str, Any] = NO_JOBS,
         vcpus: int = VCPUS,
-        memory_mib: int = MEMORY_MIB,
         job_dir: Path = ROOT / "job_container",
         engine: bool = False,
         cloud_state: Path | None = None,
@@ -103,7 +101,7 @@ class Stack:
             self._take_up_login()
         self._cloud_port = ports.cloud
         self._profile, self._beside, self._own_jobs = profile, beside, own_jobs
-        self._vcpus, self._memory_mib = vcpus, memory_mib
+        self._vcpus = vcpus
         self._job_dir, self._engine = job_dir, engine
         self._cloud_state = cloud_state
         self.aws = self.aws_as("laptop")
@@ -156,8 +154,7 @@ class Stack:
             "local-cloud",
             [
                 *(sys.executable, "-m", "local_cloud", "--port", str(self._cloud_port)),
-                *("--vcpus", str(self._vcpus), "--gpus", "1"),
-                *("--memory", str(self._memory_mib)),
+                *("--vcpus", str(self._vcpus), "--gpus", "1", "--memory", "8192"),
                 *("--jobs", "containers" if self._engine else "processes"),
                 *("--job-dir", str(self._job_dir)),
                 *("--prices", str(PRICES_FILE)),

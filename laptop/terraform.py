@@ -37,6 +37,7 @@ LOCKED_PROVIDER = re.compile(r'^provider "(.+?)" \{\s+version\s+= "(.+?)"', re.M
 STOP_SECONDS = 10.0
 POLL_SECONDS = 0.1
 ERROR_LINES = 25
+ERROR, CRASH = "Error: ", "!!!!!!!!"  # in what Terraform writes to stderr
 
 
 @dataclass(frozen=True)
@@ -116,10 +117,15 @@ class Terraform:
         """
         result = self.run(
             "console",
+            allowed=range(256),
             stdin=f"base64encode(jsonencode({expression}))\n",
             state=self.state,
             var_file=[str(file.resolve()) for file in var_files],
         )
+        # With wrong inputs it goes on: it answers all the same, or crashes.
+        errors = result.err.partition(CRASH)[0]
+        if result.code or ERROR in errors:
+            raise self._failed("console", result.code, errors)
         value = result.out.split()[-1].strip('"')  # below warnings
         return json.loads(base64.b64decode(value))
 
@@ -139,10 +145,13 @@ class Terraform:
             command_line.temp_var_files.clean_up()
         if result.code in allowed:
             return result
-        lines = [line for line in result.err.splitlines() if line.strip()]
+        raise self._failed(command, result.code, result.err)
+
+    def _failed(self, command: str, code: int, errors: str) -> TerraformError:
+        lines = [line for line in errors.splitlines() if line.strip()]
         tail = "\n".join(lines[-ERROR_LINES:]) or "it wrote nothing to stderr"
-        raise TerraformError(
-            f"terraform {command} in {self.stack_dir} ended with exit code {result.code}:\n{tail}"
+        return TerraformError(
+            f"terraform {command} in {self.stack_dir} ended with exit code {code}:\n{tail}"
         )
 
     def _change(

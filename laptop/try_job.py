@@ -6,9 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from batchmark.core.formatting import count
 from laptop.demo import run_once, show
 from laptop.errors import LaptopError
-from laptop.jobs_file import choose, pool_for, read_own_jobs, refuse_missing_program, require_engine
+from laptop.jobs_file import (
+    SIZES,
+    choose,
+    read_own_jobs,
+    refuse_missing_program,
+    require_engine,
+    sized_for_laptop,
+)
 from laptop.session import Clock
 from laptop.stack import Ports, Stack
 
@@ -33,21 +41,20 @@ def try_job(file: Path, name: str | None, repeats: int, folder: Path, *, engine:
     jobs = read_own_jobs(file)
     name = choose(jobs, name, file)
     job = jobs[name]
-    pool = pool_for(name, job)
     if engine:
         require_engine()
     else:
         refuse_missing_program(name, job, file.resolve().parent)
     clock.say(_announced(name, job, repeats))
+    if sizes := [field for field in SIZES if job[field] is not None]:
+        clock.say(f"own job {name}: {', '.join(sizes)} count on AWS; here it has its targets' own")
     stack = Stack(
         folder,
         Ports(),
         clock.say,
-        own_jobs={name: job},
+        own_jobs={name: sized_for_laptop(job)},
         job_dir=file.resolve().parent,
         engine=engine,
-        vcpus=pool.vcpus,
-        memory_mib=pool.memory_mib,
     )
     # Nothing costs money here, so no timeout that would cost too much on AWS keeps it from running.
     conf = {"job": name, "repeats": repeats, "max_cost_usd": None}
@@ -66,9 +73,10 @@ def _announced(name: str, job: Mapping[str, Any], repeats: int) -> str:
     """What will run, in one line."""
     targets = len(job["targets"] or ()) or TARGETS
     sizes = len(job["axis"]["sizes"]) if job["axis"] else 1
-    of_sizes = f" x {sizes} sizes" if sizes > 1 else ""
-    jobs = targets * sizes * repeats
-    return f"own job {name}: {targets} targets{of_sizes} x {repeats} repeats = {jobs} jobs"
+    factors = [count(targets, "target"), count(repeats, "repeat")]
+    if sizes > 1:
+        factors.insert(1, count(sizes, "size"))
+    return f"own job {name}: {' x '.join(factors)} = {count(targets * sizes * repeats, 'job')}"
 
 
 def _images(job: Mapping[str, Any]) -> list[str]:

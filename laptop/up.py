@@ -16,11 +16,11 @@ from laptop.airflow import USER, AirflowClient
 from laptop.aws import REGION, AwsClients
 from laptop.demo import DAG_ID
 from laptop.errors import LaptopError
-from laptop.jobs_file import pool_for, read_own_jobs, refuse_missing_program
+from laptop.jobs_file import read_own_jobs, refuse_missing_program, sized_for_laptop
 from laptop.private_files import write_private
 from laptop.processes import free_port, processes_of, require_port, stop_all
 from laptop.session import Clock, exclusive, refuse_beside_others
-from laptop.stack import ROOT, VCPUS, Ports, Stack
+from laptop.stack import ROOT, Ports, Stack
 
 LOGIN = "login.json"
 SHELL = "aws.env"  # for a shell that is to reach the local cloud
@@ -112,13 +112,8 @@ def _with_own_jobs(file: Path) -> dict[str, Any]:
     folder = file.resolve().parent
     for name, job in jobs.items():
         refuse_missing_program(name, job, folder)
-    pools = [pool_for(name, job) for name, job in jobs.items()]
-    return {
-        "own_jobs": jobs,
-        "job_dir": folder,
-        "vcpus": max(VCPUS, *(pool.vcpus for pool in pools)),
-        "memory_mib": max(pool.memory_mib for pool in pools),
-    }
+    own_jobs = {name: sized_for_laptop(job) for name, job in jobs.items()}
+    return {"own_jobs": own_jobs, "job_dir": folder}
 
 
 def _bucket_with_example(stack: Stack) -> str:

@@ -13,10 +13,10 @@ from types import SimpleNamespace
 import pytest
 
 from laptop import __main__ as program
-from laptop import demo, install, up
+from laptop import demo, install, try_job, up
 from laptop.airflow import Airflow
 from laptop.containers import backup, lifecycle
-from laptop.stack import ROOT
+from laptop.stack import PROFILE, ROOT
 from tests.documented import documented, recipe
 
 
@@ -26,13 +26,15 @@ def test_up_takes_airflows_usual_port(monkeypatch):
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(up, "up", lambda *arguments: called.append(arguments))
     assert program.main() == 0
-    assert called == [(8080, program.BUILD / "up")]
+    assert called == [(8080, program.BUILD / "up", None)]
 
 
+EXAMPLE = "job_container/own_jobs/thumbnails/job.tfvars"
 # The first is for another folder; the second needs TO=, and says so.
 NOT_ALONE = {"make -C batchmark install", "make containers-backup"}
 PROGRAMS = (
     (demo, ["demo", "demo_sharing", "demo_distributed"]),
+    (try_job, ["try_job"]),
     (up, ["up", "down"]),
     (lifecycle, ["up", "down"]),
     (backup, ["backup", "restore"]),
@@ -61,7 +63,15 @@ def test_each_documented_make_command_reaches_its_program(monkeypatch):
         "make demo SUITE=blog": ("demo", "blog", f"{program.BUILD}/demo"),
         "make demo-sharing": ("demo_sharing", f"{program.BUILD}/demo-sharing"),
         "make demo-distributed": ("demo_distributed", f"{program.BUILD}/demo-distributed"),
-        "make up": ("up", "8080", f"{program.BUILD}/up"),
+        "make try-job": ("try_job", EXAMPLE, "None", "3", f"{program.BUILD}/try-job", False),
+        "make try-job JOBS=mine/job.tfvars": (
+            *("try_job", "mine/job.tfvars", "None", "3", f"{program.BUILD}/try-job", False),
+        ),
+        "make try-job JOBS=mine/job.tfvars JOB=convert REPEATS=6 ENGINE=yes": (
+            *("try_job", "mine/job.tfvars", "convert", "6", f"{program.BUILD}/try-job", True),
+        ),
+        "make up": ("up", "8080", f"{program.BUILD}/up", "None"),
+        "make up JOBS=mine/job.tfvars": ("up", "8080", f"{program.BUILD}/up", "mine/job.tfvars"),
         "make down": ("down", f"{program.BUILD}/up", False),
         "make down STATE=delete": ("down", f"{program.BUILD}/up", True),
         "make containers-up": ("up", "local", True),
@@ -132,8 +142,8 @@ def test_down_takes_what_leads_to_the_stopped_stack_away(stack, capsys):
 
 
 class StartedStack:
-    def __init__(self, *_, profile, beside):
-        self.profile, self.beside = profile, beside
+    def __init__(self, folder, *_, profile=PROFILE, beside=()):
+        self.folder, self.profile, self.beside = folder, profile, beside
 
     def __enter__(self):
         return self

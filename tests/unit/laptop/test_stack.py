@@ -2,12 +2,15 @@
 
 import configparser
 import stat
+import sys
 import threading
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from laptop.airflow import DATABASE, Airflow
-from laptop.stack import Ports, Stack
+from laptop.stack import PROFILE, Ports, Stack, apply_core_stack, path_of_jobs
 from local_cloud.credentials import read_or_make
 
 
@@ -104,3 +107,46 @@ def test_a_stack_that_keeps_its_state_goes_on_with_its_login(tmp_path, monkeypat
     other._forget_last_time()
     assert other.aws != first.aws
     assert not (first.folder / "airflow").exists()
+
+
+def test_own_jobs_reach_terraform_the_form_and_a_pool_that_one_fills(tmp_path, monkeypatch):
+    job = {"image": "mine", "command": ["true"]}
+    stack = Stack(
+        tmp_path / "stack",
+        Ports(1, 2),
+        lambda _: None,
+        own_jobs={"convert": job, "train": job},
+        job_dir=tmp_path,
+        engine=True,
+    )
+    assert stack.processes.env["BATCHMARK_OWN_JOBS"] == "convert,train"
+    started, applied = [], []
+    monkeypatch.setattr(stack.processes, "start", lambda name, argv, **_: started.append(argv))
+    monkeypatch.setattr("laptop.stack.httpx.get", lambda *_, **__: None)
+    stack.start_cloud()
+    words = " ".join(started[0])
+    for option in ("--vcpus 2", "--jobs containers", f"--job-dir {tmp_path}"):
+        assert f" {option} " in words
+    monkeypatch.setattr("laptop.stack.init_one_at_a_time", lambda _: None)
+    terraform = SimpleNamespace(
+        apply=lambda **inputs: applied.append(inputs), outputs=lambda: {"image": "r:t"}
+    )
+    assert apply_core_stack(terraform, stack.say, PROFILE, {"convert": job}) == "r:t"
+    assert apply_core_stack(terraform, stack.say) == "r:t"
+    assert applied == [
+        {"var_file": PROFILE, "variables": {"own_jobs": {"convert": job}}},
+        {"var_file": PROFILE, "variables": None},
+    ]
+
+
+def test_a_form_without_own_jobs_is_told_none(stack):
+    assert "BATCHMARK_OWN_JOBS" not in stack.processes.env
+
+
+def test_python_of_a_job_is_this_one_or_the_users_active_one(monkeypatch):
+    monkeypatch.setenv("PATH", "/usr/bin")
+    monkeypatch.delenv("CONDA_PREFIX", raising=False)
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    assert path_of_jobs() == f"{Path(sys.executable).parent}:/usr/bin"
+    monkeypatch.setenv("VIRTUAL_ENV", "/home/me/venv")
+    assert path_of_jobs() == "/usr/bin"

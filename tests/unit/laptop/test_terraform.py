@@ -106,6 +106,42 @@ def test_variables_come_from_a_file_and_from_values(stack_dir, tmp_path):
 
 
 @needs_terraform
+def test_an_expression_has_its_value_by_the_inputs_of_files_before_anything_is_applied(
+    stack_dir, tmp_path
+):
+    files = [tmp_path / f"{name}.tfvars" for name in ("first", "second")]
+    files[0].write_text('color = "first"\nsizes = [9]\nunknown = 1\n')
+    files[1].write_text('color = "$${é} \\"\\n"\n')
+    terraform = open_stack(stack_dir)
+    terraform.init()
+    assert terraform.evaluate("[var.color, var.sizes]", files) == ['${é} "\n', [9]]
+    assert not (tmp_path / "my.tfstate").exists()
+
+
+@needs_terraform
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ("sizes = 9 9", "my.tfvars line 1"),
+        ('sizes = "none"', "Invalid value for input variable"),  # Terraform crashes
+        ('color = "none"', "no such color: none"),  # it answers all the same
+    ],
+)
+def test_wrong_inputs_are_told_in_terraforms_words(stack_dir, tmp_path, inputs, said):
+    check = 'condition = var.color != "none"\nerror_message = "no such color: ${var.color}"'
+    text = STACK.replace('"green"', f'"green"\nvalidation {{\n{check}\n}}')
+    (stack_dir / "main.tf").write_text(text)
+    file = tmp_path / "my.tfvars"
+    file.write_text(inputs)
+    terraform = open_stack(stack_dir)
+    terraform.init()
+    with pytest.raises(TerraformError, match=r"terraform console in .* exit code \d+:\n") as wrong:
+        terraform.evaluate("[var.color, var.sizes]", [file])
+    assert said in str(wrong.value)
+    assert "!!!" not in str(wrong.value)
+
+
+@needs_terraform
 def test_an_error_carries_command_exit_code_and_reason(stack_dir):
     (stack_dir / "main.tf").write_text('output "bad" {\n  value = var.missing\n}\n')
     terraform = open_stack(stack_dir)
