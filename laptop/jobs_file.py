@@ -68,7 +68,7 @@ def choose(jobs: Mapping[str, Any], name: str | None, file: Path) -> str:
 
 
 def sized_for_laptop(job: Mapping[str, Any]) -> dict[str, Any]:
-    """The job with what its targets have here: it fills the pool, so that no two measure at once."""
+    """The job with what its targets have: each fills the pool, so that no two measure at once."""
     return {**job, **dict.fromkeys(SIZES)}
 
 

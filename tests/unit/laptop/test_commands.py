@@ -67,6 +67,9 @@ def test_each_documented_make_command_reaches_its_program(monkeypatch):
         "make try-job JOBS=mine/job.tfvars": (
             *("try_job", "mine/job.tfvars", "None", "3", f"{program.BUILD}/try-job", False),
         ),
+        "make try-job JOBS=mine/job.tfvars ENGINE=yes": (
+            *("try_job", "mine/job.tfvars", "None", "3", f"{program.BUILD}/try-job", True),
+        ),
         "make try-job JOBS=mine/job.tfvars JOB=convert REPEATS=6 ENGINE=yes": (
             *("try_job", "mine/job.tfvars", "convert", "6", f"{program.BUILD}/try-job", True),
         ),
