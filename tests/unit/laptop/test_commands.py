@@ -16,6 +16,7 @@ from laptop import __main__ as program
 from laptop import demo, install, try_job, up
 from laptop.airflow import Airflow
 from laptop.containers import backup, lifecycle
+from laptop.errors import LaptopError
 from laptop.stack import PROFILE, ROOT
 from tests.documented import documented, recipe
 
@@ -135,6 +136,30 @@ def test_a_shell_with_the_file_of_up_reaches_the_local_cloud_alone(stack):
         "AWS_DEFAULT_REGION=us-east-1",
         "AWS_REGION=us-east-1",
     }
+
+
+def test_up_with_a_file_has_all_its_own_jobs_in_the_files_folder(tmp_path, monkeypatch):
+    jobs = {name: {"command": ["sh"], "vcpus": 4} for name in ("convert", "train")}
+    monkeypatch.setattr(up, "read_own_jobs", lambda _: jobs)
+    options = up._with_own_jobs(tmp_path / "mine" / "job.tfvars")
+    assert options["job_dir"] == tmp_path / "mine"
+    assert {name: job["vcpus"] for name, job in options["own_jobs"].items()} == {
+        "convert": None,
+        "train": None,
+    }
+    jobs["train"] |= {"command": ["nowhere-to-be-found"]}
+    with pytest.raises(LaptopError, match="own job train begins with 'nowhere-to-be-found'"):
+        up._with_own_jobs(tmp_path / "job.tfvars")
+
+
+def test_a_stack_that_is_up_says_how_to_give_it_own_jobs(stack, tmp_path, monkeypatch, capsys):
+    login = {"Airflow": "a", "user": "u", "password": "p", "bucket": "b"}
+    (stack.folder / up.LOGIN).write_text(json.dumps(login))
+    monkeypatch.setattr(up, "processes_of", lambda _: ["one"])
+    up.up(8080, stack.folder, tmp_path / "job.tfvars")
+    assert capsys.readouterr().out.startswith("already up; `make down` first, to read JOBS=\n")
+    up.up(8080, stack.folder)
+    assert capsys.readouterr().out.startswith("already up\nAirflow: a")
 
 
 def test_down_takes_what_leads_to_the_stopped_stack_away(stack, capsys):
