@@ -123,9 +123,10 @@ class Terraform:
             var_file=[str(file.resolve()) for file in var_files],
         )
         # With wrong inputs it goes on: it answers all the same, or crashes.
-        errors = result.err.partition(CRASH)[0]
-        if result.code or ERROR in errors:
-            raise self._failed("console", result.code, errors)
+        _, error, words = result.err.partition(CRASH)[0].partition(ERROR)
+        if result.code or error:
+            names = ", ".join(map(str, var_files))
+            raise TerraformError(f"Terraform can't use {names}:\n{_tail(error + words)}")
         value = result.out.split()[-1].strip('"')  # below warnings
         return json.loads(base64.b64decode(value))
 
@@ -145,13 +146,9 @@ class Terraform:
             command_line.temp_var_files.clean_up()
         if result.code in allowed:
             return result
-        raise self._failed(command, result.code, result.err)
-
-    def _failed(self, command: str, code: int, errors: str) -> TerraformError:
-        lines = [line for line in errors.splitlines() if line.strip()]
-        tail = "\n".join(lines[-ERROR_LINES:]) or "it wrote nothing to stderr"
-        return TerraformError(
-            f"terraform {command} in {self.stack_dir} ended with exit code {code}:\n{tail}"
+        raise TerraformError(
+            f"terraform {command} in {self.stack_dir} ended with exit code {result.code}:\n"
+            f"{_tail(result.err)}"
         )
 
     def _change(
@@ -169,6 +166,11 @@ class Terraform:
     @cached_property
     def _binary(self) -> _Binary:
         return _find_binary(self._env)
+
+
+def _tail(errors: str) -> str:
+    lines = [line for line in errors.splitlines() if line.strip()]
+    return "\n".join(lines[-ERROR_LINES:]) or "it wrote nothing to stderr"
 
 
 class _CommandLine(python_terraform.Terraform):  # type: ignore[misc]

@@ -135,7 +135,7 @@ def test_wrong_inputs_are_told_in_terraforms_words(stack_dir, tmp_path, inputs, 
     file.write_text(inputs)
     terraform = open_stack(stack_dir)
     terraform.init()
-    with pytest.raises(TerraformError, match=r"terraform console in .* exit code \d+:\n") as wrong:
+    with pytest.raises(TerraformError, match=rf"Terraform can't use {file}:\nError: ") as wrong:
         terraform.evaluate("[var.color, var.sizes]", [file])
     assert said in str(wrong.value)
     assert "!!!" not in str(wrong.value)
