@@ -21,7 +21,7 @@ MOST_CHARACTERS = 2_000  # of a line
 MOST_LINES = 10_000  # of a job: what comes after them is counted, and not kept
 
 MetricName = Annotated[str, Field(max_length=80, pattern=r"^[A-Za-z][A-Za-z0-9_.:/ -]*$")]
-Unit = Annotated[str, Field(max_length=40, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Unit = Annotated[str, Field(max_length=40, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$")]
 
 
 class MetricLine(Model):

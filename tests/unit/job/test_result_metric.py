@@ -87,6 +87,8 @@ def test_a_number_of_many_digits_is_refused_shortly():
         ({"unit": {}}, "unit"),
         ({"unit": ""}, "unit"),
         ({"unit": "a\nb"}, "unit"),
+        ({"unit": "a\x85b"}, "unit"),
+        ({"unit": "a\u2028b"}, "unit"),
         ({"unit": "x" * 41}, "unit"),
     ],
 )

@@ -1,0 +1,45 @@
+"""Whatever a job tells as a metric is refused in one short line, or fits anywhere."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batchmark_job.result_metric import MetricLineError, json_schema, parse_metric_line
+from tests.builders.hostile import changed, damaged, fuzzed
+
+GOOD = {
+    "metric": "throughput",
+    "value": 12.5,
+    "unit": "images/s",
+    "higher_is_better": True,
+    "version": 1,
+}
+NEAR = changed(GOOD, json_schema() | {"$defs": {}}).map(json.dumps)
+DAMAGED = damaged(json.dumps(GOOD).encode()).map(lambda line: line.decode(errors="surrogateescape"))
+ANYTHING = NEAR | DAMAGED | st.text()
+
+
+def check(text):
+    try:
+        line = parse_metric_line(text)
+    except MetricLineError as error:
+        return str(error)
+    assert 1e-9 <= line.value <= 1e9
+    assert len(line.unit.splitlines()) == 1
+    assert parse_metric_line(line.model_dump_json()) == line
+    return ""
+
+
+@given(ANYTHING)
+@fuzzed(30)
+def test_no_line_is_an_unknown_error(text):
+    assert len(check(text)) < 400
+
+
+@pytest.mark.monte_carlo
+@given(ANYTHING)
+@fuzzed(5_000)
+def test_none_of_many_lines_is_an_unknown_error(text):
+    assert len(check(text)) < 400
