@@ -16,6 +16,7 @@ class MarkedLog:
 
     Attributes:
         failures: raised by the next calls.
+        all_lines: what GetLogEvents answers.
     """
 
     exceptions = SimpleNamespace(ResourceNotFoundException=NotFoundError)
@@ -23,6 +24,7 @@ class MarkedLog:
     def __init__(self, *shown):
         self.shown = list(shown) or [[]]
         self.failures = []
+        self.all_lines = ["boom"]
 
     def filter_log_events(self, **_):
         if self.failures:
@@ -32,4 +34,5 @@ class MarkedLog:
         return {"events": events}
 
     def get_log_events(self, **_):
-        return {"events": [{"message": "boom"}], "nextBackwardToken": "the same"}
+        events = [{"message": line} for line in self.all_lines]
+        return {"events": events, "nextBackwardToken": "the same"}

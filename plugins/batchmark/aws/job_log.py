@@ -16,7 +16,8 @@ EVENT_BYTES = 26  # that CloudWatch counts for each event beside its message
 # What lines begin with that tell of an own job: its metrics, those of its file, and facts.
 FILE_MARK = "BATCHMARK_METRIC_FILE "
 FACT_MARK = "BATCHMARK_JOB "
-MARKS = (METRIC_MARK, FILE_MARK, FACT_MARK)
+WRAPPERS_MARKS = (FILE_MARK, FACT_MARK)
+MARKS = (METRIC_MARK, *WRAPPERS_MARKS)
 # Any of the words; CloudWatch takes what lies between blanks for a word.
 MARKED = " ".join(f"?{mark.strip()}" for mark in MARKS)
 MOST_PAGES = 500  # of a megabyte of found lines each, or less where few are found
@@ -105,5 +106,13 @@ def _size(line: bytes) -> int:
 
 
 def last_lines(text: str, count: int) -> list[str]:
-    """The last lines of a text that ends with a line feed."""
-    return text.removesuffix("\n").rsplit("\n", count)[-count:] if text else []
+    """The last lines of a text that ends with a line feed, without those of a wrapper."""
+    lines = deque[str]()
+    end = len(text)
+    while end > 0 and len(lines) < count:
+        end -= 1  # the line feed
+        start = text.rfind("\n", 0, end) + 1
+        if not text.startswith(WRAPPERS_MARKS, start, end):
+            lines.appendleft(text[start:end])
+        end = start
+    return list(lines)

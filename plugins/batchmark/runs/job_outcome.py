@@ -16,11 +16,14 @@ from batchmark.aws.job_description import (
     timing,
 )
 from batchmark.aws.job_hosts import JobHost
+from batchmark.aws.job_log import last_lines, log_end
 from batchmark.aws.result_bucket import RunStore
 from batchmark.core.errors import CollectError
 from batchmark.runs.own_jobs.storing import store_document
 from batchmark.runs.result_documents import ExpectedDocument
 from batchmark_job.result import ResultDocument
+
+OWN_TAIL_BYTES = 4 * 2**20  # all metrics that a wrapper tells take a third of it, if they are short
 
 
 class JobOutcome(NamedTuple):
@@ -61,7 +64,9 @@ def outcome(
         problem = f"its owner's check did not pass: {check.detail}"
     if job["status"] == "SUCCEEDED" and problem is None:
         return JobOutcome(None, times)
-    return JobOutcome(failure_message(job, log_tail(client("logs"), job), problem), times)
+    is_own = expected is not None and expected.own_job is not None
+    lines = log_tail(client("logs"), job, is_own=is_own)
+    return JobOutcome(failure_message(job, lines, problem), times)
 
 
 def _document(
@@ -76,12 +81,17 @@ def _document(
     return expected.read_last(store, job) if succeeded or stored else None
 
 
-def log_tail(logs: Any, job: JobDescription) -> list[str]:
-    """The last lines of a job's log, or a line that says why there are none."""
+def log_tail(logs: Any, job: JobDescription, *, is_own: bool) -> list[str]:
+    """The last lines of a job's log, or a line that says why there are none.
+
+    What the wrapper of an own job told at its end would hide them.
+    """
     location = log_location(job)
     if location is None:
         return []
     try:
+        if is_own:
+            return last_lines(log_end(logs, location, most_bytes=OWN_TAIL_BYTES), LOG_TAIL_LINES)
         answer = logs.get_log_events(
             logGroupName=location.group,
             logStreamName=location.stream,

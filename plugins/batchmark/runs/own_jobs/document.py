@@ -262,7 +262,7 @@ class _Watched:
         facts, found = self.told.facts, []
         if facts.busy_share is not None:
             busy = 100 * facts.busy_share
-            found.append(_summary("CPUUtilization", "percent", 1, busy, busy))
+            found.append(_summary("HostCPUUtilization", "percent", 1, busy, busy))
         if facts.peak_memory_bytes is not None:
             peak = facts.peak_memory_bytes / 1e6
             found.append(_summary("PeakMemory", "megabytes", 1, peak, peak))

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, TypeVar
 from batchmark.aws.job_log import FACT_MARK, FILE_MARK, MARKS, MarkedLine
 from batchmark_job.result_metric import MOST_LINES, MetricLine, MetricLineError, parse_metric_line
 from batchmark_job.result_own_job import BadLine
-from batchmark_job.result_values import MOST_CHARACTERS_OF_NAME
+from batchmark_job.result_values import EARLIEST, END, MOST_CHARACTERS_OF_NAME
 
 MOST_BAD_LINES = 100
 MOST_GPUS = 64
@@ -226,7 +226,6 @@ def _name(value: str) -> str | None:
 
 
 def _moment(milliseconds: int) -> datetime | None:
-    try:
-        return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
-    except (OverflowError, OSError, ValueError):
+    if not EARLIEST.timestamp() <= milliseconds / 1000 < END.timestamp():
         return None
+    return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)

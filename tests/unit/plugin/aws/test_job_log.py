@@ -65,6 +65,12 @@ def test_the_last_lines_of_a_text(text, lines):
     assert last_lines(text, 2) == lines
 
 
+def test_what_a_wrapper_tells_at_the_end_hides_no_line_of_the_job():
+    told = "BATCHMARK_METRIC_FILE {}\n" * 10_000 + "BATCHMARK_JOB end 3 1\n"
+    assert last_lines(f"a\nboom\nBATCHMARK_METRIC x\n{told}", 2) == ["boom", "BATCHMARK_METRIC x"]
+    assert last_lines(told, 2) == []
+
+
 MARKED_LINES = {
     "logGroupName": "g",
     "logStreamNames": ["s"],

@@ -2,6 +2,7 @@
 
 import pytest
 
+from batchmark.aws.job_log import FILE_MARK
 from batchmark.runs import job_outcome
 from batchmark.runs.job_outcome import outcome
 from batchmark.runs.own_jobs import storing, whole_log
@@ -53,6 +54,14 @@ def test_a_job_that_failed_leaves_a_document_too():
     assert "is FAILED: exit code 3\n" in judged.failure
     assert judged.failure.endswith("boom")
     assert judged.document.measurements[0].status is MeasurementStatus.FAILED
+
+
+def test_what_its_wrapper_told_at_the_end_does_not_hide_why_it_failed():
+    logs, bucket = MarkedLog(WHOLE), MemoryBucket(BUCKET, "us-east-1")
+    logs.all_lines = ["no such picture", *[metric(mark=FILE_MARK)] * 500, *facts("end 3 1")]
+    clients = FakeClients(logs=logs, s3=bucket)
+    failure, _ = outcome(clients, described("FAILED", code=3), expected(), host=host())
+    assert failure.endswith("no such picture")
 
 
 def test_a_job_that_never_ends_by_itself_leaves_a_document_too():

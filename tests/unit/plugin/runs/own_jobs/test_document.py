@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from batchmark.aws.job_hosts import JobHost
 from batchmark.core.own_jobs import OwnJobPlan
@@ -12,6 +14,8 @@ from batchmark.runs.own_jobs.lines import Facts, Told
 from batchmark_job.result import Device, Implementation, MeasurementStatus, parse_document
 from batchmark_job.result_metric import MetricLine
 from batchmark_job.result_values import MOST_ROWS
+from tests.builders.hostile import fuzzed
+from tests.builders.hostile_lines import marked_lines
 from tests.builders.watched_jobs import (
     BEGIN,
     CREATED,
@@ -289,7 +293,7 @@ def test_telemetry_says_no_more_than_was_told():
     assert [
         (each.metric, each.samples, each.minimum, each.mean, each.maximum) for each in found
     ] == [
-        ("CPUUtilization", 1, 75.0, 75.0, 75.0),
+        ("HostCPUUtilization", 1, 75.0, 75.0, 75.0),
         ("PeakMemory", 1, 2000.0, 2000.0, 2000.0),
         ("GPUUtilization", 16, None, 71.5, 98.0),
         ("PeakGPUMemory", 16, 2147.483648, 2147.483648, 2147.483648),
@@ -303,3 +307,10 @@ def test_texts_of_any_length_fit():
     found = document(job, NOTHING, own_job=own_job)
     assert len(found.own_job.command) == len(found.measurements[0].reason) == 2000
     assert len(found.environment.image) == 300
+
+
+@given(st.lists(marked_lines(), max_size=20), st.booleans())
+@fuzzed(30)
+def test_whatever_a_job_tells_its_document_can_be_read(lines, on_aws):
+    found = document(said=read_lines(lines), on_aws=on_aws)
+    assert found.measurements[0].samples_seconds == (90.5,)

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batchmark.aws.job_log import FACT_MARK, FILE_MARK, MARKS, METRIC_MARK, MarkedLine
+from batchmark.aws.job_log import FACT_MARK, FILE_MARK, METRIC_MARK
 from batchmark.runs.own_jobs.lines import MOST_BAD_LINES, MOST_GPUS, Facts, Gpu, GpuBusy, read_lines
 from batchmark_job.result_metric import MOST_LINES
 from tests.builders.hostile import fuzzed
+from tests.builders.hostile_lines import marked_lines
 from tests.builders.watched_jobs import BEGIN, END, GPU, SHA256, STARTED, facts, marked, metric
 
 
@@ -141,19 +142,10 @@ def test_a_line_of_a_megabyte_is_named_in_short():
     assert bad.problem == "1048576 characters, of which 2000 are allowed"
 
 
-KEYS = ("begin", "cpu", "threads", "gpu", "end", "busy", "gpu_busy", "check", "metrics_left_out")
-WORDS = st.one_of(st.text(max_size=20), st.integers().map(str), st.floats().map(str))
-TEXTS = st.one_of(
-    st.tuples(st.sampled_from(MARKS), st.text(max_size=80)).map("".join),
-    st.tuples(st.sampled_from(KEYS), st.lists(WORDS, max_size=5)).map(
-        lambda parts: f"{FACT_MARK}{parts[0]} {' '.join(parts[1])}"
-    ),
-)
-
-
-@given(st.lists(st.tuples(st.integers(), TEXTS), max_size=20))
-@fuzzed(200)
+@given(st.lists(marked_lines(), max_size=20))
+@fuzzed(100)
 def test_no_line_is_an_error(lines):
-    told = read_lines(MarkedLine(*line) for line in lines)
-    marks = sum(not text.startswith(FACT_MARK) for _, text in lines)
-    assert len(told.metrics) + len(told.bad_lines) == marks
+    told = read_lines(lines)
+    assert len(told.metrics) + len(told.bad_lines) == sum(
+        not line.text.startswith(FACT_MARK) for line in lines
+    )
