@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
-from batchmark.aws.job_description import JobDescription, moment
+from batchmark.aws.job_description import JobDescription, is_reclaimed, moment
 from batchmark.aws.job_hosts import JobHost
 from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.core.suites import NO_DTYPE
@@ -151,6 +151,13 @@ class _Watched:
     def _check(self) -> OwnersCheck:
         return owners_check(self.plan, self.job, self.told.facts)
 
+    @property
+    def _status(self) -> MeasurementStatus:
+        """Of all rows; a job that lost its host says nothing of itself."""
+        if is_reclaimed(self.job):
+            return MeasurementStatus.INTERRUPTED
+        return MeasurementStatus.MEASURED if self._check.passed else MeasurementStatus.FAILED
+
     @cached_property
     def _image(self) -> Image:
         return Image.of(self._container.get("image") or UNKNOWN)
@@ -204,7 +211,7 @@ class _Watched:
             workload=self.plan.name,
             parameters=parameters | names,
             dtype=NO_DTYPE,
-            status=MeasurementStatus.MEASURED if check.passed else MeasurementStatus.FAILED,
+            status=self._status,
             reason=check.detail,
             implementation=Implementation(
                 name=self._image.name[:MOST_CHARACTERS_OF_NAME],

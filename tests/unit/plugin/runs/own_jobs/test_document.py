@@ -250,6 +250,14 @@ def test_all_rows_of_a_job_that_did_not_pass_failed_with_the_reason(own_job, job
     assert found.status == ("interrupted" if TIMED_OUT in reason else "complete")
 
 
+def test_a_job_that_lost_its_host_was_interrupted_and_did_not_fail():
+    lost = described("FAILED", code=None, statusReason="Host EC2 (instance i-0f) terminated.")
+    found = document(lost, read_lines(marked(*facts(*BEGIN), metric())))
+    assert {row.status for row in found.measurements} == {MeasurementStatus.INTERRUPTED}
+    assert found.measurements[0].reason.endswith("Host EC2 (instance i-0f) terminated.")
+    assert found.status == "interrupted"
+
+
 def test_a_job_that_was_stopped_before_it_told_an_end_has_no_time_of_its_command():
     said = read_lines(marked(*facts(*BEGIN), metric()))
     job = described("FAILED", code=None, isTerminated=True, statusReason="took too long")
