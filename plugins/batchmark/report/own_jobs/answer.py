@@ -33,7 +33,6 @@ ALONE = "Nothing to compare"
 METRICS = "What do its metrics say?"
 SECTION = "own-job-1"
 MOST_METRICS = 3  # on the first screen
-MOST_CROSSINGS = 2
 
 
 def question(study: OwnJobStudy) -> str:
@@ -137,20 +136,22 @@ def _guess(wins: Sequence[Win], names: Mapping[str, str]) -> str:
 
 
 def _crossings(pairs: Sequence[Pair], start: Start | None) -> str:
-    """Between the sizes that were measured, from which on a GPU or a CPU is ahead."""
-    texts = []
+    """Between the sizes that were measured, from which on a GPU or a CPU is ahead of all others."""
+    found: dict[tuple[str, str], tuple[float, str]] = {}
     for pair in pairs:
         for one in pair.crossovers:
             if one.parameters.get(START) != start:
                 continue
-            for word, found in (("faster", one.warm_seconds), ("cheaper", one.warm_usd)):
-                if found and found.outcome == "crossover" and found.size is not None:
+            for word, crossing in (("faster", one.warm_seconds), ("cheaper", one.warm_usd)):
+                if crossing and crossing.outcome == "crossover" and crossing.size is not None:
                     ahead, behind = pair.gpu.target, pair.cpu.target
-                    if found.ahead_above == "cpu":
+                    if crossing.ahead_above == "cpu":
                         ahead, behind = behind, ahead
-                    size = f"{one.axis} {formatting.about(found.size)}"
-                    texts.append(f"{ahead} is {word} than {behind} from about {size} on")
-    return formatting.some(texts, MOST_CROSSINGS)
+                    size = f"{one.axis} {formatting.about(crossing.size)}"
+                    text = f"{ahead} is {word} than {behind} from about {size} on"
+                    last = max(found.get((ahead, word), (0.0, "")), (crossing.size, text))
+                    found[ahead, word] = last
+    return ", ".join(text for _, text in found.values())
 
 
 def _range(amounts: Sequence[Estimate]) -> str:
