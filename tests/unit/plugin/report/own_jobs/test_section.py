@@ -282,3 +282,9 @@ def test_few_jobs_are_told_once():
     text = terminal(report)
     assert text.count("Use at least 6 repeats") == 1
     assert render_html(report).count("leave out how much jobs differ") == 0
+
+
+def test_cold_starts_and_jobs_of_a_study_without_pairs_stand_on_the_terminal():
+    text = terminal(own_job_report(two_sides({"c5.2xlarge": {64: 8.0}, "c6i.2xlarge": {64: 9.0}})))
+    assert text.count("from submission to the end of warm-up") == 2
+    assert "log /aws/batch/batchmark c6i.2xlarge/default/c6i-2xlarge-job-thumbnails-6" in text
