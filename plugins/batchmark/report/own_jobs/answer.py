@@ -31,6 +31,7 @@ from batchmark_job.result_own_job import START, Start
 UNKNOWN = "Not known yet"
 ALONE = "Nothing to compare"
 METRICS = "What do its metrics say?"
+STARTS = "Cold or warm?"
 SECTION = "own-job-1"
 MOST_METRICS = 3  # on the first screen
 
@@ -136,22 +137,26 @@ def _guess(wins: Sequence[Win], names: Mapping[str, str]) -> str:
 
 
 def _crossings(pairs: Sequence[Pair], start: Start | None) -> str:
-    """Between the sizes that were measured, from which on a GPU or a CPU is ahead of all others."""
-    found: dict[tuple[str, str], tuple[float, str]] = {}
-    for pair in pairs:
-        for one in pair.crossovers:
-            if one.parameters.get(START) != start:
-                continue
-            for word, crossing in (("faster", one.warm_seconds), ("cheaper", one.warm_usd)):
-                if crossing and crossing.outcome == "crossover" and crossing.size is not None:
-                    ahead, behind = pair.gpu.target, pair.cpu.target
-                    if crossing.ahead_above == "cpu":
-                        ahead, behind = behind, ahead
-                    size = f"{one.axis} {formatting.about(crossing.size)}"
-                    text = f"{ahead} is {word} than {behind} from about {size} on"
-                    last = max(found.get((ahead, word), (0.0, "")), (crossing.size, text))
-                    found[ahead, word] = last
-    return ", ".join(text for _, text in found.values())
+    """From which size on a GPU or a CPU is ahead; of several rivals the one it passes last."""
+    last: dict[tuple[str, str], tuple[float, str]] = {}
+    for ahead, behind, word, axis, size in _passed(pairs, start):
+        text = f"{ahead} is {word} than {behind} from about {axis} {formatting.about(size)} on"
+        last[ahead, word] = max(last.get((ahead, word), (0.0, "")), (size, text))
+    return ", ".join(text for _, text in last.values())
+
+
+def _passed(
+    pairs: Sequence[Pair], start: Start | None
+) -> Iterator[tuple[str, str, str, str, float]]:
+    """Who passes whom, in what, along which axis, at which size."""
+    crossovers = [(pair, one) for pair in pairs for one in pair.crossovers]
+    for pair, one in crossovers:
+        sides = (pair.gpu.target, pair.cpu.target)
+        for word, found in (("faster", one.warm_seconds), ("cheaper", one.warm_usd)):
+            crosses = found and found.outcome == "crossover" and found.size is not None
+            if found and crosses and one.parameters.get(START) == start:
+                ahead, behind = sides if found.ahead_above == "gpu" else sides[::-1]
+                yield ahead, behind, word, one.axis, found.size or 0.0
 
 
 def _range(amounts: Sequence[Estimate]) -> str:
@@ -275,14 +280,11 @@ def _why_undecided(study: OwnJobStudy, wins: Sequence[Win]) -> str:
 
 def lines(studies: Sequence[OwnJobStudy]) -> Iterator[tuple[str, str, str | None]]:
     """Questions beside the main one, their answers, and the section that has more."""
-    told = [(study, text) for study in studies if (text := _of_metrics(study))]
-    texts = [f"{study.name}: {text}" if len(studies) > 1 else text for study, text in told]
-    if texts:
-        yield METRICS, " ".join(texts), SECTION
-    others = [(study, text) for study in studies if (text := _other_start(study))]
-    texts = [f"{study.name}: {text}" if len(studies) > 1 else text for study, text in others]
-    if texts:
-        yield "Cold or warm?", " ".join(texts), SECTION
+    for asked, told in ((METRICS, _of_metrics), (STARTS, _other_start)):
+        found = [(study.name, text) for study in studies if (text := told(study))]
+        texts = [f"{name}: {text}" if len(studies) > 1 else text for name, text in found]
+        if texts:
+            yield asked, " ".join(texts), SECTION
 
 
 def _of_metrics(study: OwnJobStudy) -> str:

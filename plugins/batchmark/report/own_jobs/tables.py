@@ -19,7 +19,7 @@ from batchmark.report.own_jobs.standings import (
     metrics,
     places,
 )
-from batchmark.report.study_parts import StudyTable, plain
+from batchmark.report.study_parts import StudyTable, capitalized, plain
 from batchmark.report.words import NOT_COMPARABLE, NOT_KNOWN, measured_target
 
 NONE = plain("-")
@@ -214,7 +214,7 @@ def _priced(study: OwnJobStudy) -> bool:
 
 
 def _at_heading(study: OwnJobStudy) -> list[str]:
-    return [study.axis.capitalize()] if study.axis else []
+    return [capitalized(study.axis)] if study.axis else []
 
 
 def _at(study: OwnJobStudy, place: Place) -> list[Figure]:

@@ -50,17 +50,15 @@ def spread(study: OwnJobStudy, winners: Mapping[JobSize | None, str | None]) -> 
         (winner, [size for _, size in group])
         for winner, group in groupby(known, key=lambda one: one[0])
     ]
-    parts = []
-    for number, (winner, sizes) in enumerate(runs):
-        if len(runs) == 1 and not unknown:
-            return ""
-        where = f"at {at(study, sizes)}"
-        if len({name for name, _ in runs}) == len(runs) > 1:
-            if number == 0:
-                where = f"up to {at(study, sizes[-1:])}"
-            elif number == len(runs) - 1:
-                where = f"from {at(study, sizes[:1])}"
-        parts.append(f"{winner} {where}".rstrip())
+    if len(runs) == 1 and not unknown:
+        return ""
+    if len(dict(runs)) == len(runs) > 1:  # each has sizes of its own, without gaps
+        (first, low), *middle, (last, high) = runs
+        parts = [f"{first} up to {at(study, low[-1:])}"]
+        parts += [f"{winner} at {at(study, sizes)}" for winner, sizes in middle]
+        parts.append(f"{last} from {at(study, high[:1])}")
+    else:
+        parts = [f"{winner} at {at(study, sizes)}" for winner, sizes in runs]
     if unknown:
         parts.append(f"{NOT_KNOWN} at {at(study, unknown)}")
     return ", ".join(parts)

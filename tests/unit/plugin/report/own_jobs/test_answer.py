@@ -245,3 +245,24 @@ def test_a_report_of_own_jobs_survives_and_older_ones_read():
 def test_the_question_names_the_job():
     assert question(two_sides(name="nightly")) == "Which of its targets runs nightly best?"
     assert MINIMUM_SAMPLES == 6  # which the texts above name
+
+
+def test_several_jobs_of_a_run_have_an_answer_each():
+    told = {64: (metric("throughput", 600.0, "images/s"),)}
+    found = [
+        study(*sides_at_64(8.0, 16.0, metrics=told), name=name)
+        for name in ("nightly", "thumbnails")
+    ]
+    report = own_job_report(*found)
+    assert [asked for asked, _ in first_screen(report).own_jobs] == [
+        "Which of its targets runs nightly best?",
+        "Which of its targets runs thumbnails best?",
+    ]
+    assert lines(report)[METRICS].startswith("nightly: throughput: not known yet. thumbnails: ")
+    page = render_html(report)
+    assert 'aria-labelledby="own-job-2"' in page
+    assert "<h1>nightly and 1 more on g5.xlarge, c5.2xlarge</h1>" in page
+
+
+def test_an_axis_keeps_its_own_capitals():
+    assert "BatchSize" in terminal(own_job_report(two_sides(axis="batchSize")))
