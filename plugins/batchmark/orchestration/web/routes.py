@@ -291,7 +291,6 @@ def one_trend(
                     trend=trend,
                     svg=drawings.series_svg(trend),
                     rows=trend.rows,
-                    metrics=trends.METRICS,
                 )
             )
     raise HTTPException(404, f"The history of suite {suite} has no such series.")

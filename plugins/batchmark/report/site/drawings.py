@@ -11,7 +11,7 @@ import vl_convert
 from batchmark.analysis.side_by_side import SideBySide
 from batchmark.changes.records import Metric
 from batchmark.report.charts import COLOURS, LABELS, chart_style, embedded, log_ticks
-from batchmark.report.site.trends import MARKS, METRICS, Trend
+from batchmark.report.site.trends import MARKS, Trend
 from batchmark.report.words import row_label
 
 WIDTH = 900
@@ -32,14 +32,15 @@ def series_svg(trend: Trend) -> str:
     marks = [
         {"place": mark.place, "kind": MARKS[mark.kind], "text": mark.text} for mark in trend.marks
     ]
+    in_seconds = trend.metric == "time" and not trend.key.is_metric
     axis = alt.X("place:Q", title="runs, oldest first", axis=alt.Axis(tickMinStep=1, labels=False))
     runs = alt.Chart(alt.InlineData(values=values)).encode(
         x=axis,
         y=alt.Y(
             "value:Q",
-            title=METRICS[trend.metric] + UNITS.get(trend.metric, ""),
+            title=trend.measures + UNITS.get(trend.metric, ""),
             scale=alt.Scale(zero=False),
-            axis=alt.Axis(labelExpr=LABELS["time" if trend.metric == "time" else "dollars"]),
+            axis=alt.Axis(labelExpr=LABELS["time" if in_seconds else "dollars"]),
         ),
         description="text:N",
     )

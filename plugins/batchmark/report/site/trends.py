@@ -18,11 +18,12 @@ from batchmark.changes.conditions import RunConditions, differences, row_name
 from batchmark.changes.records import Metric, Series, SeriesKey, moment
 from batchmark.changes.standing import Standing
 from batchmark.core import formatting
-from batchmark.core.suites import SCALING
+from batchmark.core.row_values import ToldMetric
+from batchmark.core.suites import SCALING, is_own_job
 from batchmark.report import change_words
 
 METRICS: dict[Metric, str] = {
-    "time": "time of a call",
+    "time": "time of a call or a job",
     "speedup": "speedup, CPU time / GPU time",
     "price": "price of the instance",
     "noise": "noise within a run",
@@ -80,6 +81,12 @@ class Trend:
         if not self.key.against:
             return target
         return f"{target.removesuffix(f', {OTHERS}')} over {self.key.against}"
+
+    @property
+    def measures(self) -> str:
+        """What its figures are of; of a metric that an own job told, its name and unit."""
+        told = ToldMetric.of(self.key.values) if self.metric == "time" else None
+        return ", ".join(filter(None, told[:2])) if told else METRICS[self.metric]
 
     @property
     def latest(self) -> Run:
@@ -285,7 +292,8 @@ def overview(found: Iterable[Trend]) -> list[Trend]:
 def unpaired(found: Iterable[Trend], measured: Iterable[tuple[str, str]]) -> list[str]:
     """Why targets have no speedup, a line for each suite; `measured` has suites and targets.
 
-    Nodes that measure together are held against fewer of them, and not against a CPU.
+    Nodes that measure together are held against fewer of them, and not against a CPU; an own job
+    against any other target.
     """
     paired = {(one.key.suite, name) for one in found for name in (one.key.target, one.key.against)}
     left = defaultdict(list)
@@ -295,7 +303,7 @@ def unpaired(found: Iterable[Trend], measured: Iterable[tuple[str, str]]) -> lis
         f"No speedup for {formatting.some(targets)} in suite {suite}: it takes a GPU and a CPU in "
         "one run, and a GPU target that ran on the CPU doesn't count."
         for suite, targets in left.items()
-        if suite != SCALING
+        if suite != SCALING and not is_own_job(suite)
     ]
 
 

@@ -1,6 +1,9 @@
 """Trends of metrics that own jobs told: as people read them."""
 
+import re
+
 from batchmark.report.site import trends as module
+from batchmark.report.site.drawings import series_svg
 from tests.builders.changed_series import build_history, build_key
 
 RATE = build_key(
@@ -26,3 +29,18 @@ def test_a_price_is_no_metric():
     price = build_history(build_key(workload=None), [1.0], metric="price")
     (trend,) = module.trends([price], [], {})
     assert trend.latest.text == "$1 an hour"
+    assert trend.measures == "price of the instance"
+
+
+def test_the_chart_of_a_metric_has_no_seconds():
+    (trend,) = module.trends([build_history(RATE, [1 / 120, 1 / 96])], [], {})
+    assert trend.measures == "throughput, images/s"
+    drawn = series_svg(trend)
+    assert ">throughput, images/s</text>" in drawn
+    assert not re.search(r">[\d.]+ m?s</text>", drawn)
+
+
+def test_an_own_job_needs_no_pair_of_a_gpu_and_a_cpu():
+    left = module.unpaired([], [("job-thumbnails", "queue-a"), ("blog", "c5.2xlarge")])
+    assert [text for text in left if "job-thumbnails" in text] == []
+    assert len(left) == 1
