@@ -9,6 +9,7 @@ there a cold start begins with the job's turn on the machine.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -79,22 +80,17 @@ def cold_start_of(target: TargetRecord, price: PriceBasis) -> ColdStart | None:
 
     Own jobs on an instance that was there before had none.
     """
-    jobs = [job for job in target.jobs if job.job_attempt == 1 and job.start != "warm"]
+    why = {job.job_id: _why_left_out(job) for job in target.jobs}
+    jobs = [job for job in target.jobs if not why[job.job_id]]
     if not jobs:
         return None
     on_ec2 = any(job.instance_type for job in jobs)
     timeline = _Timeline.of(jobs, target.actual_device, on_ec2=on_ec2)
     if not timeline.steps:
         return None
-    warm = sum(job.start == "warm" for job in target.jobs)
-    retried = len(target.jobs) - len(jobs) - warm
-    for left_out, why in (
-        (warm, "their instance was there before"),
-        (retried, "they were retried"),
-    ):
-        if left_out:
-            note = f"{left_out} of {len(target.jobs)} jobs are left out: {why}."
-            timeline.notes.insert(0, note)
+    for reason, count in Counter(filter(None, why.values())).items():
+        note = f"{count} of {len(target.jobs)} jobs are left out: {reason}."
+        timeline.notes.insert(0, note)
     billed = median(timeline.seconds(timeline.billed_from)) if on_ec2 else 0.0
     return ColdStart(
         target=target.target,
@@ -106,6 +102,14 @@ def cold_start_of(target: TargetRecord, price: PriceBasis) -> ColdStart | None:
         usd=_usd(billed, price) if billed else None,
         notes=tuple(dict.fromkeys(timeline.notes)),
     )
+
+
+def _why_left_out(job: JobRecord) -> str | None:
+    if job.job_attempt > 1:
+        return "they were retried"
+    if job.failed:
+        return "they failed"
+    return "their instance was there before" if job.start == "warm" else None
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,8 @@ class Efficiency(Record):
 def price_basis(target: TargetRecord, prices: PriceTable) -> PriceBasis:
     """The prices of a target's instance type, if its jobs ran on it."""
     wanted = target.instance_type
-    seen_types = {job.instance_type for job in target.jobs}
+    telling = [job for job in target.jobs if not job.failed] or target.jobs
+    seen_types = {job.instance_type for job in telling}
     usd = spot = None
     if not target.jobs:
         note: str | None = f"No dollars for {wanted}: none of its jobs left a result."

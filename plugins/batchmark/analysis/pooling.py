@@ -48,6 +48,9 @@ class JobRecord(Provenance):
     start: Start | None = Field(
         default=None, description="of the instance that an own job ran on; null where unknown"
     )
+    failed: bool = Field(
+        default=False, description="an own job without a figure, which may not tell its machine"
+    )
 
 
 class TargetRecord(Record):
@@ -227,4 +230,5 @@ def _job_record(job: CollectedJob) -> JobRecord:
         marks=job.document.marks,
         telemetry=job.document.telemetry,
         start=job.document.own_job and job.document.own_job.start,
+        failed=not counts(job),
     )

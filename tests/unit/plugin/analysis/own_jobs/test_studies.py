@@ -89,7 +89,7 @@ def test_a_failed_check_leaves_a_side_without_a_figure_at_that_size():
 
 
 def test_a_job_that_failed_without_telling_of_its_machine_spoils_no_other_size():
-    unknown = LAPTOP_ENVIRONMENT.model_copy(update={"cpu_model": "unknown"})
+    unknown = LAPTOP_ENVIRONMENT  # a machine outside EC2
     silent = JobOn("g5.xlarge", environment=unknown, actual_device=Device.CPU)
     study = study_of(
         silent.job(LARGE, 1, start=None, check=failed("it ended with 3", "exit_code")),
@@ -98,6 +98,7 @@ def test_a_job_that_failed_without_telling_of_its_machine_spoils_no_other_size()
     assert study.sides[0].refused is None
     assert study.sides[0].target.actual_device is Device.CUDA
     assert figure_of(study, "g5.xlarge", SMALL).jobs == 3
+    assert figure_of(study, "g5.xlarge", SMALL).usd_per_job
     assert figure_of(study, "g5.xlarge", LARGE).problem == "1 of 4 jobs failed: it ended with 3"
 
 
@@ -192,10 +193,14 @@ def test_a_digest_that_a_job_lacks_is_no_difference():
 
 
 def test_a_cold_start_is_of_cold_instances_only():
-    study = study_of(*GPU.jobs(repeats=2, start="cold"), GPU.job(repeat=3), *CPU.jobs())
+    bad = GPU.job(LARGE, 4, start="cold", check=failed())
+    study = study_of(*GPU.jobs(repeats=2, start="cold"), GPU.job(repeat=3), bad, *CPU.jobs())
     gpu, cpu = (side.cold_start for side in study.sides)
     assert (gpu.jobs, cpu) == (2, None)
-    assert gpu.notes == ("1 of 3 jobs are left out: their instance was there before.",)
+    assert set(gpu.notes) == {
+        "1 of 4 jobs are left out: their instance was there before.",
+        "1 of 4 jobs are left out: they failed.",
+    }
     assert gpu.seconds == 30
 
 
