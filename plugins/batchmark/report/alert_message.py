@@ -36,7 +36,8 @@ class MessageContext:
 
 @dataclass(frozen=True)
 class _Entry:
-    kind: str
+    kind: str  # as channels filter by
+    word: str  # for it, in the text
     state: str
     title: str
     lines: tuple[str, ...]
@@ -89,15 +90,16 @@ def build_message(
 
 def _new(alerts: Sequence[Alert], context: MessageContext) -> Iterator[_Entry]:
     for kind in WORSE.values():
-        for alert in alerts:
+        of_kind = [alert for alert in alerts if alert.change.kind == kind]
+        for alert in sorted(of_kind, key=lambda alert: change_words.kind(alert.change)):
             change = alert.change
-            if change.kind == kind:
-                lines = (
-                    *change_words.lines(change),
-                    *_logs(change.points, context.log_urls),
-                    f"alert: {alert.id}",
-                )
-                yield _Entry(kind, "open", change_words.title(change), lines)
+            lines = (
+                *change_words.lines(change),
+                *_logs(change.points, context.log_urls),
+                f"alert: {alert.id}",
+            )
+            word, title = change_words.kind(change), change_words.title(change)
+            yield _Entry(kind, word, "open", title, lines)
 
 
 def _recovered(recoveries: Sequence[Recovery], alerts: Mapping[str, Alert]) -> Iterator[_Entry]:
@@ -116,6 +118,7 @@ def _recovered(recoveries: Sequence[Recovery], alerts: Mapping[str, Alert]) -> I
         )
         yield _Entry(
             kind=change.kind,
+            word=change_words.kind(change),
             state="recovered" if found.closes else "partly recovered",
             title=change_words.title(change),
             lines=lines,
@@ -125,11 +128,14 @@ def _recovered(recoveries: Sequence[Recovery], alerts: Mapping[str, Alert]) -> I
 def _improved(improvements: Sequence[Improvement]) -> Iterator[_Entry]:
     for improvement in improvements:
         if not improvement.brought_back:
-            title, lines = (
-                change_words.title(improvement.change),
-                tuple(change_words.lines(improvement.change)),
+            change = improvement.change
+            yield _Entry(
+                kind=change.kind,
+                word=change_words.kind(change),
+                state=GOOD_NEWS,
+                title=change_words.title(change),
+                lines=tuple(change_words.lines(change)),
             )
-            yield _Entry(improvement.change.kind, GOOD_NEWS, title, lines)
 
 
 def _logs(points: Sequence[ChangePoint], log_urls: Mapping[tuple[str, str], str]) -> Iterator[str]:
@@ -143,7 +149,7 @@ def _logs(points: Sequence[ChangePoint], log_urls: Mapping[tuple[str, str], str]
 
 
 def _heading(entry: _Entry) -> str:
-    return entry.kind if entry.state == "open" else entry.state
+    return entry.word if entry.state == "open" else entry.state
 
 
 def _counts(entries: Iterable[_Entry]) -> str:

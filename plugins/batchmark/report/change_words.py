@@ -50,15 +50,16 @@ def title(change: Change) -> str:
         names = [*names[: MOST_TARGETS - 1], f"{len(names) - MOST_TARGETS + 1} more"]
     where = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
     point = _told(change)
-    kind = _kind(change).capitalize()
+    what = kind(change).capitalize()
     if point.metric == "price":
-        return f"{kind}: {where}, {movement(point)}"
+        return f"{what}: {where}, {movement(point)}"
     if against := point.series.against:
         where = f"{where} over {target(against, change.fell_back)}"
-    return f"{kind} on {where}: {_what(change)}, {_by_how_much(change)}"
+    return f"{what} on {where}: {_what(change)}, {_by_how_much(change)}"
 
 
-def _kind(change: Change) -> str:
+def kind(change: Change) -> str:
+    """A word, such as slower; where only metrics that own jobs told moved, worse or better."""
     return row_values.word(_told(change).series.values, change.kind)
 
 
@@ -215,7 +216,7 @@ def summary(found: ChangesSection) -> str:
     )
     if not found.changes:
         return f"Nothing changed in {series} over up to {runs}."
-    counts = Counter(map(_kind, found.changes))
+    counts = Counter(map(kind, found.changes))
     kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
     points = [point for change in found.changes for point in (*change.points, *change.speedups)]
     moved = len({(point.series, point.metric) for point in points})

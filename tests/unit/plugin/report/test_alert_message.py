@@ -275,3 +275,21 @@ def test_without_an_address_of_airflow_there_is_no_link_but_the_command():
     board = alert_board([SLOWER], None, None)
     assert board.lines[0].change_url is None
     assert "airflow dags trigger change_alert" in board.how_to_change.splitlines()[-1]
+
+
+def test_a_metric_is_worse_in_its_unit_below_a_heading_of_its_own():
+    """Channels still filter by the kind that all changes of figures have."""
+    told = series(
+        suite="job-thumbnails",
+        workload="thumbnails",
+        parameters='{"better":"higher","metric":"throughput","unit":"images/s"}',
+        dtype="none",
+    )
+    metric = change(point(of=told, before=1 / 120, after=1 / 95))
+    message = build(metric, change(point()))
+    assert message.subject == "Batchmark lab: 1 slower, 1 worse"
+    assert (
+        "\nWORSE\n* Worse on g5.xlarge: thumbnails throughput (images/s), −21 %\n" in message.text
+    )
+    assert "120 images/s → 95.0 images/s, −21 %" in message.text
+    assert message.attributes["kind"] == ("slower",)
