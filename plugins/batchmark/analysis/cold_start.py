@@ -108,7 +108,7 @@ def _why_left_out(job: JobRecord) -> str | None:
     if job.job_attempt > 1:
         return "they were retried"
     if job.failed:
-        return "they failed"
+        return "they left no figure"
     return "their instance was there before" if job.start == "warm" else None
 
 

@@ -24,6 +24,7 @@ from batchmark_job.result import Device, Environment, Marks, MeasurementStatus, 
 from batchmark_job.result_own_job import Start
 
 Span = Literal["process", "batch_job"]
+UNKNOWN = "unknown"  # what an own job did not tell of its machine
 
 
 class JobRecord(Provenance):
@@ -117,19 +118,18 @@ class TargetJobs:
     def _differences(self) -> list[str]:
         """The properties in which the jobs' environments differ, with both values."""
         differences = []
-        jobs = self._telling
-        for name in _environment(jobs[0]) if jobs else ():
+        environments = [(job.job_id, _environment(job)) for job in self._telling]
+        for name in dict.fromkeys(name for _, values in environments for name in values):
             jobs_by_value = defaultdict(list)
-            for job in jobs:
-                value = _environment(job)[name]
-                if value is not None or job.document.own_job is None:
-                    jobs_by_value[value].append(job.job_id)
+            for job_id, values in environments:
+                if name in values:
+                    jobs_by_value[values[name]].append(job_id)
             if len(jobs_by_value) > 1:
-                values = (
+                found = (
                     f"{value or 'none'} (job {', '.join(ids)})"
                     for value, ids in jobs_by_value.items()
                 )
-                differences.append(f"{name}: {', '.join(values)}")
+                differences.append(f"{name}: {', '.join(found)}")
         return differences
 
     def problem(self, key: RowKey) -> str | None:
@@ -204,13 +204,21 @@ def _pool(target: TargetJobs) -> dict[RowKey, RowSamples]:
 
 
 def _environment(job: CollectedJob) -> dict[str, str | int | None]:
-    """What must agree between jobs whose samples are pooled."""
+    """What must agree between jobs whose samples are pooled; of an own job what is known."""
     document = job.document
     environment = document.environment
-    return {
+    found = {
         **Fingerprint.of(document).named(),
         "image": environment.image_digest,
         "image reference": environment.image,
+    }
+    if document.own_job is None:
+        return found
+    untold = {"compute threads"} if environment.cpu_model == UNKNOWN else set()
+    return {
+        name: value
+        for name, value in found.items()
+        if value not in (None, UNKNOWN) and name not in untold
     }
 
 

@@ -183,9 +183,13 @@ def test_jobs_of_two_images_are_not_pooled():
     assert figure_of(study, "c5.2xlarge").seconds
 
 
-def test_a_digest_that_a_job_lacks_is_no_difference():
+@pytest.mark.parametrize(
+    "lacking",
+    [{"image_digest": None}, {"cpu_model": "unknown", "compute_threads": 1, "gpu_model": None}],
+)
+def test_what_a_job_did_not_tell_is_no_difference(lacking):
     known = GPU.job(repeat=1)
-    unknown = known.document.environment.model_copy(update={"image_digest": None})
+    unknown = known.document.environment.model_copy(update=lacking)
     assert (
         study_of(known, JobOn("g5.xlarge", environment=unknown).job(repeat=2)).sides[0].refused
         is None
@@ -199,7 +203,7 @@ def test_a_cold_start_is_of_cold_instances_only():
     assert (gpu.jobs, cpu) == (2, None)
     assert set(gpu.notes) == {
         "1 of 4 jobs are left out: their instance was there before.",
-        "1 of 4 jobs are left out: they failed.",
+        "1 of 4 jobs are left out: they left no figure.",
     }
     assert gpu.seconds == 30
 
