@@ -101,6 +101,7 @@ def test_the_examples_are_these():
         "existing_network",
         "minimal",
         "multi_gpu",
+        "own_job",
         "private_network",
         "shared_gpu",
         "spot_and_on_demand",
@@ -153,6 +154,14 @@ def test_shared_targets_stand_beside_one_that_has_its_gpu_to_itself(lives):
         "g5.8xlarge-mps": (1, 0, "mps"),
         "g5.8xlarge-shared": (1, 0, "time_slicing"),
     }
+
+
+def test_an_own_job_has_a_definition_for_each_target(lives):
+    outputs, _, made, _ = lives["own_job"]
+    definitions = outputs["own_jobs"]["thumbnails"]["job_definitions"]
+    assert set(definitions) == {"c5.2xlarge", "g4dn.xlarge"}
+    assert ":job-definition/batchmark-job_job_thumbnails_c5-2xlarge:" in definitions["c5.2xlarge"]
+    assert "/airflow/variables/batchmark_own_jobs" in str(made)
 
 
 def test_an_existing_network_is_used_and_outlives_the_installation(lives):

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
+from pathlib import Path
 from typing import Any
+
+
+def asserted(tests: Path, expression: str) -> str:
+    """What the one assertion of a Terraform test says that an expression is, an object."""
+    document = re.escape(expression) + r" == ({\n.*?^    })"
+    (found,) = re.findall(document, tests.read_text(), re.MULTILINE | re.DOTALL)
+    return str(found)
 
 
 def evaluated(expression, folder, offline) -> Any:

@@ -1,5 +1,6 @@
 """The core stack and its modules through the real Terraform, without AWS."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -8,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from batchmark.core.own_jobs import parse_own_jobs
 from laptop.terraform import Terraform
+from tests.terraform.console import asserted, evaluated
 
 SOURCE = Path(__file__).resolve().parents[2] / "terraform"
 MODULES = sorted(f"modules/{path.name}" for path in (SOURCE / "modules").iterdir())
@@ -70,6 +73,17 @@ def test_a_target_that_shares_nothing_is_not_told_of_replicas(stack_dir, attache
     assert "c5.2xlarge has 8 vCPUs, and target_overrides asks for 64" in said
     assert "and target_overrides asks for 65536" in said
     assert "replicas" not in said
+
+
+def test_airflow_reads_the_own_jobs_that_are_published(tmp_path, offline):
+    """The document that the root's Terraform test holds it to."""
+    tests = SOURCE / "tests/stack.tftest.hcl"
+    published = asserted(tests, "jsondecode(aws_ssm_parameter.own_jobs[0].value)")
+    told = parse_own_jobs(json.dumps(evaluated(published, tmp_path, offline))).jobs
+    assert [type(size) for size in told["thumbnails"].axis.sizes] == [int, int, float]
+    assert told["thumbnails"].parameters == {"format": "png"}
+    assert set(told["thumbnails"].job_definitions) == {"c5.2xlarge", "g5.xlarge"}
+    assert (told["sum"].shell, told["quiet"].shell) == (True, False)
 
 
 @pytest.mark.parametrize("folder", MODULES)

@@ -11,11 +11,12 @@ from importlib.metadata import packages_distributions
 
 import pytest
 
+from batchmark.core.config import parse_config
 from batchmark.core.multi_node import parse_multi_node
 from laptop.terraform import Terraform
 from tests.imports import imported
 from tests.terraform.conftest import LOCK_FILE, ROOT, SOURCE
-from tests.terraform.console import evaluated
+from tests.terraform.console import asserted, evaluated
 from tests.terraform.test_core_stack import terraform
 from tests.terraform.test_core_stack import test_a_module_is_complete as check_completeness
 
@@ -69,11 +70,17 @@ def test_the_readme_says_what_it_costs(name):
 
 def test_airflow_reads_what_multi_node_publishes(tmp_path, offline):
     """The document that its Terraform test holds the stack to."""
-    tests = (SOURCE / "stacks/multi_node/tests/multi_node.tftest.hcl").read_text()
-    document = r"\(aws_ssm_parameter\.airflow\.value\) == ({\n.*?^    })"
-    (published,) = re.findall(document, tests, re.MULTILINE | re.DOTALL)
+    tests = SOURCE / "stacks/multi_node/tests/multi_node.tftest.hcl"
+    published = asserted(tests, "jsondecode(aws_ssm_parameter.airflow.value)")
     told = parse_multi_node(json.dumps(evaluated(published, tmp_path, offline)))
     assert told.file_system.id_parameter.startswith("/airflow/variables/")
+
+
+def test_airflow_reads_what_job_comparison_publishes(tmp_path, offline):
+    tests = SOURCE / "stacks/job_comparison/tests/job_comparison.tftest.hcl"
+    published = asserted(tests, "jsondecode(aws_ssm_parameter.airflow.value)")
+    told = parse_config(json.dumps(evaluated(published, tmp_path, offline)))
+    assert (told.targets, told.topic_arn, told.log_group) == ({}, None, None)
 
 
 # What Airflow itself depends on, so that MWAA has it.

@@ -1,0 +1,19 @@
+output "ssm_parameter_name" {
+  description = "SSM parameter that Airflow reads as a variable"
+  value       = aws_ssm_parameter.airflow.name
+}
+
+output "bucket_name" {
+  description = "Bucket of results and reports"
+  value       = module.storage.bucket_name
+}
+
+output "airflow_policy_arns" {
+  description = "Policies to attach to the role that Airflow runs with: run for comparisons, watch for checks, diagnoses, the leak guard and the self-test"
+  value       = module.airflow_access.policy_arns
+}
+
+output "airflow_role_arn" {
+  description = "Role that airflow_principal_arns may assume; null without any"
+  value       = module.airflow_access.role_arn
+}
