@@ -29,6 +29,7 @@ NOT_ALWAYS_CALLED = {
         "batch:TerminateJob": "only when a job overruns or leaks, or a user ends its task",
         "ec2:TerminateInstances": "only when an instance leaks, and end_leaks allows it",
         "ecr:DescribeRepositories": "only when an image was not scanned",
+        "ecs:DescribeTasks": "only when an own job ran",
         "fsx:DeleteFileSystem": "only when a file system leaks, and end_leaks allows it",
         "s3:DeleteObject": "only when a run was cleared and ended in another month",
         "sns:Publish": "only when there is something to alert about",
@@ -204,6 +205,13 @@ def test_airflow_may_end_only_what_has_the_installations_tag(policies, action, r
 )
 def test_what_airflow_never_does_is_refused(policies, beyond):
     assert not allows(policies["airflow"], beyond)
+
+
+def test_airflow_writes_raw_results_of_own_jobs_only(policies):
+    raw = "arn:aws:s3:::batchmark-results-123456789012-us-east-1/raw/run/g4dn.xlarge"
+    own = Need("s3:PutObject", f"{raw}/job-thumbnails-size-64.json")
+    assert allows(policies["airflow"], own)
+    assert not allows(policies["airflow"], Need("s3:PutObject", f"{raw}/smoke/job.json"))
 
 
 def test_a_job_writes_raw_results_only(policies):
