@@ -209,7 +209,7 @@ def test_what_airflow_never_does_is_refused(policies, beyond):
 
 def test_airflow_writes_raw_results_of_own_jobs_only(policies):
     raw = "arn:aws:s3:::batchmark-results-123456789012-us-east-1/raw/run/g4dn.xlarge"
-    own = Need("s3:PutObject", f"{raw}/job-thumbnails-size-64.json")
+    own = Need("s3:PutObject", f"{raw}/job-thumbnails-size-64/0a1b-1.json")
     assert allows(policies["airflow"], own)
     assert not allows(policies["airflow"], Need("s3:PutObject", f"{raw}/smoke/job.json"))
 
