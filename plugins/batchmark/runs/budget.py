@@ -44,8 +44,8 @@ IDLE_SECONDS = 600  # until Batch ends a node that has nothing to do
 RUN_CAP = "max_cost_usd"
 MONTH_CAP = "monthly_cap_usd"
 ASK_FOR_LESS = (
-    "Ask for fewer targets or repeats, or lower their timeout_seconds or attempts in Terraform's "
-    "target_overrides"
+    "Ask for fewer targets, sizes or repeats, or lower their timeout_seconds or attempts in "
+    "Terraform's target_overrides or own_jobs, or a side's timeout_seconds"
 )
 ASK_FOR_FEWER_NODES = (
     "Ask for fewer node counts, repeats or variants, or lower timeout_seconds in "

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from airflow.sdk import Context
 
 from batchmark.analysis.cost import run_costs
-from batchmark.aws.price_list import current_prices, price_clients, stored_prices
+from batchmark.aws.price_list import RunPrices, current_prices, price_clients, stored_prices
 from batchmark.aws.result_bucket import PLAN, PLAN_HTML, RunStore
 from batchmark.core.config import Config, Target
 from batchmark.core.errors import BudgetError, PlanError
@@ -29,12 +29,13 @@ def approve(
     jobs: Sequence[PlannedJob],
     nodes: MultiNode | None = None,
     sides: Mapping[str, Target] | None = None,
+    prices: RunPrices | None = None,
 ) -> RunPlan:
     """Book the worst case of a run that may be submitted; store its prices and its plan.
 
     `nodes` are those that mount a file system of the run's own, if it needs one; `sides` the
-    targets that are no installation's. A dry run only prints what would be refused, and stores its
-    plan.
+    targets that are no installation's; `prices` those that were asked for already. A dry run only
+    prints what would be refused, and stores its plan.
 
     Raises:
         PlanError: the cap is not a valid amount, or the run could exceed a cap. Nothing was written
@@ -46,7 +47,7 @@ def approve(
     check_run_id(context, store)
     file_system = nodes.file_system if nodes else None
     now = datetime.now(UTC)
-    prices = current_prices(
+    prices = prices or current_prices(
         *price_clients(config.region),
         region=config.region,
         instance_types={job.instance_type for job in jobs},

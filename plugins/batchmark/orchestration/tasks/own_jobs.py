@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Context
 
 from batchmark.aws.boto_clients import patient_clients
-from batchmark.aws.price_list import current_prices, price_clients
+from batchmark.aws.price_list import RunPrices, current_prices, price_clients
 from batchmark.aws.result_bucket import RunStore
 from batchmark.core.config import Config, Target
 from batchmark.core.errors import BatchmarkError
@@ -100,7 +100,10 @@ def plan_comparison(context: Context) -> list[dict[str, Any]]:
         config = load_config()
         check_settings()
         check_tags(run_id)
-        found = _at_worst(config, _found(context, config))
+        found = _found(context, config)
+        # Of all types, as only a collected job tells which one it ran on.
+        prices = _prices(config, {name for side in found.values() for name in side.types})
+        found = {name: side.at_worst(prices.table) for name, side in found.items()}
         sides = _targets(found)
         config = _joined(config, sides)
         store = RunStore.of(config, run_id)
@@ -114,7 +117,7 @@ def plan_comparison(context: Context) -> list[dict[str, Any]]:
             repeats=params["repeats"],
             deadline_seconds=params["deadline_seconds"],
         )
-        approved = approve(context, config, jobs, sides=sides)
+        approved = approve(context, config, jobs, sides=sides, prices=prices)
     except BatchmarkError as error:
         fail(context, str(error), error)  # it would fail again
     if approved.dry_run:
@@ -131,15 +134,13 @@ def _found(context: Context, config: Config) -> dict[str, FoundSide]:
     return discover(patient_clients(config.region), sides)
 
 
-def _at_worst(config: Config, found: dict[str, FoundSide]) -> dict[str, FoundSide]:
-    """The sides on the dearest of the types that they may run on."""
-    prices = current_prices(
+def _prices(config: Config, types: set[str]) -> RunPrices:
+    return current_prices(
         *price_clients(config.region),
         region=config.region,
-        instance_types={name for side in found.values() for name in side.types},
+        instance_types=types,
         now=datetime.now(UTC),
     )
-    return {name: side.at_worst(prices.table) for name, side in found.items()}
 
 
 def _targets(found: dict[str, FoundSide]) -> dict[str, Target]:

@@ -88,8 +88,8 @@ def test_a_run_at_its_cap_passes_and_one_a_cent_above_is_refused_with_sum_parts_
         "This run can cost up to $14.12, above its max_cost_usd of $14.11: g5.xlarge: $12.08 "
         "(jobs 2 × submissions 2 × attempts 3 × 3600 s at 1.006 USD per hour); c5.2xlarge: $2.04 "
         "(jobs 1 × submissions 2 × attempts 3 × 3600 s at 0.34 USD per hour). Ask for fewer "
-        "targets or repeats, or lower their timeout_seconds or attempts in Terraform's "
-        "target_overrides, or raise max_cost_usd.",
+        "targets, sizes or repeats, or lower their timeout_seconds or attempts in Terraform's "
+        "target_overrides or own_jobs, or a side's timeout_seconds, or raise max_cost_usd.",
     )
 
 
@@ -140,8 +140,9 @@ def test_the_month_says_what_it_consists_of_when_it_refuses():
     assert refusals(seen, max_cost_usd=50, month=spent, monthly_cap_usd=99.99) == (
         "Runs of 2026-11: $97.96 (1 finished $90.50; 1 planned and not finished, at most $7.46). "
         "With this run's $2.04 at most, that is above the monthly_cap_usd of $99.99. Ask for fewer "
-        "targets or repeats, or lower their timeout_seconds or attempts in Terraform's "
-        "target_overrides, wait for the next month, or raise monthly_cap_usd in Terraform.",
+        "targets, sizes or repeats, or lower their timeout_seconds or attempts in Terraform's "
+        "target_overrides or own_jobs, or a side's timeout_seconds, wait for the next month, or "
+        "raise monthly_cap_usd in Terraform.",
     )
     both = refusals(seen, max_cost_usd=1, month=spent, monthly_cap_usd=1)
     assert [reason.partition(" ")[0] for reason in both] == ["This", "Runs"]

@@ -35,7 +35,13 @@ def run(monkeypatch):
     """Contexts of a run, with an installation of two targets and the sides old and new."""
     config = configured(targets=own_types(**{"c5.2xlarge": {}, "g5.xlarge": {}}))
     store = RunStore(MemoryBucket(config.bucket, config.region), config.bucket, RUN_ID)
-    current = SimpleNamespace(table=PRICED, store=lambda _: None)
+    stored, asked = [], []
+    current = SimpleNamespace(table=PRICED, store=lambda _: stored.append(PRICED))
+
+    def current_prices(*_, instance_types, **__):
+        asked.append(set(instance_types))
+        return current
+
     monkeypatch.setattr(RunStore, "of", lambda *_: store)
     monkeypatch.setattr(own_jobs, "load_config", lambda: config)
     monkeypatch.setattr(own_jobs, "load_own_jobs", existing_jobs.own_jobs)
@@ -43,7 +49,7 @@ def run(monkeypatch):
     monkeypatch.setattr(budget, "page_url", lambda *_: "the page")
     for tasks in (budget, own_jobs):
         monkeypatch.setattr(tasks, "price_clients", lambda _: ())
-        monkeypatch.setattr(tasks, "current_prices", lambda *_, **__: current)
+        monkeypatch.setattr(tasks, "current_prices", current_prices)
     monkeypatch.setattr(
         discovery,
         "discover",
@@ -64,7 +70,7 @@ def run(monkeypatch):
             "task": SimpleNamespace(retries=2),
         }
 
-    return SimpleNamespace(context=context, store=store, config=config)
+    return SimpleNamespace(context=context, store=store, config=config, asked=asked, stored=stored)
 
 
 def job_run(run, **changes):
@@ -123,6 +129,12 @@ def test_a_comparison_is_planned_on_the_dearest_types_and_keeps_its_sides(run):
     joined = config_of(plan, run.config)
     assert set(joined.targets) == {"c5.2xlarge", "g5.xlarge", "old", "new"}
     assert run.config.targets.keys() == {"c5.2xlarge", "g5.xlarge"}
+
+
+def test_the_prices_of_all_types_that_its_jobs_may_get_are_kept_and_asked_for_once(run):
+    own_jobs.plan_comparison(comparison(run, repeats=1))
+    assert run.asked == [{"c5.xlarge", "c5.4xlarge"}]
+    assert run.stored == [PRICED]
 
 
 def test_its_queues_are_known_to_the_guard_before_a_job_is_there(run):
