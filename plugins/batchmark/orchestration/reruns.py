@@ -59,8 +59,8 @@ def plan_round(number: int, planned: Sequence[PlannedJob], rows: Iterable[Series
 def _measuring(row: SeriesKey, planned: Sequence[PlannedJob]) -> PlannedJob:
     """The first of a run's jobs that measured a row.
 
-    Each array job has its number of replicas, each own job its size. Each multi-node job has its
-    number of nodes, and each variant of a study the settings that it varies.
+    Each array job has its number of replicas. Each multi-node job has its number of nodes, and each
+    variant of a study the settings that it varies. Each own job has its size.
     """
     of_target = [job for job in planned if job.target == row.target]
     parameters = json.loads(row.parameters or "{}")
@@ -77,7 +77,7 @@ def _has(job: PlannedJob, parameters: Mapping[str, Any]) -> bool:
         varied = {name: settings[name] for name in plan.varied}
         return plan.nodes == parameters.get("nodes") and varied == named
     if own := job.own_job:
-        return own.axis is None or parameters.get(own.axis) == own.size
+        return own.axis is None or own.size == parameters.get(own.axis)
     return job.sharing is not None and job.sharing.apart == parameters.get("replicas")
 
 

@@ -7,11 +7,9 @@ from batchmark.aws.result_bucket import RunStore
 from batchmark.changes.records import SeriesKey
 from batchmark.core.run import RunPlan
 from batchmark.orchestration.reruns import can_be_repeated, plan_round, reserve
-from batchmark.runs.own_job_plan import plan_own_jobs
 from batchmark.runs.planning import all_operator_kwargs, plan_jobs
 from batchmark.runs.sharing_plan import plan_sharing, sharing_plan
 from batchmark.runs.spending import run_spending
-from tests.builders.existing_jobs import own_jobs
 from tests.builders.installations import configured, own_types, target
 from tests.builders.scaling import planned, stack
 from tests.builders.spending import build_spending
@@ -188,36 +186,3 @@ def test_without_a_price_fresh_jobs_run_under_no_cap_only(store, key):
 
 def test_without_the_runs_booking_no_fresh_job_may_run(store):
     assert "booking is gone or spoilt (costs/2026-11/run.json)" in reserved(store, cap=None)
-
-
-OWN = {"suite": "job-thumbnails", "workload": "thumbnails", "dtype": "none"}
-
-
-def own_row(**parameters):
-    return row("g5.xlarge", **parameters).model_copy(update=OWN)
-
-
-def test_a_fresh_own_job_is_of_the_rows_size():
-    jobs = plan_own_jobs(configured(), own_jobs(), run_name="run", name="thumbnails", repeats=2)
-    plan = plan_round(1, jobs, [own_row(size=256, start="warm")])
-    assert {(job.target, job.own_job.size) for job in plan.jobs} == {("g5.xlarge", 256)}
-    (job, *_) = plan.jobs
-    assert (job.repeat, job.purpose) == (3, "confirmation")
-    assert job.result_prefix.endswith("/g5.xlarge/job-thumbnails-size-256/3/")
-    (kwargs, *_) = all_operator_kwargs(configured(), "run", plan.jobs)
-    assert kwargs["parameters"]["size"] == "256"
-    both = plan_round(1, jobs, [own_row(size=256), own_row(size=64, metric="rate")])
-    assert {job.own_job.size for job in both.jobs} == {64, 256}
-
-
-def test_an_own_job_without_an_axis_is_repeated_as_it_is():
-    one = own_jobs(axis=None, command=["convert"])
-    jobs = plan_own_jobs(configured(), one, run_name="run", name="thumbnails", repeats=1)
-    (job, *_) = plan_round(1, jobs, [own_row(start="warm")]).jobs
-    assert job.own_job.size is None
-
-
-@pytest.mark.parametrize(("start", "can"), [("cold", False), ("warm", True)])
-def test_nobody_can_ask_for_a_cold_instance(start, can):
-    assert can_be_repeated(own_row(size=256, start=start)) is can
-    assert can_be_repeated(own_row(size=256))

@@ -1,0 +1,51 @@
+"""Which own jobs are measured again, and how."""
+
+import pytest
+
+from batchmark.analysis.samples import parameters_json
+from batchmark.changes.records import SeriesKey
+from batchmark.orchestration.reruns import can_be_repeated, plan_round
+from batchmark.runs.own_job_plan import plan_own_jobs
+from batchmark.runs.planning import all_operator_kwargs
+from tests.builders.existing_jobs import own_jobs
+from tests.builders.installations import configured
+
+
+def own_row(**parameters):
+    return SeriesKey(
+        suite="job-thumbnails",
+        target="g5.xlarge",
+        actual_device="cuda",
+        instance_type="g5.xlarge",
+        cpu_model="any",
+        gpu_model="any",
+        workload="thumbnails",
+        parameters=parameters_json(parameters),
+        dtype="none",
+    )
+
+
+def test_a_fresh_own_job_is_of_the_rows_size():
+    jobs = plan_own_jobs(configured(), own_jobs(), run_name="run", name="thumbnails", repeats=2)
+    plan = plan_round(1, jobs, [own_row(size=256, start="warm")])
+    assert {(job.target, job.own_job.size) for job in plan.jobs} == {("g5.xlarge", 256)}
+    (job, *_) = plan.jobs
+    assert (job.repeat, job.purpose) == (3, "confirmation")
+    assert job.result_prefix.endswith("/g5.xlarge/job-thumbnails-size-256/3/")
+    (kwargs, *_) = all_operator_kwargs(configured(), "run", plan.jobs)
+    assert kwargs["parameters"]["size"] == "256"
+    both = plan_round(1, jobs, [own_row(size=256), own_row(size=64, metric="rate")])
+    assert {job.own_job.size for job in both.jobs} == {64, 256}
+
+
+def test_an_own_job_without_an_axis_is_repeated_as_it_is():
+    one = own_jobs(axis=None, command=["convert"])
+    jobs = plan_own_jobs(configured(), one, run_name="run", name="thumbnails", repeats=1)
+    (job, *_) = plan_round(1, jobs, [own_row(start="warm")]).jobs
+    assert job.own_job.size is None
+
+
+@pytest.mark.parametrize(("start", "can"), [("cold", False), ("warm", True)])
+def test_nobody_can_ask_for_a_cold_instance(start, can):
+    assert can_be_repeated(own_row(size=256, start=start)) is can
+    assert can_be_repeated(own_row(size=256))
