@@ -103,7 +103,7 @@ def study(report):
 def figures(report):
     """By side and size."""
     return {
-        (side.target.name, figure.place.size): figure
+        (side.target.target, figure.place.size): figure
         for side in study(report).sides
         for figure in side.figures
     }
