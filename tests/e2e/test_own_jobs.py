@@ -198,7 +198,7 @@ def test_existing_jobs_are_compared_and_priced(aws, runs, report_of, theirs):
     }
     revisions = {job.own_job.job_definition.rpartition("/")[2] for job in plan.jobs}
     assert revisions == {"their-old:1", "their-new:1"}
-    assert json.loads(store.read(store.prefix + PLAN))["worst_case_usd"] > 0
+    assert plan.worst_case.usd > 0
 
 
 def test_a_job_that_never_ends_is_ended_by_its_timeout(runs, documents_of):
