@@ -9,6 +9,8 @@ import marshal
 import pickle
 import threading
 from collections import defaultdict
+from collections.abc import Mapping
+from operator import attrgetter
 from types import FunctionType
 from typing import Any, Protocol
 
@@ -19,6 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_der_private_key,
 )
 from moto.core.base_backend import BaseBackend
+from moto.logs.models import LogEvent, LogStream
 from moto.s3.models import FakeKey
 
 Key = tuple[str, str, str]  # service, account, region
@@ -29,6 +32,9 @@ MOVED_MODULES = {
     "local_cloud.batch.job": "local_cloud.batch.jobs.job",
     "local_cloud.batch.pool": "local_cloud.batch.jobs.resources",
 }
+
+EVENT_FIELDS = ("ingestion_time", "timestamp", "message", "event_id")
+of_event = attrgetter(*EVENT_FIELDS)
 
 REFERENCES = object()  # stands for the References of whoever unpickles
 LOCKS = {type(threading.Lock()): threading.Lock, type(threading.RLock()): threading.RLock}
@@ -50,8 +56,17 @@ class References(Protocol):
         """Restore an object from its state and the content of this name."""
 
 
+def reduced(stream: LogStream) -> tuple[Any, ...]:
+    """How to recreate a log stream: its events at once, as a job may print a million lines."""
+    events = pickle.dumps([of_event(event) for event in list(stream.events)], protocol=5)
+    state = {**vars(stream), "events": events}
+    return copyreg.__newobj__, (LogStream,), state, None, None, restore_events  # type: ignore[attr-defined]
+
+
 class BackendPickler(pickle.Pickler):
     """Pickles a backend's attributes; other backends and objects' contents by their names."""
+
+    dispatch_table: Mapping[type, Any] = {**copyreg.dispatch_table, LogStream: reduced}
 
     def __init__(self, file: io.BytesIO, references: References) -> None:
         super().__init__(file, protocol=5)
@@ -101,6 +116,16 @@ def give_back(key: FakeKey, named: tuple[References, str, dict[str, Any]]) -> No
     """Set an S3 object's state when it is unpickled. States contain this function's name."""
     references, content, state = named
     references.restore(key, content, state)
+
+
+def restore_events(stream: LogStream, state: dict[str, Any]) -> None:
+    """Set a log stream's state when it is unpickled. States contain this function's name."""
+    events = []
+    for values in pickle.loads(state["events"]):  # noqa: S301 - as trusted as what holds it
+        event = LogEvent.__new__(LogEvent)
+        vars(event).update(zip(EVENT_FIELDS, values, strict=True))
+        events.append(event)
+    vars(stream).update(state, events=events)
 
 
 def private_key(der: bytes) -> Any:

@@ -3,6 +3,8 @@
 import threading
 from collections import defaultdict
 
+from moto.logs.models import LogGroup
+
 from local_cloud.state.pickling import dumps, loads
 from local_cloud.state.store import live
 
@@ -47,6 +49,18 @@ def test_locks_and_default_dictionaries_come_back():
     counting["a"].append(1)
     back = copied(counting)
     assert (type(back), back.name, back["a"], back["b"]) == (Counting, "name", [1], [])
+
+
+def test_a_log_comes_back_event_by_event():
+    group = LogGroup("111122223333", "us-east-1", "group")
+    group.create_log_stream("job")
+    lines = [{"timestamp": 1000 + n, "message": f"line {n}"} for n in range(3)]
+    group.streams["job"].put_log_events(lines)
+    back = copied(group).streams["job"]
+    assert list(map(vars, back.events)) == list(map(vars, group.streams["job"].events))
+    assert (back.log_stream_name, back.log_group.name) == ("job", "group")
+    back.put_log_events(lines)
+    assert len(back.events) == 6
 
 
 def test_a_backend_is_named_not_copied():
