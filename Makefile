@@ -66,7 +66,7 @@ demo-distributed: terraform-there install ## Training on one and two nodes with 
 	@exec $(BIN)/python -m laptop demo-distributed
 
 .PHONY: try-job
-try-job: terraform-there install ## Your own job, its command on this machine, or its image with ENGINE=yes: build/try-job/report.html (about 5 minutes for the example; JOBS=FILE, JOB=NAME, REPEATS=3)
+try-job: terraform-there install ## Your own job, its command on this machine, or its image with ENGINE=yes: build/try-job/report.html (5 to 7 minutes for the example; JOBS=FILE, JOB=NAME, REPEATS=3)
 	@exec $(BIN)/python -m laptop try-job --jobs "$(or $(JOBS),$(EXAMPLE_JOBS))" $(if $(JOB),--job "$(JOB)") --repeats $(REPEATS) $(if $(filter yes,$(ENGINE)),--engine)
 
 .PHONY: up
