@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from batchmark.core.config import parse_published
 from batchmark.core.record import Record
+from batchmark_job.result_own_job import BETTER, METRIC, START, UNIT
 from batchmark_job.result_values import PositiveCount
 
 # Airflow variable, kept by Terraform in the SSM parameter /airflow/variables/batchmark_own_jobs.
 VARIABLE = "batchmark_own_jobs"
 NAME_PATTERN = r"^[a-z][a-z0-9-]{0,31}$"
 PARAMETER_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]{0,31}$"
+# What rows name beside the axis.
+TAKEN = (START, METRIC, UNIT, BETTER)
 MOST_SIZES = 20
 
 JobName = Annotated[str, Field(pattern=NAME_PATTERN)]
@@ -30,6 +33,13 @@ class JobAxis(_Published):
 
     parameter: str = Field(pattern=PARAMETER_PATTERN)
     sizes: tuple[JobSize, ...] = Field(min_length=1, max_length=MOST_SIZES)
+
+    @field_validator("parameter")
+    @classmethod
+    def _is_not_taken(cls, name: str) -> str:
+        if name in TAKEN:
+            raise ValueError(f"call it other than {', '.join(TAKEN)}, as results have these")
+        return name
 
 
 class OwnJob(_Published):

@@ -17,6 +17,7 @@ from batchmark.core.own_jobs import (
     MOST_SIZES,
     NAME_PATTERN,
     PARAMETER_PATTERN,
+    TAKEN,
     JobSize,
     OwnJob,
     OwnJobPlan,
@@ -106,6 +107,11 @@ def plan_comparison(
         )
     if parameter is not None and not re.match(PARAMETER_PATTERN, parameter):
         raise PlanError(f"parameter is {parameter!r}: give the name behind Ref:: in the commands")
+    if parameter in TAKEN:
+        raise PlanError(
+            f"parameter is {parameter!r}, which results have already: call it other than "
+            f"{', '.join(TAKEN)} in the commands"
+        )
     if parameter is not None and not sizes:
         raise PlanError(f"parameter {parameter!r} has no sizes: give some, or leave it empty")
     of_sides = [

@@ -124,11 +124,11 @@ data "aws_iam_policy_document" "run" {
     resources = [for folder in ["raw", "imports"] : "${var.bucket_arn}/${folder}/*"]
   }
 
-  # An own job knows nothing of its result.
+  # An own job knows nothing of its result. The guard is told of the queues of a comparison.
   statement {
     sid       = "WriteResults"
     actions   = ["s3:PutObject"]
-    resources = ["${var.bucket_arn}/prices/*", "${var.bucket_arn}/raw/*/*/job-*"]
+    resources = [for keys in ["prices/*", "raw/*/*/job-*", "guard/queues/*"] : "${var.bucket_arn}/${keys}"]
   }
 
   # A run that was cleared and ended in another month has its rows there; those of before would count twice.

@@ -59,6 +59,11 @@ variable "own_jobs" {
   }
 
   validation {
+    condition     = alltrue([for job in values(var.own_jobs) : job.axis == null ? true : !contains(["start", "metric", "unit", "better"], job.axis.parameter)])
+    error_message = "axis.parameter is ${join(", ", [for name, job in var.own_jobs : "\"${job.axis.parameter}\" in ${name}" if job.axis != null])}; call it other than start, metric, unit and better, which results have already."
+  }
+
+  validation {
     condition     = alltrue([for job in values(var.own_jobs) : job.axis == null ? true : length(job.axis.sizes) >= 1 && length(job.axis.sizes) <= 20 && length(distinct(job.axis.sizes)) == length(job.axis.sizes) && alltrue([for size in job.axis.sizes : size > 0 && size <= 1000000000000000000])])
     error_message = "${join(", ", [for name, job in var.own_jobs : "axis.sizes of ${name} is ${jsonencode(job.axis.sizes)}" if job.axis != null])}; give 1 to 20 different numbers above 0."
   }

@@ -77,7 +77,7 @@ run "policy" {
       LookAtHosts          = "arn:aws:ecs:eu-west-1:111122223333:container-instance/*test-* arn:aws:ecs:eu-west-1:111122223333:task/*test-*"
       KeepResults          = "arn:aws:s3:::results/alerts/* arn:aws:s3:::results/costs/* arn:aws:s3:::results/history/* arn:aws:s3:::results/history_snapshots/* arn:aws:s3:::results/noise/* arn:aws:s3:::results/runs/*"
       ReadResults          = "arn:aws:s3:::results/imports/* arn:aws:s3:::results/raw/*"
-      WriteResults         = "arn:aws:s3:::results/prices/* arn:aws:s3:::results/raw/*/*/job-*"
+      WriteResults         = "arn:aws:s3:::results/guard/queues/* arn:aws:s3:::results/prices/* arn:aws:s3:::results/raw/*/*/job-*"
       RemoveOldHistory     = "arn:aws:s3:::results/history/*"
       ListResults          = "arn:aws:s3:::results"
       ReadVariables        = "arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark_alerts arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark_eks arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark_multi_node arn:aws:ssm:eu-west-1:111122223333:parameter/airflow/variables/batchmark_own_jobs"

@@ -73,6 +73,18 @@ run "refuses_no_command_to_watch" {
   expect_failures = [var.own_jobs]
 }
 
+run "refuses_an_axis_called_as_what_results_have" {
+  command = plan
+
+  variables {
+    own_jobs = {
+      job = { image = "nobody/job:1", command = ["run", "Ref::unit"], axis = { parameter = "unit", sizes = [1, 2] } }
+    }
+  }
+
+  expect_failures = [var.own_jobs]
+}
+
 run "refuses_an_axis_that_the_command_lacks" {
   command = plan
 

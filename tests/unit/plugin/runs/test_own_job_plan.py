@@ -215,6 +215,7 @@ def test_a_comparison_over_sizes_puts_each_into_the_command():
         ((), {"name": "Resize it"}, "name is 'Resize it': give a word of a-z, 0-9 and -"),
         ((), {"parameter": "sise", "sizes": [1]}, "does not have Ref::sise, so sizes would change"),
         ((), {"parameter": "a b", "sizes": [1]}, "parameter is 'a b': give the name behind Ref::"),
+        ((), {"parameter": "unit", "sizes": [1]}, "'unit', which results have already: call it"),
         ((), {"parameter": "size"}, "parameter 'size' has no sizes: give some, or leave it empty"),
         ((), {"sizes": [1]}, "and the job has no axis: name a parameter of its command"),
         (
