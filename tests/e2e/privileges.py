@@ -25,6 +25,10 @@ MADE = {
 }
 
 
+# They name their cluster, too, but are allowed by the resources in it.
+IN_CLUSTERS = ("ecs:DescribeContainerInstances", "ecs:DescribeTasks")
+
+
 class Need(NamedTuple):
     """An action on a resource, and the values of condition keys: hashable, for most repeat."""
 
@@ -40,6 +44,7 @@ def needs(call):
     found = {
         Need(ACTIONS.get(operation, operation), resource, conditions)
         for resource in call["resources"] or ["*"]
+        if not (operation in IN_CLUSTERS and ":cluster/" in resource)
     }
     if operation in MADE:
         made = f"arn:aws:fsx:us-east-1:123456789012:{MADE[operation]}"
