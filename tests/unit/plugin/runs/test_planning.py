@@ -146,7 +146,7 @@ def test_jobs_are_sent_with_the_retry_rules_of_their_definitions():
     text = (ROOT / "terraform" / "modules" / "batch" / "main.tf").read_text()
     rules = [
         dict(re.findall(r'(\w+) *= "([^"]+)"', block))
-        for block in re.findall(r"evaluate_on_exit \{(.*?)\}", text, re.DOTALL)
+        for block in re.findall(r"\{ (action .*?) \}", text)
     ]
     names = {"action": "action", "onReason": "on_reason", "onStatusReason": "on_status_reason"}
     sent = [{names[name]: value for name, value in rule.items()} for rule in RETRY_RULES]
