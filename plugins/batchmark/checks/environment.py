@@ -171,7 +171,12 @@ def _differences_from(
 
 
 def check_roles(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check the jobs' roles and the compute environments' instance profiles."""
+    """Check the jobs' roles and the compute environments' instance profiles, unless foreign.
+
+    Airflow may not look at others'.
+    """
+    if environment.foreign:
+        return
     iam = environment.client("iam")
     asked = {
         "job role": (iam.get_role, "RoleName"),

@@ -10,6 +10,7 @@ from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.runs.own_jobs import wrapper
 
 MOST_CHARACTERS = 8192  # of RunTask's overrides, as JSON, by ECS's API reference
+ROOM_FOR_BATCH = 400  # of these, for the variables that it adds
 
 
 def overrides(plan: OwnJobPlan | None) -> dict[str, Any]:
@@ -21,12 +22,12 @@ def overrides(plan: OwnJobPlan | None) -> dict[str, Any]:
     if plan is None:
         return {}
     container = _container(plan)
-    characters = len(json.dumps(container))
+    characters = len(json.dumps(container)) + ROOM_FOR_BATCH
     if characters > MOST_CHARACTERS:
         raise PlanError(
             f"{plan.name}'s command, check and environment are {characters:,} characters with what "
-            f"watches the job, and ECS takes {MOST_CHARACTERS:,}: put a script into the image, or "
-            "set shell to false"
+            f"watches the job and what Batch adds, and ECS takes {MOST_CHARACTERS:,}: put a script "
+            "into the image, or set shell to false"
         )
     return {
         "job_definition": plan.job_definition,
