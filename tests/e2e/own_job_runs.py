@@ -110,7 +110,8 @@ def figures(report):
 
 
 def case_of(documents, case, target):
-    (found,) = [
+    """One of its documents: a queue's first job runs its case once more."""
+    found, *_ = [
         each
         for each in documents
         if each.target == target and each.measurements[0].parameters["case"] == case

@@ -31,7 +31,7 @@ def own_job_params() -> dict[str, Param]:
         ),
         "sizes": _sizes("Sizes of its axis, one number per line; none means Terraform's."),
         "targets": dag_parts.targets_param("none means all that the job is defined for"),
-        **_run_params("Jobs of each target and size. With 6 or more they have intervals."),
+        **_run_params("target"),
     }
 
 
@@ -61,11 +61,15 @@ def comparison_params() -> dict[str, Param]:
             "Ref::size. Empty for none.",
         ),
         "sizes": _sizes("Sizes of the parameter, one number per line."),
-        **_run_params("Jobs of each side and size. With 6 or more they have intervals."),
+        **_run_params("side"),
     }
 
 
-def _run_params(about_repeats: str) -> dict[str, Param]:
+def _run_params(place: str) -> dict[str, Param]:
+    about_repeats = (
+        f"Jobs of each {place} and size. With 6 or more they have intervals. Each queue runs one "
+        "job more, first of all, to start its instance."
+    )
     return {
         **dag_parts.repeats_param(REPEATS, 1, about_repeats),
         "deadline_seconds": Param(

@@ -1,7 +1,8 @@
 """Plans runs of own jobs: what their forms ask for, checked before anything costs money.
 
 Each Batch job is one target or side at one size, once. Within a repeat their order is mixed, so
-that what changes during a run, such as the load of a shared network, hits all sides alike.
+that what changes during a run, such as the load of a shared network, hits all sides alike. Before
+all of them each job queue runs one job more, which starts its instance: the others find it warm.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def plan_own_jobs(
     job = chosen_job(config, own_jobs, name)
     axis = job.axis.parameter if job.axis else None
     of_targets = []
-    for target in own_targets(config, own_jobs, name, targets):
+    for target in own_targets(config, name, job, targets):
         plan = OwnJobPlan(
             name=name,
             job_definition=job.job_definitions[target],
@@ -142,19 +143,16 @@ def chosen_job(config: Config, own_jobs: OwnJobs, name: str) -> OwnJob:
     return own_jobs.jobs[name]
 
 
-def own_targets(
-    config: Config, own_jobs: OwnJobs, name: str, targets: Sequence[str] = ()
-) -> list[str]:
+def own_targets(config: Config, name: str, job: OwnJob, targets: Sequence[str] = ()) -> list[str]:
     """The targets that an own job shall run on, in the order of the configuration.
 
     Raises:
         PlanError: the job has no definition on one, or one's jobs share an instance.
     """
-    defined = chosen_job(config, own_jobs, name).job_definitions
     for target in targets:
-        if target not in defined:
-            raise PlanError(f"{name} has no target {target!r}{meant(target, defined)}")
-    chosen = check_targets(config, list(targets or defined))
+        if target not in job.job_definitions:
+            raise PlanError(f"{name} has no target {target!r}{meant(target, job.job_definitions)}")
+    chosen = check_targets(config, list(targets or job.job_definitions))
     for target in chosen:
         if config.targets[target].sharing:
             raise PlanError(
@@ -202,22 +200,26 @@ def _planned(
     repeats: int,
 ) -> list[PlannedJob]:
     check_repeats(repeats)
-    number = repeats * len(sizes) * len(of_targets)
-    if number > MOST_JOBS:
-        raise PlanError(
-            f"{number:,} jobs are asked for, and a run has {MOST_JOBS:,} at most: ask for fewer "
-            "repeats, sizes or targets"
-        )
     once = [
         each._replace(plan=_at(each.target, each.plan, size))
         for size in sizes
         for each in of_targets
     ]
-    return [
-        _job(config, run_name, each, repeat)
+    order = [
+        (each, repeat)
         for repeat in range(1, repeats + 1)
         for each in random.Random(f"{run_name} {repeat}").sample(once, len(once))
     ]
+    first: dict[str, _OnTarget] = {}
+    for each, _ in order:
+        first.setdefault(config.targets[each.target].job_queue, each)
+    order = [*((each, repeats + 1) for each in first.values()), *order]
+    if len(order) > MOST_JOBS:
+        raise PlanError(
+            f"{len(order):,} jobs are asked for, and a run has {MOST_JOBS:,} at most: ask for "
+            "fewer repeats, sizes or targets"
+        )
+    return [_job(config, run_name, each, repeat) for each, repeat in order]
 
 
 def _job(config: Config, run_name: str, each: _OnTarget, repeat: int) -> PlannedJob:

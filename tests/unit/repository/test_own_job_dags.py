@@ -30,7 +30,7 @@ def defaults(dag, *names):
 def test_the_defaults_run_an_own_job_on_all_its_targets_and_sizes(dags):
     asked = defaults(dags[OWN], "sizes", "targets", "repeats", "deadline_seconds")
     jobs = plan_own_jobs(configured(), own_jobs(), run_name="run", name="thumbnails", **asked)
-    assert len(jobs) == 2 * 2 * 6
+    assert len(jobs) == 2 + 2 * 2 * 6
 
 
 def test_own_jobs_are_chosen_from_those_that_the_environment_names(monkeypatch):
@@ -55,7 +55,7 @@ def test_the_example_in_the_docs_is_taken_by_the_form_and_can_be_planned(dags):
         update={"targets": {name: side.target for name, side in sides.items()}}
     )
     asked = {name: conf[name] for name in ("name", "parameter", "sizes", "deadline_seconds")}
-    assert len(plan_comparison(config, sides, run_name="run", **asked)) == 3 * 3 * 6
+    assert len(plan_comparison(config, sides, run_name="run", **asked)) == 1 + 3 * 3 * 6
 
 
 def test_every_field_of_a_side_is_in_the_docs_and_in_the_form(dags):

@@ -29,8 +29,8 @@ def check_own_job(context: Context) -> str:
     try:
         config, own_jobs = load_config(), load_own_jobs()
         name = params["job"] or ""
-        targets = own_targets(config, own_jobs, name, params["targets"] or [])
         job = chosen_job(config, own_jobs, name)
+        targets = own_targets(config, name, job, params["targets"] or [])
     except BatchmarkError as error:
         fail(context, str(error), error)  # it would fail again
     defined = {

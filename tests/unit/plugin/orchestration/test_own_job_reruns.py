@@ -30,8 +30,8 @@ def test_a_fresh_own_job_is_of_the_rows_size():
     plan = plan_round(1, jobs, [own_row(size=256, start="warm")])
     assert {(job.target, job.own_job.size) for job in plan.jobs} == {("g5.xlarge", 256)}
     (job, *_) = plan.jobs
-    assert (job.repeat, job.purpose) == (3, "confirmation")
-    assert job.result_prefix.endswith("/g5.xlarge/job-thumbnails-size-256/3/")
+    assert (job.repeat, job.purpose) == (4, "confirmation")
+    assert job.result_prefix.endswith("/g5.xlarge/job-thumbnails-size-256/4/")
     (kwargs, *_) = all_operator_kwargs(configured(), "run", plan.jobs)
     assert kwargs["parameters"]["size"] == "256"
     both = plan_round(1, jobs, [own_row(size=256), own_row(size=64, metric="rate")])

@@ -33,20 +33,24 @@ def compared(*sides, **changes):
     return plan_comparison(with_targets(targets), found_sides, **asked), targets
 
 
+def places(jobs):
+    return [(job.target, job.own_job.size, job.repeat) for job in jobs]
+
+
 def with_targets(targets):
     return configured().model_copy(update={"targets": targets})
 
 
 def test_each_target_size_and_repeat_is_a_job():
     jobs = planned()
-    measured = Counter((job.target, job.own_job.size, job.repeat) for job in jobs)
+    measured = Counter(places(jobs))
     assert set(measured.values()) == {1}
     assert set(measured) == {
         (target, size, repeat)
         for target in ("g5.xlarge", "c5.2xlarge")
         for size in (64, 256)
         for repeat in (1, 2)
-    }
+    } | set(places(jobs[:2]))
     assert {job.suite for job in jobs} == {"job-thumbnails"}
     assert {job.dtype for job in jobs} == {"suite"}
     assert len({(job.target, job.name) for job in jobs}) == len(jobs)
@@ -62,7 +66,8 @@ def test_each_target_size_and_repeat_is_a_job():
 
 def test_repeats_come_one_after_the_other_and_each_mixes_sizes_and_targets():
     jobs = planned(repeats=6)
-    assert [job.repeat for job in jobs] == sorted(job.repeat for job in jobs)
+    repeats = [job.repeat for job in jobs[2:]]
+    assert repeats == sorted(repeats)
     orders = {
         tuple((job.target, job.own_job.size) for job in jobs if job.repeat == repeat)
         for repeat in range(1, 7)
@@ -72,12 +77,31 @@ def test_repeats_come_one_after_the_other_and_each_mixes_sizes_and_targets():
     assert jobs != planned(repeats=6, run_name="another")
 
 
+def test_one_job_more_starts_the_instance_of_each_queue_so_that_all_repeats_may_be_warm():
+    jobs = planned(repeats=6)
+    assert {(job.target, job.repeat) for job in jobs[:2]} == {("g5.xlarge", 7), ("c5.2xlarge", 7)}
+    for first in jobs[:2]:
+        following = next(job for job in jobs[2:] if job.target == first.target)
+        assert first.own_job == following.own_job
+        assert first.result_prefix != following.result_prefix
+        assert first.name.endswith("-7")
+    assert set(Counter((job.target, job.own_job.size) for job in jobs[2:]).values()) == {6}
+
+
+def test_sides_of_one_queue_share_the_job_that_starts_its_instance():
+    jobs, targets = compared(repeats=6)
+    assert len(jobs) == 1 + 2 * 6
+    assert places(jobs)[0] == (jobs[1].target, jobs[1].own_job.size, 7)
+    kwargs = all_operator_kwargs(with_targets(targets), "run", jobs)
+    assert [each["turn"] for each in kwargs] == list(range(1, 14))
+
+
 def test_an_own_job_without_an_axis_runs_once_in_each_repeat():
     jobs = planned(own_jobs(axis=None, command=["convert"]))
-    assert len(jobs) == 4
+    assert [job.repeat for job in jobs] == [3, 3, 1, 1, 2, 2]
     assert {job.own_job.size for job in jobs} == {None}
-    assert jobs[0].name == "job-thumbnails-1"
-    assert jobs[0].result_prefix.endswith("/job-thumbnails/1/")
+    assert jobs[2].name == "job-thumbnails-1"
+    assert jobs[2].result_prefix.endswith("/job-thumbnails/1/")
 
 
 def test_limits_are_the_own_jobs_and_count_in_the_worst_case():
@@ -86,8 +110,8 @@ def test_limits_are_the_own_jobs_and_count_in_the_worst_case():
     assert {(job.limits.attempts, job.limits.submissions) for job in jobs} == {(2, 2)}
     config = configured(targets=own_types(**{"c5.2xlarge": {}, "g5.xlarge": {}}))
     worst = worst_case(config, planned(config=config, targets=["c5.2xlarge"]), PRICES, NOW)
-    assert worst.targets[0].seconds == 4 * 2 * 2 * 600
-    assert worst.usd == 0.91  # 9,600 s at 0.34 USD
+    assert worst.targets[0].seconds == (1 + 4) * 2 * 2 * 600
+    assert worst.usd == 1.14  # 12,000 s at 0.34 USD
     assert {longest_seconds(job, job.limits) for job in jobs} == {6 * 3600 + 1200}
 
 
@@ -97,7 +121,7 @@ def test_limits_are_the_own_jobs_and_count_in_the_worst_case():
 )
 def test_other_sizes_may_be_asked_for(sizes, commands):
     jobs = planned(sizes=sizes, targets=["c5.2xlarge"], repeats=1)
-    assert sorted((job.own_job.command[2] for job in jobs), key=float) == commands
+    assert sorted((job.own_job.command[2] for job in jobs[1:]), key=float) == commands
 
 
 @pytest.mark.parametrize(
@@ -151,7 +175,7 @@ def test_own_jobs_of_another_installation_are_refused():
 
 
 def test_more_jobs_than_airflow_maps_are_refused():
-    with pytest.raises(PlanError, match="1,040 jobs are asked for, and a run has 1,000 at most"):
+    with pytest.raises(PlanError, match="1,041 jobs are asked for, and a run has 1,000 at most"):
         compared(
             *(found(f"s{number}") for number in range(4)),
             parameter="size",
@@ -173,7 +197,7 @@ def test_a_comparison_runs_each_side_with_its_own():
     )
     parameters = {"size": "1", "quality": "50"}
     jobs, targets = compared(found("old"), found("new", side=new, parameters=parameters))
-    assert {(job.target, job.repeat) for job in jobs} == {
+    assert {(job.target, job.repeat) for job in jobs[1:]} == {
         (name, repeat) for name in ("old", "new") for repeat in (1, 2)
     }
     assert {job.instance_type for job in jobs} == {"c5.xlarge"}

@@ -88,17 +88,17 @@ def plan_of(run):
 
 def test_an_own_job_is_planned_on_all_its_targets_and_sizes(run):
     arguments = own_jobs.plan_own_job(job_run(run))
-    assert len(arguments) == 2 * 2 * 6
+    assert len(arguments) == 2 + 2 * 2 * 6
     assert {one["job_definition"] for one in arguments} == {"arn:own-cpu:1", "arn:own-cuda:1"}
     plan = plan_of(run)
-    assert (plan.sides, len(plan.jobs)) == ({}, 24)
+    assert (plan.sides, len(plan.jobs)) == ({}, 26)
     assert plan.worst_case.usd > 0
 
 
 def test_the_form_narrows_an_own_jobs_run(run):
     asked = {"targets": ["c5.2xlarge"], "sizes": [64], "repeats": 1, "deadline_seconds": 30}
     own_jobs.plan_own_job(job_run(run, **asked))
-    (job,) = plan_of(run).jobs
+    _, job = plan_of(run).jobs
     assert (job.target, job.own_job.size, job.own_job.deadline_seconds) == ("c5.2xlarge", 64, 30)
 
 
@@ -120,12 +120,12 @@ def test_an_own_job_that_can_not_run_is_refused_before_anything_is_booked(run, c
 
 def test_a_comparison_is_planned_on_the_dearest_types_and_keeps_its_sides(run):
     arguments = own_jobs.plan_comparison(comparison(run, repeats=1))
-    assert len(arguments) == 4
+    assert len(arguments) == 1 + 4
     assert {one["job_queue"] for one in arguments} == {f"{ARN}:job-queue/images"}
     plan = plan_of(run)
     assert list(plan.sides) == ["old", "new"]
     assert {job.instance_type for job in plan.jobs} == {"c5.4xlarge"}
-    assert plan.worst_case.usd == 0.68  # 4 jobs x 900 s
+    assert plan.worst_case.usd == 0.85  # 5 jobs x 900 s
     joined = config_of(plan, run.config)
     assert set(joined.targets) == {"c5.2xlarge", "g5.xlarge", "old", "new"}
     assert run.config.targets.keys() == {"c5.2xlarge", "g5.xlarge"}
