@@ -23,7 +23,7 @@ from laptop.stack import (
 )
 from laptop.terraform import Terraform
 
-SIZES = ("vcpus", "memory_mib", "gpus")  # null: what the target has
+RESOURCES = ("vcpus", "memory_mib", "gpus")  # null: what the target has
 ENGINE_SECONDS = 20
 PAGE = "docs/own-jobs.md"
 
@@ -33,7 +33,7 @@ def read_own_jobs(file: Path) -> dict[str, Any]:
 
     Raises:
         LaptopError: there is no such file, or no own job in it.
-        TerraformError: it is no file of inputs, or an own job does not fit the laptop's targets.
+        TerraformError: it is no file of inputs, or an own job is none.
     """
     if not file.is_file():
         raise LaptopError(
@@ -67,9 +67,17 @@ def choose(jobs: Mapping[str, Any], name: str | None, file: Path) -> str:
     return name
 
 
-def sized_for_laptop(job: Mapping[str, Any]) -> dict[str, Any]:
-    """The job with what its targets have: each fills the pool, so that no two measure at once."""
-    return {**job, **dict.fromkeys(SIZES)}
+def for_laptop(job: Mapping[str, Any]) -> dict[str, Any]:
+    """The job on the laptop's targets, whichever it names, with all that a job of these has.
+
+    So each fills the pool, and no two measure at once.
+    """
+    return {**job, **dict.fromkeys(RESOURCES), "targets": []}
+
+
+def only_on_aws(job: Mapping[str, Any]) -> list[str]:
+    """The fields of a job that are given, and that `for_laptop` leaves out."""
+    return [field for field in ("targets", *RESOURCES) if job[field]]
 
 
 def refuse_missing_program(name: str, job: Mapping[str, Any], folder: Path) -> None:

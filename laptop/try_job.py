@@ -10,12 +10,12 @@ from batchmark.core.formatting import count
 from laptop.demo import run_once, show
 from laptop.errors import LaptopError
 from laptop.jobs_file import (
-    SIZES,
     choose,
+    for_laptop,
+    only_on_aws,
     read_own_jobs,
     refuse_missing_program,
     require_engine,
-    sized_for_laptop,
 )
 from laptop.session import Clock
 from laptop.stack import Ports, Stack
@@ -46,13 +46,14 @@ def try_job(file: Path, name: str | None, repeats: int, folder: Path, *, engine:
     else:
         refuse_missing_program(name, job, file.resolve().parent)
     clock.say(_announced(name, job, repeats))
-    if sizes := [field for field in SIZES if job[field] is not None]:
-        clock.say(f"own job {name}: {', '.join(sizes)} count on AWS; here it has its targets' own")
+    if fields := only_on_aws(job):
+        said = f"{', '.join(fields)}: only on AWS; here it has all of each of the laptop's targets"
+        clock.say(f"own job {name}: {said}")
     stack = Stack(
         folder,
         Ports(),
         clock.say,
-        own_jobs={name: sized_for_laptop(job)},
+        own_jobs={name: for_laptop(job)},
         job_dir=file.resolve().parent,
         engine=engine,
     )
@@ -63,21 +64,22 @@ def try_job(file: Path, name: str | None, repeats: int, folder: Path, *, engine:
     except LaptopError as error:
         if NO_IMAGE not in str(error):
             raise
-        hint = f"build the image first: `docker build -t {_images(job)[0]} FOLDER`"
-        raise LaptopError(f"{error}\n{hint}") from error
+        builds = "\n".join(f"    docker build -t {image} FOLDER" for image in _images(job))
+        raise LaptopError(f"{error}\nbuild what is missing first:\n{builds}") from error
     show(report, folder)
     clock.say("done")
 
 
 def _announced(name: str, job: Mapping[str, Any], repeats: int) -> str:
     """What will run, in one line."""
-    targets = len(job["targets"] or ()) or TARGETS
     sizes = len(job["axis"]["sizes"]) if job["axis"] else 1
-    factors = [count(targets, "target"), count(repeats, "repeat")]
+    factors = [count(TARGETS, "target"), count(repeats, "repeat")]
     if sizes > 1:
         factors.insert(1, count(sizes, "size"))
-    return f"own job {name}: {' x '.join(factors)} = {count(targets * sizes * repeats, 'job')}"
+    jobs = count(TARGETS * sizes * repeats, "job")
+    return f"own job {name}: {' x '.join(factors)} = {jobs}, after one that starts each target"
 
 
 def _images(job: Mapping[str, Any]) -> list[str]:
-    return [job["image"]] if job["image"] else list(job["images"].values())
+    images = [job["image"]] if job["image"] else job["images"].values()
+    return list(dict.fromkeys(images))

@@ -16,7 +16,7 @@ from laptop.airflow import USER, AirflowClient
 from laptop.aws import REGION, AwsClients
 from laptop.demo import DAG_ID
 from laptop.errors import LaptopError
-from laptop.jobs_file import read_own_jobs, refuse_missing_program, sized_for_laptop
+from laptop.jobs_file import for_laptop, read_own_jobs, refuse_missing_program
 from laptop.private_files import write_private
 from laptop.processes import free_port, processes_of, require_port, stop_all
 from laptop.session import Clock, exclusive, refuse_beside_others
@@ -112,7 +112,7 @@ def _with_own_jobs(file: Path) -> dict[str, Any]:
     folder = file.resolve().parent
     for name, job in jobs.items():
         refuse_missing_program(name, job, folder)
-    own_jobs = {name: sized_for_laptop(job) for name, job in jobs.items()}
+    own_jobs = {name: for_laptop(job) for name, job in jobs.items()}
     return {"own_jobs": own_jobs, "job_dir": folder}
 
 

@@ -113,8 +113,10 @@ module "own_jobs" {
   source = "./modules/own_jobs"
   count  = length(var.own_jobs) == 0 ? 0 : 1
 
+  # The local cloud has two targets of its own, whichever a job names for AWS.
+  own_jobs = { for name, job in var.own_jobs : name => merge(job, { targets = [for target in job.targets : target if !var.local_cloud] }) }
+
   name                     = var.name
-  own_jobs                 = var.own_jobs
   targets                  = module.batch.requests
   log_group_name           = module.batch.log_group_name
   retry_rules              = module.batch.retry_rules

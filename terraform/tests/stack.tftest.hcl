@@ -206,6 +206,25 @@ run "own_jobs_for_airflow" {
   }
 }
 
+run "own_jobs_run_on_the_local_clouds_targets" {
+  command = plan
+
+  variables {
+    local_cloud        = true
+    gpu_instance_types = ["g5.xlarge"]
+    cpu_instance_types = ["c5.2xlarge"]
+
+    own_jobs = {
+      sum = { image = "nobody/sum:3", command = ["sum"], targets = ["c7i.2xlarge"] }
+    }
+  }
+
+  assert {
+    condition     = keys(output.own_jobs["sum"].job_definitions) == ["c5.2xlarge", "g5.xlarge"]
+    error_message = "a file for AWS can be tried on a laptop"
+  }
+}
+
 run "without_own_jobs_there_is_nothing_of_them" {
   command = plan
 

@@ -6,10 +6,11 @@ from laptop import jobs_file
 from laptop.errors import LaptopError
 from laptop.jobs_file import (
     choose,
+    for_laptop,
+    only_on_aws,
     read_own_jobs,
     refuse_missing_program,
     require_engine,
-    sized_for_laptop,
 )
 from laptop.processes import free_port
 from laptop.stack import PROFILE
@@ -72,9 +73,12 @@ def test_the_only_job_needs_no_name_and_several_do(tmp_path):
         choose(several, "copy", file)
 
 
-def test_on_the_laptop_a_job_has_what_its_targets_have():
-    asked = JOB | {"vcpus": 1, "memory_mib": 10**6, "gpus": 8}
-    assert sized_for_laptop(asked) == JOB | {"gpus": None}
+def test_on_the_laptop_a_job_runs_on_its_targets_with_all_that_they_have():
+    asked = JOB | {"targets": ["g5.xlarge"], "vcpus": 1, "memory_mib": 10**6, "gpus": 8}
+    here = for_laptop(asked)
+    assert here == JOB | {"targets": [], "gpus": None}
+    assert only_on_aws(asked) == ["targets", "vcpus", "memory_mib", "gpus"]
+    assert only_on_aws(here) == []
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
