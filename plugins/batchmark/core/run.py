@@ -277,8 +277,8 @@ class StoredJob(Record):
     planned: PlannedJob
     job_id: str
     job_attempt: int = Field(ge=1)
-    log_group: str
-    log_stream: str
+    log_group: str = Field(description="of CloudWatch; the bucket where no log was kept there")
+    log_stream: str = Field(description="as log_group; the key of the run's own copy of the log")
     log_url: str = Field(description="opens the log stream in AWS or in the local cloud")
     document_uri: str = Field(description="s3:// address of the raw result document")
     document_url: str = Field(description="opens the raw result document in a browser")

@@ -105,7 +105,7 @@ variable "own_jobs" {
 
   validation {
     condition     = alltrue(flatten([for job in values(var.own_jobs) : [for variable in concat(keys(job.environment), keys(job.secrets)) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", variable)) && !can(regex("^(AWS_BATCH|BATCHMARK_)", variable))]]))
-    error_message = "${join(", ", [for name, job in var.own_jobs : "${name} sets ${jsonencode(concat(keys(job.environment), keys(job.secrets)))}"])}; use letters, digits and _, not starting with a digit, and no name that begins with AWS_BATCH, which Batch keeps for itself, or BATCHMARK_, which measuring does."
+    error_message = "${join(", ", [for name, job in var.own_jobs : "${name} sets ${jsonencode(concat(keys(job.environment), keys(job.secrets)))}"])}; use letters, digits and _, not starting with a digit, and no name that begins with AWS_BATCH, which Batch keeps for itself, or BATCHMARK_, which Batchmark sets."
   }
 
   validation {

@@ -6,7 +6,7 @@ from typing import Literal
 
 from batchmark.aws.job_description import JobDescription, host_terminated
 from batchmark.core.own_jobs import OwnJobPlan
-from batchmark.runs.own_jobs.lines import Facts
+from batchmark.runs.own_jobs.lines import MISSING, UNKNOWN, Facts
 from batchmark_job.result_own_job import OwnersCheck
 from batchmark_job.result_values import MOST_CHARACTERS
 
@@ -79,8 +79,13 @@ def _problem_of_check(plan: OwnJobPlan, facts: Facts) -> str | None:
 def _problem_of_output(plan: OwnJobPlan, facts: Facts) -> str | None:
     if not plan.output:
         return None
-    if facts.output_is_missing:
+    if facts.no_sha256 == MISSING:
         return f"its output {plan.output} is missing"
+    if facts.no_sha256 == UNKNOWN:
+        return (
+            f"the SHA-256 of its output {plan.output} is not known: its image has no sha256sum, or "
+            "may not read the file"
+        )
     if facts.output_sha256 is None:
         return f"its log does not tell the SHA-256 of its output {plan.output}"
     wanted = (plan.output_sha256 or facts.output_sha256).lower()

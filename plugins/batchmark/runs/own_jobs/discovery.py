@@ -20,6 +20,7 @@ from batchmark.aws.existing_jobs import (
 )
 from batchmark.core.config import ComputeEnvironments, Target
 from batchmark.core.errors import PlanError
+from batchmark.core.formatting import count
 from batchmark.runs.own_jobs.sides import FoundSide, Side, meant
 
 TIMEOUT_SECONDS = 3600  # where neither the definition nor the side has one
@@ -196,22 +197,21 @@ def _types(
     )
     possible = account.types(named)
     most = {
-        "vCPUs": (needs.vcpus, max((each.vcpus for each in possible), default=0)),
-        "MiB of memory": (needs.memory_mib, max((each.memory_mib for each in possible), default=0)),
-        "GPUs": (needs.gpus, max((each.gpus for each in possible), default=0)),
+        count(needs.vcpus, "vCPU"): (needs.vcpus, [each.vcpus for each in possible]),
+        f"{needs.memory_mib} MiB": (needs.memory_mib, [each.memory_mib for each in possible]),
+        count(needs.gpus, "GPU"): (needs.gpus, [each.gpus for each in possible]),
     }
-    for what, (asked, there) in most.items():
-        if asked > there:
+    for shown, (asked, of_each) in most.items():
+        if asked > (there := max(of_each, default=0)):
             raise PlanError(
-                f"its job asks for {asked} {what}, and of {', '.join(named)} no instance has more "
+                f"its job asks for {shown}, and of {', '.join(named)} no instance has more "
                 f"than {there}: ask for less, or name another queue"
             )
     fitting = [each for each in possible if each.holds(needs)]
     if not fitting:
         raise PlanError(
-            f"its job asks for {needs.vcpus} vCPUs, {needs.memory_mib} MiB of memory and "
-            f"{needs.gpus} GPUs, and of {', '.join(named)} no instance has all of that: ask for "
-            "less, or name another queue"
+            f"its job asks for {', '.join(most)}, and of {', '.join(named)} no instance has all "
+            "of that: ask for less, or name another queue"
         )
     return fitting
 

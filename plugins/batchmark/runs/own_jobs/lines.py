@@ -25,7 +25,8 @@ SHOWN_CHARACTERS = 200  # of a bad line, and of what is wrong with it
 KIB = 2**10
 MIB = 2**20
 MOST_COUNT = 2**31 - 1  # that a document holds
-MISSING = "missing"  # in place of the SHA-256 of an output that is not there
+# In place of the SHA-256 of an output that is not there, and of one that nothing can hash.
+MISSING, UNKNOWN = "missing", "unknown"
 
 Source = Literal["log", "file"]
 _Value = TypeVar("_Value")
@@ -66,7 +67,7 @@ class Facts:
     gpu_busy: GpuBusy | None = None
     check_exit_code: int | None = None
     output_sha256: str | None = None
-    output_is_missing: bool = False
+    no_sha256: str | None = None  # MISSING or UNKNOWN, where that was told instead
 
     @property
     def command_seconds(self) -> float | None:
@@ -114,7 +115,7 @@ class Facts:
                 self._note_output(value.strip().lower())
 
     def _note_output(self, value: str) -> None:
-        self.output_is_missing = value == MISSING
+        self.no_sha256 = value if value in (MISSING, UNKNOWN) else None
         self.output_sha256 = value if re.fullmatch(r"[0-9a-f]{64}", value) else None
 
 

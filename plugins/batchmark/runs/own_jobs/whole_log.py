@@ -59,7 +59,7 @@ def is_to_tell_more(plan: OwnJobPlan, job: JobDescription, facts: Facts) -> bool
         return True
     if facts.exit_code != 0 or facts.check_exit_code:
         return False
-    told_output = facts.output_is_missing or facts.output_sha256 is not None
+    told_output = facts.no_sha256 or facts.output_sha256
     return bool((plan.check and facts.check_exit_code is None) or (plan.output and not told_output))
 
 

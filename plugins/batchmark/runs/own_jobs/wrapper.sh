@@ -113,7 +113,7 @@ if [ $_end = 0 ]; then
     _line=missing
     [ ! -f "$BATCHMARK_OUTPUT" ] || _line=`sha256sum <"$BATCHMARK_OUTPUT" 2>/dev/null`
     _line=${_line%% *}
-    [ -z "$_line" ] || _fact sha256 $_line
+    _fact sha256 ${_line:-unknown}
     [ "$_line" != missing ] && [ "${BATCHMARK_OUTPUT_SHA256:-$_line}" = "$_line" ] || [ $_end != 0 ] || _end=1
   fi
 fi

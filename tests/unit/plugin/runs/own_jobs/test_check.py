@@ -74,6 +74,12 @@ def test_a_check_that_passed():
         (SHA256.upper(), SHA256, None),
         (OTHER, SHA256, f"its output out has SHA-256 {SHA256}, not {OTHER}"),
         (None, "missing", "its output out is missing"),
+        (
+            SHA256,
+            "unknown",
+            "the SHA-256 of its output out is not known: its image has no sha256sum, or may not "
+            "read the file",
+        ),
         (SHA256, "junk", "its log does not tell the SHA-256 of its output out"),
     ],
 )

@@ -196,12 +196,12 @@ def broken(**changes):
             {},
             "its definition's timeout is 30 s, and Batch takes 60 s at least: give the side a tim",
         ),
-        ({}, {"gpus": 1}, "its job asks for 1 GPUs, and of c5 no instance has more than 0: ask"),
+        ({}, {"gpus": 1}, "its job asks for 1 GPU, and of c5 no instance has more than 0: ask"),
         ({}, {"vcpus": 17}, "its job asks for 17 vCPUs, and of c5 no instance has more than 16"),
         (
             {"types": [*C5[1:], instance_type("c5.flat", 16, 1024)]},
             {"vcpus": 16, "memory_mib": 8192},
-            "its job asks for 16 vCPUs, 8192 MiB of memory and 0 GPUs, and of c5 no instance has",
+            "its job asks for 16 vCPUs, 8192 MiB, 0 GPUs, and of c5 no instance has",
         ),
     ],
 )

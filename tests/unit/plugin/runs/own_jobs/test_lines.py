@@ -39,9 +39,10 @@ def test_facts_of_the_machine_and_of_the_end():
     assert found.command_seconds == 80.25
 
 
-def test_an_output_that_is_missing():
-    found = facts_of("sha256 missing")
-    assert (found.output_is_missing, found.output_sha256) == (True, None)
+@pytest.mark.parametrize("said", ["missing", "unknown"])
+def test_an_output_without_a_checksum_says_why(said):
+    found = facts_of(f"sha256 {said}")
+    assert (found.no_sha256, found.output_sha256) == (said, None)
 
 
 def test_what_an_image_lacks_is_not_known():

@@ -57,6 +57,7 @@ def test_a_log_whose_end_never_comes_costs_half_a_minute_in_aws_and_nothing_here
         (plan(check="c"), described(), [*WHOLE, *facts("check 0")], False),
         (plan(output="o"), described(), WHOLE, True),
         (plan(output="o"), described(), [*WHOLE, *facts("sha256 missing")], False),
+        (plan(output="o"), described(), [*WHOLE, *facts("sha256 unknown")], False),
         (
             plan(check="c", output="o"),
             described("FAILED", code=1),
