@@ -5,6 +5,6 @@ own_jobs = {
     command         = ["python3", "convert.py", "--size", "Ref::size"]
     axis            = { parameter = "size", sizes = [512, 768, 1024, 1536] }
     check           = "python3 convert.py --check"
-    timeout_seconds = 600
+    timeout_seconds = 300
   }
 }

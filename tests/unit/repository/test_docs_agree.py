@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from datetime import UTC, datetime
 
 import pytest
 import yaml
@@ -12,8 +13,13 @@ from batchmark.analysis.significance import ASSUMED, Resolution
 from batchmark.changes.evidence import LEAST_AFTER, LEAST_BEFORE
 from batchmark.changes.suspects import too_early
 from batchmark.core.formatting import apart
-from batchmark.core.prices import price_file
+from batchmark.core.prices import load_prices, price_file
+from batchmark.orchestration.own_job_form import MAX_COST_USD
+from batchmark.runs.budget import worst_case
+from batchmark.runs.own_job_plan import plan_own_jobs
 from batchmark_job.workloads.user_files import FOLDER_VARIABLE, find_user_files
+from tests.builders import existing_jobs
+from tests.builders.installations import configured, own_types
 from tests.unit.repository.test_commands import ROOT, TEXT
 
 
@@ -74,6 +80,61 @@ def test_what_a_run_is_expected_to_cost():
     assert f"The six cost ${hourly:.2f} an hour together" in said
     for least, most in ((5, 10), (7, 25)):
         assert f"${least / 60 * hourly:.2f} to ${most / 60 * hourly:.2f}" in said
+
+
+OWN_JOBS_PAGE = ROOT / "docs" / "own-jobs.md"
+OWN_JOBS_FILES = (
+    ROOT / "README.md",
+    OWN_JOBS_PAGE,
+    ROOT / "job_container" / "own_jobs" / "thumbnails" / "job.tfvars",
+)
+VARIABLES = (ROOT / "terraform" / "variables.tf").read_text()
+
+
+def default_of(variable):
+    return re.search(rf'variable "{variable}" .*?default += (.*?)\n', VARIABLES, re.DOTALL)[1]
+
+
+TWO = ["g4dn.xlarge", "c5.2xlarge"]
+SIX = [n for kind in ("gpu", "cpu") for n in json.loads(default_of(f"{kind}_instance_types"))]
+
+
+def most_usd(file, types, timeout_seconds=None):
+    """What the own job of a page can cost at most on targets that go on On-Demand after Spot."""
+    snippet = re.search(r"^own_jobs = \{.*?^\}", file.read_text(), re.DOTALL | re.MULTILINE)[0]
+    job = existing_jobs.own_jobs(
+        command=["convert", "Ref::size"],
+        parameters={},
+        axis={
+            "parameter": "size",
+            "sizes": json.loads(re.search(r"sizes = (\[.*?\])", snippet)[1]),
+        },
+        job_definitions={name: f"arn:own-{name}:1" for name in types},
+        timeout_seconds=timeout_seconds or int(re.search(r"timeout_seconds += (\d+)", snippet)[1]),
+        attempts=int(re.search(r"attempts += optional\(number, (\d)", VARIABLES)[1]),
+    )
+    targets = own_types(**{name: {"job_queue": f"arn:queue-{name}"} for name in types})
+    config = configured(targets=targets)
+    jobs = plan_own_jobs(config, job, run_name="run", name="thumbnails")
+    return worst_case(config, jobs, load_prices(), datetime.now(UTC)).usd
+
+
+@pytest.mark.parametrize("file", OWN_JOBS_FILES, ids=lambda file: file.name)
+def test_an_own_job_of_the_docs_passes_the_budget_gate_of_the_default_stack(file):
+    assert default_of("purchasing") == '"spot_first"'
+    assert 0 < most_usd(file, SIX) < MAX_COST_USD
+
+
+def test_what_timeouts_cost():
+    default = int(re.search(r"timeout_seconds += optional\(number, (\d+)", VARIABLES)[1])
+    least, most = (most_usd(OWN_JOBS_PAGE, types) for types in (TWO, SIX))
+    refused = [most_usd(OWN_JOBS_PAGE, types, default) for types in (TWO, SIX)]
+    assert min(refused) > MAX_COST_USD
+    said = words("own-jobs.md")
+    assert f"can cost ${least:.2f} at most on two targets (g4dn.xlarge and c5.2xlarge)" in said
+    assert f"and ${most:.2f} on Terraform's six" in said
+    assert f"${refused[0]:.2f} and ${refused[1]:.2f}, which the form's" in said
+    assert f"`max_cost_usd` of {MAX_COST_USD} refuses" in said
 
 
 def test_where_the_published_table_is_from():

@@ -1,1 +1,1 @@
-"""Own jobs: planned, sent to Batch, and turned into result documents."""
+"""Own jobs: found, sent to Batch, and turned into result documents."""
