@@ -169,14 +169,12 @@ def _duels(sides, at):
         yield _duel(at, names, None, first.seconds, second.seconds)
         for ours in first.metrics:
             for theirs in second.metrics:
-                if ours.metric == theirs.metric:
+                if ours.told == theirs.told:
                     values = (theirs.value, ours.value)
-                    yield _duel(
-                        at, names, ours.metric, *values[:: 1 if ours.higher_is_better else -1]
-                    )
+                    yield _duel(at, names, ours, *values[:: 1 if ours.higher_is_better else -1])
 
 
-def _duel(at, names, metric_name, ours, theirs):
+def _duel(at, names, told, ours, theirs):
     """Of times: the less, the better."""
     ratio = theirs.value / ours.value
     known = ours.interval and theirs.interval
@@ -198,7 +196,9 @@ def _duel(at, names, metric_name, ours, theirs):
     )
     return Duel(
         place=at,
-        metric=metric_name,
+        metric=told and told.metric,
+        unit=told and told.unit,
+        higher_is_better=told and told.higher_is_better,
         first=names[0],
         second=names[1],
         better=better,
@@ -210,21 +210,23 @@ def _duel(at, names, metric_name, ours, theirs):
 def _best(sides, at, deadline_seconds):
     found = _figures(sides, at)
     fastest = _least({one.target.target: figure.seconds for one, figure in found})
-    cheapest = _least({one.target.target: figure.usd_per_job for one, figure in found})
+    dollars = {one.target.target: figure.usd_per_job for one, figure in found}
+    cheapest = _least({name: paid for name, paid in dollars.items() if paid})
     steps = sorted(
-        (_upper(figure.seconds), one.target.target, figure.usd_per_job.value)
+        (figure.kept_seconds, one.target.target, figure.usd_per_job.value, figure.jobs)
         for one, figure in found
         if figure.usd_per_job
     )
     kept = []
-    for seconds, name, usd in steps:
+    for seconds, name, usd, jobs in steps:
         if not kept or usd < kept[-1].usd_per_job:
-            kept.append(DeadlineStep(from_seconds=seconds, target=name, usd_per_job=usd))
+            kept.append(DeadlineStep(from_seconds=seconds, target=name, usd_per_job=usd, jobs=jobs))
     within = [step for step in kept if deadline_seconds and step.from_seconds <= deadline_seconds]
     return Best(
         place=at,
         fastest=fastest,
         cheapest=cheapest,
+        unpriced=tuple(name for name, paid in dollars.items() if not paid),
         deadlines=tuple(kept),
         within=within[-1] if within else None,
     )
@@ -240,10 +242,6 @@ def _least(amounts):
         return None
     (high, _, name), *others = sorted(known)
     return name if all(high < low for _, low, _ in others) else None
-
-
-def _upper(seconds):
-    return seconds.interval.high if seconds.interval else seconds.value
 
 
 def own_row(size, seconds, **fields):

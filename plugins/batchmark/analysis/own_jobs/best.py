@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 
 from batchmark.analysis.compared_rows import cheaper_of_two
@@ -30,13 +30,20 @@ def _best(
     }
     by_time = [duel for duel in duels if duel.place == place and duel.metric is None]
     prices = {side.target.target: _usd_per_hour(side) for side in sides}
-    cheaper = [_cheaper(duel, prices[duel.first], prices[duel.second]) for duel in by_time]
-    steps = tuple(_steps({name: figure for name, figure in there.items() if prices[name]}))
+    cheaper = {
+        frozenset((duel.first, duel.second)): _cheaper(
+            duel, prices[duel.first], prices[duel.second]
+        )
+        for duel in by_time
+    }
+    priced = {name: figure for name, figure in there.items() if figure.usd_per_job and prices[name]}
+    steps = tuple(_steps(priced, cheaper))
     kept = [step for step in steps if step.from_seconds <= (deadline_seconds or -inf)]
     return Best(
         place=place,
         fastest=_winner(list(there), [duel.better for duel in by_time]),
-        cheapest=_winner(list(there), cheaper),
+        cheapest=_winner(list(priced), list(cheaper.values())),
+        unpriced=tuple(name for name in there if name not in priced),
         deadlines=steps,
         within=kept[-1] if kept else None,
     )
@@ -61,16 +68,24 @@ def _cheaper(duel: Duel, first_usd: float | None, second_usd: float | None) -> s
     return ahead and (duel.first if ahead == "first" else duel.second)
 
 
-def _steps(there: dict[str, JobFigure]) -> Iterator[DeadlineStep]:
+def _steps(
+    priced: Mapping[str, JobFigure], cheaper: Mapping[frozenset[str], str | None]
+) -> Iterator[DeadlineStep]:
     """Where the cheapest side changes as the deadline grows."""
-    found = []
-    for name, figure in there.items():
-        if figure.seconds and figure.usd_per_job:
-            interval = figure.seconds.interval
-            takes = interval.high if interval else figure.longest_seconds or figure.seconds.value
-            found.append((takes, figure.usd_per_job.value, name))
-    cheapest = inf
-    for takes, usd, name in sorted(found):
-        if usd < cheapest:
-            cheapest = usd
-            yield DeadlineStep(from_seconds=takes, target=name, usd_per_job=usd)
+    usd = {name: figure.usd_per_job.value for name, figure in priced.items() if figure.usd_per_job}
+    takes = {name: priced[name].kept_seconds or inf for name in usd}
+    keeping: list[str] = []
+    last: tuple[str, ...] = ()
+    for newest in sorted(usd, key=lambda name: (takes[name], usd[name])):
+        keeping = sorted([*keeping, newest], key=lambda name: usd[name])
+        target = keeping[0]
+        rivals = [name for name in keeping[1:] if cheaper.get(frozenset((target, name))) != target]
+        if (target, *rivals) != last:
+            last = (target, *rivals)
+            yield DeadlineStep(
+                from_seconds=takes[newest],
+                target=target,
+                rivals=tuple(rivals),
+                usd_per_job=usd[target],
+                jobs=priced[target].jobs,
+            )

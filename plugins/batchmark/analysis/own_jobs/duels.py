@@ -21,7 +21,7 @@ def duels_of(targets: Sequence[TargetJobs], axis: str | None) -> tuple[Duel, ...
         for first, second in combinations(targets, 2)
         for key in _shared(first, second)
     ]
-    return tuple(sorted(found, key=lambda duel: (order(duel.place), duel.metric or "")))
+    return tuple(sorted(found, key=lambda duel: (order(duel.place), duel.told or ())))
 
 
 def _shared(first: TargetJobs, second: TargetJobs) -> Iterator[RowKey]:
@@ -41,6 +41,8 @@ def _duel(key: RowKey, first: TargetJobs, second: TargetJobs, axis: str | None) 
     return Duel(
         place=place_of(key, axis),
         metric=told.name if told else None,
+        unit=told.unit if told else None,
+        higher_is_better=told.higher_is_better if told else None,
         first=first.name,
         second=second.name,
         better=better and (first.name if better == "first" else second.name),

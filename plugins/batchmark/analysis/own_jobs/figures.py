@@ -8,9 +8,7 @@ from statistics import median
 from batchmark.analysis.cost import PriceBasis, usd_per_job
 from batchmark.analysis.own_jobs.records import JobFigure, MetricFigure, Place
 from batchmark.analysis.pooling import TargetJobs
-from batchmark.analysis.samples import RowKey, RowSamples, kept_samples, provenance
-from batchmark.core.intervals import Estimate, Median
-from batchmark.core.prices import SECONDS_PER_HOUR
+from batchmark.analysis.samples import RowKey, RowSamples, provenance
 from batchmark.core.row_values import ToldMetric
 from batchmark_job.result_own_job import START, OwnJob
 
@@ -78,34 +76,19 @@ def _metrics(
 ) -> Iterator[MetricFigure]:
     for key, samples in target.samples.items():
         told = ToldMetric.of(dict(key[1]))
-        if told and samples.measured and place_of(key, axis) == place:
-            values = [[told.value(one) for one in kept_samples(row)] for _, row in samples.measured]
-            found = Median(values, seed=samples.name)
+        if told and samples.median and place_of(key, axis) == place:
+            found = samples.median.estimate()
+            is_rate = told.higher_is_better and told.unit.endswith("/s")
             yield MetricFigure(
                 metric=told.name,
                 unit=told.unit,
                 higher_is_better=told.higher_is_better,
-                value=found.estimate(),
-                values=found.samples.size,
-                jobs=len(values),
-                usd_per_unit=_usd_per_unit(told, samples, price),
+                value=told.estimate(found),
+                values=samples.median.samples.size,
+                jobs=len(samples.measured),
+                # A sample of a rate is the seconds of one.
+                usd_per_unit=usd_per_job(found, price) if is_rate else None,
             )
-
-
-def _usd_per_unit(told: ToldMetric, samples: RowSamples, price: PriceBasis) -> Estimate | None:
-    if not told.higher_is_better or samples.median is None:
-        return None
-    if told.unit.endswith("/s"):  # a sample is then the seconds of one
-        return usd_per_job(samples.median.estimate(), price)
-    if price.usd_per_hour is None:
-        return None
-    usd_per_second = price.usd_per_hour / SECONDS_PER_HOUR
-    each = [
-        [usd_per_second * job.document.own_job.running_seconds * median(kept_samples(row))]
-        for job, row in samples.measured
-        if job.document.own_job and job.document.own_job.running_seconds
-    ]
-    return Median(each, seed=f"{samples.name} USD").estimate() if each else None
 
 
 def _lost(target: TargetJobs, known: set[float | int | None]) -> Iterator[JobFigure]:

@@ -12,6 +12,7 @@ from batchmark.analysis.samples import Provenance
 from batchmark.core.intervals import Estimate
 from batchmark.core.own_jobs import JobSize
 from batchmark.core.record import Record
+from batchmark.core.row_values import ToldMetric
 from batchmark_job.result_own_job import BadLine, Start
 
 
@@ -28,13 +29,18 @@ class MetricFigure(Record):
     metric: str
     unit: str
     higher_is_better: bool
-    value: Estimate = Field(description="in its unit; median over all values of all jobs")
+    value: Estimate = Field(description="in its unit; of the median over all samples of all jobs")
     values: int = Field(ge=1)
     jobs: int = Field(ge=1)
     usd_per_unit: Estimate | None = Field(
-        description="of what is better the higher: of a rate (unit ends in /s) the hour's price by "
-        "what it does in an hour, of another metric dollars per job by its value; else null"
+        description="the hour's price by what is done in an hour; null unless the unit ends in /s "
+        "and higher is better"
     )
+
+    @property
+    def told(self) -> ToldMetric:
+        """What it must have in common with another side's to be compared."""
+        return ToldMetric(self.metric, self.unit, self.higher_is_better)
 
 
 class JobFigure(Record):
@@ -52,6 +58,14 @@ class JobFigure(Record):
     metrics: tuple[MetricFigure, ...]
     warnings: tuple[str, ...] = ()
     provenance: tuple[Provenance, ...]
+
+    @property
+    def kept_seconds(self) -> float | None:
+        """The shortest deadline that all its jobs kept, and that their median surely does."""
+        if self.seconds is None:
+            return None
+        interval = self.seconds.interval
+        return max(self.longest_seconds or 0.0, interval.high if interval else self.seconds.value)
 
 
 class JobSide(Record):
@@ -72,19 +86,34 @@ class Duel(Record):
 
     place: Place
     metric: str | None = Field(description="null for the time of whole jobs")
+    unit: str | None = Field(default=None, description="of the metric")
+    higher_is_better: bool | None = Field(default=None, description="of the metric")
     first: str
     second: str
     better: str | None = Field(description="of the two; null where it is not known")
     ratio: Estimate = Field(description="how many times better the first is")
     noise: RowNoise
 
+    @property
+    def told(self) -> ToldMetric | None:
+        """None for the time of whole jobs."""
+        if self.metric is None:
+            return None
+        return ToldMetric(self.metric, self.unit or "", bool(self.higher_is_better))
+
 
 class DeadlineStep(Record):
     """From this deadline on, this side is the cheapest that keeps it."""
 
-    from_seconds: float = Field(description="upper end of the side's interval, or its longest job")
-    target: str
+    from_seconds: float = Field(
+        description="the longest of a side's jobs, or the upper end of its interval if that is more"
+    )
+    target: str = Field(description="the cheapest by its figure alone, where there are rivals")
+    rivals: tuple[str, ...] = Field(
+        default=(), description="that keep it, too, and are not known to be dearer"
+    )
     usd_per_job: float
+    jobs: int = Field(ge=1, description="of the target: all of them kept it")
 
 
 class Best(Record):
@@ -92,7 +121,10 @@ class Best(Record):
 
     place: Place
     fastest: str | None = Field(description="null where it is not known")
-    cheapest: str | None = Field(description="as fastest")
+    cheapest: str | None = Field(description="as fastest, of the sides with a price")
+    unpriced: tuple[str, ...] = Field(
+        default=(), description="sides with a time and no price, left out of cheapest"
+    )
     deadlines: tuple[DeadlineStep, ...] = Field(description="shortest first; none without prices")
     within: DeadlineStep | None = Field(
         default=None, description="of the deadline asked for; null if none was, or no side keeps it"

@@ -3,6 +3,7 @@
 import pytest
 
 from batchmark.analysis.own_jobs.studies import own_job_studies
+from batchmark.core.row_values import ToldMetric
 from batchmark_job.result import Device
 from tests.builders.own_jobs import CPU, GPU, LARGE, SMALL, THROUGHPUT, JobOn
 from tests.builders.runs import LAPTOP_ENVIRONMENT, PRICES, build_run
@@ -42,8 +43,7 @@ def test_the_cheapest_side_changes_with_the_deadline():
     first, second = best.deadlines
     assert (first.target, second.target) == ("g5.xlarge", "c5.2xlarge")
     assert first.usd_per_job > second.usd_per_job
-    figures = {side.target.target: side.figures[0] for side in study.sides}
-    assert first.from_seconds == figures["g5.xlarge"].seconds.interval.high
+    assert (first.jobs, first.rivals, second.rivals) == (6, (), ())
     assert study.deadline_seconds == 16
     assert best.within == first
 
@@ -62,8 +62,40 @@ def test_without_an_interval_the_longest_job_must_keep_the_deadline():
     assert best.deadlines[0].from_seconds == figure.longest_seconds > figure.seconds.value
 
 
-def test_a_side_without_a_price_leaves_the_cheapest_open():
+def test_a_job_that_took_longer_than_the_interval_keeps_no_deadline_below_it():
+    jobs = [CPU.job(repeat=n, seconds=40.0 if n == 10 else 10.0 + n / 100) for n in range(1, 31)]
+    (study,) = own_job_studies(build_run(*jobs), PRICES)
+    assert study.sides[0].figures[0].seconds.interval.high < 11
+    assert [(step.from_seconds, step.jobs) for step in study.best[0].deadlines] == [(40, 30)]
+
+
+def test_a_deadline_is_no_shorter_than_the_interval():
+    figure = study_of(CPU, sizes=(SMALL,)).sides[0].figures[0]
+    assert figure.kept_seconds == max(figure.longest_seconds, figure.seconds.interval.high)
+    shorter = figure.model_copy(update={"longest_seconds": 1.0})
+    assert shorter.kept_seconds == figure.seconds.interval.high
+    assert figure.model_copy(update={"seconds": None}).kept_seconds is None
+
+
+def test_two_sides_that_dollars_do_not_tell_apart_are_both_named_by_a_deadline():
+    """Of about the same dollars a job, the slower one a little less by its figure alone."""
+    same = JobOn("c5.2xlarge", start_up=GPU.seconds(SMALL) * 1.006 / 0.34 * 0.997, each=0.0)
+    prices = PRICES.model_copy(update={"on_demand": PRICES.on_demand | {"c5.2xlarge": 0.34}})
+    run = build_run(*GPU.jobs(), *same.jobs())
+    (study,) = own_job_studies(run, prices)
+    (best,) = study.best
+    assert (best.fastest, best.cheapest) == ("g5.xlarge", None)
+    first, second = best.deadlines
+    assert (first.target, first.rivals) == ("g5.xlarge", ())
+    assert (second.target, second.rivals) == ("c5.2xlarge", ("g5.xlarge",))
+    assert second.from_seconds > first.from_seconds
+
+
+def test_the_cheapest_is_of_the_sides_with_a_price():
     unpriced = JobOn("c7i.large", start_up=60.0)
+    (best,) = study_of(GPU, CPU, unpriced, sizes=(SMALL,)).best
+    assert (best.fastest, best.cheapest) == ("c5.2xlarge", "c5.2xlarge")
+    assert best.unpriced == ("c7i.large",)
     (best,) = study_of(GPU, unpriced, sizes=(SMALL,)).best
     assert (best.fastest, best.cheapest) == ("g5.xlarge", None)
     assert [step.target for step in best.deadlines] == ["g5.xlarge"]
@@ -96,3 +128,20 @@ def test_sides_are_compared_by_metric_too():
 def test_a_metric_that_one_side_tells_is_no_duel():
     silent = JobOn("c5.2xlarge", metrics=())
     assert [duel.metric for duel in study_of(GPU, silent, sizes=(SMALL,)).duels] == [None]
+
+
+def test_a_name_with_two_units_is_two_metrics():
+    speeds = ("speed", "images/s", "higher"), ("speed", "s", "lower")
+    jobs = [
+        job
+        for side, factor in ((GPU, 1.0), (CPU, 2.0))
+        for job in side.jobs(told={speeds[0]: (10.0 * factor,), speeds[1]: (3.0 * factor,)})
+    ]
+    (study,) = own_job_studies(build_run(*jobs), PRICES)
+    duels = {duel.told: duel.better for duel in study.duels if duel.metric}
+    assert duels == {
+        ToldMetric("speed", "images/s", higher_is_better=True): "c5.2xlarge",
+        ToldMetric("speed", "s", higher_is_better=False): "g5.xlarge",
+    }
+    told = [metric.told for metric in study.sides[0].figures[0].metrics]
+    assert set(told) == set(duels)

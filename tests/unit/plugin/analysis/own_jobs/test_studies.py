@@ -151,15 +151,26 @@ def test_a_checksum_that_the_owner_gave_decides_alone():
 
 
 def test_metrics_are_told_in_their_unit_with_what_one_costs():
-    told = {THROUGHPUT: (120.0, 110.0, 130.0), LOSS: (0.25,), ("images", "", "higher"): (64.0,)}
+    told = {THROUGHPUT: (120.0, 110.0, 130.0), LOSS: (0.25,), ("score", "fps", "higher"): (64.0,)}
     study = study_of(*GPU.jobs(told=told))
     figure = figure_of(study, "g5.xlarge")
-    rate, loss, images = figure.metrics
+    rate, loss, score = figure.metrics
     assert (rate.value.value, rate.values, rate.jobs, rate.unit) == (120, 18, 6, "images/s")
     assert rate.value.interval.low <= 120 <= rate.value.interval.high
     assert rate.usd_per_unit.value == pytest.approx(1.006 / 3600 / 120)
     assert (loss.value.value, loss.usd_per_unit) == (0.25, None)
-    assert images.usd_per_unit.value == pytest.approx(figure.usd_per_job.value / 64)
+    assert (score.value.value, score.usd_per_unit) == (pytest.approx(64), None)
+
+
+def test_a_metrics_value_and_its_ratio_agree():
+    """Of an even number of values, too, of which the median lies between two."""
+    study = study_of(
+        *GPU.jobs(told={THROUGHPUT: (10.0, 40.0)}), *CPU.jobs(told={THROUGHPUT: (20.0, 20.0)})
+    )
+    ours, theirs = (figure_of(study, side.target).metrics[0].value.value for side in (GPU, CPU))
+    (duel,) = [duel for duel in study.duels if duel.metric]
+    assert duel.ratio.value == pytest.approx(ours / theirs)
+    assert ours == pytest.approx(16)  # of the median of seconds an image
 
 
 def test_bad_lines_of_all_jobs_are_listed_once():
