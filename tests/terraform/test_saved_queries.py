@@ -159,6 +159,20 @@ def test_rows_that_were_not_measured_count_nowhere(history, query):
     assert history.ask(query) == []
 
 
+@pytest.mark.parametrize("query", QUERIES)
+def test_metrics_of_own_jobs_count_nowhere(history, query):
+    """Their samples are no seconds, so they have neither a price nor a slow-down."""
+    told = {"size": 1000, "metric": "speed", "unit": "images/s", "better": "higher"}
+    own = {"suite": "job-thumbnails", "workload": "thumbnails", "dtype": "none", "flops": None}
+    jobs = [
+        measured(1.0 + day, machine, day=day, **own) for day in range(3) for machine in (GPU, CPU)
+    ]
+    history.write([*jobs, *({**job, "parameters": json.dumps(told)} for job in jobs)])
+    found = history.ask(query)
+    assert found
+    assert not any("metric" in str(row) for row in found)
+
+
 def test_a_planted_regression_comes_first_with_its_size(history):
     steady = [measured(0.040, CPU, day=day) for day in range(6)]
     # 10, 11, 12, 13 and 14 ms in no order, then twice the median of these.
