@@ -14,6 +14,7 @@ from batchmark.core.names import slug, url_safe
 from batchmark.core.row_values import ToldMetric
 from batchmark.core.suites import NO_DTYPE
 from batchmark.history.exports.runs import job_median, measured, runs
+from batchmark_job.result_own_job import HIGHER, LOWER
 
 if TYPE_CHECKING:
     from batchmark.history.rows import Row
@@ -37,10 +38,7 @@ def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
             told = ToldMetric.of(json.loads(row["parameters"]))
             points[_name(row)][told].append(row)
         report = {
-            name: {
-                told.name if told else "latency": _figures(chosen, told)
-                for told, chosen in measures.items()
-            }
+            name: {_measure(told): _figures(chosen, told) for told, chosen in measures.items()}
             for name, measures in points.items()
         }
         yield f"{url_safe(rows[0]['target'])}/{slug(rows[0]['run_id'])}.json", report
@@ -54,6 +52,14 @@ def _name(row: Row) -> str:
     parameters = (f"{name}={value}" for name, value in values.items())
     dtype = [] if row["dtype"] == NO_DTYPE else [row["dtype"]]
     return " ".join((f"{row['suite']}/{row['workload']}", *parameters, *dtype))
+
+
+def _measure(told: ToldMetric | None) -> str:
+    """Return what is measured, of metrics of one name each by its unit and better side."""
+    if told is None:
+        return "latency"
+    better = f"{HIGHER if told.higher_is_better else LOWER} is better"
+    return f"{told.name} ({f'{told.unit}, ' if told.unit else ''}{better})"
 
 
 def _figures(rows: Sequence[Row], told: ToldMetric | None) -> dict[str, float]:
