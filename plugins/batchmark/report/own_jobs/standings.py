@@ -41,13 +41,13 @@ def places(study: OwnJobStudy) -> list[Place]:
 
 
 def main_places(study: OwnJobStudy) -> list[Place]:
-    """Those of the start that the most jobs had: its figures say the most."""
+    """Those of the start that the most jobs had, of two the warm one: its figures say the most."""
     jobs: dict[str | None, int] = {}
     for side in study.sides:
         for figure in side.figures:
             start = figure.place.start
             jobs[start] = jobs.get(start, 0) + figure.jobs
-    most = max(jobs, key=lambda start: jobs[start], default=None)
+    most = max(jobs, key=lambda start: (jobs[start], start == "warm"), default=None)
     return [place for place in places(study) if place.start == most]
 
 
