@@ -6,17 +6,21 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from batchmark.analysis.owners_checks import size_of
 from batchmark.analysis.pooling import TargetJobs, fell_back
 from batchmark.analysis.samples import WarningKind, row_key
 from batchmark.analysis.significance import INTERVAL_LEVEL, LEVEL
 from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES
+from batchmark.core.row_values import ToldMetric
 from batchmark.core.run import CollectedJob, CollectedRun, LostJob
+from batchmark_job.result_own_job import START
 
 if TYPE_CHECKING:
     from batchmark.analysis.compared_rows import PricedTarget, Row
     from batchmark.analysis.noise import NoiseTable
     from batchmark.core.intervals import Estimate
+    from batchmark_job.result_values import Parameter
 
 # Said once of a pair, after "In n of m rows".
 WARNINGS: Mapping[WarningKind, str] = {
@@ -87,13 +91,11 @@ def _nothing_to_compare(run: CollectedRun) -> str:
 
 def pair_notes(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> Iterable[str]:
     """What limits a pair's figures."""
-    jobs = [len(target.pooled.jobs) for target in (gpu, cpu)]
-    own_jobs = any(job.document.own_job for job in gpu.pooled.jobs)
-    if own_jobs:  # each has one of the sizes
-        jobs = [side.jobs for row in rows for side in (row.gpu, row.cpu)] or jobs
-    fewest = min(jobs)
-    if fewest < MINIMUM_SAMPLES:
-        yield few_whole_jobs(fewest) if own_jobs else few_jobs(fewest)
+    fewest = min(len(target.pooled.jobs) for target in (gpu, cpu))
+    if any(job.document.own_job for job in gpu.pooled.jobs):
+        yield from _few_own_jobs(gpu.pooled, cpu.pooled, rows)
+    elif fewest < MINIMUM_SAMPLES:
+        yield few_jobs(fewest)
     for target in (gpu, cpu):
         if target.calibration:
             yield _calibration_note(target.calibration, target.pooled)
@@ -103,12 +105,47 @@ def pair_notes(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> Ite
     yield from _warnings(gpu.pooled, cpu.pooled, rows)
 
 
-def few_whole_jobs(jobs: int) -> str:
-    """As `few_jobs`, of own jobs: each is one sample."""
-    return (
-        f"A target has {_only(jobs)} to go by. Use at least {MINIMUM_SAMPLES} repeats: with fewer, "
-        "times have no interval, and no target is called the better."
+def _few_own_jobs(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iterable[str]:
+    """Of the start that the most jobs had: on the other there may be a queue's first job alone."""
+    jobs: Counter[Parameter | None] = Counter()
+    for row in rows:
+        jobs[row.parameters.get(START)] += row.gpu.jobs + row.cpu.jobs
+    main = max(jobs, key=lambda start: (jobs[start], start == "warm"), default=None)
+    found = [
+        (side.jobs, -_jobs_of_size(target, row))
+        for row in rows
+        if row.parameters.get(START) == main
+        for target, side in ((gpu, row.gpu), (cpu, row.cpu))
+    ]
+    if found and (fewest := min(found))[0] < MINIMUM_SAMPLES:
+        yield few_whole_jobs(fewest[0], of=-fewest[1], start=None if main is None else str(main))
+
+
+def _jobs_of_size(target: TargetJobs, row: Row) -> int:
+    """How many of a target's own jobs count at a row's size, however their instances started."""
+    size = size_of(row.parameters)
+    return sum(
+        len(samples.measured)
+        for samples in target.samples.values()
+        if size_of(samples.row.parameters) == size and not ToldMetric.of(samples.row.parameters)
     )
+
+
+def few_whole_jobs(jobs: int, *, of: int | None = None, start: str | None = None) -> str:
+    """As `few_jobs`, of own jobs: each is one sample.
+
+    Args:
+        jobs: that count together, as their instances started alike.
+        of: all that count at the same size on the same target.
+        start: of the instances of those that count together; None where nobody knows.
+    """
+    text = f"A target has {_only(jobs)} to go by"
+    if start and of and of > jobs:
+        text += f": {jobs} of {of} ran on {start} instances"
+        needed = f"more repeats: with fewer than {MINIMUM_SAMPLES} of them"
+    else:
+        needed = f"at least {MINIMUM_SAMPLES} repeats: with fewer"
+    return f"{text}. Use {needed}, times have no interval, and no target is called the better."
 
 
 def _only(jobs: int) -> str:
