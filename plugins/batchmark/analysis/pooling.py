@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pydantic import AwareDatetime, Field
@@ -163,7 +163,10 @@ class TargetJobs:
 
 
 def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
-    """The run's jobs by (suite, dtype) and target, without those that re-ran a suspect."""
+    """The run's jobs by (suite, dtype) and target, without those that re-ran a suspect.
+
+    A target of own jobs stands once for each instance type that its queue chose.
+    """
     groups: dict[tuple[str, str], dict[str, TargetJobs]] = defaultdict(dict)
 
     def target_of(record: CollectedJob | LostJob) -> TargetJobs:
@@ -178,12 +181,47 @@ def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
     for lost in run.lost:
         if lost.planned.purpose != CONFIRMATION:
             target_of(lost).lost.append(lost)
-    for targets in groups.values():
+    found = {}
+    for key, targets in groups.items():
         problems = check_problems({name: target.jobs for name, target in targets.items()})
         for name, target in targets.items():
-            target.samples = _pool(target)
             target.check_problems = problems[name]
-    return {key: list(targets.values()) for key, targets in groups.items()}
+        found[key] = [part for target in targets.values() for part in _by_instance_type(target)]
+        for part in found[key]:
+            part.samples = _pool(part)
+    return found
+
+
+def _by_instance_type(target: TargetJobs) -> list[TargetJobs]:
+    """Own jobs of several types apart, as a queue may choose among types; others as they are.
+
+    What failed without telling its machine, and sizes that no job measured, stay with the first.
+    """
+    types = [_instance_type(job) for job in target.jobs if job.document.own_job and counts(job)]
+    if len(set(types)) < 2:
+        return [target]
+    parts = {
+        name: replace(
+            target,
+            name=f"{target.name} on {name or 'an unknown type'}",
+            instance_type=name or target.instance_type,
+            jobs=[],
+            lost=[],
+        )
+        for name in types
+    }
+    first = parts[types[0]]
+    for job in target.jobs:
+        parts.get(_instance_type(job), first).jobs.append(job)
+    sizes = {plan.size for job in target.jobs if (plan := job.planned.own_job)}
+    first.lost += [
+        lost for lost in target.lost if (plan := lost.planned.own_job) and plan.size not in sizes
+    ]
+    return list(parts.values())
+
+
+def _instance_type(job: CollectedJob) -> str | None:
+    return job.document.environment.instance_type
 
 
 def fell_back(job: CollectedJob) -> bool:

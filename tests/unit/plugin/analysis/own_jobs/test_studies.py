@@ -19,7 +19,14 @@ from tests.builders.own_jobs import (
     own_run,
     with_output,
 )
-from tests.builders.runs import LAPTOP_ENVIRONMENT, PRICES, build_job, build_row, build_run
+from tests.builders.runs import (
+    CPU_ENVIRONMENT,
+    LAPTOP_ENVIRONMENT,
+    PRICES,
+    build_job,
+    build_row,
+    build_run,
+)
 
 
 def study_of(*jobs, lost=()):
@@ -225,3 +232,60 @@ def test_two_sides_of_one_device_are_compared_without_a_pair():
     assert (found.pairs, found.notices) == ((), ())
     assert found.own_jobs[0].best[0].fastest == "c5.2xlarge"
     assert set(found.prices.on_demand) == {"c5.2xlarge"}
+
+
+def on_type(side, instance_type, repeats, **fields):
+    """A side's jobs on a type that its queue chose."""
+    environment = CPU_ENVIRONMENT.model_copy(update={"cpu_model": f"of {instance_type}"})
+    jobs = [JobOn(side, environment=environment).job(repeat=n, **fields) for n in repeats]
+    return [_moved(job, instance_type) for job in jobs]
+
+
+def _moved(job, instance_type):
+    environment = job.document.environment.model_copy(update={"instance_type": instance_type})
+    document = job.document.model_copy(update={"environment": environment})
+    planned = job.planned.model_copy(update={"instance_type": instance_type})
+    return job.model_copy(update={"document": document, "planned": planned})
+
+
+def test_a_side_on_two_instance_types_has_figures_of_each():
+    study = study_of(
+        *on_type("queue-a", "c5.2xlarge", (1, 2, 3)),
+        *on_type("queue-a", "g5.xlarge", (4, 5, 6)),
+        *GPU.jobs(),
+        lost=[JobOn("queue-a").lost(SMALL, "lost", 7), JobOn("queue-a").lost(LARGE, "too long", 1)],
+    )
+    first, second, _ = study.sides
+    assert [side.target.target for side in (first, second)] == [
+        "queue-a on c5.2xlarge",
+        "queue-a on g5.xlarge",
+    ]
+    for side in (first, second):
+        figure = figure_of(study, side.target.target)
+        assert (side.refused, side.price.note, figure.jobs) == (None, None, 3)
+        usd = figure.seconds.value * PRICES.on_demand[side.price.instance_type] / 3600
+        assert figure.usd_per_job.value == pytest.approx(usd)
+    assert [(one.place.size, one.problem) for one in first.figures if one.problem] == [
+        (LARGE, "none of its jobs left a result: too long")
+    ]
+    assert not any(one.problem for one in second.figures)
+    assert len(study.duels) == 6  # of any two of three, by time and by one metric
+
+
+def test_a_check_that_failed_on_one_type_makes_a_side_doubtful_on_all():
+    study = study_of(
+        *on_type("queue-a", "c5.2xlarge", (1, 2)),
+        *on_type("queue-a", "g5.xlarge", (3,)),
+        *on_type("queue-a", "g5.xlarge", (4,), check=failed()),
+    )
+    for side in study.sides:
+        problem = "1 of 4 jobs failed: its check ended with 1"
+        assert [figure.problem for figure in side.figures] == [problem]
+
+
+def test_a_job_that_failed_without_telling_its_type_splits_no_side():
+    (bad,) = on_type("queue-a", None, (3,), check=failed())
+    jobs = on_type("queue-a", "c5.2xlarge", (1, 2))
+    assert [side.target.target for side in study_of(bad, *jobs).sides] == ["queue-a"]
+    more = on_type("queue-a", "g5.xlarge", (4,))
+    assert len(study_of(bad, *jobs, *more).sides) == 2
