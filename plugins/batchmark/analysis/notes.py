@@ -112,13 +112,13 @@ def _few_own_jobs(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> Iter
         jobs[row.parameters.get(START)] += row.gpu.jobs + row.cpu.jobs
     main = max(jobs, key=lambda start: (jobs[start], start == "warm"), default=None)
     found = [
-        (side.jobs, -_jobs_of_size(target, row))
+        (side.jobs, _jobs_of_size(target, row))
         for row in rows
         if row.parameters.get(START) == main
         for target, side in ((gpu, row.gpu), (cpu, row.cpu))
     ]
     if found and (fewest := min(found))[0] < MINIMUM_SAMPLES:
-        yield few_whole_jobs(fewest[0], of=-fewest[1], start=None if main is None else str(main))
+        yield few_whole_jobs(fewest[0], of=fewest[1], start=None if main is None else str(main))
 
 
 def _jobs_of_size(target: TargetJobs, row: Row) -> int:

@@ -80,6 +80,10 @@ class JobSide(Record):
     bad_lines_left_out: int = 0
     metrics_left_out: int = 0
 
+    def jobs_at(self, size: JobSize | None) -> int:
+        """How many jobs count at a size, however their instances started."""
+        return sum(figure.jobs for figure in self.figures if figure.place.size == size)
+
 
 class Duel(Record):
     """Two sides at one place, by their time or one metric."""

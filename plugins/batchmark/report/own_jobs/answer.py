@@ -267,9 +267,13 @@ def _all_priced(study: OwnJobStudy, place: Place) -> bool:
 
 def _why_undecided(study: OwnJobStudy, wins: Sequence[Win]) -> str:
     """Why sides can't be told apart, and what would help; of the noisiest, if jobs are enough."""
-    fewest = min(figure.jobs for win in wins for _, figure in measured(study, win.place))
+    fewest, of = min(
+        (figure.jobs, side.jobs_at(win.place.size))
+        for win in wins
+        for side, figure in measured(study, win.place)
+    )
     if fewest < MINIMUM_SAMPLES:
-        return few_whole_jobs(fewest)
+        return few_whole_jobs(fewest, of=of, start=wins[0].place.start)
     duels = [duel_of(study, win.place, win.leader, win.next) for win in wins]
     most = max((duel.noise.critical_change for duel in duels if duel), default=0.0)
     return (

@@ -26,7 +26,7 @@ from tests.builders.own_job_studies import (
 )
 from tests.builders.own_jobs import CPU as OF_CPU
 from tests.builders.own_jobs import GPU as OF_GPU
-from tests.builders.own_jobs import failed
+from tests.builders.own_jobs import JobOn, failed
 from tests.builders.reports import report_of, terminal
 from tests.builders.runs import build_run
 
@@ -282,6 +282,16 @@ def test_few_jobs_are_told_once():
     text = terminal(report)
     assert text.count("Use at least 6 repeats") == 1
     assert render_html(report).count("leave out how much jobs differ") == 0
+
+
+def test_a_queues_first_job_is_told_to_be_apart():
+    jobs = [
+        job
+        for side in (OF_GPU, JobOn("c5.2xlarge", start_up=12.6, each=0.01))
+        for job in (side.job(repeat=1, start="cold"), *[side.job(repeat=n) for n in range(2, 7)])
+    ]
+    told = "only 5 jobs to go by: 5 of 6 ran on warm instances"
+    assert terminal(report_of(build_run(*jobs))).count(told) == 1
 
 
 def test_cold_starts_and_jobs_of_a_study_without_pairs_stand_on_the_terminal():
