@@ -277,13 +277,6 @@ def test_a_run_of_jobs_has_the_same_section_as_made_up_figures():
     assert "Whole job" not in page
 
 
-def test_few_jobs_are_told_once():
-    report = report_of(build_run(*(job for one in (OF_GPU, OF_CPU) for job in one.jobs((64,), 3))))
-    text = terminal(report)
-    assert text.count("Use at least 6 repeats") == 1
-    assert render_html(report).count("leave out how much jobs differ") == 0
-
-
 def test_a_queues_first_job_is_told_to_be_apart():
     jobs = [
         job
@@ -292,6 +285,13 @@ def test_a_queues_first_job_is_told_to_be_apart():
     ]
     told = "only 5 jobs to go by: 5 of 6 ran on warm instances"
     assert terminal(report_of(build_run(*jobs))).count(told) == 1
+
+
+def test_few_jobs_are_told_once():
+    report = report_of(build_run(*(job for one in (OF_GPU, OF_CPU) for job in one.jobs((64,), 3))))
+    text = terminal(report)
+    assert text.count("Use at least 6 repeats") == 1
+    assert render_html(report).count("leave out how much jobs differ") == 0
 
 
 def test_cold_starts_and_jobs_of_a_study_without_pairs_stand_on_the_terminal():
