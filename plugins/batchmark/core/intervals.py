@@ -44,6 +44,17 @@ class Estimate(Record):
             value=self.value * factor, interval=interval, interval_reason=self.interval_reason
         )
 
+    def inverse(self) -> Estimate:
+        """1 by this figure; it and its interval must be above 0."""
+        interval = self.interval and Interval(
+            low=1 / self.interval.high,
+            high=1 / self.interval.low,
+            confidence=self.interval.confidence,
+        )
+        return Estimate(
+            value=1 / self.value, interval=interval, interval_reason=self.interval_reason
+        )
+
 
 def overlap(first: Estimate, second: Estimate) -> bool:
     """Whether two figures can't be told apart by their intervals; they can't without them."""

@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 
 from batchmark.core import formatting
 from batchmark.core.formatting import Figure
-from batchmark.core.intervals import Estimate, Interval
+from batchmark.core.intervals import Estimate
 from batchmark_job.result_own_job import BETTER, HIGHER, LOWER, METRIC, UNIT
 from batchmark_job.result_values import Parameter
 
@@ -39,14 +39,7 @@ class ToldMetric(NamedTuple):
 
     def estimate(self, sample: Estimate) -> Estimate:
         """As value, with its interval."""
-        if not self.higher_is_better:
-            return sample
-        interval = sample.interval and Interval(
-            low=1 / sample.interval.high,
-            high=1 / sample.interval.low,
-            confidence=sample.interval.confidence,
-        )
-        return sample.model_copy(update={"value": 1 / sample.value, "interval": interval})
+        return sample.inverse() if self.higher_is_better else sample
 
 
 def value(parameters: Mapping[str, Parameter], sample: float) -> float:

@@ -287,8 +287,7 @@ def _rate(per_byte: Draws) -> Estimate | None:
     ends = found.interval
     if ends is None or ends.low <= 0 or found.value <= 0:
         return None
-    interval = Interval(low=1 / ends.high, high=1 / ends.low)
-    return Estimate(value=1 / found.value, interval=interval)
+    return found.inverse()
 
 
 def _estimate(draws: Draws) -> Estimate:

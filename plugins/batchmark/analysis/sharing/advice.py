@@ -10,7 +10,7 @@ from pydantic import Field
 from batchmark.analysis.sharing.curves import Curve, Form
 from batchmark.analysis.sharing.knee import WORTH
 from batchmark.core import formatting
-from batchmark.core.intervals import Estimate, Interval, overlap
+from batchmark.core.intervals import Estimate, overlap
 from batchmark.core.record import Record
 from batchmark_job.result_sharing import SharingMode
 
@@ -117,7 +117,7 @@ def _choice(curve: Curve) -> Choice | None:
         replicas=point.replicas,
         at_least=knee.outcome != "found",
         gain=point.gain,
-        price=_inverse(point.gain),
+        price=point.gain.inverse(),
         p95_seconds=point.figures.slowest.p95,
         p95_alone=alone.steps.p95,
         usd_per_1000_steps=point.usd_per_1000_steps,
@@ -134,8 +134,3 @@ def _most(curve: Curve) -> str:
 
 def _times(gain: Estimate) -> str:
     return f"{formatting.factor(gain)} the throughput of one alone"
-
-
-def _inverse(ratio: Estimate) -> Estimate:
-    interval = ratio.interval and Interval(low=1 / ratio.interval.high, high=1 / ratio.interval.low)
-    return Estimate(value=1 / ratio.value, interval=interval, interval_reason=ratio.interval_reason)

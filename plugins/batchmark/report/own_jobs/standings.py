@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from batchmark.analysis.own_jobs.records import Best, Duel, JobFigure, JobSide, OwnJobStudy, Place
-from batchmark.core.intervals import Estimate, Interval
+from batchmark.core.intervals import Estimate
 from batchmark.report.words import NOT_COMPARABLE
 
 
@@ -65,7 +65,7 @@ def duel_of(
         if (duel.first, duel.second) == (first, second):
             return duel
         if (duel.first, duel.second) == (second, first):
-            turned = {"first": first, "second": second, "ratio": inverse(duel.ratio)}
+            turned = {"first": first, "second": second, "ratio": duel.ratio.inverse()}
             return duel.model_copy(update=turned)
     return None
 
@@ -126,13 +126,6 @@ def metrics(study: OwnJobStudy) -> list[str]:
 def barred(duel: Duel) -> bool:
     """Whether nothing would decide it, as both sides ran on the same machine."""
     return (duel.noise.note or "").startswith(NOT_COMPARABLE)
-
-
-def inverse(ratio: Estimate) -> Estimate:
-    """The ratio of the same two the other way round."""
-    ends = ratio.interval
-    turned = ends and Interval(low=1 / ends.high, high=1 / ends.low, confidence=ends.confidence)
-    return ratio.model_copy(update={"value": 1 / ratio.value, "interval": turned})
 
 
 def _win(

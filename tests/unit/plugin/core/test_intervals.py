@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from batchmark.analysis.speedup import ratio
-from batchmark.core.intervals import Median
+from batchmark.core.intervals import Estimate, Interval, Median
 from tests.builders.noise import quick_and_long
 from tests.builders.runs import noisy
 
@@ -34,6 +34,24 @@ def test_interval_agrees_with_scipy():
     interval = Median([samples], seed="one job").estimate().interval
     assert interval.low == pytest.approx(reference.low, rel=0.01)
     assert interval.high == pytest.approx(reference.high, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("given", "inverse"),
+    [
+        (
+            Estimate(value=4.0, interval=Interval(low=2.0, high=5.0, confidence=0.9)),
+            Estimate(value=0.25, interval=Interval(low=0.2, high=0.5, confidence=0.9)),
+        ),
+        (
+            Estimate(value=4.0, interval=None, interval_reason="1 sample"),
+            Estimate(value=0.25, interval=None, interval_reason="1 sample"),
+        ),
+    ],
+)
+def test_an_inverse_has_its_interval_the_right_way_round(given, inverse):
+    assert given.inverse() == inverse
+    assert inverse.inverse() == given
 
 
 def test_many_samples_of_few_jobs_do_not_fake_precision():
