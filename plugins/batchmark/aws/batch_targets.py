@@ -179,11 +179,16 @@ def container_of(definition: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def requirements_of(container: Mapping[str, Any]) -> dict[str, float]:
-    """What a container asks for, by VCPU, MEMORY (MiB) and GPU."""
-    return {
-        requirement["type"]: float(requirement["value"])
-        for requirement in container.get("resourceRequirements", ())
-    }
+    """What a container asks for, by VCPU, MEMORY (MiB) and GPU; old definitions have fields."""
+    fields = {"VCPU": container.get("vcpus"), "MEMORY": container.get("memory")}
+    named = {each["type"]: each["value"] for each in container.get("resourceRequirements", ())}
+    return {kind: float(value) for kind, value in (fields | named).items() if value}
+
+
+def environment_names(queue: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names or ARNs of a queue's compute environments, in the order in which it tries them."""
+    order = sorted(queue.get("computeEnvironmentOrder", ()), key=lambda each: int(each["order"]))
+    return tuple(each["computeEnvironment"] for each in order)
 
 
 def wanted_vcpus(batch: Any, environment: str) -> int:

@@ -11,8 +11,9 @@ from typing import Any
 
 from pydantic import AwareDatetime
 
-from batchmark.aws.batch_targets import NO_ANSWER
+from batchmark.aws.batch_targets import NO_ANSWER, environment_names
 from batchmark.aws.boto_clients import Clients
+from batchmark.aws.existing_jobs import find_environments, find_queue
 from batchmark.aws.job_description import JobDescription
 from batchmark.core.config import PurchaseOption
 from batchmark.core.record import Record
@@ -81,13 +82,8 @@ def _environment(clients: Clients, queue: str, arn: str) -> dict[str, Any]:
 
     def find() -> list[dict[str, Any]]:
         batch = clients("batch")
-        answer = batch.describe_job_queues(jobQueues=[queue])
-        orders = [each["computeEnvironmentOrder"] for each in answer["jobQueues"]]
-        names = [each["computeEnvironment"] for order in orders for each in order]
-        if not names:
-            return []
-        answer = batch.describe_compute_environments(computeEnvironments=names)
-        return list(answer["computeEnvironments"])
+        names = environment_names(find_queue(batch, queue) or {})
+        return find_environments(batch, names) if names else []
 
     found, cluster = _asked(f"the compute environments of {queue}", find), _cluster_of(arn)
     if cluster:

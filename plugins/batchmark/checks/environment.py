@@ -10,6 +10,7 @@ from batchmark.aws.batch_targets import (
     NO_ANSWER,
     BatchEnvironment,
     container_of,
+    environment_names,
     is_there,
     name_of,
     published_environments,
@@ -124,7 +125,7 @@ def check_queues(environment: BatchEnvironment) -> Iterator[Check]:
                 continue
             name = described["jobQueueName"]
             check = _state("job queue", target_name, name, described)
-            seen = _order(described)
+            seen = list(map(name_of, environment_names(described)))
             if check.status == "ok" and seen != order and not environment.foreign:
                 text = f"{name} tries {', '.join(seen)}; published: {', '.join(order)}."
                 check = _failed(check, text, APPLY)
@@ -241,12 +242,6 @@ def _state(what: str, target: str, name: str, described: Mapping[str, Any]) -> C
         else "Fix what its reason names, then `terraform apply`."
     )
     return Check(name=what, target=target, status="fail", seen=seen, remedy=remedy)
-
-
-def _order(queue: Mapping[str, Any]) -> list[str]:
-    """Return the names of a queue's compute environments in the order in which it tries them."""
-    entries = sorted(queue["computeEnvironmentOrder"], key=lambda entry: int(entry["order"]))
-    return [name_of(entry["computeEnvironment"]) for entry in entries]
 
 
 def _differences(target: Target, definition: Mapping[str, Any]) -> Iterator[str]:

@@ -1,9 +1,20 @@
 """Errors raised by the plugins."""
 
+import difflib
+from collections.abc import Iterable
+
 
 def unexpected(error: BaseException) -> str:
     """One line on an error that nobody foresaw, for the loss of what it happened to."""
     return f"unexpected {type(error).__name__}: {' '.join(str(error).split())[:500]}"
+
+
+def meant(given: str, known: Iterable[str]) -> str:
+    """What else there is, with the nearest first, for the end of a sentence."""
+    names = list(known)
+    close = difflib.get_close_matches(given, names, n=1)
+    asked = f" (did you mean {close[0]}?)" if close else ""
+    return f"{asked}; known: {', '.join(names) or 'none'}"
 
 
 class BatchmarkError(Exception):

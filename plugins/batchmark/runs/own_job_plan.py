@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from batchmark.core.config import Config
-from batchmark.core.errors import ConfigError, PlanError
+from batchmark.core.errors import ConfigError, PlanError, meant
 from batchmark.core.own_jobs import (
     MOST_SIZES,
     NAME_PATTERN,
@@ -27,7 +27,7 @@ from batchmark.core.own_jobs import (
 from batchmark.core.run import JobLimits, PlannedJob, job_limits
 from batchmark.core.suites import OWN_DTYPES, OWN_JOB
 from batchmark.runs.own_jobs.options import overrides
-from batchmark.runs.own_jobs.sides import FoundSide, meant
+from batchmark.runs.own_jobs.sides import FoundSide
 from batchmark.runs.planning import check_repeats, check_targets, planned_job
 
 REPEATS = 6

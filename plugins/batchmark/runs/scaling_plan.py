@@ -10,7 +10,6 @@ compared with, the run's own settings, is measured there, too, and so they cost 
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from batchmark.core.config import Config
-from batchmark.core.errors import PlanError
+from batchmark.core.errors import PlanError, meant
 from batchmark.core.multi_node import MultiNode
 from batchmark.core.record import first_problem
 from batchmark.core.run import DataSource, PlannedJob, ScalingPlan
@@ -198,11 +197,7 @@ def _study(study: Sequence[Mapping[str, object]]) -> Sequence[Mapping[str, objec
             )
         for name in changes:
             if name not in known:
-                close = difflib.get_close_matches(str(name), known, n=1)
-                meant = f" (did you mean {close[0]}?)" if close else ""
-                raise PlanError(
-                    f"study's object {number} has {name!r}{meant}; known: {_list(known)}"
-                )
+                raise PlanError(f"study's object {number} has {name!r}{meant(str(name), known)}")
     return study
 
 

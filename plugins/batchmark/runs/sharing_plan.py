@@ -6,14 +6,13 @@ A target whose jobs share an instance runs one array job per number of replicas,
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import TypeVar
 
 from batchmark.core.config import Config, Target
-from batchmark.core.errors import PlanError
+from batchmark.core.errors import PlanError, meant
 from batchmark.core.run import PlannedJob, SharingPlan
 from batchmark.core.suites import (
     MOST_MPS_CLIENTS,
@@ -177,11 +176,9 @@ def _check_task(name: str, *, own: bool) -> None:
                 f"own_workloads without .py, of a-z, 0-9 and _, such as {OWN_TASK}softmax"
             )
     elif name not in TASKS:
-        close = difflib.get_close_matches(name, TASKS, n=1)
-        meant = f" (did you mean {close[0]}?)" if close else ""
         raise PlanError(
-            f"unknown task {name!r}{meant}; known: {_list(TASKS)}. One of your own is "
-            f"{OWN_TASK}NAME, such as {OWN_TASK}softmax"
+            f"unknown task {name!r}{meant(name, TASKS)}. One of your own is {OWN_TASK}NAME, such "
+            f"as {OWN_TASK}softmax"
         )
 
 

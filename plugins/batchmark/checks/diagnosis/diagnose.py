@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from batchmark.aws.batch_jobs import describe_jobs
-from batchmark.aws.batch_targets import NO_ANSWER, container_of, why_unread
+from batchmark.aws.batch_targets import NO_ANSWER, container_of, environment_names, why_unread
 from batchmark.aws.boto_clients import Clients
+from batchmark.aws.existing_jobs import find_definition, find_environments, find_queue
 from batchmark.aws.job_description import JobDescription
 from batchmark.checks.diagnosis.account import image_missing, image_not_pulled, service_quota
 from batchmark.checks.diagnosis.instances import (
@@ -30,14 +31,7 @@ from batchmark.checks.diagnosis.queue import (
     status_reason,
 )
 from batchmark.checks.diagnosis.records import Cause, Diagnosis, Finding
-from batchmark.checks.diagnosis.subject import (
-    Subject,
-    describe_definition,
-    describe_environments,
-    describe_queue,
-    nodes_of,
-    waiting_jobs,
-)
+from batchmark.checks.diagnosis.subject import Subject, nodes_of, waiting_jobs
 from batchmark.core.errors import DiagnosisError
 
 Question = Callable[[Subject], Iterator[Finding]]
@@ -79,7 +73,7 @@ def diagnose(
     answers = _Answers()
     subject = Subject(client, now, events_log_group, queue={}, job=job)
     with answers.asking("the queue"):
-        described = describe_queue(client("batch"), queue)
+        described = find_queue(client("batch"), queue)
         if described is None:
             text = f"Batch knows no queue {queue}."
             answers.findings.append(Finding.of("queue_unknown", text, certain=True))
@@ -104,7 +98,8 @@ def diagnose(
 def _fill(subject: Subject, job_definition: str | None, answers: _Answers) -> None:
     """Fill in what the questions share: environments, waiting jobs, the job, its container."""
     with answers.asking("the compute environments"):
-        subject.environments = describe_environments(subject.client("batch"), subject.queue)
+        names = environment_names(subject.queue)
+        subject.environments = find_environments(subject.client("batch"), names)
     with answers.asking("the waiting jobs"):
         batch = subject.client("batch")
         subject.waiting = waiting_jobs(batch, subject.queue)
@@ -116,7 +111,7 @@ def _fill(subject: Subject, job_definition: str | None, answers: _Answers) -> No
         subject.nodes = nodes_of(subject.job)
     elif job_definition is not None:
         with answers.asking("the job definition"):
-            definition = describe_definition(subject.client("batch"), job_definition)
+            definition = find_definition(subject.client("batch"), job_definition) or {}
             subject.container, subject.nodes = container_of(definition), nodes_of(definition)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from batchmark.aws.batch_targets import requirements_of
 from batchmark.aws.boto_clients import Clients
 from batchmark.aws.job_description import JobDescription
 from batchmark.checks.diagnosis.records import Cause, Finding
@@ -71,12 +72,8 @@ class Subject:
     @property
     def needs(self) -> Needs | None:
         """What the job requests of an instance; None if that is not known."""
-        asked = {
-            requirement["type"]: float(requirement["value"])
-            for requirement in self.container.get("resourceRequirements", ())
-        }
-        vcpus = asked.get("VCPU", self.container.get("vcpus"))
-        memory = asked.get("MEMORY", self.container.get("memory"))
+        asked = requirements_of(self.container)
+        vcpus, memory = asked.get("VCPU"), asked.get("MEMORY")
         if vcpus is None or memory is None:
             return None
         return Needs(vcpus, int(memory), int(asked.get("GPU", 0)))
@@ -111,24 +108,6 @@ def is_spot(environment: Described) -> bool:
     return bool(resources_of(environment).get("type") == "SPOT")
 
 
-def describe_queue(batch: Any, queue: str) -> Described | None:
-    answer: list[Described] = batch.describe_job_queues(jobQueues=[queue])["jobQueues"]
-    return answer[0] if answer else None
-
-
-def describe_environments(batch: Any, queue: Described) -> list[Described]:
-    """Return the queue's compute environments in the order in which it tries them."""
-    order = sorted(queue["computeEnvironmentOrder"], key=lambda entry: int(entry["order"]))
-    names = [entry["computeEnvironment"] for entry in order]
-    answer = batch.describe_compute_environments(computeEnvironments=names)["computeEnvironments"]
-    by_name = {
-        key: environment
-        for environment in answer
-        for key in (environment["computeEnvironmentArn"], name_of(environment))
-    }
-    return [by_name[name] for name in names if name in by_name]
-
-
 def waiting_jobs(batch: Any, queue: Described) -> list[Described]:
     """Return the queue's RUNNABLE jobs, oldest first, or those STARTING if there are none."""
     for status in ("RUNNABLE", "STARTING"):
@@ -141,12 +120,6 @@ def waiting_jobs(batch: Any, queue: Described) -> list[Described]:
         if jobs:
             return sorted(jobs, key=lambda job: int(job["createdAt"]))
     return []
-
-
-def describe_definition(batch: Any, job_definition: str) -> Described:
-    answer = batch.describe_job_definitions(jobDefinitions=[job_definition])["jobDefinitions"]
-    definition: Described = answer[0] if answer else {}
-    return definition
 
 
 def nodes_of(described: Mapping[str, Any]) -> int:

@@ -8,7 +8,14 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from batchmark.aws.batch_targets import DENIED, error_code, name_of, requirements_of, why_unread
+from batchmark.aws.batch_targets import (
+    DENIED,
+    environment_names,
+    error_code,
+    name_of,
+    requirements_of,
+    why_unread,
+)
 from batchmark.aws.boto_clients import Clients
 from batchmark.aws.existing_jobs import (
     InstanceType,
@@ -19,9 +26,9 @@ from batchmark.aws.existing_jobs import (
     queue_names,
 )
 from batchmark.core.config import ComputeEnvironments, Target
-from batchmark.core.errors import PlanError
+from batchmark.core.errors import PlanError, meant
 from batchmark.core.formatting import count
-from batchmark.runs.own_jobs.sides import FoundSide, Side, meant
+from batchmark.runs.own_jobs.sides import FoundSide, Side
 
 TIMEOUT_SECONDS = 3600  # where neither the definition nor the side has one
 LEAST_TIMEOUT_SECONDS = 60  # by SubmitJob
@@ -114,8 +121,7 @@ def _queue(account: _Account, name: str) -> dict[str, Any]:
 
 def _environments(account: _Account, queue: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The enabled compute environments in the queue's order."""
-    order = sorted(queue.get("computeEnvironmentOrder", ()), key=lambda each: int(each["order"]))
-    names = tuple(each["computeEnvironment"] for each in order)
+    names = environment_names(queue)
     found = account.environments(names) if names else []
     for each in found:
         if reason := _unfit(each):
@@ -180,9 +186,9 @@ def _definition(account: _Account, name: str) -> dict[str, Any]:
 def _needs(side: Side, container: Mapping[str, Any]) -> InstanceType:
     """What the job asks for, overrides put in, as an instance of just that size."""
     asked = requirements_of(container)
-    vcpus = side.vcpus or asked.get("VCPU") or container.get("vcpus") or 1
-    memory = side.memory_mib or asked.get("MEMORY") or container.get("memory") or 4
-    gpus = side.gpus or asked.get("GPU") or 0
+    vcpus = side.vcpus or asked.get("VCPU", 1)
+    memory = side.memory_mib or asked.get("MEMORY", 4)
+    gpus = side.gpus or asked.get("GPU", 0)
     return InstanceType("", int(vcpus), int(memory), int(gpus))
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
+from batchmark.aws.batch_targets import requirements_of
 from batchmark.aws.job_description import JobDescription, is_reclaimed, moment
 from batchmark.aws.job_hosts import JobHost
 from batchmark.core.own_jobs import OwnJobPlan
@@ -180,10 +181,7 @@ class _Watched:
 
     def _asked_for(self, kind: str) -> float:
         """How much of a resource the container has by its definition and overrides; 0 for none."""
-        found = self._container.get("resourceRequirements", ())
-        values = [float(each["value"]) for each in found if each["type"] == kind]
-        older = {"VCPU": "vcpus", "MEMORY": "memory"}.get(kind)
-        return next(iter(values), float(self._container.get(older, 0) if older else 0))
+        return requirements_of(self._container).get(kind, 0)
 
     def _rows(self) -> tuple[list[Measurement], int]:
         """The whole job and its metrics, and how many values are left out for want of room."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from batchmark.core.config import Target
-from batchmark.core.errors import PlanError
+from batchmark.core.errors import PlanError, meant
 from batchmark.core.own_jobs import JobName
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record, first_problem
@@ -107,11 +106,3 @@ def _side(number: int, given: Mapping[str, Any]) -> Side:
         raise PlanError(
             f"side {number}: {first_problem(error)}, got {error.errors()[0]['input']!r:.200}"
         ) from error
-
-
-def meant(given: str, known: Iterable[str]) -> str:
-    """What else there is, with the nearest first, for the end of a sentence."""
-    names = list(known)
-    close = difflib.get_close_matches(given, names, n=1)
-    asked = f" (did you mean {close[0]}?)" if close else ""
-    return f"{asked}; known: {', '.join(names) or 'none'}"
