@@ -7,21 +7,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from batchmark.core.formatting import count
+from batchmark.core.own_jobs import TAKEN
 from batchmark.core.row_values import ToldMetric
 from batchmark.core.run import CollectedJob
 from batchmark_job.result import Measurement, MeasurementStatus
-from batchmark_job.result_own_job import BETTER, METRIC, START, UNIT
 from batchmark_job.result_values import Parameter
 
 # A row's parameters without what is no size: that of all rows of a job is the same.
 Size: TypeAlias = tuple[tuple[str, Parameter], ...]
-NO_SIZE = {START, METRIC, UNIT, BETTER}
 SHOWN_DIGITS = 12  # of a checksum
 Found: TypeAlias = list[tuple[CollectedJob, Measurement]]
 
 
 def size_of(parameters: Mapping[str, Parameter]) -> Size:
-    return tuple(sorted(pair for pair in parameters.items() if pair[0] not in NO_SIZE))
+    return tuple(sorted(pair for pair in parameters.items() if pair[0] not in TAKEN))
 
 
 def counts(job: CollectedJob) -> bool:

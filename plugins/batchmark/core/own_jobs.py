@@ -18,6 +18,7 @@ PARAMETER_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]{0,31}$"
 # What rows name beside the axis.
 TAKEN = (START, METRIC, UNIT, BETTER)
 MOST_SIZES = 20
+MOST_BAD_LINES = 100  # that are kept of a job, and shown of a side
 
 JobName = Annotated[str, Field(pattern=NAME_PATTERN)]
 # A whole number stays one, so that `Ref::size` becomes 64, not 64.0.

@@ -15,7 +15,7 @@ from batchmark.core.intervals import Estimate
 from batchmark_job.result_own_job import BETTER, HIGHER, LOWER, METRIC, UNIT
 from batchmark_job.result_values import Parameter
 
-OF_A_METRIC = {"slower": "worse", "faster": "better"}
+WORSE_OR_BETTER = {"slower": "worse", "faster": "better"}
 
 
 class ToldMetric(NamedTuple):
@@ -75,4 +75,4 @@ def change(parameters: Mapping[str, Parameter], share: float) -> float:
 
 def word(parameters: Mapping[str, Parameter], of_seconds: str) -> str:
     """A metric is worse or better where a time is slower or faster."""
-    return OF_A_METRIC.get(of_seconds, of_seconds) if ToldMetric.of(parameters) else of_seconds
+    return WORSE_OR_BETTER.get(of_seconds, of_seconds) if ToldMetric.of(parameters) else of_seconds

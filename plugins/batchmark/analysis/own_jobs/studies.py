@@ -11,12 +11,10 @@ from batchmark.analysis.own_jobs.duels import duels_of
 from batchmark.analysis.own_jobs.figures import figures_of
 from batchmark.analysis.own_jobs.records import JobSide, OwnJobStudy
 from batchmark.analysis.pooling import TargetJobs, group_jobs
-from batchmark.core.own_jobs import OwnJobPlan
+from batchmark.core.own_jobs import MOST_BAD_LINES, OwnJobPlan
 from batchmark.core.prices import PriceTable
 from batchmark.core.run import CollectedRun
 from batchmark_job.result_own_job import BadLine
-
-MOST_BAD_LINES = 100  # of a side
 
 
 def own_job_studies(run: CollectedRun, prices: PriceTable) -> tuple[OwnJobStudy, ...]:
