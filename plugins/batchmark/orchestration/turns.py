@@ -32,8 +32,9 @@ EVERY_SECONDS = 10.0
 SOON_SECONDS = 1.0  # from the end of a trigger until Airflow knows that its task is over
 
 Answered = TypeVar("Answered")
-# Tasks whose triggers have ended in this process, by DAG, run, task and map index.
-_ended: set[tuple[str, str, str, int]] = set()
+# Whether the triggers have ended of tasks that others of this process wait for, by DAG, run, task
+# and map index.
+_awaited: dict[tuple[str, str, str, int], bool] = {}
 
 
 class NotSubmittedError(BatchmarkError):
@@ -80,27 +81,32 @@ class WaitsForItsTurn:
             await self._wait_for_instance(queue)
 
     async def _wait_for_task_before(self, map_index: int) -> None:
-        since = self.clock()
-        while not await self.is_over(map_index):
-            if self.limits.is_turn_missed(self.clock()):
-                raise task_before_not_over(map_index, self.clock() - since)
-            if self.alone:
-                await self.sleep(EVERY_SECONDS)
-            else:
-                await self._sleep_unless_ended(map_index)
-        _ended.discard(self._key(map_index))
+        since, key = self.clock(), self._key(map_index)
+        _awaited[key] = False
+        try:
+            while not await self.is_over(map_index):
+                if self.limits.is_turn_missed(self.clock()):
+                    raise task_before_not_over(map_index, self.clock() - since)
+                if self.alone:
+                    await self.sleep(EVERY_SECONDS)
+                else:
+                    await self._sleep_unless_ended(key)
+        finally:
+            _awaited.pop(key, None)
 
-    async def _sleep_unless_ended(self, map_index: int) -> None:
+    async def _sleep_unless_ended(self, key: tuple[str, str, str, int]) -> None:
         """Ask Airflow seldom, as many may wait, but soon once the trigger before has ended."""
         for _ in range(round(EVERY_SECONDS / SOON_SECONDS)):
             await self.sleep(SOON_SECONDS)
-            if self._key(map_index) in _ended:
+            if _awaited.get(key):
                 return
 
     def tell_end(self) -> None:
         """Let the trigger that waits for this one know, if it is of this process."""
         if self.task_instance is not None and not self.alone:
-            _ended.add(self._key(self.task_instance.map_index))
+            key = self._key(self.task_instance.map_index)
+            if key in _awaited:
+                _awaited[key] = True
 
     def _key(self, map_index: int) -> tuple[str, str, str, int]:
         ti = self.task_instance

@@ -91,6 +91,17 @@ def test_a_trigger_whose_predecessor_was_of_another_process_follows_all_the_same
     assert sum(following.slept) == EVERY_SECONDS
 
 
+def test_the_end_of_a_trigger_that_nobody_waits_for_is_not_remembered():
+    """A triggerer lives for months."""
+    before = Following(alone=False)
+    before.trigger._task_instance = task(0)
+    before.event((1, {"status": "SUCCEEDED"}))
+    following = waiting([False, True], alone=False)
+    following.trigger._task_instance = task(1)
+    following.event((1, {"status": "SUCCEEDED"}))
+    assert sum(following.slept) == EVERY_SECONDS
+
+
 def while_asleep(following, *happenings):
     """Let these happen, one during each pause of the trigger."""
     pending, sleep = list(happenings), following.trigger.sleep
