@@ -277,9 +277,9 @@ class StoredJob(Record):
     planned: PlannedJob
     job_id: str
     job_attempt: int = Field(ge=1)
-    log_group: str = Field(description="of CloudWatch; the bucket where no log was kept there")
-    log_stream: str = Field(description="as log_group; the key of the run's own copy of the log")
-    log_url: str = Field(description="opens the log stream in AWS or in the local cloud")
+    log_group: str = Field(description="of CloudWatch; the bucket where the log is not there")
+    log_stream: str = Field(description="in that group, or the log's key in the bucket")
+    log_url: str = Field(description="opens the log stream, or the object in the bucket")
     document_uri: str = Field(description="s3:// address of the raw result document")
     document_url: str = Field(description="opens the raw result document in a browser")
     created_at: AwareDatetime

@@ -47,6 +47,7 @@ from batchmark.runs.result_documents import ExpectedDocument, key_of
 from batchmark_job.result import MeasurementStatus, ResultDocument
 
 LEFT_OVER = "Its run is being collected, and no task owns it any more"
+NO_LOG = "Batch names no log stream of this job in CloudWatch, so none of its log is here.\n"
 SUPERSEDED = "Its task was cleared, or it was submitted twice: another job counts"
 
 log = logging.getLogger(__name__)
@@ -211,7 +212,8 @@ class _Collector:
         job, store = first_child(whole), self.store
         job_id, location = job["jobId"], log_location(job)
         text = self._log(job)
-        log_key = store.write(f"logs/{plan.target}/{plan.name}.log", text or "\n", "text/plain")
+        kept = text or ("\n" if location else NO_LOG)
+        log_key = store.write(f"logs/{plan.target}/{plan.name}.log", kept, "text/plain")
         telling = telling_child(whole)
         said = text if telling is job else self._log(telling)
         if (location is None and not expected.own_job) or "startedAt" not in job:

@@ -124,8 +124,7 @@ def test_a_job_whose_log_goes_elsewhere_is_collected_by_what_batch_knows():
     run = Run(described(container={"logStreamName": None}))
     (job,) = run.collected().jobs
     assert job.document.own_job.wrapped is False
-    assert (job.log_group, job.log_stream) == (
-        BUCKET,
-        "runs/run/logs/g5.xlarge/job-thumbnails-1.log",
-    )
-    assert job.log_url.endswith("&prefix=runs/run/logs/g5.xlarge/job-thumbnails-1.log")
+    key = "runs/run/logs/g5.xlarge/job-thumbnails-1.log"
+    assert (job.log_group, job.log_stream) == (BUCKET, key)
+    assert job.log_url.endswith(f"&prefix={key}")
+    assert "no log stream of this job" in run.store.read_if_there(key).decode()
