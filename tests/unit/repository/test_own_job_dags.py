@@ -5,9 +5,7 @@ import re
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
-from airflow.sdk.exceptions import ParamValidationError
 
-from batchmark.orchestration.own_job_form import own_job_params
 from batchmark.runs.own_job_plan import plan_comparison, plan_own_jobs
 from batchmark.runs.own_jobs.sides import Side, parse_sides
 from tests.builders.existing_jobs import found, own_jobs
@@ -33,18 +31,6 @@ def test_the_defaults_run_an_own_job_on_all_its_targets_and_sizes(dags):
     assert len(jobs) == 2 + 2 * 2 * 6
 
 
-def test_own_jobs_are_chosen_from_those_that_the_environment_names(monkeypatch):
-    monkeypatch.setenv("BATCHMARK_OWN_JOBS", "thumbnails,transcode")
-    job = own_job_params()["job"]
-    assert job.schema["examples"] == ["thumbnails", "transcode"]
-    assert job.resolve() == "thumbnails"
-    assert job.resolve("another") == "another", "Airflow may know of it later than Terraform"
-    monkeypatch.delenv("BATCHMARK_OWN_JOBS")
-    job = own_job_params()["job"]
-    assert "examples" not in job.schema
-    assert job.resolve() is None
-
-
 def test_the_example_in_the_docs_is_taken_by_the_form_and_can_be_planned(dags):
     (text,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
     conf = json.loads(text)
@@ -68,21 +54,3 @@ def test_every_field_of_a_side_is_in_the_docs_and_in_the_form(dags):
     assert set(listed) == set(Side.model_fields)
     described = dags[COMPARISON].params.get_param("sides").description
     assert [name for name in Side.model_fields if name not in described] == []
-
-
-@pytest.mark.parametrize(
-    ("dag_id", "param", "value", "message"),
-    [
-        (OWN, "job", "Thumb nails", "does not match"),
-        (OWN, "sizes", [0], "0 is less than or equal to the minimum of 0"),
-        (OWN, "sizes", ["64"], "'64' is not of type 'number'"),
-        (OWN, "deadline_seconds", 0, "0 is less than or equal to the minimum of 0"),
-        (OWN, "repeats", 0, "0 is less than the minimum of 1"),
-        (COMPARISON, "name", "My job", "does not match"),
-        (COMPARISON, "sides", ["a"], "'a' is not of type 'object'"),
-        (COMPARISON, "parameter", "a b", "does not match"),
-    ],
-)
-def test_the_forms_refuse_what_the_dags_can_not_do(dags, dag_id, param, value, message):
-    with pytest.raises(ParamValidationError, match=message):
-        dags[dag_id].params.get_param(param).resolve(value)

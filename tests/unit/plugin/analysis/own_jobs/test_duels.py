@@ -1,0 +1,63 @@
+"""Two sides of an own job against each other."""
+
+import pytest
+
+from batchmark.analysis.own_jobs.duels import duels_of
+from batchmark.analysis.pooling import group_jobs
+from batchmark_job.result import Device
+from tests.builders.own_jobs import CPU, GPU, LARGE, LOSS, SMALL, THROUGHPUT, JobOn, failed
+from tests.builders.runs import LAPTOP_ENVIRONMENT, build_run
+
+THIRD = JobOn("c6i.large", start_up=4.0, each=0.3)
+
+
+def duels(*jobs):
+    (targets,) = group_jobs(build_run(*jobs)).values()
+    return duels_of(targets, "size")
+
+
+def test_each_two_sides_meet_once_at_each_size_by_time_and_by_metric():
+    found = duels(*(job for side in (GPU, CPU, THIRD) for job in side.jobs((LARGE, SMALL))))
+    pairs = [("g5.xlarge", "c5.2xlarge"), ("g5.xlarge", "c6i.large"), ("c5.2xlarge", "c6i.large")]
+    assert [(one.place.size, one.metric, (one.first, one.second)) for one in found] == [
+        (size, metric, pair)
+        for size in (SMALL, LARGE)
+        for metric in (None, "throughput")
+        for pair in pairs
+    ]
+
+
+def test_a_ratio_above_one_is_for_the_first_by_time_and_by_metric():
+    told = {THROUGHPUT: (50.0,), LOSS: (0.2,)}, {THROUGHPUT: (100.0,), LOSS: (0.4,)}
+    found = duels(*GPU.jobs(told=told[0]), *CPU.jobs(told=told[1]))
+    by_metric = {one.metric: one for one in found}
+    assert by_metric[None].ratio.value == pytest.approx(
+        CPU.seconds(SMALL) / GPU.seconds(SMALL), rel=0.02
+    )
+    assert by_metric["throughput"].ratio.value == pytest.approx(0.5)
+    assert by_metric["loss"].ratio.value == pytest.approx(2)
+    assert {name: one.better for name, one in by_metric.items()} == {
+        None: "c5.2xlarge",
+        "throughput": "c5.2xlarge",
+        "loss": "g5.xlarge",
+    }
+
+
+def test_what_one_side_alone_has_is_no_duel():
+    found = duels(
+        *GPU.jobs((SMALL, LARGE), told={LOSS: (0.2,)}),
+        *CPU.jobs((SMALL, LARGE), 5),
+        CPU.job(LARGE, 6, check=failed()),
+    )
+    assert [(one.place.size, one.metric) for one in found] == [(SMALL, None)]
+
+
+def test_sides_of_one_machine_decide_nothing():
+    """As targets of a laptop, of which one stands for a GPU."""
+    sides = (
+        JobOn(target, each=each, environment=LAPTOP_ENVIRONMENT, actual_device=Device.CPU)
+        for target, each in (("g5.xlarge", 0.1), ("c5.2xlarge", 2.0))
+    )
+    for duel in duels(*(job for side in sides for job in side.jobs())):
+        assert duel.better is None
+        assert duel.noise.note.startswith("not comparable")
