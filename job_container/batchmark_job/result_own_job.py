@@ -11,6 +11,7 @@ from batchmark_job.result_values import Count, ExitCode, Few, Model, Name, Secon
 # Parameters that name a row beside the job's own axis.
 START, METRIC, UNIT, BETTER = "start", "metric", "unit", "better"
 HIGHER, LOWER = "higher", "lower"  # values of BETTER
+UNKNOWN = "unknown"  # in place of a text that every document has and an own job did not tell
 
 Start = Literal["cold", "warm"]
 

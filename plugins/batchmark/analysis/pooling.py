@@ -21,10 +21,9 @@ from batchmark.core.intervals import Median
 from batchmark.core.record import Record
 from batchmark.core.run import CONFIRMATION, CollectedJob, CollectedRun, LostJob
 from batchmark_job.result import Device, Environment, Marks, MeasurementStatus, MetricSummary
-from batchmark_job.result_own_job import Start
+from batchmark_job.result_own_job import UNKNOWN, Start
 
 Span = Literal["process", "batch_job"]
-UNKNOWN = "unknown"  # what an own job did not tell of its machine
 
 
 class JobRecord(Provenance):

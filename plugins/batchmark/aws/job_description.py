@@ -27,6 +27,12 @@ class LogLocation(NamedTuple):
     stream: str
 
 
+def container_instance(job: JobDescription) -> str | None:
+    """The ARN of the container instance of the job's last attempt; None before it has one."""
+    arn: str | None = job.get("container", {}).get("containerInstanceArn")
+    return arn
+
+
 def log_location(job: JobDescription) -> LogLocation | None:
     """The log stream of the job's last attempt; None before it has started.
 

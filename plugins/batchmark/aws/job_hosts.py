@@ -14,7 +14,7 @@ from pydantic import AwareDatetime
 from batchmark.aws.batch_targets import NO_ANSWER, environment_names
 from batchmark.aws.boto_clients import Clients
 from batchmark.aws.existing_jobs import find_environments, find_queue
-from batchmark.aws.job_description import JobDescription
+from batchmark.aws.job_description import JobDescription, container_instance
 from batchmark.core.config import PurchaseOption
 from batchmark.core.record import Record
 
@@ -43,8 +43,7 @@ class JobHost(Record):
 
 def host_of(clients: Clients, job: JobDescription) -> JobHost:
     """Ask for a job's host; what AWS refuses or has forgotten is null, and logged."""
-    container = job.get("container", {})
-    arn, task_arn = container.get("containerInstanceArn"), container.get("taskArn")
+    arn, task_arn = container_instance(job), job.get("container", {}).get("taskArn")
     if arn is None:
         return JobHost()
     environment = _environment(clients, job["jobQueue"], arn)

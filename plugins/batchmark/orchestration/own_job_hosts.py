@@ -6,7 +6,7 @@ import asyncio
 import logging
 
 from batchmark.aws.boto_clients import Clients
-from batchmark.aws.job_description import JobDescription
+from batchmark.aws.job_description import JobDescription, container_instance
 from batchmark.aws.job_hosts import JobHost, host_of
 
 log = logging.getLogger(__name__)
@@ -20,13 +20,13 @@ class HostMemory:
 
     def look(self, clients: Clients, job: JobDescription) -> None:
         """Ask for the host of a job that is running, once, in a thread of its own."""
-        arn = _instance_of(job)
+        arn = container_instance(job)
         if arn and arn not in self._found:
             self._found[arn] = asyncio.create_task(_ask(clients, job))
 
     async def host(self, job: JobDescription) -> JobHost | None:
         """The host of a job that has ended; None if nobody asked while it ran."""
-        found = self._found.get(_instance_of(job) or "")
+        found = self._found.get(container_instance(job) or "")
         return await found if found else None
 
 
@@ -36,8 +36,3 @@ async def _ask(clients: Clients, job: JobDescription) -> JobHost | None:
     except Exception:
         log.exception("It is not known what job %s runs on", job["jobId"])
         return None
-
-
-def _instance_of(job: JobDescription) -> str | None:
-    arn: str | None = job.get("container", {}).get("containerInstanceArn")
-    return arn

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from batchmark.report.words import machine_property, measured_target
+from batchmark_job.result_own_job import UNKNOWN
 
 if TYPE_CHECKING:
     from batchmark.analysis.cost import JobCost
     from batchmark.analysis.pooling import JobRecord, TargetRecord
 
-NONE, UNKNOWN = "none", "unknown"
+NONE = "none"
 OF_ONE_JOB = {"availability_zone"}  # not common to a target's machines
 
 

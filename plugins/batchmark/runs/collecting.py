@@ -20,6 +20,7 @@ from batchmark.aws.job_description import (
     LOG_TAIL_LINES,
     JobDescription,
     all_seconds,
+    container_instance,
     failure_message,
     is_reclaimed,
     log_location,
@@ -250,7 +251,7 @@ class _Collector:
             earlier_seconds=replaced + sum(map(run_seconds, earlier)),
             instance_seconds=all_seconds(whole) if has_parts else None,
             replaced_job_id=found.replaced_job_id,
-            host=job.get("container", {}).get("containerInstanceArn"),
+            host=container_instance(job),
             interrupted=self._interrupted(expected, found),
             failure=failure,
         )

@@ -39,6 +39,7 @@ from batchmark_job.result_own_job import (
     METRIC,
     START,
     UNIT,
+    UNKNOWN,
     OwnersCheck,
     OwnJob,
     Start,
@@ -51,7 +52,6 @@ from batchmark_job.result_values import (
     Parameter,
 )
 
-UNKNOWN = "unknown"
 LEAST_SECONDS = 0.001  # that Batch's clock tells apart
 SHORT_DIGEST = 12
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}$")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from batchmark.aws.boto_clients import Clients
-from batchmark.aws.job_description import FINISHED, JobDescription
+from batchmark.aws.job_description import FINISHED, JobDescription, container_instance
 from batchmark.aws.job_hosts import JobHost, host_of
 from batchmark.aws.result_bucket import RunStore
 from batchmark.core.errors import CollectError, unexpected
@@ -44,8 +44,9 @@ def store_document(
         return None
     on_aws = store.is_aws()
     told = read_log(clients, plan, job, on_aws=on_aws, sleep=sleep)
+    is_of_job = host and host.container_instance == container_instance(job)
     is_known = host and (host.instance_type or not on_aws)
-    seen = host if host and is_known and _is_of(host, job) else host_of(clients, job)
+    seen = host if host and is_known and is_of_job else host_of(clients, job)
     try:
         document = own_job_document(expected, job, told, seen, on_aws=on_aws)
     except Exception as error:
@@ -54,12 +55,6 @@ def store_document(
     if document is None:
         return None
     return _put(store, key_of(expected.uri(document.job_id, document.job_attempt)), document)
-
-
-def _is_of(host: JobHost, job: JobDescription) -> bool:
-    """Whether the job's last attempt ran there."""
-    arn: str | None = job.get("container", {}).get("containerInstanceArn")
-    return host.container_instance == arn
 
 
 def _put(store: RunStore, key: str, document: ResultDocument) -> ResultDocument:
