@@ -18,9 +18,8 @@ from batchmark.analysis.own_jobs.records import (
 from batchmark.analysis.pooling import group_jobs
 from batchmark.analysis.samples import Provenance
 from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate, Interval
-from batchmark.core.suites import NO_DTYPE
-from batchmark_job.result import Device, Implementation
-from batchmark_job.result_own_job import OwnersCheck
+from batchmark_job.result import Device
+from tests.builders.own_jobs import IMAGE, NAME, SUITE, JobOn
 from tests.builders.reports import report_of
 from tests.builders.runs import (
     CPU_ENVIRONMENT,
@@ -29,11 +28,9 @@ from tests.builders.runs import (
     PRICES,
     build_full_job,
     build_job,
-    build_row,
     build_run,
 )
 
-NAME, SUITE = "thumbnails", "job-thumbnails"
 GPU, CPU = "g5.xlarge", "c5.2xlarge"
 WIDTH = 0.03  # of an interval to either side
 # g5.xlarge is always the faster; by dollars c5.2xlarge is ahead at the smallest size alone.
@@ -244,19 +241,10 @@ def _least(amounts):
     return name if all(high < low for _, low, _ in others) else None
 
 
-def own_row(size, seconds, **fields):
-    """Of one whole job, as its pairs have it."""
-    check = OwnersCheck(kind="exit_code", passed=True)
-    values = {"workload": NAME, "parameters": {"size": size}, "dtype": NO_DTYPE, "check": check}
-    code = Implementation(name="registry.example/thumbnails", version="3")
-    values |= {"correctness": None, "implementation": code, "cold_seconds": seconds}
-    return build_row((seconds,), **values | fields)
-
-
-def own_jobs_of(target, times, repeats=MINIMUM_SAMPLES, **fields):
+def own_jobs_of(target, times, repeats=MINIMUM_SAMPLES):
     """Collected jobs, one for each size and repeat."""
+    side = JobOn(target, image=f"{IMAGE}:3", metrics=())
     for number, (size, seconds) in enumerate(times.items()):
         for repeat in range(1, repeats + 1):
-            row = own_row(size, seconds * (1 + 0.004 * ((repeat * 7 + number) % 5 - 2)))
-            name = {"job_id": f"{target.replace('.', '-')}-{size}-{repeat}"}
-            yield build_job(target, [row], repeat=repeat, suite=SUITE, **name | fields)
+            taken = seconds * (1 + 0.004 * ((repeat * 7 + number) % 5 - 2))
+            yield side.job(size, repeat, start=None, seconds=taken)

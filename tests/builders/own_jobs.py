@@ -67,6 +67,7 @@ class JobOn:
             name: START + timedelta(minutes=repeat, seconds=-before)
             for name, before in (("created_at", 30), ("runnable_at", 29), ("starting_at", 5))
         }
+        name = filter(None, (self.target.replace(".", "-"), size, start, repeat))
         gpu = self.target[0] in "gp"
         environment = self.environment or (GPU_ENVIRONMENT if gpu else CPU_ENVIRONMENT)
         if self.environment is not LAPTOP_ENVIRONMENT:
@@ -78,7 +79,7 @@ class JobOn:
             repeat=repeat,
             batch_seconds=seconds,
             total_seconds=seconds,
-            job_id=f"{self.target.replace('.', '-')}-{size}-{start}-{repeat}",
+            job_id="-".join(map(str, name)),
             environment=environment.model_copy(update={"image": self.image}),
             actual_device=self.actual_device,
             **asked | fields,
