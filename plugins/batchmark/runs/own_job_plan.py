@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from batchmark.core.config import Config
 from batchmark.core.errors import ConfigError, PlanError, meant
@@ -289,15 +289,20 @@ def _sizes(axis: str | None, sizes: Sequence[JobSize]) -> Sequence[JobSize | Non
 
 def _size(given: object) -> JobSize:
     """A whole number as one, so that a command gets 64, not 64.0."""
-    if isinstance(given, int | float) and not isinstance(given, bool) and 0 < given <= MOST_SIZE:
+    if _is_number(given, MOST_SIZE):
         return int(given) if given == int(given) else given
     raise PlanError(f"sizes takes numbers above 0 and up to {MOST_SIZE:g}, got {given!r}")
+
+
+def _is_number(given: object, most: float) -> TypeGuard[int | float]:
+    """Whether it is one above 0 and up to `most`."""
+    return isinstance(given, int | float) and not isinstance(given, bool) and 0 < given <= most
 
 
 def _deadline(given: object) -> float | None:
     if given is None:
         return None
-    if isinstance(given, int | float) and not isinstance(given, bool) and 0 < given <= MOST_SECONDS:
+    if _is_number(given, MOST_SECONDS):
         return float(given)
     raise PlanError(
         f"deadline_seconds takes a number above 0 and up to {MOST_SECONDS:g}, or nothing for no "
