@@ -40,12 +40,12 @@ def test_cold_places_come_first_and_then_the_small():
     ]
 
 
-def test_dollars_are_of_a_job_and_of_what_it_tells():
+def test_dollars_are_of_a_job_and_of_the_rates_that_it_tells():
     (figure,) = figures(*GPU.jobs(told={THROUGHPUT: (50.0,), IMAGES: (64.0,)}))
     rate, images = figure.metrics
     assert figure.usd_per_job.value == pytest.approx(figure.seconds.value / 1000)
     assert rate.usd_per_unit.value == pytest.approx(1 / 1000 / 50)
-    assert images.usd_per_unit.value == pytest.approx(figure.usd_per_job.value / 64)
+    assert images.usd_per_unit is None  # it is no rate
     (figure,) = figures(*GPU.jobs(told={THROUGHPUT: (50.0,), IMAGES: (64.0,)}), price=NO_PRICE)
     assert figure.usd_per_job is None
     assert [metric.usd_per_unit for metric in figure.metrics] == [None, None]
