@@ -33,6 +33,7 @@ from batchmark.aws.batch_jobs import (
 from batchmark.aws.job_description import JobDescription
 from batchmark.aws.multi_node_jobs import main_node_id
 from batchmark.core.names import DAG_TAG, GENERATION_TAG, full_name, generation_of, names_of_task
+from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.orchestration.aws_clients import AwsAccess, AwsClients
 from batchmark.orchestration.batch_trigger import (
     ENDING_SECONDS,
@@ -43,6 +44,7 @@ from batchmark.orchestration.batch_trigger import (
 from batchmark.orchestration.links import JobLogLink, JobResultLink, job_log_url, result_url
 from batchmark.orchestration.xcom import FAILURE_XCOM, JOB_ID_XCOM, JOB_IDS_XCOM, TIMING_XCOM
 from batchmark.runs.job_outcome import JobOutcome, outcome
+from batchmark.runs.own_jobs.options import container_overrides
 from batchmark.runs.result_documents import ExpectedDocument
 
 READ_AGAIN_AFTER_SECONDS = (2.0, 5.0, 10.0, 20.0, 20.0)
@@ -75,6 +77,8 @@ class BenchmarkJobOperator(BatchOperator):
     """
 
     operator_extra_links = (JobLogLink(), JobResultLink())  # type: ignore[assignment]
+    # A command of its owner's may have braces, which are no template of ours.
+    template_fields: Sequence[str] = ()
 
     def __init__(
         self,
@@ -297,7 +301,7 @@ class BenchmarkJobOperator(BatchOperator):
                 "arrayProperties": self.array_properties,
                 "parameters": self.parameters,
                 "tags": self.tags | {GENERATION_TAG: str(number), DAG_TAG: context["ti"].dag_id},
-                "containerOverrides": self.container_overrides,
+                "containerOverrides": self._container_overrides(),
                 "ecsPropertiesOverride": self.ecs_properties_override,
                 "eksPropertiesOverride": self.eks_properties_override,
                 "nodeOverrides": self.node_overrides,
@@ -308,6 +312,13 @@ class BenchmarkJobOperator(BatchOperator):
             }
         )
         return request
+
+    def _container_overrides(self) -> dict[str, Any] | None:
+        """An own job's are made here: with all jobs' scripts, the plan would be of megabytes."""
+        if own_job := (self.document or {}).get("own_job"):
+            return container_overrides(OwnJobPlan.model_validate(own_job))
+        overrides: dict[str, Any] | None = self.container_overrides
+        return overrides
 
     def _on_demand(self, request: dict[str, Any]) -> dict[str, Any] | None:
         if self.on_demand_queue in (None, self.job_queue):

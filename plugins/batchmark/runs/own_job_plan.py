@@ -26,7 +26,7 @@ from batchmark.core.own_jobs import (
 )
 from batchmark.core.run import JobLimits, PlannedJob, job_limits
 from batchmark.core.suites import OWN_DTYPES, OWN_JOB
-from batchmark.runs.own_jobs.options import overrides
+from batchmark.runs.own_jobs.options import container_overrides
 from batchmark.runs.own_jobs.sides import FoundSide
 from batchmark.runs.planning import check_repeats, check_targets, planned_job
 
@@ -101,12 +101,12 @@ def plan_comparison(
     Raises:
         PlanError: as plan_own_jobs.
     """
-    if not re.match(NAME_PATTERN, name):
+    if not re.fullmatch(NAME_PATTERN, name):
         raise PlanError(
             f"name is {name!r}: give a word of a-z, 0-9 and -, that begins with a letter and has "
             "up to 32 characters"
         )
-    if parameter is not None and not re.match(PARAMETER_PATTERN, parameter):
+    if parameter is not None and not re.fullmatch(PARAMETER_PATTERN, parameter):
         raise PlanError(f"parameter is {parameter!r}: give the name behind Ref:: in the commands")
     if parameter in TAKEN:
         raise PlanError(
@@ -266,7 +266,7 @@ def _at(target: str, plan: OwnJobPlan, size: JobSize | None) -> OwnJobPlan:
             "size": size,
         }
     )
-    overrides(filled)  # refuses what is too long
+    container_overrides(filled)  # refuses what is too long
     return filled
 
 

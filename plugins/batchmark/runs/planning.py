@@ -18,7 +18,6 @@ from batchmark.core.names import INSTALLATION_TAG, RUN_ID_TAG, RUN_TAG, names_of
 from batchmark.core.run import JobLimits, PlannedJob, Purpose, job_limits
 from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SCALING, SUITES
 from batchmark.runs import scaling_options, sharing_options
-from batchmark.runs.own_jobs import options as own_job_options
 from batchmark.runs.result_documents import ExpectedDocument
 
 # For an instance, while nothing else uses its capacity.
@@ -199,7 +198,7 @@ def operator_kwargs(
         "job_name": _label(config.name, job),
         "job_queue": target.job_queue,
         "on_demand_queue": target.on_demand_queue if limits.submissions > 1 else None,
-        "job_definition": target.job_definition,
+        "job_definition": job.own_job.job_definition if job.own_job else target.job_definition,
         "region_name": config.region,
         "longest_seconds": longest_seconds(job, limits),
         # They override the definition's, which the caps have not seen.
@@ -214,14 +213,19 @@ def operator_kwargs(
         **sharing_options.overrides(job.sharing),
         **scaling_options.overrides(job.scaling),
         "events_log_group": config.events_log_group,
-        "parameters": {
-            "suite": job.suite,
-            "dtype": job.dtype,
-            "run_id": run_id,
-            "output": job.result_prefix,
-        },
+        "parameters": _parameters(run_id, job),
         "tags": _tags(config, run_id, job),
-        **own_job_options.overrides(job.own_job),
+    }
+
+
+def _parameters(run_id: str, job: PlannedJob) -> dict[str, str]:
+    if job.own_job:
+        return job.own_job.parameters
+    return {
+        "suite": job.suite,
+        "dtype": job.dtype,
+        "run_id": run_id,
+        "output": job.result_prefix,
     }
 
 

@@ -1,4 +1,4 @@
-"""What an own job is submitted with in place of our own jobs' arguments."""
+"""What an own job's container is submitted with."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ MOST_CHARACTERS = 8192  # of RunTask's overrides, as JSON, by ECS's API referenc
 ROOM_FOR_BATCH = 400  # of these, for the variables that it adds
 
 
-def overrides(plan: OwnJobPlan | None) -> dict[str, Any]:
-    """The operator's arguments of an own job; none of any other.
+def container_overrides(plan: OwnJobPlan) -> dict[str, Any]:
+    """SubmitJob's `containerOverrides`.
 
     Raises:
         PlanError: ECS would refuse the overrides, as they are too long.
     """
-    if plan is None:
-        return {}
     container = _container(plan)
     characters = len(json.dumps(container)) + ROOM_FOR_BATCH
     if characters > MOST_CHARACTERS:
@@ -29,11 +27,7 @@ def overrides(plan: OwnJobPlan | None) -> dict[str, Any]:
             f"watches the job and what Batch adds, and ECS takes {MOST_CHARACTERS:,}: put a script "
             "into the image, or set shell to false"
         )
-    return {
-        "job_definition": plan.job_definition,
-        "parameters": plan.parameters,
-        "container_overrides": container,
-    }
+    return container
 
 
 def _container(plan: OwnJobPlan) -> dict[str, Any]:

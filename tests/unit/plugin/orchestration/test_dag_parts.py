@@ -5,12 +5,22 @@ import os
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
+from airflow.sdk import DAG, task
 
 from batchmark.orchestration import dag_parts
+from batchmark.orchestration.batch_operator import BenchmarkJobOperator
+from batchmark.runs.own_job_plan import plan_own_jobs
+from batchmark.runs.own_jobs import wrapper
+from batchmark.runs.planning import all_operator_kwargs
 from laptop.airflow import Airflow
+from tests.builders.existing_jobs import own_jobs
+from tests.builders.installations import configured
 from tests.paths import ROOT
+
+BRACES = ("awk", "{{ 6 * 7 }}", "{# gone #}x", "{% raw %}")
 
 
 def test_targets_are_chosen_from_those_that_the_environment_names(monkeypatch):
@@ -62,3 +72,34 @@ def test_clients_tell_no_task_what_they_found():
         [sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True
     )
     assert "Found" not in found.stderr
+
+
+def mapped(planned):
+    """The task of the last of these jobs, as a worker makes it of what plan_jobs returned."""
+
+    @task
+    def plan_jobs():
+        raise AssertionError("its XCom is there")
+
+    with DAG("own", schedule=None):
+        operator = dag_parts.run_benchmark(plan_jobs())
+    planned = json.loads(json.dumps(planned))
+    ti = SimpleNamespace(map_index=len(planned) - 1, xcom_pull=lambda **_: planned, dag_id="own")
+    context = {"ti": ti, "dag": operator.dag, "dag_run": SimpleNamespace(conf={}), "run_id": "r"}
+    operator.render_template_fields(context | {"task": operator})
+    ti.max_tries = ti.task.retries
+    return ti.task, context | {"task": ti.task}
+
+
+def test_an_own_jobs_command_is_no_template_and_its_script_is_in_no_plan():
+    named = {"script": "{{ 6 * 7 }}"}
+    jobs = own_jobs(command=[*BRACES, "Ref::script"], axis=None, parameters=named)
+    planned = plan_own_jobs(configured(), jobs, run_name="r", name="thumbnails", repeats=1)
+    arguments = all_operator_kwargs(configured(), "r", planned)
+    assert "sh" not in json.dumps(arguments).split('"')
+    operator, context = mapped(arguments)
+    assert isinstance(operator, BenchmarkJobOperator)
+    request = operator._request(context)
+    command = wrapper.command([*BRACES, "{{ 6 * 7 }}"])
+    assert request["containerOverrides"] == {"command": command}
+    assert request["parameters"] == named

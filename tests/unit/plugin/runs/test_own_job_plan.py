@@ -13,6 +13,7 @@ from batchmark.core.run import RunPlan
 from batchmark.runs.budget import worst_case
 from batchmark.runs.own_job_plan import plan_comparison, plan_own_jobs
 from batchmark.runs.own_jobs import wrapper
+from batchmark.runs.own_jobs.options import container_overrides
 from batchmark.runs.planning import all_operator_kwargs, longest_seconds, operator_kwargs
 from tests.builders.existing_jobs import found, own_jobs, side
 from tests.builders.installations import configured, own_types
@@ -208,7 +209,7 @@ def test_a_comparison_runs_each_side_with_its_own():
     assert kwargs["job_queue"].endswith("job-queue/images")
     assert kwargs["on_demand_queue"] is None
     assert kwargs["submit_job_timeout"] == 900
-    assert kwargs["container_overrides"] == {
+    assert container_overrides(job.own_job) == {
         "command": wrapper.command(["convert", "--size", "1", "--quality=50"]),
         "environment": [
             {"name": "MODE", "value": "fast"},
@@ -237,6 +238,8 @@ def test_a_comparison_over_sizes_puts_each_into_the_command():
     ("sides", "changes", "message"),
     [
         ((), {"name": "Resize it"}, "name is 'Resize it': give a word of a-z, 0-9 and -"),
+        ((), {"name": "resize\n"}, r"name is 'resize\n': give a word"),
+        ((), {"parameter": "size\n", "sizes": [1]}, r"parameter is 'size\n': give the name behind"),
         ((), {"parameter": "sise", "sizes": [1]}, "does not have Ref::sise, so sizes would change"),
         ((), {"parameter": "a b", "sizes": [1]}, "parameter is 'a b': give the name behind Ref::"),
         ((), {"parameter": "unit", "sizes": [1]}, "'unit', which results have already: call it"),
@@ -257,7 +260,8 @@ def test_a_comparison_that_can_not_run_is_refused(sides, changes, message):
 
 def test_the_jobs_are_such_as_batch_accepts_and_name_their_run_by_a_tag():
     config = configured()
-    (kwargs, *_) = all_operator_kwargs(config, "manual__1", planned())
+    (job, *_) = planned()
+    (kwargs, *_) = all_operator_kwargs(config, "manual__1", [job])
     assert kwargs["tags"]["batchmark:run-id"] == "manual__1"
     assert set(kwargs["parameters"]) == {"size", "quality"}
     shape = get_session().get_service_model("batch").operation_model("SubmitJob").input_shape
@@ -266,7 +270,7 @@ def test_the_jobs_are_such_as_batch_accepts_and_name_their_run_by_a_tag():
         "jobQueue": kwargs["job_queue"],
         "jobDefinition": kwargs["job_definition"],
         "parameters": kwargs["parameters"],
-        "containerOverrides": kwargs["container_overrides"],
+        "containerOverrides": container_overrides(job.own_job),
         "tags": kwargs["tags"],
     }
     validate_parameters(request, shape)
@@ -274,11 +278,10 @@ def test_the_jobs_are_such_as_batch_accepts_and_name_their_run_by_a_tag():
 
 def test_without_a_shell_the_command_goes_as_it_is():
     (job, *_) = planned(own_jobs(shell=False), targets=["c5.2xlarge"], sizes=[64])
-    kwargs = operator_kwargs(configured(), "run", job)
     command = ["convert", "--size", "64", "--quality=90"]
-    assert kwargs["container_overrides"] == {"command": command}
+    assert container_overrides(job.own_job) == {"command": command}
     (job, *_) = planned(own_jobs(shell=False, command=[], axis=None))
-    assert operator_kwargs(configured(), "run", job)["container_overrides"] == {}
+    assert container_overrides(job.own_job) == {}
 
 
 def test_a_plan_can_be_stored_and_read():
