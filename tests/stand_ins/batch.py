@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 
 SPOT_QUEUE, ON_DEMAND_QUEUE = "arn:queue-spot", "arn:queue-on-demand"
 FINISHED = ("SUCCEEDED", "FAILED")
+TAGS = {"batchmark:installation": "batchmark"}  # of our jobs
 RECLAIMED = "Host EC2 (instance i-0f1e2d3c4b5a69788) terminated."
 
 
@@ -45,6 +46,7 @@ class FakeBatch:
             "jobQueue": queue,
             "status": status,
             "createdAt": 1_795_222_700_000 + 1000 * number,
+            "tags": TAGS,
             "attempts": [],
             "container": {},
         }
@@ -81,9 +83,13 @@ class FakeBatch:
         if self.failures:
             error = self.failures.pop(0)
             if self.lost_answer:
-                self.add(request["jobName"], "SUBMITTED", request["jobQueue"])
+                self._add(request)
             raise error
-        return {"jobId": self.add(request["jobName"], "SUBMITTED", request["jobQueue"])}
+        return {"jobId": self._add(request)}
+
+    def _add(self, request):
+        tags = request.get("tags", {})
+        return self.add(request["jobName"], "SUBMITTED", request["jobQueue"], tags=tags)
 
     def describe_jobs(self, jobs):
         assert len(jobs) <= 100

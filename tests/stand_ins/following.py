@@ -7,11 +7,12 @@ from types import SimpleNamespace
 from batchmark.aws.batch_jobs import describe_jobs
 from batchmark.orchestration.batch_trigger import BenchmarkJobTrigger
 from batchmark.orchestration.job_watch import Answer
-from tests.stand_ins.batch import ON_DEMAND_QUEUE, RECLAIMED, FakeBatch, FakeClients, FakeLogs
+from tests.stand_ins.batch import ON_DEMAND_QUEUE, RECLAIMED, TAGS, FakeBatch, FakeClients, FakeLogs
 
 NAME = "batchmark-g5-xlarge-smoke-1-0123456789-g0"
 CREATED = 1_795_222_701.0  # when FakeBatch's first job was created
 REQUEST = {"jobName": NAME, "jobDefinition": "definition:1", "parameters": {"suite": "smoke"}}
+REQUEST |= {"tags": TAGS}
 ON_DEMAND = REQUEST | {"jobQueue": ON_DEMAND_QUEUE}
 OUTAGE = Answer(problem="connection refused")
 SUCCEEDED = {"status": "SUCCEEDED"}

@@ -13,6 +13,7 @@ from botocore.exceptions import ConnectionError as BotocoreConnectionError
 from batchmark.aws.array_jobs import ON_THE_WAY, child_ids, occupies_instance, with_children
 from batchmark.aws.job_description import FINISHED, PARENT_REASON, JobDescription
 from batchmark.aws.multi_node_jobs import main_node_ids, with_main_node
+from batchmark.core.names import INSTALLATION_TAG
 
 # Jobs with these reasons did not fail by themselves: their tasks submit others.
 KILLED = "The Airflow task was killed on its worker"
@@ -72,6 +73,25 @@ def list_jobs(batch: Any, queues: Iterable[str | None], prefix: str) -> list[dic
     )
     found = [arrays.get(job["jobId"], job) for job in found]
     return sorted(found, key=lambda job: int(job["createdAt"]), reverse=True)
+
+
+def ours(
+    batch: Any, jobs: Iterable[dict[str, Any]], installation: str | None
+) -> list[dict[str, Any]]:
+    """Of listed jobs those with an installation's tag: by hand, a job is soon copied, name and all.
+
+    Jobs that Batch can't describe are left out.
+    """
+    listed = list(jobs)
+    tags = {
+        job_id: job.get("tags", {})
+        for job_id, job in _described(batch, [job["jobId"] for job in listed]).items()
+    }
+    return [
+        job
+        for job in listed
+        if job["jobId"] in tags and tags[job["jobId"]].get(INSTALLATION_TAG) == installation
+    ]
 
 
 def is_live(job: JobDescription) -> bool:

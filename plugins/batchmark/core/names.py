@@ -67,5 +67,13 @@ def generation_of(full: str) -> int:
     return int(ending) if ending.isdigit() else -1
 
 
+def is_of_task(full: str, prefix: str) -> bool:
+    """Whether a full name is that of a task's job, in any generation, and not only begins so.
+
+    `prefix` is what names_of_task returns.
+    """
+    return full == f"{prefix}{generation_of(full)}"
+
+
 def _digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()[:DIGEST_CHARACTERS]

@@ -26,13 +26,22 @@ from batchmark.aws.batch_jobs import (
     is_live,
     is_passing,
     list_jobs,
+    ours,
     submit_job,
     terminate_job,
     was_withdrawn,
 )
 from batchmark.aws.job_description import JobDescription
 from batchmark.aws.multi_node_jobs import main_node_id
-from batchmark.core.names import DAG_TAG, GENERATION_TAG, full_name, generation_of, names_of_task
+from batchmark.core.names import (
+    DAG_TAG,
+    GENERATION_TAG,
+    INSTALLATION_TAG,
+    full_name,
+    generation_of,
+    is_of_task,
+    names_of_task,
+)
 from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.orchestration.aws_clients import AwsAccess, AwsClients
 from batchmark.orchestration.batch_trigger import (
@@ -327,8 +336,10 @@ class BenchmarkJobOperator(BatchOperator):
 
     def _listed(self, context: Context) -> list[dict[str, Any]]:
         """Return all jobs of this task in its run, of all generations, newest first."""
-        prefix = names_of_task(self.job_name, context["run_id"])
-        return list_jobs(self.clients("batch"), [self.job_queue, self.on_demand_queue], prefix)
+        prefix, batch = names_of_task(self.job_name, context["run_id"]), self.clients("batch")
+        listed = list_jobs(batch, [self.job_queue, self.on_demand_queue], prefix)
+        of_task = [job for job in listed if is_of_task(job["jobName"], prefix)]
+        return ours(batch, of_task, self.tags.get(INSTALLATION_TAG))
 
     def _described(self, job_id: str) -> JobDescription:
         return describe_jobs(self.clients("batch"), [job_id])[job_id]

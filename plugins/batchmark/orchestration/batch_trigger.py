@@ -20,11 +20,13 @@ from batchmark.aws.batch_jobs import (
     is_passing,
     is_queue_at_work,
     list_jobs,
+    ours,
     submit_job,
     terminate_job,
     was_withdrawn,
 )
 from batchmark.aws.job_description import JobDescription, is_reclaimed
+from batchmark.core.names import INSTALLATION_TAG
 from batchmark.orchestration.aws_clients import AwsAccess, AwsClients
 from batchmark.orchestration.ending_trigger import EndsItsTask, to_its_end
 from batchmark.orchestration.job_progress import (
@@ -329,8 +331,10 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
         return find() or submit_job(self.clients("batch", attempts=1), request, find)
 
     def _find(self, request: dict[str, Any]) -> str | None:
-        found = list_jobs(self.clients("batch"), [request["jobQueue"]], request["jobName"])
-        own = [job for job in found if job["jobName"] == request["jobName"]]
+        batch, name = self.clients("batch"), request["jobName"]
+        listed = list_jobs(batch, [request["jobQueue"]], name)
+        named = [job for job in listed if job["jobName"] == name]
+        own = ours(batch, named, request.get("tags", {}).get(INSTALLATION_TAG))
         ids = (str(job["jobId"]) for job in own if not was_withdrawn(job))
         return next((job_id for job_id in ids if job_id not in self._stepped_back), None)
 

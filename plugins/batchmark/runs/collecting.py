@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, filterfalse
 from os.path import commonprefix
@@ -13,7 +13,15 @@ from typing import Any, NamedTuple
 from botocore.exceptions import BotoCoreError, ClientError
 
 from batchmark.aws.array_jobs import first_child, telling_child
-from batchmark.aws.batch_jobs import describe_jobs, is_live, list_jobs, terminate_job, was_withdrawn
+from batchmark.aws.batch_jobs import (
+    describe_jobs,
+    is_live,
+    is_passing,
+    list_jobs,
+    ours,
+    terminate_job,
+    was_withdrawn,
+)
 from batchmark.aws.boto_clients import Clients, patient_clients
 from batchmark.aws.job_description import (
     CHILDREN,
@@ -34,6 +42,7 @@ from batchmark.aws.result_bucket import RunStore
 from batchmark.aws.state_times import state_times
 from batchmark.core.config import Config, PurchaseOption
 from batchmark.core.errors import CollectError, unexpected
+from batchmark.core.names import is_of_task
 from batchmark.core.run import (
     CollectedJob,
     CollectedRun,
@@ -91,8 +100,7 @@ def collect_run(
             environment's credentials.
     """
     named = _jobs_by_name(batch, run_id, planned, config)
-    for job in filter(is_live, chain.from_iterable(named)):
-        terminate_job(batch, job["jobId"], LEFT_OVER)
+    refused = _end(batch, filter(is_live, chain.from_iterable(named)))
     found = [_find(job_id, jobs) for job_id, jobs in zip(job_ids, named, strict=True)]
     superseded = [
         (plan, other)
@@ -102,7 +110,7 @@ def collect_run(
     ids = chain.from_iterable(chosen.known for chosen in (*found, *(one for _, one in superseded)))
     described = describe_jobs(batch, list(ids))
     others = clients or patient_clients(config.region)
-    collector = _Collector(store, logs, run_id, config, described, others)
+    collector = _Collector(store, logs, run_id, config, described, others, refused)
     results = list(map(collector.result, planned, found))
     collected = [result for result in results if isinstance(result, CollectedJob)]
     return CollectedRun(
@@ -126,10 +134,26 @@ def _jobs_by_name(
         if target := config.targets.get(name):
             queues = [target.job_queue, target.on_demand_queue]
             listed[name] = list_jobs(batch, queues, commonprefix(of_target))  # noqa: RUF071, no paths
-    return [
-        [job for job in listed.get(plan.target, []) if job["jobName"].startswith(prefix)]
+    named = [
+        [job for job in listed.get(plan.target, []) if is_of_task(job["jobName"], prefix)]
         for plan, prefix in zip(planned, prefixes, strict=True)
     ]
+    own = {job["jobId"] for job in ours(batch, chain.from_iterable(named), config.name)}
+    return [[job for job in jobs if job["jobId"] in own] for jobs in named]
+
+
+def _end(batch: Any, jobs: Iterable[JobDescription]) -> dict[str, str]:
+    """Terminate jobs; by id, why Batch refuses to for good, which costs nobody's result."""
+    refused = {}
+    for job in jobs:
+        try:
+            terminate_job(batch, job["jobId"], LEFT_OVER)
+        except ClientError as error:
+            if is_passing(error):
+                raise
+            log.warning("Job %s can't be ended: %s", job["jobId"], error)
+            refused[job["jobId"]] = str(error)
+    return refused
 
 
 def _find(reported_id: str | None, jobs: Sequence[JobDescription]) -> _Found:
@@ -180,6 +204,7 @@ class _Collector:
     config: Config
     described: Mapping[str, JobDescription]
     clients: Clients
+    refused: Mapping[str, str]  # why live jobs could not be ended, by id
 
     def result(self, plan: PlannedJob, found: _Found) -> CollectedJob | LostJob:
         expected = ExpectedDocument.of(self.run_id, plan)
@@ -282,9 +307,11 @@ class _Collector:
         if job is None:
             raise CollectError(f"Batch no longer knows job {job_id}; it forgets jobs after 7 days")
         if is_live(job):
+            refused = self.refused.get(job_id)
+            done = f"it can't be ended ({refused})" if refused else "it was told to stop"
             raise CollectError(
                 f"Batch job {job_id} was still {job['status']}, though no task waited for it any "
-                "more; it was told to stop"
+                f"more; {done}"
             )
         return job
 

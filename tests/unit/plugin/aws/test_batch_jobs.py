@@ -17,11 +17,12 @@ from batchmark.aws.batch_jobs import (
     is_passing,
     is_queue_at_work,
     list_jobs,
+    ours,
     submit_job,
     terminate_job,
     was_withdrawn,
 )
-from batchmark.core.names import LONGEST_NAME, full_name, generation_of, names_of_task
+from batchmark.core.names import LONGEST_NAME, full_name, generation_of, is_of_task, names_of_task
 from tests.stand_ins.batch import ON_DEMAND_QUEUE, SPOT_QUEUE, FakeBatch, client_error
 
 RUN_ID = "manual__2026-11-21T01:00:00+00:00"
@@ -52,6 +53,25 @@ def test_long_names_that_differ_at_their_end_stay_apart():
 def test_the_generation_can_be_read_off_a_name():
     assert generation_of(full_name("job-g7", RUN_ID, 12)) == 12
     assert generation_of("submitted by hand") == -1
+
+
+@pytest.mark.parametrize(
+    ("ending", "is_its_own"),
+    [("0", True), ("12", True), ("", False), ("01", False), ("0-debug", False), ("0-g1", False)],
+)
+def test_a_tasks_job_has_a_generation_at_the_end_of_its_name(ending, is_its_own):
+    prefix = names_of_task("job-g7", RUN_ID)
+    assert is_of_task(f"{prefix}{ending}", prefix) is is_its_own
+
+
+def test_jobs_without_an_installations_tag_are_not_its_own(batch):
+    own = [batch.add("any", "RUNNING") for _ in range(101)]
+    others = [batch.add("any", "RUNNING", tags={"batchmark:installation": "lab"}) for _ in "ab"]
+    listed = [*list_jobs(batch, [SPOT_QUEUE], "any"), {"jobId": "unknown"}]
+    assert {job["jobId"] for job in ours(batch, listed, "batchmark")} == set(own)
+    assert {job["jobId"] for job in ours(batch, listed, "lab")} == set(others)
+    batch.describe_jobs = None
+    assert ours(batch, [], "batchmark") == []
 
 
 def test_two_hundred_and_one_jobs_take_three_calls(batch):

@@ -30,7 +30,7 @@ from tests.builders.hostile import fuzzed, texts
 from tests.builders.installations import configured, target
 from tests.builders.reports import NOON, terminal
 from tests.builders.runs import PRICES
-from tests.stand_ins.batch import FakeBatch
+from tests.stand_ins.batch import TAGS, FakeBatch
 from tests.stand_ins.bucket import MemoryBucket
 
 RUN = two_targets(9)
@@ -59,6 +59,7 @@ def finished(batch, job):
         "jobName": name,
         "jobQueue": "queue",
         "status": "SUCCEEDED",
+        "tags": TAGS,
         "attempts": [{}],
         "container": {"logStreamName": job.log_stream},
         **times,

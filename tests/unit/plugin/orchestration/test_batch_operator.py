@@ -32,6 +32,7 @@ from tests.stand_ins.batch import (
 RUN_ID = "manual__2026-11-21T01:00:00+00:00"
 JOB_NAME = "batchmark-g5-xlarge-smoke-1"
 RETRIES = 3
+FOREIGN = {"batchmark:installation": "another"}
 
 
 def name(generation=0):
@@ -213,6 +214,21 @@ def test_a_late_worker_leaves_jobs_of_a_newer_generation_alone():
     newer = task.batch.add(name(2), "RUNNING")
     task.deferral()
     assert task.batch.jobs[newer]["status"] == "RUNNING"
+
+
+COPIES = [("-debug", {}), ("0", {}), ("", {"tags": {}}), ("", {"tags": FOREIGN})]
+
+
+@pytest.mark.parametrize(("ending", "fields"), COPIES)
+@pytest.mark.parametrize("status", ["RUNNING", "SUCCEEDED"])
+def test_a_copy_of_its_job_is_neither_ended_nor_taken_for_its_own(ending, fields, status):
+    """Whoever clones a job by hand keeps its name, whole or as the begin of one."""
+    task = Task(cleared_after=1)
+    for generation in (0, 1):
+        task.batch.add(f"{name(generation)}{ending}", status, **fields)
+    task.deferral()
+    assert task.batch.terminated == []
+    assert [request["jobName"] for request in task.batch.submissions] == [name(1)]
 
 
 def test_the_older_of_two_live_jobs_is_terminated():

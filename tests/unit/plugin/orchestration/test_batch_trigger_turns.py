@@ -329,6 +329,14 @@ def test_the_next_triggerer_finds_the_job_that_the_one_before_submitted():
     assert event.xcoms["return_value"] == found
 
 
+def test_a_job_of_its_name_that_somebody_else_submitted_is_not_its_own():
+    following = waiting([True], alone=False)
+    following.batch.add(NAME, "RUNNING", tags={})
+    event = following.event((1, {"status": "SUCCEEDED"}))
+    assert following.batch.submissions == [REQUESTED]
+    assert event.xcoms["return_value"] == "job-2"
+
+
 def test_a_job_that_batch_refuses_when_its_turn_comes_fails_its_task_with_the_reason():
     following = waiting([True])
     following.batch.failures = [client_error("ClientException")]

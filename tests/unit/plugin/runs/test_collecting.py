@@ -14,11 +14,12 @@ from batchmark.analysis.cost import job_cost
 from batchmark.aws.result_bucket import RunStore
 from batchmark.aws.state_times import state_times
 from batchmark.core.names import full_name
-from batchmark.runs import result_documents
+from batchmark.runs import collecting, result_documents
 from batchmark.runs.collecting import LEFT_OVER, SUPERSEDED, collect_run
 from tests.builders.installations import configured, target
 from tests.builders.runs import GPU_ENVIRONMENT, PRICES, build_job, build_row
 from tests.builders.scaling import planned
+from tests.stand_ins.batch import client_error
 from tests.stand_ins.stubbed_clients import client, session
 
 LABEL = "batchmark-g5-xlarge-smoke-1"
@@ -55,6 +56,7 @@ def described(status, **fields):
         "stoppedAt": 1_795_222_900_000,
         "attempts": [{}],
         "container": {"logStreamName": "g5.xlarge/default/abc"},
+        "tags": {"batchmark:installation": "batchmark"},
     } | fields
 
 
@@ -575,6 +577,49 @@ def test_a_job_that_still_runs_is_ended_and_lost(collect):
     (lost,) = collect(running, double).lost
     assert lost.reason.startswith(f"Batch job {JOB_ID} was still RUNNING, though no task waited")
     assert collect.terminated == [(JOB_ID, LEFT_OVER), (OTHER_ID, LEFT_OVER)]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"jobName": full_name(LABEL, "run", 0) + "-debug"},
+        {"jobName": full_name(LABEL, "run", 0), "tags": {}},
+        {"jobName": full_name(LABEL, "run", 0), "tags": {"batchmark:installation": "another"}},
+    ],
+)
+def test_a_copy_of_a_job_is_not_ended_and_does_not_count(collect, fields):
+    copy = described("RUNNING", jobId=OTHER_ID, createdAt=DONE["createdAt"] + 1, **fields)
+    collected = collect(DONE, copy, document=document(), job_id=None)
+    assert collect.terminated == []
+    assert [job.job_id for job in collected.jobs] == [JOB_ID]
+    assert collected.superseded == ()
+
+
+def refused(code):
+    def terminate_job(*_):
+        raise client_error(code)
+
+    return terminate_job
+
+
+def test_a_job_that_may_not_be_ended_costs_no_other_its_result(collect, monkeypatch, caplog):
+    monkeypatch.setattr(collecting, "terminate_job", refused("AccessDeniedException"))
+    double = described("RUNNABLE", jobId=OTHER_ID, createdAt=DONE["createdAt"] - 1)
+    collected = collect(DONE, double, document=document())
+    assert [job.job_id for job in collected.jobs] == [JOB_ID]
+    assert f"Job {OTHER_ID} can't be ended: An error occurred (AccessDenied" in caplog.text
+
+
+def test_a_lost_job_that_may_not_be_ended_says_so(collect, monkeypatch):
+    monkeypatch.setattr(collecting, "terminate_job", refused("AccessDeniedException"))
+    (lost,) = collect(described("RUNNING")).lost
+    assert "though no task waited for it any more; it can't be ended (An error" in lost.reason
+
+
+def test_a_batch_that_does_not_answer_is_asked_again_to_end_a_job(collect, monkeypatch):
+    monkeypatch.setattr(collecting, "terminate_job", refused("TooManyRequestsException"))
+    with pytest.raises(ClientError, match="TooManyRequests"):
+        collect(described("RUNNING"))
 
 
 def test_what_interrupted_attempts_measured_is_kept_and_listed(collect):
