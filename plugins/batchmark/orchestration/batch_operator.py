@@ -79,6 +79,7 @@ class BenchmarkJobOperator(BatchOperator):
         queues_of_same_quota, document, events_log_group: see BenchmarkJobTrigger.
         in_turn: whether its trigger submits it, when its turn has come.
         after: map index of the task whose end this one waits for before that; None for none.
+        ahead: see BenchmarkJobTrigger.
         alone: whether it also waits until no other job is in its queue, as the jobs of that share
             an instance.
         turn: how many jobs come one after the other that way, this one included.
@@ -101,6 +102,7 @@ class BenchmarkJobOperator(BatchOperator):
         events_log_group: str | None = None,
         in_turn: bool = False,
         after: int | None = None,
+        ahead: Sequence[int] = (),
         alone: bool = True,
         turn: int = 1,
         **kwargs: Any,
@@ -115,6 +117,7 @@ class BenchmarkJobOperator(BatchOperator):
         self.events_log_group = events_log_group
         self.in_turn = in_turn
         self.after = after
+        self.ahead = ahead
         self.alone = alone
         self.turn = turn
         self.job_log_url = self.job_result_url = ""
@@ -247,6 +250,7 @@ class BenchmarkJobOperator(BatchOperator):
                 job_id=self.job_id,
                 request=request,
                 after=self.after,
+                ahead=self.ahead,
                 alone=self.alone,
                 runnable_seconds=self.runnable_seconds,
                 starting_seconds=self.starting_seconds,

@@ -71,6 +71,8 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
         job_id: the job to follow; None for one that is still to be submitted.
         request: SubmitJob's arguments for that one.
         after: map index of the task whose end it waits for before that; None for none.
+        ahead: map indexes of the tasks that come 2, 4, 8, ... before it. Airflow is asked the more
+            seldom the more of them are not over.
         alone: whether it also waits until no other job is in its queue.
         runnable_seconds: how long the job may wait for an instance, from its submission or its
             last attempt's end, while no queue that shares its capacity is busy; None for ever.
@@ -94,6 +96,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
         job_id: str | None,
         request: dict[str, Any] | None = None,
         after: int | None = None,
+        ahead: Sequence[int] = (),
         alone: bool = True,
         runnable_seconds: float | None = None,
         starting_seconds: float | None = None,
@@ -114,6 +117,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
         self.document = document
         self.request = request
         self.after = after
+        self.ahead = list(ahead)
         self.alone = alone
         self.on_demand = on_demand
         self.events_log_group = events_log_group
@@ -121,6 +125,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
         self.serialized_fields |= {
             "request": request,
             "after": after,
+            "ahead": list(ahead),
             "alone": alone,
             "document": document,
             "on_demand": on_demand,

@@ -63,6 +63,7 @@ class WaitsForItsTurn:
     task_instance: Any
     log: Any
     after: int | None
+    ahead: list[int]
     alone: bool
     limits: WaitLimits
     clients: AwsClients
@@ -96,10 +97,16 @@ class WaitsForItsTurn:
 
     async def _sleep_unless_ended(self, key: tuple[str, str, str, int]) -> None:
         """Ask Airflow seldom, as many may wait, but soon once the trigger before has ended."""
-        for _ in range(round(EVERY_SECONDS / SOON_SECONDS)):
+        for _ in range(round(await self._seconds_between() / SOON_SECONDS)):
             await self.sleep(SOON_SECONDS)
             if _awaited.get(key):
                 return
+
+    async def _seconds_between(self) -> float:
+        """How long not to ask Airflow; longer, while more tasks are still to come before."""
+        while self.ahead and await self.is_over(self.ahead[-1]):
+            self.ahead.pop()
+        return EVERY_SECONDS * 2.0 ** len(self.ahead)
 
     def tell_end(self) -> None:
         """Let the trigger that waits for this one know, if it is of this process."""

@@ -24,6 +24,8 @@ from batchmark.runs.result_documents import ExpectedDocument
 RUNNABLE_SECONDS = 3600
 # For waiting in the queue and starting instances, in addition to the attempts.
 LONGEST_WAIT_SECONDS = 6 * 3600
+# How far before a job those are that tell how long its turn is off; it asks each 5 minutes at most.
+AHEAD = (2, 4, 8, 16, 32)
 # As in the job definitions (terraform/modules/batch/main.tf): a retry strategy that is sent with a
 # job takes the place of the definition's, rules included.
 RETRY_RULES = (
@@ -209,6 +211,7 @@ def operator_kwargs(
         "in_turn": _in_turn(config, job),
         "alone": target.sharing is not None,
         "after": before[-1] if before else None,
+        "ahead": [before[-distance] for distance in AHEAD if distance <= len(before)],
         "turn": len(before) + 1,
         **sharing_options.overrides(job.sharing),
         **scaling_options.overrides(job.scaling),

@@ -288,7 +288,7 @@ def test_without_an_execution_timeout_the_longest_time_of_both_jobs_bounds_the_d
     assert deferred.timeout is None
 
 
-SHARED = {"in_turn": True, "after": 4, "turn": 3}
+SHARED = {"in_turn": True, "after": 4, "ahead": [2, 0], "turn": 3}
 ARRAY = {
     "array_properties": {"size": 5},
     "container_overrides": {"environment": [{"name": "BATCHMARK_OPTIONS", "value": "--form jobs"}]},
@@ -329,6 +329,7 @@ def test_a_job_that_shares_an_instance_is_left_to_the_trigger_which_may_wait_a_t
     assert task.batch.submissions == []
     assert task.xcoms == {}
     assert (arguments["job_id"], arguments["after"]) == (None, 4)
+    assert arguments["ahead"] == [2, 0]
     assert arguments["request"]["arrayProperties"] == {"size": 5}
     assert arguments["on_demand"] == arguments["request"] | {"jobQueue": ON_DEMAND_QUEUE}
     assert arguments["deadline"] == 1000 + 4 * 60

@@ -85,6 +85,33 @@ def in_a_thread(happening):
     return happen
 
 
+def test_airflow_is_asked_the_more_seldom_the_more_tasks_come_before():
+    """Hundreds may wait at a time; each is back to ten seconds before its turn comes."""
+    following = Following(request=REQUESTED, after=7, ahead=[6, 4, 0], alone=False)
+    over, asked = set(), []
+
+    async def is_over(map_index):
+        asked.append((following.now - CREATED, map_index))
+        return map_index in over
+
+    following.trigger.is_over = is_over
+    ends = [(0, 70), (4, 150), (6, 170), (7, 220)]  # seconds
+
+    def happen():
+        over.update(index for index, at in ends if following.now - CREATED >= at)
+
+    while_asleep(following, *[happen] * 300)
+    following.event((1, {"status": "SUCCEEDED"}))
+    assert asked == [
+        *((0, 7), (0, 0)),
+        *((80, 7), (80, 0), (80, 4)),
+        *((120, 7), (120, 4)),
+        *((160, 7), (160, 4), (160, 6)),
+        *((180, 7), (180, 6)),
+        *((190, 7), (200, 7), (210, 7), (220, 7)),
+    ]
+
+
 def test_a_trigger_whose_predecessor_was_of_another_process_follows_all_the_same():
     following = waiting([False, True], alone=False)
     following.event((1, {"status": "SUCCEEDED"}))
@@ -362,9 +389,11 @@ def test_a_task_that_is_killed_before_its_turn_has_no_job_to_end():
 
 def test_a_waiting_trigger_survives_its_serialization():
     on_demand = REQUEST | {"jobQueue": ON_DEMAND_QUEUE}
-    trigger = waiting([], on_demand=on_demand, alone=False).trigger
+    trigger = waiting([], on_demand=on_demand, ahead=[3, 1], alone=False).trigger
+    trigger.ahead.pop()
     path, arguments = trigger.serialize()
     assert [arguments[name] for name in ("job_id", "after", "alone")] == [None, 0, False]
+    assert arguments["ahead"] == [3, 1]
     assert BenchmarkJobTrigger(**arguments).serialize() == (path, arguments)
 
 

@@ -231,6 +231,14 @@ def test_own_jobs_come_one_after_the_other_in_their_queue_which_others_may_use()
     assert len({each["longest_seconds"] for each in found}) == 1, "none waits for others in Batch"
 
 
+def test_an_own_job_knows_which_jobs_tell_how_long_its_turn_is_off():
+    one = configured(targets={"g5.xlarge": target("cuda")})
+    jobs = [own_job(repeat=repeat) for repeat in range(1, 41)]
+    found = [each["ahead"] for each in all_operator_kwargs(one, RUN_ID, jobs)]
+    assert found[:5] == [[], [], [0], [1], [2, 0]]
+    assert found[39] == [37, 35, 31, 23, 7]
+
+
 def test_what_an_own_jobs_document_is_made_of_survives_json():
     job = own_job(own_job_plan(axis="size", size=64, check="./check"))
     document = operator_kwargs(configured(), RUN_ID, job)["document"]
