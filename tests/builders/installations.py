@@ -6,16 +6,18 @@ from batchmark.core.config import parse_config
 
 
 def target(device, **changes):
+    """With compute environments of its own if its queue is."""
+    queue = changes.get("job_queue", f"arn:queue-{device}")
     return {
         "device": device,
         "instance_type": "any",
         "vcpus": 4,
         "memory_mib": 14336,
         "gpus": int(device == "cuda"),
-        "job_queue": f"arn:queue-{device}",
+        "job_queue": queue,
         "on_demand_queue": f"arn:queue-{device}-on-demand",
         "job_definition": f"arn:definition-{device}:1",
-        "compute_environments": {"spot": "spot", "on_demand": "on-demand"},
+        "compute_environments": {"spot": f"{queue}/spot", "on_demand": f"{queue}/on-demand"},
         "timeout_seconds": 3600,
         "attempts": 3,
         "allow_cpu_fallback": False,

@@ -27,6 +27,15 @@ class ComputeEnvironments(_Published):
 
     spot: str | None
     on_demand: str | None
+    more: tuple[str, ...] = Field(
+        default=(),
+        max_length=20,
+        description="of the queue; only one that Terraform did not make has some",
+    )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.spot, self.on_demand, *self.more)))
 
 
 class Target(_Published):

@@ -1,13 +1,14 @@
 """Turns a run's parameters into its jobs, and these into Batch submissions.
 
 The jobs of one target that shares its instance come one after the other, and so do the own jobs of
-one queue: in a run, each waits for the end of the one before.
+one queue, or of several that have a compute environment in common: in a run, each waits for the end
+of the one before.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from batchmark.aws.job_description import HOST_TERMINATED
@@ -20,12 +21,12 @@ from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SCALING, SUIT
 from batchmark.runs import scaling_options, sharing_options
 from batchmark.runs.result_documents import ExpectedDocument
 
+# How far before a job those are that tell how long its turn is off; it asks each 5 minutes at most.
+AHEAD = (2, 4, 8, 16, 32)
 # For an instance, while nothing else uses its capacity.
 RUNNABLE_SECONDS = 3600
 # For waiting in the queue and starting instances, in addition to the attempts.
 LONGEST_WAIT_SECONDS = 6 * 3600
-# How far before a job those are that tell how long its turn is off; it asks each 5 minutes at most.
-AHEAD = (2, 4, 8, 16, 32)
 # As in the job definitions (terraform/modules/batch/main.tf): a retry strategy that is sent with a
 # job takes the place of the definition's, rules included.
 RETRY_RULES = (
@@ -164,16 +165,30 @@ def all_operator_kwargs(
     config: Config, run_id: str, jobs: Sequence[PlannedJob]
 ) -> list[dict[str, Any]]:
     """The arguments of BenchmarkJobOperator for each job, in the order of its mapped tasks."""
-    arguments, before = [], defaultdict[str, list[int]](list)
+    arguments, before = [], defaultdict[int, list[int]](list)
+    rows = _rows({job.target: config.targets[job.target] for job in jobs})
     for index, job in enumerate(jobs):
-        in_turn = before[config.targets[job.target].job_queue] if _in_turn(config, job) else []
+        in_turn = before[rows[job.target]] if _in_turn(config, job) else []
         arguments.append(operator_kwargs(config, run_id, job, before=in_turn))
         in_turn.append(index)
     return arguments
 
 
+def _rows(targets: Mapping[str, Target]) -> dict[str, int]:
+    """Numbers the targets: those whose jobs may get the same instances have the same number."""
+    rows: list[set[str]] = []
+    for target in targets.values():
+        own = {target.job_queue, *target.compute_environments.names}
+        met = [row for row in rows if row & own]
+        rows = [*(row for row in rows if row not in met), own.union(*met)]
+    return {
+        name: next(number for number, row in enumerate(rows) if target.job_queue in row)
+        for name, target in targets.items()
+    }
+
+
 def _in_turn(config: Config, job: PlannedJob) -> bool:
-    """Whether it is submitted only after the jobs before it in its queue."""
+    """Whether it is submitted only after the jobs before it in its row."""
     return config.targets[job.target].sharing is not None or job.own_job is not None
 
 
@@ -192,7 +207,7 @@ def operator_kwargs(
 ) -> dict[str, Any]:
     """The arguments of BenchmarkJobOperator for this job.
 
-    `before` are the map indexes of the jobs of its queue that must have ended first.
+    `before` are the map indexes of the jobs that must have ended first.
     """
     target = config.targets[job.target]
     limits = job.limits or job_limits(target)

@@ -156,12 +156,17 @@ def _unfit(environment: Mapping[str, Any]) -> str | None:
 
 
 def _by_purchase(environments: Sequence[Mapping[str, Any]]) -> ComputeEnvironments:
-    """The first one of each purchase option."""
+    """The first one of each purchase option, and the others."""
     first: dict[str, str] = {}
     for each in environments:
         is_spot = each["computeResources"]["type"] == SPOT
         first.setdefault("spot" if is_spot else "on_demand", each["computeEnvironmentName"])
-    return ComputeEnvironments(spot=first.get("spot"), on_demand=first.get("on_demand"))
+    names = [each["computeEnvironmentName"] for each in environments]
+    return ComputeEnvironments(
+        spot=first.get("spot"),
+        on_demand=first.get("on_demand"),
+        more=tuple(name for name in names if name not in first.values()),
+    )
 
 
 def _definition(account: _Account, name: str) -> dict[str, Any]:

@@ -231,6 +231,25 @@ def test_own_jobs_come_one_after_the_other_in_their_queue_which_others_may_use()
     assert len({each["longest_seconds"] for each in found}) == 1, "none waits for others in Batch"
 
 
+def test_own_jobs_of_queues_with_a_compute_environment_in_common_come_one_after_the_other():
+    """They would get in each other's way; a row may join what has nothing in common itself."""
+
+    def side(name, *environments):
+        spot, *more = environments
+        kept = {"spot": spot, "on_demand": None, "more": more}
+        return target("cpu", job_queue=name, compute_environments=kept)
+
+    targets = {
+        "old": side("a", "1"),
+        "new": side("b", "2", "4"),
+        "alone": side("c", "3"),
+        "both": side("d", "1", "5", "4"),
+    }
+    jobs = [own_job().model_copy(update={"target": name}) for name in targets]
+    found = all_operator_kwargs(configured(targets=targets), RUN_ID, jobs)
+    assert [each["after"] for each in found] == [None, 0, None, 1]
+
+
 def test_an_own_job_knows_which_jobs_tell_how_long_its_turn_is_off():
     one = configured(targets={"g5.xlarge": target("cuda")})
     jobs = [own_job(repeat=repeat) for repeat in range(1, 41)]

@@ -56,10 +56,27 @@ def test_a_side_is_found_with_all_that_it_may_run_on(clients):
     assert target.job_definition == f"{ARN}:job-definition/resize:7"
     environments = target.compute_environments
     assert (environments.spot, environments.on_demand) == ("cheap", "plain")
+    assert environments.more == ()
     assert found.command == ("convert", "--size", "Ref::size", "--quality=Ref::quality")
     assert found.parameters == {"quality": "50", "size": "1"}
     assert found.notes == ()
     clients.assert_all_was_asked()
+
+
+def test_all_compute_environments_of_its_queue_are_kept(clients):
+    names = ("cheap", "plain", "cheap-2")
+    order = [
+        {"order": number, "computeEnvironment": f"{ARN}:compute-environment/{name}"}
+        for number, name in enumerate(names)
+    ]
+    kinds = {"cheap": "SPOT", "plain": "EC2"}
+    environments = [
+        environment(name, resources={"type": kinds[name.partition("-")[0]]}) for name in names
+    ]
+    answer(clients, queues=[queue(computeEnvironmentOrder=order)], environments=environments)
+    kept = only(clients).target.compute_environments
+    assert kept.names == names
+    assert kept.more == ("cheap-2",)
 
 
 def test_only_types_that_hold_the_job_count(clients):
