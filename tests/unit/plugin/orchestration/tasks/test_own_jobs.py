@@ -2,23 +2,36 @@
 
 from types import SimpleNamespace
 
+import boto3
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from batchmark.aws.result_bucket import PLAN, RunStore
 from batchmark.core.errors import PlanError
+from batchmark.core.names import full_name
 from batchmark.core.run import RunPlan
+from batchmark.history.store import HistoryStore
+from batchmark.orchestration import run_history
 from batchmark.orchestration.own_job_form import comparison_params, own_job_params
+from batchmark.orchestration.reruns import key_of, plan_round
+from batchmark.orchestration.run_history import RunHistory
 from batchmark.orchestration.settings import config_of
-from batchmark.orchestration.tasks import alerts, budget, environment, own_jobs
-from batchmark.runs.own_jobs import discovery
+from batchmark.orchestration.tasks import alerts, budget, environment, own_jobs, regressions
+from batchmark.orchestration.tasks import run as run_tasks
+from batchmark.runs import collecting
+from batchmark.runs.collected_runs import readable_run
+from batchmark.runs.own_jobs import discovery, storing
 from batchmark.runs.own_jobs.known_queues import FOLDER
 from tests.builders import existing_jobs
 from tests.builders.existing_jobs import found
 from tests.builders.installations import configured, own_types
 from tests.builders.leaks import ARN
 from tests.builders.runs import PRICES
+from tests.builders.watched_jobs import BEGIN, END, described, facts, host
+from tests.stand_ins.batch import TAGS, FakeBatch, FakeClients
 from tests.stand_ins.bucket import MemoryBucket
+from tests.stand_ins.marked_log import MarkedLog
 
 RUN_ID = "manual__2026-11-21T03:00:00+00:00"
 SIDES = [
@@ -211,3 +224,91 @@ def test_a_side_that_is_not_found_fails_the_check_for_good(run, checked, monkeyp
     with pytest.raises(AirflowFailException, match="no job queue 'images'"):
         own_jobs.check_sides(comparison(run))
     assert checked == []
+
+
+PLANS = [(own_jobs.plan_own_job, job_run), (own_jobs.plan_comparison, comparison)]
+
+
+@pytest.mark.parametrize(("plan", "asked"), PLANS)
+def test_a_retry_of_the_plan_submits_and_books_the_same_once(run, plan, asked):
+    arguments, planned = plan(asked(run)), plan_of(run)
+    kept = run.store.keys("")
+    assert plan(asked(run)) == arguments
+    assert plan_of(run) == planned
+    assert run.store.keys("") == kept
+
+
+CHECKS = [(own_jobs.check_own_job, job_run), (own_jobs.check_sides, comparison)]
+
+
+@pytest.mark.parametrize(("check", "asked"), CHECKS)
+def test_a_check_that_is_cleared_asks_the_same_again(run, checked, check, asked):
+    assert [check(asked(run)), check(asked(run))] == ["key"] * 2
+    assert checked[0] == checked[1]
+
+
+@pytest.fixture
+def ended(run, monkeypatch):
+    """A comparison at one size whose jobs have ended; its sides are in no configuration."""
+    batch, logs = FakeBatch(), MarkedLog(facts(*BEGIN, *END))
+    clients = {"batch": batch, "logs": logs}
+    for tasks in (run_tasks, run_history):
+        monkeypatch.setattr(tasks, "load_config", lambda: run.config)
+        monkeypatch.setattr(tasks, "client", lambda service, _: clients[service])
+    monkeypatch.setattr(boto3, "client", lambda *_, **__: run.store._s3)
+    monkeypatch.setattr(collecting, "patient_clients", lambda _: FakeClients(**clients))
+    monkeypatch.setattr(storing, "host_of", lambda *_: host())
+    context = comparison(run, sizes=[8], repeats=2)
+    arguments = own_jobs.plan_comparison(context)
+    ids = [end(batch, each) for each in arguments]
+    states = {RUN_ID: {"run_benchmark_0": "success", "find_suspects": "success"}}
+    context["ti"].get_task_states = lambda **_: states
+    context["ti"].xcom_pull = lambda **_: ids
+    context |= {"outlet_events": OutletEventAccessors()}
+    return SimpleNamespace(context=context, batch=batch, arguments=arguments, ids=ids)
+
+
+def end(batch, arguments):
+    name = full_name(arguments["job_name"], RUN_ID, 0)
+    job_id = f"job-{len(batch.jobs)}"
+    fields = {"jobId": job_id, "jobName": name, "jobQueue": arguments["job_queue"], "tags": TAGS}
+    batch.jobs[job_id] = described(**fields)
+    return job_id
+
+
+def collect(ended):
+    return run_tasks.collect_results(ended.context, "run_benchmark")
+
+
+def test_a_comparison_is_collected_once_however_often_its_task_is_cleared(run, ended):
+    first = readable_run(run.store, collect(ended))
+    assert [job.planned.target for job in first.jobs] == [job.target for job in plan_of(run).jobs]
+    assert {job.planned.target for job in first.jobs} == {"old", "new"}
+    rows = HistoryStore.of(run.config).read(["target"]).num_rows
+    assert rows >= len(ended.ids)
+    assert readable_run(run.store, collect(ended)) == first
+    assert HistoryStore.of(run.config).read(["target"]).num_rows == rows
+
+
+def test_what_is_left_in_a_sides_queue_is_ended_when_it_is_collected(ended):
+    name = full_name(ended.arguments[0]["job_name"], RUN_ID, 1)
+    queue = ended.arguments[0]["job_queue"]
+    left, copy = (ended.batch.add(each, "RUNNING", queue) for each in (name, f"{name}-debug"))
+    collect(ended)
+    assert [job_id for job_id, _ in ended.batch.terminated] == [left]
+    assert ended.batch.jobs[copy]["status"] == "RUNNING"
+
+
+def test_fresh_jobs_of_a_side_run_in_its_queue_and_are_collected_from_there(run, ended):
+    key = collect(ended)
+    assert regressions.find_suspects(ended.context, key) == []
+    history = RunHistory(ended.context, key)
+    job = history.collected.jobs[0]
+    rows = [key_of(job, job.document.measurements[0])]
+    (fresh,) = history.plan_jobs(1, plan_round(1, history.plan.jobs, rows))
+    assert fresh["job_queue"] == f"{ARN}:job-queue/images"
+    assert fresh["document"]["target"] == job.planned.target
+    ended.context["ti"].xcom_pull = lambda **_: [end(ended.batch, fresh)]
+    (found,) = history.collect(ended.context, rounds=1).jobs
+    assert (found.planned.target, found.planned.purpose) == (job.planned.target, "confirmation")
+    assert RunHistory.of_suspects(ended.context).config.targets.keys() > {"old", "new"}
