@@ -7,9 +7,11 @@ import pytest
 from batchmark.checks.leak_records import LeakAges
 from batchmark.checks.leaks import end_leaks, look
 from batchmark.core.errors import PlanError
+from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.core.prices import load_prices
 from batchmark.runs.own_job_plan import plan_comparison
 from batchmark.runs.own_jobs.discovery import discover
+from batchmark.runs.own_jobs.options import container_overrides
 from batchmark.runs.own_jobs.sides import parse_sides
 from batchmark.runs.planning import all_operator_kwargs
 from tests.builders.installations import configured
@@ -42,7 +44,7 @@ def submitted(cloud, kwargs, name):
         jobQueue=kwargs["job_queue"],
         jobDefinition=kwargs["job_definition"],
         parameters=kwargs["parameters"],
-        containerOverrides=kwargs["container_overrides"],
+        containerOverrides=container_overrides(OwnJobPlan(**kwargs["document"]["own_job"])),
         tags=kwargs["tags"],
         timeout={"attemptDurationSeconds": kwargs["submit_job_timeout"]},
         retryStrategy=kwargs["retry_strategy"],
