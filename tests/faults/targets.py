@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from batchmark.core.config import Config, parse_config
-from batchmark.runs.planning import RETRY_RULES
+from batchmark.runs.retry_rules import RETRY_RULES
 from laptop.aws import AwsClients
 from laptop.stack import ROOT
 

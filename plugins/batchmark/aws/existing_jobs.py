@@ -31,9 +31,10 @@ class InstanceType(NamedTuple):
     gpus: int
 
     def holds(self, other: InstanceType) -> bool:
+        """Whether a job of that size fits; the system and ECS always keep some of the memory."""
         return (
             self.vcpus >= other.vcpus
-            and self.memory_mib >= other.memory_mib
+            and self.memory_mib > other.memory_mib
             and self.gpus >= other.gpus
         )
 

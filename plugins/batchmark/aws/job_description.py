@@ -12,6 +12,7 @@ JobDescription = dict[str, Any]
 FINISHED = ("SUCCEEDED", "FAILED")
 ON_AN_INSTANCE = ("STARTING", "RUNNING")
 LOG_TAIL_LINES = 50
+DEFAULT_LOG_GROUP = "/aws/batch/job"  # which Batch makes where it is missing
 LINE_CHARACTERS = 2000  # an event of CloudWatch may have a megabyte
 MOMENTS = {"created_at": "createdAt", "started_at": "startedAt", "stopped_at": "stoppedAt"}
 # Batch's status reason for an attempt whose instance was terminated, such as by a Spot reclaim.
@@ -43,7 +44,7 @@ def log_location(job: JobDescription) -> LogLocation | None:
     if not stream:
         return None
     options = container.get("logConfiguration", {}).get("options", {})
-    return LogLocation(options.get("awslogs-group", "/aws/batch/job"), stream)
+    return LogLocation(options.get("awslogs-group", DEFAULT_LOG_GROUP), stream)
 
 
 def log_url(location: LogLocation, region: str) -> str:

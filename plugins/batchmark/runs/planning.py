@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from batchmark.aws.job_description import HOST_TERMINATED
 from batchmark.aws.vcpu_quotas import Quota, vcpu_quota
 from batchmark.core.config import Config, PurchaseOption, Target
 from batchmark.core.errors import PlanError
@@ -20,6 +19,7 @@ from batchmark.core.run import JobLimits, PlannedJob, Purpose, job_limits
 from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SCALING, SUITES
 from batchmark.runs import scaling_options, sharing_options
 from batchmark.runs.result_documents import ExpectedDocument
+from batchmark.runs.retry_rules import RETRY_RULES
 
 # How far before a job those are that tell how long its turn is off; it asks each 5 minutes at most.
 AHEAD = (2, 4, 8, 16, 32)
@@ -27,14 +27,6 @@ AHEAD = (2, 4, 8, 16, 32)
 RUNNABLE_SECONDS = 3600
 # For waiting in the queue and starting instances, in addition to the attempts.
 LONGEST_WAIT_SECONDS = 6 * 3600
-# As in the job definitions (terraform/modules/batch/main.tf): a retry strategy that is sent with a
-# job takes the place of the definition's, rules included.
-RETRY_RULES = (
-    {"action": "RETRY", "onStatusReason": f"{HOST_TERMINATED}*"},
-    {"action": "RETRY", "onReason": "CannotPullContainer*"},
-    {"action": "RETRY", "onReason": "DockerTimeoutError*"},
-    {"action": "EXIT", "onReason": "*"},
-)
 
 
 def plan_jobs(

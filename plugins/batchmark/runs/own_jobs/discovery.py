@@ -12,6 +12,7 @@ from batchmark.aws.batch_targets import (
     DENIED,
     environment_names,
     error_code,
+    is_there,
     name_of,
     requirements_of,
     why_unread,
@@ -25,16 +26,19 @@ from batchmark.aws.existing_jobs import (
     possible_types,
     queue_names,
 )
+from batchmark.aws.job_description import DEFAULT_LOG_GROUP
 from batchmark.core.config import ComputeEnvironments, Target
 from batchmark.core.errors import PlanError, meant
 from batchmark.core.formatting import count
 from batchmark.runs.own_jobs.sides import FoundSide, Side
+from batchmark.runs.retry_rules import RETRY_RULES
 
 TIMEOUT_SECONDS = 3600  # where neither the definition nor the side has one
 LEAST_TIMEOUT_SECONDS = 60  # by SubmitJob
 WORKING = ("VALID", "UPDATING")
 SPOT = "SPOT"
 AWSLOGS = "awslogs"
+USABLE_MEMORY = 15 / 16  # of an instance, as in terraform/modules/batch/targets.tf
 
 
 def discover(client: Clients, sides: Sequence[Side]) -> dict[str, FoundSide]:
@@ -62,12 +66,16 @@ class _Account:
     """What several sides may ask for, asked once."""
 
     def __init__(self, client: Clients) -> None:
-        batch, ec2 = client("batch"), client("ec2")
+        batch, ec2, logs = client("batch"), client("ec2"), client("logs")
+        self.region: str = logs.meta.region_name
         self.queue = cache(partial(find_queue, batch))
         self.queue_names = cache(partial(queue_names, batch))
         self.definition = cache(partial(find_definition, batch))
         self.environments = cache(partial(find_environments, batch))
         self.types = cache(partial(possible_types, ec2))
+        self.log_group_is_there = cache(
+            lambda group: is_there(logs.filter_log_events, logGroupName=group, limit=1)
+        )
 
 
 def _found(account: _Account, side: Side) -> FoundSide:
@@ -97,7 +105,11 @@ def _found(account: _Account, side: Side) -> FoundSide:
         command=command,
         parameters=dict(definition.get("parameters") or {}) | side.parameters,
         types=tuple(each.name for each in types),
-        notes=tuple(_notes(side, container)),
+        notes=(
+            *_log_notes(account, side, container),
+            *_retry_notes(side, definition),
+            *_memory_notes(side, needs, types),
+        ),
     )
 
 
@@ -222,7 +234,7 @@ def _types(
     if not fitting:
         raise PlanError(
             f"its job asks for {', '.join(most)}, and of {', '.join(named)} no instance has all "
-            "of that: ask for less, or name another queue"
+            "of that beside what ECS keeps of its memory: ask for less, or name another queue"
         )
     return fitting
 
@@ -238,10 +250,65 @@ def _timeout(side: Side, definition: Mapping[str, Any]) -> int:
     return seconds
 
 
-def _notes(side: Side, container: Mapping[str, Any]) -> Iterator[str]:
-    driver = container.get("logConfiguration", {}).get("logDriver", AWSLOGS)
-    if driver != AWSLOGS:
+def _log_notes(account: _Account, side: Side, container: Mapping[str, Any]) -> Iterator[str]:
+    """What is not known of a side without its log.
+
+    Raises:
+        PlanError: its result would not be known either.
+    """
+    problem = _log_problem(account, container)
+    if problem and (side.check or side.output):
+        raise PlanError(
+            f"it has a check or an output, of which the job's log tells, and {problem}; or leave "
+            "both out"
+        )
+    if problem:
         yield (
-            f"Side {side.name}: its definition logs by {driver}, not by {AWSLOGS}, so neither "
-            "metrics nor what its host was are read."
+            f"Side {side.name}: neither its metrics nor what its host was will be known, as "
+            f"{problem}."
+        )
+
+
+def _log_problem(account: _Account, container: Mapping[str, Any]) -> str | None:
+    """Why the log of its jobs could not be read, and what to do; None if it can."""
+    configured = container.get("logConfiguration", {})
+    driver, options = configured.get("logDriver", AWSLOGS), configured.get("options") or {}
+    if driver != AWSLOGS:
+        return f"its definition logs by {driver}: name one that logs by {AWSLOGS}"
+    region = options.get("awslogs-region", account.region)
+    if region != account.region:
+        return f"its definition logs to {region}: name one that logs to {account.region}"
+    group = options.get("awslogs-group", DEFAULT_LOG_GROUP)
+    try:
+        there = account.log_group_is_there(group)
+    except ClientError as error:
+        if (code := error_code(error)) not in DENIED:
+            raise
+        return (
+            f"Airflow may not read its log group {group} ({code}): name it in Terraform's "
+            "log_group_names"
+        )
+    made = group == DEFAULT_LOG_GROUP or options.get("awslogs-create-group") == "true"
+    return None if there or made else f"its log group {group} does not exist: make it"
+
+
+def _retry_notes(side: Side, definition: Mapping[str, Any]) -> Iterator[str]:
+    strategy = definition.get("retryStrategy", {})
+    rules = tuple(
+        rule | {"action": rule["action"].upper()} for rule in strategy.get("evaluateOnExit", ())
+    )
+    if (strategy.get("attempts") or 1) > 1 and rules != RETRY_RULES:
+        yield (
+            f"Side {side.name}: what is tried again is not by its definition's rules. Only a job "
+            "that lost its instance, or whose image could not be pulled or started in time, is."
+        )
+
+
+def _memory_notes(side: Side, needs: InstanceType, types: Sequence[InstanceType]) -> Iterator[str]:
+    most = max(each.memory_mib for each in types)
+    if needs.memory_mib > most * USABLE_MEMORY:
+        yield (
+            f"Side {side.name}: it asks for {needs.memory_mib} MiB of memory, and no instance that "
+            f"it may get has more than {most}, of which ECS keeps some. If its jobs stay RUNNABLE, "
+            "ask for less."
         )

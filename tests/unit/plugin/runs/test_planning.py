@@ -11,13 +11,13 @@ from batchmark.core.run import PlannedJob
 from batchmark.runs.budget import worst_case
 from batchmark.runs.planning import (
     LONGEST_WAIT_SECONDS,
-    RETRY_RULES,
     all_operator_kwargs,
     names_of_job,
     operator_kwargs,
     plan_jobs,
 )
 from batchmark.runs.result_documents import ExpectedDocument
+from batchmark.runs.retry_rules import RETRY_RULES
 from tests.builders.installations import configured, target
 from tests.builders.runs import PRICES
 from tests.builders.watched_jobs import plan as own_job_plan

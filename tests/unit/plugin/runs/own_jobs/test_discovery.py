@@ -3,9 +3,11 @@
 import re
 
 import pytest
+from botocore.exceptions import ClientError
 
 from batchmark.core.errors import PlanError
 from batchmark.runs.own_jobs.discovery import discover
+from batchmark.runs.retry_rules import RETRY_RULES
 from tests.builders.existing_jobs import definition, environment, instance_type, queue, side
 from tests.builders.leaks import ARN, REGION
 from tests.stand_ins.stubbed_clients import StubbedClients
@@ -20,6 +22,7 @@ GPUS = [instance_type("g4dn.xlarge", 4, 16384, 1), instance_type("g4dn.12xlarge"
 SEVERAL = definition(
     ecsProperties={"taskProperties": [{"containers": [{"image": "a"}, {"image": "b"}]}]}
 )
+LOG = {"logGroupName": "/aws/batch/job", "limit": 1}
 
 
 @pytest.fixture
@@ -27,7 +30,7 @@ def clients():
     return StubbedClients(REGION)
 
 
-def answer(clients, queues=None, environments=None, definitions=None, types=C5):
+def answer(clients, queues=None, environments=None, definitions=None, types=C5, log=LOG):
     """Answer for one side; what is None is as it should be."""
     found = [queue()] if queues is None else queues
     clients.answer("batch", "describe_job_queues", {"jobQueues": found})
@@ -37,6 +40,10 @@ def answer(clients, queues=None, environments=None, definitions=None, types=C5):
     found = [definition()] if definitions is None else definitions
     clients.answer("batch", "describe_job_definitions", {"jobDefinitions": found})
     clients.answer("ec2", "describe_instance_types", {"InstanceTypes": types})
+    if isinstance(log, str):
+        clients.refuse("logs", "filter_log_events", log, "said AWS")
+    elif log:
+        clients.answer("logs", "filter_log_events", {"events": []}, log)
 
 
 def only(clients, **changes):
@@ -112,6 +119,7 @@ def test_families_and_bundles_are_resolved(clients, named, asked):
     clients.answer("batch", "describe_job_definitions", {"jobDefinitions": [definition()]})
     filters = {"Filters": [{"Name": "instance-type", "Values": asked}]}
     clients.answer("ec2", "describe_instance_types", {"InstanceTypes": C5}, filters)
+    clients.answer("logs", "filter_log_events", {"events": []}, LOG)
     assert only(clients)
     clients.assert_all_was_asked()
 
@@ -127,6 +135,7 @@ def test_without_a_revision_it_is_the_newest_active_one_and_else_the_one_named(c
     newest = {"jobDefinitionName": "resize", "status": "ACTIVE"}
     clients.answer("batch", "describe_job_definitions", {"jobDefinitions": revisions}, newest)
     clients.answer("ec2", "describe_instance_types", {"InstanceTypes": C5})
+    clients.answer("logs", "filter_log_events", {"events": []}, LOG)
     arn = f"{ARN}:job-definition/resize:2"
     named = {"jobDefinitions": [arn]}
     clients.answer("batch", "describe_job_definitions", {"jobDefinitions": revisions[2:]}, named)
@@ -142,11 +151,109 @@ def test_without_any_timeout_an_hour_is_sent(clients):
     assert only(clients).target.timeout_seconds == 3600
 
 
-def test_a_definition_that_does_not_log_to_cloudwatch_is_told(clients):
-    logs = {"logConfiguration": {"logDriver": "splunk"}}
-    answer(clients, definitions=[definition(container=logs)])
+def logging(driver="awslogs", **options):
+    options = {name.replace("_", "-"): value for name, value in options.items()}
+    return definition(container={"logConfiguration": {"logDriver": driver, "options": options}})
+
+
+@pytest.mark.parametrize(
+    ("definitions", "log", "problem"),
+    [
+        (logging("splunk"), None, "its definition logs by splunk: name one that logs by awslogs"),
+        (
+            logging(awslogs_region="us-west-2"),
+            None,
+            f"its definition logs to us-west-2: name one that logs to {REGION}",
+        ),
+        (
+            logging(awslogs_group="/render"),
+            "AccessDeniedException",
+            "Airflow may not read its log group /render (AccessDeniedException): name it in "
+            "Terraform's log_group_names",
+        ),
+        (
+            logging(awslogs_group="/render"),
+            "ResourceNotFoundException",
+            "its log group /render does not exist: make it",
+        ),
+    ],
+)
+def test_a_log_that_nobody_can_read_is_told_and_refuses_what_takes_it(
+    clients, definitions, log, problem
+):
+    answer(clients, definitions=[definitions], log=log)
     (note,) = only(clients).notes
-    assert note.startswith("Side old: its definition logs by splunk, not by awslogs")
+    assert note == (
+        f"Side old: neither its metrics nor what its host was will be known, as {problem}."
+    )
+    for asked in ({"check": "test -s out"}, {"output": "out"}):
+        answer(clients, definitions=[definitions], log=log)
+        with pytest.raises(PlanError) as refused:
+            only(clients, **asked)
+        assert str(refused.value) == (
+            "side 'old': it has a check or an output, of which the job's log tells, and "
+            f"{problem}; or leave both out"
+        )
+    clients.assert_all_was_asked()
+
+
+@pytest.mark.parametrize(
+    ("definitions", "log"),
+    [
+        (logging(awslogs_group="/render"), {"logGroupName": "/render", "limit": 1}),
+        (definition(), "ResourceNotFoundException"),
+        (
+            logging(awslogs_group="/render", awslogs_create_group="true"),
+            "ResourceNotFoundException",
+        ),
+    ],
+)
+def test_a_log_group_that_is_there_or_will_be_made_is_in_order(clients, definitions, log):
+    answer(clients, definitions=[definitions], log=log)
+    assert only(clients, check="test -s out").notes == ()
+
+
+def test_a_log_group_that_does_not_answer_at_the_moment_is_asked_again(clients):
+    answer(clients, log="ThrottlingException")
+    with pytest.raises(ClientError, match="ThrottlingException"):
+        only(clients)
+
+
+OTHER_RULES = [{"action": "RETRY", "onExitCode": "137"}, {"action": "EXIT", "onReason": "*"}]
+SENT_RULES = [rule | {"action": rule["action"].lower()} for rule in RETRY_RULES]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "told"),
+    [
+        ({}, False),
+        ({"attempts": 3}, True),
+        ({"attempts": 3, "evaluateOnExit": OTHER_RULES}, True),
+        ({"attempts": 3, "evaluateOnExit": SENT_RULES}, False),
+        ({"attempts": 1, "evaluateOnExit": OTHER_RULES}, False),
+    ],
+)
+def test_retry_rules_that_will_not_count_are_told(clients, strategy, told):
+    answer(clients, definitions=[definition(retryStrategy=strategy)])
+    notes = only(clients).notes
+    assert [note.startswith("Side old: what is tried again") for note in notes] == [True] * told
+
+
+@pytest.mark.parametrize(
+    ("memory_mib", "types", "told"),
+    [
+        (4096, ("c5.xlarge", "c5.4xlarge"), False),
+        (4095, ("c5.large", "c5.xlarge", "c5.4xlarge"), False),
+        (30720, ("c5.4xlarge",), False),
+        (30721, ("c5.4xlarge",), True),
+    ],
+)
+def test_some_of_an_instances_memory_is_never_a_jobs(clients, memory_mib, types, told):
+    answer(clients)
+    found = only(clients, memory_mib=memory_mib)
+    assert found.types == types
+    said = "of memory, and no instance that it may get has more than 32768, of which ECS keeps"
+    assert [said in note for note in found.notes] == [True] * told
 
 
 def broken(**changes):
@@ -220,6 +327,7 @@ def broken(**changes):
             {"vcpus": 16, "memory_mib": 8192},
             "its job asks for 16 vCPUs, 8192 MiB, 0 GPUs, and of c5 no instance has",
         ),
+        ({}, {"memory_mib": 32768}, "no instance has all of that beside what ECS keeps of its mem"),
     ],
 )
 def test_what_can_not_be_run_or_measured_is_refused(clients, answers, asked, message):
