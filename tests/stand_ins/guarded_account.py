@@ -118,7 +118,7 @@ def stated(given, key, names):
     return given if isinstance(given, Refused) else {key: [given[name] for name in names]}
 
 
-def check(account, targets=NAMES, well=True, foreign=False):
+def check(account, targets=NAMES, well=True, foreign=False, own_jobs=False):
     """Check against an account with these answers; `well` if every question has to be asked."""
     clients = StubbedClients(REGION)
     answer_published(clients, account)
@@ -127,7 +127,9 @@ def check(account, targets=NAMES, well=True, foreign=False):
     if not foreign:
         answer_roles(clients, account)
     answer_quotas(clients, account, targets)
-    result = check_environment(CONFIG, clients, targets=targets, now=NOW, foreign=foreign)
+    result = check_environment(
+        CONFIG, clients, targets=targets, now=NOW, foreign=foreign, own_jobs=own_jobs
+    )
     if well:
         clients.assert_all_was_asked()
     return result

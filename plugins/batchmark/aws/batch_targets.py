@@ -107,11 +107,13 @@ class BatchEnvironment:
         nodes: int = 1,
         *,
         foreign: bool = False,
+        own_jobs: bool = False,
     ) -> None:
         self.config = config
         self.targets = targets
         self.client = client
-        self.foreign = foreign  # whether others made the job definitions, and maybe the queues
+        self.foreign = foreign  # whether others made queues and job definitions
+        self.own_jobs = own_jobs  # whether these are own jobs' definitions in place of the targets'
         self._nodes = nodes
 
     def instances_at_once(self, target: Target) -> int:

@@ -28,6 +28,7 @@ NEW_AMI = (
     "Set ami_release to another text and `terraform apply`, between two runs: "
     "results then name the new AMI as a change."
 )
+NAME_ANOTHER = "Name another in the form."
 CHANGING = ("CREATING", "UPDATING")
 
 
@@ -39,14 +40,17 @@ def check_environment(
     now: datetime,
     nodes: int = 1,
     foreign: bool = False,
+    own_jobs: bool = False,
 ) -> EnvironmentCheck:
     """Check these targets; questions that AWS does not answer are 'not checked'.
 
     A multi-node target is checked for a job of so many nodes. What is `foreign` is not compared
-    with what is published.
+    with what is published; of targets with definitions of `own_jobs`, all but what jobs ask for is.
     """
     chosen = {name: config.targets[name] for name in targets}
-    environment = BatchEnvironment(config, chosen, client, nodes, foreign=foreign)
+    environment = BatchEnvironment(
+        config, chosen, client, nodes, foreign=foreign, own_jobs=own_jobs
+    )
     checks: list[Check] = []
     for name, question in QUESTIONS.items():
         try:
@@ -82,11 +86,11 @@ def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]
         for name in published_environments(target).values():
             described = environment.compute_environments.get(name)
             if described is None:
-                yield _missing("compute environment", target_name, name)
+                yield _missing("compute environment", target_name, name, environment)
                 continue
             resources = described.get("computeResources", {})
             most = resources.get("maxvCpus")
-            check = _state("compute environment", target_name, name, described)
+            check = _state("compute environment", target_name, name, described, environment)
             if check.status == "ok" and most is not None and most < at_once * target.vcpus:
                 each = "nodes" if target.most_nodes else "jobs"
                 asked = "a job asks" if at_once == 1 else f"each of {at_once} {each} at once asks"
@@ -121,10 +125,10 @@ def check_queues(environment: BatchEnvironment) -> Iterator[Check]:
         for arn, order in orders.items():
             described = environment.job_queues.get(arn)
             if described is None:
-                yield _missing("job queue", target_name, arn)
+                yield _missing("job queue", target_name, arn, environment)
                 continue
             name = described["jobQueueName"]
-            check = _state("job queue", target_name, name, described)
+            check = _state("job queue", target_name, name, described, environment)
             seen = list(map(name_of, environment_names(described)))
             if check.status == "ok" and seen != order and not environment.foreign:
                 text = f"{name} tries {', '.join(seen)}; published: {', '.join(order)}."
@@ -143,7 +147,7 @@ def check_job_definitions(environment: BatchEnvironment) -> Iterator[Check]:
                 target=target_name,
                 status="fail",
                 seen=f"{name_of(target.job_definition)} is {state}.",
-                remedy=APPLY,
+                remedy=NAME_ANOTHER if environment.foreign else APPLY,
             )
             continue
         differences = _differences_from(environment, target, described)
@@ -164,7 +168,7 @@ def _differences_from(
 ) -> list[str]:
     if environment.foreign:
         return []
-    found = list(_differences(target, described))
+    found = [] if environment.own_jobs else list(_differences(target, described))
     newest = environment.newest_revision(described["jobDefinitionName"])
     if newest > described["revision"]:
         found.append(f"revision {newest} is newer")
@@ -217,17 +221,26 @@ def _failed(check: Check, seen: str, remedy: str) -> Check:
     return check.model_copy(update={"status": "fail", "seen": seen, "remedy": remedy})
 
 
-def _missing(what: str, target: str, name: str) -> Check:
-    return Check(
-        name=what, target=target, status="fail", seen=f"{name} does not exist.", remedy=APPLY
-    )
+def _missing(
+    what: str, target: str, name: str, environment: BatchEnvironment | None = None
+) -> Check:
+    """Say that something is gone, of these targets or of the installation itself."""
+    remedy = NAME_ANOTHER if environment and environment.foreign else APPLY
+    seen = f"{name} does not exist."
+    return Check(name=what, target=target, status="fail", seen=seen, remedy=remedy)
 
 
 def _not_checked(what: str, target: str, error: Any) -> Check:
     return Check(name=what, target=target, status="not checked", seen=why_unread(error))
 
 
-def _state(what: str, target: str, name: str, described: Mapping[str, Any]) -> Check:
+def _state(
+    what: str,
+    target: str,
+    name: str,
+    described: Mapping[str, Any],
+    environment: BatchEnvironment,
+) -> Check:
     """Check that a compute environment or queue is VALID and ENABLED."""
     state, status = described["state"], described["status"]
     if (state, status) == ("ENABLED", "VALID"):
@@ -236,11 +249,12 @@ def _state(what: str, target: str, name: str, described: Mapping[str, Any]) -> C
     if state == "ENABLED" and status in CHANGING:
         remedy = "Wait until the change is done."
         return Check(name=what, target=target, status="warn", seen=seen, remedy=remedy)
-    remedy = (
-        "Enable it in the Batch console, or `terraform apply`."
+    mend, apply = (
+        ("Enable it in the Batch console", ", or `terraform apply`")
         if state != "ENABLED"
-        else "Fix what its reason names, then `terraform apply`."
+        else ("Fix what its reason names", ", then `terraform apply`")
     )
+    remedy = f"{mend}{'' if environment.foreign else apply}."
     return Check(name=what, target=target, status="fail", seen=seen, remedy=remedy)
 
 

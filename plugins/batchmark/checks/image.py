@@ -35,13 +35,20 @@ def check_images(environment: BatchEnvironment) -> Iterator[Check]:
                 target=shown,
                 status="fail",
                 seen=f"{uri} is not in ECR.",
-                remedy="`make image`, then `terraform apply`.",
+                remedy="`make image`, then `terraform apply`."
+                if _is_ours(environment)
+                else "Push it, or name another.",
             )
             continue
         seen = f"{uri}, pushed {found['imagePushedAt']:%Y-%m-%d}."
         yield Check(name="image", target=shown, status="ok", seen=seen)
-        if scan := _scan(ecr, image, shown):
+        if scan := _scan(ecr, image, shown, is_ours=_is_ours(environment)):
             yield scan
+
+
+def _is_ours(environment: BatchEnvironment) -> bool:
+    """Whether the images are Batchmark's job, which `make` builds."""
+    return not (environment.foreign or environment.own_jobs)
 
 
 def _images(environment: BatchEnvironment) -> dict[str, list[str]]:
@@ -72,7 +79,7 @@ def find_image(ecr: Any, image: Image) -> dict[str, Any] | None:
     return details[0] if details else None
 
 
-def _scan(ecr: Any, image: Image, targets: str) -> Check | None:
+def _scan(ecr: Any, image: Image, targets: str, *, is_ours: bool) -> Check | None:
     """Check the scan. DescribeImages does not know the newer kinds of scan."""
     try:
         answer = ecr.describe_image_scan_findings(
@@ -90,14 +97,13 @@ def _scan(ecr: Any, image: Image, targets: str) -> Check | None:
     counts = answer.get("imageScanFindings", {}).get("findingSeverityCounts", {})
     seen = ", ".join(f"{counts.get(level, 0)} {level.lower()}" for level in SERIOUS)
     serious = any(counts.get(level) for level in SERIOUS)
+    renewal = "; `make base-images` renews the base for `make image`" if is_ours else ""
     return Check(
         name="image scan",
         target=targets,
         status="warn" if serious else "ok",
         seen=f"The scan found {seen} finding(s).",
-        remedy="Read them in the ECR console; `make base-images` renews the base for `make image`."
-        if serious
-        else "",
+        remedy=f"Read them in the ECR console{renewal}." if serious else "",
     )
 
 

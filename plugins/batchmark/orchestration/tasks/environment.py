@@ -42,10 +42,12 @@ def check(
     *,
     nodes: int = 1,
     foreign: bool = False,
+    own_jobs: bool = False,
 ) -> str:
     """As check_environment, of these targets; a multi-node job has up to so many nodes.
 
-    `foreign`: job definitions, and maybe queues, are not those that are published of targets.
+    `foreign`: others made the queues and job definitions. `own_jobs`: the job definitions are those
+    of own jobs, on our own targets.
     """
     from datetime import UTC, datetime
 
@@ -56,7 +58,13 @@ def check(
 
     clients, now = patient_clients(config.region), datetime.now(UTC)
     result = check_environment(
-        config, clients, targets=targets, now=now, nodes=nodes, foreign=foreign
+        config,
+        clients,
+        targets=targets,
+        now=now,
+        nodes=nodes,
+        foreign=foreign,
+        own_jobs=own_jobs,
     )
     store = RunStore.of(config, context["run_id"])
     store.write(ENVIRONMENT_JSON, result.model_dump_json(indent=2))

@@ -39,7 +39,7 @@ def check_own_job(context: Context) -> str:
         )
         for target in targets
     }
-    return environment.check(context, _joined(config, defined), targets, foreign=True)
+    return environment.check(context, _joined(config, defined), targets, own_jobs=True)
 
 
 def plan_own_job(context: Context) -> list[dict[str, Any]]:

@@ -7,7 +7,12 @@ import pytest
 from rich.console import Console
 
 from batchmark.aws.batch_targets import BatchEnvironment, published_environments
-from batchmark.checks.environment import APPLY, check_compute_environments, check_published
+from batchmark.checks.environment import (
+    APPLY,
+    NAME_ANOTHER,
+    check_compute_environments,
+    check_published,
+)
 from batchmark.report.tables import check_table
 from tests.builders.installations import configured, target
 from tests.builders.leaks import REGION, queue_arn
@@ -57,6 +62,31 @@ def test_what_others_made_is_not_compared_with_what_is_published():
     compared = check(account, well=False)
     assert {name for name, *_ in not_ok(compared)} >= {"job queue", "job definition"}
     assert not_ok(check(account, foreign=True)) == []
+
+
+def test_an_own_job_asks_for_what_it_likes_on_targets_that_are_checked_as_ever():
+    account = healthy()
+    definition(retryStrategy={"attempts": 1}, timeout={})(account)
+    assert not_ok(check(account, own_jobs=True)) == []
+    account["newest"]["g5.xlarge"] = 4
+    queue(computeEnvironmentOrder=TRIES_SPOT)(account)
+    environment(
+        computeResources={
+            "type": "SPOT",
+            "maxvCpus": 8,
+            "subnets": [],
+            "ec2Configuration": [{"imageType": "ECS_AL2", "batchImageStatus": "UPDATE_AVAILABLE"}],
+        }
+    )(account)
+    account["role"] = Refused("NoSuchEntity")
+    seen = {(name, status) for name, _, status, *_ in not_ok(check(account, own_jobs=True))}
+    assert seen == {
+        ("compute environment", "warn"),
+        ("job queue", "fail"),
+        ("job definition", "warn"),
+        ("job role", "fail"),
+        ("execution role", "fail"),
+    }
 
 
 def test_only_the_chosen_targets_are_checked():
@@ -205,6 +235,49 @@ def test_each_defect_of_a_queue_is_reported(change, seen, remedy):
 )
 def test_each_defect_of_a_job_definition_is_reported(change, status, seen):
     assert_reported(change, "job definition", status, f"lab-g5-xlarge:3 is {seen}", APPLY)
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "seen", "remedy"),
+    [
+        (
+            gone("environments", "g5.xlarge-spot"),
+            "compute environment",
+            "g5.xlarge-spot does not exist.",
+            NAME_ANOTHER,
+        ),
+        (
+            gone("queues", QUEUE),
+            "job queue",
+            f"{QUEUE} does not exist.",
+            NAME_ANOTHER,
+        ),
+        (
+            queue(state="DISABLED"),
+            "job queue",
+            "lab-g5-xlarge is DISABLED and VALID: no reason given",
+            "Enable it in the Batch console.",
+        ),
+        (
+            environment(status="INVALID", statusReason="role is gone"),
+            "compute environment",
+            "g5.xlarge-spot is ENABLED and INVALID: role is gone",
+            "Fix what its reason names.",
+        ),
+        (
+            definition(status="INACTIVE"),
+            "job definition",
+            "lab-g5-xlarge:3 is INACTIVE.",
+            NAME_ANOTHER,
+        ),
+    ],
+)
+def test_what_others_made_is_not_mended_by_terraform(change, name, seen, remedy):
+    account = healthy()
+    change(account)
+    result = check(account, well=False, foreign=True)
+    assert (name, "g5.xlarge", "fail", seen, remedy) in not_ok(result)
+    assert "terraform" not in result.failures()
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,20 @@ def test_a_missing_image_fails_with_its_remedy(code):
     ]
 
 
+@pytest.mark.parametrize("whose", ["foreign", "own_jobs"])
+def test_an_image_of_others_is_not_made_here(whose):
+    missing = healthy() | {"image": Refused("ImageNotFoundException")}
+    result = check(missing, well=False, **{whose: True})
+    seen = f"{IMAGE} is not in ECR."
+    assert not_ok(result) == [("image", BOTH, "fail", seen, "Push it, or name another.")]
+    scan = {
+        "imageScanStatus": {"status": "ACTIVE"},
+        "imageScanFindings": {"findingSeverityCounts": {"CRITICAL": 2}},
+    }
+    (found,) = not_ok(check(healthy() | {"scan": scan}, **{whose: True}))
+    assert found[-1] == "Read them in the ECR console."
+
+
 def test_an_image_from_elsewhere_is_not_checked():
     account = healthy()
     for name in NAMES:

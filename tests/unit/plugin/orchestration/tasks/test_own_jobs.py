@@ -192,8 +192,8 @@ def checked(monkeypatch):
     """What was asked of environment.check."""
     asked = []
 
-    def check(_, config, targets, *, foreign):
-        asked.append((config, list(targets), foreign))
+    def check(_, config, targets, **whose):
+        asked.append((config, list(targets), whose))
         return "key"
 
     monkeypatch.setattr(environment, "check", check)
@@ -202,16 +202,16 @@ def checked(monkeypatch):
 
 def test_an_own_jobs_own_definitions_are_checked(run, checked):
     assert own_jobs.check_own_job(job_run(run, targets=["g5.xlarge"])) == "key"
-    ((config, targets, foreign),) = checked
-    assert (targets, foreign) == (["g5.xlarge"], True)
+    ((config, targets, whose),) = checked
+    assert (targets, whose) == (["g5.xlarge"], {"own_jobs": True})
     assert config.targets["g5.xlarge"].job_definition == "arn:own-cuda:1"
 
 
 def test_sides_are_checked_with_the_smallest_type_that_holds_them(run, checked, caplog):
     caplog.set_level("INFO")
     assert own_jobs.check_sides(comparison(run)) == "key"
-    ((config, targets, foreign),) = checked
-    assert (targets, foreign) == (["old", "new"], True)
+    ((config, targets, whose),) = checked
+    assert (targets, whose) == (["old", "new"], {"foreign": True})
     assert config.targets["old"].instance_type == "c5.xlarge"
     assert "note of new" in caplog.text
 
