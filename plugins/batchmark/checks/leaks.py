@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Literal
 
 from batchmark.aws.array_jobs import child_ids
@@ -70,13 +71,15 @@ def look(
         for job in listed
         if is_live(job)
     ]
+
+    def elsewhere(queue: str) -> list[Resource]:
+        there = _jobs_elsewhere(config, client("batch"), queue)
+        return [_judge_job(config, job, ask_run, limits, now) for job in there]
+
     unread = []
     others = sorted(set(queues).difference(published_queues(config.targets)))
     questions: dict[str, Callable[[], Iterable[Resource]]] = {
-        "others' queues": lambda: [
-            _judge_job(config, job, ask_run, limits, now)
-            for job in _jobs_elsewhere(config, client("batch"), others)
-        ],
+        **{f"queue {queue}": partial(elsewhere, queue) for queue in others},
         "instances": lambda: _instances(config, client, jobs, limits, now, of_cluster=cluster),
         "file systems": lambda: file_system_resources(
             config.name, client, ask_run, limits, now, live_jobs=live, nodes=nodes
@@ -174,9 +177,9 @@ def _jobs(config: Config, batch: Any, now: datetime) -> dict[str, list[JobDescri
     return found
 
 
-def _jobs_elsewhere(config: Config, batch: Any, queues: list[str]) -> list[JobDescription]:
-    """Our live jobs in others' queues, some of which may be gone."""
-    there = batch.describe_job_queues(jobQueues=queues)["jobQueues"] if queues else []
+def _jobs_elsewhere(config: Config, batch: Any, queue: str) -> list[JobDescription]:
+    """Our live jobs in a queue of others, which may be gone."""
+    there = batch.describe_job_queues(jobQueues=[queue])["jobQueues"]
     listed = list_jobs(batch, [each["jobQueueArn"] for each in there], f"{config.name}-")
     described = describe_jobs(batch, [job["jobId"] for job in listed if is_live(job)]).values()
     return [

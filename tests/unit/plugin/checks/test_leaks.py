@@ -108,7 +108,9 @@ def own_job(**fields):
 
 
 def answer_elsewhere(clients, *jobs):
-    asked = {"jobQueues": [GONE, ELSEWHERE]}
+    asked = {"jobQueues": [GONE]}
+    clients.answer("batch", "describe_job_queues", {"jobQueues": []}, asked)
+    asked = {"jobQueues": [ELSEWHERE]}
     clients.answer("batch", "describe_job_queues", {"jobQueues": [QUEUE]}, asked)
     asked = {"jobQueue": ELSEWHERE, "filters": [{"name": "JOB_NAME", "values": ["lab-*"]}]}
     clients.answer("batch", "list_jobs", {"jobSummaryList": list(map(summary, jobs))}, asked)
@@ -152,13 +154,17 @@ def test_a_job_of_a_live_run_in_a_queue_of_others_is_in_use(clients):
     assert [one.verdict for one in report.resources] == ["in use"]
 
 
-def test_where_queues_of_others_can_not_be_asked_all_else_is_looked_at(clients):
+def test_where_a_queue_of_others_can_not_be_asked_all_else_is_looked_at(clients):
+    closed = f"{ARN}:job-queue/closed"
     answer_jobs(clients)
     clients.refuse("batch", "describe_job_queues", "AccessDeniedException")
+    answer_elsewhere(clients, own_job())
     answer_others(clients)
-    report = look(config(), clients, None, limits=LeakAges(), now=NOW, queues=[ELSEWHERE])
+    queues = [closed, GONE, ELSEWHERE]
+    report = look(config(), clients, lambda _: "over", limits=LeakAges(), now=NOW, queues=queues)
     (unread,) = report.unread
-    assert unread.startswith("others' queues: AccessDeniedException")
+    assert unread.startswith(f"queue {closed}: AccessDeniedException")
+    assert [one.id for one in report.resources] == ["j-9"]
 
 
 NOT_OURS = "It has no tag of ours, so it is never touched."
