@@ -319,6 +319,7 @@ variable "own_jobs" {
     gpus                     = optional(number)
     environment              = optional(map(string), {})
     secrets                  = optional(map(string), {})
+    secrets_kms_key_arns     = optional(set(string), [])
     mounts                   = optional(list(object({ source = string, path = string, read_only = optional(bool, true) })), [])
     timeout_seconds          = optional(number, 3600)
     attempts                 = optional(number, 3)

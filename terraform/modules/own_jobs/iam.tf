@@ -8,6 +8,8 @@ locals {
       "ssm:GetParameters"             = [for arn in local.secret_arns : arn if strcontains(arn, ":ssm:")]
     } : call => arns if length(arns) > 0
   }
+
+  secrets_kms_key_arns = sort(distinct(flatten([for job in values(var.own_jobs) : tolist(job.secrets_kms_key_arns)])))
 }
 
 data "aws_iam_policy_document" "execution" {
@@ -19,6 +21,22 @@ data "aws_iam_policy_document" "execution" {
     content {
       actions   = [statement.key]
       resources = statement.value
+    }
+  }
+
+  # Only to read the secrets: through their services, in their regions.
+  dynamic "statement" {
+    for_each = length(local.secrets_kms_key_arns) == 0 ? [] : [local.secrets_kms_key_arns]
+
+    content {
+      actions   = ["kms:Decrypt"]
+      resources = statement.value
+
+      condition {
+        test     = "StringEquals"
+        variable = "kms:ViaService"
+        values   = sort(distinct([for arn in local.secret_arns : "${split(":", arn)[2]}.${split(":", arn)[3]}.${data.aws_partition.current.dns_suffix}"]))
+      }
     }
   }
 }

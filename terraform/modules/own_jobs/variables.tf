@@ -19,6 +19,7 @@ variable "own_jobs" {
     gpus                     = optional(number)
     environment              = optional(map(string), {})
     secrets                  = optional(map(string), {})
+    secrets_kms_key_arns     = optional(set(string), [])
     mounts                   = optional(list(object({ source = string, path = string, read_only = optional(bool, true) })), [])
     timeout_seconds          = optional(number, 3600)
     attempts                 = optional(number, 3)
@@ -119,8 +120,13 @@ variable "own_jobs" {
   }
 
   validation {
-    condition     = alltrue(flatten([for job in values(var.own_jobs) : [for mount in job.mounts : can(regex("^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$", mount.source)) && !can(regex("^/(bin|boot|dev|etc|lib|lib64|proc|root|run|sbin|sys|usr|var)(/|$)", mount.source)) && can(regex("^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$", mount.path)) && !can(regex("^/(dev|proc|sys)(/|$)", mount.path))]]))
-    error_message = "${join(", ", flatten([for name, job in var.own_jobs : [for mount in job.mounts : "${name} mounts ${mount.source} at ${mount.path}"]]))}; mount folders such as /scratch or /mnt/data by their whole paths, without .. and none of the host's own below /bin, /boot, /dev, /etc, /lib, /lib64, /proc, /root, /run, /sbin, /sys, /usr or /var, and put nothing at /dev, /proc or /sys."
+    condition     = alltrue(flatten([for job in values(var.own_jobs) : [for arn in job.secrets_kms_key_arns : length(job.secrets) > 0 && can(regex("^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$", arn))]]))
+    error_message = "secrets_kms_key_arns is ${join(", ", [for name, job in var.own_jobs : "${jsonencode(job.secrets_kms_key_arns)} for ${name}, which has ${length(job.secrets)} secret(s)" if length(job.secrets_kms_key_arns) > 0])}; give each key as \"arn:aws:kms:us-east-1:111122223333:key/ID\", no alias and no wildcard, and none to a job without secrets. Secrets below AWS's own keys need none."
+  }
+
+  validation {
+    condition     = alltrue(flatten([for job in values(var.own_jobs) : [for mount in job.mounts : can(regex("^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$", mount.source)) && !can(regex("^/(bin|boot|dev|etc|home|lib|lib64|opt|proc|root|run|sbin|srv|sys|usr|var)(/|$)", mount.source)) && can(regex("^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$", mount.path)) && !can(regex("^/(dev|proc|sys)(/|$)", mount.path))]]))
+    error_message = "${join(", ", flatten([for name, job in var.own_jobs : [for mount in job.mounts : "${name} mounts ${mount.source} at ${mount.path}"]]))}; mount folders such as /scratch or /mnt/data by their whole paths, without .. and none of the host's own below /bin, /boot, /dev, /etc, /home, /lib, /lib64, /opt, /proc, /root, /run, /sbin, /srv, /sys, /usr or /var, and put nothing at /dev, /proc or /sys."
   }
 
   validation {

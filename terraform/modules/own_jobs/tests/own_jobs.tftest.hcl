@@ -100,6 +100,7 @@ run "all_that_can_be_set" {
         gpus                     = 1
         environment              = { MODE = "fast" }
         secrets                  = { TOKEN = "arn:aws:secretsmanager:us-east-1:111122223333:secret:team/token-AbCdEf:key::", USER = "arn:aws:secretsmanager:us-east-1:111122223333:secret:team/token-AbCdEf:user::", PLACE = "arn:aws:ssm:us-east-1:111122223333:parameter/team/place" }
+        secrets_kms_key_arns     = ["arn:aws:kms:us-east-1:111122223333:key/0a1b2c3d"]
         mounts                   = [{ source = "/scratch", path = "/data", read_only = false }, { source = "/mnt/models", path = "/models" }]
         timeout_seconds          = 600
         attempts                 = 1
@@ -162,8 +163,14 @@ run "all_that_can_be_set" {
     condition = { for statement in data.aws_iam_policy_document.execution.statement : one(statement.actions) => join(" ", sort(statement.resources)) } == {
       "secretsmanager:GetSecretValue" = "arn:aws:secretsmanager:us-east-1:111122223333:secret:team/token-AbCdEf"
       "ssm:GetParameters"             = "arn:aws:ssm:us-east-1:111122223333:parameter/team/place"
+      "kms:Decrypt"                   = "arn:aws:kms:us-east-1:111122223333:key/0a1b2c3d"
     }
-    error_message = "exactly these secrets are read"
+    error_message = "exactly these secrets are read, and decrypted with this key"
+  }
+
+  assert {
+    condition     = flatten([for statement in data.aws_iam_policy_document.execution.statement : [for condition in statement.condition : [condition.test, condition.variable, sort(condition.values)]] if contains(statement.actions, "kms:Decrypt")]) == ["StringEquals", "kms:ViaService", "secretsmanager.us-east-1.amazonaws.com", "ssm.us-east-1.amazonaws.com"]
+    error_message = "the key decrypts nothing but what these services keep"
   }
 
   assert {

@@ -301,12 +301,60 @@ run "refuses_secrets_by_wildcard" {
   expect_failures = [var.own_jobs]
 }
 
+run "refuses_all_keys" {
+  command = plan
+
+  variables {
+    own_jobs = {
+      job = { image = "nobody/job:1", command = ["run"], secrets = { TOKEN = "arn:aws:ssm:us-east-1:111122223333:parameter/token" }, secrets_kms_key_arns = ["arn:aws:kms:us-east-1:111122223333:key/*"] }
+    }
+  }
+
+  expect_failures = [var.own_jobs]
+}
+
+run "refuses_a_key_by_its_alias" {
+  command = plan
+
+  variables {
+    own_jobs = {
+      job = { image = "nobody/job:1", command = ["run"], secrets = { TOKEN = "arn:aws:ssm:us-east-1:111122223333:parameter/token" }, secrets_kms_key_arns = ["arn:aws:kms:us-east-1:111122223333:alias/team"] }
+    }
+  }
+
+  expect_failures = [var.own_jobs]
+}
+
+run "refuses_a_key_for_no_secret" {
+  command = plan
+
+  variables {
+    own_jobs = {
+      job = { image = "nobody/job:1", command = ["run"], secrets_kms_key_arns = ["arn:aws:kms:us-east-1:111122223333:key/0a1b2c3d"] }
+    }
+  }
+
+  expect_failures = [var.own_jobs]
+}
+
 run "refuses_a_folder_of_the_system" {
   command = plan
 
   variables {
     own_jobs = {
       job = { image = "nobody/job:1", command = ["run"], mounts = [{ source = "/var/run", path = "/run" }] }
+    }
+  }
+
+  expect_failures = [var.own_jobs]
+}
+
+run "refuses_the_hosts_homes" {
+  command = plan
+
+  variables {
+    own_jobs = {
+      job = { image = "nobody/job:1", command = ["run"], mounts = [{ source = "/home/ec2-user", path = "/host" }] }
     }
   }
 
