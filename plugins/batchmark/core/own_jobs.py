@@ -91,6 +91,9 @@ class OwnJobPlan(Record):
         gt=0,
         description="of a job, waiting left out; null: none was asked for",
     )
+    existing: bool = Field(
+        default=False, description="its queue and definition are no installation's: a comparison"
+    )
 
 
 def parse_own_jobs(text: str | None) -> OwnJobs:

@@ -280,7 +280,8 @@ def answer_lines(report: Report) -> Iterator[str]:
         yield f"{scaling.QUESTION} {answer.verdict}. {answer.sentence}"
         yield from answer.cautions
     for question, answer in screen.own_jobs:
-        yield f"{question} {answer.verdict}. {answer.sentence}"
+        text = answer.text(between="\n")
+        yield f"{question} {answer.verdict}. {text}"
         yield from answer.cautions
     for question, text, _ in (*scaling.lines(report.scaling), *own_jobs.lines(report.own_jobs)):
         yield f"{question} {text}"

@@ -38,7 +38,8 @@ class _Layout(NamedTuple):
     separator: str = "\n"  # between a value and its interval
     noise: bool = True
     ceilings: bool = True
-    counts: bool = True  # of samples and jobs, and the efficiency; the verdict has its gist
+    counts: bool = True  # of samples, and the efficiency; the verdict has its gist
+    jobs: bool = True  # by their numbers in the list below
 
     def headings(self, pair: Pair) -> Iterator[str]:
         yield f"{pair.gpu.target}\n{'(ran on the CPU)' if pair.cpu_fallback else 'median [95 %]'}"
@@ -53,6 +54,7 @@ class _Layout(NamedTuple):
             yield "of ceiling,\nGPU, CPU"
         if self.counts:
             yield "n"
+        if self.counts and self.jobs:
             yield "jobs"
 
     def cells(self, row: Row, pair: Pair, job_numbers: Mapping[str, int]) -> Iterator[str]:
@@ -70,6 +72,7 @@ class _Layout(NamedTuple):
             yield self.shares(*(side.roofline.share if side.roofline else None for side in sides))
         if self.counts:
             yield f",{self.separator}".join(str(side.samples) for side in sides)
+        if self.counts and self.jobs:
             yield _ranges([job_numbers[job.job_id] for side in sides for job in side.provenance])
 
     def cell(self, estimate: Estimate | None, kind: Callable[[Estimate], formatting.Figure]) -> str:
@@ -118,8 +121,7 @@ def render_table(report: Report, console: Console) -> None:
         print_scaling(study, console)
     for own_job in report.own_jobs:
         console.print()
-        in_pairs = any(pair.suite == own_job.suite for pair in report.pairs)
-        print_own_job(own_job, console, said, in_pairs=in_pairs)
+        print_own_job(own_job, console, said)
     for pair in report.pairs:
         console.print()
         _print_pair(pair, console, said)
@@ -155,11 +157,15 @@ def _print_pair(pair: Pair, console: Console, said: list[str]) -> None:
     jobs = {job.job_id: n for n, job in enumerate((*pair.gpu.jobs, *pair.cpu.jobs), start=1)}
     if pair.rows or pair.totals:
         console.print(_comparison(pair, jobs, console))
+    for text in chain(_remarks(pair, said), _crossovers(pair)):
+        print_text(console, text)
+    if words.is_own_job(pair):
+        return  # its sides have theirs together
     labels = {pair.gpu.target: words.gpu_label(pair), pair.cpu.target: pair.cpu.target}
     cold_starts = chain.from_iterable(
         cold_start_lines(one, labels[one.target], said) for one in pair.cold_starts
     )
-    for text in chain(_remarks(pair, said), _crossovers(pair), cold_starts, _jobs(pair, jobs)):
+    for text in chain(cold_starts, _jobs(pair, jobs)):
         print_text(console, text)
 
 
@@ -181,7 +187,9 @@ def _jobs(pair: Pair, job_numbers: Mapping[str, int]) -> Iterable[str]:
 def _comparison(pair: Pair, job_numbers: Mapping[str, int], console: Console) -> Table:
     """The widest layout that fits."""
     unbounded = console.options.update(width=10_000)
-    layouts = [one for one in LAYOUTS if not (one.ceilings and words.is_own_job(pair))]
+    layouts = list(LAYOUTS)
+    if words.is_own_job(pair):
+        layouts = [one._replace(jobs=False) for one in LAYOUTS if not one.ceilings]
     tables = [_table(pair, job_numbers, layout) for layout in layouts]
     fitting = (
         table

@@ -56,8 +56,8 @@ def print_scaling(study: ScalingStudy, console: Console) -> None:
     _print_traces(study.target, console)
 
 
-def print_own_job(study: OwnJobStudy, console: Console, said: list[str], *, in_pairs: bool) -> None:
-    """Cold starts and jobs stand with its pairs, if it has any."""
+def print_own_job(study: OwnJobStudy, console: Console, said: list[str]) -> None:
+    """Its jobs are counted; they are many, and the page has them with their logs."""
     print_text(console, f"{own_job_words.heading(study)}, suite {study.suite}", "bold")
     if prices := own_job_words.prices(study):
         print_text(console, prices)
@@ -70,10 +70,12 @@ def print_own_job(study: OwnJobStudy, console: Console, said: list[str], *, in_p
             print_text(console, f"{told}:")
         for line in side.bad_lines:
             print_text(console, f"  {own_job_words.bad_line(line)}: {line.text}")
-    for side in () if in_pairs else study.sides:
-        for text in cold_start_lines(side.cold_start, words.measured_target(side.target), said):
+    for side in study.sides:
+        name = words.measured_target(side.target)
+        for text in cold_start_lines(side.cold_start, name, said):
             print_text(console, text)
-        _print_traces(side.target, console)
+        jobs = formatting.count(len(side.target.jobs), "job")
+        print_text(console, f"{name}: {jobs}; logs and documents: see the page")
 
 
 def _print_table(shown: StudyTable, console: Console) -> None:

@@ -41,18 +41,22 @@ OF_OWN_JOBS = ("time", "dollars")  # crossovers: each of their rows is a whole j
 
 @dataclass(frozen=True)
 class StudyAnswer:
-    """What a study of one target comes to: in a few words, in sentences, and what limits it."""
+    """What a study comes to: in a few words, in sentences, and what limits it."""
 
     verdict: str
     sentence: str
     cautions: list[str]
+    more: Sequence[str] = ()  # sentences, each in a line of its own
+
+    def text(self, between: str = " ") -> str:
+        return between.join((self.sentence, *self.more))
 
 
 def verdict_of_all(answers: Sequence[StudyAnswer]) -> tuple[str, str]:
     """A run's answer in a few words and a sentence: of each study if there are several."""
     if len({one.verdict for one in answers}) == 1:
-        return answers[0].verdict, " ".join(one.sentence for one in answers)
-    texts = [f"{one.verdict}: {one.sentence}" for one in answers]
+        return answers[0].verdict, " ".join(one.text() for one in answers)
+    texts = [f"{one.verdict}: {one.text()}" for one in answers]
     return "It depends", " ".join(texts)
 
 

@@ -188,6 +188,7 @@ def _plan_of(
         output=side.output,
         output_sha256=side.output_sha256,
         deadline_seconds=deadline_seconds,
+        existing=True,
     )
 
 

@@ -142,6 +142,9 @@ class OwnJobStudy(Record):
     suite: str
     axis: str | None
     deadline_seconds: float | None
+    existing: bool = Field(
+        default=False, description="a comparison: others may use its queues, too"
+    )
     sides: tuple[JobSide, ...]
     duels: tuple[Duel, ...] = Field(description="of any two sides, each two once")
     best: tuple[Best, ...] = Field(description="by place, cold instances and small sizes first")

@@ -38,6 +38,7 @@ def _study(
         suite=suite,
         axis=plan.axis,
         deadline_seconds=plan.deadline_seconds,
+        existing=plan.existing,
         sides=sides,
         duels=duels,
         best=best_of(sides, duels, plan.deadline_seconds),

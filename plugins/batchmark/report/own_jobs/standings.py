@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from batchmark.analysis.own_jobs.records import Best, Duel, JobFigure, JobSide, OwnJobStudy, Place
 from batchmark.core.intervals import Estimate
+from batchmark.core.row_values import ToldMetric
 from batchmark.report.words import NOT_COMPARABLE
 
 
@@ -19,7 +20,7 @@ class Win(NamedTuple):
     next: str
     ratio: Estimate  # of the next's amount to the leader's: above 1 the leader is ahead
     usd_per_job: Estimate | None = None  # of the leader, if that is what counts
-    metric: str | None = None
+    metric: ToldMetric | None = None
 
 
 def measured(study: OwnJobStudy, place: Place) -> list[tuple[JobSide, JobFigure]]:
@@ -31,6 +32,15 @@ def measured(study: OwnJobStudy, place: Place) -> list[tuple[JobSide, JobFigure]
         if figure.place == place and figure.seconds
     ]
     return [(side, figure) for _, side, figure in sorted(found, key=lambda one: one[0])]
+
+
+def priced_at(study: OwnJobStudy, place: Place) -> list[tuple[JobSide, JobFigure]]:
+    """As `measured`, the sides with dollars."""
+    return [
+        (side, figure)
+        for side, figure in measured(study, place)
+        if figure.usd_per_job and side.price.usd_per_hour
+    ]
 
 
 def places(study: OwnJobStudy) -> list[Place]:
@@ -56,11 +66,11 @@ def best_at(study: OwnJobStudy, place: Place) -> Best | None:
 
 
 def duel_of(
-    study: OwnJobStudy, place: Place, first: str, second: str, metric: str | None = None
+    study: OwnJobStudy, place: Place, first: str, second: str, metric: ToldMetric | None = None
 ) -> Duel | None:
     """Two sides against each other, with the ratio that `first` is better by."""
     for duel in study.duels:
-        if (duel.place, duel.metric) != (place, metric):
+        if (duel.place, duel.told) != (place, metric):
             continue
         if (duel.first, duel.second) == (first, second):
             return duel
@@ -85,8 +95,8 @@ def by_dollars(study: OwnJobStudy, of: Iterable[Place]) -> Iterator[Win]:
     for place in of:
         priced = [
             (figure.usd_per_job, side)
-            for side, figure in measured(study, place)
-            if figure.usd_per_job and side.price.usd_per_hour
+            for side, figure in priced_at(study, place)
+            if figure.usd_per_job
         ]
         priced.sort(key=lambda one: one[0].value)
         sides = {side.target.target: (usd, side.price.usd_per_hour or 0.0) for usd, side in priced}
@@ -98,14 +108,14 @@ def by_dollars(study: OwnJobStudy, of: Iterable[Place]) -> Iterator[Win]:
             yield win._replace(ratio=ratio, usd_per_job=usd)
 
 
-def by_metric(study: OwnJobStudy, of: Iterable[Place], metric: str) -> Iterator[Win]:
+def by_metric(study: OwnJobStudy, of: Iterable[Place], metric: ToldMetric) -> Iterator[Win]:
     """As `by_time`, among the sides that told the metric."""
     for place in of:
         values = [
             (found.value.value, found.higher_is_better, side.target.target)
             for side, figure in measured(study, place)
             for found in figure.metrics
-            if found.metric == metric
+            if found.told == metric
         ]
         values.sort(key=lambda one: -one[0] if one[1] else one[0])
         names = [name for _, _, name in values]
@@ -115,12 +125,12 @@ def by_metric(study: OwnJobStudy, of: Iterable[Place], metric: str) -> Iterator[
             yield win
 
 
-def metrics(study: OwnJobStudy) -> list[str]:
-    """Names of all metrics, in the order in which they were told."""
-    names = (
-        found.metric for side in study.sides for figure in side.figures for found in figure.metrics
+def metrics(study: OwnJobStudy) -> list[ToldMetric]:
+    """All metrics, in the order in which they were told."""
+    all_told = (
+        found.told for side in study.sides for figure in side.figures for found in figure.metrics
     )
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(all_told))
 
 
 def barred(duel: Duel) -> bool:
@@ -133,7 +143,7 @@ def _win(
     place: Place,
     names: list[str],
     winner: str | None,
-    metric: str | None = None,
+    metric: ToldMetric | None = None,
 ) -> Win | None:
     """Of the names, the best first; None where there are no two."""
     if len(names) < 2:

@@ -8,7 +8,9 @@ from itertools import pairwise
 from batchmark.analysis.own_jobs.records import DeadlineStep, JobFigure, JobSide, OwnJobStudy, Place
 from batchmark.core import formatting
 from batchmark.core.formatting import Figure
+from batchmark.core.row_values import ToldMetric
 from batchmark.report.own_jobs import words
+from batchmark.report.own_jobs.sentences import step_names
 from batchmark.report.own_jobs.standings import (
     Win,
     barred,
@@ -46,7 +48,12 @@ def _sides(study: OwnJobStudy, own: Sequence[Place]) -> StudyTable | None:
         _title("Time and price" if _priced(study) else "Time", own),
         "Medians over the jobs, with 95 % intervals: from a container's start to its stop, with "
         "waiting and the command alone beside it. Over the fastest: how many times as long."
-        + (" Dollars are at On-Demand prices." if _priced(study) else ""),
+        + (
+            " Dollars are at the whole instance's On-Demand price, however it was bought, as if "
+            "nothing else ran on it."
+            if _priced(study)
+            else ""
+        ),
         [
             *_at_heading(study),
             "Target",
@@ -112,7 +119,7 @@ def _verdict(study: OwnJobStudy, side: JobSide, place: Place) -> str:
 
 def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> StudyTable | None:
     rows = [
-        row for name in metrics(study) for place in own for row in _metric_rows(study, place, name)
+        row for told in metrics(study) for place in own for row in _metric_rows(study, place, told)
     ]
     if not rows:
         return None
@@ -135,18 +142,18 @@ def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> StudyTable | None:
     )
 
 
-def _metric_rows(study: OwnJobStudy, place: Place, name: str) -> Iterator[list[Figure]]:
+def _metric_rows(study: OwnJobStudy, place: Place, told: ToldMetric) -> Iterator[list[Figure]]:
     """A row for each side that told a metric."""
-    win = next(by_metric(study, [place], name), None)
-    least = min(_usd_per_unit(study, name), default=0.0)
+    win = next(by_metric(study, [place], told), None)
+    least = min(_usd_per_unit(study, told), default=0.0)
     for side, figure in measured(study, place):
         target = side.target.target
-        duel = duel_of(study, place, win.leader, target, name) if win else None
+        duel = duel_of(study, place, win.leader, target, told) if win else None
         verdict = _metric_verdict(study, win, target) if win else "-"
         for found in figure.metrics:
-            if found.metric == name:
+            if found.told == told:
                 yield [
-                    plain(name),
+                    plain(words.metric_names(study)[told]),
                     *_at(study, place),
                     plain(measured_target(side.target)),
                     formatting.value(found.value, found.unit),
@@ -167,17 +174,16 @@ def _metric_verdict(study: OwnJobStudy, win: Win, target: str) -> str:
     return "worse" if duel and duel.better == rival else NOT_KNOWN
 
 
-def _usd_per_unit(study: OwnJobStudy, name: str) -> Iterator[float]:
+def _usd_per_unit(study: OwnJobStudy, told: ToldMetric) -> Iterator[float]:
     for _, figure in words.figures(study):
         for found in figure.metrics:
-            if found.metric == name and found.usd_per_unit:
+            if found.told == told and found.usd_per_unit:
                 yield found.usd_per_unit.value
 
 
 def _deadlines(study: OwnJobStudy, own: Sequence[Place]) -> StudyTable | None:
     """Who is the cheapest by which deadline, where that is not always the same."""
     rows = []
-    names = words.names(study)
     for place in own:
         best = best_at(study, place)
         steps: Sequence[DeadlineStep | None] = best.deadlines if best else ()
@@ -188,7 +194,7 @@ def _deadlines(study: OwnJobStudy, own: Sequence[Place]) -> StudyTable | None:
                     [
                         *_at(study, place),
                         plain(f"from {formatting.seconds(step.from_seconds)}{until}"),
-                        plain(names[step.target]),
+                        plain(step_names(study, step)),
                         plain(formatting.usd(step.usd_per_job)),
                     ]
                 )
@@ -196,8 +202,9 @@ def _deadlines(study: OwnJobStudy, own: Sequence[Place]) -> StudyTable | None:
         return None
     return StudyTable(
         _title("The cheapest within a deadline", own),
-        "A deadline is for a job from its start on, waiting left out. Shorter ones are kept by no "
-        "side with a price.",
+        "A deadline is for a job from its start on, waiting left out. All jobs of a side kept its "
+        "deadline, and the upper end of its interval does; that is no promise for the next job. "
+        "Shorter ones are kept by no side with a price.",
         [*_at_heading(study), "Deadline", "Cheapest", "A job"],
         rows,
         folded=True,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from batchmark.analysis.own_jobs.records import JobFigure, JobSide, MetricFigure, OwnJobStudy, Place
 from batchmark.core import formatting
 from batchmark.core.formatting import Figure
 from batchmark.core.own_jobs import JobSize
-from batchmark.report.own_jobs.standings import main_places
-from batchmark.report.study_parts import by_text
-from batchmark.report.words import NOT_KNOWN, measured_target
+from batchmark.core.row_values import ToldMetric
+from batchmark.report.own_jobs.standings import main_places, metrics
+from batchmark.report.words import measured_target
 from batchmark_job.result_own_job import BadLine
 
 CHECKS = {"exit_code": "exit code", "command": "a check command", "checksum": "checksum"}
@@ -39,29 +39,18 @@ def at(study: OwnJobStudy, sizes: Iterable[JobSize | None]) -> str:
     return f"{study.axis} {', '.join(known)}" if known else ""
 
 
-def spread(study: OwnJobStudy, winners: Mapping[JobSize | None, str | None]) -> str:
-    """Who is where, from the smallest size to the largest, such as "a up to size 64, b from 256".
+def sizes(study: OwnJobStudy) -> list[JobSize | None]:
+    """All that its jobs had, the smallest first; one None without an axis."""
+    found = {figure.place.size for _, figure in figures(study)}
+    return sorted(found, key=lambda size: size or 0.0)
 
-    Empty if it is the same one everywhere.
-    """
-    unknown = [size for size, winner in winners.items() if winner is None]
-    known = [(winner, size) for size, winner in winners.items() if winner]
-    runs = [
-        (winner, [size for _, size in group])
-        for winner, group in groupby(known, key=lambda one: one[0])
-    ]
-    if len(runs) == 1 and not unknown:
-        return ""
-    if len(dict(runs)) == len(runs) > 1:  # each has sizes of its own, without gaps
-        (first, low), *middle, (last, high) = runs
-        parts = [f"{first} up to {at(study, low[-1:])}"]
-        parts += [f"{winner} at {at(study, sizes)}" for winner, sizes in middle]
-        parts.append(f"{last} from {at(study, high[:1])}")
-    else:
-        parts = [f"{winner} at {at(study, sizes)}" for winner, sizes in runs]
-    if unknown:
-        parts.append(f"{NOT_KNOWN} at {at(study, unknown)}")
-    return ", ".join(parts)
+
+def metric_names(study: OwnJobStudy) -> dict[ToldMetric, str]:
+    """What each metric is called; with its unit where another one has the same name."""
+    told = metrics(study)
+    often = Counter(metric.name for metric in told)
+    with_unit = {metric: f"{metric.name} ({metric.unit or 'no unit'})" for metric in told}
+    return {metric: with_unit[metric] if often[metric.name] > 1 else metric.name for metric in told}
 
 
 def usd_per_unit(found: MetricFigure, least: float) -> Figure | None:
@@ -81,12 +70,40 @@ def _singular(unit: str) -> str:
 
 def prices(study: OwnJobStudy) -> str:
     """What each side's time is charged at; a side without a price is left out."""
-    found = {
-        side.price.instance_type: f"{side.price.usd_per_hour:g} USD per hour, On-Demand"
-        for side in study.sides
-        if side.price.usd_per_hour is not None
-    }
-    return "; ".join(f"{name}: {price}" for name, price in found.items())
+    parts = []
+    for side in study.sides:
+        if side.price.usd_per_hour is not None:
+            price = f"{_on_type(side)}: {side.price.usd_per_hour:g} USD per hour, On-Demand"
+            spot = side.price.spot_usd_per_hour
+            on_spot = f" ({spot:g} on Spot)" if spot is not None else ""
+            bought = ", bought on Spot" if options(side) == {"spot"} else ""
+            parts.append(f"{price}{on_spot}{bought}")
+    return "; ".join(parts)
+
+
+def _on_type(side: JobSide) -> str:
+    name, kind = side.target.target, side.price.instance_type
+    return name if kind in name else f"{name} ({kind})"
+
+
+def options(side: JobSide) -> set[str]:
+    """How the instances of its jobs were bought, as far as that is known."""
+    return {job.purchase_option for job in side.target.jobs if job.purchase_option}
+
+
+def bought_otherwise(study: OwnJobStudy) -> str | None:
+    """That dollars are not those of Spot, where some sides were bought so and others not."""
+    priced = [side for side in study.sides if side.price.usd_per_hour]
+    if len({frozenset(options(side)) for side in priced}) < 2:
+        return None
+    on_spot = [side for side in priced if "spot" in options(side)]
+    shares = [
+        f"{measured_target(side.target)} is {formatting.multiple(spot / hourly)} that"
+        for side in on_spot
+        if (spot := side.price.spot_usd_per_hour) and (hourly := side.price.usd_per_hour)
+    ]
+    told = f"; on Spot, {formatting.some(shares)}" if shares else ""
+    return f"Dollars are at On-Demand prices on all sides, however bought{told}."
 
 
 def images(study: OwnJobStudy) -> str | None:
@@ -100,16 +117,30 @@ def images(study: OwnJobStudy) -> str | None:
 
 
 def checks(studies: Iterable[OwnJobStudy]) -> str:
-    """How results were checked, in a sentence."""
-    figures = [figure for study in studies for side in study.sides for figure in side.figures]
-    kinds = dict.fromkeys(
-        kind for figure in figures if figure.seconds for kind in figure.checked_by
-    )
-    if not kinds:
+    """How results were checked, in a sentence; by side, where that differs."""
+    sides: dict[tuple[str, ...], list[str]] = {}
+    for study in studies:
+        for side in study.sides:
+            counting = [figure for figure in side.figures if figure.seconds]
+            kinds = dict.fromkeys(kind for figure in counting for kind in figure.checked_by)
+            if counting:
+                sides.setdefault(tuple(kinds), []).append(measured_target(side.target))
+    if not any(sides):
         return "No result was checked."
-    told = " and ".join(CHECKS.get(kind, kind) for kind in kinds)
+    if len(sides) == 1:
+        return f"All results that count were checked {_by_kinds(next(iter(sides)))}."
+    told = (
+        f"{_by_kinds(kinds)} on {formatting.some(list(dict.fromkeys(names)))}"
+        for kinds, names in sides.items()
+    )
+    return f"Results that count were checked {', '.join(told)}."
+
+
+def _by_kinds(kinds: Sequence[str]) -> str:
+    if not kinds:
+        return "in no way"
     alone = " alone" if list(kinds) == ["exit_code"] else ""
-    return f"All results that count were checked by {told}{alone}."
+    return f"by {' and '.join(CHECKS.get(kind, kind) for kind in kinds)}{alone}"
 
 
 def remarks(study: OwnJobStudy) -> Iterator[str]:
@@ -117,16 +148,22 @@ def remarks(study: OwnJobStudy) -> Iterator[str]:
     for side in study.sides:
         if side.refused:
             yield f"Not compared: {measured_target(side.target)}: {side.refused}"
-    lacking = [(figure.problem, where(study, side, figure)) for side, figure in figures(study)]
-    for problem, places in by_text((text, name) for text, name in lacking if text):
-        yield f"Not compared: {places}: {problem}"
+    problems = ((figure.problem, (side, figure)) for side, figure in figures(study))
+    yield from _grouped(study, "Not compared", ((text, at) for text, at in problems if text))
     doubts = (
-        (warning, where(study, side, figure))
+        (warning, (side, figure))
         for side, figure in figures(study)
         for warning in (() if figure.problem else figure.warnings)
     )
-    for warning, places in by_text(doubts):
-        yield f"With care: {places}: {warning}"
+    yield from _grouped(study, "With care", doubts)
+    priced = any(figure.usd_per_job for _, figure in figures(study))
+    if study.existing and priced:
+        yield (
+            "With care: jobs of others may run on the same instances, which makes times longer. "
+            "Dollars are the whole instance's even then."
+        )
+    if priced and (otherwise := bought_otherwise(study)):
+        yield otherwise
     for side in study.sides:
         if side.metrics_left_out:
             yield (
@@ -136,22 +173,38 @@ def remarks(study: OwnJobStudy) -> Iterator[str]:
             )
 
 
+def _grouped(
+    study: OwnJobStudy, title: str, found: Iterable[tuple[str, tuple[JobSide, JobFigure]]]
+) -> Iterator[str]:
+    """Each text once, with all that it is about."""
+    about: dict[str, list[tuple[JobSide, JobFigure]]] = {}
+    for text, one in found:
+        about.setdefault(text, []).append(one)
+    for text, of in about.items():
+        yield f"{title}: {'; '.join(where(study, of))}: {text}"
+
+
 def without_figure(study: OwnJobStudy) -> list[str]:
-    """The sides, or their places, of which nothing is compared."""
+    """The sides, with their places, of which nothing is compared."""
     refused = [measured_target(side.target) for side in study.sides if side.refused]
-    return refused + [
-        where(study, side, figure) for side, figure in figures(study) if figure.problem
-    ]
+    lacking = [(side, figure) for side, figure in figures(study) if figure.problem]
+    return refused + where(study, lacking)
 
 
 def figures(study: OwnJobStudy) -> Iterator[tuple[JobSide, JobFigure]]:
     return ((side, figure) for side in study.sides for figure in side.figures)
 
 
-def where(study: OwnJobStudy, side: JobSide, figure: JobFigure) -> str:
-    place = figure.place
-    of = (measured_target(side.target), at(study, [place.size]), on_instances(place))
-    return " ".join(filter(None, (of[0], f"at {of[1]}" if of[1] else "", of[2])))
+def where(study: OwnJobStudy, found: Iterable[tuple[JobSide, JobFigure]]) -> list[str]:
+    """Sides with their places, such as "a at size 64, 256 on warm instances", each side once."""
+    sizes_of: dict[tuple[str, str], list[JobSize | None]] = {}
+    for side, figure in found:
+        name = (measured_target(side.target), on_instances(figure.place))
+        sizes_of.setdefault(name, []).append(figure.place.size)
+    return [
+        " ".join(filter(None, (name, f"at {place}" if (place := at(study, of)) else "", start)))
+        for (name, start), of in sizes_of.items()
+    ]
 
 
 def charted(study: OwnJobStudy) -> str:

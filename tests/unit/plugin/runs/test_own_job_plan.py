@@ -204,6 +204,8 @@ def test_a_comparison_runs_each_side_with_its_own():
     assert {job.instance_type for job in jobs} == {"c5.xlarge"}
     job = next(job for job in jobs if job.target == "new")
     assert job.own_job.command == ("convert", "--size", "1", "--quality=50")
+    assert job.own_job.existing
+    assert not planned()[0].own_job.existing
     kwargs = operator_kwargs(with_targets(targets), "run", job)
     assert kwargs["job_definition"].endswith("job-definition/resize:7")
     assert kwargs["job_queue"].endswith("job-queue/images")

@@ -40,6 +40,12 @@ def figure_of(study, target, size=SMALL, start="warm"):
     return found
 
 
+def test_a_comparison_is_known_as_one():
+    existing = JobOn("c5.2xlarge", plan={"existing": True})
+    assert study_of(*existing.jobs()).existing
+    assert not study_of(*CPU.jobs()).existing
+
+
 def test_a_study_has_a_figure_for_each_side_and_size():
     (study,) = own_job_studies(own_run(), PRICES)
     assert (study.name, study.suite, study.axis) == ("thumbnails", "job-thumbnails", "size")

@@ -6,6 +6,7 @@ from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.report.answer import first_screen
 from batchmark.report.model import Report, render_json
 from batchmark.report.own_jobs.answer import METRICS, answer, question, trust
+from batchmark.report.own_jobs.words import prices
 from batchmark.report.page import render_html
 from batchmark.report.summary import summarize
 from tests.builders.own_job_studies import (
@@ -39,25 +40,29 @@ def sides_at_64(gpu, cpu, **fields):
 def test_one_side_is_both_the_fastest_and_the_cheapest():
     found = answer(study(*sides_at_64(10.0, 40.0)))
     assert found.verdict == GPU
-    assert found.sentence == (
-        "g5.xlarge is the fastest (4.0× [3.8, 4.2] faster than c5.2xlarge). g5.xlarge is the "
-        "cheapest ($0.00279 [0.00271, 0.00288] a job, 1.35× [1.27, 1.43] cheaper than c5.2xlarge)."
-    )
+    assert found.sentence == "g5.xlarge is the fastest (4.0× [3.8, 4.2] faster than c5.2xlarge)."
+    assert found.more == [
+        "g5.xlarge is the cheapest ($0.00279 [0.00271, 0.00288] a job, 1.35× [1.27, 1.43] cheaper "
+        "than c5.2xlarge)."
+    ]
     assert found.cautions == []
 
 
 def test_the_fastest_is_not_the_cheapest():
     found = answer(study(*sides_at_64(10.0, 15.0)))
     assert found.verdict == "g5.xlarge in time, c5.2xlarge in dollars"
-    assert "c5.2xlarge is the cheapest ($0.00142" in found.sentence
-    assert "2.0× [1.9, 2.1] cheaper than g5.xlarge" in found.sentence
+    assert "c5.2xlarge is the cheapest ($0.00142" in found.text()
+    assert "2.0× [1.9, 2.1] cheaper than g5.xlarge" in found.text()
 
 
 def test_where_the_winner_changes_the_answer_is_by_size():
     found = answer(two_sides())
     assert found.verdict == "It depends on the size"
     assert "g5.xlarge is the fastest at every size (2.0× to 5.2× faster" in found.sentence
-    assert "The cheapest is c5.2xlarge up to size 64, g5.xlarge from size 256 (" in found.sentence
+    assert found.more == [
+        "The cheapest is c5.2xlarge up to size 64 (1.48× cheaper), g5.xlarge from size 256 (1.22× "
+        "to 1.8× cheaper): $0.0015 to $0.018 a job."
+    ]
 
 
 def test_the_size_from_which_a_target_is_ahead_comes_from_its_pairs():
@@ -65,7 +70,11 @@ def test_the_size_from_which_a_target_is_ahead_comes_from_its_pairs():
     report = own_job_report(two_sides(), jobs=jobs)
     ((asked, found),) = first_screen(report).own_jobs
     assert asked == QUESTION
-    assert "g5.xlarge is cheaper than c5.2xlarge from about size 140 on." in found.sentence
+    assert found.text().count("140") == 1
+    assert (
+        "The cheapest is c5.2xlarge up to about size 140 (1.48× cheaper), g5.xlarge from there on "
+        "(1.22× to 1.8× cheaper): "
+    ) in found.text()
     assert "Does the GPU pay off? It depends." in terminal(report)
 
 
@@ -73,39 +82,88 @@ def test_sizes_in_between_that_are_not_known_are_named():
     times = {GPU: {64: 20.0, 128: 20.0, 256: 20.0}, CPU: {64: 10.0, 128: 20.1, 256: 40.0}}
     sentence = answer(two_sides(times)).sentence
     assert (
-        "The fastest is c5.2xlarge up to size 64, g5.xlarge from size 256, not known yet at size "
-        "128 (" in sentence
+        "The fastest is c5.2xlarge up to size 64 (2.0× faster), g5.xlarge from size 256 (2.0× "
+        "faster), not known yet at size 128." in sentence
     )
 
 
-def test_a_winner_that_comes_and_goes_is_named_size_by_size():
+def test_a_winner_that_comes_and_goes_is_named_once_with_its_sizes():
     times = {GPU: {64: 10.0, 128: 20.0, 256: 10.0}, CPU: {64: 20.0, 128: 10.0, 256: 20.0}}
     sentence = answer(two_sides(times)).sentence
-    assert "g5.xlarge at size 64, c5.2xlarge at size 128, g5.xlarge at size 256" in sentence
+    assert "g5.xlarge at size 64, 256 (2.0× faster), c5.2xlarge at size 128 (2.0×" in sentence
+
+
+def test_of_many_sizes_the_first_are_named():
+    sizes = range(1, 21)
+    times = {GPU: {n: 10.0 + 10 * (n % 2) for n in sizes}, CPU: dict.fromkeys(sizes, 14.0)}
+    assert "at size 1, 3, 5, 7, 9, 11 and 4 more (1.43×" in answer(two_sides(times)).sentence
+
+
+def test_a_side_is_not_named_for_sizes_at_which_its_check_failed():
+    cpu = side(CPU, {64: 4.0, 256: None}, problems={256: "its check ended with 1"})
+    found = answer(study(side(GPU, {64: 8.0, 256: 10.0}), cpu))
+    assert found.verdict == "c5.2xlarge, where that is known"
+    assert found.sentence.startswith("c5.2xlarge is the fastest at size 64 (2.0× ")
+    assert found.sentence.endswith("; only g5.xlarge has a figure at size 256.")
+    assert found.more[0].startswith("c5.2xlarge is the cheapest at size 64 (")
+
+
+def test_a_size_of_which_no_job_is_left_is_not_won():
+    def at(size):
+        return place(size, None if size == 256 else "warm")
+
+    lost = {"problems": {256: "none of its jobs left a result"}, "at": at}
+    found = [side(name, {64: of[64], 256: None}, **lost) for name, of in TIMES.items()]
+    told = answer(study(*found))
+    assert told.verdict == "g5.xlarge in time, c5.2xlarge in dollars where that is known"
+    assert "the fastest at size 64 (" in told.sentence
 
 
 @pytest.mark.parametrize(
     ("deadline", "told"),
     [
         (None, ""),
-        (9, "Within 9 s: g5.xlarge, $0.0022 a job; no side with a price keeps it at size 256, "),
-        (60, "Within 60 s: c5.2xlarge up to size 64, g5.xlarge from size 256, $0.0015 to $0.0056"),
-        (60, "a job; no side with a price keeps it at size 4096."),
-        (5, "Within 5 s: no side with a price keeps it."),
-        (400, "$0.0015 to $0.018 a job."),
+        (9, "Within 9 s, kept by all 6 jobs: g5.xlarge at size 64, $0.0022 a job; no side keeps "),
+        (9, "it at size 256, 1024, 4096."),
+        (60, ": c5.2xlarge at size 64, g5.xlarge at size 256, 1024, $0.0015 to $0.0056 a job; no"),
+        (5, "Within 5 s: no side keeps it."),
+        (400, ": c5.2xlarge up to size 64, g5.xlarge from size 256, $0.0015 to $0.018 a job."),
     ],
 )
 def test_within_a_deadline_the_cheapest_that_keeps_it(deadline, told):
-    sentence = answer(two_sides(deadline_seconds=deadline)).sentence
-    assert (told or "a job, 1.22") in sentence
-    assert ("Within" in sentence) == (deadline is not None)
+    text = answer(two_sides(deadline_seconds=deadline)).text()
+    assert told in text
+    assert ("Within" in text) == (deadline is not None)
+
+
+def test_sides_that_are_not_known_to_differ_in_dollars_share_a_deadline():
+    found = two_sides({GPU: {64: 10.0}, CPU: {64: 20.0}}, deadline_seconds=60)
+    (best,) = found.best
+    step = best.within.model_copy(update={"rivals": (GPU,), "target": CPU})
+    best = best.model_copy(update={"deadlines": (step,), "within": step})
+    found = found.model_copy(update={"best": (best,)})
+    assert "Within 60 s, kept by all 6 jobs: c5.2xlarge or g5.xlarge, $" in answer(found).text()
+    assert "c5.2xlarge or g5.xlarge " in terminal(own_job_report(found))
+
+
+def test_without_a_price_a_side_is_left_out_of_the_cheapest_and_that_is_said():
+    unpriced = side("c7i.large", {64: 16.0}, priced=False)
+    found = answer(study(*sides_at_64(8.0, 16.0), unpriced, deadline_seconds=10))
+    assert found.more[0].startswith("c5.2xlarge is the cheapest of those with a price (")
+    assert found.more[1] == "Within 10 s, kept by all 6 jobs: g5.xlarge, $0.0022 a job."
+    found = answer(study(side(GPU, {64: 8.0}), unpriced, deadline_seconds=5))
+    assert found.more == [
+        "Only g5.xlarge has a price: $0.0022 a job.",
+        "Within 5 s: no side with a price keeps it.",
+    ]
 
 
 def test_without_prices_a_deadline_is_kept_in_time():
     found = [on_laptop(name, {64: 10.0, 256: 100.0}) for name in (CPU, "c6i.2xlarge")]
-    sentence = answer(study(*found, deadline_seconds=60)).sentence
-    assert "What that costs is not known." in sentence
-    assert "Within 60 s: kept by c5.2xlarge at size 64, c6i.2xlarge at size 64." in sentence
+    assert answer(study(*found, deadline_seconds=60)).more == [
+        "What that costs is not known.",
+        "Within 60 s, kept by all 6 jobs: c5.2xlarge at size 64, c6i.2xlarge at size 64.",
+    ]
 
 
 def test_too_few_jobs_leave_it_not_known_and_say_how_many_it_takes():
@@ -154,9 +212,19 @@ def test_a_side_that_cannot_be_pooled_is_named():
     report = own_job_report(study(side(GPU, {64: 8.0}), refused))
     ((_, found),) = first_screen(report).own_jobs
     assert found.verdict == "Nothing to compare"
-    assert "g5.xlarge at size 64: 8.0 s [7.8, 8.2], $0.00224" in found.sentence
+    assert "Only g5.xlarge has a figure: size 64: 8.0 s [7.8, 8.2], $0.00224" in found.sentence
     assert found.cautions == ["Without a figure: c5.2xlarge; why is told below."]
     assert "Not compared: c5.2xlarge: its jobs ran in different environments" in terminal(report)
+
+
+def test_a_lone_side_was_measured_alone():
+    found = answer(study(side(GPU, {64: 8.0}), deadline_seconds=9))
+    assert (found.verdict, found.sentence) == (
+        "Nothing to compare",
+        "Only g5.xlarge was measured: size 64: 8.0 s [7.8, 8.2], $0.00224 [0.00217, 0.00230] a "
+        "job.",
+    )
+    assert found.more == ["Within 9 s, kept by all 6 jobs: g5.xlarge, $0.0022 a job."]
 
 
 def test_nothing_measured_is_not_known():
@@ -183,10 +251,9 @@ def test_cold_and_warm_jobs_are_told_apart():
     sides[0] = sides[0].model_copy(update={"figures": tuple(few)})
     report = own_job_report(study(*sides))
     ((_, found),) = first_screen(report).own_jobs
-    assert "g5.xlarge is the fastest" in found.sentence
-    assert found.sentence.endswith("All of this on warm instances.")
+    assert found.sentence.startswith("On warm instances: g5.xlarge is the fastest")
     assert lines(report)["Cold or warm?"] == (
-        "11 jobs ran on cold instances, apart from the others. c5.2xlarge is the "
+        "11 jobs ran on cold instances, apart from the others: c5.2xlarge is the "
         "fastest (1.50× [1.42, 1.60] faster than g5.xlarge)."
     )
     text = terminal(report)
@@ -204,21 +271,79 @@ def test_metrics_have_a_line_of_their_own():
         side(CPU, {64: 16.0}, metrics=told(300.0, 0.20)),
     )
     assert lines(own_job_report(found))[METRICS] == (
-        "throughput: best on g5.xlarge (2.0× [1.9, 2.1] the next), loss: best on c5.2xlarge (1.50× "
+        "throughput: best on g5.xlarge (2.0× [1.9, 2.1] the next); loss: best on c5.2xlarge (1.50× "
         "[1.42, 1.60] the next)."
     )
     assert METRICS not in lines(own_job_report(two_sides()))
 
 
+def test_metrics_of_one_name_are_told_apart_by_their_unit():
+    def told(value):
+        units = ("images/s", "steps/s")
+        return {64: tuple(metric("speed", value, unit) for unit in units)}
+
+    found = study(side(GPU, {64: 8.0}, metrics=told(600.0)), side(CPU, {64: 16.0}))
+    text = terminal(own_job_report(found))
+    assert "speed (images/s)" in text
+    assert "speed (steps/s)" in text
+
+
 def test_trust_is_the_owners_word_and_the_noise():
     assert trust([two_sides()]) == (
         "All results that count were checked by exit code alone. 4 of 4 comparisons of times stand "
-        "above the noise from job to job."
+        "above the noise from job to job; of sides that are equal, about 1 in 100 would."
     )
     checked = {"each": {"checked_by": ("command", "checksum")}}
     assert trust([study(*sides_at_64(8.0, 9.0, **checked))]).startswith(
         "All results that count were checked by a check command and checksum."
     )
+
+
+def test_sides_that_were_checked_otherwise_are_named():
+    checked = {"each": {"checked_by": ("command", "exit_code")}}
+    found = study(side(GPU, {64: 8.0}, **checked), side(CPU, {64: 16.0}))
+    assert trust([found]).startswith(
+        "Results that count were checked by a check command and exit code on g5.xlarge, by exit "
+        "code alone on c5.2xlarge. "
+    )
+
+
+def test_sides_bought_otherwise_are_priced_alike_and_that_is_said():
+    def bought(name, option):
+        found = side(name, {64: 10.0})
+        jobs = [job.model_copy(update={"purchase_option": option}) for job in found.target.jobs]
+        target = found.target.model_copy(update={"jobs": tuple(jobs)})
+        price = found.price.model_copy(update={"spot_usd_per_hour": 0.136})
+        return found.model_copy(update={"target": target, "price": price})
+
+    found = study(bought(CPU, "spot"), bought(GPU, "on_demand"))
+    told = (
+        "Dollars are at On-Demand prices on all sides, however bought; on Spot, c5.2xlarge is "
+        "0.400× that."
+    )
+    assert told in answer(found).cautions
+    assert told in terminal(own_job_report(found))
+    assert "c5.2xlarge: 0.34 USD per hour, On-Demand (0.136 on Spot), bought on Spot; g5" in prices(
+        found
+    )
+    assert not any("Spot" in text for text in answer(two_sides()).cautions)
+
+
+def test_a_comparison_has_sides_and_queues_that_others_use():
+    found = two_sides(existing=True)
+    assert question(found) == "Which side runs thumbnails best?"
+    caution = "With care: jobs of others may run on the same instances"
+    assert caution in terminal(own_job_report(found))
+    assert caution not in terminal(own_job_report(two_sides()))
+
+
+def test_the_first_screen_is_short():
+    report = own_job_report(two_sides(deadline_seconds=60))
+    ((_, found),) = first_screen(report).own_jobs
+    for line in (f"{found.verdict}. {found.sentence}", *found.more):
+        assert len(line) < 150, line
+    assert len(found.more) == 2
+    assert found.cautions == []
 
 
 def test_two_cpu_queues_are_no_gpu_and_cpu():

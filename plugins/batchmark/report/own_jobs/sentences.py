@@ -1,0 +1,247 @@
+"""Who is ahead by one measure, and who keeps a deadline: a short sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from batchmark.analysis.comparison import Pair
+from batchmark.analysis.own_jobs.records import DeadlineStep, OwnJobStudy, Place
+from batchmark.core import formatting
+from batchmark.core.intervals import Estimate
+from batchmark.core.own_jobs import JobSize
+from batchmark.report.own_jobs import words
+from batchmark.report.own_jobs.standings import Win, best_at, measured, priced_at
+from batchmark.report.words import NOT_KNOWN
+from batchmark_job.result_own_job import START
+
+MOST_SIZES = 6  # that are named
+FASTEST, CHEAPEST = "fastest", "cheapest"
+BETTER = {FASTEST: "faster", CHEAPEST: "cheaper"}
+
+
+def ahead(
+    study: OwnJobStudy,
+    found: Sequence[Place],
+    wins: Sequence[Win],
+    what: str,
+    pairs: Sequence[Pair] = (),
+) -> str:
+    """Which side is the fastest, or the cheapest, and by how much; by size where that changes."""
+    text = _winners(study, wins, what, _crossing(pairs, found[0], wins))
+    lone = _lone(study, found) if what == FASTEST else ""
+    return f"{text}; {lone}" if lone else text
+
+
+def _winners(study: OwnJobStudy, wins: Sequence[Win], what: str, crossing: float | None) -> str:
+    names = words.names(study)
+    unpriced = what == CHEAPEST and _unpriced(study, [win.place for win in wins])
+    title = f"the {what} of those with a price" if unpriced else f"the {what}"
+    known = [win for win in wins if win.winner]
+    if not known:
+        return f"{title} is {NOT_KNOWN}{_guess(wins, names)}"
+    winners = {win.place.size: names[win.winner] if win.winner else None for win in wins}
+    if len(set(winners.values())) == 1:
+        every = f" at every {study.axis}" if len(wins) > 1 else ""
+        where = every if everywhere(study, wins) else f" at {at(study, [*winners])}"
+        by = f"{ratios(known)} {BETTER[what]} than {_rival(known, names)}"
+        return f"{names[known[0].leader]} is {title}{where} ({_costs(known)}{by})"
+    of = {win.leader: [one for one in known if one.leader == win.leader] for win in known}
+    notes = {
+        names[name]: f" ({ratios(its, interval=False)} {BETTER[what]})" for name, its in of.items()
+    }
+    paid = [win.usd_per_job.value for win in known if win.usd_per_job]
+    costs = f": {usd_range(paid)} a job" if paid else ""
+    return f"{title} is {spread(study, winners, notes, crossing)}{costs}"
+
+
+def _unpriced(study: OwnJobStudy, of: Sequence[Place]) -> bool:
+    """Whether a side was measured that has no price."""
+    return any(best.unpriced for place in of if (best := best_at(study, place)))
+
+
+def everywhere(study: OwnJobStudy, wins: Sequence[Win]) -> bool:
+    """Whether a winner is known at each size that the study has."""
+    return {win.place.size for win in wins if win.winner} == set(words.sizes(study))
+
+
+def at(study: OwnJobStudy, sizes: Sequence[JobSize | None]) -> str:
+    """As `words.at`, the first ones."""
+    more = f" and {len(sizes) - MOST_SIZES} more" if len(sizes) > MOST_SIZES else ""
+    return f"{words.at(study, sizes[:MOST_SIZES])}{more}"
+
+
+def spread(
+    study: OwnJobStudy,
+    winners: Mapping[JobSize | None, str | None],
+    notes: Mapping[str, str] | None = None,
+    crossing: float | None = None,
+) -> str:
+    """Who is where, from the smallest size on, such as "a up to size 64, b from size 256".
+
+    Args:
+        winners: None where it is not known.
+        notes: what is said behind each winner's place.
+        crossing: the size at which the second of two winners takes over, if that is known.
+    """
+    of: dict[str | None, list[JobSize | None]] = {}
+    for size in sorted(winners, key=lambda size: size or 0.0):
+        of.setdefault(winners[size], []).append(size)
+    unknown = of.pop(None, [])
+    if _in_turn(words.sizes(study), [*of.values()]):
+        (_, low), *middle, (_, high) = of.items()
+        places = [f"up to {at(study, low[-1:])}"]
+        places += [f"at {at(study, sizes)}" for _, sizes in middle]
+        places.append(f"from {at(study, high[:1])}")
+        if crossing and len(of) == 2 and (low[-1] or 0) <= crossing <= (high[0] or 0):
+            places = [f"up to about {study.axis} {formatting.about(crossing)}", "from there on"]
+    else:
+        places = [f"at {where}" if (where := at(study, sizes)) else "" for sizes in of.values()]
+    parts = [
+        " ".join(filter(None, (str(name), place))) + (notes or {}).get(str(name), "")
+        for name, place in zip(of, places, strict=True)
+    ]
+    if unknown:
+        parts.append(f"{NOT_KNOWN} at {at(study, unknown)}")
+    return ", ".join(parts)
+
+
+def _in_turn(
+    sizes: Sequence[JobSize | None], of_winners: Sequence[Sequence[JobSize | None]]
+) -> bool:
+    """Whether several winners follow one another, none with a gap, from first size to last."""
+    places = [[sizes.index(size) for size in of] for of in of_winners]
+    if len(places) < 2 or places[0][0] != 0 or places[-1][-1] != len(sizes) - 1:
+        return False
+    return all(after == before + 1 for of in places for before, after in pairwise(of))
+
+
+def ratios(wins: Sequence[Win], *, interval: bool = True) -> str:
+    """From the least to the largest."""
+    if len(wins) == 1 and interval:
+        return str(formatting.factor(wins[0].ratio))
+    ends = _ends([win.ratio for win in wins])
+    return " to ".join(dict.fromkeys(formatting.factor(one).value for one in ends))
+
+
+def _rival(wins: Sequence[Win], names: Mapping[str, str]) -> str:
+    rivals = {win.next for win in wins}
+    return names[rivals.pop()] if len(rivals) == 1 else "the next"
+
+
+def _costs(wins: Sequence[Win]) -> str:
+    paid = [win.usd_per_job for win in wins if win.usd_per_job]
+    if len(paid) == 1:
+        return f"{formatting.usd_figure(paid[0])} a job, "
+    return f"{usd_range([one.value for one in paid])} a job, " if paid else ""
+
+
+def usd_range(amounts: Sequence[float]) -> str:
+    return " to ".join(dict.fromkeys(map(formatting.usd, (min(amounts), max(amounts)))))
+
+
+def _ends(amounts: Sequence[Estimate]) -> tuple[Estimate, Estimate]:
+    ordered = sorted(amounts, key=lambda one: one.value)
+    return ordered[0], ordered[-1]
+
+
+def _guess(wins: Sequence[Win], names: Mapping[str, str]) -> str:
+    """Who leads by the figures alone, if there is one place."""
+    if len(wins) > 1:
+        return ""
+    leader, rival = names[wins[0].leader], names[wins[0].next]
+    ratio = formatting.factor(wins[0].ratio)
+    return f": {leader} leads {rival} by {ratio}, which is not enough to tell"
+
+
+def _lone(study: OwnJobStudy, found: Sequence[Place]) -> str:
+    """Who is alone at some sizes."""
+    names = words.names(study)
+    lone: dict[str, list[JobSize | None]] = {}
+    for place in found:
+        there = measured(study, place)
+        if len(there) == 1:
+            lone.setdefault(names[there[0][0].target.target], []).append(place.size)
+    return ", ".join(
+        f"only {name} has a figure at {at(study, sizes)}" for name, sizes in lone.items()
+    )
+
+
+def _crossing(pairs: Sequence[Pair], place: Place, wins: Sequence[Win]) -> float | None:
+    """The size from which on the winner at the largest size is ahead of the one at the smallest."""
+    passed = [*_passed(pairs, place, in_dollars=bool(wins[0].usd_per_job))]
+    ordered = sorted(wins, key=lambda win: win.place.size or 0.0)
+    sides = (ordered[-1].winner, ordered[0].winner)
+    return next((size for *of, size in passed if tuple(of) == sides), None)
+
+
+def _passed(
+    pairs: Sequence[Pair], place: Place, *, in_dollars: bool
+) -> Iterator[tuple[str, str, float]]:
+    """Who passes whom, at which size."""
+    crossovers = [(pair, one) for pair in pairs for one in pair.crossovers]
+    for pair, one in crossovers:
+        found = one.warm_usd if in_dollars else one.warm_seconds
+        crosses = found and found.outcome == "crossover" and found.size is not None
+        if found and crosses and one.parameters.get(START) == place.start:
+            sides = (pair.gpu.target, pair.cpu.target)
+            above, below = sides if found.ahead_above == "gpu" else sides[::-1]
+            yield above, below, found.size or 0.0
+
+
+def deadline(study: OwnJobStudy, found: Sequence[Place]) -> str:
+    """Which side to take to be done in time; empty if no deadline was asked for."""
+    if study.deadline_seconds is None:
+        return ""
+    limit = f"within {formatting.size(study.deadline_seconds)} s"
+    if not any(priced_at(study, place) for place in found):
+        return _kept_by_time(study, found, limit)
+    steps = {place.size: best.within for place in found if (best := best_at(study, place))}
+    kept = {size: step for size, step in steps.items() if step}
+    late = [size for size, step in steps.items() if not step]
+    parts = [_steps(study, kept)] if kept else []
+    if late:
+        unpriced = _unpriced(study, found)
+        where = f" at {at(study, late)}" if kept else ""
+        parts.append(f"no side{' with a price' if unpriced else ''} keeps it{where}")
+    by = _all_jobs([step.jobs for step in kept.values()])
+    return f"{limit}{by}: {'; '.join(parts)}"
+
+
+def _all_jobs(numbers: Sequence[int]) -> str:
+    """That every job kept a deadline; empty where none did."""
+    if not numbers:
+        return ""
+    few, many = min(numbers), max(numbers)
+    return f", kept by all {few if few == many else f'{few} to {many}'} jobs" if many > 1 else ""
+
+
+def _steps(study: OwnJobStudy, kept: Mapping[JobSize | None, DeadlineStep]) -> str:
+    who = {size: step_names(study, step) for size, step in kept.items()}
+    paid = usd_range([step.usd_per_job for step in kept.values()])
+    if len({*who.values()}) == 1 and {*kept} == {*words.sizes(study)}:
+        return f"{next(iter(who.values()))}, {paid} a job"
+    return f"{spread(study, who)}, {paid} a job"
+
+
+def step_names(study: OwnJobStudy, step: DeadlineStep) -> str:
+    """The cheapest by a deadline, or all of which one is."""
+    names = words.names(study)
+    return " or ".join(names[name] for name in (step.target, *step.rivals))
+
+
+def _kept_by_time(study: OwnJobStudy, found: Sequence[Place], limit: str) -> str:
+    """Who keeps a deadline, where dollars are not known."""
+    keeping: dict[str, list[Place]] = {}
+    names, numbers = words.names(study), []
+    for place in found:
+        for side, figure in measured(study, place):
+            if figure.kept_seconds and figure.kept_seconds <= (study.deadline_seconds or 0.0):
+                keeping.setdefault(names[side.target.target], []).append(place)
+                numbers.append(figure.jobs)
+    parts = []
+    for name, kept in keeping.items():
+        every = len(kept) == len(found)
+        where = f"every {study.axis}" if every else at(study, [place.size for place in kept])
+        parts.append(f"{name} at {where}" if len(found) > 1 else name)
+    return f"{limit}{_all_jobs(numbers)}: {', '.join(parts) or 'no side keeps it'}"
