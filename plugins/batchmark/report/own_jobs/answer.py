@@ -46,7 +46,8 @@ MOST_METRICS = 3  # on the first screen
 
 def question(study: OwnJobStudy) -> str:
     of = "side" if study.existing else "of its targets"
-    return f"Which {of} runs {study.name} best?"
+    where = next((words.on_instances(place) for place in main_places(study)), "")
+    return f"Which {of} runs {study.name} best{f' {where}' if where else ''}?"
 
 
 def answers(studies: Sequence[OwnJobStudy], pairs: Sequence[Pair]) -> list[tuple[str, StudyAnswer]]:
@@ -64,26 +65,18 @@ def answer(study: OwnJobStudy, pairs: Sequence[Pair] = ()) -> StudyAnswer:
     if not any(measured(study, place) for place in found):
         return StudyAnswer(UNKNOWN, f"No job of {study.name} left a figure.", cautions)
     if not time:
-        more = [_sentence(text)] if (text := deadline(study, found)) else []
+        more = [f"{text}."] if (text := deadline(study, found)) else []
         return StudyAnswer(ALONE, _alone(study, found), cautions, more)
     if why := _why_barred(study, time):
         return StudyAnswer(capitalized(NOT_COMPARABLE), f"{capitalized(why)}.", cautions)
     more = [ahead(study, found, dollars, CHEAPEST, pairs) if dollars else _cost(study, found)]
     more += [text] if (text := deadline(study, found)) else []
-    where = words.on_instances(found[0])
-    first = ahead(study, found, time, FASTEST, pairs)
     return StudyAnswer(
         _verdict(study, time, dollars),
-        _sentence(f"{where}: {first}" if where else first),
+        f"{ahead(study, found, time, FASTEST, pairs)}.",
         cautions,
-        more=[_sentence(text) for text in more],
+        more=[f"{text}." for text in more],
     )
-
-
-def _sentence(text: str) -> str:
-    """With a capital, unless it begins with a side's name."""
-    begins = text.startswith(("the ", "within ", "on ", "what ", "only "))
-    return f"{capitalized(text) if begins else text}."
 
 
 def _cost(study: OwnJobStudy, found: Sequence[Place]) -> str:
@@ -91,9 +84,9 @@ def _cost(study: OwnJobStudy, found: Sequence[Place]) -> str:
     priced = [(side, figure) for place in found for side, figure in priced_at(study, place)]
     names = dict.fromkeys(measured_target(side.target) for side, _ in priced)
     if len(names) != 1:
-        return "what that costs is not known"
+        return "What that costs is not known"
     paid = usd_range([figure.usd_per_job.value for _, figure in priced if figure.usd_per_job])
-    return f"only {next(iter(names))} has a price: {paid} a job"
+    return f"Only {next(iter(names))} has a price: {paid} a job"
 
 
 def _verdict(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) -> str:
@@ -219,9 +212,9 @@ def _other_start(study: OwnJobStudy) -> str:
         jobs = sum(figure.jobs for place in own for _, figure in measured(study, place))
         where = words.on_instances(own[0]) or "on instances of which that is not known"
         wins = list(by_time(study, own))
-        text = ahead(study, own, wins, FASTEST) if wins else "no two sides compare"
+        text = ahead(study, own, wins, FASTEST) if wins else "No two sides compare"
         ran = f"{formatting.count(jobs, 'job')} ran {where}, apart from the others"
-        texts.append(f"{ran}: {text}.")
+        texts.append(f"{ran}. {text}.")
     return " ".join(texts)
 
 
@@ -233,7 +226,7 @@ def trust(studies: Sequence[OwnJobStudy]) -> str:
         decided = sum(duel.better is not None for duel in duels)
         text += (
             f" {decided} of {formatting.count(len(duels), 'comparison')} of times stand above "
-            "the noise from job to job; of sides that are equal, about 1 in 100 would."
+            "the noise; of equal sides about 1 in 100 would."
         )
     return text
 

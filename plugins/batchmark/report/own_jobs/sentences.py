@@ -16,7 +16,7 @@ from batchmark.report.words import NOT_KNOWN
 from batchmark_job.result_own_job import START
 
 MOST_SIZES = 6  # that are named
-FASTEST, CHEAPEST = "fastest", "cheapest"
+FASTEST, CHEAPEST = "Fastest", "Cheapest"
 BETTER = {FASTEST: "faster", CHEAPEST: "cheaper"}
 
 
@@ -36,23 +36,25 @@ def ahead(
 def _winners(study: OwnJobStudy, wins: Sequence[Win], what: str, crossing: float | None) -> str:
     names = words.names(study)
     unpriced = what == CHEAPEST and _unpriced(study, [win.place for win in wins])
-    title = f"the {what} of those with a price" if unpriced else f"the {what}"
+    title = f"{what} of those with a price" if unpriced else what
     known = [win for win in wins if win.winner]
     if not known:
-        return f"{title} is {NOT_KNOWN}{_guess(wins, names)}"
+        return f"{title}: {NOT_KNOWN}{_guess(wins, names)}"
     winners = {win.place.size: names[win.winner] if win.winner else None for win in wins}
     if len(set(winners.values())) == 1:
         every = f" at every {study.axis}" if len(wins) > 1 else ""
         where = every if everywhere(study, wins) else f" at {at(study, [*winners])}"
         by = f"{ratios(known)} {BETTER[what]} than {_rival(known, names)}"
-        return f"{names[known[0].leader]} is {title}{where} ({_costs(known)}{by})"
+        return f"{title}: {names[known[0].leader]}{where} ({_costs(known)}{by})"
     of = {win.leader: [one for one in known if one.leader == win.leader] for win in known}
+    shared = len(of) > 1
     notes = {
-        names[name]: f" ({ratios(its, interval=False)} {BETTER[what]})" for name, its in of.items()
+        names[name]: f" ({'' if shared else _costs(its)}by {ratios(its, interval=not shared)})"
+        for name, its in of.items()
     }
     paid = [win.usd_per_job.value for win in known if win.usd_per_job]
-    costs = f": {usd_range(paid)} a job" if paid else ""
-    return f"{title} is {spread(study, winners, notes, crossing)}{costs}"
+    costs = f", {usd_range(paid)} a job" if paid and shared else ""
+    return f"{title}: {spread(study, winners, notes, crossing)}{costs}"
 
 
 def _unpriced(study: OwnJobStudy, of: Sequence[Place]) -> bool:
@@ -151,7 +153,7 @@ def _guess(wins: Sequence[Win], names: Mapping[str, str]) -> str:
         return ""
     leader, rival = names[wins[0].leader], names[wins[0].next]
     ratio = formatting.factor(wins[0].ratio)
-    return f": {leader} leads {rival} by {ratio}, which is not enough to tell"
+    return f"; {leader} leads {rival} by {ratio}, which is not enough to tell"
 
 
 def _lone(study: OwnJobStudy, found: Sequence[Place]) -> str:
@@ -163,7 +165,7 @@ def _lone(study: OwnJobStudy, found: Sequence[Place]) -> str:
         if len(there) == 1:
             lone.setdefault(names[there[0][0].target.target], []).append(place.size)
     return ", ".join(
-        f"only {name} has a figure at {at(study, sizes)}" for name, sizes in lone.items()
+        f"at {at(study, sizes)} only {name} has a figure" for name, sizes in lone.items()
     )
 
 
@@ -193,7 +195,7 @@ def deadline(study: OwnJobStudy, found: Sequence[Place]) -> str:
     """Which side to take to be done in time; empty if no deadline was asked for."""
     if study.deadline_seconds is None:
         return ""
-    limit = f"within {formatting.size(study.deadline_seconds)} s"
+    limit = f"Within {formatting.size(study.deadline_seconds)} s"
     if not any(priced_at(study, place) for place in found):
         return _kept_by_time(study, found, limit)
     steps = {place.size: best.within for place in found if (best := best_at(study, place))}
@@ -201,9 +203,8 @@ def deadline(study: OwnJobStudy, found: Sequence[Place]) -> str:
     late = [size for size, step in steps.items() if not step]
     parts = [_steps(study, kept)] if kept else []
     if late:
-        unpriced = _unpriced(study, found)
-        where = f" at {at(study, late)}" if kept else ""
-        parts.append(f"no side{' with a price' if unpriced else ''} keeps it{where}")
+        of = " with a price" if _unpriced(study, found) else ""
+        parts.append(f"none{of} at {at(study, late)}" if kept else f"no side{of} kept it")
     by = _all_jobs([step.jobs for step in kept.values()])
     return f"{limit}{by}: {'; '.join(parts)}"
 
@@ -213,7 +214,8 @@ def _all_jobs(numbers: Sequence[int]) -> str:
     if not numbers:
         return ""
     few, many = min(numbers), max(numbers)
-    return f", kept by all {few if few == many else f'{few} to {many}'} jobs" if many > 1 else ""
+    jobs = few if few == many else f"{few} to {many}"
+    return f" (all {jobs} jobs kept it)" if many > 1 else ""
 
 
 def _steps(study: OwnJobStudy, kept: Mapping[JobSize | None, DeadlineStep]) -> str:
@@ -244,4 +246,4 @@ def _kept_by_time(study: OwnJobStudy, found: Sequence[Place], limit: str) -> str
         every = len(kept) == len(found)
         where = f"every {study.axis}" if every else at(study, [place.size for place in kept])
         parts.append(f"{name} at {where}" if len(found) > 1 else name)
-    return f"{limit}{_all_jobs(numbers)}: {', '.join(parts) or 'no side keeps it'}"
+    return f"{limit}{_all_jobs(numbers)}: {', '.join(parts) or 'no side kept it'}"

@@ -40,10 +40,10 @@ def sides_at_64(gpu, cpu, **fields):
 def test_one_side_is_both_the_fastest_and_the_cheapest():
     found = answer(study(*sides_at_64(10.0, 40.0)))
     assert found.verdict == GPU
-    assert found.sentence == "g5.xlarge is the fastest (4.0× [3.8, 4.2] faster than c5.2xlarge)."
+    assert found.sentence == "Fastest: g5.xlarge (4.0× [3.8, 4.2] faster than c5.2xlarge)."
     assert found.more == [
-        "g5.xlarge is the cheapest ($0.00279 [0.00271, 0.00288] a job, 1.35× [1.27, 1.43] cheaper "
-        "than c5.2xlarge)."
+        "Cheapest: g5.xlarge ($0.00279 [0.00271, 0.00288] a job, 1.35× [1.27, 1.43] cheaper than "
+        "c5.2xlarge)."
     ]
     assert found.cautions == []
 
@@ -51,17 +51,17 @@ def test_one_side_is_both_the_fastest_and_the_cheapest():
 def test_the_fastest_is_not_the_cheapest():
     found = answer(study(*sides_at_64(10.0, 15.0)))
     assert found.verdict == "g5.xlarge in time, c5.2xlarge in dollars"
-    assert "c5.2xlarge is the cheapest ($0.00142" in found.text()
+    assert "Cheapest: c5.2xlarge ($0.00142" in found.text()
     assert "2.0× [1.9, 2.1] cheaper than g5.xlarge" in found.text()
 
 
 def test_where_the_winner_changes_the_answer_is_by_size():
     found = answer(two_sides())
     assert found.verdict == "It depends on the size"
-    assert "g5.xlarge is the fastest at every size (2.0× to 5.2× faster" in found.sentence
+    assert "Fastest: g5.xlarge at every size (2.0× to 5.2× faster" in found.sentence
     assert found.more == [
-        "The cheapest is c5.2xlarge up to size 64 (1.48× cheaper), g5.xlarge from size 256 (1.22× "
-        "to 1.8× cheaper): $0.0015 to $0.018 a job."
+        "Cheapest: c5.2xlarge up to size 64 (by 1.48×), g5.xlarge from size 256 (by 1.22× to "
+        "1.8×), $0.0015 to $0.018 a job."
     ]
 
 
@@ -72,8 +72,8 @@ def test_the_size_from_which_a_target_is_ahead_comes_from_its_pairs():
     assert asked == QUESTION
     assert found.text().count("140") == 1
     assert (
-        "The cheapest is c5.2xlarge up to about size 140 (1.48× cheaper), g5.xlarge from there on "
-        "(1.22× to 1.8× cheaper): "
+        "Cheapest: c5.2xlarge up to about size 140 (by 1.48×), g5.xlarge from there on (by 1.22× "
+        "to 1.8×), "
     ) in found.text()
     assert "Does the GPU pay off? It depends." in terminal(report)
 
@@ -82,30 +82,30 @@ def test_sizes_in_between_that_are_not_known_are_named():
     times = {GPU: {64: 20.0, 128: 20.0, 256: 20.0}, CPU: {64: 10.0, 128: 20.1, 256: 40.0}}
     sentence = answer(two_sides(times)).sentence
     assert (
-        "The fastest is c5.2xlarge up to size 64 (2.0× faster), g5.xlarge from size 256 (2.0× "
-        "faster), not known yet at size 128." in sentence
+        "Fastest: c5.2xlarge up to size 64 (by 2.0×), g5.xlarge from size 256 (by 2.0×), not "
+        "known yet at size 128." in sentence
     )
 
 
 def test_a_winner_that_comes_and_goes_is_named_once_with_its_sizes():
     times = {GPU: {64: 10.0, 128: 20.0, 256: 10.0}, CPU: {64: 20.0, 128: 10.0, 256: 20.0}}
     sentence = answer(two_sides(times)).sentence
-    assert "g5.xlarge at size 64, 256 (2.0× faster), c5.2xlarge at size 128 (2.0×" in sentence
+    assert "g5.xlarge at size 64, 256 (by 2.0×), c5.2xlarge at size 128 (by 2.0×" in sentence
 
 
 def test_of_many_sizes_the_first_are_named():
     sizes = range(1, 21)
     times = {GPU: {n: 10.0 + 10 * (n % 2) for n in sizes}, CPU: dict.fromkeys(sizes, 14.0)}
-    assert "at size 1, 3, 5, 7, 9, 11 and 4 more (1.43×" in answer(two_sides(times)).sentence
+    assert "at size 1, 3, 5, 7, 9, 11 and 4 more (by 1.43×" in answer(two_sides(times)).sentence
 
 
 def test_a_side_is_not_named_for_sizes_at_which_its_check_failed():
     cpu = side(CPU, {64: 4.0, 256: None}, problems={256: "its check ended with 1"})
     found = answer(study(side(GPU, {64: 8.0, 256: 10.0}), cpu))
     assert found.verdict == "c5.2xlarge, where that is known"
-    assert found.sentence.startswith("c5.2xlarge is the fastest at size 64 (2.0× ")
-    assert found.sentence.endswith("; only g5.xlarge has a figure at size 256.")
-    assert found.more[0].startswith("c5.2xlarge is the cheapest at size 64 (")
+    assert found.sentence.startswith("Fastest: c5.2xlarge at size 64 (2.0× ")
+    assert found.sentence.endswith("; at size 256 only g5.xlarge has a figure.")
+    assert found.more[0].startswith("Cheapest: c5.2xlarge at size 64 (")
 
 
 def test_a_size_of_which_no_job_is_left_is_not_won():
@@ -116,17 +116,20 @@ def test_a_size_of_which_no_job_is_left_is_not_won():
     found = [side(name, {64: of[64], 256: None}, **lost) for name, of in TIMES.items()]
     told = answer(study(*found))
     assert told.verdict == "g5.xlarge in time, c5.2xlarge in dollars where that is known"
-    assert "the fastest at size 64 (" in told.sentence
+    assert "Fastest: g5.xlarge at size 64 (" in told.sentence
 
 
 @pytest.mark.parametrize(
     ("deadline", "told"),
     [
         (None, ""),
-        (9, "Within 9 s, kept by all 6 jobs: g5.xlarge at size 64, $0.0022 a job; no side keeps "),
-        (9, "it at size 256, 1024, 4096."),
-        (60, ": c5.2xlarge at size 64, g5.xlarge at size 256, 1024, $0.0015 to $0.0056 a job; no"),
-        (5, "Within 5 s: no side keeps it."),
+        (9, "Within 9 s (all 6 jobs kept it): g5.xlarge at size 64, $0.0022 a job; none at size "),
+        (9, "; none at size 256, 1024, 4096."),
+        (
+            60,
+            ": c5.2xlarge at size 64, g5.xlarge at size 256, 1024, $0.0015 to $0.0056 a job; none",
+        ),
+        (5, "Within 5 s: no side kept it."),
         (400, ": c5.2xlarge up to size 64, g5.xlarge from size 256, $0.0015 to $0.018 a job."),
     ],
 )
@@ -142,19 +145,19 @@ def test_sides_that_are_not_known_to_differ_in_dollars_share_a_deadline():
     step = best.within.model_copy(update={"rivals": (GPU,), "target": CPU})
     best = best.model_copy(update={"deadlines": (step,), "within": step})
     found = found.model_copy(update={"best": (best,)})
-    assert "Within 60 s, kept by all 6 jobs: c5.2xlarge or g5.xlarge, $" in answer(found).text()
+    assert "Within 60 s (all 6 jobs kept it): c5.2xlarge or g5.xlarge, $" in answer(found).text()
     assert "c5.2xlarge or g5.xlarge " in terminal(own_job_report(found))
 
 
 def test_without_a_price_a_side_is_left_out_of_the_cheapest_and_that_is_said():
     unpriced = side("c7i.large", {64: 16.0}, priced=False)
     found = answer(study(*sides_at_64(8.0, 16.0), unpriced, deadline_seconds=10))
-    assert found.more[0].startswith("c5.2xlarge is the cheapest of those with a price (")
-    assert found.more[1] == "Within 10 s, kept by all 6 jobs: g5.xlarge, $0.0022 a job."
+    assert found.more[0].startswith("Cheapest of those with a price: c5.2xlarge (")
+    assert found.more[1] == "Within 10 s (all 6 jobs kept it): g5.xlarge, $0.0022 a job."
     found = answer(study(side(GPU, {64: 8.0}), unpriced, deadline_seconds=5))
     assert found.more == [
         "Only g5.xlarge has a price: $0.0022 a job.",
-        "Within 5 s: no side with a price keeps it.",
+        "Within 5 s: no side with a price kept it.",
     ]
 
 
@@ -162,14 +165,14 @@ def test_without_prices_a_deadline_is_kept_in_time():
     found = [on_laptop(name, {64: 10.0, 256: 100.0}) for name in (CPU, "c6i.2xlarge")]
     assert answer(study(*found, deadline_seconds=60)).more == [
         "What that costs is not known.",
-        "Within 60 s, kept by all 6 jobs: c5.2xlarge at size 64, c6i.2xlarge at size 64.",
+        "Within 60 s (all 6 jobs kept it): c5.2xlarge at size 64, c6i.2xlarge at size 64.",
     ]
 
 
 def test_too_few_jobs_leave_it_not_known_and_say_how_many_it_takes():
     found = answer(study(*sides_at_64(8.0, 9.0, jobs=3)))
     assert found.verdict == "Not known yet"
-    assert "The fastest is not known yet: g5.xlarge leads c5.2xlarge by 1.1×" in found.sentence
+    assert "Fastest: not known yet; g5.xlarge leads c5.2xlarge by 1.1×" in found.sentence
     assert found.cautions == [
         "A target has only 3 jobs to go by. Use at least 6 repeats: with fewer, times have no "
         "interval, and no target is called the better."
@@ -224,7 +227,7 @@ def test_a_lone_side_was_measured_alone():
         "Only g5.xlarge was measured: size 64: 8.0 s [7.8, 8.2], $0.00224 [0.00217, 0.00230] a "
         "job.",
     )
-    assert found.more == ["Within 9 s, kept by all 6 jobs: g5.xlarge, $0.0022 a job."]
+    assert found.more == ["Within 9 s (all 6 jobs kept it): g5.xlarge, $0.0022 a job."]
 
 
 def test_nothing_measured_is_not_known():
@@ -250,11 +253,12 @@ def test_cold_and_warm_jobs_are_told_apart():
     few[0] = few[0].model_copy(update={"jobs": 5})
     sides[0] = sides[0].model_copy(update={"figures": tuple(few)})
     report = own_job_report(study(*sides))
-    ((_, found),) = first_screen(report).own_jobs
-    assert found.sentence.startswith("On warm instances: g5.xlarge is the fastest")
+    ((asked, found),) = first_screen(report).own_jobs
+    assert asked == "Which of its targets runs thumbnails best on warm instances?"
+    assert found.sentence.startswith("Fastest: g5.xlarge (")
     assert lines(report)["Cold or warm?"] == (
-        "11 jobs ran on cold instances, apart from the others: c5.2xlarge is the "
-        "fastest (1.50× [1.42, 1.60] faster than g5.xlarge)."
+        "11 jobs ran on cold instances, apart from the others. Fastest: "
+        "c5.2xlarge (1.50× [1.42, 1.60] faster than g5.xlarge)."
     )
     text = terminal(report)
     assert "Time and price, on cold instances" in text
@@ -291,7 +295,7 @@ def test_metrics_of_one_name_are_told_apart_by_their_unit():
 def test_trust_is_the_owners_word_and_the_noise():
     assert trust([two_sides()]) == (
         "All results that count were checked by exit code alone. 4 of 4 comparisons of times stand "
-        "above the noise from job to job; of sides that are equal, about 1 in 100 would."
+        "above the noise; of equal sides about 1 in 100 would."
     )
     checked = {"each": {"checked_by": ("command", "checksum")}}
     assert trust([study(*sides_at_64(8.0, 9.0, **checked))]).startswith(
@@ -341,7 +345,7 @@ def test_the_first_screen_is_short():
     report = own_job_report(two_sides(deadline_seconds=60))
     ((_, found),) = first_screen(report).own_jobs
     for line in (f"{found.verdict}. {found.sentence}", *found.more):
-        assert len(line) < 150, line
+        assert len(line) < 135, line  # as many fit into 1280 pixels
     assert len(found.more) == 2
     assert found.cautions == []
 
