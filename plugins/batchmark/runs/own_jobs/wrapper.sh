@@ -27,7 +27,8 @@ _run() {
   [ -z "$_told" ] || return
   (exec "$@") &
   _pid=$!
-  [ -z "$_told" ] || kill $_pid
+  # Told before there was anybody to pass it on to.
+  [ "$_told" != 0 ] || kill $_pid
   _code=
   while
     _told=
@@ -41,7 +42,7 @@ _run() {
 }
 
 _dollar='$' _busy=0 _all=0 _old=0
-trap '_told=yes; [ -z "$_pid" ] || kill $_pid' TERM INT HUP
+trap '_told=${_pid:-0}; kill $_pid 2>/dev/null' TERM INT HUP
 
 # From 100 MB on, before the command began, it isn't the memory of this job alone.
 _peak

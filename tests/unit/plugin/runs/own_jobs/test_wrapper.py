@@ -311,6 +311,21 @@ def test_a_command_may_go_on_after_sigterm(wrapped):
     assert facts(said)["end"].split()[0] == "5"
 
 
+def test_a_sigterm_just_after_the_command_began_reaches_it_once(wrapped):
+    wrapped.instead("_pid=$!\n", "_pid=$!\nuntil [ -f sent ]; do sleep 0.01; done\n")
+    wrapped.instead("\n_code=\nwhile", "\ntouch over\n_code=\nwhile")
+    wait = "trap 'echo told' TERM; echo ready; until [ -f over ]; do sleep 0.02; done"
+    job = wrapped.start("sh", "-c", f"{wait}; exit 5")
+    while job.stdout.readline() != "ready\n":
+        pass
+    job.send_signal(signal.SIGTERM)
+    assert job.stdout.readline() == "told\n"
+    (wrapped.folder / "sent").touch()
+    said, _ = job.communicate(timeout=10)
+    assert job.returncode == 5
+    assert "told" not in said
+
+
 def test_a_command_that_knows_no_sigterm_ends_by_it(wrapped):
     job = wrapped.start("sh", "-c", "echo ready; exec sleep 60")
     while job.stdout.readline() != "ready\n":
