@@ -70,7 +70,7 @@ class ContainerOutput:
 
     def _write(self, frames: Iterable[bytes]) -> None:
         for written_at, line in lines(self._counted(frames)):
-            self._log_stream.write(line, written_at)
+            self._log_stream.write(line, written_at=written_at)
 
     def _counted(self, frames: Iterable[bytes]) -> Iterator[bytes]:
         for frame in frames:

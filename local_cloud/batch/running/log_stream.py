@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from moto.logs.exceptions import ResourceNotFoundException
@@ -30,16 +31,19 @@ class LogStream:
         self.create()
         self.backend.groups[self.group].streams[self.name].events.clear()
 
-    def write(self, line: bytes, written_at: int | None = None) -> None:
-        """Append a line, timed in epoch milliseconds (now if None).
+    def write(self, *lines: bytes, written_at: int | None = None) -> None:
+        """Append lines, timed in epoch milliseconds (now if None).
 
         Empty lines, which CloudWatch refuses, are dropped; so are all once the group is deleted.
         """
-        message = line.decode("utf-8", errors="replace").rstrip("\r\n")
-        if not message:
-            return
-        event = {"timestamp": written_at or now_milliseconds(), "message": message}
+        time = written_at or now_milliseconds()
+        events = [{"timestamp": time, "message": message} for message in messages(lines)]
         try:
-            self.backend.put_log_events(self.group, self.name, [event])
+            self.backend.put_log_events(self.group, self.name, events)
         except ResourceNotFoundException:
             return
+
+
+def messages(lines: Iterable[bytes]) -> list[str]:
+    texts = (line.decode("utf-8", errors="replace").rstrip("\r\n") for line in lines)
+    return [text for text in texts if text]

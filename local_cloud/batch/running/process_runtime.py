@@ -7,10 +7,11 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
 
@@ -22,6 +23,7 @@ from local_cloud.clock import now_milliseconds
 from local_cloud.settings import Settings
 
 OUTPUT_DRAIN_SECONDS = 5.0
+PIPE_BYTES = 65_536
 
 
 class ProcessRuntime:
@@ -97,8 +99,8 @@ class ContainerProcess:
         output = self._process.stdout
         assert output is not None  # noqa: S101 - stdout is a pipe
         with output:
-            while line := output.readline(MAX_EVENT_BYTES):
-                self._log_stream.write(line)
+            for lines in lines_of(output):
+                self._log_stream.write(*lines)
 
     def command_pids(self) -> list[int]:
         """The command's process, a child of the launcher; none once it has ended."""
@@ -123,6 +125,19 @@ class ContainerProcess:
 
     def remove(self) -> None:
         """Do nothing: the launcher has ended, and it ends last."""
+
+
+def lines_of(output: IO[bytes]) -> Iterator[list[bytes]]:
+    """Lines as they are written, all at once that are there; too long for an event, in parts."""
+    rest = b""
+    while read := os.read(output.fileno(), PIPE_BYTES):
+        text = BytesIO(rest + read)
+        lines = list(iter(lambda text=text: text.readline(MAX_EVENT_BYTES), b""))
+        whole = lines[-1].endswith(b"\n") or len(lines[-1]) == MAX_EVENT_BYTES
+        rest = b"" if whole else lines.pop()
+        yield lines
+    if rest:
+        yield [rest]
 
 
 def resolve(command: list[str], path: str, job_dir: Path) -> list[str]:

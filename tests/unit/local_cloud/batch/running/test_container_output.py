@@ -30,7 +30,9 @@ class Engine:
 
 def copied(engine):
     written = []
-    log_stream = SimpleNamespace(write=lambda line, written_at: written.append((line, written_at)))
+    log_stream = SimpleNamespace(
+        write=lambda line, *, written_at: written.append((line, written_at))
+    )
     output = ContainerOutput(engine, "stdout", log_stream)
     output.start()
     output.finish()

@@ -61,7 +61,7 @@ class LogStream:
     def clear(self):
         self.lines.clear()
 
-    def write(self, line, written_at):
+    def write(self, line, *, written_at):
         assert written_at == STARTED_MS
         self.lines.append(line)
 

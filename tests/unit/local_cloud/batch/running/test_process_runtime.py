@@ -1,0 +1,49 @@
+"""The output of a process, as events of a log."""
+
+import os
+from contextlib import closing
+
+import pytest
+from moto.logs.models import LogsBackend
+
+from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES, LogStream
+from local_cloud.batch.running.process_runtime import PIPE_BYTES, lines_of
+
+
+@pytest.fixture
+def pipe():
+    read, write = os.pipe()
+    with closing(os.fdopen(read, "rb")) as output, closing(os.fdopen(write, "wb", 0)) as program:
+        yield output, program
+
+
+def test_what_is_there_is_one_list_of_lines(pipe):
+    output, program = pipe
+    found = lines_of(output)
+    program.write(b"one\n\ntwo\r\nhalf of ")
+    assert next(found) == [b"one\n", b"\n", b"two\r\n"]
+    program.write(b"three\nno end")
+    assert next(found) == [b"half of three\n"]
+    program.close()
+    assert list(found) == [[b"no end"]]
+
+
+def test_a_line_too_long_for_an_event_is_several(tmp_path):
+    file = tmp_path / "output"
+    for length in (PIPE_BYTES, MAX_EVENT_BYTES, MAX_EVENT_BYTES + 1, 3 * MAX_EVENT_BYTES):
+        file.write_bytes(b"x" * length + b"\nlast\n")
+        with file.open("rb") as output:
+            lines = [line for some in lines_of(output) for line in some]
+        assert b"".join(lines) == file.read_bytes()
+        assert {len(line) for line in lines[:-2]} <= {MAX_EVENT_BYTES}
+        assert lines[-1] == b"last\n"
+
+
+def test_a_stream_has_no_empty_events_and_takes_lines_of_a_deleted_group():
+    stream = LogStream(LogsBackend("us-east-1", "123456789012"), "group", "name")
+    stream.create()
+    stream.write(b"one\r\n", b"\n", b"\xff two\n", written_at=None)
+    events = stream.backend.groups["group"].streams["name"].events
+    assert [event.message for event in events] == ["one", "\N{REPLACEMENT CHARACTER} two"]
+    stream.backend.delete_log_group("group")
+    stream.write(b"lost\n")
