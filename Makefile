@@ -160,8 +160,8 @@ test-faults: terraform-there install ## Every fault of jobs, users, AWS, Airflow
 	@$(BIN)/pytest -q tests/faults
 
 .PHONY: test-regressions
-test-regressions: terraform-there install ## 30 runs with a workload that gets slower and recovers, and one killed at every task: one alert each (about 40 minutes)
-	@$(BIN)/pytest -q -s -m thirty_runs tests/e2e/test_regressions.py tests/e2e/test_killed_runs.py
+test-regressions: terraform-there install ## 30 runs with a workload that gets slower and recovers, one killed at every task, an own job's slower release: one alert each (about 45 minutes)
+	@$(BIN)/pytest -q -s -m thirty_runs tests/e2e/test_regressions.py tests/e2e/test_killed_runs.py tests/e2e/test_own_jobs.py
 
 .PHONY: test-containers
 test-containers: terraform-there install ## Images and docker-compose.yaml on a Docker engine, yours or one of its own (about 8 minutes; FULL=yes kills each service and compares containers with processes, half an hour)

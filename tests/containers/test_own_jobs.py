@@ -19,6 +19,7 @@ from tests.e2e.own_job_runs import (
     SIZES,
     SWEEP,
     TARGETS,
+    TIMEOUT_SECONDS,
     case_of,
     documents_of_run,
     figures,
@@ -28,7 +29,7 @@ from tests.e2e.own_job_runs import (
     run_all,
     told,
 )
-from tests.e2e.own_jobs.work import FAILS, MALFORMED, WRONG
+from tests.e2e.own_jobs.work import ENDLESS, FAILS, LOUD, MALFORMED, WRONG
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -54,8 +55,8 @@ def image(client):
 
 @pytest.fixture(scope="module")
 def stack(image, tmp_path_factory):
-    jobs = own_jobs(image.tags[0], cases=(FAILS, WRONG, MALFORMED))
-    with own_job_stack(tmp_path_factory.mktemp("own_jobs"), jobs, engine=True) as running:
+    jobs, folder = own_jobs(image.tags[0]), tmp_path_factory.mktemp("own_jobs")
+    with own_job_stack(folder, jobs, engine=True) as running:
         yield running
 
 
@@ -66,9 +67,23 @@ def aws(stack):
 
 
 @pytest.fixture(scope="module")
-def runs(stack):
-    with AirflowClient(stack.airflow) as airflow:
-        return run_all(airflow, {"sweep": (OWN, SWEEP), "cases": (OWN, CASES)})
+def airflow(stack):
+    with AirflowClient(stack.airflow) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def runs(airflow):
+    cases = CASES | {"sizes": [FAILS, WRONG, MALFORMED]}
+    return run_all(airflow, {"sweep": (OWN, SWEEP), "cases": (OWN, cases)})
+
+
+@pytest.fixture(scope="module")
+def slow_documents(airflow, aws):
+    """Of the cases that take a minute each."""
+    cases = CASES | {"sizes": [LOUD, ENDLESS]}
+    runs = run_all(airflow, {"slow": (OWN, cases)})
+    return documents_of_run(aws, runs["slow"][0])
 
 
 @pytest.fixture(scope="module")
@@ -116,3 +131,17 @@ def test_bad_lines_are_named_and_the_good_ones_kept(documents_of):
     document = case_of(documents_of("cases"), MALFORMED, CPU)
     assert len(document.own_job.bad_lines) == 3
     assert set(told(document)) == {"rate", "share"}
+
+
+@pytest.mark.full_matrix
+def test_a_job_that_prints_a_million_lines_tells_what_comes_last(slow_documents):
+    document = case_of(slow_documents, LOUD, CPU)
+    assert document.own_job.check.passed
+    assert told(document) == {"rate": (pytest.approx(1 / 9),)}
+
+
+@pytest.mark.full_matrix
+def test_a_job_that_never_ends_is_ended_by_its_timeout(slow_documents):
+    document = case_of(slow_documents, ENDLESS, GPU)
+    assert not document.own_job.check.passed
+    assert document.own_job.running_seconds == pytest.approx(TIMEOUT_SECONDS, abs=20)

@@ -1,15 +1,42 @@
 """An account in which others run jobs, with queues that Terraform did not make."""
 
+from contextlib import contextmanager
+
+from laptop.session import Clock
+from laptop.stack import STACKS, Ports, Stack, init_one_at_a_time
+from tests.e2e.own_job_runs import HERE, VCPUS, started
+
 FOR_EVER = "import time; time.sleep(900)"
-TIMEOUT_SECONDS = 60  # the least that Batch takes
 # Each queue's instance type; the prices of both are committed.
-SIDES = {"old": "m5.2xlarge", "new": "c5.2xlarge", "endless": "m5.2xlarge"}
+SIDES = {"old": "m5.2xlarge", "new": "c5.2xlarge"}
 ACCOUNT = "arn:aws:batch:us-east-1:123456789012"
-# What Airflow is given of it.
-ACCESS = {
+STACK = "job_comparison"
+INSTALLATION = "comparison"
+# Its profile stands beside the core stack; alone, Airflow reads its variable.
+INPUTS = {
+    "airflow_variables_prefix": "/airflow/variables",
     "job_queue_arns": [f"{ACCOUNT}:job-queue/their-{name}" for name in SIDES],
     "job_definition_arns": [f"{ACCOUNT}:job-definition/their-{name}" for name in SIDES],
+    "log_group_names": ["/aws/batch/job"],
 }
+
+
+class ComparisonStack(Stack):
+    """Terraform's stack `job_comparison` instead of the core stack."""
+
+    def __init__(self, folder):
+        super().__init__(folder, Ports(), Clock().say, job_dir=HERE / "own_jobs", vcpus=VCPUS)
+        self.terraform = self.terraform_of(STACK)
+
+    def apply(self):
+        init_one_at_a_time(self.terraform)
+        self.terraform.apply(var_file=STACKS / STACK / "local.tfvars", variables=INPUTS)
+
+
+@contextmanager
+def comparison_stack(folder):
+    with started(ComparisonStack(folder)) as stack:
+        yield stack
 
 
 class Existing:
@@ -27,7 +54,6 @@ class Existing:
         self.sides = [
             self.side("old", ["python", "work.py", "sweep", "Ref::size"], vcpus=1),
             self.side("new", ["python", "work.py", "sweep", "Ref::size"], vcpus=2),
-            self.side("endless", ["python", "-c", FOR_EVER]),
         ]
         self.own = [self.submit("theirs")]
 
@@ -64,18 +90,19 @@ class Existing:
                 ],
             },
             parameters={"size": "1"},
-            timeout={"attemptDurationSeconds": TIMEOUT_SECONDS},
+            timeout={"attemptDurationSeconds": 120},
         )
         return {"name": name, "job_queue": f"their-{name}", "job_definition": f"their-{name}"}
 
-    def submit(self, name, side="old"):
-        """A job of theirs that runs for longer than all tests here."""
+    def submit(self, name, **more):
+        """A job that runs for longer than all tests here."""
         return self.batch.submit_job(
             jobName=name,
-            jobQueue=self.queues[side],
-            jobDefinition=f"their-{side}",
+            jobQueue=self.queues["old"],
+            jobDefinition="their-old",
             containerOverrides={"command": ["python", "-c", FOR_EVER]},
             timeout={"attemptDurationSeconds": 3600},
+            **more,
         )["jobId"]
 
     def jobs(self):

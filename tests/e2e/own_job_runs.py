@@ -1,6 +1,5 @@
 """Runs of jobs that were not written for Batchmark, and what they left."""
 
-import json
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from batchmark_job.result import parse_document
 from batchmark_job.result_own_job import METRIC
 from laptop.session import Clock
 from laptop.stack import Ports, Stack
-from tests.e2e.own_jobs.work import FAILS, LOUD, MALFORMED, MARK, WRONG
+from tests.e2e.own_jobs.work import ENDLESS, FAILS, LOUD, MALFORMED, MARK, WRONG
 from tests.e2e.stacks import store_of, wait_for_end
 
 HERE = Path(__file__).parent
@@ -18,39 +17,36 @@ OWN = "own_job_benchmark"
 GPU, CPU = "g4dn.xlarge", "c5.2xlarge"
 TARGETS = (GPU, CPU)
 SIZES, REPEATS = (1, 2, 4, 8), 3
+TIMEOUT_SECONDS = 60  # the least that Batch takes
 IMAGE = "registry.example.com/team/work:1.4"
 VCPUS = 12  # so that both targets' jobs run side by side: nothing here depends on their times
 SWEEP = {"job": "sweep", "repeats": REPEATS, "deadline_seconds": 600}
 CASES = {"job": "cases", "repeats": 1}
 
 
-def own_jobs(image=IMAGE, cases=(FAILS, WRONG, MALFORMED, LOUD)):
+def own_jobs(image=IMAGE, sweep="sweep"):
     """Terraform's input: one that goes well at all sizes, and one that goes wrong in each case."""
     return {
         "sweep": {
             "image": image,
-            "command": ["python", "work.py", "sweep", "Ref::size"],
+            "command": ["python", "work.py", sweep, "Ref::size"],
             "axis": {"parameter": "size", "sizes": list(SIZES)},
             "timeout_seconds": 120,
         },
         "cases": {
             "image": image,
             "command": ["python", "work.py", "case", "Ref::case"],
-            "axis": {"parameter": "case", "sizes": list(cases)},
+            "axis": {"parameter": "case", "sizes": [FAILS, WRONG, MALFORMED, LOUD, ENDLESS]},
             "check": f'! rm "{MARK.format("$AWS_BATCH_JOB_ID")}"',
-            "timeout_seconds": 120,
+            "timeout_seconds": TIMEOUT_SECONDS,
             "attempts": 1,
         },
     }
 
 
 @contextmanager
-def own_job_stack(folder, jobs, *, access=None, engine=False):
-    """The core stack with these own jobs, and Airflow, which tries at once what it tries again.
-
-    Args:
-        access: Terraform's input `comparison_access`.
-    """
+def own_job_stack(folder, jobs, *, engine=False):
+    """The core stack with these own jobs, and Airflow."""
     stack = Stack(
         folder,
         Ports(),
@@ -60,10 +56,16 @@ def own_job_stack(folder, jobs, *, access=None, engine=False):
         engine=engine,
         vcpus=VCPUS,
     )
+    with started(stack):
+        yield stack
+
+
+@contextmanager
+def started(stack):
+    """A stack that runs, whose Airflow tries at once what it tries again."""
     env = stack.processes.env
     env["PYTHONPATH"] = f"{HERE / 'airflow_settings'}:{env['PYTHONPATH']}"
     env["AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL"] = "3600"
-    stack.terraform._env["TF_VAR_comparison_access"] = json.dumps(access)
     with stack:
         stack.start()
         yield stack

@@ -27,8 +27,12 @@ def changes_of(aws, run_id):
     return RunChanges.model_validate_json(store.read(store.prefix + CHANGES))
 
 
-def put_earlier_runs(aws, run_id):
-    """Let the history hold a measured run as often as weeks of schedule would have left it."""
+def put_earlier_runs(aws, run_id, image=None):
+    """Let the history hold a measured run as often as weeks of schedule would have left it.
+
+    Args:
+        image: what the jobs' image was called a number of weeks ago; as it is called now if None.
+    """
     config, store = aws.config(), store_of(aws, run_id)
     measured = readable_run(store, store.prefix + COLLECTED)
     prices = run_prices(store, config.region, measured)
@@ -47,7 +51,11 @@ def put_earlier_runs(aws, run_id):
                 )
                 for row in job.document.measurements
             )
-            document = job.document.model_copy(update=moved | {"measurements": rows})
+            environment = job.document.environment
+            if image:
+                environment = environment.model_copy(update={"image": image(ago)})
+            changed = moved | {"measurements": rows, "environment": environment}
+            document = job.document.model_copy(update=changed)
             jobs.append(job.model_copy(update={"document": document}))
         earlier = measured.model_copy(
             update={"run_id": f"{run_id}-{ago}-weeks-before", "jobs": tuple(jobs)}

@@ -1,4 +1,4 @@
-"""Jobs that were not written for Batchmark: Terraform's own ones, and those that run already."""
+"""Jobs that were not written for Batchmark, in Terraform's file: from their images to reports."""
 
 import json
 from contextlib import closing
@@ -6,10 +6,11 @@ from contextlib import closing
 import pytest
 
 from batchmark.aws.result_bucket import PLAN, REPORT_HTML
+from batchmark.changes.alerts.store import AlertStore
 from batchmark.core.run import RunPlan
 from laptop.airflow import AirflowClient
 from laptop.aws import AwsClients
-from tests.e2e.existing_jobs import ACCESS, TIMEOUT_SECONDS, Existing
+from laptop.stack import apply_core_stack
 from tests.e2e.own_job_runs import (
     CASES,
     CPU,
@@ -20,6 +21,7 @@ from tests.e2e.own_job_runs import (
     SIZES,
     SWEEP,
     TARGETS,
+    TIMEOUT_SECONDS,
     case_of,
     documents_of_run,
     figures,
@@ -30,19 +32,17 @@ from tests.e2e.own_job_runs import (
     study,
     told,
 )
-from tests.e2e.own_jobs.work import FAILS, LOUD, MALFORMED, WRONG
+from tests.e2e.own_jobs.work import ENDLESS, FAILS, LOUD, MALFORMED, WRONG
 from tests.e2e.privileges import airflow_statements, allows, needs, with_the_resources_tags
-from tests.e2e.stacks import failed_log, run_dag, store_of
-from tests.waiting import wait_for
-
-COMPARISON, GUARD = "job_comparison", "leak_guard"
-LIVE = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING")
+from tests.e2e.regression_runs import put_earlier_runs
+from tests.e2e.stacks import run_dag, store_of
+from tests.inbox import Inbox
 
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory):
     folder = tmp_path_factory.mktemp("own_jobs")
-    with own_job_stack(folder, own_jobs(), access=ACCESS) as running:
+    with own_job_stack(folder, own_jobs()) as running:
         yield running
 
 
@@ -59,34 +59,9 @@ def airflow(stack):
 
 
 @pytest.fixture(scope="module")
-def theirs(aws):
-    """A job of theirs runs before, during and after the comparison."""
-    made = Existing(aws)
-    yield made
-    for job_id in made.own:
-        made.batch.terminate_job(jobId=job_id, reason="the tests are over")
-
-
-@pytest.fixture(scope="module")
-def runs(airflow, theirs):
-    """The run ids and states of all runs, which overlap."""
-    comparison = {
-        "name": "theirs",
-        "sides": theirs.sides[:2],
-        "parameter": "size",
-        "sizes": [1, 2],
-        "repeats": 1,
-    }
-    endless = {"name": "endless", "sides": theirs.sides[2:], "repeats": 1}
-    return run_all(
-        airflow,
-        {
-            "sweep": (OWN, SWEEP),
-            "cases": (OWN, CASES),
-            "comparison": (COMPARISON, comparison),
-            "endless": (COMPARISON, endless),
-        },
-    )
+def runs(airflow):
+    """The run ids and states of both runs, which overlap; the longer one begins."""
+    return run_all(airflow, {"cases": (OWN, CASES), "sweep": (OWN, SWEEP)})
 
 
 @pytest.fixture(scope="module")
@@ -184,66 +159,18 @@ def test_each_malformed_line_is_named_and_the_good_ones_are_kept(documents_of):
     }
 
 
-def test_a_job_that_prints_100_mb_is_measured_like_any_other(documents_of):
-    for target in TARGETS:
-        document = case_of(documents_of("cases"), LOUD, target)
-        assert document.own_job.check.passed
-        assert told(document) == {"rate": (pytest.approx(1 / 9),)}
+def test_a_job_that_prints_a_million_lines_is_measured_like_any_other(documents_of):
+    document = case_of(documents_of("cases"), LOUD, CPU)
+    assert document.own_job.check.passed
+    assert told(document) == {"rate": (pytest.approx(1 / 9),)}
 
 
-def test_existing_jobs_are_compared_and_priced(aws, runs, report_of, theirs):
-    assert runs["comparison"][1] == "success"
-    found = figures(report_of("comparison"))
-    assert set(found) == {(side, size) for side in ("old", "new") for size in (1, 2)}
-    # The two queues' first jobs ran one size more.
-    assert sorted(figure.jobs for figure in found.values()) == [1, 1, 2, 2]
-    store = store_of(aws, runs["comparison"][0])
-    plan = RunPlan.model_validate_json(store.read(store.prefix + PLAN))
-    assert {job.target: job.instance_type for job in plan.jobs} == {
-        "old": "m5.2xlarge",
-        "new": "c5.2xlarge",
-    }
-    revisions = {job.own_job.job_definition.rpartition("/")[2] for job in plan.jobs}
-    assert revisions == {"their-old:1", "their-new:1"}
-    assert plan.worst_case.usd > 0
-
-
-def test_a_job_that_never_ends_is_ended_by_its_timeout(runs, documents_of):
-    assert runs["endless"][1] == "failed"
-    documents = documents_of("endless")
-    assert len(documents) == 2
-    for document in documents:
-        assert not document.own_job.check.passed
-        assert document.own_job.running_seconds == pytest.approx(TIMEOUT_SECONDS, abs=20)
-        assert {row.status for row in document.measurements} == {"failed"}
-
-
-def test_a_comparison_leaves_nothing_and_touches_nothing_of_others(runs, theirs):
-    jobs = theirs.jobs()
-    assert [job["jobId"] for job in jobs if job["status"] in LIVE] == theirs.own
-    assert {theirs.status(job_id) for job_id in theirs.own} == {"RUNNING"}
-    queues = theirs.batch.describe_job_queues(jobQueues=list(theirs.queues.values()))["jobQueues"]
-    assert {queue["state"] for queue in queues} == {"ENABLED"}
-
-
-def test_the_leak_guard_leaves_jobs_of_others_alone(airflow, theirs, runs):
-    ours = next(job["jobName"] for job in theirs.jobs() if job["jobId"] not in theirs.own)
-    theirs.own.append(theirs.submit(ours))
-    wait_for(lambda: theirs.status(theirs.own[-1]) == "RUNNING", "start of a job of theirs", 60)
-    conf = {"grace_minutes": 0, "idle_minutes": 0, "end_leaks": ["jobs", "instances"]}
-    _, state = run_dag(airflow, GUARD, conf)
-    assert state == "success"
-    assert {theirs.status(job_id) for job_id in theirs.own} == {"RUNNING"}
-
-
-def test_an_unknown_side_submits_nothing(airflow, theirs):
-    before = [job["jobId"] for job in theirs.jobs()]
-    sides = [{**theirs.sides[0], "job_queue": "their-odd"}]
-    run_id, state = run_dag(airflow, COMPARISON, {"name": "typo", "sides": sides})
-    assert state == "failed"
-    log = failed_log(airflow, COMPARISON, run_id, "check_environment")
-    assert "no job queue 'their-odd' in this region (did you mean their-old?)" in log
-    assert [job["jobId"] for job in theirs.jobs()] == before
+def test_a_job_that_never_ends_is_ended_by_its_timeout(documents_of, report_of):
+    document = case_of(documents_of("cases"), ENDLESS, GPU)
+    assert not document.own_job.check.passed
+    assert document.own_job.running_seconds == pytest.approx(TIMEOUT_SECONDS, abs=20)
+    assert {row.status for row in document.measurements} == {"failed"}
+    assert figures(report_of("cases"))[GPU, ENDLESS].problem
 
 
 def test_airflow_is_allowed_all_that_these_runs_called(stack, aws, runs):
@@ -253,3 +180,23 @@ def test_airflow_is_allowed_all_that_these_runs_called(stack, aws, runs):
     assert {need.action for need in needed} >= {"batch:SubmitJob", "ecs:DescribeTasks"}
     statements = airflow_statements(stack, aws)
     assert [need for need in needed if not allows(statements, need)] == []
+
+
+@pytest.mark.thirty_runs
+def test_a_third_release_that_is_slower_opens_one_alert_with_its_image_as_the_cause(
+    stack, aws, airflow, runs
+):
+    first, second, third = (f"registry.example.com/team/work:1.{minor}" for minor in (3, 4, 5))
+    assert second == IMAGE
+    put_earlier_runs(aws, runs["sweep"][0], lambda weeks: first if weeks > 6 else second)
+    inbox = Inbox(aws, "release")
+    apply_core_stack(stack.terraform, stack.say, own_jobs=own_jobs(third, "slower_sweep"))
+    run_id, state = run_dag(airflow, OWN, SWEEP | {"sizes": [SIZES[0]], "targets": [CPU]})
+    assert state == "success"
+    (message,) = inbox.alerts()
+    (alert,) = AlertStore(store_of(aws, run_id)).alerts()
+    assert alert.id in message["Message"]
+    assert alert.state == "open"
+    assert alert.change.targets == (CPU,)
+    likeliest = alert.change.causes[0]
+    assert (likeliest.name, likeliest.before, likeliest.after) == ("image", second, third)

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
@@ -132,7 +133,7 @@ def lines_of(output: IO[bytes]) -> Iterator[list[bytes]]:
     rest = b""
     while read := os.read(output.fileno(), PIPE_BYTES):
         text = BytesIO(rest + read)
-        lines = list(iter(lambda text=text: text.readline(MAX_EVENT_BYTES), b""))
+        lines = list(iter(partial(text.readline, MAX_EVENT_BYTES), b""))
         whole = lines[-1].endswith(b"\n") or len(lines[-1]) == MAX_EVENT_BYTES
         rest = b"" if whole else lines.pop()
         yield lines

@@ -5,9 +5,9 @@ import os
 import sys
 import time
 
-FAILS, WRONG, MALFORMED, LOUD = 1, 2, 3, 4
+FAILS, WRONG, MALFORMED, LOUD, ENDLESS = 1, 2, 3, 4, 5
 MARK = "/tmp/{}.wrong"  # what the check finds, and removes
-LINES, CHARACTERS = 400, 250_000  # 100 MB
+LINES, CHARACTERS = 1_000_000, 99  # and the ends of the lines: 100 MB
 
 
 def line(metric, value, unit, *, higher):
@@ -31,23 +31,33 @@ def sweep(size):
     to_log(line("error", 0.5, "pixels", higher=False))
 
 
+def slower_sweep(size):
+    time.sleep(3)
+    sweep(size)
+
+
 def case(number):
-    """One of the ways in which a job can go wrong."""
+    """One of the ways in which a job can go wrong; some of them on one target only."""
+    on_gpu = "NVIDIA_VISIBLE_DEVICES" in os.environ
     if number == FAILS:
         print("about to fail", flush=True)
         sys.exit(3)
-    if number == WRONG and os.environ.get("NVIDIA_VISIBLE_DEVICES"):
+    if number == WRONG and on_gpu:
         with open(MARK.format(os.environ["AWS_BATCH_JOB_ID"]), "w"):
             pass
     if number == MALFORMED:
         good, below_zero = (line("rate", value, "items/s", higher=True) for value in (7, -1))
         to_log("no JSON", good, below_zero)
         to_file(line("share", 0.5, "of all", higher=True), '{"metric": "share"}')
-    if number == LOUD:
+    if number == ENDLESS and on_gpu:
+        while True:
+            time.sleep(60)
+    if number == LOUD and not on_gpu:
         for _ in range(LINES):
             print("x" * CHARACTERS)
         to_log(line("rate", 9, "items/s", higher=True))
 
 
 if __name__ == "__main__":
-    {"sweep": sweep, "case": case}[sys.argv[1]](int(sys.argv[2]))
+    programs = {each.__name__: each for each in (sweep, slower_sweep, case)}
+    programs[sys.argv[1]](int(sys.argv[2]))

@@ -1,0 +1,123 @@
+"""Jobs that run already, compared with what Terraform's stack `job_comparison` makes alone."""
+
+import json
+from contextlib import closing
+
+import pytest
+
+from batchmark.aws.result_bucket import PLAN
+from batchmark.core.names import INSTALLATION_TAG
+from batchmark.core.run import RunPlan
+from laptop.airflow import AirflowClient
+from laptop.aws import AwsClients
+from tests.e2e.existing_jobs import INSTALLATION, Existing, comparison_stack
+from tests.e2e.own_job_runs import figures, report_of_run, run_all
+from tests.e2e.privileges import airflow_statements, allows, needs, with_the_resources_tags
+from tests.e2e.stacks import failed_log, store_of
+from tests.waiting import wait_for
+
+COMPARISON, GUARD = "job_comparison", "leak_guard"
+LIVE = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING")
+SIZES = (1, 2)
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory):
+    with comparison_stack(tmp_path_factory.mktemp("comparison")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def aws(stack):
+    with closing(AwsClients(stack)) as clients:
+        yield clients
+
+
+@pytest.fixture(scope="module")
+def airflow(stack):
+    with AirflowClient(stack.airflow) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def theirs(aws):
+    """A job of theirs runs before, during and after the comparison."""
+    made = Existing(aws)
+    yield made
+    for job_id in made.own:
+        made.batch.terminate_job(jobId=job_id, reason="the tests are over")
+
+
+@pytest.fixture(scope="module")
+def compared(airflow, theirs):
+    """The run id of a comparison that ended well."""
+    asked = {"sides": theirs.sides, "parameter": "size", "sizes": SIZES, "repeats": 1}
+    runs = run_all(airflow, {"theirs": (COMPARISON, {"name": "theirs"} | asked)})
+    run_id, state = runs["theirs"]
+    assert state == "success"
+    return run_id
+
+
+@pytest.fixture(scope="module")
+def afterwards(airflow, theirs, compared):
+    """What ran after it, at once: the guard, and a comparison whose form has a slip."""
+    ours = next(job["jobName"] for job in theirs.jobs() if job["jobId"] not in theirs.own)
+    theirs.own.append(theirs.submit(ours))
+    leaked = theirs.submit("leaked", tags={INSTALLATION_TAG: INSTALLATION})
+    for job_id in (theirs.own[-1], leaked):
+        wait_for(lambda job_id=job_id: theirs.status(job_id) == "RUNNING", "start of a job", 60)
+    before = [job["jobId"] for job in theirs.jobs()]
+    guard = {"grace_minutes": 0, "idle_minutes": 0, "end_leaks": ["jobs", "instances"]}
+    slip = {"name": "slip", "sides": [{**theirs.sides[0], "job_queue": "their-odd"}]}
+    runs = run_all(airflow, {"guard": (GUARD, guard), "slip": (COMPARISON, slip)})
+    return {"runs": runs, "before": before, "leaked": leaked}
+
+
+def test_each_side_is_measured_at_each_size(aws, compared):
+    found = figures(report_of_run(aws, compared))
+    assert set(found) == {(side, size) for side in ("old", "new") for size in SIZES}
+    assert {figure.jobs for figure in found.values()} == {1}
+
+
+def test_its_worst_case_is_priced_by_what_the_queues_have(aws, compared):
+    store = store_of(aws, compared)
+    plan = RunPlan.model_validate_json(store.read(store.prefix + PLAN))
+    assert {job.target: job.instance_type for job in plan.jobs} == {
+        "old": "m5.2xlarge",
+        "new": "c5.2xlarge",
+    }
+    revisions = {job.own_job.job_definition.rpartition("/")[2] for job in plan.jobs}
+    assert revisions == {"their-old:1", "their-new:1"}
+    assert plan.worst_case.usd > 0
+
+
+def test_it_leaves_nothing_and_touches_nothing_of_others(compared, theirs):
+    assert {job["jobId"] for job in theirs.jobs() if job["status"] in LIVE} == set(theirs.own)
+    assert {theirs.status(job_id) for job_id in theirs.own} == {"RUNNING"}
+    queues = theirs.batch.describe_job_queues(jobQueues=list(theirs.queues.values()))["jobQueues"]
+    assert {queue["state"] for queue in queues} == {"ENABLED"}
+
+
+def test_the_guard_ends_our_leak_in_their_queue_and_no_job_of_theirs(afterwards, theirs):
+    assert afterwards["runs"]["guard"][1] == "success"
+    assert theirs.status(afterwards["leaked"]) == "FAILED"
+    assert {theirs.status(job_id) for job_id in theirs.own} == {"RUNNING"}
+
+
+def test_an_unknown_queue_submits_nothing(afterwards, airflow, theirs):
+    run_id, state = afterwards["runs"]["slip"]
+    assert state == "failed"
+    log = failed_log(airflow, COMPARISON, run_id, "check_environment")
+    assert "no job queue 'their-odd' in this region (did you mean their-old?)" in log
+    assert [job["jobId"] for job in theirs.jobs()] == afterwards["before"]
+
+
+def test_airflow_is_allowed_all_that_these_runs_called(stack, aws, afterwards):
+    calls = [json.loads(line) for line in stack.calls.read_text().splitlines()]
+    called = [call for call in calls if call["access_key_id"] == "airflow"]
+    needed = {need for call in called for need in needs(with_the_resources_tags(call, aws))}
+    assert {need.action for need in needed} >= {
+        *("batch:SubmitJob", "batch:TerminateJob", "ecs:DescribeTasks"),
+    }
+    statements = airflow_statements(stack, aws)
+    assert [need for need in needed if not allows(statements, need)] == []
