@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from batchmark.aws.result_bucket import PLAN
-from batchmark.core.names import INSTALLATION_TAG
+from batchmark.core.names import DAG_TAG, INSTALLATION_TAG, RUN_ID_TAG, RUN_TAG, slug
 from batchmark.core.run import RunPlan
 from laptop.airflow import AirflowClient
 from laptop.aws import AwsClients
@@ -63,7 +63,13 @@ def afterwards(airflow, theirs, compared):
     """What ran after it, at once: the guard, and a comparison whose form has a slip."""
     ours = next(job["jobName"] for job in theirs.jobs() if job["jobId"] not in theirs.own)
     theirs.own.append(theirs.submit(ours))
-    leaked = theirs.submit("leaked", tags={INSTALLATION_TAG: INSTALLATION})
+    tags = {
+        INSTALLATION_TAG: INSTALLATION,
+        RUN_TAG: slug(compared),
+        RUN_ID_TAG: compared,
+        DAG_TAG: COMPARISON,
+    }
+    leaked = theirs.submit(ours, tags=tags)
     for job_id in (theirs.own[-1], leaked):
         wait_for(lambda job_id=job_id: theirs.status(job_id) == "RUNNING", "start of a job", 60)
     before = [job["jobId"] for job in theirs.jobs()]
@@ -99,8 +105,8 @@ def test_it_leaves_nothing_and_touches_nothing_of_others(compared, theirs):
 
 
 def test_the_guard_ends_our_leak_in_their_queue_and_no_job_of_theirs(afterwards, theirs):
-    assert afterwards["runs"]["guard"][1] == "success"
-    assert theirs.status(afterwards["leaked"]) == "FAILED"
+    assert afterwards["runs"]["guard"][1] == "failed"  # so that somebody sees it
+    wait_for(lambda: theirs.status(afterwards["leaked"]) == "FAILED", "end of the leak", 60)
     assert {theirs.status(job_id) for job_id in theirs.own} == {"RUNNING"}
 
 
