@@ -15,7 +15,7 @@ from urllib3.exceptions import HTTPError
 
 from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES, LogStream
 
-# After a container's end the rest of its log is copied; 30 MB take less.
+# After a container's end the rest of its log is copied, for as long as more of it comes.
 DRAIN_SECONDS = 60.0
 
 log = logging.getLogger(__name__)
@@ -51,9 +51,12 @@ class ContainerOutput:
 
         An engine may end the stream of a container that has just exited before its last lines.
         """
-        self._reader.join(DRAIN_SECONDS)
+        copied = -1
+        while self._reader.is_alive() and copied != self._copied:
+            copied = self._copied
+            self._reader.join(DRAIN_SECONDS)
         if self._reader.is_alive():
-            log.warning("a job's output was cut: it is not copied after %.0f s", DRAIN_SECONDS)
+            log.warning("a job's output was cut: none came for %.0f s", DRAIN_SECONDS)
             return
         try:
             last = list(self._frames(tail=1))

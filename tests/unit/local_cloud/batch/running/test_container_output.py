@@ -66,6 +66,30 @@ def test_a_log_that_cannot_be_read_is_a_warning(caplog):
     assert caplog.messages[-1] == "the end of a job's output was lost: Connection broken"
 
 
+class Reader:
+    """A thread that copies so many frames, one while it is waited for, and then hangs or ends."""
+
+    def __init__(self, output, frames, *, hangs):
+        self.output, self.left, self.hangs = output, frames, hangs
+
+    def is_alive(self):
+        return self.left > 0 or self.hangs
+
+    def join(self, _):
+        if self.left:
+            self.left -= 1
+            self.output._copied += 1
+
+
+@pytest.mark.parametrize(("hangs", "told"), [(False, []), (True, ["none came for 60 s"])])
+def test_the_rest_of_a_long_log_is_waited_for_while_it_comes(hangs, told, caplog):
+    output = ContainerOutput(Engine([], 0), "stdout", SimpleNamespace())
+    output._reader = Reader(output, 3, hangs=hangs)
+    output.finish()
+    assert output._reader.left == 0
+    assert [message.rpartition(": ")[2] for message in caplog.messages] == told
+
+
 def test_no_output_is_no_line():
     assert copied(Engine([], 0)) == []
 
