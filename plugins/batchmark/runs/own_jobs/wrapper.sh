@@ -42,7 +42,7 @@ _run() {
 }
 
 _dollar='$' _busy=0 _all=0 _old=0
-trap '_told=${_pid:-0}; kill $_pid 2>/dev/null' TERM INT HUP
+trap '_told=${_pid:-0}; kill $_pid 2>/dev/null' TERM INT HUP QUIT
 
 # From 100 MB on, before the command began, it isn't the memory of this job alone.
 _peak
@@ -70,7 +70,7 @@ _csv=--format=csv,noheader,nounits
 if _line=`$_limit nvidia-smi --query-gpu=name,driver_version,memory.total $_csv 2>/dev/null`; then
   echo "$_line" | sed 's/^/BATCHMARK_JOB gpu /'
   _seen=`_new_file`
-  nvidia-smi --query-gpu=utilization.gpu,memory.used $_csv -l 5 >"${_seen:-/dev/null}" 2>/dev/null &
+  nvidia-smi --query-gpu=index,utilization.gpu,memory.used $_csv -l 5 >"${_seen:-/dev/null}" 2>/dev/null &
   _smi=$!
 fi
 
@@ -85,15 +85,6 @@ _fact end $_end $_up
 [ "$_all" -le 0 ] || _fact busy $_busy $_all
 [ -z "$_peak" ] || { _peak; _fact peak_memory $_peak; }
 
-if [ "$_smi" ]; then
-  kill $_smi
-  wait $_smi
-  _awk -F ', *' '
-    $1 ~ /^[0-9]/ { n++; sum += $1; if ($1 > most) most = $1; if ($2 > mib) mib = $2 }
-    END { if (n) printf J " gpu_busy %d %.1f %d %d\n", n, sum / n, most, mib }' "$_seen"
-  rm "$_seen"
-fi 2>/dev/null
-
 if [ -f "$_file" ]; then
   _awk '
     NR > old { n++ }
@@ -102,6 +93,15 @@ if [ -f "$_file" ]; then
     sed 's/^/BATCHMARK_METRIC_FILE /' <"$_file"
   [ -z "$_made" ] || rm "$_made"
 fi
+
+# One that hangs in its driver is not waited for. Each GPU's first sample is from before the command.
+if [ "$_smi" ]; then
+  kill $_smi
+  _awk -F ', *' '
+    seen[$1]++ && $2 ~ /^[0-9]/ { n++; sum += $2; if ($2 > most) most = $2; if ($3 > mib) mib = $3 }
+    END { if (n) printf J " gpu_busy %d %.1f %d %d\n", n, sum / n, most, mib }' "$_seen"
+  rm "$_seen"
+fi 2>/dev/null
 
 if [ $_end = 0 ]; then
   if [ "$BATCHMARK_CHECK" ]; then
@@ -118,4 +118,6 @@ if [ $_end = 0 ]; then
     [ "$_line" != missing ] && [ "${BATCHMARK_OUTPUT_SHA256:-$_line}" = "$_line" ] || [ $_end != 0 ] || _end=1
   fi
 fi
+# All is told.
+_fact over
 exit $_end
