@@ -7,7 +7,7 @@ from tests.builders.watched_jobs import metric
 
 KEYS = (
     *("begin", "cpu", "threads", "memory_kib", "kernel", "gpu", "end", "busy", "peak_memory"),
-    *("gpu_busy", "check", "sha256", "metrics_left_out"),
+    *("gpu_busy", "check", "sha256", "metrics_left_out", "over"),
 )
 NUMBERS = st.integers(min_value=0, max_value=10**19).map(str)
 WORDS = st.one_of(st.text(max_size=20), NUMBERS, st.floats().map(str))

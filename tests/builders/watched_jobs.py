@@ -17,13 +17,13 @@ DIGEST = "sha256:" + "ab" * 32
 SHA256 = "cd" * 32
 GPU = "gpu NVIDIA A10G, 580.95.05, 23028"
 BEGIN = (
-    "begin 1 5000.00",
     "cpu AMD EPYC 7R32",
     "threads 4",
     "memory_kib 16000000",
     "kernel 6.12.40",
+    "begin 1 5000.00",
 )
-END = ("end 0 5080.25", "busy 300 400", "peak_memory 2000000000")
+END = ("end 0 5080.25", "busy 300 400", "peak_memory 2000000000", "over")
 
 
 def plan(**changes):
@@ -77,9 +77,9 @@ def facts(*texts):
     return [FACT_MARK + text for text in texts]
 
 
-def told(*texts):
+def told(*texts, gpus=()):
     """What a wrapped job told that came to its end, with these lines in between."""
-    return read_lines(marked(*facts(*BEGIN), *texts, *facts(*END)))
+    return read_lines(marked(*facts(*gpus, *BEGIN), *texts, *facts(*END)))
 
 
 def metric(name="speed", value="12.5", unit="images/s", better="true", mark="BATCHMARK_METRIC "):

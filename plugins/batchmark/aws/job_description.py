@@ -13,6 +13,7 @@ FINISHED = ("SUCCEEDED", "FAILED")
 ON_AN_INSTANCE = ("STARTING", "RUNNING")
 LOG_TAIL_LINES = 50
 DEFAULT_LOG_GROUP = "/aws/batch/job"  # which Batch makes where it is missing
+AWSLOGS = "awslogs"  # the log driver of CloudWatch Logs, and a container's without any
 LINE_CHARACTERS = 2000  # an event of CloudWatch may have a megabyte
 MOMENTS = {"created_at": "createdAt", "started_at": "startedAt", "stopped_at": "stoppedAt"}
 # Batch's status reason for an attempt whose instance was terminated, such as by a Spot reclaim.
@@ -35,16 +36,21 @@ def container_instance(job: JobDescription) -> str | None:
 
 
 def log_location(job: JobDescription) -> LogLocation | None:
-    """The log stream of the job's last attempt; None before it has started.
+    """The log stream of the job's last attempt; None before it has started, or off CloudWatch.
 
     The group is that of the job definition, or Batch's default.
     """
     container = job.get("container", {})
     stream = container.get("logStreamName")
-    if not stream:
+    if not stream or log_driver(job) != AWSLOGS:
         return None
     options = container.get("logConfiguration", {}).get("options", {})
     return LogLocation(options.get("awslogs-group", DEFAULT_LOG_GROUP), stream)
+
+
+def log_driver(job: JobDescription) -> str:
+    configured = job.get("container", {}).get("logConfiguration", {})
+    return str(configured.get("logDriver", AWSLOGS))
 
 
 def log_url(location: LogLocation, region: str) -> str:
@@ -158,6 +164,10 @@ def failure_message(
         text = f"{text}: {'; '.join(filter(None, (*_facts(job), problem)))}"
     lines = [text, *_child_lines(job), *_attempt_lines(job)]
     location = log_location(job)
+    if location is None and (driver := log_driver(job)) != AWSLOGS:
+        return "\n".join(
+            [*lines, f"Its log is not in CloudWatch: its definition logs by {driver}."]
+        )
     if location is None:
         return "\n".join([*lines, "It has no log: no attempt was started."])
     where = f"log stream {location.stream} of {location.group}"

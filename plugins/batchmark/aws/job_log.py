@@ -72,23 +72,24 @@ def marked_lines(
     """The lines of a stream that begin with one of MARKS, in order.
 
     CloudWatch finds them, so that all others cost a page now and then, and no more than one page is
-    held. None if the stream does not exist. What is no Unicode in a line is replaced.
+    held. An event may have several lines. What is no Unicode in a line is replaced.
+
+    Raises:
+        BotoCoreError, ClientError: the stream does not exist, or may not be read.
     """
     token: dict[str, str] = {}
     for _ in range(most_pages):
-        try:
-            page = logs.filter_log_events(
-                logGroupName=location.group,
-                logStreamNames=[location.stream],
-                filterPattern=MARKED,
-                **token,
-            )
-        except logs.exceptions.ResourceNotFoundException:
-            return
+        page = logs.filter_log_events(
+            logGroupName=location.group,
+            logStreamNames=[location.stream],
+            filterPattern=MARKED,
+            **token,
+        )
         for event in page["events"]:
-            text = event["message"].encode(errors="replace").decode()
-            if text.startswith(MARKS):
-                yield MarkedLine(event["timestamp"], text)
+            message = event["message"].encode(errors="replace").decode()
+            for text in message.split("\n"):
+                if text.startswith(MARKS):
+                    yield MarkedLine(event["timestamp"], text)
         if not page.get("nextToken"):
             return
         token = {"nextToken": page["nextToken"]}
@@ -106,13 +107,14 @@ def _size(line: bytes) -> int:
 
 
 def last_lines(text: str, count: int) -> list[str]:
-    """The last lines of a text that ends with a line feed, without those of a wrapper."""
+    """The last lines of a text that ends with a line feed, without a wrapper's and empty ones."""
     lines = deque[str]()
     end = len(text)
     while end > 0 and len(lines) < count:
         end -= 1  # the line feed
         start = text.rfind("\n", 0, end) + 1
-        if not text.startswith(WRAPPERS_MARKS, start, end):
-            lines.appendleft(text[start:end])
+        line = text[start:end]
+        if line.strip() and not line.startswith(WRAPPERS_MARKS):
+            lines.appendleft(line)
         end = start
     return list(lines)

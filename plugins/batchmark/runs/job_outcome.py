@@ -62,6 +62,8 @@ def outcome(
     check = document.own_job.check if document and document.own_job else None
     if check and not check.passed and check.kind != "exit_code":
         problem = f"its owner's check did not pass: {check.detail}"
+    elif check and not check.passed and job["status"] == "SUCCEEDED":
+        problem = check.detail
     if job["status"] == "SUCCEEDED" and problem is None:
         return JobOutcome(None, times)
     is_own = expected is not None and expected.own_job is not None

@@ -6,16 +6,25 @@ from typing import Literal
 
 from batchmark.aws.job_description import JobDescription, host_terminated
 from batchmark.core.own_jobs import OwnJobPlan
-from batchmark.runs.own_jobs.lines import MISSING, UNKNOWN, Facts
+from batchmark.runs.own_jobs.lines import MISSING, UNKNOWN, Facts, Told
 from batchmark_job.result_own_job import OwnersCheck
 from batchmark_job.result_values import MOST_CHARACTERS
 
 TIMED_OUT = "Job attempt duration exceeded timeout"  # Batch's status reason
+SILENT = (
+    "its shell told nothing: does its image have an ENTRYPOINT that takes the command? Then set "
+    "shell to false"
+)
 ENDED_BY_ITSELF = "Essential container in task exited"  # as TIMED_OUT; says nothing else
 
 
-def owners_check(plan: OwnJobPlan, job: JobDescription, facts: Facts) -> OwnersCheck:
-    """Judge a finished job: by its exit code, then its check's, then its output's SHA-256."""
+def owners_check(plan: OwnJobPlan, job: JobDescription, told: Told) -> OwnersCheck:
+    """Judge a finished job: by its exit code, then its check's, then its output's SHA-256.
+
+    A command that was to run below a shell and did not is not the one that was to be measured.
+    """
+    facts = told.facts
+    silent = plan.shell and told.is_known and not facts.began
 
     def judged(
         kind: Literal["exit_code", "command", "checksum"], problem: str | None
@@ -28,10 +37,13 @@ def owners_check(plan: OwnJobPlan, job: JobDescription, facts: Facts) -> OwnersC
         )
 
     if not _command_succeeded(job, facts):
-        return judged("exit_code", how_it_ended(job))
-    if problem := _problem_of_check(plan, facts):
+        why = f"; {SILENT}" if silent and ended_by_itself(job) else ""
+        return judged("exit_code", how_it_ended(job) + why)
+    if silent:
+        return judged("exit_code", SILENT)
+    if problem := _problem_of_check(plan, job, facts):
         return judged("command", problem)
-    if problem := _problem_of_output(plan, facts):
+    if problem := _problem_of_output(plan, job, facts):
         return judged("checksum", problem)
     if job["status"] != "SUCCEEDED":
         return judged("exit_code", how_it_ended(job))
@@ -51,6 +63,10 @@ def was_stopped(job: JobDescription) -> bool:
     return bool(told or timed_out or host_terminated(job))
 
 
+def ended_by_itself(job: JobDescription) -> bool:
+    return job.get("container", {}).get("exitCode") is not None and not was_stopped(job)
+
+
 def how_it_ended(job: JobDescription) -> str:
     """What Batch says of a job that failed."""
     container = job.get("container", {})
@@ -68,15 +84,22 @@ def _command_succeeded(job: JobDescription, facts: Facts) -> bool:
     return facts.exit_code == 0 and not was_stopped(job)
 
 
-def _problem_of_check(plan: OwnJobPlan, facts: Facts) -> str | None:
+def _passed_below_its_shell(job: JobDescription, facts: Facts) -> bool:
+    """Whether its exit code says so, that is also its check's and tells of a wrong output."""
+    return job["status"] == "SUCCEEDED" and facts.began
+
+
+def _problem_of_check(plan: OwnJobPlan, job: JobDescription, facts: Facts) -> str | None:
     if not plan.check or facts.check_exit_code == 0:
         return None
     if facts.check_exit_code is None:
+        if _passed_below_its_shell(job, facts):
+            return None
         return "its log does not tell how its check ended"
     return f"its check ended with exit code {facts.check_exit_code}"
 
 
-def _problem_of_output(plan: OwnJobPlan, facts: Facts) -> str | None:
+def _problem_of_output(plan: OwnJobPlan, job: JobDescription, facts: Facts) -> str | None:
     if not plan.output:
         return None
     if facts.no_sha256 == MISSING:
@@ -87,7 +110,10 @@ def _problem_of_output(plan: OwnJobPlan, facts: Facts) -> str | None:
             "may not read the file"
         )
     if facts.output_sha256 is None:
-        return f"its log does not tell the SHA-256 of its output {plan.output}"
+        is_right = plan.output_sha256 and _passed_below_its_shell(job, facts)
+        return (
+            None if is_right else f"its log does not tell the SHA-256 of its output {plan.output}"
+        )
     wanted = (plan.output_sha256 or facts.output_sha256).lower()
     if facts.output_sha256 == wanted:
         return None

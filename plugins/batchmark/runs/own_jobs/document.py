@@ -150,7 +150,7 @@ class _Watched:
 
     @cached_property
     def _check(self) -> OwnersCheck:
-        return owners_check(self.plan, self.job, self.told.facts)
+        return owners_check(self.plan, self.job, self.told)
 
     @property
     def _status(self) -> MeasurementStatus:
@@ -172,12 +172,11 @@ class _Watched:
         return "cold" if registered > _moment(self._waiting_from) else "warm"
 
     def _device(self) -> Device:
-        """CUDA only where a GPU was seen, or Batch gave the job one."""
+        """CUDA only where a GPU was seen, or Batch gave the job one, whatever its image can see."""
         if self.expected.requested_device != Device.CUDA:
             return Device.CPU
-        facts = self.told.facts
-        given = facts.began_at is None and self.on_aws and self._asked_for("GPU")
-        return Device.CUDA if facts.gpus or given else Device.CPU
+        given = self.on_aws and self._asked_for("GPU")
+        return Device.CUDA if self.told.facts.gpus or given else Device.CPU
 
     def _asked_for(self, kind: str) -> float:
         """How much of a resource the container has by its definition and overrides; 0 for none."""
@@ -204,21 +203,19 @@ class _Watched:
             parameters[self.plan.axis] = self.plan.size
         if self._begin:
             parameters[START] = self._begin
-        check, whole = self._check, not names
         return Measurement(
             workload=self.plan.name,
             parameters=parameters | names,
             dtype=NO_DTYPE,
             status=self._status,
-            reason=check.detail,
+            reason=self._check.detail,
             implementation=Implementation(
                 name=self._image.name[:MOST_CHARACTERS_OF_NAME],
                 version=self._image.version[:MOST_CHARACTERS_OF_NAME],
             ),
             cold_seconds=samples[0],
             samples_seconds=tuple(samples),
-            check=check,
-            peak_memory_bytes=self.told.facts.peak_memory_bytes if whole else None,
+            check=self._check,
         )
 
     def _environment(self) -> Environment:
@@ -263,14 +260,17 @@ class _Watched:
         )
 
     def _telemetry(self) -> list[MetricSummary]:
-        """Means and maxima over the whole job; how low they went nobody told."""
+        """Means and maxima over the whole job; how low they went nobody told.
+
+        Memory is all that is charged to its container, the files that it read and wrote included.
+        """
         facts, found = self.told.facts, []
         if facts.busy_share is not None:
             busy = 100 * facts.busy_share
             found.append(_summary("HostCPUUtilization", "percent", 1, busy, busy))
         if facts.peak_memory_bytes is not None:
             peak = facts.peak_memory_bytes / 1e6
-            found.append(_summary("PeakMemory", "megabytes", 1, peak, peak))
+            found.append(_summary("PeakMemoryAndFileCache", "megabytes", 1, peak, peak))
         if busy_gpu := facts.gpu_busy:
             samples, mean, most, memory = busy_gpu
             found.append(_summary("GPUUtilization", "percent", samples, mean, most))
@@ -283,7 +283,7 @@ class _Watched:
         return OwnJob(
             image=_name(self._container.get("image")),
             command=shlex.join(plan.command)[:MOST_CHARACTERS] if plan.command else None,
-            wrapped=told.facts.began_at is not None,
+            wrapped=told.facts.began,
             exit_code=exit_code(self.job, told.facts),
             waiting_seconds=max(0, self.start - self._waiting_from) / 1000,
             running_seconds=self._seconds,

@@ -1,8 +1,8 @@
 """What the marked lines of an own job's log tell: facts of its wrapper, and metrics.
 
 Any job can print anything. What makes no sense as a fact is ignored; a metric's line that can't be
-used is named. Facts from before the command count as they were told first, those from after it as
-they were told last, so that the command itself says neither.
+used is named. What the machine is counts before the command began, as it was told first, and how it
+ended after that, as it was told last, so that the command itself says neither.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class GpuBusy(NamedTuple):
 class Facts:
     """What the wrapper told; None where it did not, or not in a way that makes sense."""
 
+    began: bool = False
     began_at: datetime | None = None
     began_uptime: float | None = None
     cpu_model: str | None = None
@@ -68,6 +69,7 @@ class Facts:
     check_exit_code: int | None = None
     output_sha256: str | None = None
     no_sha256: str | None = None  # MISSING or UNKNOWN, where that was told instead
+    is_over: bool = False  # whether that was all
 
     @property
     def command_seconds(self) -> float | None:
@@ -78,15 +80,18 @@ class Facts:
 
     def note(self, key: str, value: str, milliseconds: int) -> None:
         """Take in one fact."""
-        self._note_of_the_machine(key, value, milliseconds)
-        self._note_of_the_end(key, value)
+        if self.began:
+            self._note_of_the_end(key, value)
+        elif key == "begin":
+            self.began = True
+            self.began_at = _moment(milliseconds)
+            self.began_uptime = _number(value.split(), 1)
+        else:
+            self._note_of_the_machine(key, value)
 
-    def _note_of_the_machine(self, key: str, value: str, milliseconds: int) -> None:
+    def _note_of_the_machine(self, key: str, value: str) -> None:
         words = value.split()
         match key:
-            case "begin" if self.began_at is None:
-                self.began_at = _moment(milliseconds)
-                self.began_uptime = _number(words, 1)
             case "cpu":
                 self.cpu_model = self.cpu_model or _name(value)
             case "threads":
@@ -113,6 +118,8 @@ class Facts:
                 self.check_exit_code = _told(_whole(words, 0, most=255), self.check_exit_code)
             case "sha256":
                 self._note_output(value.strip().lower())
+            case "over":
+                self.is_over = True
 
     def _note_output(self, value: str) -> None:
         self.no_sha256 = value if value in (MISSING, UNKNOWN) else None
@@ -127,6 +134,10 @@ class Told(NamedTuple):
     metrics_left_out: int = 0
     bad_lines: tuple[BadLine, ...] = ()
     bad_lines_left_out: int = 0
+    is_known: bool = True  # whether the log could be read
+
+
+NOT_KNOWN = Told(Facts(), is_known=False)
 
 
 def read_lines(lines: Iterable[MarkedLine]) -> Told:
@@ -151,6 +162,7 @@ class _Reader:
     bad_lines: list[BadLine] = field(default_factory=list)
     bad_lines_left_out: int = 0
     seen: Counter[Source] = field(default_factory=Counter)
+    higher_is_better: dict[tuple[str, str], bool] = field(default_factory=dict)
 
     def take(self, line: MarkedLine) -> None:
         mark = next((mark for mark in MARKS if line.text.startswith(mark)), "")
@@ -169,6 +181,13 @@ class _Reader:
             metric = parse_metric_line(text)
         except MetricLineError as error:
             self._take_bad(source, text, str(error))
+            return
+        told = self.higher_is_better.setdefault(
+            (metric.metric, metric.unit), metric.higher_is_better
+        )
+        if metric.higher_is_better != told:
+            problem = f"higher_is_better: {str(told).lower()} in the first line of {metric.metric}"
+            self._take_bad(source, text, problem)
             return
         if len(self.metrics) < MOST_LINES:
             self.metrics.append(metric)

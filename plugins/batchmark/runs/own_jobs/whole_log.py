@@ -13,11 +13,12 @@ from batchmark.aws.boto_clients import Clients
 from batchmark.aws.job_description import JobDescription, log_location
 from batchmark.aws.job_log import marked_lines
 from batchmark.core.own_jobs import OwnJobPlan
-from batchmark.runs.own_jobs.check import was_stopped
-from batchmark.runs.own_jobs.lines import Facts, Told, read_lines
+from batchmark.runs.own_jobs.check import ended_by_itself
+from batchmark.runs.own_jobs.lines import NOT_KNOWN, Facts, Told, read_lines
 
 READ_AGAIN_AFTER_SECONDS = (2.0, 4.0, 8.0, 15.0)
 SETTLED_SECONDS = 10.0  # after its stop, the log of a job without a wrapper counts as whole
+LATEST_SECONDS = 60.0  # after its stop, no job's lines are waited for
 
 log = logging.getLogger(__name__)
 
@@ -38,41 +39,35 @@ def read_log(
     Raises:
         BotoCoreError, ClientError: CloudWatch Logs does not answer at the moment.
     """
-    settling = job.get("stoppedAt", 0) / 1000 + SETTLED_SECONDS - clock()
-    if on_aws and not plan.shell and settling > 0:
-        sleep(min(settling, SETTLED_SECONDS))
+    since_stop = clock() - job.get("stoppedAt", 0) / 1000
+    if on_aws and not plan.shell and since_stop < SETTLED_SECONDS:
+        sleep(min(SETTLED_SECONDS - since_stop, SETTLED_SECONDS))
     told = _read(clients, plan, job)
+    if since_stop > LATEST_SECONDS:
+        return told
     for seconds in READ_AGAIN_AFTER_SECONDS if on_aws else (0.0,):
-        if not is_to_tell_more(plan, job, told.facts):
+        if not is_to_tell_more(plan, job, told):
             break
         sleep(seconds)
         told = _read(clients, plan, job)
     return told
 
 
-def is_to_tell_more(plan: OwnJobPlan, job: JobDescription, facts: Facts) -> bool:
+def is_to_tell_more(plan: OwnJobPlan, job: JobDescription, told: Told) -> bool:
     """Whether a wrapper that reached its end has lines that the log does not show yet."""
-    ended = job.get("container", {}).get("exitCode") is not None and not was_stopped(job)
-    if not plan.shell or not ended:
-        return False
-    if facts.exit_code is None:
-        return True
-    if facts.exit_code != 0 or facts.check_exit_code:
-        return False
-    told_output = facts.no_sha256 or facts.output_sha256
-    return bool((plan.check and facts.check_exit_code is None) or (plan.output and not told_output))
+    return plan.shell and ended_by_itself(job) and told.is_known and not told.facts.is_over
 
 
 def _read(clients: Clients, plan: OwnJobPlan, job: JobDescription) -> Told:
     """Its metrics; facts only of the wrapper, as others may print such lines, too."""
     location = log_location(job)
     if location is None:
-        return Told(Facts())
+        return NOT_KNOWN
     try:
         told = read_lines(marked_lines(clients("logs"), location))
     except (BotoCoreError, ClientError) as error:
         if is_passing(error):
             raise
         log.warning("What job %s told is not known: %s", job["jobId"], error)
-        return Told(Facts())
+        return NOT_KNOWN
     return told if plan.shell else told._replace(facts=Facts())

@@ -13,6 +13,7 @@ from batchmark.aws.job_description import (
     timing,
     waiting_since,
 )
+from tests.builders.watched_jobs import described
 
 
 def job(**container):
@@ -170,3 +171,11 @@ def test_the_last_attempts_time_is_told_apart_from_the_earlier_ones():
         "earlier_attempts_seconds": 121.0,
     }
     assert timing(job() | {"createdAt": 500})["phases"]["last_attempt_seconds"] == 0
+
+
+def test_a_log_that_another_driver_takes_is_not_looked_for_in_cloudwatch():
+    job = described("FAILED", code=3, container={"logConfiguration": {"logDriver": "fluentd"}})
+    assert log_location(job) is None
+    said = failure_message(job, []).splitlines()[-1]
+    assert said == "Its log is not in CloudWatch: its definition logs by fluentd."
+    assert log_location(described()) == LogLocation("/aws/batch/job", "own/default/1")

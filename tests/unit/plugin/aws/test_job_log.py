@@ -59,7 +59,7 @@ def test_a_stream_that_does_not_exist_is_empty():
 
 @pytest.mark.parametrize(
     ("text", "lines"),
-    [("", []), ("\n", [""]), ("a\n", ["a"]), ("a\nb\n\n", ["b", ""]), ("a\nb\nc\n", ["b", "c"])],
+    [("", []), ("\n", []), ("a\n", ["a"]), ("a\n\nb\n \n", ["a", "b"]), ("a\nb\nc\n", ["b", "c"])],
 )
 def test_the_last_lines_of_a_text(text, lines):
     assert last_lines(text, 2) == lines
@@ -114,9 +114,10 @@ def test_marked_lines_of_an_endless_log_end_with_a_word(caplog):
     assert "After 3 pages no more of log stream s is read" in caplog.text
 
 
-def test_marked_lines_of_no_text_and_of_no_stream():
+def test_marked_lines_of_no_text():
     assert marked_of(["BATCHMARK_JOB cpu \ud800"]) == ["BATCHMARK_JOB cpu ?"]
-    logs = client("us-east-1", "logs")
-    with Stubber(logs) as stub:
-        stub.add_client_error("filter_log_events", "ResourceNotFoundException")
-        assert list(marked_lines(logs, WHERE)) == []
+
+
+def test_an_event_of_several_lines_has_several_marked_ones():
+    event = "first\nBATCHMARK_JOB end 0\r\n BATCHMARK_JOB no\nBATCHMARK_METRIC {}\n"
+    assert marked_of([event]) == ["BATCHMARK_JOB end 0\r", "BATCHMARK_METRIC {}"]

@@ -78,6 +78,12 @@ def test_a_check_that_failed_is_named(status, code):
     assert not judged.document.own_job.check.passed
 
 
+def test_a_command_that_took_the_shell_for_its_arguments_did_not_do_well():
+    judged = Judged(described(), [metric()])
+    assert "is SUCCEEDED, but its shell told nothing" in judged.failure
+    assert {row.status for row in judged.document.measurements} == {MeasurementStatus.FAILED}
+
+
 def test_a_job_that_never_started_has_no_document():
     never = described("FAILED", code=None, attempts=[], statusReason="cancelled")
     del never["startedAt"], never["stoppedAt"]

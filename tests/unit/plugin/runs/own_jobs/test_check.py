@@ -4,23 +4,24 @@ import pytest
 
 from batchmark.runs.own_jobs.check import (
     ENDED_BY_ITSELF,
+    SILENT,
     TIMED_OUT,
     exit_code,
     owners_check,
     was_stopped,
 )
-from batchmark.runs.own_jobs.lines import read_lines
+from batchmark.runs.own_jobs.lines import NOT_KNOWN, read_lines
 from tests.builders.watched_jobs import SHA256, described, facts, marked, plan
 
 OTHER = "ef" * 32
 
 
-def facts_of(*texts):
-    return read_lines(marked(*facts(*texts))).facts
+def told(*texts):
+    return read_lines(marked(*facts("begin 1 0", *texts)))
 
 
 def judged(own_job, job, *texts):
-    return owners_check(own_job, job, facts_of(*texts))
+    return owners_check(own_job, job, told(*texts))
 
 
 def test_without_any_wish_of_the_owner_the_exit_code_counts():
@@ -57,9 +58,43 @@ def test_a_check_counts_whatever_batch_says():
 
 
 def test_a_check_of_which_nothing_is_known_has_not_passed():
-    check = judged(plan(check="./check"), described(), "end 0 1")
+    check = owners_check(plan(check="./check"), described(), NOT_KNOWN)
     assert (check.kind, check.passed) == ("command", False)
     assert check.detail == "its log does not tell how its check ended"
+
+
+def test_a_job_that_succeeded_below_its_shell_passed_its_check_though_its_log_has_no_end():
+    assert judged(plan(check="./check"), described(), "end 0 1").passed
+    check = judged(plan(output="out", output_sha256=SHA256), described(), "end 0 1")
+    assert (check.kind, check.passed, check.output_sha256) == ("checksum", True, None)
+
+
+def test_an_output_that_all_sides_must_agree_on_is_none_without_its_checksum():
+    check = judged(plan(output="out"), described(), "end 0 1")
+    assert (check.passed, check.detail) == (
+        False,
+        "its log does not tell the SHA-256 of its output out",
+    )
+
+
+SAYS_NOTHING = read_lines(marked("BATCHMARK_JOB cpu Fast"))
+
+
+def test_a_command_that_did_not_run_below_its_shell_is_not_the_one_that_was_meant():
+    check = owners_check(plan(), described(), SAYS_NOTHING)
+    assert (check.kind, check.passed, check.detail) == ("exit_code", False, SILENT)
+    failed = owners_check(plan(), described("FAILED", code=2), SAYS_NOTHING)
+    assert failed.detail == f"exit code 2; {SILENT}"
+    stopped = owners_check(plan(), described("FAILED", code=137, isTerminated=True), SAYS_NOTHING)
+    assert stopped.detail == "exit code 137"
+
+
+@pytest.mark.parametrize(
+    ("own_job", "said"), [(plan(), NOT_KNOWN), (plan(shell=False), SAYS_NOTHING)]
+)
+def test_the_exit_code_counts_where_no_log_could_tell_of_a_shell(own_job, said):
+    assert owners_check(own_job, described(), said).passed
+    assert owners_check(own_job, described("FAILED", code=2), said).detail == "exit code 2"
 
 
 def test_a_check_that_passed():
@@ -99,9 +134,9 @@ def test_a_job_that_batch_failed_for_no_reason_of_its_own_did_not_pass():
 
 
 def test_the_exit_code_is_the_commands_where_the_wrapper_told_it():
-    assert exit_code(described("FAILED", code=7), facts_of("end 0 1")) == 0
-    assert exit_code(described("FAILED", code=7), facts_of()) == 7
-    assert exit_code(described("FAILED", code=None), facts_of()) is None
+    assert exit_code(described("FAILED", code=7), told("end 0 1").facts) == 0
+    assert exit_code(described("FAILED", code=7), told().facts) == 7
+    assert exit_code(described("FAILED", code=None), told().facts) is None
 
 
 @pytest.mark.parametrize(

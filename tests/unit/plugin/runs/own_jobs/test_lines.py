@@ -19,10 +19,15 @@ def facts_of(*texts):
     return read_lines(marked(*facts(*texts))).facts
 
 
+def after_begin(*texts):
+    return facts_of("begin 1 0", *texts)
+
+
 def test_facts_of_the_machine_and_of_the_end():
-    found = facts_of(*BEGIN, GPU, *END, "gpu_busy 16 71.5 98 2048", "check 0", f"sha256 {SHA256}")
+    found = facts_of(GPU, *BEGIN, *END, "gpu_busy 16 71.5 98 2048", "check 0", f"sha256 {SHA256}")
     assert found == Facts(
-        began_at=datetime.fromtimestamp(STARTED / 1000, tz=UTC),
+        began=True,
+        began_at=datetime.fromtimestamp((STARTED + len(BEGIN)) / 1000, tz=UTC),
         began_uptime=5000.0,
         cpu_model="AMD EPYC 7R32",
         threads=4,
@@ -36,13 +41,14 @@ def test_facts_of_the_machine_and_of_the_end():
         gpu_busy=GpuBusy(16, 71.5, 98.0, 2048 * 2**20),
         check_exit_code=0,
         output_sha256=SHA256,
+        is_over=True,
     )
     assert found.command_seconds == 80.25
 
 
 @pytest.mark.parametrize("said", ["missing", "unknown"])
 def test_an_output_without_a_checksum_says_why(said):
-    found = facts_of(f"sha256 {said}")
+    found = after_begin(f"sha256 {said}")
     assert (found.no_sha256, found.output_sha256) == (said, None)
 
 
@@ -53,8 +59,10 @@ def test_what_an_image_lacks_is_not_known():
 
 
 def test_the_command_itself_says_neither_what_it_runs_on_nor_how_it_ended():
-    said = ("cpu Fast", "threads 999", "end 0 5001", "check 0", "begin 1 1")
-    found = facts_of(*BEGIN, *said, "end 3 5080", "check 7")
+    said = ("cpu Fast", "threads 999", GPU, "end 0 5001", "check 0", "begin 1 1")
+    found = facts_of("end 0 1", "check 0", *BEGIN, *said, "end 3 5080", "check 7")
+    assert found.gpus == []
+    assert facts_of("end 0 1", "over", *BEGIN).exit_code is None
     assert (found.cpu_model, found.threads, found.began_uptime) == ("AMD EPYC 7R32", 4, 5000.0)
     assert (found.exit_code, found.check_exit_code, found.command_seconds) == (3, 7, 80.0)
 
@@ -130,9 +138,19 @@ def test_each_bad_line_is_named_with_its_number_in_its_source_and_the_good_are_k
     assert problems[2] == "value: Field required"
 
 
+def test_a_metric_that_is_told_both_ways_is_the_first_ones():
+    told = read_lines(marked(metric(), metric(better="false"), metric(unit="1/s", better="false")))
+    assert [(line.unit, line.higher_is_better) for line in told.metrics] == [
+        ("images/s", True),
+        ("1/s", False),
+    ]
+    (bad,) = told.bad_lines
+    assert (bad.number, bad.problem) == (2, "higher_is_better: true in the first line of speed")
+
+
 def test_of_too_many_lines_the_rest_is_counted():
     lines = [metric()] * (MOST_LINES + 3) + [METRIC_MARK + "?"] * (MOST_BAD_LINES + 2)
-    told = read_lines(marked(*lines, *facts("metrics_left_out 5", "end 0 1")))
+    told = read_lines(marked(*lines, *facts("begin 1", "metrics_left_out 5", "end 0 1")))
     assert (len(told.metrics), told.metrics_left_out) == (MOST_LINES, 3 + 5)
     assert (len(told.bad_lines), told.bad_lines_left_out) == (MOST_BAD_LINES, 2)
     assert told.facts.exit_code == 0, "what comes after them is read all the same"

@@ -2,8 +2,13 @@
 
 import pytest
 
-from batchmark.runs.own_jobs.lines import Facts, Told
-from batchmark.runs.own_jobs.whole_log import READ_AGAIN_AFTER_SECONDS, SETTLED_SECONDS, read_log
+from batchmark.runs.own_jobs.lines import NOT_KNOWN, Facts
+from batchmark.runs.own_jobs.whole_log import (
+    LATEST_SECONDS,
+    READ_AGAIN_AFTER_SECONDS,
+    SETTLED_SECONDS,
+    read_log,
+)
 from tests.builders.watched_jobs import BEGIN, END, STOPPED, described, facts, metric, plan
 from tests.stand_ins.batch import FakeClients, client_error
 from tests.stand_ins.marked_log import MarkedLog
@@ -15,7 +20,7 @@ class Reading:
     """What a job's log told that showed these lines one after the other, and the pauses."""
 
     def __init__(
-        self, *shown, own_job=None, job=None, on_aws=True, now=STOPPED / 1000 + 60, failures=()
+        self, *shown, own_job=None, job=None, on_aws=True, now=STOPPED / 1000 + 11, failures=()
     ):
         logs = MarkedLog(*shown)
         logs.failures = list(failures)
@@ -53,18 +58,11 @@ def test_a_log_whose_end_never_comes_costs_half_a_minute_in_aws_and_nothing_here
 @pytest.mark.parametrize(
     ("own_job", "job", "lines", "waits"),
     [
-        (plan(check="c"), described(), WHOLE, True),
-        (plan(check="c"), described(), [*WHOLE, *facts("check 0")], False),
-        (plan(output="o"), described(), WHOLE, True),
-        (plan(output="o"), described(), [*WHOLE, *facts("sha256 missing")], False),
-        (plan(output="o"), described(), [*WHOLE, *facts("sha256 unknown")], False),
-        (
-            plan(check="c", output="o"),
-            described("FAILED", code=1),
-            [*WHOLE, *facts("check 1")],
-            False,
-        ),
-        (plan(check="c"), described("FAILED", code=3), facts(*BEGIN, "end 3 1"), False),
+        (plan(), described(), WHOLE, False),
+        (plan(), described(), WHOLE[:-1], True),  # such as metrics of its file
+        (plan(), described(), [], True),
+        (plan(check="c"), described("FAILED", code=3), facts(*BEGIN, "end 3 1"), True),
+        (plan(check="c"), described("FAILED", code=3), facts(*BEGIN, "end 3 1", "over"), False),
         (plan(), described("FAILED", code=137, isTerminated=True), WHOLE[:3], False),
         (plan(), described("FAILED", code=None), WHOLE[:3], False),
     ],
@@ -96,7 +94,7 @@ def test_a_job_without_a_wrapper_tells_no_facts():
 
 def test_a_log_that_may_not_be_read_tells_nothing(caplog):
     reading = Reading(WHOLE, failures=[client_error("AccessDeniedException", 403)] * 9)
-    assert reading.told == Told(Facts())
+    assert (reading.told, reading.slept) == (NOT_KNOWN, [])
     assert "AccessDeniedException" in caplog.text
 
 
@@ -105,6 +103,18 @@ def test_a_log_that_does_not_answer_now_is_for_the_next_try():
         Reading(WHOLE, failures=[client_error("ThrottlingException")])
 
 
-def test_a_job_without_a_stream_tells_nothing():
-    job = described(container={"logStreamName": None})
-    assert Reading(WHOLE, job=job, on_aws=False).told == Told(Facts())
+def test_a_log_that_is_gone_is_not_known():
+    reading = Reading(WHOLE, failures=[client_error("ResourceNotFoundException", 400)])
+    assert (reading.told, reading.slept) == (NOT_KNOWN, [])
+
+
+@pytest.mark.parametrize(
+    "container", [{"logStreamName": None}, {"logConfiguration": {"logDriver": "fluentd"}}]
+)
+def test_a_job_whose_log_is_not_in_cloudwatch_tells_nothing(container):
+    reading = Reading(WHOLE, job=described(container=container))
+    assert (reading.told, reading.slept) == (NOT_KNOWN, [])
+
+
+def test_what_has_not_come_a_minute_after_the_stop_does_not_come():
+    assert Reading(WHOLE[:3], now=STOPPED / 1000 + LATEST_SECONDS + 1).slept == []
