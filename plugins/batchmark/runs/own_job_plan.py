@@ -166,7 +166,7 @@ def _plan_of(
     found: FoundSide, name: str, axis: str | None, deadline_seconds: float | None
 ) -> OwnJobPlan:
     side = found.side
-    named = _placeholders(found.command)
+    named = _placeholders([*found.command, side.check or "", side.output or ""])
     for parameter in side.parameters:
         if parameter not in named:
             raise PlanError(
@@ -240,30 +240,42 @@ def _job(config: Config, run_name: str, each: _OnTarget, repeat: int) -> Planned
 
 
 def _at(target: str, plan: OwnJobPlan, size: JobSize | None) -> OwnJobPlan:
-    """The plan at one size, with the values of all placeholders in its command."""
+    """The plan at one size, with the values of all placeholders."""
     values = plan.parameters | ({plan.axis: str(size)} if plan.axis else {})
-    named = _placeholders(plan.command)
+    texts = {"command": plan.command, "check": (plan.check or "",), "output": (plan.output or "",)}
+    used = {what: _placeholders(words) for what, words in texts.items()}
     if plan.shell and not plan.command:
         raise PlanError(
             f"the command of {target} is its image's own, which is not known: give one, or set "
             "shell to false, which tells less of the job"
         )
-    if plan.axis and plan.axis not in named:
+    if plan.axis and plan.axis not in used["command"]:
         raise PlanError(
             f"the command of {target} does not have Ref::{plan.axis}, so sizes would change "
-            f"nothing{meant(plan.axis, named)}"
+            f"nothing{meant(plan.axis, used['command'])}"
         )
-    if missing := [name for name in named if name not in values]:
-        raise PlanError(
-            f"the command of {target} has Ref::{missing[0]}, which has no value: give one in "
-            "parameters"
-        )
+    for what, names in used.items():
+        if missing := [name for name in names if name not in values]:
+            raise PlanError(
+                f"the {what} of {target} has Ref::{missing[0]}, which has no value: give one in "
+                "parameters"
+            )
+
+    def fill(text: str) -> str:
+        return _PLACEHOLDER.sub(lambda match: values[match[1]], text)
+
+    for number, word in enumerate(plan.command, start=1):
+        if not fill(word):
+            raise PlanError(
+                f"word {number} of the command of {target}, {word!r}, is empty, and Batch takes no "
+                "such word: leave it out, or give its parameter a value"
+            )
     filled = plan.model_copy(
         update={
-            "command": tuple(
-                _PLACEHOLDER.sub(lambda match: values[match[1]], word) for word in plan.command
-            ),
-            "parameters": {name: values[name] for name in named},
+            "command": tuple(map(fill, plan.command)),
+            "check": plan.check and fill(plan.check),
+            "output": plan.output and fill(plan.output),
+            "parameters": {name: values[name] for names in used.values() for name in names},
             "size": size,
         }
     )
@@ -271,8 +283,8 @@ def _at(target: str, plan: OwnJobPlan, size: JobSize | None) -> OwnJobPlan:
     return filled
 
 
-def _placeholders(command: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(name for word in command for name in _PLACEHOLDER.findall(word)))
+def _placeholders(words: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(name for word in words for name in _PLACEHOLDER.findall(word)))
 
 
 def _sizes(axis: str | None, sizes: Sequence[JobSize]) -> Sequence[JobSize | None]:

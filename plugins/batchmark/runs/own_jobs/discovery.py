@@ -26,7 +26,7 @@ from batchmark.aws.existing_jobs import (
     possible_types,
     queue_names,
 )
-from batchmark.aws.job_description import DEFAULT_LOG_GROUP
+from batchmark.aws.job_description import AWSLOGS, DEFAULT_LOG_GROUP
 from batchmark.core.config import ComputeEnvironments, Target
 from batchmark.core.errors import PlanError, meant
 from batchmark.core.formatting import count
@@ -37,7 +37,6 @@ TIMEOUT_SECONDS = 3600  # where neither the definition nor the side has one
 LEAST_TIMEOUT_SECONDS = 60  # by SubmitJob
 WORKING = ("VALID", "UPDATING")
 SPOT = "SPOT"
-AWSLOGS = "awslogs"
 USABLE_MEMORY = 15 / 16  # of an instance, as in terraform/modules/batch/targets.tf
 
 

@@ -139,6 +139,20 @@ def test_other_sizes_may_be_asked_for(sizes, commands):
         ({"deadline_seconds": 0}, "deadline_seconds takes a number above 0"),
         ({"deadline_seconds": "5"}, "or nothing for no deadline, got '5'"),
         ({"jobs": own_jobs(parameters={})}, "has Ref::quality, which has no value: give one"),
+        ({"jobs": own_jobs(check="test Ref::x")}, "the check of g5.xlarge has Ref::x, which has"),
+        ({"jobs": own_jobs(output="/tmp/Ref::x")}, "the output of g5.xlarge has Ref::x, which"),
+        (
+            {
+                "jobs": own_jobs(
+                    parameters={"quality": ""}, command=["a", "Ref::size", "Ref::quality"]
+                )
+            },
+            "word 3 of the command of g5.xlarge, 'Ref::quality', is empty, and Batch takes no",
+        ),
+        (
+            {"jobs": own_jobs(axis=None, command=["a", ""])},
+            "word 2 of the command of g5.xlarge, '', is empty",
+        ),
         ({"jobs": own_jobs(command=[])}, "is its image's own, which is not known: give one"),
         ({"jobs": own_jobs(command=["convert"])}, "does not have Ref::size, so sizes would change"),
         (
@@ -154,6 +168,14 @@ def test_other_sizes_may_be_asked_for(sizes, commands):
 def test_what_can_not_run_is_refused(changes, message):
     with pytest.raises(PlanError, match=re.escape(message)):
         planned(**changes)
+
+
+def test_parameters_are_put_into_the_check_and_the_output_too():
+    changes = {"check": "test -s Ref::unused/Ref::size", "output": "/tmp/Ref::size.tar"}
+    jobs = planned(own_jobs(**changes))
+    plans = [job.own_job for job in jobs if job.own_job.size == 64]
+    assert {(each.check, each.output) for each in plans} == {("test -s 1/64", "/tmp/64.tar")}
+    assert plans[0].parameters == {"size": "64", "quality": "90", "unused": "1"}
 
 
 def test_targets_whose_jobs_share_an_instance_are_refused():
@@ -234,6 +256,13 @@ def test_a_comparison_over_sizes_puts_each_into_the_command():
         "job-resize-size-8-1",
         "job-resize-size-16-1",
     }
+
+
+def test_a_sides_parameter_may_be_one_of_its_check_alone():
+    given = side(parameters={"size": "1", "quality": "90", "to": "/a"}, check="test -s Ref::to")
+    parameters = dict(given.parameters)
+    jobs, _ = compared(found(side=given, parameters=parameters))
+    assert jobs[0].own_job.check == "test -s /a"
 
 
 @pytest.mark.parametrize(
