@@ -37,9 +37,10 @@ def get_log_events(
 ) -> tuple[list[dict[str, Any]], str, str]:
     """A page, and tokens of the one before and the one behind it.
 
-    A token's number is a position between events, so that a page with nothing repeats it.
+    A token's number is a position between events, so that a page with nothing repeats it. As in
+    AWS, and other than in FilterLogEvents, events at `end_time` itself are left out.
     """
-    events = ordered(self.events, start_time, end_time)
+    events = ordered(self.events, start_time, end_time and end_time - 1)
     forward, edge = edge_of(next_token, len(events), from_head=start_from_head)
     if forward:
         found = list(fitting(islice(events, edge, None), limit))

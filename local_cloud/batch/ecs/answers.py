@@ -12,7 +12,13 @@ from moto.ec2.models.instances import InstanceBackend
 from moto.ecs.exceptions import InvalidParameterException
 from moto.ecs.responses import EC2ContainerServiceResponse
 
-from local_cloud.batch.ecs.instances import Instance, container_instance, ec2_instance, instances
+from local_cloud.batch.ecs.instances import (
+    Instance,
+    container_instance,
+    ec2_instance,
+    instances,
+    passes,
+)
 from local_cloud.batch.ecs.tasks import Placed, placed_in, task
 
 MOST_NAMED = 100
@@ -113,7 +119,7 @@ def get_reservations_by_instance_ids(
     asked = [ours[name] for name in instance_ids if name in ours]
     others = [name for name in instance_ids if name not in ours]
     found: list[Any] = motos_reservations(self, others, filters) if others else []
-    return [*found, *reservations(asked, self)]
+    return [*found, *reservations(asked, self, filters or {})]
 
 
 def all_instances(ec2: Any) -> Iterator[Instance]:
@@ -123,11 +129,14 @@ def all_instances(ec2: Any) -> Iterator[Instance]:
         yield from instances(placed_in(account, region, environment.ecs_name))
 
 
-def reservations(found: Iterable[Instance], ec2: Any) -> Iterator[Reservation]:
+def reservations(
+    found: Iterable[Instance], ec2: Any, filters: Mapping[str, Any]
+) -> Iterator[Reservation]:
     for instance in found:
         described = ec2_instance(instance, ec2)
         name = instance.ec2_id.replace("i-", "r-", 1)
-        yield Reservation(ReservationId=name, OwnerId=ec2.account_id, Instances=[described])
+        if passes(described, filters):
+            yield Reservation(ReservationId=name, OwnerId=ec2.account_id, Instances=[described])
 
 
 REPLACED = (

@@ -74,7 +74,6 @@ def task(placed: Placed) -> dict[str, Any]:
     container = placed.job.submission.containers[placed.node]
     needed = container.requirements
     cpu, memory = str(int(needed.vcpus * CPU_UNITS)), str(needed.memory_mib)
-    stop_code = "TaskFailedToStart" if attempt.started_at is None else "EssentialContainerExited"
     fields = {
         "taskArn": record.task_arn,
         "clusterArn": placed.environment.ecs_arn,
@@ -90,11 +89,19 @@ def task(placed: Placed) -> dict[str, Any]:
         "pullStoppedAt": moment(record.pull_stopped_at),
         "startedAt": moment(attempt.started_at),
         "stoppedAt": moment(attempt.stopped_at),
-        "stopCode": stop_code if placed.stopped else None,
+        "stopCode": _stop_code(placed) if placed.stopped else None,
         "stoppedReason": attempt.status_reason,
         "containers": [_container(placed, {"cpu": cpu, "memory": memory})],
     }
     return dict(_known(fields))
+
+
+def _stop_code(placed: Placed) -> str:
+    """Who terminates a job stops the task of its last attempt."""
+    job, attempt = placed.job, placed.attempt
+    if job.is_terminated and attempt is job.attempts[-1]:
+        return "UserInitiated"
+    return "TaskFailedToStart" if attempt.started_at is None else "EssentialContainerExited"
 
 
 def _container(placed: Placed, limits: dict[str, str]) -> dict[str, Any]:

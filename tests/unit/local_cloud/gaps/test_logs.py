@@ -71,9 +71,9 @@ def test_a_page_holds_a_megabyte_and_one_event_at_least(group):
     assert len(read(group, from_head=False)[0]) == 1
 
 
-def test_times_limit_what_is_read_and_found(group):
+def test_times_limit_what_is_read_and_found_and_only_what_is_found_includes_the_last(group):
     write(group, "x 0", "x 1", "x 2", "x 3")
-    assert read(group, start=1001, end=1002)[0] == ["x 1", "x 2"]
+    assert read(group, start=1001, end=1003)[0] == ["x 1", "x 2"]
     assert find(group, "x", start=1001, end=1002) == [["x 1", "x 2"]]
 
 

@@ -5,7 +5,7 @@ import re
 import time
 
 import pytest
-from moto.ec2.exceptions import InvalidInstanceIdError
+from moto.ec2.exceptions import FilterNotImplementedError, InvalidInstanceIdError
 from moto.ec2.models import ec2_backends
 
 from local_cloud.batch.ecs import answers, tasks
@@ -91,6 +91,12 @@ def test_the_task_of_a_job_that_has_ended_is_remembered_for_an_hour(batch, monke
     assert answer["failures"] == [{"arn": task["taskArn"], "reason": "MISSING"}]
 
 
+def test_the_task_of_a_job_that_was_terminated_was_stopped_by_a_user(batch):
+    batch.call("TerminateJob", jobId=batch.job_id, reason="enough")
+    batch.finish(batch.job_id)
+    assert running_task(batch)["stopCode"] == "UserInitiated"
+
+
 def test_a_digest_and_the_times_of_a_pull_are_told_where_an_engine_has_them(batch):
     record = batch.scheduler_job(batch.job_id).attempts[0].nodes[0]
     record.image_digest, record.pull_started_at, record.pull_stopped_at = "sha256:1", 1000, 2500
@@ -171,5 +177,14 @@ def test_ec2_knows_an_instance_by_its_id_and_lists_none(batch):
     assert found["Placement"]["AvailabilityZone"] == "us-east-1a"
     assert found["Tags"] == [{"Key": "team", "Value": "a"}]
     assert ec2.describe_instances() == []
+    for filters, number in (
+        ({"instance-state-name": ["pending", "running"], "tag:team": ["a*"]}, 1),
+        ({"instance-state-name": ["stopped"]}, 0),
+        ({"tag:team": ["b"]}, 0),
+        ({"tag:other": ["*?"]}, 0),
+    ):
+        assert len(ec2.get_reservations_by_instance_ids([instance.ec2_id], filters)) == number
+    with pytest.raises(FilterNotImplementedError):
+        ec2.get_reservations_by_instance_ids([instance.ec2_id], {"dns-name": ["a"]})
     with pytest.raises(InvalidInstanceIdError):
         ec2.get_reservations_by_instance_ids(["i-0123456789abcdef0"])
