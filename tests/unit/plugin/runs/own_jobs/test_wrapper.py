@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from batchmark.aws.job_log import MARKS, MarkedLine
+from batchmark.runs.own_jobs.lines import read_lines
 from batchmark.runs.own_jobs.wrapper import CHECK, OUTPUT, OUTPUT_SHA256, command, script
 from batchmark_job.result_metric import FILE_VARIABLE, MOST_CHARACTERS, MOST_LINES
 
@@ -550,3 +552,16 @@ def test_what_nothing_can_hash_is_not_taken_for_the_right_one(wrapped, programs,
 def test_a_failed_checks_code_counts_before_the_checksums(wrapped):
     done = wrapped.run("true", **{CHECK: "exit 4", OUTPUT: "none"})
     assert done.returncode == 4
+
+
+def test_what_is_told_is_read_as_it_is_meant(wrapped, programs):
+    programs(**{"nvidia-smi": SMI})
+    tell = f"{until('[ -s smi.pid ]')}; echo x >made; echo '{METRIC}' >>\"$BATCHMARK_METRICS\""
+    done = wrapped.run("sh", "-c", tell, **{CHECK: "test -s made", OUTPUT: "made"})
+    said = [line for line in done.stdout.decode().splitlines() if line.startswith(MARKS)]
+    told = read_lines(MarkedLine(number, line) for number, line in enumerate(said))
+    found = told.facts
+    assert [gpu.name for gpu in found.gpus] == ["NVIDIA L4"] * 2
+    assert (found.exit_code, found.check_exit_code, found.output_sha256) == (0, 0, RIGHT)
+    assert (found.gpu_busy.samples, found.began, found.is_over) == (2, True, True)
+    assert (len(told.metrics), told.bad_lines) == (1, ())
