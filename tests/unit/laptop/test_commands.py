@@ -65,6 +65,9 @@ def test_each_documented_make_command_reaches_its_program(monkeypatch):
         "make demo-sharing": ("demo_sharing", f"{program.BUILD}/demo-sharing"),
         "make demo-distributed": ("demo_distributed", f"{program.BUILD}/demo-distributed"),
         "make try-job": ("try_job", EXAMPLE, "None", "3", f"{program.BUILD}/try-job", False),
+        "make try-job ENGINE=yes": (
+            *("try_job", EXAMPLE, "None", "3", f"{program.BUILD}/try-job", True),
+        ),
         "make try-job JOBS=mine/job.tfvars": (
             *("try_job", "mine/job.tfvars", "None", "3", f"{program.BUILD}/try-job", False),
         ),
