@@ -25,6 +25,13 @@ from batchmark.report.study_parts import StudyTable, capitalized, plain
 from batchmark.report.words import NOT_COMPARABLE, NOT_KNOWN, measured_target
 
 NONE = plain("-")
+VERDICT, OVER_FASTEST, OVER_BEST = "Verdict", "Over the fastest", "The best is"
+MEANINGS = {
+    OVER_FASTEST: "Over the fastest: how many times as long.",
+    OVER_BEST: "The best is how many times better than the side in that row.",
+    "A job": "Dollars are at the whole instance's On-Demand price, however it was bought, as if "
+    "nothing else ran on it.",
+}
 MOST_ROWS = 12  # of metrics that are not folded: the first screen has their answer
 
 
@@ -44,28 +51,49 @@ def _sides(study: OwnJobStudy, own: Sequence[Place]) -> StudyTable | None:
     ]
     if not rows:
         return None
-    return StudyTable(
+    return _table(
         _title("Time and price" if _priced(study) else "Time", own),
         "Medians over the jobs, with 95 % intervals: from a container's start to its stop, with "
-        "waiting and the command alone beside it. Over the fastest: how many times as long."
-        + (
-            " Dollars are at the whole instance's On-Demand price, however it was bought, as if "
-            "nothing else ran on it."
-            if _priced(study)
-            else ""
-        ),
+        "waiting and the command alone beside it.",
         [
             *_at_heading(study),
             "Target",
             "Time",
-            "Over the fastest",
+            OVER_FASTEST,
             *(("A job",) if _priced(study) else ()),
-            "Verdict",
+            VERDICT,
             "Command alone",
             "Waiting",
             "Jobs",
         ],
         rows,
+    )
+
+
+def _table(
+    title: str,
+    caption: str,
+    headings: Sequence[str],
+    rows: Sequence[Sequence[Figure]],
+    *,
+    folded: bool = False,
+) -> StudyTable:
+    """A table with what its columns mean, without those that say the same nothing in each row.
+
+    That sides are not comparable is said once, by the answer.
+    """
+    empty = {
+        name
+        for place, name in enumerate(headings)
+        if {row[place].value for row in rows} <= {NONE.value, NOT_COMPARABLE}
+    }
+    if VERDICT in empty:
+        empty |= {OVER_FASTEST, OVER_BEST}
+    kept = [place for place, name in enumerate(headings) if name not in empty]
+    names = [headings[place] for place in kept]
+    told = [caption, *(says for name, says in MEANINGS.items() if name in names)]
+    return StudyTable(
+        title, " ".join(told), names, [[row[place] for place in kept] for row in rows], folded
     )
 
 
@@ -123,17 +151,16 @@ def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> StudyTable | None:
     ]
     if not rows:
         return None
-    return StudyTable(
+    return _table(
         _title("Its metrics", own),
-        "As the jobs told them, medians over all values. The best is how many times better than "
-        "the side in that row.",
+        "As the jobs told them, medians over all values.",
         [
             "Metric",
             *_at_heading(study),
             "Target",
             "Value",
-            "The best is",
-            "Verdict",
+            OVER_BEST,
+            VERDICT,
             "Dollars",
             "Values",
         ],
