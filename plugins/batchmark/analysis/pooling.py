@@ -174,7 +174,7 @@ def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
             planned.target, TargetJobs(planned.target, planned.device, planned.instance_type)
         )
 
-    for job in sorted(run.jobs, key=lambda job: job.planned.repeat):
+    for job in sorted(run.jobs, key=_order):
         if job.planned.purpose != CONFIRMATION:
             target_of(job).jobs.append(job)
     for lost in run.lost:
@@ -221,6 +221,12 @@ def _by_instance_type(target: TargetJobs) -> list[TargetJobs]:
 
 def _instance_type(job: CollectedJob) -> str | None:
     return job.document.environment.instance_type
+
+
+def _order(job: CollectedJob) -> tuple[int, float]:
+    """By repeat, and own jobs by size: they ran in a mixed order."""
+    own = job.planned.own_job
+    return job.planned.repeat, (own and own.size) or 0.0
 
 
 def fell_back(job: CollectedJob) -> bool:

@@ -24,6 +24,11 @@ def test_whole_jobs_are_compared_and_metrics_are_not():
     assert pair.uncompared == pair.totals == ()
 
 
+def test_rows_are_in_the_order_of_their_sizes_whatever_ran_first():
+    jobs = [side.job(size) for size in (LARGE, SMALL) for side in (GPU, CPU)]
+    assert [row.parameters["size"] for row in pair_of(*jobs).rows] == [SMALL, LARGE]
+
+
 def test_dollars_are_of_a_job_and_no_call_is_counted():
     (pair,) = compare(own_run(), PRICES).pairs
     for row in pair.rows:
