@@ -79,7 +79,14 @@ class Wrapped:
             env=self.environment(**variables),
             stdout=subprocess.PIPE,
             text=True,
+            preexec_fn=take_signals,  # noqa: PLW1509 - it takes no lock
         )
+
+
+def take_signals():
+    """As in a container: a shell can't trap what it was started to ignore, as by nohup."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture
