@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -97,6 +98,10 @@ class Config(_Published):
         description="cap on the cost of all runs of a calendar month; null for no cap",
     )
     targets: dict[str, Target]
+
+    def with_targets(self, targets: Mapping[str, Target]) -> Self:
+        """This configuration with more targets, or others in place of its own."""
+        return self.model_copy(update={"targets": {**self.targets, **targets}})
 
 
 def parse_config(text: str | None) -> Config:

@@ -83,9 +83,7 @@ class MultiNode(Record):
                 f"the multi-node stack's target is called {self.target!r}, as one of Batch's is: "
                 "give one of them another name, and apply its stack"
             )
-        return config.model_copy(
-            update={"targets": config.targets | {self.target: self._as_target()}}
-        )
+        return config.with_targets({self.target: self._as_target()})
 
     def _as_target(self) -> Target:
         return Target(

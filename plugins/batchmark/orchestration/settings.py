@@ -65,7 +65,7 @@ def load_own_jobs() -> own_jobs.OwnJobs:
 def config_of(plan: RunPlan, found: config.Config) -> config.Config:
     """The configuration, with the targets that a plan's jobs run on beside it."""
     if plan.sides:
-        return found.model_copy(update={"targets": found.targets | plan.sides})
+        return found.with_targets(plan.sides)
     if any(job.scaling for job in plan.jobs):
         return load_multi_node().joined_to(found)
     return found

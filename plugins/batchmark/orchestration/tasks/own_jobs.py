@@ -12,7 +12,9 @@ from batchmark.aws.price_list import RunPrices, current_prices, price_clients
 from batchmark.aws.result_bucket import RunStore
 from batchmark.core.config import Config, Target
 from batchmark.core.errors import BatchmarkError
+from batchmark.core.run import PlannedJob
 from batchmark.orchestration.settings import load_config, load_own_jobs
+from batchmark.orchestration.tasks.run import approved_jobs
 from batchmark.orchestration.telling import fail, tell
 from batchmark.runs.planning import all_operator_kwargs
 
@@ -39,7 +41,7 @@ def check_own_job(context: Context) -> str:
         )
         for target in targets
     }
-    return environment.check(context, _joined(config, defined), targets, own_jobs=True)
+    return environment.check(context, config.with_targets(defined), targets, own_jobs=True)
 
 
 def plan_own_job(context: Context) -> list[dict[str, Any]]:
@@ -47,30 +49,25 @@ def plan_own_job(context: Context) -> list[dict[str, Any]]:
 
     A dry run returns none, so that its jobs are skipped.
     """
-    from batchmark.orchestration.tasks.alerts import check_settings
-    from batchmark.orchestration.tasks.budget import approve
     from batchmark.runs.own_job_plan import plan_own_jobs
     from batchmark.runs.run_file_system import check_tags
 
-    params, run_id = context["params"], context["run_id"]
-    try:
-        config, own_jobs = load_config(), load_own_jobs()
-        check_settings()
-        check_tags(run_id)
-        jobs = plan_own_jobs(
+    params = context["params"]
+
+    def planned(config: Config, run_name: str) -> list[PlannedJob]:
+        check_tags(context["run_id"])
+        return plan_own_jobs(
             config,
-            own_jobs,
-            run_name=RunStore.of(config, run_id).name,
+            load_own_jobs(),
+            run_name=run_name,
             name=params["job"] or "",
             sizes=params["sizes"] or (),
             targets=params["targets"] or (),
             repeats=params["repeats"],
             deadline_seconds=params["deadline_seconds"],
         )
-        approved = approve(context, config, jobs)
-    except BatchmarkError as error:
-        fail(context, str(error), error)  # it would fail again
-    return [] if approved.dry_run else all_operator_kwargs(config, run_id, jobs)
+
+    return approved_jobs(context, planned)
 
 
 def check_sides(context: Context) -> str:
@@ -84,7 +81,8 @@ def check_sides(context: Context) -> str:
         fail(context, str(error), error)  # it would fail again
     for side in found.values():
         tell(*side.notes)
-    return environment.check(context, _joined(config, _targets(found)), list(found), foreign=True)
+    joined = config.with_targets(_targets(found))
+    return environment.check(context, joined, list(found), foreign=True)
 
 
 def plan_comparison(context: Context) -> list[dict[str, Any]]:
@@ -105,7 +103,7 @@ def plan_comparison(context: Context) -> list[dict[str, Any]]:
         prices = _prices(config, {name for side in found.values() for name in side.types})
         found = {name: side.at_worst(prices.table) for name, side in found.items()}
         sides = _targets(found)
-        config = _joined(config, sides)
+        config = config.with_targets(sides)
         store = RunStore.of(config, run_id)
         jobs = plan(
             config,
@@ -145,7 +143,3 @@ def _prices(config: Config, types: set[str]) -> RunPrices:
 
 def _targets(found: dict[str, FoundSide]) -> dict[str, Target]:
     return {name: side.target for name, side in found.items()}
-
-
-def _joined(config: Config, targets: dict[str, Target]) -> Config:
-    return config.model_copy(update={"targets": config.targets | targets})

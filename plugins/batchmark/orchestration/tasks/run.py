@@ -57,7 +57,7 @@ def plan_jobs(
             purpose=purpose,
         )
 
-    return _approved(context, planned)
+    return approved_jobs(context, planned)
 
 
 def plan_sharing(context: Context) -> list[dict[str, Any]]:
@@ -82,12 +82,13 @@ def plan_sharing(context: Context) -> list[dict[str, Any]]:
         tell(*left_out(config, wanted, jobs))
         return jobs
 
-    return _approved(context, planned)
+    return approved_jobs(context, planned)
 
 
-def _approved(
+def approved_jobs(
     context: Context, plan_for: Callable[[Config, str], list[PlannedJob]]
 ) -> list[dict[str, Any]]:
+    """As plan_jobs, of the jobs that `plan_for` plans, given configuration and run name."""
     from batchmark.orchestration.tasks.alerts import check_settings
     from batchmark.orchestration.tasks.budget import approve
 

@@ -56,7 +56,8 @@ def run(monkeypatch):
         return current
 
     monkeypatch.setattr(RunStore, "of", lambda *_: store)
-    monkeypatch.setattr(own_jobs, "load_config", lambda: config)
+    for tasks in (own_jobs, run_tasks):
+        monkeypatch.setattr(tasks, "load_config", lambda: config)
     monkeypatch.setattr(own_jobs, "load_own_jobs", existing_jobs.own_jobs)
     monkeypatch.setattr(alerts, "check_settings", lambda: None)
     monkeypatch.setattr(budget, "page_url", lambda *_: "the page")
