@@ -24,7 +24,8 @@ _Answer = TypeVar("_Answer")
 
 WINDOWS = 5  # of a group, each a sample, after one that does not count
 STEPS_IN_WINDOW = 2  # of each replica, at least, where patience allows it
-LEAD_SECONDS = 0.1  # from the order to start until all start
+# From the order to start until all start; the next one where a replica was late on a busy machine.
+LEADS_SECONDS = (0.1, 0.4, 1.6)
 LEAD_SECONDS_EACH = 0.005
 LEAST_PATIENCE_SECONDS = 10.0  # with a replica that should have ended its last step
 PATIENCE_STEPS = 2 * SLOW_CALLS
@@ -51,6 +52,23 @@ class Group:
     mig_enabled: bool | None = None
     last_look: LastLook | None = None
     remark: str | None = None  # what a reader of the row should know
+
+    def was_late(self) -> bool:
+        """Whether a replica was not yet running when it was first to be measured."""
+        return any(
+            isinstance(one, Ran) and one.steps.began > span.start
+            for one, span in zip(self.ran, self.spans, strict=True)
+        )
+
+    def add(self, part: Group) -> None:
+        self.started += part.started
+        self.ran += part.ran
+        self.spans += part.spans
+        self.windows += part.windows
+        memory = (self.device_memory_bytes, part.device_memory_bytes)
+        self.device_memory_bytes = max((each for each in memory if each is not None), default=None)
+        self.last_look = self.last_look or part.last_look
+        self.remark = part.remark or self.remark
 
 
 def measure(
@@ -113,40 +131,46 @@ class _Runner:
         return Group(mig_enabled=self._ask_gpu(nvml.Gpu.mig_enabled))
 
     def _run(self, group: Group, replicas: int, windows: int, seconds: float) -> None:
-        """Start so many more, measure them at once in so many windows, and end them."""
+        """Measure so many more at once, in so many windows; again if one of them began late."""
+        for lead in LEADS_SECONDS:
+            part = self._run_once(len(group.started), replicas, windows, seconds, lead)
+            if not part.was_late():
+                break
+        group.add(part)
+
+    def _run_once(
+        self, before: int, replicas: int, windows: int, seconds: float, lead: float
+    ) -> Group:
+        """Start so many after those before, measure them, and end them."""
         processes = 1 if self.point.mode is SharingMode.STREAMS else replicas
         self.workers.wait_for_ended()
-        before = self._memory_used()
+        part, memory_before = Group(), self._memory_used()
         live: list[Worker] = []
         try:
             for _ in range(processes):
                 live.append(self._start(replicas // processes))  # noqa: PERF401 - to end them
-            started: list[Started] = []
-            for number, worker in enumerate(live, len(group.started) + 1):
-                started += self._get_ready(worker, number)
+            for number, worker in enumerate(live, before + 1):
+                part.started += self._get_ready(worker, number)
             if self.point.mode is SharingMode.MPS:
-                group.remark = mps.check_served(self.environment.get(mps.PIPES))
-            memory = group.device_memory_bytes, _difference(before, self._memory_used())
-            group.device_memory_bytes = max((m for m in memory if m is not None), default=None)
-            seconds = _long_enough(started, windows, seconds)
-            begins = time.perf_counter() + LEAD_SECONDS + LEAD_SECONDS_EACH * processes
+                part.remark = mps.check_served(self.environment.get(mps.PIPES))
+            part.device_memory_bytes = _difference(memory_before, self._memory_used())
+            seconds = _long_enough(part.started, windows, seconds)
+            begins = time.perf_counter() + lead + LEAD_SECONDS_EACH * processes
             measured = Window(begins + seconds / (windows + 1), begins + seconds)
             for number, worker in enumerate(live):
                 self._begin(worker, begins, measured, disturbs=number == 0)
-            patience = _patience(started)
-            ran: list[Ran | Lost] = []
+            patience = _patience(part.started)
             for worker in live:
                 left = measured.end - time.perf_counter() + patience
-                ran += self._answer(worker, left, replicas // processes)
-            if group.last_look is None:
-                group.last_look = _look_back(live, ran)
+                part.ran += self._answer(worker, left, replicas // processes)
+            if before == 0:
+                part.last_look = _look_back(live, part.ran)
         finally:
             for worker in live:
                 worker.end()
-        group.started += started
-        group.ran += ran
-        group.spans += [measured] * replicas
-        group.windows += split(measured, windows)
+        part.spans = [measured] * replicas
+        part.windows = split(measured, windows)
+        return part
 
     def _start(self, count: int) -> Worker:
         task, limits = self.task, self.point.limits

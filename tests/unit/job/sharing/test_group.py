@@ -23,9 +23,9 @@ TASK = Task(Problem(WORKLOADS["matmul"], {"size": 8}, "float32", "cpu"), 0, 1)
 class Replica:
     """Makes steps of so many seconds, unless something is wrong with it."""
 
-    def __init__(self, log, name, seconds, at_start=None, at_run=None):
+    def __init__(self, log, name, seconds, at_start=None, at_run=None, late_by=0.0):
         self.log, self.name, self.seconds = log, name, seconds
-        self.at_start, self.at_run = at_start, at_run
+        self.at_start, self.at_run, self.late_by = at_start, at_run, late_by
 
     def get_ready(self):
         self.log.append(f"{self.name} ready")
@@ -45,10 +45,10 @@ class Replica:
         assert within_seconds >= 0
         if self.at_run:
             raise self.at_run
-        begins, end = self.asked["start"], self.asked["end"]
+        begins, end = self.asked["start"] + self.late_by, self.asked["end"]
         time.sleep(max(0.0, end - time.perf_counter()))
         ends = begins + np.arange(1, 2 + (end - begins) // self.seconds) * self.seconds
-        return [Ran(Steps(begins, ends.tolist()), 1000)]
+        return [Ran(Steps(begins, ends.tolist()), 1000)] * self.holds
 
     def end(self):
         self.log.append(f"{self.name} ends")
@@ -70,7 +70,9 @@ class Scripted:
 
     def start(self, make, *arguments, hear):
         self.arguments.append(arguments)
-        return self.coming.pop(0)
+        replica = self.coming.pop(0)
+        replica.holds = arguments[3]
+        return replica
 
 
 def run(mode, workers, *, seconds=0.12, **point):
@@ -122,6 +124,29 @@ def test_slow_steps_have_more_time_in_turn_too():
     assert len(found.windows) == 6
     steps_each = [ran.steps.within(span) for ran, span in zip(found.ran, found.spans, strict=True)]
     assert steps_each == pytest.approx([group.STEPS_IN_WINDOW] * 6)
+
+
+def test_a_replica_that_began_late_is_measured_again_with_a_longer_lead(monkeypatch):
+    monkeypatch.setattr(group, "LEADS_SECONDS", (0.01, 0.2))
+    late, in_time = {"seconds": 0.001, "late_by": 0.03}, {"seconds": 0.001}
+    workers = Scripted(late, in_time, in_time)
+    told = time.perf_counter()
+    found = measure(
+        TASK, SharingPoint(SharingMode.EXCLUSIVE, 2), 0.12, workers, lambda *_: None, None
+    )
+    assert [line for line in workers.log if line.endswith("ends")] == ["a ends", "b ends", "c ends"]
+    assert len(found.ran) == len(found.started) == len(found.spans) == 2
+    assert found.ran[0].steps.began - told > 0.2
+    assert not found.was_late()
+
+
+def test_one_that_is_always_late_is_measured_as_it_is(monkeypatch):
+    monkeypatch.setattr(group, "LEADS_SECONDS", (0.01, 0.02))
+    workers = Scripted(*[{"seconds": 0.001, "late_by": 10.0}] * 2)
+    point = SharingPoint(SharingMode.TIME_SLICING, 1)
+    found = measure(TASK, point, 0.06, workers, lambda *_: None, None)
+    assert found.was_late()
+    assert {seconds_per_step(steps(found), window) for window in found.windows} == {None}
 
 
 def test_memory_is_what_the_replicas_add(monkeypatch):

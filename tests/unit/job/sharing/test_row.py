@@ -33,7 +33,7 @@ def bench():
 
 @pytest.fixture(autouse=True)
 def short_patience(monkeypatch):
-    monkeypatch.setattr(group, "LEAST_PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr(group, "LEAST_PATIENCE_SECONDS", 3.0)
 
 
 def make_row(mode="time_slicing", replicas=2, **point):
