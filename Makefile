@@ -104,7 +104,7 @@ prices: install ## Ask AWS for today's prices, with your credentials, and rewrit
 .PHONY: plugins-zip
 plugins-zip: install ## plugins/ as the archive that MWAA takes: build/plugins.zip
 	@rm -rf build/plugins build/plugins.zip && cp -rp plugins build/plugins
-	@mkdir build/plugins/batchmark_job && cp -p job_container/batchmark_job/{__init__,result*}.py build/plugins/batchmark_job/
+	@mkdir build/plugins/batchmark_job && cp -rp job_container/batchmark_job/{__init__.py,result} build/plugins/batchmark_job/
 	@echo "batchmark_job/" >> build/plugins/.airflowignore
 	@find build/plugins -name __pycache__ -type d -prune -exec rm -rf {} +
 	@cd build/plugins && $(CURDIR)/$(BIN)/python -m zipfile -c ../plugins.zip .

@@ -25,8 +25,8 @@ WHOLE = (
     "machine/cards.py",
     "machine/cuda.py",
     "machine/nvml.py",
-    "measuring/device_times.py",
-    "measuring/transfers.py",
+    "measuring/samples/device_times.py",
+    "measuring/samples/transfers.py",
     "workloads/support/cuda_graph.py",
     "workloads/support/triton_filters.py",
 )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from batchmark.changes.records import Series, SeriesKey
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 
 RUNS_A_MONTH = 52 / 12  # on the weekly schedule
 FIRST, INTERVAL = np.datetime64("2026-01-05", "us"), np.timedelta64(1, "D")

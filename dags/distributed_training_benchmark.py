@@ -17,7 +17,10 @@ from typing import Any
 from airflow.sdk import dag, get_current_context, task
 
 from batchmark.orchestration import dag_parts
-from batchmark.orchestration.file_system_operators import CollapseFileSystem, StandUpFileSystem
+from batchmark.orchestration.operators.file_system_operators import (
+    CollapseFileSystem,
+    StandUpFileSystem,
+)
 from batchmark.orchestration.scaling_form import scaling_params
 from batchmark.orchestration.tasks import scaling
 

@@ -16,7 +16,7 @@ from airflow.sdk import chain, dag, get_current_context, task
 from batchmark.orchestration import assets, dag_parts
 from batchmark.orchestration.pods.pods_operator import PodsOperator
 from batchmark.orchestration.tasks import pods, run
-from batchmark.runs.pod_plan import TRIES
+from batchmark.runs.plans.pod_plan import TRIES
 
 PARAMS = pods.pods_params() | dag_parts.cost_params(max_cost_usd=50)
 

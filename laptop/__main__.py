@@ -99,7 +99,7 @@ def _add_containers(commands: Any) -> None:
 
 def _run_processes(arguments: argparse.Namespace) -> None:
     from laptop.demo import demo, demo_distributed, demo_sharing
-    from laptop.try_job import try_job
+    from laptop.own_jobs.try_job import try_job
     from laptop.up import down, up
 
     if arguments.command == "demo":

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 import boto3
 
+from batchmark.core.clusters.multi_node import VARIABLE as MULTI_NODE_VARIABLE
+from batchmark.core.clusters.multi_node import MultiNode, parse_multi_node
 from batchmark.core.config import VARIABLE, Config, parse_config
-from batchmark.core.multi_node import VARIABLE as MULTI_NODE_VARIABLE
-from batchmark.core.multi_node import MultiNode, parse_multi_node
 
 REGION = "us-east-1"
 VARIABLES = "/airflow/variables"

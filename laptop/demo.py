@@ -16,8 +16,8 @@ from batchmark.aws.result_bucket import REPORT_HTML, REPORT_JSON, RunStore
 from batchmark.core.suites import SUITES
 from batchmark.report.answer import answer_lines
 from batchmark.report.model import Report
-from batchmark.report.published_page import render_html as published_html
-from batchmark.report.terminal import render_table
+from batchmark.report.pages.published_page import render_html as published_html
+from batchmark.report.terminal.run import render_table
 from laptop.airflow import AirflowClient
 from laptop.aws import AwsClients
 from laptop.errors import LaptopError

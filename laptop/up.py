@@ -16,7 +16,7 @@ from laptop.airflow import USER, AirflowClient
 from laptop.aws import REGION, AwsClients
 from laptop.demo import DAG_ID
 from laptop.errors import LaptopError
-from laptop.jobs_file import for_laptop, read_own_jobs, refuse_missing_program
+from laptop.own_jobs.jobs_file import for_laptop, read_own_jobs, refuse_missing_program
 from laptop.private_files import write_private
 from laptop.processes import free_port, processes_of, require_port, stop_all
 from laptop.session import Clock, exclusive, refuse_beside_others

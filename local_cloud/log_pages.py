@@ -11,7 +11,7 @@ from moto.logs.models import logs_backends
 from werkzeug.wrappers import Response
 
 from local_cloud.batch.jobs.job import Job
-from local_cloud.gaps.batch import used_backends
+from local_cloud.gaps.batch.backend import used_backends
 
 READY = "/local-cloud/ready"
 PATH = re.compile(r"/local-cloud/jobs/(?P<job_id>[^/]+)/log")

@@ -23,9 +23,9 @@ TESTS = tuple(
     f"tests/unit/job/{name}.py"
     for name in (
         "machine/test_cuda_device",
-        "measuring/test_device_times",
+        "measuring/samples/test_device_times",
         "workloads/test_training",
-        "measuring/test_sampling",
+        "measuring/samples/test_sampling",
         "measuring/test_rows",
         "workloads/test_triton",
         "machine/test_nvml",

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from batchmark_job.measuring.sample_statistics import median_interval
-from batchmark_job.result import Measurement, ResultDocument, ResultError, parse_document
+from batchmark_job.measuring.samples.sample_statistics import median_interval
+from batchmark_job.result.document import Measurement, ResultDocument, ResultError, parse_document
 from benchmarks.gpu_check.steps import State, Step, log_of
 
 MOST_CHARACTERS = 12_000

@@ -31,8 +31,8 @@ from batchmark_job.measuring.measured_row import Bench
 from batchmark_job.measuring.processes.answers import FirstCall
 from batchmark_job.measuring.processes.workers import ForkedWorkers, StepError, Worker, ignore
 from batchmark_job.measuring.rows import Row
-from batchmark_job.measuring.sample_statistics import median_interval
-from batchmark_job.result import MeasurementStatus
+from batchmark_job.measuring.samples.sample_statistics import median_interval
+from batchmark_job.result.document import MeasurementStatus
 from batchmark_job.suites import SUITES, Point
 from batchmark_job.workloads.builtin import WORKLOADS
 from benchmarks.job.plain_calls import (

@@ -27,8 +27,8 @@ from batchmark_job.measuring.prepared import measuring_state
 from batchmark_job.measuring.problem import SEED
 from batchmark_job.measuring.processes.workers import ForkedWorkers
 from batchmark_job.measuring.rows import Row
-from batchmark_job.measuring.sampling import CudaEventTimer
-from batchmark_job.result import Measurement, MeasurementStatus
+from batchmark_job.measuring.samples.sampling import CudaEventTimer
+from batchmark_job.result.document import Measurement, MeasurementStatus
 from batchmark_job.workloads.builtin import WORKLOADS
 
 PRODUCT_DTYPES = ("float32", "tf32", "bfloat16", "float16")

@@ -19,8 +19,13 @@ from batchmark_job.machine import fingerprint
 from batchmark_job.machine.conditions import Monitor
 from batchmark_job.machine.telemetry import PERIOD_SECONDS, Telemetry, meters_for
 from batchmark_job.measuring.limits import RowLimits
-from batchmark_job.measuring.sample_statistics import MedianInterval, median_interval
-from batchmark_job.measuring.sampling import MonotonicTimer, Rotation, no_garbage_collection, sample
+from batchmark_job.measuring.samples.sample_statistics import MedianInterval, median_interval
+from batchmark_job.measuring.samples.sampling import (
+    MonotonicTimer,
+    Rotation,
+    no_garbage_collection,
+    sample,
+)
 from benchmarks.job.prepared_calls import median_seconds, prepared_calls, size_for
 
 if TYPE_CHECKING:

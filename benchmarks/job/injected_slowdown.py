@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from batchmark.analysis.speedup import ratio
+from batchmark.analysis.judging.speedup import ratio
 from batchmark.core.intervals import Median
 from batchmark_job.machine import fingerprint
 from batchmark_job.measuring.limits import RowLimits
-from batchmark_job.measuring.sampling import (
+from batchmark_job.measuring.samples.sampling import (
     MonotonicTimer,
     Rotation,
     no_garbage_collection,

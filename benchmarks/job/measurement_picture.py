@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from batchmark_job.measuring.sample_statistics import MedianInterval, median_interval
-from batchmark_job.result import Measurement, parse_document
+from batchmark_job.measuring.samples.sample_statistics import MedianInterval, median_interval
+from batchmark_job.result.document import Measurement, parse_document
 from laptop.stack import ROOT
 
 RECORDED = ROOT / "tests" / "data" / "recorded" / "cpu-2-cores-2026-11-21.json.gz"

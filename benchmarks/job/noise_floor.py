@@ -21,14 +21,14 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from batchmark.analysis.calibration import part
-from batchmark.analysis.noise import FEWEST_JOBS, measure_noise, row_scatter
+from batchmark.analysis.judging.calibration import part
+from batchmark.analysis.judging.noise import FEWEST_JOBS, measure_noise, row_scatter
+from batchmark.analysis.judging.verdict import Contestant, judge
 from batchmark.analysis.pooling import TargetJobs, group_jobs
-from batchmark.analysis.verdict import Contestant, judge
 from batchmark.core.suites import OWN_DTYPES
 from batchmark.report.tables import noise_rows, some
 from batchmark.runs.document_files import run_of
-from batchmark_job.result import ResultDocument, ResultError, parse_document
+from batchmark_job.result.document import ResultDocument, ResultError, parse_document
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "noise-floor"

@@ -10,7 +10,7 @@ from batchmark_job.machine import fingerprint
 from batchmark_job.machine.threads import set_threads
 from batchmark_job.measuring.entry import find_candidates, input_sets
 from batchmark_job.measuring.problem import Problem
-from batchmark_job.measuring.sampling import MonotonicTimer, Rotation
+from batchmark_job.measuring.samples.sampling import MonotonicTimer, Rotation
 from batchmark_job.workloads.builtin import WORKLOADS
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from batchmark.aws.job_log import EVENT_BYTES
 from batchmark.aws.result_bucket import RunStore
 from batchmark.core.config import ComputeEnvironments, Config, Target
 from batchmark.runs.collecting import collect_run
-from batchmark.runs.planning import names_of_job, plan_jobs
+from batchmark.runs.plans.planning import names_of_job, plan_jobs
 from benchmarks.memory.peak import peak_mb
 from benchmarks.synthetic import this_machine
 

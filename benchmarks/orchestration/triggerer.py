@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from airflow.providers.amazon.aws.triggers.batch import BatchJobTrigger
 
-from batchmark.orchestration.batch_trigger import BenchmarkJobTrigger
+from batchmark.orchestration.operators.batch_trigger import BenchmarkJobTrigger
 
 TRIGGERS = {"batchmark": BenchmarkJobTrigger, "provider": BatchJobTrigger}
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
-from batchmark_job import result_metric, scaling_arguments, sharing_arguments
+from batchmark_job import scaling_arguments, sharing_arguments
 from batchmark_job.distributed.node import Node
 from batchmark_job.errors import InputError, JobError, drop_output
 from batchmark_job.image_set import arguments as image_set_arguments
@@ -22,8 +22,9 @@ from batchmark_job.interruption import Interruption
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.option_values import number, one_of, whole_number
 from batchmark_job.output import BY_HAND, parse_output
-from batchmark_job.result import ResultError, first_twice, json_schema, parse_document
-from batchmark_job.result_values import (
+from batchmark_job.result import metric as result_metric
+from batchmark_job.result.document import ResultError, first_twice, json_schema, parse_document
+from batchmark_job.result.values import (
     MOST_CHARACTERS_OF_NAME,
     MOST_ROWS,
     MOST_SAMPLES,

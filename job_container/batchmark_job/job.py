@@ -35,7 +35,7 @@ from batchmark_job.measuring.processes.workers import (
 from batchmark_job.measuring.rows import Row
 from batchmark_job.progress import describe, describe_first_turn, has_figures, time_left, warnings
 from batchmark_job.recorder import Recorder
-from batchmark_job.result import Ceiling, Device
+from batchmark_job.result.document import Ceiling, Device
 from batchmark_job.settings import JobSettings
 from batchmark_job.sharing.meeting import Meeting, attend
 from batchmark_job.sharing.row import Choice, SharingRow

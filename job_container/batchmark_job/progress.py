@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from batchmark_job.formatting import count, duration
-from batchmark_job.result import Implementation, Measurement, MeasurementStatus
+from batchmark_job.result.document import Implementation, Measurement, MeasurementStatus
 
 if TYPE_CHECKING:
     from batchmark_job.measuring.measured_row import MeasuredRow

@@ -15,7 +15,7 @@ from batchmark_job.errors import OutputError, one_line, say
 from batchmark_job.formatting import count
 from batchmark_job.output import BY_HAND, FileOutput, document_name
 from batchmark_job.progress import has_figures
-from batchmark_job.result import Ceiling, Measurement, MeasurementStatus, ResultDocument
+from batchmark_job.result.document import Ceiling, Measurement, MeasurementStatus, ResultDocument
 from batchmark_job.settings import JobSettings
 from batchmark_job.table import lines
 

@@ -14,8 +14,8 @@ from batchmark_job.distributed.node import Node
 from batchmark_job.distributed.point import DATA, PASSES, SETTINGS, TRAINING_DTYPES, ScalingOptions
 from batchmark_job.errors import InputError
 from batchmark_job.option_values import each_of, number, split, whole_number
-from batchmark_job.result_scaling import TrainingSettings
-from batchmark_job.result_values import MOST_SAMPLES
+from batchmark_job.result.scaling import TrainingSettings
+from batchmark_job.result.values import MOST_SAMPLES
 from batchmark_job.suites import SCALING, SUITES, Suite
 
 FILES = "BATCHMARK_FILES"  # folder of the shards

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from batchmark_job.errors import InputError
 from batchmark_job.option_values import each_of, one_of, split, whole_number
-from batchmark_job.result_sharing import Disturbance, SharingMode
+from batchmark_job.result.sharing import Disturbance, SharingMode
 from batchmark_job.sharing.meeting import Place
 from batchmark_job.sharing.point import FORMS, REPLICAS, MpsLimits, SharingOptions
 from batchmark_job.suites import SHARING, SUITES, Grid, Point, Suite

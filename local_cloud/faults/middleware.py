@@ -51,7 +51,7 @@ from local_cloud.faults.kinds import (
 from local_cloud.faults.kinds import UnstartedNode as UnstartedNodeFault
 from local_cloud.file_systems import full, troubles
 from local_cloud.file_systems.models import apply_full, undo_full
-from local_cloud.gaps.batch import INVALID_ENVIRONMENTS, used_backends
+from local_cloud.gaps.batch.backend import INVALID_ENVIRONMENTS, used_backends
 
 PATH = "/_faults"
 READING = ("GET", "HEAD", "OPTIONS")

@@ -12,8 +12,8 @@ from pathlib import Path
 from rich.console import Console
 
 from batchmark.analysis.compared_rows import Row
+from batchmark.analysis.judging.significance import ENOUGH_REPEATS
 from batchmark.analysis.side_by_side import Chosen, side_by_side, verdict
-from batchmark.analysis.significance import ENOUGH_REPEATS
 from batchmark.core import formatting, row_values
 from batchmark.core.errors import BatchmarkError, CollectError
 from batchmark.core.intervals import MINIMUM_SAMPLES
@@ -25,7 +25,7 @@ from batchmark.report.site.compare import Comparison
 from batchmark.report.tables import render_comparison
 from batchmark.report.words import row_label
 from batchmark.runs.document_files import read_documents, run_of
-from batchmark_job.result import ResultDocument
+from batchmark_job.result.document import ResultDocument
 
 SLOWER, BAD_INPUT = 1, 2
 BY_HAND = "local"  # target of a job that is run by hand and given none

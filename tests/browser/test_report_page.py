@@ -6,9 +6,9 @@ import re
 import pytest
 
 from batchmark.report.page import render_html
-from batchmark.report.published_page import render_html as published_html
-from batchmark.report.what_if_page import render_html as what_if_html
-from batchmark_job.result_own_job import BadLine
+from batchmark.report.pages.published_page import render_html as published_html
+from batchmark.report.pages.what_if_page import render_html as what_if_html
+from batchmark_job.result.own_job import BadLine
 from tests.browser import views
 from tests.builders.own_job_studies import (
     TIMES,

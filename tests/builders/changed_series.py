@@ -9,7 +9,7 @@ import numpy as np
 
 from batchmark.changes.conditions import RunConditions
 from batchmark.changes.records import ChangePoint, Confirmation, Level, Series, SeriesKey
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 
 FIRST = datetime(2026, 9, 1, 3, tzinfo=UTC)
 LEVEL = 0.01

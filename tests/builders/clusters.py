@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from batchmark.core.cluster import Cluster as Published
+from batchmark.core.clusters.cluster import Cluster as Published
 from batchmark.core.run import PlannedJob, SharingPlan
-from batchmark.runs.pod_plan import plan_pods
-from batchmark_job.result_sharing import SharingMode
+from batchmark.runs.plans.pod_plan import plan_pods
+from batchmark_job.result.sharing import SharingMode
 from tests.builders.installations import configured
 from tests.builders.manifests import manifests
 from tests.stand_ins.kubernetes_api.cluster import Cluster

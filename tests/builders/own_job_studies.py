@@ -4,7 +4,7 @@ from itertools import combinations
 
 from batchmark.analysis.cold_start import cold_start_of
 from batchmark.analysis.cost import price_basis
-from batchmark.analysis.noise import RowNoise, SideNoise
+from batchmark.analysis.judging.noise import RowNoise, SideNoise
 from batchmark.analysis.own_jobs.records import (
     Best,
     DeadlineStep,
@@ -18,7 +18,7 @@ from batchmark.analysis.own_jobs.records import (
 from batchmark.analysis.pooling import group_jobs
 from batchmark.analysis.samples import Provenance
 from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate, Interval
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 from tests.builders.own_jobs import IMAGE, NAME, SUITE, JobOn
 from tests.builders.reports import report_of
 from tests.builders.runs import (

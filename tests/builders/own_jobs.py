@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from batchmark.core.own_jobs import OwnJobPlan
-from batchmark_job.result import Device, Implementation, MeasurementStatus
-from batchmark_job.result_own_job import OwnersCheck, OwnJob
+from batchmark_job.result.document import Device, Implementation, MeasurementStatus
+from batchmark_job.result.own_job import OwnersCheck, OwnJob
 from tests.builders.runs import (
     CPU_ENVIRONMENT,
     GPU_ENVIRONMENT,

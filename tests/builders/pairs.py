@@ -1,9 +1,9 @@
 """Builders of a GPU target and a CPU target that are compared."""
 
 from batchmark.analysis.comparison import compare
-from batchmark.analysis.noise import measure_noise
+from batchmark.analysis.judging.noise import measure_noise
 from batchmark.analysis.pooling import group_jobs
-from batchmark_job.result import MeasurementStatus
+from batchmark_job.result.document import MeasurementStatus
 from tests.builders.runs import PRICES, build_job, build_row, build_run
 
 GPU_SAMPLES = (0.5, 0.1, 0.2, 0.7, 0.3, 0.6, 0.4)  # median 0.4

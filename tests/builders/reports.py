@@ -7,7 +7,7 @@ from rich.console import Console
 
 from batchmark.analysis.comparison import compare
 from batchmark.report.model import build_report
-from batchmark.report.terminal import render_table
+from batchmark.report.terminal.run import render_table
 from tests.builders.runs import PRICES
 
 NOTICE = (

@@ -11,7 +11,7 @@ import numpy as np
 from batchmark.core.prices import PriceTable
 from batchmark.core.run import CollectedJob, CollectedRun, LostJob, PlannedJob
 from batchmark.runs.result_documents import ExpectedDocument, key_of
-from batchmark_job.result import (
+from batchmark_job.result.document import (
     Ceiling,
     Conditions,
     Correctness,

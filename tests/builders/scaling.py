@@ -2,8 +2,8 @@
 
 import json
 
-from batchmark.core.multi_node import parse_multi_node
-from batchmark.runs.scaling_plan import Wanted, plan_scaling
+from batchmark.core.clusters.multi_node import parse_multi_node
+from batchmark.runs.plans.scaling_plan import Wanted, plan_scaling
 from tests.builders.installations import configured
 
 RUN_ID = "scaling-1"

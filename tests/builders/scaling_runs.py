@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from batchmark.core.run import ScalingPlan
-from batchmark_job.result import MeasurementStatus
-from batchmark_job.result_scaling import Scaling, ScalingNode, StepSplit, TrainingSettings
+from batchmark_job.result.document import MeasurementStatus
+from batchmark_job.result.scaling import Scaling, ScalingNode, StepSplit, TrainingSettings
 from tests.builders.runs import build_job, build_row, noisy
 
 MIB = 2**20

@@ -7,9 +7,9 @@ import cv2
 import numpy as np
 import torch
 
+from batchmark_job.distributed.ranks.world import World
 from batchmark_job.distributed.task import Train
-from batchmark_job.distributed.world import World
-from batchmark_job.result_scaling import TrainingSettings
+from batchmark_job.result.scaling import TrainingSettings
 
 SETTINGS = TrainingSettings(
     learning_rate=0.02,

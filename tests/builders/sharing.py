@@ -2,8 +2,8 @@
 
 from statistics import median
 
-from batchmark_job.result import MeasurementStatus
-from batchmark_job.result_sharing import Disturbance, Replica, ReplicaOutcome, Sharing, SharingMode
+from batchmark_job.result.document import MeasurementStatus
+from batchmark_job.result.sharing import Disturbance, Replica, ReplicaOutcome, Sharing, SharingMode
 from tests.builders.runs import build_job, build_row, noisy
 
 GROUPS, WINDOWS = 3, 5

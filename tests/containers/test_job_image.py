@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from batchmark_job.result import parse_document
+from batchmark_job.result.document import parse_document
 from tests.containers import image_layers
 from tests.waiting import wait_for
 

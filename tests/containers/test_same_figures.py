@@ -8,11 +8,11 @@ from contextlib import ExitStack
 
 import pytest
 
+from batchmark.analysis.judging.verdict import Contestant, judge
 from batchmark.analysis.pooling import group_jobs
-from batchmark.analysis.verdict import Contestant, judge
 from batchmark.core.run import CollectedRun
 from batchmark.runs.document_files import collected
-from batchmark_job.result import ResultDocument, parse_document
+from batchmark_job.result.document import ResultDocument, parse_document
 from tests.clouds import FINISHED, ROOT, running
 from tests.waiting import wait_for
 

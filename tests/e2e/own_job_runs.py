@@ -5,8 +5,8 @@ from pathlib import Path
 
 from batchmark.aws.result_bucket import REPORT_JSON
 from batchmark.report.model import Report
-from batchmark_job.result import parse_document
-from batchmark_job.result_own_job import METRIC
+from batchmark_job.result.document import parse_document
+from batchmark_job.result.own_job import METRIC
 from laptop.session import Clock
 from laptop.stack import Ports, Stack
 from tests.e2e.own_jobs.work import ENDLESS, FAILS, LOUD, MALFORMED, MARK, WRONG

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Error
 
 from batchmark.changes.alerts.store import AlertStore
-from batchmark_job.result import parse_document
+from batchmark_job.result.document import parse_document
 from laptop.airflow import USER
 from laptop.demo import DAG_ID
 from tests.browser import chromium, views

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from batchmark.core.cluster import parse_cluster
+from batchmark.core.clusters.cluster import parse_cluster
 from laptop.aws import AwsClients
 from laptop.stack import ROOT, TERRAFORM_DATA
 from laptop.terraform import Terraform

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from batchmark_job.result import parse_document
+from batchmark_job.result.document import parse_document
 from benchmarks.gpu_check.summary import MOST_CHARACTERS
 from tests.documented import the_command
 from tests.paths import ROOT

@@ -15,7 +15,7 @@ from batchmark.history.rebuild import rebuild
 from batchmark.history.store import HistoryStore
 from batchmark.orchestration.xcom import RERUN_TASKS
 from batchmark.runs.spending import run_spending
-from batchmark_job.result import parse_document
+from batchmark_job.result.document import parse_document
 from laptop.demo import DAG_ID
 from tests.e2e.naps import SECONDS, Naps
 from tests.e2e.regression_runs import CONF, SLOWER, TARGETS, changes_of, put_earlier_runs, run

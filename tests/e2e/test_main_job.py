@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from batchmark.analysis.noise import parse_table
+from batchmark.analysis.judging.noise import parse_table
 from batchmark.aws.result_bucket import (
     NOISE_HTML,
     PRICES,
@@ -23,7 +23,7 @@ from batchmark.aws.result_bucket import (
 from batchmark.core.prices import PriceTable, load_prices
 from batchmark.core.suites import OWN_DTYPES, SCALING, SUITES
 from batchmark.history.store import HistoryStore
-from batchmark_job.result import parse_document
+from batchmark_job.result.document import parse_document
 from laptop.demo import DAG_ID
 from laptop.errors import LaptopError
 from tests.e2e.stacks import failed_log, run_dag, store_of

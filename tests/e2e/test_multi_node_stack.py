@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from batchmark.core.multi_node import parse_multi_node
+from batchmark.core.clusters.multi_node import parse_multi_node
 from laptop.aws import AwsClients
 from laptop.stack import ROOT, TERRAFORM_DATA
 from laptop.terraform import Terraform

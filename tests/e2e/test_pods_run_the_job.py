@@ -9,7 +9,7 @@ from batchmark.orchestration.pods import cluster_api, pods_operator, pods_watch
 from batchmark.orchestration.pods.pods_operator import PodsOperator
 from batchmark.orchestration.xcom import PODS_XCOM
 from batchmark.runs.pod_collecting import EndedPods, collect_pods
-from batchmark_job.result import MeasurementStatus
+from batchmark_job.result.document import MeasurementStatus
 from tests.builders.clusters import RUN_ID, applied, planned, published
 from tests.builders.installations import configured
 from tests.stand_ins.bucket import MemoryBucket

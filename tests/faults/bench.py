@@ -22,7 +22,7 @@ from batchmark.core.names import RUN_TAG, slug
 from batchmark.core.run import StoredJob, StoredRun
 from batchmark.history.store import HistoryStore
 from batchmark.runs.collected_runs import read_raw_document, stored_run
-from batchmark_job.result import ResultDocument, parse_document
+from batchmark_job.result.document import ResultDocument, parse_document
 from laptop.aws import AwsClients
 from laptop.stack import ROOT, Stack
 from tests.clouds import SignedCalls

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from batchmark.aws import file_systems
+from batchmark.core.clusters.multi_node import NO_FILE_SYSTEM, VARIABLE, parse_multi_node
 from batchmark.core.config import Config
-from batchmark.core.multi_node import NO_FILE_SYSTEM, VARIABLE, parse_multi_node
 from laptop.aws import AwsClients
 from laptop.stack import ROOT
 from tests.faults.targets import SCRIPT

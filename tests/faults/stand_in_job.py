@@ -23,7 +23,7 @@ sys.path.insert(0, os.getcwd())  # Batch starts jobs in the folder of batchmark_
 
 from batchmark_job.errors import JobError
 from batchmark_job.output import parse_output
-from batchmark_job.result import (
+from batchmark_job.result.document import (
     Correctness,
     Device,
     Environment,

@@ -5,8 +5,8 @@ import threading
 from types import SimpleNamespace
 
 from batchmark.aws.batch_jobs import describe_jobs
-from batchmark.orchestration.batch_trigger import BenchmarkJobTrigger
-from batchmark.orchestration.job_watch import Answer
+from batchmark.orchestration.operators.batch_trigger import BenchmarkJobTrigger
+from batchmark.orchestration.operators.job_watch import Answer
 from tests.stand_ins.batch import ON_DEMAND_QUEUE, RECLAIMED, TAGS, FakeBatch, FakeClients, FakeLogs
 
 NAME = "batchmark-g5-xlarge-smoke-1-0123456789-g0"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from batchmark_job.result_sharing import Replica, ReplicaOutcome, Sharing
+from batchmark_job.result.sharing import Replica, ReplicaOutcome, Sharing
 from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row
 from tests.stand_ins.kubernetes_api.containers import Containers
 from tests.stand_ins.kubernetes_api.resources import Object, index_of

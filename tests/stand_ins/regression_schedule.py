@@ -21,7 +21,7 @@ from batchmark.history.store import HistoryStore, run_prices
 from batchmark.orchestration import reruns, run_history
 from batchmark.orchestration.tasks import alerts, regressions
 from batchmark.runs.collected_runs import readable_run, store_run
-from batchmark.runs.planning import plan_jobs
+from batchmark.runs.plans.planning import plan_jobs
 from tests.builders.installations import configured, own_types
 from tests.builders.runs import (
     CPU_ENVIRONMENT,

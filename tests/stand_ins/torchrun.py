@@ -19,7 +19,7 @@ from batchmark_job.distributed.task import (
     Answer,
     RankError,
 )
-from batchmark_job.result import Correctness, Implementation
+from batchmark_job.result.document import Correctness, Implementation
 
 # As torchrun ends its own.
 SUMMARY = """Root Cause (first observed failure):

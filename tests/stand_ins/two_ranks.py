@@ -14,19 +14,19 @@ from pathlib import Path
 
 import torch
 
-from batchmark_job.distributed import all_reduce, reading, training
-from batchmark_job.distributed.batches import Source, synthetic
-from batchmark_job.distributed.gradients import (
+from batchmark_job.distributed.ranks import all_reduce, reading, training
+from batchmark_job.distributed.ranks.batches import Source, synthetic
+from batchmark_job.distributed.ranks.gradients import (
     MOST_NUMBERS,
     check_gradients,
     differing_weights,
     smooth_weights,
 )
-from batchmark_job.distributed.rank import explained
-from batchmark_job.distributed.shards import find_shards
-from batchmark_job.distributed.stopwatch import Stopwatch, time_calls
+from batchmark_job.distributed.ranks.rank import explained
+from batchmark_job.distributed.ranks.shards import find_shards
+from batchmark_job.distributed.ranks.stopwatch import Stopwatch, time_calls
+from batchmark_job.distributed.ranks.world import World
 from batchmark_job.distributed.task import AllReduce, Read
-from batchmark_job.distributed.world import World
 from tests.builders.shards import a_task
 
 WAIT_SECONDS = 60.0

@@ -11,8 +11,8 @@ from importlib.metadata import packages_distributions
 
 import pytest
 
+from batchmark.core.clusters.multi_node import parse_multi_node
 from batchmark.core.config import parse_config
-from batchmark.core.multi_node import parse_multi_node
 from laptop.terraform import Terraform
 from tests.imports import imported
 from tests.terraform.conftest import LOCK_FILE, ROOT, SOURCE

@@ -9,8 +9,8 @@ from airflow.providers.amazon.aws.hooks.batch_client import BatchClientHook
 from airflow.providers.amazon.aws.operators.batch import BatchOperator
 from airflow.sdk import DAG, Param, get_current_context, task
 
-from batchmark.orchestration.batch_operator import BenchmarkJobOperator
 from batchmark.orchestration.dag_parts import POLL_SECONDS
+from batchmark.orchestration.operators.batch_operator import BenchmarkJobOperator
 
 
 class EagerHook(BatchClientHook):

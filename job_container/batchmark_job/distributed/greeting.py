@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from batchmark_job.machine.inventory import Machine
-from batchmark_job.result_values import Model
+from batchmark_job.result.values import Model
 
 
 class Greeting(Model):

@@ -24,7 +24,7 @@ from batchmark_job.errors import CannotMeasureError, one_line, say
 from batchmark_job.formatting import count
 from batchmark_job.machine.inventory import Machine
 from batchmark_job.measuring.processes.workers import StepError
-from batchmark_job.result_scaling import ScalingNode
+from batchmark_job.result.scaling import ScalingNode
 
 STOPPING_SECONDS = 30.0  # for ranks to end when they are told
 BLAME_SECONDS = 3.0  # for the other nodes to say what failed there

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from batchmark_job.distributed.task import AllReduce, Read, Task, Train
 from batchmark_job.errors import InputError
 from batchmark_job.option_values import in_range
-from batchmark_job.result_scaling import TrainingSettings
+from batchmark_job.result.scaling import TrainingSettings
 
 Data = Literal["synthetic", "files"]
 DATA: tuple[Data, ...] = ("synthetic", "files")

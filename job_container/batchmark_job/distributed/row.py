@@ -15,9 +15,9 @@ from batchmark_job.measuring.limits import PATIENCE
 from batchmark_job.measuring.measured_row import Bench, MeasuredRow
 from batchmark_job.measuring.processes.workers import StepError
 from batchmark_job.measuring.row_process import sample_fields
-from batchmark_job.measuring.sample_statistics import median_interval, spread_too_far
-from batchmark_job.result import Measurement, MeasurementStatus, Phases, Stopping
-from batchmark_job.result_scaling import Scaling, StepSplit
+from batchmark_job.measuring.samples.sample_statistics import median_interval, spread_too_far
+from batchmark_job.result.document import Measurement, MeasurementStatus, Phases, Stopping
+from batchmark_job.result.scaling import Scaling, StepSplit
 
 STARTING_SECONDS = 600.0  # of all ranks, their libraries and their first call
 NOTHING_TO_REDUCE = "one device has nothing to reduce with others"

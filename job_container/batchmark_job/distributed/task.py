@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from batchmark_job.result import Correctness, Implementation
-from batchmark_job.result_scaling import StepSplit, TrainingSettings
-from batchmark_job.result_values import Model
+from batchmark_job.result.document import Correctness, Implementation
+from batchmark_job.result.scaling import StepSplit, TrainingSettings
+from batchmark_job.result.values import Model
 
 # The file that a rank is told by its environment.
 TASK_VARIABLE, ANSWER_VARIABLE = "BATCHMARK_TASK", "BATCHMARK_ANSWER"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from batchmark_job.result_values import Model
+from batchmark_job.result.values import Model
 
 FILE = "manifest.json"
 SUFFIX = ".tar"

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from batchmark_job.machine import nvml
-from batchmark_job.result import Conditions
+from batchmark_job.result.document import Conditions
 
 PERIOD_SECONDS = 0.1
 CPU_BUDGET = 0.001  # of one core: a reading that costs more makes the next one wait longer

@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 
 from batchmark_job.machine import host, memory, metadata, nvml
-from batchmark_job.result import Device, Environment
-from batchmark_job.result_values import MOST_CHARACTERS_OF_NAME
+from batchmark_job.result.document import Device, Environment
+from batchmark_job.result.values import MOST_CHARACTERS_OF_NAME
 
 COMMAND_TIMEOUT_SECONDS = 10.0
 # How idle threads wait and where they run: OpenMP's, and those of GNU's, Intel's and OpenBLAS' own.

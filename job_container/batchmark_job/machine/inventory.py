@@ -6,7 +6,7 @@ import contextlib
 from typing import NamedTuple
 
 from batchmark_job.errors import CannotMeasureError, say
-from batchmark_job.result import Device, Environment
+from batchmark_job.result.document import Device, Environment
 
 
 class Machine(NamedTuple):

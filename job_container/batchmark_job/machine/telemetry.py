@@ -28,7 +28,7 @@ from botocore.config import Config
 
 from batchmark_job.errors import one_line, warn
 from batchmark_job.machine.nvml import Gpu
-from batchmark_job.result import MetricSummary
+from batchmark_job.result.document import MetricSummary
 
 # NVML's utilisation covers the last second at most: sampled less often, most of a job is missed.
 PERIOD_SECONDS = 1.0

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from batchmark_job.result import Correctness, Implementation, Trial
-from batchmark_job.result_values import MOST_CHARACTERS
+from batchmark_job.result.document import Correctness, Implementation, Trial
+from batchmark_job.result.values import MOST_CHARACTERS
 
 FEWEST_CALLS = 3
 FEWEST_TURNS = 3  # of short calls: the machine is slower in some than in others

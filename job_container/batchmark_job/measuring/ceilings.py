@@ -15,8 +15,8 @@ from torch import Tensor
 
 from batchmark_job.errors import warn
 from batchmark_job.machine import fingerprint, memory
-from batchmark_job.measuring.sampling import Timer, timer_for
-from batchmark_job.result import Ceiling
+from batchmark_job.measuring.samples.sampling import Timer, timer_for
+from batchmark_job.result.document import Ceiling
 from batchmark_job.workloads.base import DTYPE_BYTES
 from batchmark_job.workloads.support import torch_calls
 

@@ -12,7 +12,7 @@ from batchmark_job.measuring.candidate import Candidate, Entry
 from batchmark_job.measuring.problem import CACHES_FILLED, MOST_INPUT_SETS, Problem
 from batchmark_job.measuring.processes import input_store
 from batchmark_job.measuring.processes.input_store import MOST_SHARE
-from batchmark_job.result import Implementation as ImplementationRecord
+from batchmark_job.result.document import Implementation as ImplementationRecord
 from batchmark_job.workloads.base import Implementation
 
 # Of the host's memory, the most that each of some thirty processes may hold while it waits for its

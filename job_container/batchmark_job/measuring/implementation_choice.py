@@ -15,7 +15,7 @@ from batchmark_job.measuring import steps
 from batchmark_job.measuring.candidate import LONG_SECONDS, Candidate, Entry
 from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.workers import Hear, StepError, Worker, Workers
-from batchmark_job.measuring.sample_statistics import median_interval
+from batchmark_job.measuring.samples.sample_statistics import median_interval
 
 TRIAL_SHARE = 0.3  # of max_seconds, for the trial of all candidates together
 CLOSE_ENOUGH = 0.05  # a choice that is slower than the fastest by less is right

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 from batchmark_job.errors import InputError
-from batchmark_job.result_values import MOST_SAMPLES
+from batchmark_job.result.values import MOST_SAMPLES
 
 PATIENCE = 10
 

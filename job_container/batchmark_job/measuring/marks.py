@@ -12,8 +12,8 @@ from typing import Any, Literal
 import psutil
 
 from batchmark_job.machine import metadata
-from batchmark_job.result import Marks
-from batchmark_job.result_values import EARLIEST, END
+from batchmark_job.result.document import Marks
+from batchmark_job.result.values import EARLIEST, END
 
 Mark = Literal["imported", "device_ready", "inputs_ready", "first_call", "trial_ended", "steady"]
 

@@ -12,8 +12,8 @@ from batchmark_job.machine.inventory import Machine
 from batchmark_job.measuring.limits import PATIENCE, RowLimits
 from batchmark_job.measuring.marks import JobMarks
 from batchmark_job.measuring.processes.workers import Workers
-from batchmark_job.result import Conditions, Measurement, MeasurementStatus
-from batchmark_job.result_values import MOST_CHARACTERS
+from batchmark_job.result.document import Conditions, Measurement, MeasurementStatus
+from batchmark_job.result.values import MOST_CHARACTERS
 
 
 @dataclass(frozen=True)

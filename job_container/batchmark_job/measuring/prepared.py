@@ -16,12 +16,12 @@ from batchmark_job.machine import memory, nvml
 from batchmark_job.machine.conditions import thread_times, wait_share
 from batchmark_job.machine.threads import WorkingThreads, set_threads
 from batchmark_job.measuring.candidate import CHANGES_INPUTS, LONG_SECONDS
-from batchmark_job.measuring.device_times import time_device
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.answers import FirstCall, LastLook, TurnSamples
 from batchmark_job.measuring.processes.workers import Tell
-from batchmark_job.measuring.sampling import (
+from batchmark_job.measuring.samples.device_times import time_device
+from batchmark_job.measuring.samples.sampling import (
     WARMUP_SECONDS,
     MonotonicTimer,
     Rotation,
@@ -32,8 +32,8 @@ from batchmark_job.measuring.sampling import (
     unsettled,
     warm_up,
 )
-from batchmark_job.measuring.transfers import time_transfers
-from batchmark_job.result import Correctness
+from batchmark_job.measuring.samples.transfers import time_transfers
+from batchmark_job.result.document import Correctness
 from batchmark_job.workloads.support import torch_calls
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import numpy as np
 
 from batchmark_job.machine.fingerprint import last_level_cache_bytes
 from batchmark_job.measuring.processes import input_store
-from batchmark_job.result import Correctness
+from batchmark_job.result.document import Correctness
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -9,8 +9,8 @@ from typing import Any
 
 from batchmark_job.measuring.processes.answers import LastLook, TurnSamples
 from batchmark_job.measuring.processes.workers import Worker
-from batchmark_job.measuring.sample_statistics import median_interval, multimodal, outliers
-from batchmark_job.result import Phases, Stopping
+from batchmark_job.measuring.samples.sample_statistics import median_interval, multimodal, outliers
+from batchmark_job.result.document import Phases, Stopping
 
 CRITERIA = ("max_seconds", "max_samples", "precise")  # of turns, the first counts for the row
 

@@ -21,9 +21,9 @@ from batchmark_job.measuring.processes.answers import LastLook, TurnSamples
 from batchmark_job.measuring.processes.input_store import InputStore
 from batchmark_job.measuring.processes.workers import StepError, Worker
 from batchmark_job.measuring.row_process import RowProcess, together
-from batchmark_job.measuring.sample_statistics import spread_too_far
-from batchmark_job.result import Measurement, MeasurementStatus, Trial
-from batchmark_job.result_values import MOST_CHARACTERS
+from batchmark_job.measuring.samples.sample_statistics import spread_too_far
+from batchmark_job.result.document import Measurement, MeasurementStatus, Trial
+from batchmark_job.result.values import MOST_CHARACTERS
 from batchmark_job.workloads.base import Workload
 
 LONG_WAIT = 0.4  # share of their time; two threads on one core wait for half of it

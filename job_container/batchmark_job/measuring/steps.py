@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from batchmark_job.measuring.prepared import Prepared
     from batchmark_job.measuring.problem import Problem
     from batchmark_job.measuring.processes.workers import Tell
-    from batchmark_job.result import Ceiling, Device
+    from batchmark_job.result.document import Ceiling, Device
 
 
 def look_around(tell: Tell, requested: str, threads: int, allow_cpu_fallback: bool) -> Machine:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from batchmark_job.measuring.processes.answers import FirstCall
-from batchmark_job.result_sharing import ReplicaOutcome
+from batchmark_job.result.sharing import ReplicaOutcome
 from batchmark_job.sharing.schedule import Steps
 
 

@@ -13,7 +13,7 @@ import psutil
 import torch
 from torch import Tensor
 
-from batchmark_job.result_sharing import Disturbance
+from batchmark_job.result.sharing import Disturbance
 
 BLOCK_BYTES = 2**26
 # On the CPU, what the replica may still allocate: to use up the whole host would end the others.

@@ -14,7 +14,7 @@ from batchmark_job.measuring.limits import PATIENCE
 from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.answers import LastLook
 from batchmark_job.measuring.processes.workers import Hear, StepError, Worker, Workers
-from batchmark_job.result_sharing import ReplicaOutcome, SharingMode
+from batchmark_job.result.sharing import ReplicaOutcome, SharingMode
 from batchmark_job.sharing import steps
 from batchmark_job.sharing.answers import Lost, Ran, Started
 from batchmark_job.sharing.point import SLOW_CALLS, SharingPoint

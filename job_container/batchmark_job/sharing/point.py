@@ -8,7 +8,7 @@ from typing import Literal
 
 from batchmark_job.errors import InputError
 from batchmark_job.option_values import in_range
-from batchmark_job.result_sharing import Disturbance, SharingMode
+from batchmark_job.result.sharing import Disturbance, SharingMode
 
 Form = Literal["processes", "jobs", "pods"]
 FORMS: tuple[Form, ...] = ("processes", "jobs", "pods")

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from batchmark_job.result_sharing import Replica, ReplicaOutcome, Sharing, SharingMode
-from batchmark_job.result_values import MOST_CHARACTERS
+from batchmark_job.result.sharing import Replica, ReplicaOutcome, Sharing, SharingMode
+from batchmark_job.result.values import MOST_CHARACTERS
 from batchmark_job.sharing.answers import Lost, Ran
 from batchmark_job.sharing.group import Group
 from batchmark_job.sharing.point import MpsLimits, SharingPoint

@@ -13,7 +13,7 @@ import torch
 from batchmark_job.machine import memory
 from batchmark_job.measuring.marks import process_started_at
 from batchmark_job.measuring.prepared import Prepared, measuring_state
-from batchmark_job.result_sharing import Disturbance, ReplicaOutcome
+from batchmark_job.result.sharing import Disturbance, ReplicaOutcome
 from batchmark_job.sharing.answers import Lost, Ran, Started
 from batchmark_job.sharing.disturbances import disturb
 from batchmark_job.sharing.point import SLOW_CALLS

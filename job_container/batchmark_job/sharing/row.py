@@ -14,9 +14,9 @@ from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.workers import Workers
 from batchmark_job.measuring.row_process import sample_fields
 from batchmark_job.measuring.rows import Row
-from batchmark_job.measuring.sample_statistics import median_interval, spread_too_far
-from batchmark_job.result import Measurement, MeasurementStatus, Phases, Stopping
-from batchmark_job.result_sharing import Replica, SharingMode
+from batchmark_job.measuring.samples.sample_statistics import median_interval, spread_too_far
+from batchmark_job.result.document import Measurement, MeasurementStatus, Phases, Stopping
+from batchmark_job.result.sharing import Replica, SharingMode
 from batchmark_job.sharing.answers import Lost
 from batchmark_job.sharing.group import Group, Task, measure
 from batchmark_job.sharing.point import SharingPoint

@@ -18,7 +18,7 @@ from local_cloud.batch.jobs.job import Job, Submission
 from local_cloud.batch.running.docker_runtime import DockerRuntime
 from local_cloud.batch.running.process_runtime import ProcessRuntime
 from local_cloud.batch.scheduling.scheduler import Scheduler
-from local_cloud.gaps.batch import CompleteBatchBackend, used_backends
+from local_cloud.gaps.batch.backend import CompleteBatchBackend, used_backends
 from local_cloud.settings import Settings
 
 MAX_DESCRIBED_JOBS = 100

@@ -1,4 +1,4 @@
-"""Answers to HTTP requests about jobs; see gaps/batch_responses.py for all others."""
+"""Answers to HTTP requests about jobs; see gaps/batch/responses.py for all others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from botocore.validate import ParamValidator
 from moto.batch.exceptions import ClientException
 from moto.core.utils import get_service_model
 
-from local_cloud.gaps.batch_responses import CompleteBatchResponse
+from local_cloud.gaps.batch.responses import CompleteBatchResponse
 
 if TYPE_CHECKING:
     from local_cloud.batch.api.models import JobsBatchBackend

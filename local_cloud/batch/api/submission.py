@@ -11,8 +11,8 @@ from local_cloud.batch.jobs import dependencies, node_ranges, overrides
 from local_cloud.batch.jobs.container import Container, merge
 from local_cloud.batch.jobs.dependencies import FindJob
 from local_cloud.batch.jobs.job import Submission
-from local_cloud.gaps import job_definitions, scheduling_policies
-from local_cloud.gaps.batch import CompleteBatchBackend, scheduling_priority
+from local_cloud.gaps.batch import job_definitions, scheduling_policies
+from local_cloud.gaps.batch.backend import CompleteBatchBackend, scheduling_priority
 
 JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 ARRAY_SIZES = range(2, 10_001)

@@ -17,7 +17,7 @@ from typing import Any
 from moto.batch.models import JobQueue
 
 from local_cloud.batch.jobs.job import Job
-from local_cloud.gaps.scheduling_policies import Policy, policy_of, weight
+from local_cloud.gaps.batch.scheduling_policies import Policy, policy_of, weight
 
 LEAST_DECAY_SECONDS = 600
 

@@ -10,7 +10,7 @@ from local_cloud.batch.jobs.job import Job
 from local_cloud.batch.jobs.resources import Requirements
 from local_cloud.batch.scheduling.instances import Machine, only_instance
 from local_cloud.batch.scheduling.pool import Pool
-from local_cloud.gaps.batch import invalid_reason
+from local_cloud.gaps.batch.backend import invalid_reason
 
 JOB_RESOURCE_REQUIREMENT = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT"
 MAX_RESOURCE = "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE"

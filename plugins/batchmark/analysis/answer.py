@@ -18,7 +18,7 @@ from batchmark.analysis.comparison import Pair
 from batchmark.analysis.samples import row_key
 from batchmark.core.intervals import Estimate
 from batchmark.core.record import Record
-from batchmark_job.result_values import Parameter
+from batchmark_job.result.values import Parameter
 
 Measure = Literal["time", "dollars"]
 Winner = Literal["gpu", "cpu", "unknown"]

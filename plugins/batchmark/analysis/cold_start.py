@@ -21,7 +21,7 @@ from pydantic import Field
 
 from batchmark.core.prices import SECONDS_PER_HOUR
 from batchmark.core.record import Record
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 
 if TYPE_CHECKING:
     from batchmark.analysis.cost import PriceBasis

@@ -21,16 +21,16 @@ from batchmark.analysis.cost import (
     usd_per_million_calls,
 )
 from batchmark.analysis.crossover import calls_until_gpu_pays
-from batchmark.analysis.noise import NoiseTable, RowName, RowNoise
+from batchmark.analysis.judging.noise import NoiseTable, RowName, RowNoise
+from batchmark.analysis.judging.speedup import ratio
+from batchmark.analysis.judging.verdict import Contestant, Judgement, judge
 from batchmark.analysis.pooling import Span, TargetJobs, TargetRecord
 from batchmark.analysis.samples import Provenance, RowKey, RowSamples, Side
-from batchmark.analysis.speedup import ratio
-from batchmark.analysis.verdict import Contestant, Judgement, judge
 from batchmark.core.intervals import Estimate, Median
 from batchmark.core.record import Record
 from batchmark.core.row_values import ToldMetric
-from batchmark_job.result import Measurement
-from batchmark_job.result_values import Parameter
+from batchmark_job.result.document import Measurement
+from batchmark_job.result.values import Parameter
 
 Faster = Literal["gpu_target_faster", "cpu_target_faster", "undecided"]
 Cheaper = Literal["gpu_target_cheaper", "cpu_target_cheaper", "undecided"]

@@ -31,7 +31,7 @@ from batchmark.analysis.cost import (
     spot_factor,
 )
 from batchmark.analysis.crossover import Crossover, RowVerdict, find_crossovers
-from batchmark.analysis.noise import NoiseTable
+from batchmark.analysis.judging.noise import NoiseTable
 from batchmark.analysis.notes import pair_notes, run_notices, summary
 from batchmark.analysis.own_jobs.records import OwnJobStudy
 from batchmark.analysis.own_jobs.studies import own_job_studies

@@ -10,8 +10,8 @@ from batchmark.core.formatting import count
 from batchmark.core.own_jobs import TAKEN
 from batchmark.core.row_values import ToldMetric
 from batchmark.core.run import CollectedJob
-from batchmark_job.result import Measurement, MeasurementStatus
-from batchmark_job.result_values import Parameter
+from batchmark_job.result.document import Measurement, MeasurementStatus
+from batchmark_job.result.values import Parameter
 
 # A row's parameters without what is no size: that of all rows of a job is the same.
 Size: TypeAlias = tuple[tuple[str, Parameter], ...]

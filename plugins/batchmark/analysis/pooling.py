@@ -20,8 +20,14 @@ from batchmark.core.fingerprint import Fingerprint
 from batchmark.core.intervals import Median
 from batchmark.core.record import Record
 from batchmark.core.run import CONFIRMATION, CollectedJob, CollectedRun, LostJob
-from batchmark_job.result import Device, Environment, Marks, MeasurementStatus, MetricSummary
-from batchmark_job.result_own_job import UNKNOWN, Start
+from batchmark_job.result.document import (
+    Device,
+    Environment,
+    Marks,
+    MeasurementStatus,
+    MetricSummary,
+)
+from batchmark_job.result.own_job import UNKNOWN, Start
 
 Span = Literal["process", "batch_job"]
 

@@ -17,11 +17,11 @@ from pydantic import Field
 
 from batchmark.analysis.answer import Winner
 from batchmark.analysis.break_even import BreakEven, Curve, break_even
-from batchmark.analysis.significance import ASSUMED, Resolution
+from batchmark.analysis.judging.significance import ASSUMED, Resolution
 from batchmark.core.intervals import Estimate, Interval
 from batchmark.core.prices import SECONDS_PER_HOUR, PriceTable
 from batchmark.core.record import Record
-from batchmark_job.result_values import Parameter
+from batchmark_job.result.values import Parameter
 
 TABLE = Path(__file__).with_name("published.json")
 HALF_A_CENTISECOND = 0.005

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from batchmark.core.intervals import Estimate, Interval
 from batchmark.core.record import Record
-from batchmark_job.result import Measurement, ResultDocument
+from batchmark_job.result.document import Measurement, ResultDocument
 
 Bound = Literal["compute", "memory"]
 

@@ -19,8 +19,8 @@ from batchmark.core.formatting import percent
 from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate, Median
 from batchmark.core.record import Record
 from batchmark.core.run import CollectedJob
-from batchmark_job.result import Implementation, Measurement, Phases, Trial
-from batchmark_job.result_values import Parameter
+from batchmark_job.result.document import Implementation, Measurement, Phases, Trial
+from batchmark_job.result.values import Parameter
 
 # From here on a row carries a warning.
 WIDE_SPREAD = 0.10  # interquartile range over median

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from batchmark.analysis.compared_rows import SIGNS, PricedTarget, Row, UncomparedRow, compare_row
 from batchmark.analysis.cost import price_basis
-from batchmark.analysis.noise import NoiseTable
+from batchmark.analysis.judging.noise import NoiseTable
 from batchmark.analysis.pooling import TargetRecord, fell_back, group_jobs
 from batchmark.core.errors import CollectError
 from batchmark.core.formatting import target_label

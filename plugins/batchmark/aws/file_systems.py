@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from botocore.exceptions import ClientError
 
-from batchmark.core.multi_node import FileSystem
+from batchmark.core.clusters.multi_node import FileSystem
 from batchmark.core.names import INSTALLATION_TAG
 
 Described = dict[str, Any]

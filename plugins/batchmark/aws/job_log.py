@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from batchmark.aws.job_description import LogLocation
-from batchmark_job.result_metric import PREFIX as METRIC_MARK
+from batchmark_job.result.metric import PREFIX as METRIC_MARK
 
 MOST_BYTES = 16 * 2**20  # a job of all suites writes some hundred kilobytes
 EVENT_BYTES = 26  # that CloudWatch counts for each event beside its message

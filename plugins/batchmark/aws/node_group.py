@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from batchmark.core.cluster import Cluster
+from batchmark.core.clusters.cluster import Cluster
 from batchmark.core.names import DAG_TAG, RUN_ID_TAG
 
 

@@ -14,7 +14,7 @@ from batchmark.changes.records import Cause, SeriesKey
 from batchmark.core import formatting
 from batchmark.core.record import Record
 from batchmark.core.run import CONFIRMATION
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 
 # The history's columns and their names in a cause, the likeliest cause first.
 PROPERTIES: Final = {

@@ -16,8 +16,8 @@ from pydantic import AwareDatetime, Field
 from batchmark.core import formatting
 from batchmark.core.record import Record
 from batchmark.core.row_values import ToldMetric
-from batchmark_job.result import Device
-from batchmark_job.result_values import Parameter
+from batchmark_job.result.document import Device
+from batchmark_job.result.values import Parameter
 
 NEAR_RUNS = 3  # on either side, to which a later run may move a change
 UNKNOWN_DTYPE = "unknown"  # of what other tools measured

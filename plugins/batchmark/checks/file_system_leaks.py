@@ -10,7 +10,7 @@ from batchmark.aws import file_systems
 from batchmark.aws.batch_targets import NO_ANSWER, why_unread
 from batchmark.aws.boto_clients import Clients
 from batchmark.checks.leak_records import Endable, LeakAges, LeakVerdict, Resource, RunName
-from batchmark.core.multi_node import NO_FILE_SYSTEM, MultiNode
+from batchmark.core.clusters.multi_node import NO_FILE_SYSTEM, MultiNode
 from batchmark.core.names import DAG_TAG, RUN_ID_TAG
 
 

@@ -19,9 +19,9 @@ from batchmark.aws.job_description import CHILDREN, ON_AN_INSTANCE, JobDescripti
 from batchmark.checks.file_system_leaks import end_file_system, end_parameter, file_system_resources
 from batchmark.checks.leak_records import GuardReport, LeakAges, LeakKind, Resource, RunName
 from batchmark.checks.node_leaks import cluster_resources, end_node
-from batchmark.core.cluster import Cluster
+from batchmark.core.clusters.cluster import Cluster
+from batchmark.core.clusters.multi_node import MultiNode
 from batchmark.core.config import Config, Target
-from batchmark.core.multi_node import MultiNode
 from batchmark.core.names import (
     DAG_TAG,
     INSTALLATION_TAG,

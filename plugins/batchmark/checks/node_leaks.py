@@ -9,7 +9,7 @@ from typing import Any
 from batchmark.aws.boto_clients import Clients
 from batchmark.aws.node_group import NodeGroup, describe, end
 from batchmark.checks.leak_records import LeakAges, Resource, RunName
-from batchmark.core.cluster import Cluster
+from batchmark.core.clusters.cluster import Cluster
 from batchmark.core.names import DAG_TAG, INSTALLATION_TAG, RUN_ID_TAG, TARGET_TAG
 
 

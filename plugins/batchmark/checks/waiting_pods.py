@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from batchmark.core import formatting
-from batchmark.core.cluster import GPU, NODE_LABEL, Cluster
+from batchmark.core.clusters.cluster import GPU, NODE_LABEL, Cluster
 
 Object = Mapping[str, Any]
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from batchmark.core.errors import ConfigError
 from batchmark.core.record import first_problem
-from batchmark_job.result_values import Count, PositiveCount
+from batchmark_job.result.values import Count, PositiveCount
 
 # Airflow variable, kept by Terraform in the SSM parameter /airflow/variables/batchmark.
 VARIABLE = "batchmark"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from batchmark.core.record import Record
-from batchmark_job.result import Device, ResultDocument
+from batchmark_job.result.document import Device, ResultDocument
 
 
 class Fingerprint(Record):

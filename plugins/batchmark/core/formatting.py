@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from batchmark.core.suites import NO_DTYPE
-from batchmark_job.result_own_job import BETTER, METRIC, UNIT
-from batchmark_job.result_values import Parameter
+from batchmark_job.result.own_job import BETTER, METRIC, UNIT
+from batchmark_job.result.values import Parameter
 
 if TYPE_CHECKING:
     from batchmark.core.intervals import Estimate, Interval

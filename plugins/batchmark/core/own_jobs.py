@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from batchmark.core.config import parse_published
 from batchmark.core.record import Record
-from batchmark_job.result_own_job import BETTER, METRIC, START, UNIT
-from batchmark_job.result_values import PositiveCount
+from batchmark_job.result.own_job import BETTER, METRIC, START, UNIT
+from batchmark_job.result.values import PositiveCount
 
 # Airflow variable, kept by Terraform in the SSM parameter /airflow/variables/batchmark_own_jobs.
 VARIABLE = "batchmark_own_jobs"

@@ -12,8 +12,8 @@ from typing import NamedTuple, Self
 from batchmark.core import formatting
 from batchmark.core.formatting import Figure
 from batchmark.core.intervals import Estimate
-from batchmark_job.result_own_job import BETTER, HIGHER, LOWER, METRIC, UNIT
-from batchmark_job.result_values import Parameter
+from batchmark_job.result.own_job import BETTER, HIGHER, LOWER, METRIC, UNIT
+from batchmark_job.result.values import Parameter
 
 WORSE_OR_BETTER = {"slower": "worse", "faster": "better"}
 

@@ -10,17 +10,17 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, Field
 
 from batchmark.core import formatting
+from batchmark.core.clusters.file_system_cost import FileSystemWorst
+from batchmark.core.clusters.multi_node import FileSystem
 from batchmark.core.config import PurchaseOption, Target
-from batchmark.core.file_system_cost import FileSystemWorst
-from batchmark.core.multi_node import FileSystem
 from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.core.prices import SECONDS_PER_HOUR, exact
 from batchmark.core.record import Record
 from batchmark.core.suites import MOST_REPLICAS
-from batchmark_job.result import ResultDocument
-from batchmark_job.result_scaling import TrainingSettings
-from batchmark_job.result_sharing import Disturbance, SharingMode
-from batchmark_job.result_values import PositiveCount
+from batchmark_job.result.document import ResultDocument
+from batchmark_job.result.scaling import TrainingSettings
+from batchmark_job.result.sharing import Disturbance, SharingMode
+from batchmark_job.result.values import PositiveCount
 
 DataSource = Literal["synthetic", "files"]
 Purpose = Literal["scheduled", "confirmation", "calibration"]

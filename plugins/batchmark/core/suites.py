@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from batchmark_job.result_sharing import Disturbance, SharingMode
+from batchmark_job.result.sharing import Disturbance, SharingMode
 
 # With what the trigger form says of each.
 SUITES = {

@@ -26,7 +26,7 @@ from batchmark.history.imports.measurement import Parsed
 from batchmark.history.overview import overview
 from batchmark.history.rebuild import rebuild
 from batchmark.history.store import HistoryStore, Selection
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 
 MOST_KEYS = 20  # in a message
 LONG = 100  # steps: from here on, progress is printed

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from batchmark.history.columns import ALL_COLUMNS, DOUBLE, PARTITION_KEYS, SCHEMA, STRING, TIMESTAMP
-from batchmark_job.result import Device
-from batchmark_job.result_values import EARLIEST, END
+from batchmark_job.result.document import Device
+from batchmark_job.result.values import EARLIEST, END
 
 if TYPE_CHECKING:
     from batchmark.history.rows import Row

@@ -15,7 +15,7 @@ from batchmark.core.prices import PriceTable
 from batchmark.core.run import CollectedJob, CollectedRun
 from batchmark.history.columns import SCHEMA
 from batchmark.runs.result_documents import key_of
-from batchmark_job.result import Environment, Measurement, MeasurementStatus, Phases
+from batchmark_job.result.document import Environment, Measurement, MeasurementStatus, Phases
 
 Row = dict[str, Any]
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from batchmark.changes.records import Metric, Series, SeriesKey
 from batchmark.core.row_values import ToldMetric
 from batchmark.core.run import CONFIRMATION
-from batchmark_job.result import Device
-from batchmark_job.result_own_job import METRIC
+from batchmark_job.result.document import Device
+from batchmark_job.result.own_job import METRIC
 
 MACHINE = ("suite", "target", "actual_device", "instance_type", "cpu_model", "gpu_model")
 POINT = ("workload", "parameters", "dtype")

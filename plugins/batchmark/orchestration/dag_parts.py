@@ -12,11 +12,11 @@ from airflow.sdk.definitions.mappedoperator import MappedOperator
 
 from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SCALING, SUITES
 from batchmark.orchestration import assets
-from batchmark.orchestration.batch_operator import BenchmarkJobOperator
 from batchmark.orchestration.links import ReportLink
+from batchmark.orchestration.operators.batch_operator import BenchmarkJobOperator
 from batchmark.orchestration.tasks import alerts, regressions, run
 from batchmark.orchestration.xcom import RERUN_TASKS
-from batchmark.runs.planning import RUNNABLE_SECONDS
+from batchmark.runs.plans.planning import RUNNABLE_SECONDS
 
 # A short interval is cheap, as one call describes a hundred jobs.
 POLL_SECONDS = 2

@@ -9,8 +9,8 @@ from airflow.sdk import Param
 
 from batchmark.core.own_jobs import MOST_SIZES, NAME_PATTERN, PARAMETER_PATTERN
 from batchmark.orchestration import dag_parts
-from batchmark.runs.own_job_plan import MOST_SECONDS, MOST_SIZE, REPEATS
 from batchmark.runs.own_jobs.sides import MOST_SIDES
+from batchmark.runs.plans.own_job_plan import MOST_SECONDS, MOST_SIZE, REPEATS
 
 # Asking AWS here would hold up whoever parses DAGs.
 OWN_JOBS_VARIABLE = "BATCHMARK_OWN_JOBS"

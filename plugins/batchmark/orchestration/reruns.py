@@ -11,7 +11,7 @@ from fractions import Fraction
 from statistics import median
 from typing import Any
 
-from batchmark.analysis.noise import NoiseTable
+from batchmark.analysis.judging.noise import NoiseTable
 from batchmark.analysis.samples import kept_samples, parameters_json
 from batchmark.aws.price_list import stored_prices
 from batchmark.aws.result_bucket import RunStore, rerun_name
@@ -32,8 +32,8 @@ from batchmark.core.run import (
 from batchmark.runs.budget import RUN_CAP, book, refusals, worst_case
 from batchmark.runs.collecting import collect_run
 from batchmark.runs.spending import month_spending, run_spending
-from batchmark_job.result import Measurement, MeasurementStatus
-from batchmark_job.result_own_job import START
+from batchmark_job.result.document import Measurement, MeasurementStatus
+from batchmark_job.result.own_job import START
 
 # A calibration counts for at most this many runs: jobs of one day differ less than those of a year.
 MOST_RUNS_OF_A_CALIBRATION = 5

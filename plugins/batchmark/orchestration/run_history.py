@@ -13,7 +13,7 @@ from typing import Any
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from batchmark.analysis.noise import NoiseTable, parse_table
+from batchmark.analysis.judging.noise import NoiseTable, parse_table
 from batchmark.aws.boto_clients import client
 from batchmark.aws.result_bucket import COLLECTED, PLAN, SUSPECTS, RunStore, noise_key, rerun_name
 from batchmark.changes.alerts.records import WATCHED, Alert
@@ -35,7 +35,7 @@ from batchmark.orchestration.settings import config_of, load_config, load_detect
 from batchmark.orchestration.telling import tell
 from batchmark.orchestration.xcom import JOB_ID_XCOM, RERUN_TASKS
 from batchmark.runs.collected_runs import stored_run, with_documents
-from batchmark.runs.planning import all_operator_kwargs
+from batchmark.runs.plans.planning import all_operator_kwargs
 
 HISTORY_DAYS = 730
 RECENT_RUNS = 30  # a change before these is no news of this run

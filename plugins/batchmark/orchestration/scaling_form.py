@@ -14,7 +14,7 @@ from batchmark.core.suites import (
     NODE_COUNTS,
     OWN_DTYPES,
 )
-from batchmark.runs.scaling_plan import (
+from batchmark.runs.plans.scaling_plan import (
     DTYPES,
     LEAST,
     LEAST_IMAGE,
@@ -23,7 +23,7 @@ from batchmark.runs.scaling_plan import (
     MOST_VARIANTS,
     Wanted,
 )
-from batchmark_job.result_scaling import TrainingSettings
+from batchmark_job.result.scaling import TrainingSettings
 
 NODES_SECTION, STEP_SECTION, TRAINING_SECTION = "Nodes", "A step", "The training"
 

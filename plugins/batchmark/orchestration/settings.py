@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import Variable
 
-from batchmark.core import cluster, config, multi_node, own_jobs
+from batchmark.core import config, own_jobs
+from batchmark.core.clusters import cluster, multi_node
 
 if TYPE_CHECKING:
     from batchmark.changes.alerts.settings import AlertSettings

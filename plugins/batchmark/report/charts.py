@@ -22,7 +22,7 @@ from batchmark.analysis.sharing.curves import Place
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.report import words
-from batchmark_job.result_values import Parameter
+from batchmark_job.result.values import Parameter
 
 LEAST_SIZES = 2
 MOST_DECADES = 2.4  # of an axis with labels between the decades

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from batchmark.report.words import machine_property, measured_target
-from batchmark_job.result_own_job import UNKNOWN
+from batchmark_job.result.own_job import UNKNOWN
 
 if TYPE_CHECKING:
     from batchmark.analysis.cost import JobCost

@@ -17,7 +17,7 @@ from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record
 from batchmark.core.run import LostJob
 from batchmark.report.changes import AlertBoard, ChangesSection
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 
 # History of the report's JSON, newest first. One of version 2 to 5 is read as one of version 6.
 #   6  (2026-12) jobs that were not written for Batchmark

@@ -11,7 +11,7 @@ from batchmark.analysis.samples import ABOVE_CEILING, TOO_FAST
 from batchmark.core import formatting
 from batchmark.report import change_words, words
 from batchmark.report.answer import cost
-from batchmark_job.result import MeasurementStatus
+from batchmark_job.result.document import MeasurementStatus
 
 if TYPE_CHECKING:
     from batchmark.analysis.cold_start import ColdStart

@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from batchmark.analysis.calibration import CalibrationReport
 from batchmark.analysis.cost import RunCost
-from batchmark.analysis.noise import JOBS_A_SIDE, NoiseTable, RowName
+from batchmark.analysis.judging.calibration import CalibrationReport
+from batchmark.analysis.judging.noise import JOBS_A_SIDE, NoiseTable, RowName
 from batchmark.changes.alerts.outbox import RunMessage
 from batchmark.changes.alerts.records import Alert
 from batchmark.checks.leak_records import VERDICTS, GuardReport

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from batchmark.analysis.cold_start import ColdStart
 from batchmark.core import formatting, suites
-from batchmark_job.result import Device, Implementation, MetricSummary, Trial
+from batchmark_job.result.document import Device, Implementation, MetricSummary, Trial
 
 if TYPE_CHECKING:
     from batchmark.analysis.break_even import BreakEven
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from batchmark.analysis.comparison import Pair
     from batchmark.analysis.cost import PriceBasis
     from batchmark.analysis.crossover import Crossover
-    from batchmark.analysis.noise import RowNoise
+    from batchmark.analysis.judging.noise import RowNoise
     from batchmark.analysis.pooling import TargetRecord
     from batchmark.analysis.roofline import Roofline
     from batchmark.analysis.samples import Keyed, Side

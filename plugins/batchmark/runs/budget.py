@@ -28,13 +28,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from batchmark.core import formatting
+from batchmark.core.clusters.file_system_cost import FileSystemWorst, price_file
+from batchmark.core.clusters.multi_node import COLLAPSE_SECONDS, STAND_UP_SECONDS, FileSystem
 from batchmark.core.config import Config
 from batchmark.core.errors import PlanError
-from batchmark.core.file_system_cost import FileSystemWorst, price_file
-from batchmark.core.multi_node import COLLAPSE_SECONDS, STAND_UP_SECONDS, FileSystem
 from batchmark.core.prices import PriceTable, exact
 from batchmark.core.run import JobLimits, PlannedJob, TargetWorst, WorstCase, job_limits
-from batchmark.runs.planning import RUNNABLE_SECONDS, longest_seconds
+from batchmark.runs.plans.planning import RUNNABLE_SECONDS, longest_seconds
 from batchmark.runs.spending import MonthSpending, RunSpending, month_spending
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from batchmark.aws.result_bucket import COLLECTED, RunStore
 from batchmark.core.errors import CollectError
 from batchmark.core.run import CollectedJob, CollectedRun, LostJob, StoredJob, StoredRun
 from batchmark.runs.result_documents import ExpectedDocument
-from batchmark_job.result import ResultDocument
+from batchmark_job.result.document import ResultDocument
 
 DOCUMENTS_AT_A_TIME = 8  # below the ten connections that a boto3 client keeps
 

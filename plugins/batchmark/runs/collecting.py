@@ -52,9 +52,9 @@ from batchmark.core.run import (
     purchase_option,
 )
 from batchmark.runs.own_jobs.storing import store_document
-from batchmark.runs.planning import names_of_job
+from batchmark.runs.plans.planning import names_of_job
 from batchmark.runs.result_documents import ExpectedDocument, key_of
-from batchmark_job.result import MeasurementStatus, ResultDocument
+from batchmark_job.result.document import MeasurementStatus, ResultDocument
 
 LEFT_OVER = "Its run is being collected, and no task owns it any more"
 NO_LOG = "Batch names no log stream of this job in CloudWatch, so none of its log is here.\n"

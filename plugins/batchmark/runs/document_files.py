@@ -8,7 +8,7 @@ from pathlib import Path
 from batchmark.core.errors import CollectError
 from batchmark.core.run import CollectedJob, CollectedRun, PlannedJob
 from batchmark.core.suites import CUSTOM, OWN_DTYPES
-from batchmark_job.result import ResultDocument, ResultError, parse_document
+from batchmark_job.result.document import ResultDocument, ResultError, parse_document
 
 NO_BATCH = "run without Batch"
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from batchmark.aws.result_bucket import PLAN
-from batchmark.core.file_system_cost import exact_usd
+from batchmark.core.clusters.file_system_cost import exact_usd
 from batchmark.core.run import RunPlan
 from batchmark.runs.spending import run_spending
 

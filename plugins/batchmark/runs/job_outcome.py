@@ -21,7 +21,7 @@ from batchmark.aws.result_bucket import RunStore
 from batchmark.core.errors import CollectError
 from batchmark.runs.own_jobs.storing import store_document
 from batchmark.runs.result_documents import ExpectedDocument
-from batchmark_job.result import ResultDocument
+from batchmark_job.result.document import ResultDocument
 
 OWN_TAIL_BYTES = 4 * 2**20  # all metrics that a wrapper tells take a third of it, if they are short
 

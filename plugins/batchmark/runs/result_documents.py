@@ -15,8 +15,8 @@ from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.core.record import Record
 from batchmark.core.run import PlannedJob
 from batchmark.core.suites import OWN_DTYPES
-from batchmark_job.result import ResultDocument, ResultError, parse_document
-from batchmark_job.result_values import MOST_BYTES
+from batchmark_job.result.document import ResultDocument, ResultError, parse_document
+from batchmark_job.result.values import MOST_BYTES
 
 if TYPE_CHECKING:
     from batchmark.aws.result_bucket import RunStore

@@ -16,8 +16,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from batchmark.aws import file_systems
 from batchmark.aws.batch_jobs import is_passing
+from batchmark.core.clusters.multi_node import NO_FILE_SYSTEM, FileSystem
 from batchmark.core.errors import LayerError, PlanError
-from batchmark.core.multi_node import NO_FILE_SYSTEM, FileSystem
 from batchmark.core.names import (
     DAG_TAG,
     GENERATION_TAG,

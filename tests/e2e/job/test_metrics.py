@@ -10,7 +10,7 @@ import psutil
 import pytest
 import torch
 
-from batchmark_job.result import parse_document
+from batchmark_job.result.document import parse_document
 
 DEADLINE_SECONDS = 300
 NAMESPACE = "Batchmark"

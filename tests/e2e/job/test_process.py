@@ -9,7 +9,7 @@ import psutil
 import pytest
 import torch
 
-from batchmark_job.result import parse_document
+from batchmark_job.result.document import parse_document
 from tests.documented import arguments, documented, the_command, typed
 from tests.waiting import wait_for
 

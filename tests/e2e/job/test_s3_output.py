@@ -8,7 +8,7 @@ from threading import Event, Thread
 
 import pytest
 
-from batchmark_job.result import parse_document
+from batchmark_job.result.document import parse_document
 
 DEADLINE_SECONDS = 300
 TINY = ("--workload", "matmul", "--axis", "size=16", "--threads", "1")

@@ -8,7 +8,7 @@ import time
 import psutil
 import pytest
 
-from batchmark_job.result import parse_document
+from batchmark_job.result.document import parse_document
 from tests.documented import arguments, the_command
 from tests.stand_ins.http import serving
 from tests.waiting import wait_for

@@ -1,7 +1,7 @@
 """What the suite `sharing` leaves is what the report's curves are made of."""
 
 from batchmark.report.sharing.charts import sharing_charts
-from batchmark_job.result import parse_document
+from batchmark_job.result.document import parse_document
 from tests.builders.reports import report_of
 from tests.builders.runs import build_run
 from tests.builders.sharing import sharing_job

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from batchmark.orchestration.batch_trigger import BenchmarkJobTrigger
+from batchmark.orchestration.operators.batch_trigger import BenchmarkJobTrigger
 from batchmark.orchestration.xcom import FAILURE_XCOM
 
 
@@ -26,7 +26,7 @@ def trigger(cloud, monkeypatch):
             region_name="us-east-1",
         )
         path, arguments = made.serialize()
-        assert path == "batchmark.orchestration.batch_trigger.BenchmarkJobTrigger"
+        assert path == "batchmark.orchestration.operators.batch_trigger.BenchmarkJobTrigger"
         return BenchmarkJobTrigger(**arguments)
 
     return build
@@ -137,6 +137,6 @@ def test_killing_the_task_ends_its_job(cloud, trigger):
 
 def test_an_unknown_job_fails_the_task(trigger, cloud, monkeypatch):
     assert cloud.process.poll() is None
-    monkeypatch.setattr("batchmark.orchestration.job_progress.UNKNOWN_SECONDS", 0.5)
+    monkeypatch.setattr("batchmark.orchestration.operators.job_progress.UNKNOWN_SECONDS", 0.5)
     event = event_of(trigger("00000000-0000-0000-0000-000000000000"))
     assert "Batch does not know this job" in event.xcoms[FAILURE_XCOM]

@@ -10,11 +10,11 @@ from batchmark.aws.job_description import log_location
 from batchmark.aws.job_log import marked_lines
 from batchmark.aws.result_bucket import RunStore
 from batchmark.core.run import JobLimits
-from batchmark.orchestration.batch_operator import BenchmarkJobOperator
+from batchmark.orchestration.operators.batch_operator import BenchmarkJobOperator
 from batchmark.orchestration.xcom import FAILURE_XCOM
 from batchmark.runs.collecting import collect_run
-from batchmark.runs.planning import all_operator_kwargs
-from batchmark_job.result import Device, MeasurementStatus
+from batchmark.runs.plans.planning import all_operator_kwargs
+from batchmark_job.result.document import Device, MeasurementStatus
 from tests.builders.installations import configured, target
 from tests.builders.watched_jobs import metric, plan, planned
 

@@ -7,13 +7,13 @@ import pytest
 from airflow.sdk.exceptions import TaskDeferred
 
 from batchmark.aws.result_bucket import RunStore
-from batchmark.orchestration.batch_operator import BenchmarkJobOperator
+from batchmark.orchestration.operators.batch_operator import BenchmarkJobOperator
 from batchmark.orchestration.xcom import FAILURE_XCOM
 from batchmark.runs.collecting import collect_run
-from batchmark.runs.planning import operator_kwargs
-from batchmark.runs.sharing_plan import plan_sharing, sharing_plan
-from batchmark_job.result import MeasurementStatus
-from batchmark_job.result_sharing import ReplicaOutcome, SharingMode
+from batchmark.runs.plans.planning import operator_kwargs
+from batchmark.runs.plans.sharing_plan import plan_sharing, sharing_plan
+from batchmark_job.result.document import MeasurementStatus
+from batchmark_job.result.sharing import ReplicaOutcome, SharingMode
 from tests.builders.installations import configured, target
 from tests.paths import ROOT
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from batchmark.core.names import slug
-from batchmark_job.result import MeasurementStatus
+from batchmark_job.result.document import MeasurementStatus
 from tests.faults.bench import Bench
 from tests.faults.fault import Fault, Runs
 from tests.faults.outcome import Outcome

@@ -10,8 +10,8 @@ from typing import Any
 
 from batchmark.aws.multi_node_jobs import main_node_id
 from batchmark.core.names import slug
-from batchmark.orchestration.file_system_trigger import KILL_SECONDS
-from batchmark_job.result import MeasurementStatus
+from batchmark.orchestration.operators.file_system_trigger import KILL_SECONDS
+from batchmark_job.result.document import MeasurementStatus
 from tests.faults.bench import Bench
 from tests.faults.catalogue.components import DOWN_SECONDS, kill_worker
 from tests.faults.fault import Fault, Runs

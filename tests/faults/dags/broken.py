@@ -11,7 +11,7 @@ from batchmark.aws.result_bucket import RunStore
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.history.store import HistoryStore
 from batchmark.orchestration import channels
-from batchmark.orchestration.batch_operator import BenchmarkJobOperator
+from batchmark.orchestration.operators.batch_operator import BenchmarkJobOperator
 from batchmark.orchestration.settings import load_config
 from batchmark.orchestration.tasks import alerts, run
 from batchmark.runs import collected_runs

@@ -14,7 +14,7 @@ from broken import ALERTING, BROKEN
 
 from batchmark.aws.result_bucket import RunStore
 from batchmark.orchestration import assets, dag_parts
-from batchmark.orchestration.batch_operator import BenchmarkJobOperator
+from batchmark.orchestration.operators.batch_operator import BenchmarkJobOperator
 from batchmark.orchestration.settings import load_config
 from batchmark.orchestration.tasks import alerts, run
 from tests.builders.alerts import change, point, series, store_changes

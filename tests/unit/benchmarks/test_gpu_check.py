@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from batchmark_job.result import parse_document
+from batchmark_job.result.document import parse_document
 from benchmarks.gpu_check import packages, summary
 from benchmarks.gpu_check.steps import TESTS, OtherDeviceError, State, Step, log_of, run, steps_of
 from tests.builders.runs import build_job, build_row

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from batchmark_job import result_metric
 from batchmark_job.command_line import main
-from batchmark_job.result import json_schema
+from batchmark_job.result import metric as result_metric
+from batchmark_job.result.document import json_schema
 from tests.documented import arguments, the_command
 
 ROOT = Path(__file__).resolve().parents[3]

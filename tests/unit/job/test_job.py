@@ -18,7 +18,7 @@ from batchmark_job.measuring.marks import JobMarks
 from batchmark_job.output import BY_HAND
 from batchmark_job.progress import describe, describe_first_turn, warnings
 from batchmark_job.recorder import Recorder
-from batchmark_job.result import (
+from batchmark_job.result.document import (
     Correctness,
     Implementation,
     Measurement,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from batchmark_job.result import (
+from batchmark_job.result.document import (
     Measurement,
     MeasurementStatus,
     ResultDocument,
@@ -16,7 +16,7 @@ from batchmark_job.result import (
     json_schema,
     parse_document,
 )
-from batchmark_job.result_values import (
+from batchmark_job.result.values import (
     MOST_BYTES,
     MOST_CHARACTERS,
     MOST_ROWS,

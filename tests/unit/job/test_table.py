@@ -3,7 +3,7 @@
 import pytest
 
 from batchmark_job.command_line import main
-from batchmark_job.result import MeasurementStatus
+from batchmark_job.result.document import MeasurementStatus
 from batchmark_job.table import lines
 from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row
 

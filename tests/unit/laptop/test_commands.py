@@ -13,10 +13,11 @@ from types import SimpleNamespace
 import pytest
 
 from laptop import __main__ as program
-from laptop import demo, install, try_job, up
+from laptop import demo, install, up
 from laptop.airflow import Airflow
 from laptop.containers import backup, lifecycle
 from laptop.errors import LaptopError
+from laptop.own_jobs import try_job
 from laptop.stack import PROFILE, ROOT
 from tests.documented import documented, recipe
 

@@ -3,7 +3,7 @@
 import pytest
 
 from batchmark.history import store
-from batchmark_job.result import Device, MeasurementStatus
+from batchmark_job.result.document import Device, MeasurementStatus
 from tests.builders.reports import report_of
 from tests.builders.runs import (
     CPU_MEDIANS,

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from batchmark.command_line import BAD_INPUT, SLOWER, main
-from batchmark_job.result import Device, Implementation, MeasurementStatus
+from batchmark_job.result.document import Device, Implementation, MeasurementStatus
 from tests.builders.runs import LAPTOP_ENVIRONMENT, build_job, build_row
 from tests.documented import BESIDE_PYTHON, arguments, the_command, typed
 

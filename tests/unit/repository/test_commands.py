@@ -138,8 +138,8 @@ def test_the_plugins_go_into_one_archive_with_the_results_schema(tmp_path):
     typed(f"{the_command('make plugins-zip')} --assume-old install", tmp_path, os.environ)
     names = zipfile.ZipFile(tmp_path / "build" / "plugins.zip").namelist()
     contract = {
-        f"batchmark_job/{path.name}"
-        for path in (ROOT / "job_container/batchmark_job").glob("result*")
+        f"batchmark_job/result/{path.name}"
+        for path in (ROOT / "job_container/batchmark_job/result").glob("*.py")
     }
     script = "batchmark/runs/own_jobs/wrapper.sh"
     assert {"batchmark_plugin.py", "batchmark/command_line.py", script, *contract} <= {*names}

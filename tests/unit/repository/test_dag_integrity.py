@@ -14,12 +14,12 @@ from airflow.timetables.base import TimeRestriction
 
 from batchmark.core.prices import load_prices
 from batchmark.core.suites import TASKS
-from batchmark.orchestration.batch_operator import BenchmarkJobOperator
+from batchmark.orchestration.operators.batch_operator import BenchmarkJobOperator
 from batchmark.orchestration.tasks.leaks import SUBMITTING_DAGS
 from batchmark.report.alert_message import DAG_ID as CHANGE_ALERT
 from batchmark.runs.budget import refusals, worst_case
-from batchmark.runs.planning import plan_jobs
-from batchmark.runs.sharing_plan import plan_sharing, sharing_plan
+from batchmark.runs.plans.planning import plan_jobs
+from batchmark.runs.plans.sharing_plan import plan_sharing, sharing_plan
 from tests.builders.installations import configured, target
 from tests.faults.dags.broken import BROKEN, WITHOUT_MUTANT
 

@@ -7,11 +7,14 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import ParamValidationError
 
-from batchmark.core.multi_node import COLLAPSE_SECONDS
-from batchmark.orchestration.file_system_operators import CollapseFileSystem, StandUpFileSystem
+from batchmark.core.clusters.multi_node import COLLAPSE_SECONDS
+from batchmark.orchestration.operators.file_system_operators import (
+    CollapseFileSystem,
+    StandUpFileSystem,
+)
 from batchmark.orchestration.scaling_form import wanted
-from batchmark.runs.scaling_plan import plan_scaling
-from batchmark_job.result_scaling import TrainingSettings
+from batchmark.runs.plans.scaling_plan import plan_scaling
+from batchmark_job.result.scaling import TrainingSettings
 from tests.builders.installations import configured
 from tests.builders.scaling import stack
 from tests.faults.catalogue.layers import CANCELLED

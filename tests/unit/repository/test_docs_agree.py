@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 import pytest
 import yaml
 
+from batchmark.analysis.judging.significance import ASSUMED, Resolution
 from batchmark.analysis.published import NOISE, published_table
-from batchmark.analysis.significance import ASSUMED, Resolution
 from batchmark.changes.evidence import LEAST_AFTER, LEAST_BEFORE
 from batchmark.changes.suspects import too_early
 from batchmark.core.formatting import apart
 from batchmark.core.prices import load_prices, price_file
 from batchmark.orchestration.own_job_form import MAX_COST_USD
 from batchmark.runs.budget import worst_case
-from batchmark.runs.own_job_plan import plan_own_jobs
+from batchmark.runs.plans.own_job_plan import plan_own_jobs
 from batchmark_job.workloads.user_files import FOLDER_VARIABLE, find_user_files
 from tests.builders import existing_jobs
 from tests.builders.installations import configured, own_types

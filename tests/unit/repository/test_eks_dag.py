@@ -9,7 +9,7 @@ from airflow.dag_processing.dagbag import DagBag
 
 from batchmark.orchestration.pods.pods_operator import PodsOperator
 from batchmark.orchestration.tasks.pods import START_SECONDS
-from batchmark.runs.pod_plan import TRIES
+from batchmark.runs.plans.pod_plan import TRIES
 from tests.paths import DOCS, ROOT
 
 DAG_ID = "eks_gpu_sharing_benchmark"

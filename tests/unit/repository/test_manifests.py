@@ -6,7 +6,7 @@ import kubernetes_validate
 import pytest
 
 from batchmark.orchestration.pods.cluster_api import DEVICE_PLUGIN, ITS_NAMESPACE
-from batchmark.runs.pod_plan import job_manifest
+from batchmark.runs.plans.pod_plan import job_manifest
 from tests.builders.clusters import RUN_ID, planned, published
 from tests.builders.manifests import FOLDER, manifests, rendered
 from tests.stand_ins.kubernetes_api.device_plugin import Offer, offer

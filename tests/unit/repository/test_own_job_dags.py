@@ -6,8 +6,8 @@ import re
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 
-from batchmark.runs.own_job_plan import plan_comparison, plan_own_jobs
 from batchmark.runs.own_jobs.sides import Side, parse_sides
+from batchmark.runs.plans.own_job_plan import plan_comparison, plan_own_jobs
 from tests.builders.existing_jobs import found, own_jobs
 from tests.builders.installations import configured
 from tests.paths import ROOT

@@ -8,7 +8,7 @@ from batchmark.core.names import document_prefix
 from batchmark_job.distributed.point import DATA
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.output import document_name
-from batchmark_job.result_sharing import Disturbance, SharingMode
+from batchmark_job.result.sharing import Disturbance, SharingMode
 from batchmark_job.sharing.point import MOST_MPS_CLIENTS, MOST_REPLICAS
 from batchmark_job.suites import CUSTOM, NAMES, SUITES
 from batchmark_job.workloads.base import TOLERANCES

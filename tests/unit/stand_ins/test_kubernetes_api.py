@@ -7,7 +7,7 @@ import pytest
 from kubernetes import client as kubernetes
 from kubernetes.client.exceptions import ApiException
 
-from batchmark.runs.pod_plan import job_manifest
+from batchmark.runs.plans.pod_plan import job_manifest
 from tests.builders.clusters import RUN_ID, applied, planned, published
 from tests.stand_ins.kubernetes_api.clients import CLUSTER, KEY, REGION, connected, token
 from tests.stand_ins.kubernetes_api.device_plugin import ConfigError, Offer, _configured

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from batchmark_job.result import Correctness, Stopping
+from batchmark_job.result.document import Correctness, Stopping
 
 
 class FirstCall(NamedTuple):

@@ -8,7 +8,7 @@ from math import inf
 from batchmark.analysis.compared_rows import cheaper_of_two
 from batchmark.analysis.own_jobs.figures import order
 from batchmark.analysis.own_jobs.records import Best, DeadlineStep, Duel, JobFigure, JobSide, Place
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 
 
 def best_of(

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from batchmark.analysis.compared_rows import not_comparable, same_cpu
+from batchmark.analysis.judging.verdict import Contestant, judge
 from batchmark.analysis.own_jobs.figures import order, place_of
 from batchmark.analysis.own_jobs.records import Duel
 from batchmark.analysis.pooling import TargetJobs
 from batchmark.analysis.samples import RowKey
-from batchmark.analysis.verdict import Contestant, judge
 from batchmark.core.row_values import ToldMetric
 
 

@@ -10,7 +10,7 @@ from batchmark.analysis.own_jobs.records import JobFigure, MetricFigure, Place
 from batchmark.analysis.pooling import TargetJobs
 from batchmark.analysis.samples import RowKey, RowSamples, provenance
 from batchmark.core.row_values import ToldMetric
-from batchmark_job.result_own_job import START, OwnJob
+from batchmark_job.result.own_job import START, OwnJob
 
 STARTS = ("cold", "warm", None)  # in the order of places
 

@@ -6,14 +6,14 @@ from pydantic import Field
 
 from batchmark.analysis.cold_start import ColdStart
 from batchmark.analysis.cost import PriceBasis
-from batchmark.analysis.noise import RowNoise
+from batchmark.analysis.judging.noise import RowNoise
 from batchmark.analysis.pooling import TargetRecord
 from batchmark.analysis.samples import Provenance
 from batchmark.core.intervals import Estimate
 from batchmark.core.own_jobs import JobSize
 from batchmark.core.record import Record
 from batchmark.core.row_values import ToldMetric
-from batchmark_job.result_own_job import BadLine, Start
+from batchmark_job.result.own_job import BadLine, Start
 
 
 class Place(Record):

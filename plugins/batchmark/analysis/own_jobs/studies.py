@@ -14,7 +14,7 @@ from batchmark.analysis.pooling import TargetJobs, group_jobs
 from batchmark.core.own_jobs import MOST_BAD_LINES, OwnJobPlan
 from batchmark.core.prices import PriceTable
 from batchmark.core.run import CollectedRun
-from batchmark_job.result_own_job import BadLine
+from batchmark_job.result.own_job import BadLine
 
 
 def own_job_studies(run: CollectedRun, prices: PriceTable) -> tuple[OwnJobStudy, ...]:

@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
+from batchmark.analysis.judging.significance import ENOUGH_REPEATS, JobNoise, Resolution, log_spread
+from batchmark.analysis.judging.speedup import ratio
 from batchmark.analysis.scaling.points import TrainingPoint
-from batchmark.analysis.significance import ENOUGH_REPEATS, JobNoise, Resolution, log_spread
-from batchmark.analysis.speedup import ratio
 from batchmark.core.intervals import Estimate, Median
 from batchmark.core.record import Record
 

@@ -10,8 +10,8 @@ from typing import Self
 from batchmark.analysis.pooling import TargetJobs
 from batchmark.analysis.samples import RowKey, RowSamples
 from batchmark.core.intervals import Median
-from batchmark_job.result_scaling import Scaling
-from batchmark_job.result_values import Parameter
+from batchmark_job.result.scaling import Scaling
+from batchmark_job.result.values import Parameter
 
 MOST = 10**6  # of nodes, devices, images: more is no count of them
 TRAINING, ALL_REDUCE, READING = "resnet50_data_parallel", "all_reduce", "read_images"

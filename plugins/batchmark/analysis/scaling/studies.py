@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pydantic import Field
 
 from batchmark.analysis.cost import PriceBasis, price_basis
-from batchmark.analysis.noise import job_medians
+from batchmark.analysis.judging.noise import job_medians
 from batchmark.analysis.pooling import TargetJobs, TargetRecord, group_jobs
 from batchmark.analysis.samples import parameters_json
 from batchmark.analysis.scaling.curves import Curve, Measured, curves_of
@@ -27,9 +27,9 @@ from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record
 from batchmark.core.run import CollectedRun, LostJob
 from batchmark.core.suites import IMAGES_OF_RATE, SCALING
-from batchmark_job.result import Implementation
-from batchmark_job.result_scaling import Scaling, TrainingSettings
-from batchmark_job.result_values import Parameter
+from batchmark_job.result.document import Implementation
+from batchmark_job.result.scaling import Scaling, TrainingSettings
+from batchmark_job.result.values import Parameter
 
 FILES = "files"  # of the parameter data
 OF_POINT = {"nodes", "batch"}  # parameters that tell a training's points apart

@@ -12,7 +12,7 @@ from batchmark.analysis.sharing.knee import WORTH
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate, overlap
 from batchmark.core.record import Record
-from batchmark_job.result_sharing import SharingMode
+from batchmark_job.result.sharing import SharingMode
 
 Verdict = Literal["share", "alone", "not_known"]
 

@@ -9,18 +9,18 @@ from typing import Literal, Self
 from pydantic import Field, ValidationError
 
 from batchmark.analysis.cost import PriceBasis
+from batchmark.analysis.judging.speedup import ratio
 from batchmark.analysis.pooling import TargetJobs
 from batchmark.analysis.roofline import rate
 from batchmark.analysis.samples import Provenance, RowKey, RowSamples
 from batchmark.analysis.sharing.knee import Knee, find_knee
 from batchmark.analysis.sharing.replicas import ReplicaFigures, Starved, StepTimes, ends_of, starved
-from batchmark.analysis.speedup import ratio
 from batchmark.core.intervals import Estimate, Median
 from batchmark.core.prices import SECONDS_PER_HOUR
 from batchmark.core.record import Record
 from batchmark.core.suites import MOST_REPLICAS
-from batchmark_job.result_sharing import Disturbance, Sharing, SharingMode
-from batchmark_job.result_values import Parameter
+from batchmark_job.result.sharing import Disturbance, Sharing, SharingMode
+from batchmark_job.result.values import Parameter
 
 Form = Literal["processes", "jobs", "pods"]
 STEPS = 1_000  # that dollars are told for

@@ -12,7 +12,7 @@ from pydantic import Field
 from batchmark.analysis.samples import largest
 from batchmark.core import formatting
 from batchmark.core.record import Record
-from batchmark_job.result_sharing import Replica, ReplicaOutcome, Sharing
+from batchmark_job.result.sharing import Replica, ReplicaOutcome, Sharing
 
 STARVED_SHARE = 0.5  # of the mean share of its group
 STARVED_GAP = 10  # of its own median steps, without one that ends

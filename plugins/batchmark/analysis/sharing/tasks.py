@@ -22,8 +22,8 @@ from batchmark.analysis.sharing.experiments import Experiment, experiments_of
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record
 from batchmark.core.run import CollectedRun, LostJob
-from batchmark_job.result import Implementation
-from batchmark_job.result_values import Parameter
+from batchmark_job.result.document import Implementation
+from batchmark_job.result.values import Parameter
 
 
 class SharedTask(Record):

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field
 
 from batchmark.core.record import Record
 from batchmark.core.shares import Rate
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 
 Source = Literal["history", "synthetic"]
 

@@ -14,7 +14,7 @@ from batchmark.core.names import slug, url_safe
 from batchmark.core.row_values import ToldMetric
 from batchmark.core.suites import NO_DTYPE
 from batchmark.history.exports.runs import job_median, measured, runs
-from batchmark_job.result_own_job import HIGHER, LOWER
+from batchmark_job.result.own_job import HIGHER, LOWER
 
 if TYPE_CHECKING:
     from batchmark.history.rows import Row

@@ -22,7 +22,7 @@ from batchmark.history.imports.measurement import (
     to_seconds,
 )
 from batchmark.history.rows import Row
-from batchmark_job.result_values import Parameter
+from batchmark_job.result.values import Parameter
 
 # The unit by the start of a benchmark's name, for where there is no benchmarks.json.
 UNITS = {"time_": "seconds", "timeraw_": "seconds", "mem_": "bytes", "peakmem_": "bytes"}

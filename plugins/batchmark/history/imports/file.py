@@ -23,7 +23,7 @@ from batchmark.history.imports import (
 from batchmark.history.imports.measurement import Parsed
 from batchmark.history.parquet import encode_rows
 from batchmark.history.rows import Row
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 
 Format = Literal["pytest-benchmark", "github-action-benchmark", "asv", "published-table"]
 FORMATS: tuple[Format, ...] = get_args(Format)

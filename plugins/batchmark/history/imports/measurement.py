@@ -14,7 +14,7 @@ from batchmark.changes.records import UNKNOWN_DTYPE
 from batchmark.core.intervals import Median
 from batchmark.history.columns import IMPORTED
 from batchmark.history.rows import Row, sample_columns, time_columns
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 
 SECONDS = {
     **dict.fromkeys(("ns", "nsec", "nanosecond"), 1e-9),

@@ -10,7 +10,7 @@ from typing import Any
 from batchmark.analysis.published import OTHERS, Defect, PublishedTable
 from batchmark.history.imports.measurement import UNKNOWN, ForeignMeasurement, Parsed
 from batchmark.history.rows import Row
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 
 DEFECTS: dict[Defect, str] = {
     "start-up": "the time is start-up, not the work",

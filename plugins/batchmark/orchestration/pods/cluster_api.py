@@ -15,11 +15,16 @@ from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
 from batchmark.checks.waiting_pods import MANIFESTS, Object
-from batchmark.core.cluster import GPU, NODE_LABEL, Cluster
+from batchmark.core.clusters.cluster import GPU, NODE_LABEL, Cluster
 from batchmark.core.errors import ClusterError
 from batchmark.orchestration.telling import tell
-from batchmark.runs.pod_plan import REMOVAL_SECONDS, SWITCH_SECONDS, installation_labels, selector
-from batchmark_job.result_sharing import SharingMode
+from batchmark.runs.plans.pod_plan import (
+    REMOVAL_SECONDS,
+    SWITCH_SECONDS,
+    installation_labels,
+    selector,
+)
+from batchmark_job.result.sharing import SharingMode
 
 DEVICE_PLUGIN, ITS_NAMESPACE = "nvidia-device-plugin", "kube-system"
 POLL_SECONDS = 5

@@ -22,8 +22,8 @@ from batchmark.orchestration.pods.pods_watch import PodsWatch
 from batchmark.orchestration.settings import load_cluster, load_config
 from batchmark.orchestration.telling import fail
 from batchmark.orchestration.xcom import PODS_XCOM
+from batchmark.runs.plans.pod_plan import job_manifest
 from batchmark.runs.pod_collecting import EndedPods
-from batchmark.runs.pod_plan import job_manifest
 
 
 class PodsOperator(KubernetesJobOperator):

@@ -11,7 +11,7 @@ from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
 from batchmark.checks.waiting_pods import Object, Waiting, explain, failures, missing, waiting
-from batchmark.core.cluster import GPU
+from batchmark.core.clusters.cluster import GPU
 from batchmark.orchestration.pods.cluster_api import LOG_TAIL_LINES, POLL_SECONDS, ClusterApi
 from batchmark.orchestration.telling import tell
 

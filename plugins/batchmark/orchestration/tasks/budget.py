@@ -10,14 +10,14 @@ from airflow.sdk import Context
 from batchmark.analysis.cost import run_costs
 from batchmark.aws.price_list import RunPrices, current_prices, price_clients, stored_prices
 from batchmark.aws.result_bucket import PLAN, PLAN_HTML, RunStore
+from batchmark.core.clusters.multi_node import MultiNode
 from batchmark.core.config import Config, Target
 from batchmark.core.errors import BudgetError, PlanError
-from batchmark.core.multi_node import MultiNode
 from batchmark.core.run import CollectedRun, PlannedJob, RunPlan
-from batchmark.orchestration.batch_operator import generation
 from batchmark.orchestration.links import page_url
+from batchmark.orchestration.operators.batch_operator import generation
 from batchmark.orchestration.telling import console, tell
-from batchmark.report.table_pages import plan_html
+from batchmark.report.pages.table_pages import plan_html
 from batchmark.report.tables import amount, render_costs, render_worst_case
 from batchmark.runs.budget import RUN_CAP, book, parse_cap, refusals, worst_case
 from batchmark.runs.spending import RunSpending, month_spending, run_spending, spending_key

@@ -11,7 +11,7 @@ from batchmark.core.names import slug
 from batchmark.orchestration.links import page_url
 from batchmark.orchestration.settings import load_config
 from batchmark.orchestration.telling import console, tell
-from batchmark.runs.planning import check_targets
+from batchmark.runs.plans.planning import check_targets
 
 
 def diagnose_queues(context: Context) -> str:
@@ -25,7 +25,7 @@ def diagnose_queues(context: Context) -> str:
     from batchmark.aws.batch_targets import published_queues
     from batchmark.aws.boto_clients import patient_clients
     from batchmark.checks.diagnosis.diagnose import diagnose
-    from batchmark.report.diagnosis_page import DiagnosisReport, render_html, render_table
+    from batchmark.report.pages.diagnosis_page import DiagnosisReport, render_html, render_table
 
     try:
         config = load_config()

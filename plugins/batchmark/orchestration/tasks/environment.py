@@ -24,7 +24,7 @@ def check_environment(context: Context, *, shared_too: bool = True) -> str:
     Raises:
         AirflowFailException: a target is unknown; or, after publishing, a check failed.
     """
-    from batchmark.runs.planning import check_targets
+    from batchmark.runs.plans.planning import check_targets
 
     try:
         config = load_config()
@@ -53,7 +53,7 @@ def check(
 
     from batchmark.aws.boto_clients import patient_clients
     from batchmark.checks.environment import check_environment
-    from batchmark.report.table_pages import environment_html
+    from batchmark.report.pages.table_pages import environment_html
     from batchmark.report.tables import check_table
 
     clients, now = patient_clients(config.region), datetime.now(UTC)

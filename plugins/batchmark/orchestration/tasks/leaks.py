@@ -112,7 +112,7 @@ def report_leaks(context: Context, found_key: str) -> str:
     from batchmark.checks.leak_records import GuardReport
     from batchmark.core.errors import AlertError
     from batchmark.orchestration.channels import publish
-    from batchmark.report.table_pages import guard_html
+    from batchmark.report.pages.table_pages import guard_html
     from batchmark.report.tables import guard_table
 
     config = load_config()

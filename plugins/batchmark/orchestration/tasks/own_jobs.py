@@ -16,7 +16,7 @@ from batchmark.core.run import PlannedJob
 from batchmark.orchestration.settings import load_config, load_own_jobs
 from batchmark.orchestration.tasks.run import approved_jobs
 from batchmark.orchestration.telling import fail, tell
-from batchmark.runs.planning import all_operator_kwargs
+from batchmark.runs.plans.planning import all_operator_kwargs
 
 if TYPE_CHECKING:
     from batchmark.runs.own_jobs.sides import FoundSide
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def check_own_job(context: Context) -> str:
     """As environment.check_environment, of an own job's targets with its job definitions."""
     from batchmark.orchestration.tasks import environment
-    from batchmark.runs.own_job_plan import chosen_job, own_targets
+    from batchmark.runs.plans.own_job_plan import chosen_job, own_targets
 
     params = context["params"]
     try:
@@ -49,7 +49,7 @@ def plan_own_job(context: Context) -> list[dict[str, Any]]:
 
     A dry run returns none, so that its jobs are skipped.
     """
-    from batchmark.runs.own_job_plan import plan_own_jobs
+    from batchmark.runs.plans.own_job_plan import plan_own_jobs
     from batchmark.runs.run_file_system import check_tags
 
     params = context["params"]
@@ -89,8 +89,8 @@ def plan_comparison(context: Context) -> list[dict[str, Any]]:
     """As plan_own_job, of a comparison; the guard looks into its queues from then on."""
     from batchmark.orchestration.tasks.alerts import check_settings
     from batchmark.orchestration.tasks.budget import approve
-    from batchmark.runs.own_job_plan import plan_comparison as plan
     from batchmark.runs.own_jobs.known_queues import remember
+    from batchmark.runs.plans.own_job_plan import plan_comparison as plan
     from batchmark.runs.run_file_system import check_tags
 
     params, run_id = context["params"], context["run_id"]

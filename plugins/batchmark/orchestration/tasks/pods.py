@@ -56,8 +56,8 @@ def plan_pods(context: Context) -> list[dict[str, Any]]:
     A dry run returns none, so that its jobs are skipped.
     """
     from batchmark.orchestration.tasks.budget import approve
-    from batchmark.runs.pod_plan import plan_pods as plan
-    from batchmark.runs.sharing_plan import sharing_plan
+    from batchmark.runs.plans.pod_plan import plan_pods as plan
+    from batchmark.runs.plans.sharing_plan import sharing_plan
 
     params = context["params"]
     try:

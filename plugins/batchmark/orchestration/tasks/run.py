@@ -32,8 +32,8 @@ from batchmark.orchestration.links import page_url
 from batchmark.orchestration.settings import config_of, load_config
 from batchmark.orchestration.telling import console, fail, tell
 from batchmark.orchestration.xcom import JOB_ID_XCOM
-from batchmark.runs.planning import all_operator_kwargs
-from batchmark.runs.planning import plan_jobs as plan
+from batchmark.runs.plans.planning import all_operator_kwargs
+from batchmark.runs.plans.planning import plan_jobs as plan
 
 
 def plan_jobs(
@@ -62,8 +62,8 @@ def plan_jobs(
 
 def plan_sharing(context: Context) -> list[dict[str, Any]]:
     """As plan_jobs, for a run of the suite `sharing` with its own parameters."""
-    from batchmark.runs.sharing_plan import left_out, sharing_plan
-    from batchmark.runs.sharing_plan import plan_sharing as plan_tasks
+    from batchmark.runs.plans.sharing_plan import left_out, sharing_plan
+    from batchmark.runs.plans.sharing_plan import plan_sharing as plan_tasks
 
     params = context["params"]
 
@@ -223,9 +223,9 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     from batchmark.report.changes import ChangesSection
     from batchmark.report.model import build_report, render_json
     from batchmark.report.page import render_html
+    from batchmark.report.pages.what_if_page import render_html as render_what_if
     from batchmark.report.summary import summarize
-    from batchmark.report.terminal import render_table
-    from batchmark.report.what_if_page import render_html as render_what_if
+    from batchmark.report.terminal.run import render_table
     from batchmark.runs.collected_runs import readable_run
 
     if comparison_key is None:
@@ -262,10 +262,10 @@ def publish_noise(context: Context, collected_key: str) -> str:
         AirflowFailException: after publishing, when a target has no calibration or a job failed.
     """
 
-    from batchmark.analysis.calibration import calibrate
+    from batchmark.analysis.judging.calibration import calibrate
     from batchmark.orchestration.run_history import noise_table
     from batchmark.orchestration.tasks.budget import print_costs
-    from batchmark.report.table_pages import noise_html
+    from batchmark.report.pages.table_pages import noise_html
     from batchmark.report.tables import render_calibration
     from batchmark.runs.collected_runs import readable_run
 

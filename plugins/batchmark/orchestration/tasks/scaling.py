@@ -11,7 +11,7 @@ from batchmark.core.errors import BatchmarkError
 from batchmark.orchestration.scaling_form import wanted
 from batchmark.orchestration.settings import load_config, load_multi_node
 from batchmark.orchestration.telling import fail, tell
-from batchmark.runs.planning import all_operator_kwargs
+from batchmark.runs.plans.planning import all_operator_kwargs
 
 
 def check_environment(context: Context) -> str:
@@ -34,8 +34,8 @@ def plan_jobs(context: Context) -> list[dict[str, Any]]:
     """
     from batchmark.orchestration.tasks.alerts import check_settings
     from batchmark.orchestration.tasks.budget import approve
+    from batchmark.runs.plans.scaling_plan import left_out, needs_files, plan_scaling
     from batchmark.runs.run_file_system import check_tags
-    from batchmark.runs.scaling_plan import left_out, needs_files, plan_scaling
 
     run_id = context["run_id"]
     try:

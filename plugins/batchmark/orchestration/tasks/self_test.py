@@ -87,7 +87,7 @@ def publish_self_test(context: Context, tested_key: str) -> str:
     """Publish the results as a page and a table; return the page's key."""
 
     from batchmark.changes.self_test.records import SelfTest
-    from batchmark.report.self_test_page import render_html, render_table
+    from batchmark.report.pages.self_test_page import render_html, render_table
 
     store = RunStore.of(load_config(), context["run_id"])
     report = SelfTest.model_validate_json(store.read(tested_key))

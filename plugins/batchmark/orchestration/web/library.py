@@ -46,8 +46,8 @@ from batchmark.history.store import HistoryStore, run_prices
 from batchmark.history.view import HistoryView
 from batchmark.orchestration.run_history import calibrations
 from batchmark.orchestration.settings import load_detector_settings
-from batchmark.report.published_page import published_summary
-from batchmark.report.published_page import render_html as published_html
+from batchmark.report.pages.published_page import published_summary
+from batchmark.report.pages.published_page import render_html as published_html
 from batchmark.report.site.costs import Month
 from batchmark.report.summary import RunSummary
 from batchmark.runs.collected_runs import readable_run

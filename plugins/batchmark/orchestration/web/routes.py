@@ -21,7 +21,7 @@ from batchmark.orchestration.web.access import Editor, Reader, reader
 from batchmark.orchestration.web.airflow_runs import airflow_runs, failures, schedule
 from batchmark.orchestration.web.library import Library, MeasuredRun
 from batchmark.report.charts import embedded
-from batchmark.report.published_page import render_html as published_html
+from batchmark.report.pages.published_page import render_html as published_html
 from batchmark.report.site import costs, drawings, trends
 from batchmark.report.site.alerts import alert_views
 from batchmark.report.site.compare import Comparison

@@ -13,7 +13,7 @@ from batchmark.core.own_jobs import JobSize
 from batchmark.report.own_jobs import words
 from batchmark.report.own_jobs.standings import Win, best_at, measured, priced_at
 from batchmark.report.words import NOT_KNOWN
-from batchmark_job.result_own_job import START
+from batchmark_job.result.own_job import START
 
 MOST_SIZES = 6  # that are named
 FASTEST, CHEAPEST = "Fastest", "Cheapest"

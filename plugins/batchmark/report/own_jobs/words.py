@@ -12,7 +12,7 @@ from batchmark.core.own_jobs import JobSize
 from batchmark.core.row_values import ToldMetric
 from batchmark.report.own_jobs.standings import main_places, metrics
 from batchmark.report.words import measured_target
-from batchmark_job.result_own_job import BadLine
+from batchmark_job.result.own_job import BadLine
 
 CHECKS = {"exit_code": "exit code", "command": "a check command", "checksum": "checksum"}
 SOURCES = {"log": "of the log", "file": "of the file"}

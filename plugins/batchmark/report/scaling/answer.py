@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
+from batchmark.analysis.judging.significance import ENOUGH_REPEATS
 from batchmark.analysis.scaling.curves import Curve
 from batchmark.analysis.scaling.points import TrainingPoint
 from batchmark.analysis.scaling.prediction import MOST_RANKS, Prediction
 from batchmark.analysis.scaling.reach import ABOVE_ONE, POOR, WELL, Limit
 from batchmark.analysis.scaling.studies import ScalingStudy, Training
-from batchmark.analysis.significance import ENOUGH_REPEATS
 from batchmark.core import formatting
 from batchmark.report.scaling import words
 from batchmark.report.study_parts import capitalized

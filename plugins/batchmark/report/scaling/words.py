@@ -10,8 +10,8 @@ from batchmark.core import formatting
 from batchmark.core.suites import IMAGES_OF_RATE
 from batchmark.report.study_parts import by_text, capitalized
 from batchmark.report.words import NOT_KNOWN, implementation, measured_target, target_and_gpu
-from batchmark_job.result import Device
-from batchmark_job.result_scaling import TrainingSettings
+from batchmark_job.result.document import Device
+from batchmark_job.result.scaling import TrainingSettings
 
 SIMULATED = "simulated"  # how the model of a GPU begins that tests imitate
 BACKENDS = {"nccl": "NCCL"}

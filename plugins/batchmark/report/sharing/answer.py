@@ -19,8 +19,8 @@ from batchmark.report.sharing.words import (
     task_name,
 )
 from batchmark.report.words import NOT_KNOWN, StudyAnswer
-from batchmark_job.result import Device
-from batchmark_job.result_sharing import SharingMode
+from batchmark_job.result.document import Device
+from batchmark_job.result.sharing import SharingMode
 
 QUESTION = "How many of these tasks may share the device?"
 SIMULATED = "simulated"  # how the model of a GPU begins that tests imitate

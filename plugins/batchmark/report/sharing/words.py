@@ -11,8 +11,8 @@ from batchmark.analysis.sharing.tasks import SharedTask
 from batchmark.core import formatting
 from batchmark.report.study_parts import plain
 from batchmark.report.words import NOT_KNOWN, implementation, measured_target, target_and_gpu
-from batchmark_job.result import Device
-from batchmark_job.result_sharing import Disturbance, SharingMode
+from batchmark_job.result.document import Device
+from batchmark_job.result.sharing import Disturbance, SharingMode
 
 MODES = {
     SharingMode.EXCLUSIVE: "one after the other",

@@ -7,8 +7,8 @@ from typing import Literal
 from batchmark.aws.job_description import JobDescription, host_terminated
 from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.runs.own_jobs.lines import MISSING, UNKNOWN, Facts, Told
-from batchmark_job.result_own_job import OwnersCheck
-from batchmark_job.result_values import MOST_CHARACTERS
+from batchmark_job.result.own_job import OwnersCheck
+from batchmark_job.result.values import MOST_CHARACTERS
 
 TIMED_OUT = "Job attempt duration exceeded timeout"  # Batch's status reason
 SILENT = (

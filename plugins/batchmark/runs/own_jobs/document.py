@@ -21,7 +21,7 @@ from batchmark.core.suites import NO_DTYPE
 from batchmark.runs.own_jobs.check import exit_code, owners_check, was_stopped
 from batchmark.runs.own_jobs.lines import Told
 from batchmark.runs.result_documents import ExpectedDocument
-from batchmark_job.result import (
+from batchmark_job.result.document import (
     Device,
     Environment,
     Implementation,
@@ -31,8 +31,8 @@ from batchmark_job.result import (
     MetricSummary,
     ResultDocument,
 )
-from batchmark_job.result_metric import MetricLine
-from batchmark_job.result_own_job import (
+from batchmark_job.result.metric import MetricLine
+from batchmark_job.result.own_job import (
     BETTER,
     HIGHER,
     LOWER,
@@ -44,7 +44,7 @@ from batchmark_job.result_own_job import (
     OwnJob,
     Start,
 )
-from batchmark_job.result_values import (
+from batchmark_job.result.values import (
     MOST_CHARACTERS,
     MOST_CHARACTERS_OF_NAME,
     MOST_ROWS,

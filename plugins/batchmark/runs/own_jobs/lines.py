@@ -16,9 +16,9 @@ from typing import Literal, NamedTuple, TypeVar
 
 from batchmark.aws.job_log import FACT_MARK, FILE_MARK, MARKS, MarkedLine
 from batchmark.core.own_jobs import MOST_BAD_LINES
-from batchmark_job.result_metric import MOST_LINES, MetricLine, MetricLineError, parse_metric_line
-from batchmark_job.result_own_job import BadLine
-from batchmark_job.result_values import EARLIEST, END, MOST_CHARACTERS_OF_NAME
+from batchmark_job.result.metric import MOST_LINES, MetricLine, MetricLineError, parse_metric_line
+from batchmark_job.result.own_job import BadLine
+from batchmark_job.result.values import EARLIEST, END, MOST_CHARACTERS_OF_NAME
 
 MOST_GPUS = 64
 SHOWN_CHARACTERS = 200  # of a bad line, and of what is wrong with it

@@ -13,8 +13,8 @@ from batchmark.core.errors import PlanError, meant
 from batchmark.core.own_jobs import JobName
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record, first_problem
-from batchmark_job.result_metric import FILE_VARIABLE
-from batchmark_job.result_values import PositiveCount
+from batchmark_job.result.metric import FILE_VARIABLE
+from batchmark_job.result.values import PositiveCount
 
 MOST_SIDES = 20
 OUR_VARIABLES = ("AWS_BATCH", "BATCHMARK_")  # prefixes of what Batch and we set

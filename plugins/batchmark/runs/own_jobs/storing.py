@@ -14,8 +14,8 @@ from batchmark.core.errors import CollectError, unexpected
 from batchmark.runs.own_jobs.document import own_job_document
 from batchmark.runs.own_jobs.whole_log import read_log
 from batchmark.runs.result_documents import ExpectedDocument, key_of
-from batchmark_job.result import ResultDocument, ResultError, parse_document
-from batchmark_job.result_values import MOST_BYTES
+from batchmark_job.result.document import ResultDocument, ResultError, parse_document
+from batchmark_job.result.values import MOST_BYTES
 
 log = logging.getLogger(__name__)
 

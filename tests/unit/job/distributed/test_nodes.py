@@ -19,7 +19,7 @@ from batchmark_job.distributed.nodes import Nodes
 from batchmark_job.distributed.task import Read
 from batchmark_job.errors import CannotMeasureError
 from batchmark_job.measuring.processes.workers import StepError
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 from tests.waiting import wait_for
 
 MAIN = "127.77.0.1"

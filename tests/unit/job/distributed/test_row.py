@@ -14,7 +14,7 @@ from batchmark_job.distributed.point import (
 )
 from batchmark_job.distributed.row import ScalingRow
 from batchmark_job.measuring.limits import RowLimits
-from batchmark_job.result import Correctness
+from batchmark_job.result.document import Correctness
 from tests.stand_ins.workers import bench_here
 
 LIMITS = RowLimits(samples=10, max_seconds=1.0)

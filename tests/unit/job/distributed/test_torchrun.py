@@ -20,7 +20,7 @@ def test_every_node_of_1_to_20_has_its_own_rank_and_the_same_rendezvous(devices,
             assert config.rdzv_configs["rank"] == node
             assert int(config.rdzv_configs["timeout"]) >= 15 * 60
             assert config.max_restarts == 0
-            assert words[-1] == "batchmark_job.distributed.rank"
+            assert words[-1] == "batchmark_job.distributed.ranks.rank"
 
 
 def test_ranks_are_told_their_task_and_their_network(tmp_path):

@@ -9,12 +9,12 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from batchmark_job.distributed.batches import synthetic
-from batchmark_job.distributed.gradients import smooth_weights
-from batchmark_job.distributed.network import ResNet50
-from batchmark_job.distributed.rank import LOST_CODE
+from batchmark_job.distributed.ranks.batches import synthetic
+from batchmark_job.distributed.ranks.gradients import smooth_weights
+from batchmark_job.distributed.ranks.network import ResNet50
+from batchmark_job.distributed.ranks.rank import LOST_CODE
 from batchmark_job.distributed.task import Answer
-from batchmark_job.result import Correctness
+from batchmark_job.result.document import Correctness
 from laptop.processes import free_port
 from tests.builders.shards import a_task, alone, write_shards
 from tests.paths import ROOT

@@ -14,7 +14,7 @@ import torch
 
 from batchmark_job.machine import conditions, nvml
 from batchmark_job.machine.conditions import Monitor, mean_conditions, thread_times, wait_share
-from batchmark_job.result import Conditions
+from batchmark_job.result.document import Conditions
 from tests.builders.files import put
 from tests.stand_ins.nvml import Card, Nvml, installed
 

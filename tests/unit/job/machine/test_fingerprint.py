@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from batchmark_job.machine import fingerprint, metadata, nvml
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 from tests.builders.files import put
 
 

@@ -8,7 +8,7 @@ from batchmark_job.machine import cards, memory
 from batchmark_job.measuring.ceilings import Bounds, measure_ceilings
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.rows import Row
-from batchmark_job.result import parse_document
+from batchmark_job.result.document import parse_document
 from batchmark_job.suites import Point
 from batchmark_job.workloads.attention import CudnnAttention, EfficientAttention, FlashAttention
 from batchmark_job.workloads.builtin import WORKLOADS

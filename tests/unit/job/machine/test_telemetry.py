@@ -14,7 +14,7 @@ from batchmark_job.errors import OutputError
 from batchmark_job.machine import telemetry
 from batchmark_job.machine.nvml import visible_gpus
 from batchmark_job.machine.telemetry import GpuMeter, ProcessMeter, Telemetry, meters_for
-from batchmark_job.result import MetricSummary, parse_document
+from batchmark_job.result.document import MetricSummary, parse_document
 from tests.stand_ins.broken_output import BrokenOutput
 from tests.stand_ins.nvml import Card, Nvml, installed
 from tests.stand_ins.workers import run_job_here as run_job

@@ -15,7 +15,7 @@ from batchmark_job.measuring.entry import enter, find_candidates, input_sets
 from batchmark_job.measuring.implementation_choice import choose_fastest
 from batchmark_job.measuring.problem import MOST_INPUT_SETS, Problem
 from batchmark_job.measuring.processes.workers import ignore
-from batchmark_job.result import Implementation
+from batchmark_job.result.document import Implementation
 from batchmark_job.workloads.builtin import WORKLOADS
 from tests.stand_ins.workers import WorkersHere
 from tests.stand_ins.workloads import after, matmul_by, product_by, raising, slowed

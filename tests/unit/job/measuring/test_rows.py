@@ -7,12 +7,13 @@ from itertools import count, cycle
 import pytest
 import torch
 
-from batchmark_job.measuring import entry, prepared, rows, transfers
+from batchmark_job.measuring import entry, prepared, rows
 from batchmark_job.measuring.candidate import CHANGES_INPUTS, Candidate
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.prepared import Prepared
 from batchmark_job.measuring.rows import Row
-from batchmark_job.result import Conditions, MeasurementStatus, Stopping
+from batchmark_job.measuring.samples import transfers
+from batchmark_job.result.document import Conditions, MeasurementStatus, Stopping
 from batchmark_job.workloads import user_files
 from batchmark_job.workloads.builtin import WORKLOADS
 from tests.stand_ins.scripted_timer import ScriptedTimer

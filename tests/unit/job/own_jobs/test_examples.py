@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from batchmark_job.result_metric import FILE_VARIABLE, PREFIX, MetricLine, parse_metric_line
+from batchmark_job.result.metric import FILE_VARIABLE, PREFIX, MetricLine, parse_metric_line
 from tests.paths import ROOT
 
 EXAMPLES = ROOT / "job_container" / "own_jobs" / "examples"

@@ -13,7 +13,7 @@ from PIL import Image
 
 from batchmark.core.own_jobs import JobAxis
 from batchmark.runs.own_jobs.wrapper import CHECK, command
-from batchmark_job.result_metric import FILE_VARIABLE, PREFIX, parse_metric_line
+from batchmark_job.result.metric import FILE_VARIABLE, PREFIX, parse_metric_line
 from tests.paths import ROOT
 
 FOLDER = ROOT / "job_container" / "own_jobs" / "thumbnails"

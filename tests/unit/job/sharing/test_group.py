@@ -8,7 +8,7 @@ import pytest
 from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.answers import FirstCall
 from batchmark_job.measuring.processes.workers import StepError
-from batchmark_job.result_sharing import Disturbance, ReplicaOutcome, SharingMode
+from batchmark_job.result.sharing import Disturbance, ReplicaOutcome, SharingMode
 from batchmark_job.sharing import group
 from batchmark_job.sharing.answers import Lost, Ran, Started
 from batchmark_job.sharing.group import Task, measure

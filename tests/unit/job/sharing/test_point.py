@@ -3,7 +3,7 @@
 import pytest
 
 from batchmark_job.errors import InputError
-from batchmark_job.result_sharing import Disturbance, SharingMode
+from batchmark_job.result.sharing import Disturbance, SharingMode
 from batchmark_job.sharing.point import MpsLimits, SharingOptions, SharingPoint
 
 TIME_SLICING, MPS = SharingMode.TIME_SLICING, SharingMode.MPS

@@ -11,7 +11,7 @@ from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.measured_row import Bench
 from batchmark_job.measuring.processes.answers import FirstCall
 from batchmark_job.measuring.processes.workers import ForkedWorkers
-from batchmark_job.result_sharing import Disturbance, SharingMode
+from batchmark_job.result.sharing import Disturbance, SharingMode
 from batchmark_job.sharing import group, row
 from batchmark_job.sharing.answers import Started
 from batchmark_job.sharing.point import MpsLimits, SharingPoint

@@ -10,7 +10,7 @@ import torch
 from batchmark_job.machine import mps
 from batchmark_job.measuring import prepared
 from batchmark_job.measuring.limits import RowLimits
-from batchmark_job.result_sharing import Disturbance, SharingMode
+from batchmark_job.result.sharing import Disturbance, SharingMode
 from batchmark_job.sharing import replicas
 from batchmark_job.sharing.disturbances import disturb
 from batchmark_job.sharing.point import MpsLimits, SharingPoint

@@ -16,7 +16,7 @@ from batchmark_job.measuring.prepared import measuring_state
 from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.rows import Row
 from batchmark_job.progress import describe
-from batchmark_job.result import MeasurementStatus
+from batchmark_job.result.document import MeasurementStatus
 from batchmark_job.workloads import resnet50
 from batchmark_job.workloads.builtin import WORKLOADS
 from batchmark_job.workloads.support import training, triton_filters

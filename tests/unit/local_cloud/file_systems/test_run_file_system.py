@@ -2,8 +2,8 @@
 
 import pytest
 
+from batchmark.core.clusters.multi_node import FileSystem
 from batchmark.core.errors import LayerError
-from batchmark.core.multi_node import FileSystem
 from batchmark.runs.run_file_system import RunFileSystem, RunOfDag
 from local_cloud.file_systems.models import FileSystemsBackend
 from tests.builders.scaling import FILE_SYSTEM

@@ -6,7 +6,7 @@ import pytest
 
 from batchmark.analysis.cold_start import NO_INSTANCE, cold_start_of
 from batchmark.analysis.comparison import compare
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 from tests.builders.runs import (
     LAPTOP_ENVIRONMENT,
     PRICES,

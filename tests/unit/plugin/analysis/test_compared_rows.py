@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from batchmark.core.intervals import MINIMUM_SAMPLES
-from batchmark_job.result import Device, Implementation, MeasurementStatus
+from batchmark_job.result.document import Device, Implementation, MeasurementStatus
 from tests.builders.pairs import CPU_SAMPLES, GPU_SAMPLES, pair_of, skipped, two_jobs
 from tests.builders.runs import CPU_ENVIRONMENT, build_job, build_row, noisy
 

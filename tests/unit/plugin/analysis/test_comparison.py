@@ -3,7 +3,7 @@
 import pytest
 
 from batchmark.analysis.comparison import Comparison, compare
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 from tests.builders.pairs import CPU_SAMPLES, GPU_SAMPLES, calibration, two_jobs
 from tests.builders.runs import PRICES, build_job, build_lost, build_row, build_run, noisy
 

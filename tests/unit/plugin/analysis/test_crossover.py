@@ -6,11 +6,11 @@ import pytest
 from batchmark.analysis.comparison import compare
 from batchmark.analysis.cost import PriceBasis
 from batchmark.analysis.crossover import RowVerdict, calls_until_gpu_pays, find_crossovers
-from batchmark.analysis.noise import RowNoise, SideNoise
+from batchmark.analysis.judging.noise import RowNoise, SideNoise
 from batchmark.analysis.pooling import group_jobs
 from batchmark.analysis.samples import row_key
 from batchmark.report import words as report_words
-from batchmark_job.result import Phases
+from batchmark_job.result.document import Phases
 from tests.builders.runs import (
     PRICES,
     START,

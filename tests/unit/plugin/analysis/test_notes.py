@@ -3,7 +3,7 @@
 from batchmark.analysis.comparison import compare
 from batchmark.analysis.notes import WARNINGS, few_whole_jobs, undecided_intervals
 from batchmark.core.run import InterruptedAttempt
-from batchmark_job.result import Ceiling
+from batchmark_job.result.document import Ceiling
 from tests.builders.pairs import CPU_SAMPLES, GPU_SAMPLES, calibration, pair_of, two_jobs
 from tests.builders.runs import GPU_ENVIRONMENT, PRICES, build_job, build_row, build_run, noisy
 

@@ -3,7 +3,7 @@
 import pytest
 
 from batchmark.analysis.owners_checks import check_problems, counts, size_of
-from batchmark_job.result import MeasurementStatus
+from batchmark_job.result.document import MeasurementStatus
 from tests.builders.own_jobs import CPU, GPU, LARGE, SMALL, JobOn, failed, with_output
 from tests.builders.runs import build_job, build_row
 

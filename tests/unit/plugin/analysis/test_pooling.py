@@ -2,7 +2,7 @@
 
 import pytest
 
-from batchmark_job.result import Device, Implementation
+from batchmark_job.result.document import Device, Implementation
 from tests.builders.pairs import CPU_SAMPLES, GPU_SAMPLES, pair_of
 from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row
 

@@ -3,7 +3,13 @@
 import pytest
 
 from batchmark.report import words
-from batchmark_job.result import Ceiling, Conditions, Implementation, MeasurementStatus, Trial
+from batchmark_job.result.document import (
+    Ceiling,
+    Conditions,
+    Implementation,
+    MeasurementStatus,
+    Trial,
+)
 from tests.builders.pairs import pair_of
 from tests.builders.runs import build_full_job, build_job, build_row
 

@@ -24,7 +24,7 @@ from batchmark.report.page import render_html
 from batchmark.runs.collected_runs import readable_run, store_run
 from batchmark.runs.collecting import collect_run
 from batchmark.runs.result_documents import ExpectedDocument, key_of
-from batchmark_job.result import json_schema
+from batchmark_job.result.document import json_schema
 from tests.builders.history import BUCKET, REGION, two_targets
 from tests.builders.hostile import fuzzed, texts
 from tests.builders.installations import configured, target

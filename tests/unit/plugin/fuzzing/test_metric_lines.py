@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batchmark_job.result_metric import MetricLineError, json_schema, parse_metric_line
+from batchmark_job.result.metric import MetricLineError, json_schema, parse_metric_line
 from tests.builders.hostile import changed, damaged, fuzzed
 
 GOOD = {

@@ -6,8 +6,8 @@ from hypothesis import given
 
 from batchmark.report.model import Report, render_json
 from batchmark.report.page import render_html
-from batchmark_job.result import ResultError, json_schema, parse_document
-from batchmark_job.result_own_job import BadLine
+from batchmark_job.result.document import ResultError, json_schema, parse_document
+from batchmark_job.result.own_job import BadLine
 from tests.builders.hostile import changed, fuzzed
 from tests.builders.own_jobs import CPU, GPU, LARGE, SMALL
 from tests.builders.reports import report_of, terminal

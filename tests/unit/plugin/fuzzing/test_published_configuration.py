@@ -9,7 +9,7 @@ from hypothesis import given
 from batchmark.core.config import Config, parse_config
 from batchmark.core.errors import ConfigError, PlanError
 from batchmark.runs.budget import refusals, worst_case
-from batchmark.runs.planning import operator_kwargs, plan_jobs
+from batchmark.runs.plans.planning import operator_kwargs, plan_jobs
 from tests.builders.hostile import fuzzed, texts
 from tests.builders.installations import own_types, published
 from tests.builders.runs import PRICES

@@ -6,8 +6,8 @@ from hypothesis import given
 
 from batchmark.report.model import Report, render_json
 from batchmark.report.page import render_html
-from batchmark.report.what_if_page import render_html as what_if_html
-from batchmark_job.result import ResultError, json_schema, parse_document
+from batchmark.report.pages.what_if_page import render_html as what_if_html
+from batchmark_job.result.document import ResultError, json_schema, parse_document
 from tests.builders.hostile import changed, fuzzed
 from tests.builders.reports import report_of, terminal
 from tests.builders.runs import build_run

@@ -11,7 +11,7 @@ from batchmark.analysis.published import TABLE
 from batchmark.command_line import main as batchmark
 from batchmark.core.names import slug
 from batchmark.history import __main__ as command_line
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 from tests.builders.history import BUCKET, REGION, two_targets
 from tests.builders.runs import LAPTOP_ENVIRONMENT
 from tests.documented import arguments, documented

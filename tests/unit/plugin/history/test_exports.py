@@ -13,7 +13,7 @@ from batchmark.history.exports import csv as table_csv
 from batchmark.history.exports.runs import COLUMNS
 from batchmark.history.imports.file import ImportedFile
 from batchmark.history.rows import history_rows
-from batchmark_job.result import Device, MeasurementStatus
+from batchmark_job.result.document import Device, MeasurementStatus
 from tests.builders.history import NOON, SIZES, finished, run_of, two_targets
 from tests.builders.runs import PRICES, build_job, build_row, build_rows, noisy
 from tests.builders.sharing import curve_rows, shared_row, sharing_job

@@ -16,7 +16,7 @@ from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.imports.file import ImportedFile, detect
 from batchmark.history.imports.measurement import to_seconds
 from batchmark.history.series import COLUMNS, series_histories
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 from tests.paths import DATA
 
 EXAMPLES = DATA / "imports"

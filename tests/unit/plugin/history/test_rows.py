@@ -12,7 +12,7 @@ from batchmark.core.prices import SpotPrice
 from batchmark.history.columns import ALL_COLUMNS, PARTITION_KEYS, SCHEMA
 from batchmark.history.rows import history_rows, parameters_json
 from batchmark.history.series import MACHINE, POINT
-from batchmark_job.result import Device, MeasurementStatus
+from batchmark_job.result.document import Device, MeasurementStatus
 from tests.builders.history import NOON, finished, run_of, two_targets
 from tests.builders.runs import (
     GPU_ENVIRONMENT,

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from batchmark.orchestration.aws_clients import PATIENT_ATTEMPTS, AwsAccess, AwsClients
-from batchmark.orchestration.job_watch import shared_watch
+from batchmark.orchestration.operators.job_watch import shared_watch
 from tests.stand_ins.batch import FakeBatch, FakeClients
 
 ACCESS = AwsAccess(region_name="eu-west-1", botocore_config='{"max_pool_connections": 3}')

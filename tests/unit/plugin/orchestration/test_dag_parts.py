@@ -11,10 +11,10 @@ import pytest
 from airflow.sdk import DAG, task
 
 from batchmark.orchestration import dag_parts
-from batchmark.orchestration.batch_operator import BenchmarkJobOperator
-from batchmark.runs.own_job_plan import plan_own_jobs
+from batchmark.orchestration.operators.batch_operator import BenchmarkJobOperator
 from batchmark.runs.own_jobs import wrapper
-from batchmark.runs.planning import all_operator_kwargs
+from batchmark.runs.plans.own_job_plan import plan_own_jobs
+from batchmark.runs.plans.planning import all_operator_kwargs
 from laptop.airflow import Airflow
 from tests.builders.existing_jobs import own_jobs
 from tests.builders.installations import configured

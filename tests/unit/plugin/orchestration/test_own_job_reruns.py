@@ -5,8 +5,8 @@ import pytest
 from batchmark.analysis.samples import parameters_json
 from batchmark.changes.records import SeriesKey
 from batchmark.orchestration.reruns import can_be_repeated, plan_round
-from batchmark.runs.own_job_plan import plan_own_jobs
-from batchmark.runs.planning import all_operator_kwargs
+from batchmark.runs.plans.own_job_plan import plan_own_jobs
+from batchmark.runs.plans.planning import all_operator_kwargs
 from tests.builders.existing_jobs import own_jobs
 from tests.builders.installations import configured
 

@@ -7,8 +7,8 @@ from batchmark.aws.result_bucket import RunStore
 from batchmark.changes.records import SeriesKey
 from batchmark.core.run import RunPlan
 from batchmark.orchestration.reruns import can_be_repeated, plan_round, reserve
-from batchmark.runs.planning import all_operator_kwargs, plan_jobs
-from batchmark.runs.sharing_plan import plan_sharing, sharing_plan
+from batchmark.runs.plans.planning import all_operator_kwargs, plan_jobs
+from batchmark.runs.plans.sharing_plan import plan_sharing, sharing_plan
 from batchmark.runs.spending import run_spending
 from tests.builders.installations import configured, own_types, target
 from tests.builders.scaling import planned, stack

@@ -14,7 +14,7 @@ from batchmark.report.changes import MOST_RUNS, AlertBoard, AlertLine, ChangesSe
 from batchmark.report.model import Report, build_report, render_json
 from batchmark.report.page import SHOWN_ROWS, HistoryChart, render_html
 from batchmark.report.tables import alert_table
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 from tests.builders.alerts import opened
 from tests.builders.changed_series import (
     build_confirmation,

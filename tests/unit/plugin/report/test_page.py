@@ -13,7 +13,7 @@ from batchmark.core.prices import SpotPrice
 from batchmark.report import words
 from batchmark.report.model import render_json
 from batchmark.report.page import render_html
-from batchmark_job.result import Device, parse_document
+from batchmark_job.result.document import Device, parse_document
 from tests.builders.reports import NOON, NOTICE, report_of, terminal
 from tests.builders.runs import (
     CPU_ENVIRONMENT,

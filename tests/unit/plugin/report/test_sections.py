@@ -7,7 +7,7 @@ from batchmark.core.shares import Rate
 from batchmark.report.changes import AlertBoard
 from batchmark.report.model import build_report
 from batchmark.report.sections import costs, trust
-from batchmark_job.result import Ceiling, Conditions, MeasurementStatus
+from batchmark_job.result.document import Ceiling, Conditions, MeasurementStatus
 from tests.builders.reports import NOON, report_of
 from tests.builders.runs import (
     CPU_MEDIANS,

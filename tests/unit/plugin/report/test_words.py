@@ -5,7 +5,7 @@ import pytest
 from batchmark.analysis.comparison import compare
 from batchmark.core.prices import PriceTable
 from batchmark.report import words
-from batchmark_job.result import MetricSummary, Phases
+from batchmark_job.result.document import MetricSummary, Phases
 from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row, build_run
 
 PRICES = PriceTable(

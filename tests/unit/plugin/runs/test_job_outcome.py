@@ -6,7 +6,7 @@ from batchmark.aws.job_log import FILE_MARK
 from batchmark.runs import job_outcome
 from batchmark.runs.job_outcome import outcome
 from batchmark.runs.own_jobs import storing, whole_log
-from batchmark_job.result import MeasurementStatus, parse_document
+from batchmark_job.result.document import MeasurementStatus, parse_document
 from tests.builders.watched_jobs import (
     BEGIN,
     BUCKET,

@@ -4,7 +4,7 @@ import pytest
 
 from batchmark.analysis.own_jobs.studies import own_job_studies
 from batchmark.core.row_values import ToldMetric
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 from tests.builders.own_jobs import CPU, GPU, LARGE, SMALL, THROUGHPUT, JobOn
 from tests.builders.runs import LAPTOP_ENVIRONMENT, PRICES, build_run
 

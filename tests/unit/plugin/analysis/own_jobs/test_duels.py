@@ -4,7 +4,7 @@ import pytest
 
 from batchmark.analysis.own_jobs.duels import duels_of
 from batchmark.analysis.pooling import group_jobs
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 from tests.builders.own_jobs import CPU, GPU, LARGE, LOSS, SMALL, THROUGHPUT, JobOn, failed
 from tests.builders.runs import LAPTOP_ENVIRONMENT, build_run
 

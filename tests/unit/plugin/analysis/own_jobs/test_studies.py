@@ -4,8 +4,8 @@ import pytest
 
 from batchmark.analysis.comparison import compare
 from batchmark.analysis.own_jobs.studies import own_job_studies
-from batchmark_job.result import Device
-from batchmark_job.result_own_job import BadLine
+from batchmark_job.result.document import Device
+from batchmark_job.result.own_job import BadLine
 from tests.builders.own_jobs import (
     CPU,
     GPU,

@@ -5,7 +5,7 @@ import pytest
 from batchmark.analysis.comparison import compare
 from batchmark.analysis.scaling.studies import scaling_studies
 from batchmark.analysis.side_by_side import Chosen, side_by_side
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 from tests.builders.runs import (
     GPU_ENVIRONMENT,
     LAPTOP_ENVIRONMENT,

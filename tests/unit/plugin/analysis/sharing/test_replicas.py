@@ -12,7 +12,7 @@ from batchmark.analysis.sharing.replicas import (
     jain,
     starved,
 )
-from batchmark_job.result_sharing import Sharing
+from batchmark_job.result.sharing import Sharing
 from tests.builders.hostile import fuzzed
 from tests.builders.sharing import replica
 

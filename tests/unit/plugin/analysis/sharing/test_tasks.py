@@ -5,7 +5,7 @@ import pytest
 from batchmark.analysis.sharing.tasks import shared_tasks
 from batchmark.core.run import SharingPlan
 from batchmark.report.sharing import words
-from batchmark_job.result import Conditions, Device, Implementation
+from batchmark_job.result.document import Conditions, Device, Implementation
 from tests.builders.runs import (
     GPU_ENVIRONMENT,
     LAPTOP_ENVIRONMENT,

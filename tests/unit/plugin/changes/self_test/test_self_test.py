@@ -8,7 +8,7 @@ import pytest
 from batchmark.changes.self_test.replay import Replay
 from batchmark.changes.self_test.self_test import RUNS_BEFORE_ALARMS, SIZES, try_suite
 from batchmark.core.shares import Rate
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 from tests.builders.changed_series import build_history, build_key, moment, run_id, sizes
 from tests.builders.self_test import Threshold, level_histories
 

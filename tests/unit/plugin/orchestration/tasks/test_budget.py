@@ -14,7 +14,7 @@ from batchmark.aws import price_list
 from batchmark.aws.result_bucket import PLAN, PLAN_HTML, PRICES, RunStore
 from batchmark.core.names import slug
 from batchmark.core.run import RunPlan
-from batchmark.orchestration.batch_operator import BenchmarkJobOperator
+from batchmark.orchestration.operators.batch_operator import BenchmarkJobOperator
 from batchmark.orchestration.tasks import budget
 from batchmark.orchestration.tasks import run as tasks
 from batchmark.runs.spending import RunSpending

@@ -7,7 +7,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from batchmark.checks.diagnosis.records import Diagnosis, Finding
 from batchmark.core.names import slug
 from batchmark.orchestration.tasks import diagnosis as diagnosis_tasks
-from batchmark.report.diagnosis_page import DiagnosisReport, render_html
+from batchmark.report.pages.diagnosis_page import DiagnosisReport, render_html
 from tests.builders.installations import configured, published
 from tests.stand_ins.diagnosis_answers import NOW
 from tests.stand_ins.moto_account import moto_account

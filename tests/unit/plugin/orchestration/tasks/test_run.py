@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from batchmark.analysis.comparison import Comparison
-from batchmark.analysis.noise import parse_table
+from batchmark.analysis.judging.noise import parse_table
 from batchmark.aws.result_bucket import (
     COLLECTED,
     NOISE_HTML,
@@ -19,7 +19,7 @@ from batchmark.aws.result_bucket import (
     RunStore,
     noise_key,
 )
-from batchmark.core.file_system_cost import FileSystemWorst
+from batchmark.core.clusters.file_system_cost import FileSystemWorst
 from batchmark.core.run import RunPlan, WorstCase
 from batchmark.orchestration.tasks import run
 from batchmark.runs.collected_runs import store_run

@@ -26,7 +26,7 @@ from batchmark.report.changes import ChangesSection
 from batchmark.report.model import Report
 from batchmark.report.site.trends import MARKS, METRICS, series_id
 from batchmark.report.words import NO_DOLLARS
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 from tests.builders.alerts import change, point
 from tests.builders.history import NOON, finished, run_of, two_targets
 from tests.builders.libraries import NOW

@@ -10,7 +10,7 @@ from batchmark.report.own_jobs.charts import charts
 from batchmark.report.own_jobs.tables import tables
 from batchmark.report.own_jobs.words import remarks, usd_per_unit
 from batchmark.report.page import render_html
-from batchmark_job.result_own_job import BadLine
+from batchmark_job.result.own_job import BadLine
 from tests.builders.own_job_studies import (
     CPU,
     GPU,

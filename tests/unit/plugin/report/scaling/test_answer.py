@@ -10,7 +10,7 @@ from batchmark.report.model import Report, render_json
 from batchmark.report.page import render_html
 from batchmark.report.scaling.tables import study_tables
 from batchmark.report.summary import summarize
-from batchmark_job.result import Device
+from batchmark_job.result.document import Device
 from tests.builders.reports import report_of, terminal
 from tests.builders.runs import GPU_ENVIRONMENT, LAPTOP_ENVIRONMENT, build_job, build_row, build_run
 from tests.builders.scaling_runs import SETTINGS, Cluster, scaling_job, sweep, unscaled_row

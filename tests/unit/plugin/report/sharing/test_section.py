@@ -8,7 +8,7 @@ import pytest
 from batchmark.report.page import render_html
 from batchmark.report.sharing import words
 from batchmark.report.sharing.charts import sharing_charts
-from batchmark_job.result import Implementation
+from batchmark_job.result.document import Implementation
 from tests.builders.reports import report_of, terminal
 from tests.builders.runs import LAPTOP_ENVIRONMENT, build_run
 from tests.builders.sharing import curve_rows, replica, shared_row, sharing_job, unshared_row

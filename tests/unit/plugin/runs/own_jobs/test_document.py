@@ -11,9 +11,9 @@ from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.runs.own_jobs.check import TIMED_OUT
 from batchmark.runs.own_jobs.document import Image, own_job_document
 from batchmark.runs.own_jobs.lines import NOT_KNOWN, Facts, Told
-from batchmark_job.result import Device, Implementation, MeasurementStatus, parse_document
-from batchmark_job.result_metric import MetricLine
-from batchmark_job.result_values import MOST_ROWS
+from batchmark_job.result.document import Device, Implementation, MeasurementStatus, parse_document
+from batchmark_job.result.metric import MetricLine
+from batchmark_job.result.values import MOST_ROWS
 from tests.builders.hostile import fuzzed
 from tests.builders.hostile_lines import marked_lines
 from tests.builders.watched_jobs import (

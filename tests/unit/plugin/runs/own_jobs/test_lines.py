@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from batchmark.aws.job_log import FACT_MARK, FILE_MARK, METRIC_MARK
 from batchmark.core.own_jobs import MOST_BAD_LINES
 from batchmark.runs.own_jobs.lines import MOST_GPUS, Facts, Gpu, GpuBusy, read_lines
-from batchmark_job.result_metric import MOST_LINES
+from batchmark_job.result.metric import MOST_LINES
 from tests.builders.hostile import fuzzed
 from tests.builders.hostile_lines import marked_lines
 from tests.builders.watched_jobs import BEGIN, END, GPU, SHA256, STARTED, facts, marked, metric

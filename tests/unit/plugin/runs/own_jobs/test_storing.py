@@ -6,7 +6,7 @@ from batchmark.aws.result_bucket import RunStore
 from batchmark.core.errors import CollectError
 from batchmark.runs.own_jobs import storing
 from batchmark.runs.own_jobs.storing import known, store_document
-from batchmark_job.result import parse_document
+from batchmark_job.result.document import parse_document
 from tests.builders.watched_jobs import (
     BEGIN,
     BUCKET,

@@ -15,7 +15,7 @@ import pytest
 from batchmark.aws.job_log import MARKS, MarkedLine
 from batchmark.runs.own_jobs.lines import read_lines
 from batchmark.runs.own_jobs.wrapper import CHECK, OUTPUT, OUTPUT_SHA256, command, script
-from batchmark_job.result_metric import FILE_VARIABLE, MOST_CHARACTERS, MOST_LINES
+from batchmark_job.result.metric import FILE_VARIABLE, MOST_CHARACTERS, MOST_LINES
 
 FACT_PREFIX, METRIC_FILE_PREFIX = "BATCHMARK_JOB ", "BATCHMARK_METRIC_FILE "
 SHELLS = {"dash": ("dash",), "bash": ("bash", "--posix"), "busybox": ("busybox", "sh")}

@@ -1,0 +1,135 @@
+"""Whether the ranks' averaged gradients are right, and whether their weights stay the same."""
+
+from __future__ import annotations
+
+import math
+from itertools import compress
+from typing import TYPE_CHECKING
+
+from batchmark_job.result.document import Correctness
+from batchmark_job.workloads.resnet50 import IMAGE_SIZE, LAYERS, SHAPES, ResNet50Training
+from batchmark_job.workloads.support import images, reference
+from batchmark_job.workloads.support.training import (
+    initial_weights,
+    reference_gradients,
+    views,
+    weight_dtype,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from torch import Tensor
+
+    from batchmark_job.distributed.ranks.batches import Batch
+    from batchmark_job.distributed.ranks.network import ResNet50
+    from batchmark_job.distributed.ranks.world import World
+
+MOST_NUMBERS = 40_000  # of a weight: the first stage's kernels, all vectors, a part of the others
+OF_STEM = 3  # weights without a reference: rounding decides which of two values is pooled
+DISTINCT = 2  # images of the size that networks mostly see; more, where they are smaller
+MOST_DISTINCT = 64
+LEAST_VALUES = 32  # of a channel in the last layers
+REDUCTION = 32  # an image's width over that in the last layers
+SHIFT = 4.0
+
+
+def check_gradients(
+    network: ResNet50,
+    backward: Callable[[Tensor, Tensor], Tensor],
+    backward_alone: Callable[[Tensor, Tensor], Tensor],
+    batch: Batch,
+    dtype: str,
+    world: World,
+) -> Correctness:
+    """Compare the averaged gradients with the mean of what each rank computes in float64.
+
+    A rank's batch repeats few images, with which its statistics and mean are those of the few
+    alone; the float64 reference computes only these, on the CPU. The weights are others meanwhile
+    (`smooth_weights`). In large kernels rounding hides too much: these are compared with the mean
+    of what each rank has by itself, on its device.
+
+    Args:
+        backward: that leaves the averaged gradients of images and labels in the network.
+        backward_alone: that leaves this rank's own ones.
+    """
+    (pictures, labels), step = few_repeated(batch)
+    workload = ResNet50Training()
+    with network.other_weights(smooth_weights(dtype)):
+        backward(pictures, labels)
+        averaged = [_part(_gradient(weight)) for weight in network.weights]
+        backward_alone(pictures, labels)
+        alone = [_part(_gradient(weight)) for weight in network.weights]
+        own = reference_gradients(
+            workload.network, network.weights, pictures[::step].cpu(), labels[::step].cpu()
+        )
+    compared = []
+    for gradient, expected in list(zip(averaged, own, strict=True))[OF_STEM:]:
+        if expected.numel() <= MOST_NUMBERS:
+            mean = world.summed(expected.flatten().to(world.device)) / world.size
+            compared.append((reference.to_float64(gradient), reference.to_float64(mean)))
+    kernels = [expected.dim() > 1 for expected in own]
+    errors = [
+        reference.relative_error(compared),
+        *_averaging_errors(compress(averaged, kernels), compress(alone, kernels), world),
+    ]
+    if not all(map(math.isfinite, errors)):
+        raise ArithmeticError("the gradients of the first batch are not finite numbers")
+    (error,) = world.largest([max(errors)])
+    return Correctness(relative_error=error, tolerance=workload.tolerance(dtype))
+
+
+def _gradient(weight: Tensor) -> Tensor:
+    assert weight.grad is not None  # noqa: S101
+    return weight.grad
+
+
+def _averaging_errors(
+    averaged: Iterable[Tensor], alone: Iterable[Tensor], world: World
+) -> Iterator[float]:
+    """Of each kernel, relative to its own largest gradient."""
+    for gradient, own in zip(averaged, alone, strict=True):
+        mean = world.summed(own.double()) / world.size
+        pair = reference.to_float64(gradient), reference.to_float64(mean)
+        yield reference.relative_error([pair])
+
+
+def _part(gradient: Tensor) -> Tensor:
+    """A copy of numbers from all over it; an odd stride meets all places of a kernel."""
+    return gradient.flatten()[:: gradient.numel() // MOST_NUMBERS | 1].clone()
+
+
+def smooth_weights(dtype: str) -> Tensor:
+    """With shifts so large that hardly any ReLU has an input below 0 or near it.
+
+    Else rounding moves some over that edge, and each changes the gradients of few images by more
+    than what is to be found: float32 was seen to be off by 6e-2.
+    """
+    flat = initial_weights(SHAPES, weight_dtype(dtype), seed=0)
+    for shift in views(flat, SHAPES, channels_last=False)[2 : 3 * len(LAYERS) : 3]:
+        shift.add_(SHIFT)
+    return flat
+
+
+def few_repeated(batch: Batch) -> tuple[Batch, int]:
+    """As many images as before, of which few differ, and how often each is there.
+
+    Small ones are tiled until the last layers normalise over enough values to be more than noise.
+    """
+    pictures, labels = batch
+    size = pictures.shape[2]
+    most = min(max(DISTINCT * (IMAGE_SIZE / size) ** 2, DISTINCT), MOST_DISTINCT)
+    count = max(number for number in range(1, int(most) + 1) if len(labels) % number == 0)
+    tiles = math.ceil((LEAST_VALUES / count) ** 0.5 * REDUCTION / size)
+    repeats = len(labels) // count
+    few = pictures[:count].repeat(1, 1, tiles, tiles).repeat_interleave(repeats, 0)
+    return (images.channels_last(few), labels[:count].repeat_interleave(repeats)), repeats
+
+
+def differing_weights(network: ResNet50, world: World) -> int:
+    """How many weights are not on all ranks the same as on the first."""
+    differ = [
+        float(not weight.detach().equal(world.of_first(weight.detach())))
+        for weight in network.weights
+    ]
+    return int(sum(world.largest(differ)))

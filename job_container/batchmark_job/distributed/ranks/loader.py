@@ -1,0 +1,170 @@
+"""Images from shards, decoded and augmented on the CPU by worker processes, without end."""
+
+from __future__ import annotations
+
+import random
+import tarfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import cv2
+import numpy as np
+import webdataset
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+from webdataset import tariterators
+
+from batchmark_job.distributed.ranks.shards import find_shards, forget, own, unreadable
+from batchmark_job.distributed.ranks.world import World
+from batchmark_job.distributed.task import Train
+from batchmark_job.errors import InputError
+from batchmark_job.workloads.resnet50 import CLASSES
+
+Pixels = NDArray[np.uint8]  # height × width × RGB
+
+SHUFFLED = 256  # encoded images that a worker holds to draw from
+# Of the crop that is scaled to an image: its share of the area, and its width over its height.
+# Source: Szegedy et al., https://arxiv.org/abs/1409.4842, section 6; torchvision's defaults.
+AREAS, RATIOS = (0.08, 1.0), (3 / 4, 4 / 3)
+TRIES = 10
+PREFETCHED = 2  # batches of each worker
+
+
+class Loaded(NamedTuple):
+    """Batches without end. Workers take turns, so each is waited for once in so many batches."""
+
+    batches: Iterator[tuple[Tensor, Tensor]]
+    workers: int  # the same on all ranks
+    queued: int  # batches that may be there before they are asked for
+
+
+@contextmanager
+def loaded(task: Train, world: World) -> Iterator[Loaded]:
+    """Batches of images (N × height × width × RGB, uint8) and labels.
+
+    Workers are forked here, so before the ranks meet: NCCL does not survive a fork.
+
+    Raises:
+        InputError: there are too few shards, or, from the iterator, one is not what it should be.
+    """
+    if task.folder is None:
+        raise InputError("training on files has no folder; give one by --files")
+    found = find_shards(task.folder, world)
+    shards = [shard.path for shard in own(found, world)]
+    workers = min(max(task.threads, 1), len(found) // world.size)
+    loader = DataLoader(
+        Images(shards, task.image, (task.seed, world.rank)),
+        batch_size=task.batch,
+        num_workers=workers,
+        prefetch_factor=PREFETCHED,
+        pin_memory=world.device.type == "cuda",
+        drop_last=True,
+    )
+    batches = _with_plain_errors(iter(loader))
+    try:
+        yield Loaded(batches, workers, PREFETCHED * workers)
+    finally:
+        batches.close()  # which ends the workers
+
+
+class Images(IterableDataset[tuple[Pixels, int]]):
+    """A worker's share of a rank's shards, over and over, in an order drawn anew each time.
+
+    Workers deal out one order among them, so that all shards are read equally often, however many
+    there are.
+    """
+
+    def __init__(self, shards: list[Path], size: int, seed: tuple[int, ...]) -> None:
+        self.shards, self.size, self.seed = shards, size, seed
+
+    def __iter__(self) -> Iterator[tuple[Pixels, int]]:
+        worker = get_worker_info()
+        number, workers = (worker.id, worker.num_workers) if worker else (0, 1)
+        cv2.setNumThreads(1)
+        rng = np.random.default_rng([*self.seed, number])
+        shuffle = webdataset.shuffle(SHUFFLED, rng=random.Random(int(rng.integers(2**63))))
+        order = _order(self.shards, np.random.default_rng(self.seed))
+        for sample in shuffle(_samples(islice(order, number, None, workers))):
+            yield augmented(_decoded(sample), self.size, rng), _label(sample)
+
+
+def augmented(pixels: Pixels, size: int, rng: np.random.Generator) -> Pixels:
+    """A random part, scaled to size × size, and mirrored every other time."""
+    top, left, height, width = _crop(pixels.shape[0], pixels.shape[1], rng)
+    part = pixels[top : top + height, left : left + width]
+    shrinks = height > size and width > size
+    scaled = cv2.resize(
+        part, (size, size), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
+    )
+    return np.ascontiguousarray(scaled[:, ::-1] if rng.random() < 0.5 else scaled)
+
+
+def _crop(height: int, width: int, rng: np.random.Generator) -> tuple[int, int, int, int]:
+    """Top, left, height and width; the whole image where no crop drawn fits into it."""
+    for _ in range(TRIES):
+        area = height * width * rng.uniform(*AREAS)
+        ratio = np.exp(rng.uniform(*np.log(RATIOS)))
+        rows, columns = round((area / ratio) ** 0.5), round((area * ratio) ** 0.5)
+        if 0 < rows <= height and 0 < columns <= width:
+            top, left = rng.integers(height - rows + 1), rng.integers(width - columns + 1)
+            return int(top), int(left), rows, columns
+    return 0, 0, height, width
+
+
+def _order(shards: list[Path], rng: np.random.Generator) -> Iterator[Path]:
+    while True:
+        yield from (shards[index] for index in rng.permutation(len(shards)))
+
+
+def _samples(shards: Iterator[Path]) -> Iterator[dict[str, Any]]:
+    """Each read from the file system, as of a set that is larger than the node's memory."""
+    for shard in shards:
+        count = 0
+        try:
+            forget(shard)
+            with shard.open("rb") as file:
+                members = tariterators.tar_file_expander([{"url": shard, "stream": file}])
+                for count, sample in enumerate(tariterators.group_by_keys(members), 1):  # noqa: B007
+                    yield sample | {"shard": shard}
+        except (OSError, tarfile.TarError) as error:
+            raise InputError(unreadable(shard, error)) from error
+        if not count:
+            raise InputError(f"{shard} holds no images; copy it again, or remove it")
+
+
+def _decoded(sample: dict[str, Any]) -> Pixels:
+    pixels: Any = None
+    if encoded := sample.get("jpg"):
+        pixels = cv2.imdecode(np.frombuffer(encoded, np.uint8), cv2.IMREAD_COLOR_RGB)
+    if pixels is None:
+        raise InputError(
+            f"{sample['shard']} holds no image {sample['__key__']}.jpg that can be decoded; a "
+            "shard has pairs of NAME.jpg and NAME.cls"
+        )
+    decoded: Pixels = pixels
+    return decoded
+
+
+def _label(sample: dict[str, Any]) -> int:
+    text = sample.get("cls", b"").decode(errors="replace").strip()
+    if not text.isdecimal() or int(text) >= CLASSES:
+        raise InputError(
+            f"{sample['shard']} says {text!r} in {sample['__key__']}.cls; a class is a number from "
+            f"0 to {CLASSES - 1}"
+        )
+    return int(text)
+
+
+def _with_plain_errors(
+    batches: Iterator[tuple[Tensor, Tensor]],
+) -> Generator[tuple[Tensor, Tensor], None, None]:
+    """A worker's error comes with its traceback as its text; the last line says what it is."""
+    try:
+        yield from batches
+    except InputError as error:
+        _, _, said = str(error).strip().rpartition(f"{InputError.__name__}: ")
+        raise InputError(said) from None

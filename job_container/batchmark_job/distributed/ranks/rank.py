@@ -1,0 +1,181 @@
+"""One rank of a multi-node row, started by torchrun.
+
+It reads the task that BATCHMARK_TASK names; rank 0 writes the answer that BATCHMARK_ANSWER names.
+Whatever goes wrong is the last line on stderr.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import NoReturn
+
+from pydantic import ValidationError
+
+from batchmark_job.distributed.task import (
+    ANSWER_VARIABLE,
+    ERROR_SUFFIX,
+    TASK,
+    TASK_VARIABLE,
+    AllReduce,
+    Answer,
+    RankError,
+    Read,
+    Train,
+)
+from batchmark_job.errors import InputError, JobError, one_line
+from batchmark_job.interruption import STOP_SIGNALS
+from batchmark_job.output import FileOutput
+
+# What gloo, NCCL and the store say where another rank is silent or has closed its connection.
+LOST = re.compile(
+    r"tim(?:e|ed)[ -]?out|connection (?:was likely )?closed|closed by peer|reset by peer"
+    r"|connection refused|broken pipe|got 0 bytes|ncclRemoteError",
+    re.IGNORECASE,
+)
+LOST_CODE = 5  # another rank is gone: what happened is in that one's last line
+
+
+def main() -> int:
+    # The job blocks these for its own thread to wait for; torchrun ends ranks with them.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+    task = None
+    try:
+        task = read_task()
+        answer = perform(task)
+        if os.environ.get("RANK") == "0":
+            write_answer(answer)
+    except Exception as error:
+        if not isinstance(error, JobError):
+            traceback.print_exc()
+        _end(*explained(error, task), out_of_memory=_is_out_of_memory(error))
+    return 0
+
+
+def read_task() -> Train | AllReduce | Read:
+    path = Path(_from_environment(TASK_VARIABLE))
+    try:
+        return TASK.validate_json(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{TASK_VARIABLE} names {path}: {error.strerror}") from None
+    except ValidationError as error:
+        raise InputError(f"{TASK_VARIABLE} names {path}, which is no task: {error}") from None
+
+
+def perform(task: Train | AllReduce | Read) -> Answer:
+    # Only now: each loads libraries for seconds that the others don't need.
+    if isinstance(task, Train):
+        from batchmark_job.distributed.ranks.training import train
+
+        return train(task)
+    if isinstance(task, AllReduce):
+        from batchmark_job.distributed.ranks.all_reduce import all_reduce
+
+        return all_reduce(task)
+    from batchmark_job.distributed.ranks.reading import read
+
+    return read(task)
+
+
+def write_answer(answer: Answer) -> None:
+    FileOutput(Path(_from_environment(ANSWER_VARIABLE))).write(answer.model_dump_json())
+
+
+def explained(error: Exception, task: Train | AllReduce | Read | None) -> tuple[int, str]:
+    """The exit code, and what went wrong in one line with the fix."""
+    if isinstance(error, JobError):
+        return error.exit_code, " ".join(str(error).split())
+    line = _line(error)
+    if _is_out_of_memory(error):
+        return 1, f"{line}. {_smaller(task)}"
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return 1, (
+            f"{line}: the file system of {error.filename or 'a file'} is full; free some space, or "
+            "stand up a larger one"
+        )
+    if _lost_another(error):
+        return LOST_CODE, f"another rank is gone, or did not answer in time: {line}"
+    if "shared memory" in str(error):
+        who = "NCCL needs" if _of_exchange(error) else "the loader's processes need"
+        return 1, (
+            f"{line}: {who} more shared memory; give the container more (Batch: "
+            "linuxParameters.sharedMemorySize), or a smaller batch"
+        )
+    return 1, line
+
+
+def _line(error: Exception) -> str:
+    """With NCCL's own reason, which stands below what it was doing."""
+    _, _, reason = str(error).partition("Last error:")
+    return "; ".join([one_line(error), *reason.strip().splitlines()[:1]])
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    if _of_exchange(error):
+        return "out of memory" in str(error)
+    allocator = isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+    return allocator or isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+
+
+def _smaller(task: Train | AllReduce | Read | None) -> str:
+    if isinstance(task, Train):
+        return (
+            f"{task.batch} images of {task.image} x {task.image} in {task.dtype} don't fit a "
+            "device; give a smaller batch"
+        )
+    if isinstance(task, AllReduce):
+        return f"A tensor of {task.size_bytes:,} bytes does not fit a device; give a smaller one"
+    return "Give this machine more memory"
+
+
+def _lost_another(error: Exception) -> bool:
+    return _of_exchange(error) and LOST.search(str(error)) is not None
+
+
+def _of_exchange(error: Exception) -> bool:
+    """gloo raises plain RuntimeErrors, NCCL and the store torch's own."""
+    torch_distributed = sys.modules.get("torch.distributed")
+    if torch_distributed is not None and isinstance(error, torch_distributed.DistError):
+        return True
+    return isinstance(error, RuntimeError) and "gloo" in str(error)
+
+
+def _from_environment(variable: str) -> str:
+    value = os.environ.get(variable)
+    if not value:
+        raise InputError(f"{variable} is not set; it names a file for this rank")
+    return value
+
+
+def _end(code: int, message: str, *, out_of_memory: bool) -> NoReturn:
+    """At once: what torch does when a process ends may wait for ranks that are gone."""
+    rank = os.environ.get("RANK", "?")
+    sys.stdout.flush()
+    _leave(code, message, out_of_memory=out_of_memory)
+    print(f"batchmark-job: error: rank {rank}: {message}", file=sys.stderr, flush=True)
+    os._exit(code)
+
+
+def _leave(code: int, message: str, *, out_of_memory: bool) -> None:
+    """For the launcher, which has to know whose error came first."""
+    with contextlib.suppress(OSError, JobError, KeyError, ValueError):
+        rank, answer = int(os.environ["RANK"]), Path(_from_environment(ANSWER_VARIABLE))
+        error = RankError(
+            at=time.time(),
+            rank=rank,
+            error=message,
+            lost_another=code == LOST_CODE,
+            out_of_memory=out_of_memory,
+        )
+        answer.with_name(f"{rank}{ERROR_SUFFIX}").write_text(error.model_dump_json())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""All shards read once by all nodes together, each its own share."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import NamedTuple
+
+from batchmark_job.distributed.ranks.shards import ShardFile, find_shards, forget, own, unreadable
+from batchmark_job.distributed.ranks.world import World
+from batchmark_job.distributed.task import Answer, Read
+from batchmark_job.errors import InputError
+from batchmark_job.image_set.manifest import FILE
+from batchmark_job.machine import memory
+from batchmark_job.result.document import Correctness, Implementation
+
+BLOCK_BYTES = 4 * 2**20  # Lustre's stripes are of 1 MiB and more
+# The first pass waits for S3 as long as that takes; the job's launcher looks after lost nodes.
+HYDRATION_SECONDS = 12 * 3600.0
+TOLERANCE = 1e-12
+
+
+def read(task: Read) -> Answer:
+    """Time passes over all files.
+
+    Raises:
+        InputError: there are too few shards, or one is not what its size and checksum say.
+    """
+    world = World.from_environment(task.device)
+    shards = find_shards(task.folder, world)
+    with world.joined(HYDRATION_SECONDS):
+        return measure(task, world, shards)
+
+
+def measure(task: Read, world: World, shards: list[ShardFile]) -> Answer:
+    """Among ranks that have met.
+
+    Passes that are to be warm follow one whose time is no sample: it takes from S3 what the file
+    system lacks, and compares checksums.
+    """
+    mine = own(shards, world)
+    expected = sum(shard.size_bytes for shard in shards)
+    samples: list[float] = []
+    starts: list[float] = []
+    spent = total = 0.0
+    first = None
+    if not task.cold:
+        first = _one_pass(task, world, mine, check=True).seconds
+    passes = 1 if task.cold else task.passes
+    while not samples or (len(samples) < passes and spent < task.max_seconds):
+        found = _one_pass(task, world, mine)
+        samples.append(found.seconds)
+        starts.append(found.began)
+        spent += found.seconds
+        total = world.mean([float(found.bytes)])[0] * world.size
+    (peak,) = world.largest([float(memory.peak_bytes("cpu") or 0)])
+    return Answer(
+        implementation=Implementation(
+            name=f"reads of {BLOCK_BYTES // 2**20} MiB",
+            version=os.uname().release,
+            threads=task.threads,
+        ),
+        cold_seconds=samples[0] if first is None else first,
+        samples_seconds=tuple(samples),
+        starts=(*starts, starts[-1] + samples[-1]),
+        warmup_calls=0 if task.cold else 1,
+        correctness=Correctness(
+            relative_error=abs(total - expected) / expected, tolerance=TOLERANCE
+        ),
+        bytes_moved=expected,
+        peak_memory_bytes=int(peak) or None,
+    )
+
+
+class Pass(NamedTuple):
+    bytes: int  # of this rank
+    began: float  # by its own clock
+    seconds: float  # the longest of all ranks'
+
+
+def _one_pass(task: Read, world: World, mine: list[ShardFile], *, check: bool = False) -> Pass:
+    if not task.cold:
+        for shard in mine:
+            forget(shard.path)
+    world.wait_for_all()
+    began = time.perf_counter()
+    found = read_all(mine, task.threads, check=check)
+    (seconds,) = world.largest([time.perf_counter() - began])
+    return Pass(found, began, seconds)
+
+
+def read_all(shards: list[ShardFile], threads: int, *, check: bool = False) -> int:
+    """How many bytes came, with several files read at a time.
+
+    Args:
+        check: compare the shards' checksums, where a manifest has them.
+
+    Raises:
+        InputError: a file can't be read, or is not what its size and checksum say.
+    """
+    with ThreadPoolExecutor(threads) as pool:
+        return sum(pool.map(partial(_read, check=check), shards))
+
+
+def _read(shard: ShardFile, *, check: bool) -> int:
+    block = memoryview(bytearray(BLOCK_BYTES))
+    checksum = hashlib.sha256()
+    found = 0
+    try:
+        with shard.path.open("rb", buffering=0) as file:
+            while got := file.readinto(block):
+                found += got
+                if check:
+                    checksum.update(block[:got])
+    except OSError as error:
+        raise InputError(unreadable(shard.path, error)) from error
+    if found != shard.size_bytes:
+        raise InputError(
+            f"{shard.path} gave {found:,} of {shard.size_bytes:,} bytes; was it written meanwhile? "
+            "Copy it again"
+        )
+    if check and shard.sha256 and checksum.hexdigest() != shard.sha256:
+        raise InputError(
+            f"{shard.path} has SHA-256 {checksum.hexdigest()} instead of {shard.sha256} by {FILE}; "
+            "copy it again"
+        )
+    return found

@@ -1,0 +1,275 @@
+"""Timing calls: the timers, the warm-up, and when there are enough samples."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor
+
+from batchmark_job.formatting import duration
+from batchmark_job.measuring.limits import PATIENCE, RowLimits
+from batchmark_job.measuring.samples.sample_statistics import drift, median_interval, spread_too_far
+from batchmark_job.result.document import Stopping
+
+if TYPE_CHECKING:
+    from batchmark_job.workloads.base import Call
+
+Criterion = Literal["precise", "max_samples", "max_seconds"]
+
+WARMUP_SHARE = 0.2  # of max_seconds, the longest that warming up takes
+WARMUP_SECONDS = 0.02  # at least, where max_seconds allow it: a new process' caches are cold
+WARMUP_CALLS = 5  # in a window, at least
+WARMUP_WINDOW_SHARE = 0.02  # of max_seconds, the shortest window
+WARMUP_AGREEMENT = 0.03  # of successive windows' medians
+
+SHORTEST_SHARE = 0.1  # of max_seconds, that sampling goes on for however precise it is
+REPORT_SECONDS = 1.0  # from one report of samples to the next
+# Two threads on one core took 16 ms for 40 µs, for seconds, with hardly any spread.
+TRIAL_FACTOR = 3.0
+
+
+class MonotonicTimer:
+    """The host's monotonic clock; the device finishes its work before and after a call."""
+
+    name: Literal["monotonic"] = "monotonic"
+    resolution_seconds = 0.0
+    evicted_bytes = 0
+
+    def __init__(self, device: str) -> None:
+        self._synchronize = torch.cuda.synchronize if device == "cuda" else torch.cpu.synchronize
+
+    def seconds(self, call: Callable[[], Any]) -> tuple[float, Any]:
+        """Duration and result of one call."""
+        self._synchronize()
+        start = time.perf_counter()
+        result = call()
+        self._synchronize()
+        return time.perf_counter() - start, result
+
+
+class CudaEventTimer:
+    """CUDA's own clock: from before the first kernel is launched until the last one ends."""
+
+    name: Literal["cuda_events"] = "cuda_events"
+    # CUDA Runtime API, cudaEventElapsedTime: "a resolution of around 0.5 microseconds".
+    resolution_seconds = 0.5e-6
+
+    def __init__(self, evicted_bytes: int = 0) -> None:
+        """Where `evicted_bytes` are given, so many are written before each call, if there is room.
+
+        Raises:
+            RuntimeError: CUDA is in error.
+        """
+        self._evicting: Tensor | None = None
+        if evicted_bytes:
+            with contextlib.suppress(torch.OutOfMemoryError):
+                self._evicting = torch.empty(evicted_bytes, dtype=torch.uint8, device="cuda")
+        self._start = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        self._end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        torch.cuda.synchronize()
+
+    @property
+    def evicted_bytes(self) -> int:
+        """Written before each call, so that nothing of the one before is left in the L2 cache."""
+        return 0 if self._evicting is None else self._evicting.nbytes
+
+    def seconds(self, call: Callable[[], Any]) -> tuple[float, Any]:
+        """Duration and result of one call; the device must be idle before it."""
+        if self._evicting is not None:
+            self._evicting.zero_()
+            torch.cuda.synchronize()
+        self._start.record()
+        result = call()
+        self._end.record()
+        self._end.synchronize()
+        return max(self._start.elapsed_time(self._end) / 1e3, self.resolution_seconds), result
+
+
+Timer = MonotonicTimer | CudaEventTimer
+
+
+def timer_for(device: str, evicted_bytes: int = 0) -> Timer:
+    return CudaEventTimer(evicted_bytes) if device == "cuda" else MonotonicTimer(device)
+
+
+class Rotation:
+    """Calls prepared for different inputs, taken in turn."""
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        self._calls = tuple(calls)
+        self._next = 0
+        self.last = 0  # index of the call taken last
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def take(self) -> Call:
+        self.last = self._next
+        self._next = (self._next + 1) % len(self._calls)
+        return self._calls[self.last]
+
+
+@contextlib.contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """Within another one, or beside one in another thread of it, it stays off."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def warm_up(
+    rotation: Rotation, timer: Timer, limits: RowLimits, least_seconds: float = WARMUP_SECONDS
+) -> int:
+    """Call until the medians of successive windows agree; returns the number of calls.
+
+    A window has WARMUP_CALLS or more and lasts for WARMUP_WINDOW_SHARE or longer. Not before
+    `least_seconds`, but after WARMUP_SHARE warming up ends in any case.
+    """
+    least_seconds = min(least_seconds, limits.max_seconds)
+    most_seconds = max(WARMUP_SHARE * limits.max_seconds, least_seconds)
+    calls = 0
+    before: float | None = None
+    started = time.perf_counter()
+    while True:
+        window: list[float] = []
+        opened = time.perf_counter()
+        while True:
+            window.append(timer.seconds(rotation.take())[0])
+            calls += 1
+            now = time.perf_counter()
+            if now - started >= most_seconds:
+                return calls
+            if (
+                len(window) >= WARMUP_CALLS
+                and now - opened >= WARMUP_WINDOW_SHARE * limits.max_seconds
+            ):
+                break
+        median = statistics.median(window)
+        agree = before is not None and abs(median - before) <= WARMUP_AGREEMENT * before
+        if agree and now - started >= least_seconds:
+            return calls
+        before = median
+
+
+class StoppingRule:
+    """Says after every sample whether to stop.
+
+    Samples grow by an eighth from one look at the interval to the next, so that looks stay cheap.
+    """
+
+    def __init__(self, limits: RowLimits) -> None:
+        self._limits = limits
+        self._next_look = limits.minimum_samples
+
+    def verdict(self, samples: Sequence[float], seconds: float) -> Stopping | None:
+        """Why sampling ends after so many seconds; None to go on.
+
+        Where the samples are precise just when their number or the time is used up, it is because
+        they are precise.
+        """
+        limits, count = self._limits, len(samples)
+        if count < limits.minimum_samples:
+            next_ends = seconds * (count + 1) / count
+            hopeless = next_ends > PATIENCE * limits.max_seconds
+            return _stopping("max_seconds", samples) if hopeless else None
+        used_up: Criterion | None = None
+        if count >= limits.samples:
+            used_up = "max_samples"
+        elif seconds >= limits.max_seconds:
+            used_up = "max_seconds"
+        elif count < self._next_look or seconds < SHORTEST_SHARE * limits.max_seconds:
+            return None
+        self._next_look = count + max(1, count // 8)
+        stopping = _stopping("precise", samples)
+        half_width = stopping.relative_half_width
+        if half_width is not None and half_width <= limits.precision:
+            return stopping
+        return _stopping(used_up, samples) if used_up else None
+
+    def next_due(self, count: int) -> float:
+        """Seconds after the start before which the sample after so many others is not taken.
+
+        So the samples even of the shortest calls are spread over SHORTEST_SHARE of the time.
+        """
+        gaps = max(1, self._limits.samples - 1)
+        return SHORTEST_SHARE * self._limits.max_seconds * count / gaps
+
+
+def _stopping(criterion: Criterion, samples: Sequence[float]) -> Stopping:
+    interval = median_interval(samples)
+    return Stopping(
+        criterion=criterion, relative_half_width=interval and interval.relative_half_width
+    )
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """One run of samples: when each began (time.perf_counter), why it ended, the last output.
+
+    `calls` counts those between samples too, which no sample holds.
+    """
+
+    starts: Sequence[float]
+    end: float
+    calls: int
+    stopping: Stopping
+    output: Tensor
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.starts[0]
+
+
+def sample(
+    rotation: Rotation,
+    timer: Timer,
+    limits: RowLimits,
+    samples: list[float],
+    report: Callable[[list[float]], None] = lambda _: None,
+) -> Sampled:
+    """Append samples until the limits are reached, and report them from time to time."""
+    rule = StoppingRule(limits)
+    starts: list[float] = []
+    unrecorded = 0
+    started = time.perf_counter()
+    now = reported = started
+    while True:
+        while now - started < rule.next_due(len(samples)):
+            timer.seconds(rotation.take())
+            unrecorded += 1
+            now = time.perf_counter()
+        starts.append(now)
+        seconds, output = timer.seconds(rotation.take())
+        samples.append(seconds)
+        now = time.perf_counter()
+        stopping = rule.verdict(samples, now - started)
+        if stopping is not None:
+            return Sampled(starts, now, len(starts) + unrecorded, stopping, output)
+        if now - reported >= REPORT_SECONDS:
+            report(samples)
+            reported = now
+
+
+def unsettled(samples: Sequence[float], trial_seconds: float | None = None) -> str | None:
+    """Why the median of these samples says nothing; None if it does.
+
+    It is more than TRIAL_FACTOR times `trial_seconds`, the median of the same calls shortly before.
+    Or the samples drift, or jump too much after all the time allowed.
+    """
+    median = statistics.median(samples)
+    if trial_seconds and median > TRIAL_FACTOR * trial_seconds:
+        return (
+            f"a call took {duration(trial_seconds)} in the trial, and {duration(median)} afterwards"
+        )
+    return drift(samples) or spread_too_far(samples)

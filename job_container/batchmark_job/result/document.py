@@ -1,0 +1,497 @@
+"""The result document: the only thing a job hands to the rest of Batchmark.
+
+The job writes it, Airflow reads it, and nobody rewrites it. Every duration is in seconds and every
+size in bytes. `job_container/result.schema.json` is this module exported (`make schema`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from enum import StrEnum
+from itertools import accumulate
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
+
+from pydantic import FailFast, Field, ValidationError, model_validator
+from pydantic_core import from_json
+
+from batchmark_job.result.own_job import OwnersCheck, OwnJob
+from batchmark_job.result.scaling import Scaling
+from batchmark_job.result.sharing import Sharing
+from batchmark_job.result.values import (
+    MOST_BYTES,
+    MOST_KEYS,
+    MOST_ROWS,
+    MOST_SAMPLES_IN_ALL,
+    Amount,
+    Count,
+    Few,
+    Model,
+    Moment,
+    Name,
+    OfSamples,
+    Parameter,
+    PositiveCount,
+    PositiveSeconds,
+    PositiveSize,
+    Rate,
+    Ratio,
+    Reading,
+    Seconds,
+    Share,
+    Size,
+    Text,
+)
+
+# History of the schema, newest first. A reader accepts the versions in SUPPORTED_VERSIONS only.
+#   2  (2026-11) trials, stopping, conditions, flags, energy; marks, ceilings, telemetry.
+#      All that is new is optional, so version 1 still reads. Later, as optional: ami_id and
+#      code_version. Later still, bounds of all values, which no measurement reaches; then
+#      process_samples and thread_settings; kernel_seconds and latency_seconds; then the host's
+#      GPU clock and daemons, and its root volume; then turn_samples; then sharing; then scaling;
+#      then image, check and own_job.
+#   1  (2026-11) first version
+SCHEMA_VERSION: Final = 2
+SUPPORTED_VERSIONS = (1, 2)
+
+_Row = TypeVar("_Row", bound=Hashable)
+
+
+class ResultError(ValueError):
+    """A result document that can't be used; the message says why."""
+
+
+class Device(StrEnum):
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+class MeasurementStatus(StrEnum):
+    MEASURED = "measured"
+    SKIPPED = "skipped"  # can't be measured here: too large, not supported
+    FAILED = "failed"  # should have worked: an exception, a wrong result
+    UNSETTLED = "unsettled"  # its samples were still drifting at the end; kept, never compared
+    INTERRUPTED = "interrupted"  # the job was told to stop while it measured
+
+
+class Environment(Model):
+    """What the measurements ran on; null where there is no such thing, or it can't be found out."""
+
+    instance_type: Name | None = Field(description="EC2 instance type; null off EC2")
+    availability_zone: Name | None = Field(default=None, description="null off EC2")
+    cpu_model: Name
+    cpu_cores: PositiveCount = Field(description="physical cores of the machine")
+    cpu_threads: PositiveCount = Field(description="logical CPUs that this process may use")
+    compute_threads: PositiveCount = Field(description="threads the math libraries were given")
+    memory_bytes: PositiveSize
+    gpu_model: Name | None = Field(description="begins with 'simulated' where tests imitate a GPU")
+    gpu_count: Count
+    gpu_memory_bytes: Size | None = Field(description="memory of one GPU")
+    driver_version: Name | None
+    cuda_version: Name | None
+    torch_version: Name
+    python_version: Name
+    kernel: Name
+    image_digest: Name | None = Field(
+        description="container image digest; null outside a container"
+    )
+    image: Name | None = Field(
+        default=None, description="of a job that was not written for Batchmark, as it names it"
+    )
+    compute_environment: Name | None = Field(
+        default=None, description="AWS Batch compute environment; null outside Batch"
+    )
+    last_level_cache_bytes: Size | None = Field(default=None, description="of the device measured")
+    ami_id: Name | None = Field(default=None, description="machine image; null off EC2")
+    thread_settings: Few[Name] = Field(
+        default=(),
+        description="variables that were set of those that tell the math libraries' threads how to "
+        "wait and where to run, as NAME=value",
+    )
+    gpu_application_clock_hz: Amount | None = Field(
+        default=None, description="that the host's driver was told to run kernels at; null if none"
+    )
+    gpu_daemons: Name | None = Field(
+        default=None,
+        description="of DCGM, MPS and persistence those that run on the host, or 'none'; null "
+        "without a GPU, or where the host's sockets can't be seen",
+    )
+    root_volume: Name | None = Field(
+        default=None, description="of the host, as Terraform asked for it; null off EC2"
+    )
+    code_version: Name | None = Field(
+        default=None, description="first 12 hex digits of the SHA-256 of the job's own source files"
+    )
+
+
+class Implementation(Model):
+    """The library whose code was timed, for example torch 2.13.0 or opencv 5.0.0."""
+
+    name: Name
+    version: Name
+    threads: PositiveCount | None = Field(default=None, description="CPU threads it ran with")
+
+
+class Phases(Model):
+    """Where a call spends its time, as medians over several calls; null where unknown."""
+
+    allocate_seconds: Seconds | None = Field(
+        default=None, description="memory for the inputs, none of it kept from before"
+    )
+    host_to_device_seconds: Seconds | None = None
+    compute_seconds: Seconds | None = None
+    device_to_host_seconds: Seconds | None = None
+    kernel_seconds: Seconds | None = Field(
+        default=None,
+        description="on the GPU alone, of calls that waited in its queue; null where calls are "
+        "long, or can't be queued",
+    )
+    latency_seconds: Seconds | None = Field(
+        default=None, description="on an idle GPU, until the host knows that the work is done"
+    )
+
+
+class Correctness(Model):
+    """The largest error against a float64 reference, relative to the reference's largest value."""
+
+    relative_error: float = Field(ge=0)
+    tolerance: float = Field(gt=0)
+
+    @property
+    def passed(self) -> bool:
+        return self.relative_error <= self.tolerance
+
+
+class Trial(Model):
+    """An implementation's short trial before the measurement, all on the same inputs."""
+
+    implementation: Implementation
+    outcome: Literal["chosen", "slower", "wrong", "failed", "refused"]
+    reason: Text | None = Field(default=None, description="why it was refused, failed or wrong")
+    median_seconds: PositiveSeconds | None = None
+    calls: Count = Field(default=0, description="timed warm calls")
+    correctness: Correctness | None = None
+
+
+class Stopping(Model):
+    """Why sampling ended."""
+
+    criterion: Literal["precise", "max_samples", "max_seconds"]
+    relative_half_width: Ratio | None = Field(
+        description="of the median's 95 % interval when it ended; null below 6 samples"
+    )
+
+
+class Conditions(Model):
+    """The machine's state at a moment or while the samples were taken; null where unknown."""
+
+    cpu_frequency_hz: Amount | None = Field(default=None, description="mean over the CPUs")
+    cpu_steal_share: Share | None = Field(
+        default=None, description="share of CPU time that the hypervisor gave to others"
+    )
+    cpu_wait_share: Share | None = Field(
+        default=None,
+        description="share of the time in which this process's threads had work that they waited "
+        "for a CPU",
+    )
+    gpu_clock_hz: Amount | None = Field(default=None, description="streaming multiprocessors")
+    gpu_memory_clock_hz: Amount | None = None
+    gpu_temperature_celsius: Reading | None = None
+    gpu_power_watts: Amount | None = None
+    gpu_throttle_reasons: Few[Name] = Field(
+        default=(), description="NVML's clock event reasons that slow it down, such as sw_power_cap"
+    )
+
+
+class Measurement(Model):
+    """One workload at one point of its grid.
+
+    `samples_seconds` are the warm calls, one process' after the other's, each in the order they
+    ran. `cold_seconds` is the implementation's first call, in a process that has loaded the
+    libraries and called nothing yet.
+
+    Where tasks share a device (`sharing`), the parameters name `mode` and `replicas`, too, and
+    `form` and `disturbance` where they are not the usual ones. A sample is then a window of time
+    over the steps that all replicas made in it: the seconds per step of all of them together. With
+    a disturbance only the steps of the replicas that were not disturbed count.
+
+    Where several nodes measure together (`scaling`), the parameters name `nodes` and `devices` (of
+    each node), too. A sample is then one call of all of them: a training step on the batches of all
+    devices, an all-reduce, or a pass over all files; its items and bytes are those of all of them.
+
+    Of a job that was not written for Batchmark (`check`), a row is the whole job, and its sample
+    the seconds from start to stop; or one metric that it told, which the parameters name with its
+    unit and which way is better. A sample of that is the value, or 1 / value where higher is
+    better, so that less is better in every row. The parameter `start` keeps cold and warm instances
+    apart.
+    """
+
+    workload: Name
+    parameters: dict[Name, Parameter]
+    dtype: Name
+    status: MeasurementStatus
+    reason: Text | None = Field(
+        default=None,
+        description="why it was skipped, failed, unsettled or interrupted, or has few samples; "
+        "and that a step used NumPy",
+    )
+    implementation: Implementation | None = None
+    cold_seconds: PositiveSeconds | None = None
+    samples_seconds: OfSamples[PositiveSeconds] = ()
+    process_samples: OfSamples[PositiveCount] = Field(
+        default=(),
+        description="how many samples each process took that measured the row, in their order; "
+        "empty where all are one process's",
+    )
+    turn_samples: OfSamples[PositiveCount] = Field(
+        default=(),
+        description="how many samples each turn took, with other rows' turns between them: first "
+        "those of the first process, then the next one's; empty where each process took one",
+    )
+    phases: Phases | None = None
+    flops: Size | None = Field(default=None, description="floating-point operations of a call")
+    items: PositiveCount | None = Field(
+        default=None, description="images that a call works through"
+    )
+    bytes_moved: Size | None = Field(
+        default=None, description="least bytes a call must read and write in device memory"
+    )
+    correctness: Correctness | None = None
+    check: OwnersCheck | None = Field(
+        default=None, description="in place of `correctness`, of a job not written for Batchmark"
+    )
+    timer: Literal["monotonic", "cuda_events"] | None = Field(
+        default=None, description="what timed the samples"
+    )
+    trials: Few[Trial] = Field(default=(), description="of all implementations, the chosen one too")
+    input_sets: PositiveCount | None = Field(
+        default=None, description="inputs taken in turn, so that caches hold no old ones"
+    )
+    caches_filled: Amount | None = Field(
+        default=None,
+        description="bytes of all input sets, or of what is written between calls where those are "
+        "too few, over those of the last-level cache; null if unknown",
+    )
+    warmup_calls: Size | None = None
+    unrecorded_calls: Size | None = Field(
+        default=None,
+        description="made between the samples where calls are so short that all samples allowed "
+        "would take only a moment",
+    )
+    stopping: Stopping | None = None
+    throttled_samples: OfSamples[Count] = Field(
+        default=(), description="indexes of samples taken while the device was slowed down"
+    )
+    outlier_samples: OfSamples[Count] = Field(
+        default=(), description="indexes of samples far from the others; flagged, not removed"
+    )
+    multimodal: bool | None = Field(
+        default=None, description="the samples gather around more than one value"
+    )
+    conditions_before: Conditions | None = None
+    conditions_during: Conditions | None = None
+    conditions_after: Conditions | None = None
+    peak_memory_bytes: Size | None = Field(
+        default=None,
+        description="most memory that a process which measured the row held in its first turn, "
+        "all input sets included: torch's on CUDA, all of it on the CPU",
+    )
+    energy_joules: Amount | None = Field(
+        default=None,
+        description="of the GPU, per warm call and the idle moment after it; null without NVML's "
+        "counter, and where something is written between calls",
+    )
+    sharing: Sharing | None = Field(
+        default=None, description="how tasks shared the device; null where one had it alone"
+    )
+    scaling: Scaling | None = Field(
+        default=None, description="the nodes of a multi-node job; null for any other suite's rows"
+    )
+
+    @model_validator(mode="after")
+    def _status_fits(self) -> Self:
+        if self.status is MeasurementStatus.MEASURED:
+            missing = [
+                name
+                for name in ("implementation", "cold_seconds", "samples_seconds")
+                if not getattr(self, name)
+            ]
+            if not (self.correctness or self.check):
+                missing.append("correctness")
+            if missing:
+                raise ValueError(f"a measured row needs {', '.join(missing)}")
+            if any(each and not each.passed for each in (self.correctness, self.check)):
+                raise ValueError("a row whose correctness check failed has status 'failed'")
+        elif not self.reason:
+            raise ValueError(f"a row with status '{self.status}' needs a reason")
+        for name in ("process_samples", "turn_samples"):
+            counted = sum(getattr(self, name))
+            if counted and counted != len(self.samples_seconds):
+                raise ValueError(
+                    f"its {name} add up to {counted}, it has {len(self.samples_seconds)} samples"
+                )
+        turns_end = set(accumulate(self.turn_samples))
+        if turns_end and not turns_end.issuperset(accumulate(self.process_samples)):
+            raise ValueError("one of its turns belongs to two processes")
+        return self
+
+
+class Marks(Model):
+    """When a job reached each of its stages; null where it did not, or nobody knows when.
+
+    The image pull and the container's start come from the ECS agent's task metadata.
+    """
+
+    image_pull_started_at: Moment | None = None
+    image_pull_stopped_at: Moment | None = None
+    container_started_at: Moment | None = None
+    process_started_at: Moment
+    imported_at: Moment | None = Field(default=None, description="libraries are loaded")
+    device_ready_at: Moment | None = Field(default=None, description="the CUDA context exists")
+    inputs_ready_at: Moment | None = Field(
+        default=None, description="the first row's first call can begin"
+    )
+    first_call_at: Moment | None = Field(
+        default=None, description="the device finished the first call of the first row"
+    )
+    trial_ended_at: Moment | None = Field(
+        default=None, description="the first row's implementation is chosen and checked"
+    )
+    steady_at: Moment | None = Field(default=None, description="the first row's warm-up ended")
+
+
+class Ceiling(Model):
+    """The best rate that this device reached in this job, to compare rows with."""
+
+    kind: Literal["compute", "copy", "read"]
+    dtype: Name | None = Field(description="of the matrix product; null for copy and read")
+    rate_per_second: Rate = Field(
+        description="flop/s of a large product, bytes/s read plus written by a large copy, or "
+        "bytes/s read by a large sum",
+    )
+    description: Text = Field(description="what was run, such as torch.mm of 4096 x 4096")
+
+
+class MetricSummary(Model):
+    """One telemetry metric over the whole job."""
+
+    metric: Name
+    unit: Name
+    samples: PositiveCount
+    minimum: Reading | None = Field(description="null where nobody told how low it went")
+    mean: Reading
+    maximum: Reading
+
+
+class ResultDocument(Model):
+    """Everything one job attempt measured."""
+
+    schema_version: Literal[1, 2] = SCHEMA_VERSION
+    run_id: Name
+    job_id: Name = Field(description="AWS Batch job id; 'local' when run by hand")
+    job_attempt: PositiveCount
+    target: Name
+    suite: Name
+    requested_device: Literal["auto", "cpu", "cuda"]
+    actual_device: Device
+    status: Literal["complete", "interrupted"]
+    started_at: Moment
+    finished_at: Moment
+    total_seconds: PositiveSeconds = Field(
+        description="process start to the document, ceilings included"
+    )
+    environment: Environment
+    measurements: Annotated[tuple[Measurement, ...], FailFast(), Field(max_length=MOST_ROWS)]
+    marks: Marks | None = None
+    ceilings: Few[Ceiling] = ()
+    telemetry: Few[MetricSummary] = ()
+    own_job: OwnJob | None = Field(
+        default=None, description="of a job not written for Batchmark; null for any other"
+    )
+
+    @model_validator(mode="after")
+    def _times_fit(self) -> Self:
+        if self.finished_at < self.started_at:
+            raise ValueError(
+                f"finished_at {self.finished_at} is before started_at {self.started_at}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _each_row_once(self) -> Self:
+        if row := first_twice(
+            (row.workload, frozenset(row.parameters.items()), row.dtype)
+            for row in self.measurements
+        ):
+            workload, parameters, dtype = row
+            raise ValueError(f"it has the row {workload} {dict(parameters)} {dtype} twice")
+        return self
+
+    @model_validator(mode="after")
+    def _samples_fit(self) -> Self:
+        count = sum(len(row.samples_seconds) for row in self.measurements)
+        if count > MOST_SAMPLES_IN_ALL:
+            raise ValueError(f"it has {count} samples, more than {MOST_SAMPLES_IN_ALL}")
+        return self
+
+    def to_json(self) -> str:
+        return self.model_dump_json(indent=2)
+
+
+def first_twice(rows: Iterable[_Row]) -> _Row | None:
+    """The first row that is there a second time."""
+    seen: set[_Row] = set()
+    for row in rows:
+        if row in seen:
+            return row
+        seen.add(row)
+    return None
+
+
+def parse_document(text: str | bytes) -> ResultDocument:
+    """Read a result document.
+
+    Raises:
+        ResultError: it is not JSON, too large, of an unknown schema version, or breaks the schema.
+    """
+    if len(text) > MOST_BYTES:
+        raise ResultError(f"not a result document: more than {MOST_BYTES / 2**20:.0f} MiB")
+    try:
+        raw: Any = from_json(text)  # unlike json.loads, it refuses what is nested too deeply
+    except ValueError as error:
+        raise ResultError(f"not a result document: invalid JSON ({error})") from error
+    if not isinstance(raw, dict) or "schema_version" not in raw:
+        raise ResultError("not a result document: it has no schema_version")
+    version = raw["schema_version"]
+    if type(version) is not int or version not in SUPPORTED_VERSIONS:
+        known = ", ".join(str(v) for v in SUPPORTED_VERSIONS)
+        raise ResultError(
+            f"result document has schema_version {version!r:.100}, this Batchmark reads {known}; "
+            "use the job image and the plugins of one release"
+        )
+    if (keys := _most_keys(raw)) > MOST_KEYS:  # for each that the schema lacks there is an error
+        raise ResultError(f"result document breaks schema {version}: an object has {keys} keys")
+    try:
+        return ResultDocument.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "document"
+        raise ResultError(
+            f"result document breaks schema {version}: {where:.300}: {first['msg']:.1000}"
+        ) from error
+
+
+def _most_keys(value: Any) -> int:
+    """The number of keys of the largest object in a JSON value."""
+    most, left = 0, [value]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            most = max(most, len(value))
+            left.extend(value.values())
+        elif isinstance(value, list):
+            left.extend(value)
+    return most
+
+
+def json_schema() -> dict[str, Any]:
+    return ResultDocument.model_json_schema()

@@ -1,0 +1,70 @@
+"""The lines by which any job tells metrics, in a file or on standard output.
+
+`metric-line.schema.json` is MetricLine exported (`make schema`). A line is a JSON object of its
+own: in the file that the variable BATCHMARK_METRICS names as it is, on standard output behind
+PREFIX.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, ValidationError
+from pydantic_core import from_json
+
+from batchmark_job.result.values import Model
+
+VERSION: Final = 1
+PREFIX = "BATCHMARK_METRIC "  # what a line on standard output begins with
+FILE_VARIABLE = "BATCHMARK_METRICS"
+MOST_CHARACTERS = 2_000  # of a line
+MOST_LINES = 10_000  # of a job: what comes after them is counted, and not kept
+
+MetricName = Annotated[str, Field(max_length=80, pattern=r"^[A-Za-z][A-Za-z0-9_.:/ -]*$")]
+Unit = Annotated[str, Field(max_length=40, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$")]
+
+
+class MetricLine(Model):
+    """One value of a metric; a metric that is told several times has as many samples."""
+
+    metric: MetricName
+    value: Annotated[float, Field(ge=1e-9, le=1e9)] = Field(
+        description="above 0, as figures are compared by their ratios; beyond the bounds, in "
+        "another unit"
+    )
+    unit: Unit = Field(description="such as images/s; what ends in /s is a rate")
+    higher_is_better: bool
+    version: Literal[1] = Field(default=VERSION, description="of this contract")
+
+
+class MetricLineError(ValueError):
+    """A line that can't be used; the message says why."""
+
+
+def parse_metric_line(text: str) -> MetricLine:
+    """Read a line without its prefix.
+
+    Raises:
+        MetricLineError: it is no such object.
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise MetricLineError(f"{len(text)} characters, of which {MOST_CHARACTERS} are allowed")
+    try:
+        raw: Any = from_json(text.encode(), allow_inf_nan=False)
+    except ValueError as error:
+        raise MetricLineError(f"no JSON: {error}") from error
+    try:
+        return MetricLine.model_validate(raw, strict=True)
+    except ValidationError as error:
+        raise MetricLineError(_first_problem(error)) from error
+
+
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"]) or "line"
+    seen = "" if first["type"] == "missing" else f", not {str(first['input'])[:80]!r}"
+    return f"{where}: {first['msg']}{seen}"
+
+
+def json_schema() -> dict[str, Any]:
+    return MetricLine.model_json_schema()

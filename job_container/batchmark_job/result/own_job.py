@@ -1,0 +1,59 @@
+"""What is known of a whole job that was not written for Batchmark: it was watched from outside."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from batchmark_job.result.values import Count, ExitCode, Few, Model, Name, Seconds, Text
+
+# Parameters that name a row beside the job's own axis.
+START, METRIC, UNIT, BETTER = "start", "metric", "unit", "better"
+HIGHER, LOWER = "higher", "lower"  # values of BETTER
+UNKNOWN = "unknown"  # in place of a text that every document has and an own job did not tell
+
+Start = Literal["cold", "warm"]
+
+
+class OwnersCheck(Model):
+    """Whether a job's result is right, by its owner's word."""
+
+    kind: Literal["exit_code", "command", "checksum"]
+    passed: bool
+    detail: Text | None = Field(default=None, description="what was seen where it did not pass")
+    output_sha256: Name | None = Field(
+        default=None, description="of the output that the owner named; null without one"
+    )
+
+
+class BadLine(Model):
+    """A line by which a metric was to be told, and why it can't be used."""
+
+    source: Literal["log", "file"]
+    number: Count = Field(description="among the job's lines of that source, from 1")
+    text: Text
+    problem: Text
+
+
+class OwnJob(Model):
+    """A whole job as Batch, its host and its own lines tell of it; null where they don't."""
+
+    image: Name | None = Field(description="as its definition names it")
+    command: Text | None = Field(description="as it ran; null for the image's own")
+    wrapped: bool = Field(description="it ran below a shell that told when it began and ended")
+    exit_code: ExitCode | None
+    waiting_seconds: Seconds = Field(description="from its submission to its start")
+    running_seconds: Seconds = Field(description="from its start to its stop, as Batch has them")
+    command_seconds: Seconds | None = Field(default=None, description="of its command alone")
+    start: Start | None = Field(
+        default=None,
+        description="warm: its instance was there before it was submitted; null off EC2 and where "
+        "nobody knows",
+    )
+    host: Name | None = Field(default=None, description="ARN of its container instance")
+    purchase_option: Literal["spot", "on_demand"] | None = None
+    check: OwnersCheck
+    bad_lines: Few[BadLine] = ()
+    bad_lines_left_out: Count = 0
+    metrics_left_out: Count = Field(default=0, description="lines after the most that are kept")

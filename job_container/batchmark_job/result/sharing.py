@@ -1,0 +1,104 @@
+"""How tasks that share a device are told in a result document."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import FailFast, Field
+
+from batchmark_job.result.values import (
+    Count,
+    Few,
+    Model,
+    Name,
+    PositiveCount,
+    PositiveSeconds,
+    PositiveSize,
+    Seconds,
+    Size,
+    Text,
+)
+
+
+class SharingMode(StrEnum):
+    """How several tasks use one device."""
+
+    EXCLUSIVE = "exclusive"  # one task after the other, each alone
+    TIME_SLICING = "time_slicing"  # processes at once, as driver or kernel schedules them
+    MPS = "mps"  # processes at once, through NVIDIA's Multi-Process Service
+    STREAMS = "streams"  # threads of one process, each on a CUDA stream of its own
+
+
+class Disturbance(StrEnum):
+    """What the first replica does to the others in an experiment of its own."""
+
+    OUT_OF_MEMORY = "out_of_memory"
+    CRASH = "crash"
+    HANG = "hang"
+    SLOW = "slow"  # each of its steps takes ten times as long
+
+
+class ReplicaOutcome(StrEnum):
+    RAN = "ran"
+    OUT_OF_MEMORY = "out_of_memory"
+    CRASHED = "crashed"
+    HUNG = "hung"
+    FAILED = "failed"  # with an error of its own, or a wrong result
+
+
+class Replica(Model):
+    """One of the tasks that share a device, over all groups of processes that measured the row."""
+
+    outcome: ReplicaOutcome
+    reason: Text | None = Field(default=None, description="why it did not run to the end")
+    device_uuid: Name | None = Field(default=None, description="of its GPU; null on the CPU")
+    group_steps: Few[Count] = Field(
+        default=(), description="whole steps within the windows of each group"
+    )
+    step_seconds_p50: PositiveSeconds | None = Field(default=None, description="of all its steps")
+    step_seconds_p95: PositiveSeconds | None = None
+    step_seconds_p99: PositiveSeconds | None = None
+    longest_gap_seconds: Seconds | None = Field(
+        default=None,
+        description="without a finished step, from the common start on; in exclusive mode from its "
+        "own turn's start on",
+    )
+    startup_seconds: Seconds | None = Field(
+        default=None,
+        description="median over the groups: from its process's start to its first finished step, "
+        "with all others starting, too",
+    )
+    peak_memory_bytes: Size | None = Field(
+        default=None, description="torch's on CUDA, without the context; all of it on the CPU"
+    )
+    multiprocessors: PositiveCount | None = Field(
+        default=None, description="of its GPU that CUDA lets it use; fewer where MPS limits threads"
+    )
+
+
+class Sharing(Model):
+    """How a row's replicas shared one device."""
+
+    mode: SharingMode
+    form: Literal["processes", "jobs", "pods"] = Field(
+        description="processes of one job, children of one array job, or pods"
+    )
+    disturbance: Disturbance | None = Field(
+        default=None, description="what the first replica was made to do"
+    )
+    replicas: Annotated[tuple[Replica, ...], FailFast(), Field(min_length=1, max_length=100)]
+    device_memory_bytes: Size | None = Field(
+        default=None,
+        description="of the GPU, that all replicas took together, contexts included; null on the "
+        "CPU, or without NVML",
+    )
+    active_thread_percentage: Annotated[float, Field(gt=0, le=100)] | None = Field(
+        default=None, description="of MPS, for each client; null for no limit"
+    )
+    memory_limit_bytes: PositiveSize | None = Field(
+        default=None, description="of MPS, for each client; null for no limit"
+    )
+    mig_enabled: bool | None = Field(
+        default=None, description="whether the GPU is split by MIG; null if it can't be"
+    )

@@ -1,0 +1,1 @@
+"""Own jobs on this machine."""

@@ -1,0 +1,276 @@
+"""Batch without jobs: compute environments, queues, policies and job definitions, as sent."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import Any
+
+from moto.batch.exceptions import ClientException
+from moto.batch.models import (
+    BatchBackend,
+    ComputeEnvironment,
+    JobDefinition,
+    JobQueue,
+    SchedulingPolicy,
+    batch_backends,
+)
+from moto.iam.exceptions import NotFoundException
+from moto.moto_api._internal import mock_random
+
+from local_cloud.gaps.batch import compute_environments, job_definitions, scheduling_policies
+
+SERVICE_LINKED_ROLE = "AWSServiceRoleForBatch"
+INVALID_ENVIRONMENTS: dict[str, str] = {}  # globs of names, and why: faults under way
+
+
+class CompleteBatchBackend(BatchBackend):
+    """moto's backend, with the fields that it drops. A request is checked before it has effects."""
+
+    def service_linked_role_arn(self) -> str:
+        """The role of compute environments that name none; created on first use."""
+        try:
+            return str(self.iam_backend.get_role(SERVICE_LINKED_ROLE).arn)
+        except NotFoundException:
+            role = self.iam_backend.create_service_linked_role("batch.amazonaws.com", "", "")
+            return str(role.arn)
+
+    def create_compute_environment(
+        self,
+        compute_environment_name: str,
+        _type: str,
+        state: str | None,
+        compute_resources: dict[str, Any] | None,
+        service_role: str | None,
+        tags: dict[str, str] | None = None,
+        unmanaged_vcpus: int | None = None,
+    ) -> ComputeEnvironment:
+        """Start no instances, and name the cluster as AWS does: policies rely on it."""
+        name, state = compute_environment_name, state or "ENABLED"
+        compute_environments.check_name(name, self.get_compute_environment(name))
+        compute_environments.one_of("type", _type, compute_environments.KINDS)
+        compute_environments.one_of("state", state, compute_environments.STATES)
+        compute_environments.check_kind(_type, compute_resources, unmanaged_vcpus)
+        if _type == "MANAGED":
+            if compute_resources is None:
+                raise ClientException("computeResources must be provided for type MANAGED")
+            compute_environments.check_resources(self, compute_resources)
+        elif not service_role:
+            raise ClientException("serviceRole must be provided for type UNMANAGED")
+        role = (
+            compute_environments.role_arn(self, service_role)
+            if service_role
+            else self.service_linked_role_arn()
+        )
+        made: Any = ComputeEnvironment
+        environment: ComputeEnvironment = made(
+            name, _type, state, compute_resources, role, self.account_id, self.region_name
+        )
+        environment.unmanaged_vcpus = unmanaged_vcpus  # type: ignore[attr-defined]
+        cluster = f"{name}_Batch_{mock_random.uuid4()}"
+        environment.set_ecs(self.ecs_backend.create_cluster(cluster).arn, cluster)
+        self._compute_environments[environment.arn] = environment
+        if tags:
+            self.tag_resource(environment.arn, tags)
+        return environment
+
+    def describe_compute_environments(
+        self, environments: list[str] | None = None
+    ) -> list[dict[str, Any]]:
+        described = super().describe_compute_environments(environments)
+        for environment in described:
+            model = self._compute_environments[environment["computeEnvironmentArn"]]
+            environment.update(extra_fields(model))
+        return described
+
+    def update_compute_environment(
+        self,
+        compute_environment_name: str,
+        state: str | None,
+        compute_resources: dict[str, Any] | None,
+        service_role: str | None,
+        unmanaged_vcpus: int | None = None,
+    ) -> tuple[str, str]:
+        """Unlike moto, also change compute resources, and all of a request or nothing."""
+        environment = self.get_compute_environment(compute_environment_name)
+        if environment is None:
+            raise ClientException(f"Compute environment {compute_environment_name} does not exist")
+        if state:
+            compute_environments.one_of("state", state, compute_environments.STATES)
+        compute_environments.check_kind(environment.env_type, compute_resources, unmanaged_vcpus)
+        resources = {**(environment.compute_resources or {}), **(compute_resources or {})}
+        if compute_resources:
+            compute_environments.check_resources(self, resources)
+        if service_role:
+            environment.service_role = compute_environments.role_arn(self, service_role)
+        if environment.compute_resources is not None:
+            environment.compute_resources = resources
+        if unmanaged_vcpus is not None:
+            environment.unmanaged_vcpus = unmanaged_vcpus  # type: ignore[attr-defined]
+        environment.state = state or environment.state
+        return environment.name, environment.arn
+
+    def delete_compute_environment(self, compute_environment_name: str) -> None:
+        """As in AWS, refuse while it is enabled or used by a queue."""
+        environment = self.get_compute_environment(compute_environment_name)
+        if environment is None:
+            return
+        if environment.state != "DISABLED":
+            raise ClientException("Cannot delete, Compute Environment must be DISABLED first")
+        if any(environment in queue.environments for queue in self._job_queues.values()):
+            raise ClientException("Cannot delete, found existing JobQueue relationship")
+        del self._compute_environments[environment.arn]
+        self.ecs_backend.clusters.pop(environment.ecs_name, None)
+
+    def create_job_queue(
+        self,
+        queue_name: str,
+        priority: str,
+        schedule_policy: str | None,
+        state: str | None,
+        compute_env_order: list[dict[str, Any]],
+        tags: dict[str, str] | None = None,
+    ) -> JobQueue:
+        scheduling_policies.check_queue(None, schedule_policy, self._scheduling_policies)
+        return super().create_job_queue(
+            queue_name,
+            priority,
+            schedule_policy,
+            state or "ENABLED",
+            self._resolved(compute_env_order or []),
+            tags,
+        )
+
+    def update_job_queue(
+        self,
+        queue_name: str,
+        priority: str | None,
+        state: str | None,
+        compute_env_order: list[dict[str, Any]] | None,
+        schedule_policy: str | None,
+    ) -> tuple[str, str]:
+        queue = self.get_job_queue(queue_name)
+        if queue is None:
+            raise ClientException(f"Job queue {queue_name} does not exist")
+        order = None if compute_env_order is None else self._resolved(compute_env_order)
+        scheduling_policies.check_queue(queue, schedule_policy, self._scheduling_policies)
+        super().update_job_queue(queue.name, priority, state, order, schedule_policy or None)
+        return queue.name, queue.arn
+
+    def _resolved(self, order: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """A computeEnvironmentOrder with ARNs, as AWS describes it."""
+        if not order:
+            raise ClientException("At least 1 compute environment must be provided")
+        resolved = []
+        for item in order:
+            environment = self.get_compute_environment(item["computeEnvironment"])
+            if environment is None:
+                raise ClientException(
+                    f"Compute environment {item['computeEnvironment']} does not exist"
+                )
+            resolved.append({"order": item["order"], "computeEnvironment": environment.arn})
+        return resolved
+
+    def delete_job_queue(self, queue_name: str) -> None:
+        """As in AWS, refuse while it is enabled."""
+        queue = self.get_job_queue(queue_name)
+        if queue is not None and queue.state != "DISABLED":
+            raise ClientException("Cannot delete, Job Queue must be DISABLED first")
+        super().delete_job_queue(queue_name)
+
+    def create_scheduling_policy(
+        self, name: str, fairshare_policy: dict[str, Any], tags: dict[str, str]
+    ) -> SchedulingPolicy:
+        if scheduling_policies.NAME.fullmatch(name or "") is None:
+            raise ClientException(
+                "A scheduling policy's name is up to 128 letters, digits, '-' and '_', "
+                f"not {name!r}"
+            )
+        if any(policy.name == name for policy in self._scheduling_policies.values()):
+            raise ClientException(f"Scheduling policy {name} already exists")
+        policy = scheduling_policies.checked(fairshare_policy)
+        return super().create_scheduling_policy(name, policy, tags)
+
+    def update_scheduling_policy(self, arn: str, fairshare_policy: dict[str, Any]) -> None:
+        if arn not in self._scheduling_policies:
+            raise ClientException(f"Scheduling policy {arn} does not exist")
+        super().update_scheduling_policy(arn, scheduling_policies.checked(fairshare_policy))
+
+    def delete_scheduling_policy(self, arn: str) -> None:
+        """As in AWS, refuse while a queue uses it."""
+        for queue in self._job_queues.values():
+            if queue.schedule_policy == arn:
+                raise ClientException(f"Scheduling policy {arn} is used by job queue {queue.name}")
+        super().delete_scheduling_policy(arn)
+
+    def register_job_definition(self, *args: Any, **fields: Any) -> JobDefinition:
+        """Set a new revision's fields as sent: moto inherits them from its predecessor."""
+        definition = super().register_job_definition(*args, **fields)
+        definition.parameters = fields["parameters"] or {}
+        definition.retry_strategy = fields["retry_strategy"]
+        definition.platform_capabilities = fields["platform_capabilities"]
+        definition.propagate_tags = fields["propagate_tags"]
+        job_definitions.register_task_definition(self.ecs_backend, definition)
+        return definition
+
+    def deregister_job_definition(self, def_name: str) -> None:
+        """Also deregister the ECS task definition that stands for it."""
+        for definition in self._job_definitions.values():
+            if def_name in (definition.arn, f"{definition.name}:{definition.revision}"):
+                definition.deregister()
+                job_definitions.deregister_task_definition(self.ecs_backend, definition)
+
+    def find_job_definition(self, identifier: str) -> JobDefinition:
+        """A definition by ARN or name; without a revision, the latest active one."""
+        name, _, revision = identifier.rpartition("job-definition/")[2].partition(":")
+        found = [
+            definition
+            for definition in self._job_definitions.values()
+            if definition.name == name
+            and definition.status == "ACTIVE"
+            and revision in ("", str(definition.revision))
+        ]
+        if not found:
+            raise ClientException(f"Job definition {identifier} does not exist or is not ACTIVE")
+        return max(found, key=lambda definition: definition.revision)
+
+
+def used_backends() -> list[Any]:
+    """The Batch backends of all accounts and regions that were ever used."""
+    return [backend for regions in batch_backends.values() for backend in regions.values()]
+
+
+def extra_fields(environment: ComputeEnvironment) -> dict[str, Any]:
+    fields: dict[str, Any] = {"containerOrchestrationType": "ECS"}
+    if (vcpus := unmanaged_vcpus(environment)) is not None:
+        fields["unmanagedvCpus"] = vcpus
+    if update_policy := getattr(environment, "update_policy", None):
+        fields["updatePolicy"] = update_policy
+    reason = invalid_reason(environment)
+    fields["statusReason"] = reason or "ComputeEnvironment Healthy"
+    if reason:
+        fields["status"] = "INVALID"
+    return fields
+
+
+def unmanaged_vcpus(environment: ComputeEnvironment) -> int | None:
+    vcpus: int | None = getattr(environment, "unmanaged_vcpus", None)
+    return vcpus
+
+
+def scheduling_priority(definition: JobDefinition) -> int | None:
+    """A job definition's priority within a share; None if it has none."""
+    priority: int | None = getattr(definition, "scheduling_priority", None)
+    return priority
+
+
+def invalid_reason(environment: ComputeEnvironment) -> str | None:
+    """Why a compute environment is INVALID; None unless a fault makes it so."""
+    for pattern, reason in list(INVALID_ENVIRONMENTS.items()):
+        if fnmatchcase(environment.name, pattern):
+            return reason
+    return None
+
+
+def state_time_limit_actions(queue: JobQueue) -> list[dict[str, Any]]:
+    actions: list[dict[str, Any]] = getattr(queue, "state_time_limit_actions", [])
+    return actions

@@ -1,0 +1,1 @@
+"""Whether a difference is one: noise, significance, the verdict."""

@@ -1,0 +1,88 @@
+"""A calibration run: each target's noise, and whether its own jobs pass for equal (A/A)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pydantic import Field
+
+from batchmark.analysis.judging.noise import NoiseTable, RowName, measure_noise
+from batchmark.analysis.judging.significance import ENOUGH_REPEATS
+from batchmark.analysis.judging.verdict import Contestant, judge
+from batchmark.analysis.pooling import TargetJobs, group_jobs
+from batchmark.analysis.samples import RowSamples, row_key
+from batchmark.core.errors import NoiseError
+from batchmark.core.record import Record
+from batchmark.core.run import CollectedRun
+
+
+class SelfCheck(Record):
+    """A target's odd repeats against its even ones, by the rule for two targets.
+
+    Each half is judged by its own scatter: the table's noise, measured on both halves, would
+    explain any difference between them.
+    """
+
+    rows: int = Field(ge=1, description="compared")
+    different: tuple[RowName, ...] = Field(description="of these, falsely")
+
+
+class Calibration(Record):
+    table: NoiseTable
+    self_check: SelfCheck | None = Field(description="null with too few jobs for two halves")
+    notices: tuple[str, ...] = Field(description="to be read before any figure")
+
+
+class CalibrationReport(Record):
+    run_id: str
+    calibrations: tuple[Calibration, ...]
+    refused: tuple[str, ...] = Field(description="targets without a calibration, and why")
+
+
+def calibrate(run: CollectedRun, *, region: str | None) -> CalibrationReport:
+    """Measure the noise of every target that has enough jobs."""
+    calibrations: list[Calibration] = []
+    refused: list[str] = []
+    for (suite, dtype), targets in group_jobs(run).items():
+        for target in targets:
+            try:
+                table = measure_noise(
+                    target, suite=suite, dtype=dtype, region=region, run_id=run.run_id
+                )
+            except NoiseError as error:
+                refused.append(str(error))
+                continue
+            notice = f"The GPU target {target.name} ran on the CPU: no figure here is a GPU's."
+            calibrations.append(
+                Calibration(
+                    table=table,
+                    self_check=_check(target, table),
+                    notices=(notice,) * target.fell_back,
+                )
+            )
+    return CalibrationReport(
+        run_id=run.run_id, calibrations=tuple(calibrations), refused=tuple(refused)
+    )
+
+
+def part(samples: RowSamples, repeats: Collection[int]) -> RowSamples:
+    """The row's samples in some of the repeats."""
+    measured = [(job, row) for job, row in samples.measured if job.planned.repeat in repeats]
+    return RowSamples(f"{row_key(samples.row)} {sorted(repeats)}", measured=measured)
+
+
+def _check(target: TargetJobs, table: NoiseTable) -> SelfCheck | None:
+    repeats = [job.planned.repeat for job in target.jobs]
+    odd, even = repeats[::2], repeats[1::2]
+    rows = 0
+    different: list[RowName] = []
+    for samples in target.samples.values():
+        halves = part(samples, odd), part(samples, even)
+        fewest = min(len(half.measured) for half in halves)
+        if fewest < ENOUGH_REPEATS or table.find(samples) is None:
+            continue
+        rows += 1
+        first, second = (Contestant(target.name, half) for half in halves)
+        if judge(first, second).faster:
+            different.append(RowName.of(samples.row))
+    return SelfCheck(rows=rows, different=tuple(different)) if rows else None

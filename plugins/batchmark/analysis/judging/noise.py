@@ -1,0 +1,219 @@
+"""How much equal jobs of a target differ, row by row: measured once, used by later comparisons."""
+
+from __future__ import annotations
+
+import math
+from statistics import median
+from typing import Literal
+
+from pydantic import AwareDatetime, ConfigDict, Field, ValidationError
+
+from batchmark.analysis.judging.significance import (
+    ENOUGH_REPEATS,
+    JobNoise,
+    NoiseSource,
+    Resolution,
+    log_spread,
+    relative,
+    upper_bound,
+)
+from batchmark.analysis.pooling import TargetJobs
+from batchmark.analysis.samples import RowSamples, kept_samples, row_key
+from batchmark.core.errors import NoiseError
+from batchmark.core.fingerprint import Fingerprint
+from batchmark.core.record import Record, first_problem
+from batchmark_job.result.document import Device, Measurement
+from batchmark_job.result.values import Parameter
+
+FEWEST_JOBS = 2  # a standard deviation needs them
+JOBS_A_SIDE = (1, 3, 5, 10, 20)  # for which a calibration states the smallest detectable change
+
+
+class SideNoise(Record):
+    """How one target's jobs scatter on a row."""
+
+    floor: float = Field(description="sd from job to job, relative to the median")
+    degrees: float | None = Field(description="of freedom of that estimate; null if assumed")
+    source: NoiseSource
+
+
+class RowNoise(Record):
+    """The job-to-job noise that a row's verdict was held against."""
+
+    lead: float = Field(
+        description="of the GPU target: mean log of the CPU jobs' medians less that of the GPU's"
+    )
+    gpu: SideNoise
+    cpu: SideNoise
+    floor: float = Field(
+        description="sd from job to job of the noisier target, relative to its median"
+    )
+    smallest_detectable_change: float = Field(
+        description="relative; found in 95 of 100 runs with this run's number of jobs"
+    )
+    critical_change: float = Field(
+        description="relative; noise alone exceeds it in 1 of 200 comparisons"
+    )
+    source: NoiseSource = Field(description="the weaker of the two targets' sources")
+    note: str | None = Field(default=None, description="why undecided, and how the noise is known")
+
+
+class RowName(Record):
+    """A point of a suite's grid."""
+
+    workload: str
+    parameters: dict[str, Parameter]
+    dtype: str
+
+    @classmethod
+    def of(cls, row: Measurement) -> RowName:
+        return RowName(workload=row.workload, parameters=row.parameters, dtype=row.dtype)
+
+
+class RowScatter(Record):
+    """One row's scatter from job to job, as calibrated."""
+
+    row: RowName
+    implementations: tuple[str, ...] = Field(description="names and versions of the code measured")
+    jobs: int = Field(ge=FEWEST_JOBS)
+    median_seconds: float = Field(gt=0, description="of the jobs' medians")
+    floor: float = Field(gt=0, description="sd from job to job, relative to the median")
+    floor_upper: float = Field(gt=0, description="its one-sided 95 % upper bound")
+    smallest_detectable_change: dict[int, float] = Field(
+        description="relative, at 95 % power, by the number of jobs on either side"
+    )
+
+    @property
+    def job_noise(self) -> JobNoise:
+        return JobNoise(math.log1p(self.floor), self.jobs - 1, "calibration")
+
+
+class LeftOut(Record):
+    """A row that too few jobs measured."""
+
+    row: RowName
+    reason: str
+
+
+class NoiseTable(Record):
+    """A calibration: one target's noise on one suite."""
+
+    model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
+
+    schema_version: Literal[1] = 1
+    suite: str
+    dtype: str = Field(description="as planned: `suite` is each row's own")
+    target: str
+    region: str | None = Field(description="AWS region; null off AWS")
+    run_id: str
+    created_at: AwareDatetime = Field(description="end of the last of its jobs")
+    jobs: int = Field(ge=FEWEST_JOBS)
+    fingerprint: Fingerprint
+    rows: tuple[RowScatter, ...] = Field(alias="series")
+    left_out: tuple[LeftOut, ...] = ()
+
+    def to_json(self) -> str:
+        return self.model_dump_json(indent=2)
+
+    def outlives(self, other: NoiseTable) -> str | None:
+        """Why this table stays in use though there is another one; None if that is better."""
+        if other.created_at < self.created_at:
+            return f"its jobs ended at {self.created_at:%Y-%m-%d %H:%M}, later than these"
+        if self.fingerprint.device is Device.CUDA and other.fingerprint.device is Device.CPU:
+            return f"it is of {Device.CUDA}, and these jobs ran on the CPU"
+        if self.fingerprint == other.fingerprint and other.jobs < ENOUGH_REPEATS <= self.jobs:
+            return f"it is of {self.jobs} jobs, and these are {other.jobs}"
+        return None
+
+    def changes_since(self, target: TargetJobs) -> str:
+        """What matters to noise and has changed on the target since; empty if nothing has."""
+        if not target.jobs:
+            return ""
+        return self.fingerprint.differences(Fingerprint.of(target.jobs[0].document))
+
+    def find(self, samples: RowSamples) -> RowScatter | None:
+        """The noise of a measured row, if no other code was measured than then."""
+        key, implementations = row_key(samples.row), set(samples.implementations)
+        for scatter in self.rows:
+            if row_key(scatter.row) == key and implementations <= set(scatter.implementations):
+                return scatter
+        return None
+
+
+def parse_table(text: str | bytes) -> NoiseTable:
+    """Read a stored table.
+
+    Raises:
+        NoiseError: it is not of this release.
+    """
+    try:
+        return NoiseTable.model_validate_json(text)
+    except ValidationError as error:
+        raise NoiseError(
+            f"not a noise table of this release: {first_problem(error)}; run noise_calibration "
+            "again"
+        ) from error
+
+
+def measure_noise(
+    target: TargetJobs, *, suite: str, dtype: str, region: str | None, run_id: str
+) -> NoiseTable:
+    """The noise of one target, from its equal jobs.
+
+    Raises:
+        NoiseError: fewer than two jobs, or jobs from different environments.
+    """
+    if len(target.jobs) < FEWEST_JOBS:
+        lost = f" ({target.lost[0].reason})" if target.lost else ""
+        raise NoiseError(
+            f"{target.name} has {len(target.jobs)} job(s) with a result{lost}; noise shows from "
+            f"{FEWEST_JOBS} on"
+        )
+    if refusal := target.refusal():
+        raise NoiseError(refusal)
+    measured: list[RowScatter] = []
+    left_out: list[LeftOut] = []
+    for key, samples in target.samples.items():
+        problem = target.problem(key)
+        if not problem and len(samples.measured) < FEWEST_JOBS:
+            problem = f"only one job has it; {samples.reasons() or 'the others lack it'}"
+        if problem:
+            left_out.append(LeftOut(row=RowName.of(samples.row), reason=problem))
+        else:
+            measured.append(row_scatter(samples))
+    return NoiseTable(
+        suite=suite,
+        dtype=dtype,
+        target=target.name,
+        region=region,
+        run_id=run_id,
+        created_at=max(job.stopped_at for job in target.jobs),
+        jobs=len(target.jobs),
+        fingerprint=Fingerprint.of(target.jobs[0].document),
+        rows=tuple(measured),
+        left_out=tuple(left_out),
+    )
+
+
+def job_medians(samples: RowSamples) -> list[float]:
+    """The median of each job that measured the row, in seconds."""
+    return [median(kept_samples(row)) for _, row in samples.measured]
+
+
+def row_scatter(samples: RowSamples) -> RowScatter:
+    """The scatter from job to job of a row that two or more jobs measured."""
+    medians = job_medians(samples)
+    jobs, log_sd = len(medians), log_spread(medians)
+    noise = JobNoise(log_sd, jobs - 1, "calibration")
+    return RowScatter(
+        row=RowName.of(samples.row),
+        implementations=tuple(samples.implementations),
+        jobs=jobs,
+        median_seconds=median(medians),
+        floor=relative(log_sd),
+        floor_upper=relative(upper_bound(log_sd, jobs - 1)),
+        smallest_detectable_change={
+            number: Resolution(noise, number, noise, number).smallest_detectable_change
+            for number in JOBS_A_SIDE
+        },
+    )

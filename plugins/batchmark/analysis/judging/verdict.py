@@ -1,0 +1,129 @@
+"""Which of two targets is faster on a row, if the data can tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from batchmark.analysis.judging.noise import RowNoise, RowScatter, SideNoise, job_medians
+from batchmark.analysis.judging.significance import (
+    ASSUMED,
+    ENOUGH_REPEATS,
+    JobNoise,
+    Resolution,
+    known_or_assumed,
+    largest_credible,
+    log_spread,
+    relative,
+)
+from batchmark.analysis.judging.speedup import ratio
+from batchmark.analysis.samples import RowSamples
+from batchmark.core.formatting import apart, percent
+from batchmark.core.intervals import Estimate
+
+WEAKEST_FIRST = ("assumed", "repeats", "calibration")
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One target's measured row, with its calibration if there is one that fits."""
+
+    name: str
+    samples: RowSamples
+    calibration: RowScatter | None = None
+
+
+@dataclass(frozen=True)
+class Judgement:
+    faster: Literal["first", "second"] | None
+    ratio: Estimate  # the second's time over the first's
+    noise: RowNoise
+
+
+def judge(first: Contestant, second: Contestant) -> Judgement:
+    """The faster of two contestants, if neither chance nor noise explains the difference.
+
+    Two conditions: the interval of the ratio of medians excludes 1; and the jobs' mean log medians
+    differ by more than noise alone does in a share LEVEL of all comparisons.
+
+    Raises:
+        ValueError: no job of a contestant measured the row.
+    """
+    first_median, second_median = first.samples.median, second.samples.median
+    if first_median is None or second_median is None:
+        raise ValueError(f"{first.name} or {second.name} did not measure the row")
+    medians = job_medians(first.samples), job_medians(second.samples)
+    noises = [_noise(*side) for side in zip((first, second), medians, strict=True)]
+    (first_noise, first_note), (second_noise, second_note) = noises
+    resolution = Resolution(first_noise, len(medians[0]), second_noise, len(medians[1]))
+    quotient = ratio(second_median, first_median, resolution.margin)
+    lead = float(np.mean(np.log(medians[1])) - np.mean(np.log(medians[0])))
+    faster: Literal["first", "second"] | None = None
+    reason = None
+    if abs(lead) <= resolution.critical_difference:
+        reason = (
+            f"not known yet: equal jobs may differ by up to "
+            f"{apart(relative(resolution.critical_difference))}"
+        )
+    elif _excludes_one(quotient, lead):
+        faster = "first" if lead > 0 else "second"
+    sources = {first_noise.source, second_noise.source}
+    return Judgement(
+        faster,
+        quotient,
+        RowNoise(
+            lead=lead,
+            gpu=_side_noise(first_noise),
+            cpu=_side_noise(second_noise),
+            floor=relative(max(first_noise.log_sd, second_noise.log_sd)),
+            smallest_detectable_change=resolution.smallest_detectable_change,
+            critical_change=relative(resolution.critical_difference),
+            source=next(source for source in WEAKEST_FIRST if source in sources),
+            note="; ".join(filter(None, (reason, first_note, second_note))) or None,
+        ),
+    )
+
+
+def _side_noise(noise: JobNoise) -> SideNoise:
+    return SideNoise(
+        floor=relative(noise.log_sd),
+        degrees=None if math.isinf(noise.degrees) else noise.degrees,
+        source=noise.source,
+    )
+
+
+def _noise(side: Contestant, medians: Sequence[float]) -> tuple[JobNoise, str | None]:
+    """How one target's jobs scatter, by the best source there is, and a note on that source."""
+    jobs, known = len(medians), side.calibration
+    spread = log_spread(medians) if jobs > 1 else 0.0
+    note = None
+    if known and jobs >= ENOUGH_REPEATS and jobs > known.jobs:
+        note = f"{side.name}: its {jobs} jobs tell more of noise than the {known.jobs} calibrated"
+    elif known:
+        most = largest_credible(known.job_noise, jobs) if jobs > 1 else spread
+        if spread <= most:
+            noise = known_or_assumed(known.job_noise, jobs)
+            if noise.source == "assumed":
+                note = (
+                    f"{side.name}: held against the assumed noise, as its calibration of "
+                    f"{known.jobs} jobs ({percent(known.floor)}) would decide less"
+                )
+            return noise, note
+        note = (
+            f"{side.name}: its {jobs} jobs differ by {percent(relative(spread))}, more than its "
+            f"calibration allows ({percent(relative(most))}), which is therefore not used"
+        )
+    if jobs >= ENOUGH_REPEATS:
+        return known_or_assumed(JobNoise(spread, jobs - 1, "repeats"), jobs), note
+    return JobNoise(max(ASSUMED.log_sd, spread), ASSUMED.degrees, "assumed"), note
+
+
+def _excludes_one(quotient: Estimate, lead: float) -> bool:
+    """Whether the interval of the ratio of medians lies on the side of 1 where the lead is."""
+    if quotient.interval is None:
+        return False
+    return quotient.interval.low > 1 if lead > 0 else quotient.interval.high < 1

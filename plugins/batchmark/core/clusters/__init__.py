@@ -1,0 +1,1 @@
+"""Nodes that work together, and the file system they share."""

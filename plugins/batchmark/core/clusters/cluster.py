@@ -1,0 +1,54 @@
+"""What the EKS stack publishes: the cluster whose GPUs are shared, and what runs in it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from batchmark.core.config import parse_published
+from batchmark.core.record import Record
+from batchmark_job.result.values import PositiveCount
+
+# Airflow variable, kept by Terraform in the SSM parameter /airflow/variables/batchmark_eks.
+VARIABLE = "batchmark_eks"
+GPU = "nvidia.com/gpu"  # the resource that the device plugin offers
+NODE_LABEL = "eks-node=gpu"
+
+
+class Cluster(Record):
+    schema_version: Literal[1]
+    name: str = Field(description="of the installation that it belongs to")
+    region: str
+    cluster: str
+    node_group: str
+    namespace: str
+    service_account: str
+    image: str
+    target: str = Field(description="name of the node in results, beside the targets of Batch")
+    instance_type: str
+    gpus: PositiveCount = Field(description="of its one node, as vcpus and memory_mib")
+    vcpus: PositiveCount
+    memory_mib: PositiveCount
+    replicas_per_gpu: PositiveCount = Field(description="pods that share a GPU by time-slicing")
+    sharing_folder: str = Field(description="folder on the node where replicas meet")
+    timeout_seconds: PositiveCount = Field(description="of all pods of one number of replicas")
+
+    def pods_at_once(self, *, shared: bool) -> int:
+        return self.gpus * (self.replicas_per_gpu if shared else 1)
+
+
+def parse_cluster(text: str | None) -> Cluster:
+    """Parse the published JSON.
+
+    Raises:
+        ConfigError: it is missing, or of another release.
+    """
+    return parse_published(
+        Cluster,
+        text,
+        VARIABLE,
+        missing="apply terraform/stacks/eks_gpu_sharing, and let Airflow's secrets backend read "
+        "the SSM parameter /airflow/variables/batchmark_eks",
+        stale="apply terraform/stacks/eks_gpu_sharing of this release",
+    )

@@ -1,0 +1,94 @@
+"""What a run's file system costs: FSx bills its whole storage by the second, used or not."""
+
+from __future__ import annotations
+
+import math
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from batchmark.core import formatting
+from batchmark.core.clusters.multi_node import FileSystem
+from batchmark.core.prices import SECONDS_PER_HOUR, exact
+from batchmark.core.record import Record
+
+# A month's price is spread over its days: over February's, a second costs most.
+FEWEST_DAYS = 28
+
+
+class StoragePrices(Record):
+    """The committed prices of a region's FSx for Lustre storage."""
+
+    schema_version: Literal[1]
+    currency: Literal["USD"]
+    region: str
+    as_of: date
+    source: str
+    source_url: str
+    usd_per_gb_month: dict[str, Annotated[float, Field(gt=0)]] = Field(
+        description="by FileSystem.kind"
+    )
+
+
+def price_file(region: str) -> Path:
+    """The path of a region's committed prices, which may not exist."""
+    return Path(__file__).with_name(f"file_system_prices.{region}.json")
+
+
+def usd_per_gb_month(settings: FileSystem, region: str) -> float | None:
+    """None where the price is not known."""
+    path = price_file(region)
+    if not path.exists():
+        return None
+    prices = StoragePrices.model_validate_json(path.read_bytes())
+    return prices.usd_per_gb_month.get(settings.kind)
+
+
+class FileSystemWorst(Record):
+    """The most that a run's file system can cost."""
+
+    kind: str
+    storage_gib: int = Field(ge=1)
+    seconds: int = Field(ge=1, description="from its creation to its deletion, at most")
+    usd_per_gb_month: float | None = Field(description="null where it is not known")
+    usd: float | None = Field(description="rounded up to a cent; null without a price")
+
+    @classmethod
+    def of(cls, settings: FileSystem, region: str, seconds: int) -> FileSystemWorst:
+        price = usd_per_gb_month(settings, region)
+        usd = None
+        if price is not None:
+            usd = math.ceil(100 * exact_usd(settings.storage_gib, seconds, price)) / 100
+        return cls(
+            kind=settings.kind,
+            storage_gib=settings.storage_gib,
+            seconds=seconds,
+            usd_per_gb_month=price,
+            usd=usd,
+        )
+
+    @property
+    def cents(self) -> int | None:
+        return None if self.usd is None else round(100 * self.usd)
+
+    @property
+    def usd_per_hour(self) -> float | None:
+        """In February; in a longer month an hour is up to a tenth cheaper."""
+        if self.usd_per_gb_month is None:
+            return None
+        return float(exact_usd(self.storage_gib, SECONDS_PER_HOUR, self.usd_per_gb_month))
+
+    def __str__(self) -> str:
+        usd = "unknown" if self.usd is None else formatting.usd(self.usd)
+        return (
+            f"file system: {usd} ({self.kind}, {self.storage_gib:,} GiB for {self.seconds:,} s at "
+            f"{self.usd_per_gb_month or 'no known'} USD per GB and month)"
+        )
+
+
+def exact_usd(storage_gib: int, seconds: float, price: float, days: int = FEWEST_DAYS) -> Fraction:
+    """In a month of so many days; the most by default."""
+    return exact(price) * storage_gib * exact(seconds) / (days * 24 * SECONDS_PER_HOUR)

@@ -1,0 +1,118 @@
+"""What the multi-node stack publishes: where multi-node jobs run, and the file system they read."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from batchmark.core.config import ComputeEnvironments, Config, Target, parse_published
+from batchmark.core.errors import ConfigError
+from batchmark.core.record import Record
+from batchmark_job.result.values import Count, PositiveCount
+
+# Airflow variable, kept by Terraform in the SSM parameter /airflow/variables/batchmark_multi_node.
+VARIABLE = "batchmark_multi_node"
+NO_FILE_SYSTEM = "none"  # what the parameter has where nodes have nothing to mount
+# How long a file system may take: until its files can be read, and until it is gone again.
+STAND_UP_SECONDS, DELETION_SECONDS = 3600, 1800
+NODES_SECONDS = 1200  # for Batch to end idle nodes, which takes it about ten minutes
+COLLAPSE_SECONDS = NODES_SECONDS + DELETION_SECONDS
+
+
+class FileSystem(Record):
+    """The settings of the FSx for Lustre file system that a run stands up for itself."""
+
+    deployment_type: Literal["SCRATCH_2", "PERSISTENT_1", "PERSISTENT_2"]
+    storage_gib: PositiveCount
+    throughput: PositiveCount | None = Field(
+        description="MB/s for each TiB; null for scratch, which has its own"
+    )
+    version: str = Field(description="of Lustre")
+    subnet: str
+    security_group: str
+    kms_key_arn: str | None = Field(description="null for FSx's own key, and for scratch")
+    repository: str = Field(description="s3:// folder that is linked as `folder`")
+    folder: str = Field(description="path in the file system, such as /images")
+    id_parameter: str = Field(
+        description="SSM parameter where nodes read the file system's id when they boot; `none` "
+        "where there is no file system"
+    )
+
+    @property
+    def kind(self) -> str:
+        """What its price depends on."""
+        if self.throughput is None:
+            return self.deployment_type
+        return f"{self.deployment_type} of {self.throughput} MB/s/TiB"
+
+
+class MultiNode(Record):
+    schema_version: Literal[1]
+    name: str = Field(description="of the installation that it belongs to")
+    region: str
+    target: str = Field(description="name of the nodes in results, beside the targets of Batch")
+    device: Literal["cpu", "cuda"]
+    instance_type: str
+    vcpus: PositiveCount = Field(description="of an instance, by which quotas count")
+    gpus: Count = Field(description="of an instance")
+    most_nodes: PositiveCount
+    job_queue: str
+    job_definition: str
+    compute_environment: str
+    timeout_seconds: PositiveCount = Field(ge=60, description="of all nodes together")
+    allow_cpu_fallback: bool
+    mount_point: str = Field(description="of the file system, in hosts and containers")
+    scratch: str = Field(description="folder of each node's own disk, in hosts and containers")
+    file_system: FileSystem
+
+    def joined_to(self, config: Config) -> Config:
+        """An installation's configuration with the nodes as one more target.
+
+        Raises:
+            ConfigError: the stack is another installation's, or its target's name is taken.
+        """
+        if (self.name, self.region) != (config.name, config.region):
+            raise ConfigError(
+                f"the multi-node stack belongs to installation {self.name!r} in {self.region}, and "
+                f"this Airflow to {config.name!r} in {config.region}: apply both stacks with one "
+                "name, in one region"
+            )
+        if self.target in config.targets:
+            raise ConfigError(
+                f"the multi-node stack's target is called {self.target!r}, as one of Batch's is: "
+                "give one of them another name, and apply its stack"
+            )
+        return config.with_targets({self.target: self._as_target()})
+
+    def _as_target(self) -> Target:
+        return Target(
+            device=self.device,
+            instance_type=self.instance_type,
+            vcpus=self.vcpus,
+            gpus=self.gpus,
+            job_queue=self.job_queue,
+            on_demand_queue=self.job_queue,
+            job_definition=self.job_definition,
+            compute_environments=ComputeEnvironments(spot=None, on_demand=self.compute_environment),
+            timeout_seconds=self.timeout_seconds,
+            attempts=1,
+            allow_cpu_fallback=self.allow_cpu_fallback,
+            most_nodes=self.most_nodes,
+        )
+
+
+def parse_multi_node(text: str | None) -> MultiNode:
+    """Parse the published JSON.
+
+    Raises:
+        ConfigError: it is missing, or of another release.
+    """
+    return parse_published(
+        MultiNode,
+        text,
+        VARIABLE,
+        missing="apply terraform/stacks/multi_node, and let Airflow's secrets backend read the SSM "
+        "parameter /airflow/variables/batchmark_multi_node",
+        stale="apply terraform/stacks/multi_node of this release",
+    )

@@ -1,0 +1,1 @@
+"""Operators and triggers, and what they watch."""

@@ -1,0 +1,370 @@
+"""The operator that runs one benchmark job on AWS Batch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from functools import cached_property
+from typing import Any
+
+from airflow.providers.amazon.aws.operators.batch import BatchOperator
+from airflow.providers.amazon.aws.utils import trim_none_values
+from airflow.sdk import Context
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    TaskDeferralError,
+    TaskDeferralTimeout,
+)
+from botocore.exceptions import BotoCoreError, ClientError
+
+from batchmark.aws.array_jobs import child_id
+from batchmark.aws.batch_jobs import (
+    KILLED,
+    describe_jobs,
+    is_live,
+    is_passing,
+    list_jobs,
+    ours,
+    submit_job,
+    terminate_job,
+    was_withdrawn,
+)
+from batchmark.aws.job_description import JobDescription
+from batchmark.aws.multi_node_jobs import main_node_id
+from batchmark.core.names import (
+    DAG_TAG,
+    GENERATION_TAG,
+    INSTALLATION_TAG,
+    full_name,
+    generation_of,
+    is_of_task,
+    names_of_task,
+)
+from batchmark.core.own_jobs import OwnJobPlan
+from batchmark.orchestration.aws_clients import AwsAccess, AwsClients
+from batchmark.orchestration.links import JobLogLink, JobResultLink, job_log_url, result_url
+from batchmark.orchestration.operators.batch_trigger import (
+    ENDING_SECONDS,
+    UNREADABLE,
+    BenchmarkJobTrigger,
+    goes_on_demand,
+)
+from batchmark.orchestration.xcom import FAILURE_XCOM, JOB_ID_XCOM, JOB_IDS_XCOM, TIMING_XCOM
+from batchmark.runs.job_outcome import JobOutcome, outcome
+from batchmark.runs.own_jobs.options import container_overrides
+from batchmark.runs.result_documents import ExpectedDocument
+
+READ_AGAIN_AFTER_SECONDS = (2.0, 5.0, 10.0, 20.0, 20.0)
+
+
+class BenchmarkJobOperator(BatchOperator):
+    """A deferring BatchOperator that submits its job once, ends it, and says why it failed.
+
+    Before it submits, it looks for its job by name (docs/decisions/0010). A retry finds the job of
+    the try before and waits for it, or reports how it ended; a cleared task terminates what it
+    left running and submits a new job. Retries are for lost workers and triggerers, and never run
+    a failed job again: if tries are left, its task goes through `up_for_retry`, and the next try
+    fails at once.
+
+    XComs: `job_id` after the submission, and `job_ids` with the Spot job that an On-Demand job
+    replaced; at the end `timing` and, if it failed, `failure`.
+
+    Args:
+        job_name: unique among the tasks of a run; a digest and the generation are appended.
+        runnable_seconds, starting_seconds, longest_seconds: see BenchmarkJobTrigger.
+        on_demand_queue: where a second job goes if the last attempt lost its host; None for no
+            second job.
+        queues_of_same_quota, document, events_log_group: see BenchmarkJobTrigger.
+        in_turn: whether its trigger submits it, when its turn has come.
+        after: map index of the task whose end this one waits for before that; None for none.
+        ahead: see BenchmarkJobTrigger.
+        alone: whether it also waits until no other job is in its queue, as the jobs of that share
+            an instance.
+        turn: how many jobs come one after the other that way, this one included.
+        execution_timeout: time for the task with its deferral, after which its job is terminated.
+    """
+
+    operator_extra_links = (JobLogLink(), JobResultLink())  # type: ignore[assignment]
+    # A command of its owner's may have braces, which are no template of ours.
+    template_fields: Sequence[str] = ()
+
+    def __init__(
+        self,
+        *,
+        runnable_seconds: float | None = None,
+        starting_seconds: float | None = None,
+        longest_seconds: float | None = None,
+        on_demand_queue: str | None = None,
+        queues_of_same_quota: Sequence[str] = (),
+        document: dict[str, Any] | None = None,
+        events_log_group: str | None = None,
+        in_turn: bool = False,
+        after: int | None = None,
+        ahead: Sequence[int] = (),
+        alone: bool = True,
+        turn: int = 1,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(deferrable=True, **kwargs)
+        self.runnable_seconds = runnable_seconds
+        self.starting_seconds = starting_seconds
+        self.longest_seconds = longest_seconds
+        self.on_demand_queue = on_demand_queue
+        self.queues_of_same_quota = queues_of_same_quota
+        self.document = document
+        self.events_log_group = events_log_group
+        self.in_turn = in_turn
+        self.after = after
+        self.ahead = ahead
+        self.alone = alone
+        self.turn = turn
+        self.job_log_url = self.job_result_url = ""
+        self._is_killed = False
+
+    @cached_property
+    def clients(self) -> AwsClients:
+        return AwsClients.shared(AwsAccess.of(self))
+
+    def execute(self, context: Context) -> str | None:
+        try:
+            return self._find_or_submit(context)
+        except AirflowFailException:
+            raise
+        except Exception:
+            self._end_jobs_on_last_try(context)
+            raise
+
+    def execute_complete(self, context: Context, event: Any = None) -> str:  # noqa: ARG002
+        """Finish a task that its trigger has ended already; only `dag.test()` comes here."""
+        return self._conclude(context, self._described(self._listed(context)[0]["jobId"]))
+
+    def resume_execution(
+        self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
+    ) -> Any:
+        """Handle a task that its trigger could not end.
+
+        Either no triggerer ran it until the deferral's timeout, or its code raised.
+        """
+        try:
+            return super().resume_execution(next_method, next_kwargs, context)
+        except TaskDeferralTimeout as error:
+            listed = self._listed(context)
+            if listed and not any(map(is_live, listed)):
+                return self._conclude(context, self._described(listed[0]["jobId"]))
+            reason = "The task's deferral timed out, and no triggerer ended it"
+            self._end_jobs(context, listed, reason)
+            raise AirflowFailException(
+                "No triggerer ended this task in time; its job was terminated. Is a triggerer "
+                "running?"
+            ) from error
+        except TaskDeferralError:
+            self._end_jobs_on_last_try(context)
+            raise
+
+    def on_kill(self) -> None:
+        """Terminate the job: a user marked or cleared the task, or its worker is shutting down."""
+        self._is_killed = True
+        if self.job_id:
+            terminate_job(self.clients("batch"), self.job_id, KILLED)
+
+    def _find_or_submit(self, context: Context) -> str | None:
+        request = self._request(context)
+        current, other = [], []
+        for job in self._listed(context):
+            if job["jobName"] != request["jobName"]:
+                other.append(job)
+            elif not was_withdrawn(job):
+                current.append(job)
+        self._end_jobs(
+            context, (*current[1:], *other), "Another job of its Airflow task took its place"
+        )
+        on_demand = self._on_demand(request)
+        if self.in_turn and (not current or self._may_step_back(current[0], on_demand)):
+            self.log.info("Its trigger runs its job in %s when its turn comes", self.job_queue)
+            self._defer(on_demand, [], request)
+            return None
+        if current:
+            self.job_id = str(current[0]["jobId"])
+            self.log.info("Found job %s of this task: %s", self.job_id, current[0]["status"])
+        else:
+            self.job_id = self._submit(context, request)
+        earlier = [str(job["jobId"]) for job in reversed(current[1:])]
+        context["ti"].xcom_push(key=JOB_ID_XCOM, value=self.job_id)
+        context["ti"].xcom_push(key=JOB_IDS_XCOM, value=[*earlier, self.job_id])
+        self._link_to(self.job_id)
+        if current and not is_live(current[0]):
+            job = self._described(self.job_id)
+            if not goes_on_demand(job, on_demand):
+                return self._conclude(context, job)
+        self._defer(on_demand, earlier)
+        return None
+
+    def _submit(self, context: Context, request: dict[str, Any]) -> str:
+        def find() -> str | None:
+            found = [job for job in self._listed(context) if job["jobName"] == request["jobName"]]
+            return next((job["jobId"] for job in found if not was_withdrawn(job)), None)
+
+        try:
+            job_id = submit_job(self.clients("batch", attempts=1), request, find)
+        except ClientError as error:
+            if is_passing(error):
+                raise
+            raise AirflowFailException(
+                f"Batch refuses job {request['jobName']}: {error}"
+            ) from error
+        self.log.info("Submitted job %s as %s", job_id, request["jobName"])
+        if self._is_killed:
+            terminate_job(self.clients("batch"), job_id, KILLED)
+            raise AirflowException(f"{KILLED} while it submitted job {job_id}")
+        return job_id
+
+    def _may_step_back(self, listed: dict[str, Any], on_demand: dict[str, Any] | None) -> bool:
+        """Whether another job may come before this one, as none does in the On-Demand queue."""
+        if not self.alone or not is_live(listed):
+            return False
+        queue = self._described(listed["jobId"])["jobQueue"]
+        return on_demand is None or queue != on_demand["jobQueue"]
+
+    def _defer(
+        self,
+        on_demand: dict[str, Any] | None,
+        earlier_job_ids: Sequence[str],
+        request: dict[str, Any] | None = None,
+    ) -> None:
+        """Wait for the job; with `request` its trigger submits or finds it when its turn comes.
+
+        Jobs of other runs may come before it for as long as one turn takes.
+        """
+        turns = self.turn + 1 if request else 1
+        timeout = self.execution_timeout.total_seconds() if self.execution_timeout else None
+        longest = self.longest_seconds and self.longest_seconds * (2 if on_demand else 1)
+        bounds = [seconds for seconds in (timeout, longest) if seconds]
+        one_turn = min(bounds) + ENDING_SECONDS if bounds else None
+        now = time.time()
+        self.defer(
+            # The trigger ends the task in time; this is in case no triggerer runs.
+            timeout=timedelta(seconds=turns * one_turn) if one_turn else None,
+            trigger=BenchmarkJobTrigger(
+                job_id=self.job_id,
+                request=request,
+                after=self.after,
+                ahead=self.ahead,
+                alone=self.alone,
+                runnable_seconds=self.runnable_seconds,
+                starting_seconds=self.starting_seconds,
+                longest_seconds=self.longest_seconds,
+                deadline=now + turns * timeout if timeout else None,
+                latest_turn=now + (turns - 1) * one_turn if request and one_turn else None,
+                document=self.document,
+                on_demand=on_demand,
+                queues_of_same_quota=self.queues_of_same_quota,
+                earlier_job_ids=earlier_job_ids,
+                events_log_group=self.events_log_group,
+                waiter_delay=self.poll_interval,
+                aws_conn_id=self.aws_conn_id,
+                region_name=self.region_name,
+                verify=self.verify,
+                botocore_config=self.botocore_config,
+            ),
+            method_name="execute_complete",
+        )
+
+    def _conclude(self, context: Context, job: JobDescription) -> str:
+        """Tell how a job has ended; raises where it failed, so that no further try follows."""
+        end = self._outcome(job)
+        self._link_to(job["jobId"], job)
+        context["ti"].xcom_push(key=TIMING_XCOM, value=end.timing)
+        if end.failure is None:
+            return str(job["jobId"])
+        context["ti"].xcom_push(key=FAILURE_XCOM, value=end.failure)
+        raise AirflowFailException(end.failure)
+
+    def _link_to(self, job_id: str, job: JobDescription | None = None) -> None:
+        self.job_log_url = job_log_url(self.clients("batch"), job_id, job)
+        if self.document:
+            writer = job_id
+            if self.array_properties:
+                writer = child_id(job_id, 0)
+            elif self.node_overrides:
+                writer = main_node_id(job_id)
+            self.job_result_url = result_url(self.document["prefix"], writer)
+
+    def _outcome(self, job: JobDescription) -> JobOutcome:
+        """Judge a job, retrying for a while where S3 can't be read; then Airflow tries again."""
+        expected = ExpectedDocument(**self.document) if self.document else None
+        for seconds in READ_AGAIN_AFTER_SECONDS:
+            try:
+                return outcome(self.clients, job, expected)
+            except (BotoCoreError, ClientError) as error:
+                self.log.warning("%s Trying again in %.0f s: %s", UNREADABLE, seconds, error)
+            time.sleep(seconds)
+        return outcome(self.clients, job, expected)
+
+    def _request(self, context: Context) -> dict[str, Any]:
+        """SubmitJob's arguments."""
+        number = generation(context)
+        timeout = self.submit_job_timeout
+        request: dict[str, Any] = trim_none_values(
+            {
+                "jobName": full_name(self.job_name, context["run_id"], number),
+                "jobQueue": self.job_queue,
+                "jobDefinition": self.job_definition,
+                "arrayProperties": self.array_properties,
+                "parameters": self.parameters,
+                "tags": self.tags | {GENERATION_TAG: str(number), DAG_TAG: context["ti"].dag_id},
+                "containerOverrides": self._container_overrides(),
+                "ecsPropertiesOverride": self.ecs_properties_override,
+                "eksPropertiesOverride": self.eks_properties_override,
+                "nodeOverrides": self.node_overrides,
+                "retryStrategy": self.retry_strategy,
+                "shareIdentifier": self.share_identifier,
+                "schedulingPriorityOverride": self.scheduling_priority_override,
+                "timeout": {"attemptDurationSeconds": timeout} if timeout else None,
+            }
+        )
+        return request
+
+    def _container_overrides(self) -> dict[str, Any] | None:
+        """An own job's are made here: with all jobs' scripts, the plan would be of megabytes."""
+        if own_job := (self.document or {}).get("own_job"):
+            return container_overrides(OwnJobPlan.model_validate(own_job))
+        overrides: dict[str, Any] | None = self.container_overrides
+        return overrides
+
+    def _on_demand(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        if self.on_demand_queue in (None, self.job_queue):
+            return None
+        return request | {"jobQueue": self.on_demand_queue}
+
+    def _listed(self, context: Context) -> list[dict[str, Any]]:
+        """Return all jobs of this task in its run, of all generations, newest first."""
+        prefix, batch = names_of_task(self.job_name, context["run_id"]), self.clients("batch")
+        listed = list_jobs(batch, [self.job_queue, self.on_demand_queue], prefix)
+        of_task = [job for job in listed if is_of_task(job["jobName"], prefix)]
+        return ours(batch, of_task, self.tags.get(INSTALLATION_TAG))
+
+    def _described(self, job_id: str) -> JobDescription:
+        return describe_jobs(self.clients("batch"), [job_id])[job_id]
+
+    def _end_jobs(self, context: Context, jobs: Iterable[dict[str, Any]], reason: str) -> None:
+        """Terminate jobs of this task, except those of later generations."""
+        for job in jobs:
+            if is_live(job) and generation_of(job["jobName"]) <= generation(context):
+                terminate_job(self.clients("batch"), job["jobId"], reason)
+
+    def _end_jobs_on_last_try(self, context: Context) -> None:
+        ti = context["ti"]
+        if ti.try_number <= ti.max_tries:
+            return  # the next try takes the job over
+        try:
+            reason = "Its Airflow task failed for the last time"
+            self._end_jobs(context, self._listed(context), reason)
+        except (BotoCoreError, ClientError) as error:
+            self.log.warning("Collecting the run must end what may be running: %s", error)
+
+
+def generation(context: Context) -> int:
+    """Return how often a task was cleared: only then does Airflow raise max_tries."""
+    return context["ti"].max_tries - (context["task"].retries or 0)

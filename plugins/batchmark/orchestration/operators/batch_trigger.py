@@ -1,0 +1,364 @@
+"""The trigger that follows a Batch job and ends its task."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from airflow.providers.amazon.aws.triggers.batch import BatchJobTrigger
+from airflow.triggers.base import TaskFailedEvent, TaskSuccessEvent, TriggerEvent
+from botocore.exceptions import BotoCoreError, ClientError
+
+from batchmark.aws.array_jobs import first_child
+from batchmark.aws.batch_jobs import (
+    STEPPED_BACK,
+    is_passing,
+    is_queue_at_work,
+    list_jobs,
+    ours,
+    submit_job,
+    terminate_job,
+    was_withdrawn,
+)
+from batchmark.aws.job_description import JobDescription, is_reclaimed
+from batchmark.core.names import INSTALLATION_TAG
+from batchmark.orchestration.aws_clients import AwsAccess, AwsClients
+from batchmark.orchestration.links import JobLogLink, JobResultLink, job_log_url, result_url
+from batchmark.orchestration.operators.ending_trigger import EndsItsTask, to_its_end
+from batchmark.orchestration.operators.job_progress import (
+    STOP_SECONDS,
+    ExceededLimit,
+    JobProgress,
+    WaitLimits,
+)
+from batchmark.orchestration.operators.job_watch import JobWatch, shared_watch
+from batchmark.orchestration.operators.log_progress import LogProgress
+from batchmark.orchestration.operators.own_job_hosts import HostMemory
+from batchmark.orchestration.operators.turns import (
+    EVERY_SECONDS,
+    NotSubmittedError,
+    WaitsForItsTurn,
+    is_behind_others,
+)
+from batchmark.orchestration.xcom import FAILURE_XCOM, JOB_ID_XCOM, JOB_IDS_XCOM, TIMING_XCOM
+from batchmark.runs.job_outcome import JobOutcome, outcome
+from batchmark.runs.result_documents import ExpectedDocument
+
+# How long to retry while S3 can't be read.
+DOCUMENT_SECONDS = 600
+UNREADABLE = "The result document can't be read now."
+# How long ending a task may take once its job has exceeded its last limit.
+ENDING_SECONDS = STOP_SECONDS + DOCUMENT_SECONDS + 300
+# A diagnosis makes many slow calls; a hundred stuck jobs must not occupy all threads.
+_DIAGNOSES = ThreadPoolExecutor(max_workers=2, thread_name_prefix="diagnosis")
+
+
+class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
+    """A BatchJobTrigger that ends the task itself instead of sending it back to a worker.
+
+    Going back is where Airflow 3.3 loses short jobs: if the scheduler reads the worker's "I
+    deferred" after the task has been queued again, it takes that for the end of the second run and
+    fails the task. A task that never goes back is safe from that.
+
+    If a triggerer dies, the next one runs this again with the same arguments.
+
+    Args:
+        job_id: the job to follow; None for one that is still to be submitted.
+        request: SubmitJob's arguments for that one.
+        after: map index of the task whose end it waits for before that; None for none.
+        ahead: map indexes of the tasks that come 2, 4, 8, ... before it. Airflow is asked the more
+            seldom the more of them are not over.
+        alone: whether it also waits until no other job is in its queue.
+        runnable_seconds: how long the job may wait for an instance, from its submission or its
+            last attempt's end, while no queue that shares its capacity is busy; None for ever.
+        starting_seconds: how long an attempt may be STARTING; None for ever.
+        longest_seconds: how long the job may take in all, from its submission; None for ever.
+        deadline: time after which no job of the task may run, in seconds since the epoch; None for
+            no deadline.
+        latest_turn: time after which the job is not submitted any more; None for no such time.
+        document: fields of the ExpectedDocument; None if the job succeeds without one.
+        on_demand: SubmitJob's arguments for a second job, which follows if the last attempt lost
+            its host; None for no second job.
+        queues_of_same_quota: while these start or run jobs, this job's waiting time does not
+            count, as they may hold what it waits for.
+        earlier_job_ids: the Spot job that this one replaced, if any.
+        events_log_group: where EventBridge logs blocked queues, for a diagnosis.
+    """
+
+    def __init__(
+        self,
+        *,
+        job_id: str | None,
+        request: dict[str, Any] | None = None,
+        after: int | None = None,
+        ahead: Sequence[int] = (),
+        alone: bool = True,
+        runnable_seconds: float | None = None,
+        starting_seconds: float | None = None,
+        longest_seconds: float | None = None,
+        deadline: float | None = None,
+        latest_turn: float | None = None,
+        document: dict[str, Any] | None = None,
+        on_demand: dict[str, Any] | None = None,
+        queues_of_same_quota: Sequence[str] = (),
+        earlier_job_ids: Sequence[str] = (),
+        events_log_group: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(job_id=job_id, **kwargs)
+        self.limits = WaitLimits(
+            runnable_seconds, starting_seconds, longest_seconds, deadline, latest_turn
+        )
+        self.document = document
+        self.request = request
+        self.after = after
+        self.ahead = list(ahead)
+        self.alone = alone
+        self.on_demand = on_demand
+        self.events_log_group = events_log_group
+        self.serialized_fields |= self.limits._asdict()
+        self.serialized_fields |= {
+            "request": request,
+            "after": after,
+            "ahead": list(ahead),
+            "alone": alone,
+            "document": document,
+            "on_demand": on_demand,
+            "queues_of_same_quota": list(queues_of_same_quota),
+            "earlier_job_ids": list(earlier_job_ids),
+            "events_log_group": events_log_group,
+        }
+        self.job_ids = [*earlier_job_ids, *([job_id] if job_id else [])]
+        self.clients = AwsClients.shared(AwsAccess.of(self))
+        self.watch: JobWatch | None = None
+        self.clock: Callable[[], float] = time.time
+        self.sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+        self._submission: asyncio.Task[str] | None = None
+        self._hosts = HostMemory()
+        self._stepped_back: set[str] = set()  # ids; Batch may tell other reasons for their ends
+        # Both queues use the same On-Demand instances.
+        own = [on_demand["jobQueue"]] if on_demand else []
+        self._other_queues: list[str] = [*own, *queues_of_same_quota]
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        if not self.job_ids:
+            try:
+                await self._submit_in_turn(self.request or {})
+            except NotSubmittedError as error:
+                failure = str(error)
+                self.log.error(failure)  # noqa: TRY400, as a refusal needs no traceback
+                await self.push_xcoms({FAILURE_XCOM: failure})
+                self.tell_end()
+                yield TaskFailedEvent()
+                return
+        progress = await self._follow(self.job_ids[-1])
+        if goes_on_demand(progress.job, self.on_demand) and not progress.is_stopping:
+            try:
+                job_id = await self._submit_on_demand(progress.job)
+            except (BotoCoreError, ClientError) as error:
+                progress.add_to_reason(f"no On-Demand job could follow: {error}")
+            else:
+                progress = await self._follow(job_id)
+        elif progress.was_cancelled_as_stuck:
+            await self._diagnose(progress)
+            progress.add_to_reason(str(progress.diagnosis))
+        job, end = progress.job, await self._outcome(progress)
+        self.tell_end()
+        xcoms = {
+            TIMING_XCOM: end.timing,
+            JobLogLink().xcom_key: await asyncio.to_thread(self._log_url, job),
+        }
+        if self.document:
+            prefix = self.document["prefix"]
+            xcoms[JobResultLink().xcom_key] = result_url(prefix, first_child(job)["jobId"])
+        if len(self.job_ids) > 1:
+            xcoms |= {JOB_ID_XCOM: job["jobId"], JOB_IDS_XCOM: self.job_ids}
+        if end.failure is None:
+            self.log.info("Batch job %s succeeded", job["jobId"])
+            await self.push_xcoms({**xcoms, "return_value": job["jobId"]})
+            yield TaskSuccessEvent()
+        else:
+            self.log.error(end.failure)
+            await self.push_xcoms({**xcoms, FAILURE_XCOM: end.failure})
+            yield TaskFailedEvent()
+
+    async def on_kill(self) -> None:
+        """Terminate the job when a user marks or clears its task: nobody waits for it any more."""
+        if self.job_ids or self._submission:
+            await to_its_end(self._end_job())
+
+    async def _end_job(self) -> None:
+        job_id = await self._submission if self._submission else self.job_ids[-1]
+        await asyncio.to_thread(self._terminate, job_id, "The Airflow task was ended by a user")
+
+    async def _follow(self, job_id: str) -> JobProgress:
+        """Wait until a job has ended or is given up."""
+        self.watch = self.watch or shared_watch(self.clients, self.waiter_delay)
+        progress = JobProgress(job_id, self.limits, self.clock())
+        told = LogProgress(lambda: self.clients("logs", attempts=1), self.log.info)
+        problem = None
+        while True:
+            before, had_problem = progress.job["status"], problem
+            job, problem = answer = await self.watch.next(job_id)
+            progress.update(answer, self.clock())
+            if job and job["status"] != before:
+                self.log.info("Batch job %s is %s", job_id, job["status"])
+            if problem and not had_problem:
+                self.log.warning("Batch gives no answer, asking again: %s", problem)
+            if progress.ended():
+                return progress
+            if job and job["status"] == "RUNNING":
+                if self.document and self.document.get("own_job"):
+                    self._hosts.look(self.clients, job)
+                await told.look(job, self.clock())
+            exceeded = progress.exceeded_limit()
+            if exceeded and not progress.is_stopping:
+                await self._stop(progress, exceeded)
+
+    async def _stop(self, progress: JobProgress, exceeded: ExceededLimit) -> None:
+        """Terminate a job; if it is stuck, diagnose it and see first whether it still is."""
+        reason = exceeded.reason
+        if exceeded.is_stuck:
+            if progress.diagnosis is None:
+                await self._diagnose(progress)
+                return
+            reason = f"{reason}. {progress.diagnosis}"
+        try:
+            await asyncio.to_thread(self._terminate, progress.job["jobId"], reason)
+        except (BotoCoreError, ClientError) as error:
+            self.log.warning("The job could not be terminated, trying again: %s", error)
+            progress.stop(reason, is_terminated=False)
+        else:
+            progress.stop(reason, is_terminated=True)
+
+    async def _diagnose(self, progress: JobProgress) -> None:
+        """Find out why a job does not start, unless it may be waiting for other jobs."""
+        job = progress.job
+        try:
+            if progress.may_wait_for_others and await asyncio.to_thread(
+                self._is_queue_at_work, job
+            ):
+                progress.restart_wait()
+                return
+        except (BotoCoreError, ClientError) as error:
+            self.log.warning("It is unknown whether the queue is busy: %s", error)
+            if is_passing(error):
+                return
+        try:
+            loop = asyncio.get_running_loop()
+            progress.diagnosis = await loop.run_in_executor(_DIAGNOSES, self.diagnosis, job)
+        except Exception as error:  # a failed diagnosis must not keep the job running
+            self.log.exception("The diagnosis failed")
+            progress.diagnosis = f"Its diagnosis failed: {error!r}"
+
+    def diagnosis(self, job: JobDescription) -> str:
+        """Return why a job does not start, which takes many calls to AWS."""
+        from batchmark.checks.diagnosis.diagnose import diagnose
+
+        result = diagnose(
+            self.clients,
+            queue=job["jobQueue"],
+            job=job,
+            events_log_group=self.events_log_group,
+            now=datetime.now(UTC),
+        )
+        return result.message()
+
+    def _is_queue_at_work(self, job: JobDescription) -> bool:
+        queues = [job["jobQueue"], *self._other_queues]
+        return is_queue_at_work(self.clients("batch"), queues, but=job["jobId"])
+
+    def _log_url(self, job: JobDescription) -> str:
+        return job_log_url(self.clients("batch"), job["jobId"], job)
+
+    def _terminate(self, job_id: str, reason: str) -> None:
+        terminate_job(self.clients("batch"), job_id, reason)
+
+    async def _submit_in_turn(self, request: dict[str, Any]) -> None:
+        """Submit the job once the task before it is over and, to be alone, its queue is empty.
+
+        Of several that are submitted to be alone at once, all but the oldest step back.
+        """
+        found = await asyncio.to_thread(self._find, request)
+        while True:
+            if not found:
+                await self.wait_for_turn(request["jobQueue"])
+            try:
+                job_id = await self._submit(request)
+            except ClientError as error:
+                if is_passing(error):
+                    raise
+                raise NotSubmittedError(f"Batch refuses the job: {error}") from error
+            if not self.alone:
+                break
+            await self.sleep(EVERY_SECONDS)  # ListJobs may show a job late
+            if not is_behind_others(job_id, await self.live_jobs(request["jobQueue"])):
+                break
+            await self.insist(self._terminate, job_id, STEPPED_BACK)
+            self._stepped_back.add(job_id)
+            found, self.job_ids, self._submission = None, [], None
+        self.log.info("Its turn has come: submitted job %s as %s", job_id, request["jobName"])
+        await self.push_xcoms(
+            {
+                JOB_ID_XCOM: job_id,
+                JOB_IDS_XCOM: self.job_ids,
+                JobLogLink().xcom_key: job_log_url(self.clients("batch"), job_id),
+            }
+        )
+
+    async def _submit(self, request: dict[str, Any]) -> str:
+        self._submission = asyncio.create_task(asyncio.to_thread(self._find_or_submit, request))
+        # Shielded, as on_kill needs the id of a job that is being submitted.
+        job_id = await asyncio.shield(self._submission)
+        self.job_ids.append(job_id)
+        return job_id
+
+    async def _submit_on_demand(self, spot_job: JobDescription) -> str:
+        self.log.warning(
+            "Job %s lost its host in its last attempt (%s); the next runs On-Demand",
+            spot_job["jobId"],
+            spot_job.get("statusReason"),
+        )
+        job_id = await self._submit(self.on_demand or {})
+        self._other_queues.append(spot_job["jobQueue"])
+        self.log.info("On-Demand job %s follows", job_id)
+        return job_id
+
+    def _find_or_submit(self, request: dict[str, Any]) -> str:
+        def find() -> str | None:
+            return self._find(request)
+
+        return find() or submit_job(self.clients("batch", attempts=1), request, find)
+
+    def _find(self, request: dict[str, Any]) -> str | None:
+        batch, name = self.clients("batch"), request["jobName"]
+        listed = list_jobs(batch, [request["jobQueue"]], name)
+        named = [job for job in listed if job["jobName"] == name]
+        own = ours(batch, named, request.get("tags", {}).get(INSTALLATION_TAG))
+        ids = (str(job["jobId"]) for job in own if not was_withdrawn(job))
+        return next((job_id for job_id in ids if job_id not in self._stepped_back), None)
+
+    async def _outcome(self, progress: JobProgress) -> JobOutcome:
+        """Judge the job, retrying while S3 can't be read."""
+        expected = ExpectedDocument(**self.document) if self.document else None
+        began = self.clock()
+        host = await self._hosts.host(progress.job)
+        judge = partial(outcome, self.clients, progress.job, expected, progress.first_seen, host)
+        while True:
+            try:
+                return await asyncio.to_thread(judge)
+            except (BotoCoreError, ClientError) as error:
+                if self.clock() - began > DOCUMENT_SECONDS:
+                    raise
+                self.log.warning("%s Trying again: %s", UNREADABLE, error)
+            await self.sleep(self.waiter_delay)
+
+
+def goes_on_demand(job: JobDescription, on_demand: dict[str, Any] | None) -> bool:
+    """Return whether an On-Demand job follows this one, which lost its host too often."""
+    return on_demand is not None and is_reclaimed(job) and job["jobQueue"] != on_demand["jobQueue"]

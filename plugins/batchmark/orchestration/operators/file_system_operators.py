@@ -1,0 +1,183 @@
+"""The operators that stand a run's file system up and collapse it: a DAG's setup and teardown."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from airflow.sdk import BaseOperator, Context
+from airflow.sdk.exceptions import (
+    AirflowFailException,
+    AirflowSkipException,
+    TaskDeferralError,
+    TaskDeferralTimeout,
+)
+from botocore.exceptions import BotoCoreError, ClientError
+
+from batchmark.aws.boto_clients import client
+from batchmark.aws.result_bucket import PLAN, RunStore
+from batchmark.core.clusters.multi_node import (
+    COLLAPSE_SECONDS,
+    DELETION_SECONDS,
+    NODES_SECONDS,
+    STAND_UP_SECONDS,
+    FileSystem,
+)
+from batchmark.core.config import Config
+from batchmark.core.errors import ConfigError
+from batchmark.core.run import RunPlan
+from batchmark.orchestration.operators.batch_operator import generation
+from batchmark.orchestration.operators.file_system_trigger import (
+    BY_HAND,
+    CollapseTrigger,
+    StandUpTrigger,
+)
+from batchmark.orchestration.operators.turns import is_over
+from batchmark.orchestration.settings import load_config, load_multi_node
+from batchmark.orchestration.telling import tell
+from batchmark.orchestration.xcom import JOB_TASKS
+from batchmark.runs.run_file_system import RunFileSystem, RunOfDag
+
+ENDING_SECONDS = 300  # for a trigger to end its task after its last limit
+ENDED = "failed"  # the event of a trigger that has ended its task so
+
+
+class Layer(NamedTuple):
+    """What is known of a run's file system; None: nobody knows it any more."""
+
+    settings: FileSystem | None
+    compute_environment: str | None
+
+
+class FileSystemOperator(BaseOperator):
+    """Hands its work to a trigger, which ends the task; no worker is held meanwhile."""
+
+    def execute_complete(self, context: Context, event: Any = None) -> None:  # noqa: ARG002
+        """Finish a task that its trigger has ended already; only `dag.test()` comes here."""
+        if event == ENDED:
+            raise AirflowFailException("see the trigger's log")
+
+    def arguments(
+        self, context: Context, config: Config, layer: Layer, seconds: float
+    ) -> dict[str, Any]:
+        """What both triggers take."""
+        settings = layer.settings
+        return {
+            "region_name": config.region,
+            "bucket": config.bucket,
+            "environment": layer.compute_environment,
+            "settings": settings.model_dump(mode="json") if settings else None,
+            "run": _run(context, config).model_dump(mode="json"),
+            "deadline": time.time() + seconds,
+        }
+
+
+class StandUpFileSystem(FileSystemOperator):
+    """Stands up the file system that the run's plan asks for, if it asks for one.
+
+    It makes nothing itself: a worker that is lost has left nothing, and a triggerer that takes
+    over finds what the one before has made. So it needs no retries, and one that failed has
+    removed what it made.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"retries": 0} | kwargs)
+
+    def execute(self, context: Context) -> None:
+        config = load_config()
+        plan = _plan(context, config) or RunPlan(jobs=())
+        if plan.dry_run:
+            raise AirflowSkipException("a dry run: nothing is stood up")
+        if plan.file_system is None:
+            settings = load_multi_node().file_system
+            _file_system(context, config, settings).name_none()
+            tell("The run reads no files, so no file system is stood up.")
+            return
+        if _jobs_are_over(context["ti"]):
+            # Airflow clears a setup with any task before its teardown.
+            tell("None of the run's jobs is to run, so no file system is stood up.")
+            return
+        self.defer(
+            # The trigger ends the task in time; this is in case no triggerer runs.
+            timeout=timedelta(
+                seconds=STAND_UP_SECONDS + NODES_SECONDS + DELETION_SECONDS + ENDING_SECONDS
+            ),
+            trigger=StandUpTrigger(
+                **self.arguments(context, config, _layer(plan), STAND_UP_SECONDS)
+            ),
+            method_name="execute_complete",
+        )
+
+    def resume_execution(
+        self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
+    ) -> Any:
+        """Remove what a trigger has made that could not end the task."""
+        try:
+            return super().resume_execution(next_method, next_kwargs, context)
+        except (TaskDeferralTimeout, TaskDeferralError) as error:
+            config = load_config()
+            layer = _layer(_plan(context, config))
+            file_system = _file_system(context, config, layer.settings)
+            try:
+                waits = file_system.remove()
+            except (BotoCoreError, ClientError) as problem:
+                waits = str(problem)
+            left = f"{waits}. {BY_HAND}" if waits else "Nothing of it is there"
+            raise AirflowFailException(
+                f"No triggerer ended this task ({error}). Is a triggerer running? {left}."
+            ) from error
+
+
+class CollapseFileSystem(FileSystemOperator):
+    """Lets nodes mount nothing, and deletes the file systems of the run, whatever became of it.
+
+    It needs what the plan knows of them, and without a plan what the stack publishes; it deletes
+    them also if neither is there any more.
+    """
+
+    def execute(self, context: Context) -> None:
+        config = load_config()
+        layer = _layer(_plan(context, config))
+        self.defer(
+            timeout=timedelta(seconds=COLLAPSE_SECONDS + ENDING_SECONDS),
+            trigger=CollapseTrigger(**self.arguments(context, config, layer, COLLAPSE_SECONDS)),
+            method_name="execute_complete",
+        )
+
+
+def _plan(context: Context, config: Config) -> RunPlan | None:
+    store = RunStore.of(config, context["run_id"])
+    text = store.read_if_there(store.prefix + PLAN)
+    return RunPlan.model_validate_json(text) if text else None
+
+
+def _layer(plan: RunPlan | None) -> Layer:
+    """What the plan knows of it, else what the stack publishes now."""
+    if plan and plan.file_system:
+        return Layer(plan.file_system, plan.compute_environment)
+    try:
+        nodes = load_multi_node()
+    except ConfigError as error:
+        tell(f"What nodes mount can't be looked at: {error}")
+        return Layer(None, None)
+    return Layer(nodes.file_system, nodes.compute_environment)
+
+
+def _jobs_are_over(ti: Any) -> bool:
+    states = ti.get_task_states(dag_id=ti.dag_id, task_ids=list(JOB_TASKS), run_ids=[ti.run_id])
+    return is_over(states)
+
+
+def _run(context: Context, config: Config) -> RunOfDag:
+    return RunOfDag(
+        installation=config.name,
+        dag_id=context["ti"].dag_id,
+        run_id=context["run_id"],
+        generation=generation(context),
+    )
+
+
+def _file_system(context: Context, config: Config, settings: FileSystem | None) -> RunFileSystem:
+    fsx, ssm = client("fsx", config.region), client("ssm", config.region)
+    return RunFileSystem(fsx, ssm, settings, _run(context, config))

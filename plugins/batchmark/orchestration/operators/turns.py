@@ -1,0 +1,174 @@
+"""Whose turn it is, where jobs come one after the other.
+
+A job's turn comes when the Airflow task of the job before it is over: only then has it, its
+attempts and an On-Demand job in its place ended.
+
+Jobs that share an instance are to be alone, too. Jobs of other runs, and those of tasks that were
+cleared, are in the same queue, which belongs to that instance alone: until it is empty, none is
+submitted. Batch can't look and submit in one step, so several jobs may be submitted at the same
+time: each looks again when ListJobs shows what came before it, and only the oldest stays. For those
+seconds, replicas of the others may start beside its own.
+
+The queue of an own job is not ours alone, and may never be empty, so nobody looks at it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+from asgiref.sync import sync_to_async
+from botocore.exceptions import BotoCoreError, ClientError
+
+from batchmark.aws.batch_jobs import is_passing, live_jobs
+from batchmark.core.errors import BatchmarkError
+from batchmark.orchestration.aws_clients import AwsClients
+from batchmark.orchestration.operators.job_progress import WaitLimits
+
+OVER = ("success", "failed", "skipped", "upstream_failed", "removed")
+EVERY_SECONDS = 10.0
+SOON_SECONDS = 1.0  # from the end of a trigger until Airflow knows that its task is over
+
+Answered = TypeVar("Answered")
+# Whether the triggers have ended of tasks that others of this process wait for, by DAG, run, task
+# and map index.
+_awaited: dict[tuple[str, str, str, int], bool] = {}
+
+
+class NotSubmittedError(BatchmarkError):
+    """A job could not be submitted in time, or at all."""
+
+
+def task_before_not_over(map_index: int, seconds: float) -> NotSubmittedError:
+    return NotSubmittedError(
+        f"It was not submitted, as for {seconds:.0f} s the task before it (map index {map_index}) "
+        "was not over. End that task, then clear this one"
+    )
+
+
+def instance_never_free(job: Mapping[str, Any], queue: str, seconds: float) -> NotSubmittedError:
+    """The error of a job that waited in vain for the end of another."""
+    return NotSubmittedError(
+        f"It was not submitted, as for {seconds:.0f} s its instance was never free; now job "
+        f"{job['jobId']} ({job['jobName']}) is {job['status']} in {queue}. End that job, or clear "
+        "this task when no other run uses the target"
+    )
+
+
+class WaitsForItsTurn:
+    """Beside BaseTrigger, which has the task and the log; the trigger sets the rest."""
+
+    task_instance: Any
+    log: Any
+    after: int | None
+    ahead: list[int]
+    alone: bool
+    limits: WaitLimits
+    clients: AwsClients
+    clock: Callable[[], float]
+    sleep: Callable[[float], Awaitable[object]]
+
+    async def wait_for_turn(self, queue: str) -> None:
+        """Wait until the job may be submitted.
+
+        Raises:
+            NotSubmittedError: its turn did not come in time.
+        """
+        if self.after is not None:
+            await self._wait_for_task_before(self.after)
+        if self.alone:
+            await self._wait_for_instance(queue)
+
+    async def _wait_for_task_before(self, map_index: int) -> None:
+        since, key = self.clock(), self._key(map_index)
+        _awaited[key] = False
+        try:
+            while not await self.is_over(map_index):
+                if self.limits.is_turn_missed(self.clock()):
+                    raise task_before_not_over(map_index, self.clock() - since)
+                if self.alone:
+                    await self.sleep(EVERY_SECONDS)
+                else:
+                    await self._sleep_unless_ended(key)
+        finally:
+            _awaited.pop(key, None)
+
+    async def _sleep_unless_ended(self, key: tuple[str, str, str, int]) -> None:
+        """Ask Airflow seldom, as many may wait, but soon once the trigger before has ended."""
+        for _ in range(round(await self._seconds_between() / SOON_SECONDS)):
+            await self.sleep(SOON_SECONDS)
+            if _awaited.get(key):
+                return
+
+    async def _seconds_between(self) -> float:
+        """How long not to ask Airflow; longer, while more tasks are still to come before."""
+        while self.ahead and await self.is_over(self.ahead[-1]):
+            self.ahead.pop()
+        return EVERY_SECONDS * 2.0 ** len(self.ahead)
+
+    def tell_end(self) -> None:
+        """Let the trigger that waits for this one know, if it is of this process."""
+        if self.task_instance is not None and not self.alone:
+            key = self._key(self.task_instance.map_index)
+            if key in _awaited:
+                _awaited[key] = True
+
+    def _key(self, map_index: int) -> tuple[str, str, str, int]:
+        ti = self.task_instance
+        return (ti.dag_id, ti.run_id, ti.task_id, map_index) if ti else ("", "", "", map_index)
+
+    async def _wait_for_instance(self, queue: str) -> None:
+        since, told = self.clock(), None
+        while jobs := await self.live_jobs(queue):
+            job = f"job {jobs[0]['jobId']} ({jobs[0]['jobName']})"
+            if job != told:
+                self.log.info("Waiting for the end of %s: they would share an instance", job)
+                told = job
+            waited = self.clock() - since
+            if self.limits.is_turn_missed(self.clock()) or self.limits.is_too_long(waited):
+                raise instance_never_free(jobs[0], queue, waited)
+            await self.sleep(EVERY_SECONDS)
+
+    async def live_jobs(self, queue: str) -> list[dict[str, Any]]:
+        return await self.insist(live_jobs, self.clients("batch"), queue)
+
+    async def insist(self, call: Callable[..., Answered], *arguments: Any) -> Answered:
+        """Ask Batch until it answers."""
+        while True:
+            try:
+                return await asyncio.to_thread(call, *arguments)
+            except (BotoCoreError, ClientError) as error:
+                if not is_passing(error):
+                    raise
+                self.log.warning("Batch gives no answer, asking again: %s", error)
+            await self.sleep(EVERY_SECONDS)
+
+    async def is_over(self, map_index: int) -> bool:
+        """Ask Airflow whether another task of the same mapping is over."""
+        if self.task_instance is None:
+            return True  # dag.test() runs one task after the other
+        ask = sync_to_async(RuntimeTaskInstance.get_task_states)
+        return is_over(await ask(**task_before(self.task_instance, map_index)))
+
+
+def task_before(ti: Any, map_index: int) -> dict[str, Any]:
+    """The arguments that ask Airflow for the state of another task of the same mapping."""
+    return {
+        "dag_id": ti.dag_id,
+        "task_ids": [ti.task_id],
+        "run_ids": [ti.run_id],
+        "map_index": map_index,
+    }
+
+
+def is_over(states: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether the task asked for is over; Airflow answers by run and task."""
+    found = [state for of_run in states.values() for state in of_run.values()]
+    return all(state in OVER for state in found) and bool(found)
+
+
+def is_behind_others(job_id: str, live: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a job is among its queue's live jobs, and not the oldest of them."""
+    return job_id in [job["jobId"] for job in live[1:]]

@@ -1,0 +1,1 @@
+"""From parameters to jobs, one module for each kind of benchmark."""

@@ -1,0 +1,323 @@
+"""Plans runs of own jobs: what their forms ask for, checked before anything costs money.
+
+Each Batch job is one target or side at one size, once. Within a repeat their order is mixed, so
+that what changes during a run, such as the load of a shared network, hits all sides alike. Before
+all of them each job queue runs one job more, which starts its instance: the others find it warm.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeGuard
+
+from batchmark.core.config import Config
+from batchmark.core.errors import ConfigError, PlanError, meant
+from batchmark.core.own_jobs import (
+    MOST_SIZES,
+    NAME_PATTERN,
+    PARAMETER_PATTERN,
+    TAKEN,
+    JobSize,
+    OwnJob,
+    OwnJobPlan,
+    OwnJobs,
+)
+from batchmark.core.run import JobLimits, PlannedJob, job_limits
+from batchmark.core.suites import OWN_DTYPES, OWN_JOB
+from batchmark.runs.own_jobs.options import container_overrides
+from batchmark.runs.own_jobs.sides import FoundSide
+from batchmark.runs.plans.planning import check_repeats, check_targets, planned_job
+
+REPEATS = 6
+MOST_JOBS = 500  # each waits in a triggerer, which has room for 1,000 by default, other runs' too
+MOST_SIZE = 10**18
+MOST_SECONDS = 10**9
+_PLACEHOLDER = re.compile(r"Ref::([A-Za-z0-9_-]+)")
+
+
+class _OnTarget(NamedTuple):
+    """What a target, or side, runs at every size."""
+
+    target: str
+    plan: OwnJobPlan  # its command has placeholders, its parameters are their values
+    limits: JobLimits
+
+
+def plan_own_jobs(
+    config: Config,
+    own_jobs: OwnJobs,
+    *,
+    run_name: str,
+    name: str,
+    sizes: Sequence[JobSize] = (),
+    targets: Sequence[str] = (),
+    repeats: int = REPEATS,
+    deadline_seconds: float | None = None,
+) -> list[PlannedJob]:
+    """All jobs of a run of one own job; no sizes and no targets mean all that it has.
+
+    Raises:
+        PlanError: a name is unknown, a number is out of range, or a placeholder has no value.
+        ConfigError: the own jobs are another installation's.
+    """
+    job = chosen_job(config, own_jobs, name)
+    axis = job.axis.parameter if job.axis else None
+    of_targets = []
+    for target in own_targets(config, name, job, targets):
+        plan = OwnJobPlan(
+            name=name,
+            job_definition=job.job_definitions[target],
+            command=job.command,
+            parameters=job.parameters,
+            axis=axis,
+            shell=job.shell,
+            check=job.check,
+            output=job.output,
+            output_sha256=job.output_sha256,
+            deadline_seconds=_deadline(deadline_seconds),
+        )
+        changes = {"attempts": job.attempts, "timeout_seconds": job.timeout_seconds}
+        limits = job_limits(config.targets[target]).model_copy(update=changes)
+        of_targets.append(_OnTarget(target, plan, limits))
+    asked = _sizes(axis, sizes or (job.axis.sizes if job.axis else ()))
+    return _planned(config, of_targets, asked, run_name=run_name, repeats=repeats)
+
+
+def plan_comparison(
+    config: Config,
+    found: Mapping[str, FoundSide],
+    *,
+    run_name: str,
+    name: str,
+    parameter: str | None = None,
+    sizes: Sequence[JobSize] = (),
+    repeats: int = REPEATS,
+    deadline_seconds: float | None = None,
+) -> list[PlannedJob]:
+    """All jobs of a comparison of existing queues and job definitions; `config` has their targets.
+
+    Raises:
+        PlanError: as plan_own_jobs.
+    """
+    if not re.fullmatch(NAME_PATTERN, name):
+        raise PlanError(
+            f"name is {name!r}: give a word of a-z, 0-9 and -, that begins with a letter and has "
+            "up to 32 characters"
+        )
+    if parameter is not None and not re.fullmatch(PARAMETER_PATTERN, parameter):
+        raise PlanError(f"parameter is {parameter!r}: give the name behind Ref:: in the commands")
+    if parameter in TAKEN:
+        raise PlanError(
+            f"parameter is {parameter!r}, which results have already: call it other than "
+            f"{', '.join(TAKEN)} in the commands"
+        )
+    if parameter is not None and not sizes:
+        raise PlanError(f"parameter {parameter!r} has no sizes: give some, or leave it empty")
+    of_sides = [
+        _OnTarget(
+            side,
+            _plan_of(each, name, parameter, _deadline(deadline_seconds)),
+            job_limits(each.target),
+        )
+        for side, each in found.items()
+    ]
+    asked = _sizes(parameter, sizes)
+    return _planned(config, of_sides, asked, run_name=run_name, repeats=repeats)
+
+
+def chosen_job(config: Config, own_jobs: OwnJobs, name: str) -> OwnJob:
+    """An own job by name.
+
+    Raises:
+        PlanError, ConfigError: as plan_own_jobs.
+    """
+    if (own_jobs.name, own_jobs.region) != (config.name, config.region):
+        raise ConfigError(
+            f"the own jobs belong to installation {own_jobs.name!r} in {own_jobs.region}, and this "
+            f"Airflow to {config.name!r} in {config.region}: apply Terraform again"
+        )
+    if name not in own_jobs.jobs:
+        raise PlanError(f"unknown own job {name!r}{meant(name, own_jobs.jobs)}")
+    return own_jobs.jobs[name]
+
+
+def own_targets(config: Config, name: str, job: OwnJob, targets: Sequence[str] = ()) -> list[str]:
+    """The targets that an own job shall run on, in the order of the configuration.
+
+    Raises:
+        PlanError: the job has no definition on one, or one's jobs share an instance.
+    """
+    for target in targets:
+        if target not in job.job_definitions:
+            raise PlanError(f"{name} has no target {target!r}{meant(target, job.job_definitions)}")
+    chosen = check_targets(config, list(targets or job.job_definitions))
+    for target in chosen:
+        if config.targets[target].sharing:
+            raise PlanError(
+                f"the jobs of {target} share an instance, which would disturb {name}: leave it out "
+                "of targets, in the form or in Terraform's own_jobs"
+            )
+    return chosen
+
+
+def _plan_of(
+    found: FoundSide, name: str, axis: str | None, deadline_seconds: float | None
+) -> OwnJobPlan:
+    side = found.side
+    named = _placeholders([*found.command, side.check or "", side.output or ""])
+    for parameter in side.parameters:
+        if parameter not in named:
+            raise PlanError(
+                f"side {side.name!r} gives parameter {parameter!r}, which its command does not "
+                f"have{meant(parameter, named)}"
+            )
+    return OwnJobPlan(
+        name=name,
+        job_definition=found.target.job_definition,
+        command=found.command,
+        parameters=found.parameters,
+        environment=side.environment,
+        vcpus=side.vcpus,
+        memory_mib=side.memory_mib,
+        gpus=side.gpus,
+        axis=axis,
+        shell=side.shell,
+        check=side.check,
+        output=side.output,
+        output_sha256=side.output_sha256,
+        deadline_seconds=deadline_seconds,
+        existing=True,
+    )
+
+
+def _planned(
+    config: Config,
+    of_targets: Sequence[_OnTarget],
+    sizes: Sequence[JobSize | None],
+    *,
+    run_name: str,
+    repeats: int,
+) -> list[PlannedJob]:
+    check_repeats(repeats)
+    once = [
+        each._replace(plan=_at(each.target, each.plan, size))
+        for size in sizes
+        for each in of_targets
+    ]
+    order = [
+        (each, repeat)
+        for repeat in range(1, repeats + 1)
+        for each in random.Random(f"{run_name} {repeat}").sample(once, len(once))
+    ]
+    first: dict[str, _OnTarget] = {}
+    for each, _ in order:
+        first.setdefault(config.targets[each.target].job_queue, each)
+    order = [*((each, repeats + 1) for each in first.values()), *order]
+    if len(order) > MOST_JOBS:
+        raise PlanError(
+            f"{len(order):,} jobs are asked for, and a run has {MOST_JOBS:,} at most: ask for "
+            "fewer repeats, sizes or targets"
+        )
+    return [_job(config, run_name, each, repeat) for each, repeat in order]
+
+
+def _job(config: Config, run_name: str, each: _OnTarget, repeat: int) -> PlannedJob:
+    suite = f"{OWN_JOB}{each.plan.name}"
+    folder = f"{suite}-{each.plan.axis}-{each.plan.size}" if each.plan.axis else suite
+    return planned_job(
+        config,
+        run_name,
+        each.target,
+        folder=folder,
+        suite=suite,
+        repeat=repeat,
+        dtype=OWN_DTYPES,
+        limits=each.limits,
+        own_job=each.plan,
+    )
+
+
+def _at(target: str, plan: OwnJobPlan, size: JobSize | None) -> OwnJobPlan:
+    """The plan at one size, with the values of all placeholders."""
+    values = plan.parameters | ({plan.axis: str(size)} if plan.axis else {})
+    texts = {"command": plan.command, "check": (plan.check or "",), "output": (plan.output or "",)}
+    used = {what: _placeholders(words) for what, words in texts.items()}
+    if plan.shell and not plan.command:
+        raise PlanError(
+            f"the command of {target} is its image's own, which is not known: give one, or set "
+            "shell to false, which tells less of the job"
+        )
+    if plan.axis and plan.axis not in used["command"]:
+        raise PlanError(
+            f"the command of {target} does not have Ref::{plan.axis}, so sizes would change "
+            f"nothing{meant(plan.axis, used['command'])}"
+        )
+    for what, names in used.items():
+        if missing := [name for name in names if name not in values]:
+            raise PlanError(
+                f"the {what} of {target} has Ref::{missing[0]}, which has no value: give one in "
+                "parameters"
+            )
+
+    def fill(text: str) -> str:
+        return _PLACEHOLDER.sub(lambda match: values[match[1]], text)
+
+    for number, word in enumerate(plan.command, start=1):
+        if not fill(word):
+            raise PlanError(
+                f"word {number} of the command of {target}, {word!r}, is empty, and Batch takes no "
+                "such word: leave it out, or give its parameter a value"
+            )
+    filled = plan.model_copy(
+        update={
+            "command": tuple(map(fill, plan.command)),
+            "check": plan.check and fill(plan.check),
+            "output": plan.output and fill(plan.output),
+            "parameters": {name: values[name] for names in used.values() for name in names},
+            "size": size,
+        }
+    )
+    container_overrides(filled)  # refuses what is too long
+    return filled
+
+
+def _placeholders(words: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(name for word in words for name in _PLACEHOLDER.findall(word)))
+
+
+def _sizes(axis: str | None, sizes: Sequence[JobSize]) -> Sequence[JobSize | None]:
+    """The smallest first; one that is not known where there is no axis."""
+    if axis is None:
+        if sizes:
+            raise PlanError(
+                f"sizes has {sizes[0]!r}, and the job has no axis: name a parameter of its command"
+            )
+        return [None]
+    if len(sizes) > MOST_SIZES:
+        raise PlanError(f"sizes has {len(sizes)} numbers: give {MOST_SIZES} at most")
+    return sorted({_size(each) for each in sizes})
+
+
+def _size(given: object) -> JobSize:
+    """A whole number as one, so that a command gets 64, not 64.0."""
+    if _is_number(given, MOST_SIZE):
+        return int(given) if given == int(given) else given
+    raise PlanError(f"sizes takes numbers above 0 and up to {MOST_SIZE:g}, got {given!r}")
+
+
+def _is_number(given: object, most: float) -> TypeGuard[int | float]:
+    """Whether it is one above 0 and up to `most`."""
+    return isinstance(given, int | float) and not isinstance(given, bool) and 0 < given <= most
+
+
+def _deadline(given: object) -> float | None:
+    if given is None:
+        return None
+    if _is_number(given, MOST_SECONDS):
+        return float(given)
+    raise PlanError(
+        f"deadline_seconds takes a number above 0 and up to {MOST_SECONDS:g}, or nothing for no "
+        f"deadline, got {given!r}"
+    )

@@ -1,0 +1,250 @@
+"""Turns a run's parameters into its jobs, and these into Batch submissions.
+
+The jobs of one target that shares its instance come one after the other, and so do the own jobs of
+one queue, or of several that have a compute environment in common: in a run, each waits for the end
+of the one before.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+from batchmark.aws.vcpu_quotas import Quota, vcpu_quota
+from batchmark.core.config import Config, PurchaseOption, Target
+from batchmark.core.errors import PlanError
+from batchmark.core.names import INSTALLATION_TAG, RUN_ID_TAG, RUN_TAG, names_of_task, slug
+from batchmark.core.run import JobLimits, PlannedJob, Purpose, job_limits
+from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SCALING, SUITES
+from batchmark.runs.plans import scaling_options, sharing_options
+from batchmark.runs.result_documents import ExpectedDocument
+from batchmark.runs.retry_rules import RETRY_RULES
+
+# How far before a job those are that tell how long its turn is off; it asks each 5 minutes at most.
+AHEAD = (2, 4, 8, 16, 32)
+# For an instance, while nothing else uses its capacity.
+RUNNABLE_SECONDS = 3600
+# For waiting in the queue and starting instances, in addition to the attempts.
+LONGEST_WAIT_SECONDS = 6 * 3600
+
+
+def plan_jobs(
+    config: Config,
+    *,
+    run_name: str,
+    suite: str,
+    targets: Sequence[str] = (),
+    repeats: int = 1,
+    dtype: str = OWN_DTYPES,
+    need_both_devices: bool = True,
+    purpose: Purpose = "scheduled",
+) -> list[PlannedJob]:
+    """All jobs of a run; no targets means all that have their instance alone.
+
+    `run_name` is that of the run's folder.
+
+    Repeats are the outer loop, so that a target's repeats are spread over the run.
+
+    Raises:
+        PlanError: a name is unknown, a number is out of range, or nothing could be compared.
+    """
+    if suite not in SUITES:
+        raise PlanError(f"unknown suite {suite!r}; known: {', '.join(SUITES)}")
+    if suite == SCALING:
+        raise PlanError(
+            f"suite {suite!r} takes multi-node jobs: run the DAG distributed_training_benchmark"
+        )
+    if dtype not in (OWN_DTYPES, *DTYPES):
+        raise PlanError(f"unknown dtype {dtype!r}; known: {OWN_DTYPES}, {', '.join(DTYPES)}")
+    check_repeats(repeats)
+    chosen = check_targets(config, targets, need_both_devices=need_both_devices)
+    return [
+        planned_job(
+            config, run_name, name, suite=suite, repeat=repeat, dtype=dtype, purpose=purpose
+        )
+        for repeat in range(1, repeats + 1)
+        for name in chosen
+    ]
+
+
+def check_repeats(repeats: object) -> None:
+    if isinstance(repeats, bool) or not isinstance(repeats, int) or not 1 <= repeats <= MAX_REPEATS:
+        raise PlanError(f"repeats must be a whole number from 1 to {MAX_REPEATS}, got {repeats!r}")
+
+
+def planned_job(
+    config: Config, run_name: str, target: str, *, folder: str = "", **fields: Any
+) -> PlannedJob:
+    """A job of a target.
+
+    Args:
+        folder: of the results below the target's; the suite's name by default.
+        fields: PlannedJob's others, suite and repeat among them; `limits` are the target's if they
+            are left out.
+    """
+    chosen = config.targets[target]
+    place = f"{target}/{folder or fields['suite']}/{fields['repeat']}"
+    return PlannedJob(
+        target=target,
+        device=chosen.device,
+        instance_type=chosen.instance_type,
+        result_prefix=f"s3://{config.bucket}/raw/{run_name}/{place}/",
+        **{"limits": job_limits(chosen)} | fields,
+    )
+
+
+def check_targets(
+    config: Config,
+    targets: Sequence[str],
+    *,
+    need_both_devices: bool = False,
+    shared_too: bool = False,
+) -> list[str]:
+    """The targets to run, in the order of the configuration.
+
+    No targets means all; without `shared_too`, none whose jobs share an instance.
+
+    Raises:
+        PlanError: a name is unknown, there is no target, or one of the two devices is missing.
+    """
+    known = ", ".join(config.targets) or "none"
+    unknown = [name for name in targets if name not in config.targets]
+    if unknown:
+        raise PlanError(f"unknown target {unknown[0]!r}; Terraform made: {known}")
+    chosen = [
+        name
+        for name, target in config.targets.items()
+        if (name in targets if targets else shared_too or target.sharing is None)
+    ]
+    if not chosen:
+        raise PlanError("no target to run; Terraform made none")
+    missing = {"cuda", "cpu"} - {config.targets[name].device for name in chosen}
+    if need_both_devices and missing:
+        raise PlanError(
+            f"no {missing.pop()} target among {', '.join(chosen)}: a comparison needs at "
+            f"least one of each device; Terraform made: {known}"
+        )
+    return chosen
+
+
+def names_of_job(config_name: str, run_id: str, job: PlannedJob) -> str:
+    """The common prefix of the names of a planned job in all generations."""
+    return names_of_task(_label(config_name, job), run_id)
+
+
+def _label(config_name: str, job: PlannedJob) -> str:
+    return f"{config_name}-{job.target}-{job.name}".replace(".", "-")
+
+
+def _queues_of_same_quota(config: Config, name: str) -> list[str]:
+    """The queues of the other targets whose instances count against the same vCPU quotas."""
+
+    def quotas(target: Target) -> set[Quota | None]:
+        return {vcpu_quota(target.instance_type, purchase) for purchase in get_args(PurchaseOption)}
+
+    counted = quotas(config.targets[name]) - {None}
+    others = [
+        target
+        for other, target in config.targets.items()
+        if other != name and counted & quotas(target)
+    ]
+    queues = [queue for target in others for queue in (target.job_queue, target.on_demand_queue)]
+    return [queue for queue in queues if queue]
+
+
+def all_operator_kwargs(
+    config: Config, run_id: str, jobs: Sequence[PlannedJob]
+) -> list[dict[str, Any]]:
+    """The arguments of BenchmarkJobOperator for each job, in the order of its mapped tasks."""
+    arguments, before = [], defaultdict[int, list[int]](list)
+    rows = _rows({job.target: config.targets[job.target] for job in jobs})
+    for index, job in enumerate(jobs):
+        in_turn = before[rows[job.target]] if _in_turn(config, job) else []
+        arguments.append(operator_kwargs(config, run_id, job, before=in_turn))
+        in_turn.append(index)
+    return arguments
+
+
+def _rows(targets: Mapping[str, Target]) -> dict[str, int]:
+    """Numbers the targets: those whose jobs may get the same instances have the same number."""
+    rows: list[set[str]] = []
+    for target in targets.values():
+        own = {target.job_queue, *target.compute_environments.names}
+        met = [row for row in rows if row & own]
+        rows = [*(row for row in rows if row not in met), own.union(*met)]
+    return {
+        name: next(number for number, row in enumerate(rows) if target.job_queue in row)
+        for name, target in targets.items()
+    }
+
+
+def _in_turn(config: Config, job: PlannedJob) -> bool:
+    """Whether it is submitted only after the jobs before it in its row."""
+    return config.targets[job.target].sharing is not None or job.own_job is not None
+
+
+def longest_seconds(job: PlannedJob, limits: JobLimits) -> int:
+    """How long a job may take in all, from its submission.
+
+    All its earlier repeats may run before it, one by one, unless it is submitted after them, as a
+    multi-node job and an own job are.
+    """
+    turns = 1 if job.scaling or job.own_job else job.repeat
+    return LONGEST_WAIT_SECONDS + turns * limits.attempts * limits.timeout_seconds
+
+
+def operator_kwargs(
+    config: Config, run_id: str, job: PlannedJob, before: Sequence[int] = ()
+) -> dict[str, Any]:
+    """The arguments of BenchmarkJobOperator for this job.
+
+    `before` are the map indexes of the jobs that must have ended first.
+    """
+    target = config.targets[job.target]
+    limits = job.limits or job_limits(target)
+    return {
+        "job_name": _label(config.name, job),
+        "job_queue": target.job_queue,
+        "on_demand_queue": target.on_demand_queue if limits.submissions > 1 else None,
+        "job_definition": job.own_job.job_definition if job.own_job else target.job_definition,
+        "region_name": config.region,
+        "longest_seconds": longest_seconds(job, limits),
+        # They override the definition's, which the caps have not seen.
+        "submit_job_timeout": limits.timeout_seconds,
+        "retry_strategy": {"attempts": limits.attempts, "evaluateOnExit": list(RETRY_RULES)},
+        "queues_of_same_quota": _queues_of_same_quota(config, job.target),
+        "document": ExpectedDocument.of(run_id, job).model_dump(mode="json"),
+        "in_turn": _in_turn(config, job),
+        "alone": target.sharing is not None,
+        "after": before[-1] if before else None,
+        "ahead": [before[-distance] for distance in AHEAD if distance <= len(before)],
+        "turn": len(before) + 1,
+        **sharing_options.overrides(job.sharing),
+        **scaling_options.overrides(job.scaling),
+        "events_log_group": config.events_log_group,
+        "parameters": _parameters(run_id, job),
+        "tags": _tags(config, run_id, job),
+    }
+
+
+def _parameters(run_id: str, job: PlannedJob) -> dict[str, str]:
+    if job.own_job:
+        return job.own_job.parameters
+    return {
+        "suite": job.suite,
+        "dtype": job.dtype,
+        "run_id": run_id,
+        "output": job.result_prefix,
+    }
+
+
+def _tags(config: Config, run_id: str, job: PlannedJob) -> dict[str, str]:
+    found = {
+        INSTALLATION_TAG: config.name,
+        RUN_TAG: slug(run_id),
+        "batchmark:target": job.target,
+        "batchmark:suite": job.suite,
+    }
+    # Its parameters are its own, so they can't name the run.
+    return found | {RUN_ID_TAG: run_id} if job.own_job else found

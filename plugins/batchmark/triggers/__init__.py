@@ -1,1 +1,0 @@
-"""Where the trigger was in 0.1; see batch.py."""

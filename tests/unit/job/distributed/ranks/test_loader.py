@@ -1,0 +1,171 @@
+import os
+from collections import Counter
+from itertools import islice
+from types import SimpleNamespace
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from torch._utils import ExceptionWrapper
+
+from batchmark_job.distributed.ranks import loader
+from batchmark_job.distributed.ranks.batches import Normaliser, batches
+from batchmark_job.distributed.ranks.loader import Images, augmented, loaded
+from batchmark_job.distributed.ranks.shards import find_shards, own
+from batchmark_job.errors import InputError
+from tests.builders.shards import a_task, alone, write_shard, write_shards
+
+JPEG = bytes(cv2.imencode(".jpg", np.zeros((20, 24, 3), np.uint8))[1])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_shards(tmp_path, shards=6, images=3)
+    return tmp_path
+
+
+def labels_of(folder, rank, ranks, worker, workers, count, monkeypatch, seed=0):
+    """The first labels that one worker of one rank reads."""
+    info = SimpleNamespace(id=worker, num_workers=workers)
+    monkeypatch.setattr(loader, "get_worker_info", lambda: info)
+    world = alone(rank, ranks)
+    shards = [shard.path for shard in own(find_shards(folder, world), world)]
+    return [label for _, label in islice(Images(shards, 32, (seed, rank)), count)]
+
+
+def test_workers_of_all_ranks_read_each_image_once_and_then_again(folder, monkeypatch):
+    monkeypatch.setattr(loader, "SHUFFLED", 1)  # so that an epoch ends before the next begins
+    epochs = [
+        labels_of(folder, rank, 3, worker, 2, 6, monkeypatch)
+        for rank in range(3)
+        for worker in range(2)
+    ]
+    assert Counter(label for labels in epochs for label in labels[:3]) == Counter(range(18))
+    assert Counter(label for labels in epochs for label in labels[3:]) == Counter(range(18))
+
+
+def test_workers_read_all_shards_equally_often(folder, monkeypatch):
+    """Four of them six shards, so that two have more to do in each epoch."""
+    monkeypatch.setattr(loader, "SHUFFLED", 1)
+    read = [labels_of(folder, 0, 1, worker, 4, 9, monkeypatch) for worker in range(4)]
+    assert Counter(label for labels in read for label in labels) == Counter(2 * [*range(18)])
+
+
+def test_each_shard_comes_from_the_file_system_and_not_from_memory(folder, monkeypatch):
+    dropped = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda *arguments: dropped.append(arguments[3]))
+    labels_of(folder, 0, 1, 0, 1, 36, monkeypatch)
+    assert set(dropped) == {os.POSIX_FADV_DONTNEED}
+    assert len(dropped) >= 2 * 6
+
+
+def test_the_seed_decides_the_order(folder, monkeypatch):
+    first, again, other = (
+        labels_of(folder, 0, 1, 0, 1, 18, monkeypatch, seed) for seed in (0, 0, 1)
+    )
+    assert first == again != other
+    assert first != sorted(first)
+
+
+def test_batches_come_from_worker_processes(folder):
+    task = a_task(data="files", folder=folder, batch=4, threads=2)
+    with loaded(task, alone()) as found:
+        pictures, labels = next(found.batches)
+    assert (found.workers, found.queued) == (2, 4)
+    assert (pictures.shape, pictures.dtype) == ((4, 32, 32, 3), torch.uint8)
+    for picture, label in zip(pictures, labels, strict=True):
+        assert float((picture.float() - float(label)).abs().max()) < 4, "an image has its own label"
+
+
+def test_they_are_normalised_channels_last_on_the_device(folder):
+    task = a_task(data="files", folder=folder, dtype="bfloat16")
+    with batches(task, alone()) as source:
+        pictures, _ = next(source.batches)
+    assert (pictures.shape, pictures.dtype) == ((2, 3, 32, 32), torch.bfloat16)
+    assert pictures.is_contiguous(memory_format=torch.channels_last)
+    assert float(pictures.max()) < -1.5, "almost black"
+
+
+def test_colours_are_normalised_each_by_its_own_mean_and_deviation():
+    pixels = torch.tensor([124, 116, 104], dtype=torch.uint8).expand(1, 2, 2, 3)
+    pictures, _ = Normaliser("float64", torch.device("cpu"))(pixels, torch.tensor([0]))
+    expected = [(124 - 123.675) / 58.395, (116 - 116.28) / 57.12, (104 - 103.53) / 57.375]
+    assert pictures[0, :, 0, 0].tolist() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("height", "width"), [(1, 1), (5, 400), (300, 200)])
+def test_a_part_of_any_image_fills_the_size(height, width):
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(256, size=(height, width, 3), dtype=np.uint8)
+    assert augmented(pixels, 32, rng).shape == (32, 32, 3)
+
+
+def test_parts_differ_in_place_size_and_side():
+    """On a ramp from left to right, so that a mirrored part falls."""
+    ramp = np.repeat(np.arange(256, dtype=np.uint8)[None, :, None], 3, axis=2).repeat(256, axis=0)
+    rng = np.random.default_rng(0)
+    rises = [np.sign(int(part[0, -1, 0]) - int(part[0, 0, 0])) for part in _parts(ramp, rng, 40)]
+    widths = [abs(int(part[0, -1, 0]) - int(part[0, 0, 0])) for part in _parts(ramp, rng, 40)]
+    assert 10 <= rises.count(1) <= 30
+    assert 10 <= rises.count(-1) <= 30
+    assert min(widths) < 120
+    assert max(widths) > 180
+
+
+def _parts(pixels, rng, count):
+    return [augmented(pixels, 32, rng) for _ in range(count)]
+
+
+def cut_off(path):
+    write_shard(path, {"0.jpg": JPEG, "0.cls": b"1"})
+    path.write_bytes(path.read_bytes()[:700])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (cut_off, r"0\.tar is not a whole tar file .*; copy it again"),
+        (lambda path: path.write_bytes(b"text"), r"0\.tar is not a whole tar file"),
+        (lambda path: write_shard(path, {}), r"0\.tar holds no images"),
+        (lambda path: write_shard(path, {"0.cls": b"1"}), r"0\.tar holds no image 0\.jpg"),
+        (
+            lambda path: write_shard(path, {"0.jpg": b"no picture", "0.cls": b"1"}),
+            r"0\.tar holds no image 0\.jpg that can be decoded",
+        ),
+        (lambda path: write_shard(path, {"0.jpg": JPEG}), r"0\.tar says '' in 0\.cls"),
+        (
+            lambda path: write_shard(path, {"0.jpg": JPEG, "0.cls": b"1000"}),
+            r"says '1000' in 0\.cls; a class is a number from 0 to 999",
+        ),
+    ],
+    ids=["cut off", "no tar", "empty", "no image", "no JPEG", "no class", "class too large"],
+)
+def test_a_spoilt_shard_is_named(tmp_path, spoil, message):
+    spoil(tmp_path / "0.tar")
+    with pytest.raises(InputError, match=message):
+        next(iter(Images([tmp_path / "0.tar"], 32, (0,))))
+
+
+def refuse(message):
+    raise InputError(message)
+
+
+def test_a_workers_error_is_told_without_its_traceback():
+    """As torch raises it again; a worker that really fails takes torch five seconds to end."""
+    try:
+        refuse("0.tar holds no images; copy it again")
+    except InputError:
+        raised = ExceptionWrapper(where="in DataLoader worker process 0")
+
+    def batches():
+        yield raised.reraise()
+
+    with pytest.raises(InputError) as caught:
+        next(loader._with_plain_errors(batches()))
+    assert str(caught.value) == "0.tar holds no images; copy it again"
+
+
+def test_files_without_a_folder_are_refused():
+    with pytest.raises(InputError, match="--files"), loaded(a_task(data="files"), alone()):
+        pass

@@ -1,0 +1,207 @@
+import errno
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.distributed
+
+from batchmark_job.distributed.ranks.rank import LOST_CODE, _is_out_of_memory, explained
+from batchmark_job.distributed.task import TASK, AllReduce, Answer, RankError, Read
+from batchmark_job.errors import CannotMeasureError, InputError
+from laptop.processes import free_port
+from tests.builders.shards import a_task, write_shards
+from tests.paths import ROOT
+
+REDUCE = AllReduce(device="cuda", size_bytes=2**30, calls=1, max_seconds=1.0, threads=1)
+
+
+NCCL_ERROR = (
+    "NCCL error in: /pytorch/ProcessGroupNCCL.cpp:77, {}, NCCL version 2.27.5\n{}\nLast error:\n{}"
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "task", "code", "message"),
+    [
+        (InputError("a is 1;\n give 2"), None, 2, "a is 1; give 2"),
+        (CannotMeasureError("no GPU"), None, 3, "no GPU"),
+        (
+            torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nmore"),
+            a_task(batch=256, image=224, dtype="bfloat16"),
+            1,
+            "OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.. 256 images of "
+            "224 x 224 in bfloat16 don't fit a device; give a smaller batch",
+        ),
+        (
+            torch.OutOfMemoryError("CUDA out of memory."),
+            REDUCE,
+            1,
+            "A tensor of 1,073,741,824 bytes does not fit a device; give a smaller one",
+        ),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "/fsx/images"),
+            None,
+            1,
+            "the file system of /fsx/images is full",
+        ),
+        (
+            RuntimeError("unable to allocate shared memory(shm) for file </torch_1>"),
+            None,
+            1,
+            "give the container more (Batch: linuxParameters.sharedMemorySize)",
+        ),
+        (
+            RuntimeError("[../third_party/gloo/gloo/transport/tcp/pair.cc:547] closed by peer"),
+            None,
+            LOST_CODE,
+            "another rank is gone, or did not answer in time",
+        ),
+        (
+            torch.distributed.DistBackendError(
+                NCCL_ERROR.format(
+                    "remote process exited or there was a network error",
+                    "ncclRemoteError: A call failed",
+                    "socketProgress: Connection closed by remote peer 10.0.0.2<1234>",
+                )
+            ),
+            None,
+            LOST_CODE,
+            "NCCL version 2.27.5; socketProgress: Connection closed by remote peer",
+        ),
+        (
+            torch.distributed.DistBackendError(
+                NCCL_ERROR.format(
+                    "unhandled system error",
+                    "ncclSystemError: System call failed",
+                    "Bootstrap : no socket interface found",
+                )
+            ),
+            None,
+            1,
+            "DistBackendError: NCCL error in: /pytorch/ProcessGroupNCCL.cpp:77, unhandled system "
+            "error, NCCL version 2.27.5; Bootstrap : no socket interface found",
+        ),
+        (
+            torch.distributed.DistBackendError(
+                NCCL_ERROR.format(
+                    "unhandled system error",
+                    "ncclSystemError: System call failed",
+                    "Error while creating shared memory segment /dev/shm/nccl-Abc (size 9637888)",
+                )
+            ),
+            None,
+            1,
+            "nccl-Abc (size 9637888): NCCL needs more shared memory; give the container more",
+        ),
+        (
+            torch.distributed.DistNetworkError("failed to listen on port 29500: EADDRINUSE"),
+            None,
+            1,
+            "DistNetworkError: failed to listen on port 29500",
+        ),
+        (
+            torch.distributed.DistStoreError("Timed out after 601 seconds waiting for clients."),
+            None,
+            LOST_CODE,
+            "another rank is gone",
+        ),
+        (
+            RuntimeError("[enforce fail at gloo/transport/tcp/device.cc:84] ifa != nullptr"),
+            None,
+            1,
+            "RuntimeError: [enforce fail at gloo",
+        ),
+        (ValueError("what"), None, 1, "ValueError: what"),
+    ],
+)
+def test_what_goes_wrong_is_one_line_with_the_fix(error, task, code, message):
+    found, line = explained(error, task)
+    assert found == code
+    assert message in line
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("error", "out"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory."), True),
+        (MemoryError(), True),
+        (
+            RuntimeError(
+                "DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
+            ),
+            True,
+        ),
+        (
+            torch.distributed.DistBackendError("NCCL\nLast error:\nCuda failure 'out of memory'"),
+            True,
+        ),
+        (torch.distributed.DistBackendError("NCCL error"), False),
+        (RuntimeError("unable to allocate shared memory(shm)"), False),
+    ],
+)
+def test_what_does_not_fit_is_told_apart(error, out):
+    assert _is_out_of_memory(error) == out
+
+
+def run(folder, task, **environment):
+    """The program as the only rank, without torchrun."""
+    (folder / "task.json").write_text(TASK.dump_json(task).decode())
+    return subprocess.run(
+        [sys.executable, "-m", "batchmark_job.distributed.ranks.rank"],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT / "job_container"),
+            "BATCHMARK_TASK": str(folder / "task.json"),
+            "BATCHMARK_ANSWER": str(folder / "answer.json"),
+            "RANK": "0",
+            "WORLD_SIZE": "1",
+            "LOCAL_RANK": "0",
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(free_port()),
+            "GLOO_SOCKET_IFNAME": "lo",
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_rank_0_leaves_one_whole_answer(tmp_path):
+    write_shards(tmp_path)
+    task = Read(device="cpu", folder=tmp_path, cold=True, passes=1, max_seconds=1.0, threads=1)
+    ended = run(tmp_path, task)
+    assert ended.returncode == 0, ended.stderr
+    answer = Answer.model_validate_json((tmp_path / "answer.json").read_bytes())
+    assert answer.bytes_moved == sum(path.stat().st_size for path in tmp_path.glob("*.tar"))
+    assert {path.suffix for path in tmp_path.iterdir()} == {".tar", ".json"}
+
+
+def test_a_missing_folder_is_the_last_line_and_no_answer_is_left(tmp_path):
+    ended = run(tmp_path, a_task(data="files", folder=tmp_path / "away"))
+    assert ended.returncode == 2
+    last = ended.stderr.splitlines()[-1]
+    assert last.startswith("batchmark-job: error: rank 0: the images' folder ")
+    assert "away is not there" in last
+    assert "Traceback" not in ended.stderr
+    assert not (tmp_path / "answer.json").exists()
+
+
+def test_without_torchrun_the_variable_is_named(tmp_path):
+    ended = run(tmp_path, REDUCE, WORLD_SIZE="")
+    assert ended.returncode == 2
+    assert "WORLD_SIZE is ''; start this program by torchrun" in ended.stderr.splitlines()[-1]
+
+
+def test_memory_that_is_not_there_is_told_to_the_launcher(tmp_path):
+    """By torch's allocator on the CPU: no machine has an exabyte."""
+    huge = AllReduce(device="cpu", size_bytes=2**60, calls=1, max_seconds=1.0, threads=1)
+    ended = run(tmp_path, huge)
+    assert ended.returncode == 1, ended.stderr
+    left = RankError.model_validate_json((tmp_path / "0.error").read_bytes())
+    assert left.out_of_memory
+    assert "bytes does not fit a device; give a smaller one" in left.error

@@ -1,0 +1,87 @@
+import errno
+import os
+import time
+
+import pytest
+
+from batchmark_job.distributed.ranks import reading
+from batchmark_job.distributed.ranks.shards import find_shards
+from batchmark_job.distributed.task import Read
+from batchmark_job.errors import InputError
+from batchmark_job.image_set.making import make
+from batchmark_job.image_set.manifest import Settings
+from batchmark_job.image_set.places import Folder
+from tests.builders.shards import alone, write_shards
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_shards(tmp_path)
+    return tmp_path
+
+
+def task(folder, **changes):
+    given = {"device": "cpu", "cold": False, "passes": 3, "max_seconds": 60.0, "threads": 2}
+    return Read(folder=folder, **(given | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "passes"), [({}, 3), ({"cold": True}, 1), ({"max_seconds": 0.0}, 1)]
+)
+def test_passes(folder, changes, passes):
+    answer = reading.measure(task(folder, **changes), alone(), find_shards(folder, alone()))
+    assert len(answer.samples_seconds) == passes
+    assert len(answer.starts) == passes + 1
+    assert answer.warmup_calls == (0 if changes.get("cold") else 1)
+    assert (answer.cold_seconds == answer.samples_seconds[0]) == (answer.warmup_calls == 0)
+    assert answer.bytes_moved == sum(path.stat().st_size for path in folder.glob("*.tar"))
+
+
+@pytest.mark.parametrize(("cold", "forgotten"), [(True, 0), (False, 4 * 4)])
+def test_only_warm_passes_begin_with_dropping_what_memory_holds(
+    folder, cold, forgotten, monkeypatch
+):
+    dropped = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda *arguments: dropped.append(arguments[3]))
+    reading.measure(task(folder, cold=cold), alone(), find_shards(folder, alone()))
+    assert dropped == [os.POSIX_FADV_DONTNEED] * forgotten
+
+
+def test_a_file_that_became_shorter_is_named(folder):
+    shards = find_shards(folder, alone())
+    os.truncate(shards[2].path, 100)
+    with pytest.raises(InputError, match=r"000002\.tar gave 100 of [0-9,]+ bytes"):
+        reading.read_all(shards, 2)
+
+
+def test_warm_passes_follow_one_that_hydrates_and_is_no_sample(folder, monkeypatch):
+    real, slow = reading.read_all, iter([0.3])
+
+    def read_all(*arguments, **options):
+        time.sleep(next(slow, 0.0))
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(reading, "read_all", read_all)
+    answer = reading.measure(task(folder), alone(), find_shards(folder, alone()))
+    assert answer.cold_seconds > 0.3 > max(answer.samples_seconds)
+
+
+def test_a_shard_with_other_bytes_than_the_manifest_says_is_named(tmp_path):
+    make(Settings(count=4, size=16, shards=2, classes=10, seed=0), Folder(tmp_path))
+    with (tmp_path / "shard-000001.tar").open("r+b") as file:
+        file.seek(600)
+        file.write(b"x")
+    with pytest.raises(InputError, match=r"000001\.tar has SHA-256 \w{64} instead of \w{64} by"):
+        reading.measure(task(tmp_path), alone(), find_shards(tmp_path, alone()))
+
+
+def test_a_full_file_system_is_named(folder, monkeypatch):
+    """As Lustre answers where it can't take a file from S3."""
+
+    def full(*_arguments, **_options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    shards = find_shards(folder, alone())
+    monkeypatch.setattr(type(folder), "open", full)
+    with pytest.raises(InputError, match=r"000000\.tar can't be read: the file system is full"):
+        reading.read_all(shards, 1)

@@ -1,0 +1,256 @@
+"""One rank alone, in the test's process; two are in test_two_ranks.py."""
+
+import statistics
+import time
+from itertools import cycle
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch.utils.data import IterableDataset
+
+from batchmark_job.distributed.ranks import gradients, loader, training
+from batchmark_job.distributed.ranks.batches import Source, batches, synthetic
+from batchmark_job.distributed.ranks.network import ResNet50
+from batchmark_job.distributed.ranks.schedule import learning_rate
+from batchmark_job.distributed.ranks.stopwatch import Stopwatch
+from batchmark_job.distributed.ranks.training import Trainer, measure
+from batchmark_job.distributed.ranks.world import World
+from batchmark_job.errors import InputError
+from batchmark_job.result.document import Correctness
+from batchmark_job.workloads.resnet50 import ResNet50Training
+from tests.builders.shards import SETTINGS, a_task, alone, write_shards
+from tests.stand_ins import cuda
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Steps of 1 ms that train nothing, after a check that lets a loader fill its queue."""
+
+    def step(trainer, pictures, labels):
+        time.sleep(0.001)
+        return torch.tensor(7.0)
+
+    def count(trainer):
+        trainer.steps_made += 1
+
+    right = Correctness(relative_error=0.0, tolerance=1e-3)
+    monkeypatch.setattr(training, "check_gradients", lambda *_: time.sleep(0.3) or right)
+    monkeypatch.setattr(Trainer, "forward_and_backward", step)
+    monkeypatch.setattr(Trainer, "_update", count)
+
+
+class Slow(IterableDataset):
+    """Images that take a worker 20 ms each."""
+
+    def __iter__(self):
+        while True:
+            time.sleep(0.02)
+            yield np.zeros((32, 32, 3), np.uint8), 1
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")  # they sleep
+def test_a_loader_that_is_too_slow_is_seen_in_all_steps(tmp_path, monkeypatch):
+    """Four workers make a batch of two every 10 ms, all four at about the same time."""
+    write_shards(tmp_path)
+    monkeypatch.setattr(loader, "Images", lambda *_: Slow())
+    task = a_task(data="files", folder=tmp_path, threads=4, steps=10, max_seconds=5.0)
+    with batches(task, alone()) as source:
+        answer = measure(task, alone(), source)
+    supply = 2 * 0.02 / 4
+    assert statistics.median(answer.samples_seconds) > 0.95 * supply
+    assert answer.split.data_seconds > 0.5 * supply
+    assert len(answer.starts) == len(answer.samples_seconds) + 1 == 11
+    true = (answer.starts[-1] - answer.starts[0]) / (4 * 10)
+    assert statistics.median(answer.samples_seconds) == pytest.approx(true, rel=0.5)
+
+
+@pytest.mark.usefixtures("quick")
+def test_steps_without_an_exchange_take_batches_too():
+    """Else workers that share the CPU would idle, and the exchange seem to take their time."""
+    task = a_task()
+    left = iter(synthetic(task, alone())[:2])
+    stopwatch = Stopwatch(torch.device("cpu"))
+    Trainer(task, alone(), Source(left)).step_alone(stopwatch)
+    assert len(list(left)) == 1
+    assert len(stopwatch.seconds()) == 1, "between the batch and the end"
+
+
+@pytest.mark.usefixtures("quick")
+def test_steps_that_become_slower_are_told(monkeypatch):
+    def update(trainer):
+        trainer.steps_made += 1
+        time.sleep(0.02 if trainer.steps_made > 1 + training.MOST_WARMUP + 10 else 0)
+
+    monkeypatch.setattr(Trainer, "_update", update)
+    task = a_task(steps=20, max_seconds=2.0)
+    answer = measure(task, alone(), Source(cycle(synthetic(task, alone()))))
+    assert answer.remark.startswith("the last 6 samples have a median +")
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.skipif(cuda.REAL_DEVICE, reason="simulates a GPU where there is none")
+def test_a_gpu_is_warmed_up_for_a_time(monkeypatch):
+    monkeypatch.setattr(training, "WARMUP_SECONDS", 0.3)
+    with cuda.installed("A10G"):
+        world = World(0, 1, 0, torch.device("cuda", 0))
+        task = a_task(device="cuda", max_seconds=1.0)
+        answer = measure(task, world, Source(cycle(synthetic(task, world))))
+    assert training.MOST_WARMUP + 1 < answer.warmup_calls <= 2 + 0.3 / 0.001
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_the_network_is_resnet_50():
+    network = ResNet50("float32", 0, torch.device("cpu"))
+    assert sum(weight.numel() for weight in network.parameters()) == 25_557_032
+    assert len(list(network.parameters())) == 161
+    assert not list(network.buffers()), "data-parallel training would exchange them"
+
+
+def test_it_begins_by_knowing_nothing():
+    """Before the first step all classes are about as likely: the loss is log(1000)."""
+    task = a_task(image=64, batch=4)
+    ((pictures, labels), *_) = synthetic(task, alone())
+    with torch.no_grad():
+        logits = ResNet50("float32", 0, torch.device("cpu"))(pictures)
+    assert float(F.cross_entropy(logits, labels)) == pytest.approx(6.9, abs=0.5)
+
+
+def test_a_step_is_that_of_a_float64_reference():
+    """In float32, with two steps so that momentum and weight decay take part.
+
+    The reference is written out: gradients by autograd in float64 on contiguous weights, then
+    v = m v + g + d w and w = w - rate v.
+    """
+    task = a_task(image=64, batch=4)
+    batches = synthetic(task, alone())
+    trainer = Trainer(task, alone(), Source(iter(batches)))
+    with torch.no_grad():
+        flat = gradients.smooth_weights("float32")
+        trainer.network._load(gradients.views(flat, gradients.SHAPES, channels_last=False))
+    expected = [weight.detach().double().contiguous() for weight in trainer.network.weights]
+    before = [weight.clone() for weight in expected]
+    velocity = [torch.zeros_like(weight) for weight in expected]
+    workload = ResNet50Training()
+    for number, (pictures, labels) in enumerate(batches[:2]):
+        trainer.step(Stopwatch(trainer._world.device))
+        weights = [weight.clone().requires_grad_() for weight in expected]
+        loss = F.cross_entropy(workload.network(weights)(pictures.double()), labels)
+        rate = learning_rate(SETTINGS, (number + 1) * task.batch)
+        for index, gradient in enumerate(torch.autograd.grad(loss, weights)):
+            decayed = gradient + SETTINGS.weight_decay * expected[index]
+            velocity[index] = SETTINGS.momentum * velocity[index] + decayed
+            expected[index] = expected[index] - rate * velocity[index]
+    largest = max(
+        float((now - then).abs().max()) for now, then in zip(expected, before, strict=True)
+    )
+    for weight, reference in zip(trainer.network.weights, expected, strict=True):
+        assert float((weight.detach() - reference).abs().max()) < 1e-3 * largest
+    assert trainer.steps_made == 2
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_it_learns_and_answers(device):
+    if device == "cuda" and cuda.REAL_DEVICE:
+        pytest.skip("simulates a GPU where there is none")
+    if device == "cpu":
+        answer = answer_of(alone())
+    else:
+        with cuda.installed("A10G") as gpu:
+            answer = answer_of(World(0, 1, 0, torch.device("cuda", 0)), device=device)
+            assert answer.peak_memory_bytes == gpu.peak_bytes
+    assert answer.wrong is None
+    assert answer.correctness.relative_error < 1e-3
+    first, last = answer.losses[0], answer.losses[-1]
+    assert last < first / 2
+    assert len(answer.losses) == answer.warmup_calls + len(answer.samples_seconds)
+    assert len(answer.starts) == len(answer.samples_seconds) + 1
+    assert answer.items == 8
+    assert answer.gradient_bytes == 4 * 25_557_032
+    assert answer.split.communication_seconds == 0
+    assert answer.split.compute_seconds > answer.split.data_seconds
+
+
+def answer_of(world, **changes):
+    task = a_task(batch=8, steps=6, max_seconds=6.0, **changes)
+    return measure(task, world, Source(cycle(synthetic(task, world))))
+
+
+def test_wrong_gradients_are_told():
+    task = a_task()
+    trainer = Trainer(task, alone(), Source(iter(synthetic(task, alone()))))
+
+    def halved(pictures, labels):
+        loss = trainer.forward_and_backward(pictures, labels)
+        for weight in trainer.network.weights:
+            weight.grad.mul_(0.5)
+        return loss
+
+    batch = synthetic(task, alone())[0]
+    correctness = gradients.check_gradients(
+        trainer.network,
+        halved,
+        trainer.forward_and_backward_alone,
+        batch,
+        task.dtype,
+        alone(),
+    )
+    assert not correctness.passed
+    assert correctness.relative_error == pytest.approx(0.5, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("batch", "image", "repeats", "side"),
+    [(64, 224, 32, 224), (7, 224, 7, 224), (1, 224, 1, 224), (8, 32, 1, 64), (256, 32, 4, 32)],
+)
+def test_few_images_stand_for_a_batch(batch, image, repeats, side):
+    pictures = torch.rand(batch, 1, 1, 1).expand(batch, 3, image, image)
+    labels = torch.arange(batch)
+    (few, their), step = gradients.few_repeated((pictures, labels))
+    assert step == repeats
+    assert few.shape == (batch, 3, side, side)
+    assert their[::step].tolist() == list(range(batch // step))
+    assert torch.equal(few[::step, :, 0, 0], pictures[: batch // step, :, 0, 0])
+
+
+def test_a_loss_that_is_no_number_names_the_step_and_the_rate():
+    task = a_task()
+    trainer = Trainer(task, alone(), Source(iter(())))
+    trainer._losses = [torch.tensor(7.0), torch.tensor(float("nan"))]
+    with pytest.raises(InputError, match=r"loss is nan at step 2, with a .* rate of 0\.00125"):
+        trainer.mean_losses()
+
+
+@pytest.mark.parametrize(("steps", "kept"), [(1, [0]), (3, [0, 1, 2]), (1000, None)])
+def test_losses_are_kept_from_the_first_to_the_last_step(steps, kept):
+    trainer = Trainer(a_task(), alone(), Source(iter(())))
+    trainer._losses = [torch.tensor(float(number)) for number in range(steps)]
+    losses = trainer.mean_losses()
+    assert len(losses) == min(steps, 100)
+    assert (losses[0], losses[-1]) == (0, steps - 1)
+    assert kept is None or list(losses) == kept
+
+
+@pytest.mark.parametrize("image", [16, 32])
+def test_nothing_to_normalise_is_refused(image, monkeypatch):
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
+        monkeypatch.setenv(name, "1" if name == "WORLD_SIZE" else "0")
+    message = f"1 image of {image} x {image} .* give a batch of 2, or images of 33"
+    with pytest.raises(InputError, match=message):
+        training.train(a_task(batch=1, image=image))
+
+
+def test_an_unknown_dtype_is_refused(monkeypatch):
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
+        monkeypatch.setenv(name, "1" if name == "WORLD_SIZE" else "0")
+    with pytest.raises(InputError, match="training in 'int8' is not there; known: float32"):
+        training.train(a_task(dtype="int8"))

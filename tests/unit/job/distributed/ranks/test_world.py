@@ -1,0 +1,59 @@
+import pytest
+import torch
+
+from batchmark_job.distributed.ranks import all_reduce
+from batchmark_job.distributed.ranks.world import World
+from batchmark_job.errors import CannotMeasureError, InputError
+
+
+@pytest.fixture
+def place(monkeypatch):
+    """Set this process' place as torchrun does, on a node with two GPUs."""
+    chosen = []
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+
+    def put(rank, size, local_rank):
+        for name, value in (("RANK", rank), ("WORLD_SIZE", size), ("LOCAL_RANK", local_rank)):
+            monkeypatch.setenv(name, str(value))
+        return chosen
+
+    return put
+
+
+@pytest.mark.parametrize(
+    ("device", "local_rank", "expected", "backend", "current"),
+    [("cpu", 3, "cpu", "gloo", []), ("cuda", 1, "cuda:1", "nccl", [1])],
+)
+def test_each_rank_has_a_device(place, device, local_rank, expected, backend, current):
+    chosen = place(5, 8, local_rank)
+    world = World.from_environment(device)
+    assert (world.rank, world.size, world.local_rank) == (5, 8, local_rank)
+    assert (world.device, world.backend) == (torch.device(expected), backend)
+    assert chosen == current
+
+
+def test_a_rank_without_a_gpu_of_its_own_is_refused(place):
+    place(2, 4, 2)
+    with pytest.raises(CannotMeasureError, match=r"2 GPU\(s\), and its rank 2 .* 2 or fewer"):
+        World.from_environment("cuda")
+
+
+@pytest.mark.parametrize("value", ["", "-1", "one"])
+def test_a_place_that_is_no_number_is_refused(place, value):
+    place(0, value, 0)
+    message = f"WORLD_SIZE is '{value}'; start this program by torchrun"
+    with pytest.raises(InputError, match=message):
+        World.from_environment("cpu")
+
+
+def test_all_of_one_rank_is_its_own():
+    world = World(0, 1, 0, torch.device("cpu"))
+    assert world.largest([1.0, 2.0]) == world.smallest([1.0, 2.0]) == world.mean([1.0, 2.0])
+    assert world.of_each_rank([1.0, 2.0]) == [[1.0, 2.0]]
+    assert world.summed(torch.ones(2)).tolist() == [1.0, 1.0]
+
+
+def test_nccl_tells_its_own_version(monkeypatch):
+    monkeypatch.setattr(torch.cuda.nccl, "version", lambda: (2, 29, 3))
+    assert all_reduce._version(World(0, 1, 0, torch.device("cuda", 0))) == "2.29.3"

@@ -1,0 +1,148 @@
+"""Synthetic samples of known shape: intervals that cover, flags that flag what they should."""
+
+from math import comb
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+
+from batchmark_job.measuring.samples import sample_statistics
+from batchmark_job.measuring.samples.sample_statistics import (
+    drift,
+    median_interval,
+    multimodal,
+    outliers,
+)
+
+CASES = pytest.mark.parametrize("cases", [200, pytest.param(4000, marks=pytest.mark.monte_carlo)])
+UNIMODAL = {
+    "tight": lambda rng, n: rng.normal(1, 0.01, n),
+    "wide": lambda rng, n: np.abs(rng.normal(1, 0.1, n)),
+    "flat": lambda rng, n: rng.uniform(1, 2, n),
+    "skewed": lambda rng, n: 1 + rng.exponential(0.5, n),
+    "very skewed": lambda rng, n: rng.lognormal(0, 1, n),
+    "heavy tail": lambda rng, n: 1 + 0.2 * rng.pareto(1.5, n),
+    "a few far off": lambda rng, n: np.where(
+        rng.random(n) < 0.05, rng.uniform(2, 5, n), rng.normal(1, 0.02, n)
+    ),
+}
+
+
+def two_modes(rng, share, distance, n):
+    centres = np.where(rng.random(n) < share, 1 + distance, 1.0)
+    return list(rng.normal(centres, 0.02))
+
+
+@pytest.mark.parametrize("count", [6, 7, 10, 17, 50, 301, 1000])
+def test_ranks_cover_the_median_as_the_binomial_says(count):
+    interval = median_interval(range(1, count + 1))
+    below = int(interval.low) - 1
+    assert interval.high == count - below
+    covered = 1 - 2 * binom.cdf(below, count, 0.5)
+    assert 0.95 <= covered <= 0.99
+
+
+@CASES
+@pytest.mark.parametrize("name", UNIMODAL)
+def test_interval_holds_the_true_median(name, cases):
+    rng = np.random.default_rng(1)
+    truth = np.median(UNIMODAL[name](rng, 400_000))
+    intervals = [median_interval(list(UNIMODAL[name](rng, 25))) for _ in range(cases)]
+    held = sum(i is not None and i.low <= truth <= i.high for i in intervals)
+    assert held >= 0.93 * cases
+
+
+def test_five_samples_have_no_interval():
+    assert median_interval([1.0] * 5) is None
+
+
+def test_half_width_is_relative_to_the_median():
+    interval = median_interval([8.0, 9.0, 10.0, 10.0, 11.0, 14.0])
+    assert interval == (10.0, 8.0, 14.0)
+    assert interval.relative_half_width == pytest.approx(0.3)
+
+
+def test_outliers_are_told_by_their_index_on_both_sides():
+    samples = [1.0, 1.01, 0.99, 1.02, 0.98, 3.0, 1.0, 0.2]
+    assert outliers(samples) == (5, 7)
+
+
+@pytest.mark.parametrize(
+    ("far", "found"), [(1.049, ()), (1.051, (20,)), (0.951, ()), (0.949, (20,))]
+)
+def test_small_departures_of_tight_samples_are_no_outliers(far, found):
+    assert outliers([1.0] * 20 + [far]) == found
+
+
+@pytest.mark.parametrize(("deviations", "found"), [(4.9, ()), (5.1, (0,))])
+@pytest.mark.parametrize("side", [-1, 1])
+def test_outliers_are_five_standard_deviations_off(deviations, found, side):
+    normal = 10 + norm.ppf(np.linspace(0.001, 0.999, 1001))
+    assert outliers([10 + side * deviations, *normal]) == found
+
+
+@CASES
+@pytest.mark.parametrize("count", [20, 50, 200, 1000])
+@pytest.mark.parametrize("name", UNIMODAL)
+def test_one_mode_is_hardly_ever_taken_for_two(name, count, cases):
+    rng = np.random.default_rng(2)
+    flagged = sum(bool(multimodal(list(UNIMODAL[name](rng, count)))) for _ in range(cases))
+    assert flagged <= 0.01 * cases
+
+
+@CASES
+@pytest.mark.parametrize(("share", "distance"), [(0.5, 0.2), (0.2, 0.2), (0.15, 1.0)])
+def test_two_modes_are_found(share, distance, cases):
+    rng = np.random.default_rng(3)
+    found = sum(bool(multimodal(two_modes(rng, share, distance, 200))) for _ in range(cases))
+    assert found >= 0.95 * cases
+
+
+def test_modes_closer_than_a_few_percent_do_not_matter():
+    rng = np.random.default_rng(4)
+    samples = rng.normal(np.where(rng.random(500) < 0.5, 1.03, 1.0), 0.001)
+    assert multimodal(list(samples)) is False
+
+
+def test_chance_of_so_few_in_the_valley_is_binomial_however_many_there_are():
+    exact = sum(comb(60, k) for k in range(21)) / 2**60
+    assert sample_statistics._fair_coin_cdf(20, 60) == pytest.approx(exact, rel=1e-12)
+    assert sample_statistics._fair_coin_cdf(3_900, 8_000) == pytest.approx(0.0131, rel=0.01)
+
+
+def test_ticks_of_the_timer_are_no_modes():
+    rng = np.random.default_rng(5)
+    ticks = np.round(rng.normal(10, 0.5, 400) * 2) / 2
+    assert multimodal(list(ticks), resolution=0.5) is False
+
+
+def test_few_samples_can_not_show_modes():
+    assert multimodal([1.0] * 9 + [2.0] * 10) is None
+    assert multimodal([0.001] * 10 + [0.002] * 10) is True
+
+
+@pytest.mark.parametrize("count", [10, 17, 18, 200])
+def test_a_trend_is_drift(count):
+    rng = np.random.default_rng(6)
+    rising = np.linspace(1, 1.5, count) * rng.normal(1, 0.01, count)
+    assert drift(list(rising)) is not None
+    assert drift(list(rising[::-1])) is not None
+
+
+def test_drift_says_what_it_saw():
+    samples = [1.0] * 6 + [1.1] * 6 + [1.3] * 6
+    assert drift(samples) == "the last 6 samples have a median +30% from that of the first 6"
+
+
+def test_a_small_drift_is_none():
+    assert drift([1.0] * 50 + [1.09] * 50) is None
+    assert drift([1.0, 2.0, 3.0]) is None
+
+
+@CASES
+@pytest.mark.parametrize("count", [10, 12, 60, 300])
+@pytest.mark.parametrize("name", UNIMODAL)
+def test_noise_alone_hardly_ever_drifts(name, count, cases):
+    rng = np.random.default_rng(7)
+    drifted = sum(drift(list(UNIMODAL[name](rng, count))) is not None for _ in range(cases))
+    assert drifted <= 0.02 * cases

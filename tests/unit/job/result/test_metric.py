@@ -1,0 +1,144 @@
+"""The lines by which any job tells metrics."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from batchmark_job.result.metric import (
+    MOST_CHARACTERS,
+    PREFIX,
+    MetricLine,
+    MetricLineError,
+    json_schema,
+    parse_metric_line,
+)
+
+EXPORTED = Path(__file__).resolve().parents[4] / "job_container/metric-line.schema.json"
+GOOD = {"metric": "throughput", "value": 123.5, "unit": "images/s", "higher_is_better": True}
+
+
+def line(**changes):
+    return json.dumps({name: v for name, v in (GOOD | changes).items() if v is not None})
+
+
+def problem(text):
+    with pytest.raises(MetricLineError) as raised:
+        parse_metric_line(text)
+    assert len(str(raised.value)) < 400
+    return str(raised.value)
+
+
+def test_exported_schema_is_the_code_s():
+    assert json.loads(EXPORTED.read_text()) == json_schema(), "run `make schema`"
+
+
+def test_the_schema_forbids_what_the_contract_does_not_know():
+    schema = json_schema()
+    assert schema["additionalProperties"] is False
+    assert set(schema["required"]) == set(GOOD)
+    assert schema["properties"]["version"]["const"] == 1
+
+
+def test_a_line_is_read():
+    assert parse_metric_line(line()) == MetricLine(**GOOD, version=1)
+    assert parse_metric_line(line(version=1)) == parse_metric_line(line())
+
+
+@pytest.mark.parametrize("text", [f"  {line()} \t", f"{line()}\r", line().replace(":", " : ")])
+def test_white_space_does_not_matter(text):
+    assert parse_metric_line(text).value == 123.5
+
+
+@pytest.mark.parametrize("value", [1, 1e-9, 1e9, 0.25])
+def test_values_within_the_bounds_are_read(value):
+    assert parse_metric_line(line(value=value)).value == value
+
+
+@pytest.mark.parametrize("value", [0, -1, 9e-10, 1.1e9, 10**30])
+def test_values_beyond_the_bounds_are_refused(value):
+    said = problem(line(value=value))
+    assert said.startswith("value: Input should be ")
+    assert said.endswith(f", not {str(value)!r}")
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e999", "0x10", "01", ".5"])
+def test_what_is_no_number_of_json_is_refused(value):
+    assert problem(line().replace("123.5", value)).startswith(("no JSON: ", "value: "))
+
+
+def test_a_number_of_many_digits_is_refused_shortly():
+    assert problem(line().replace("123.5", "9" * 1900)).startswith("value: ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({"value": "1"}, "value"),
+        ({"value": True}, "value"),
+        ({"value": [1]}, "value"),
+        ({"higher_is_better": 1}, "higher_is_better"),
+        ({"higher_is_better": "yes"}, "higher_is_better"),
+        ({"metric": 1}, "metric"),
+        ({"metric": ""}, "metric"),
+        ({"metric": "1st"}, "metric"),
+        ({"metric": "a\n"}, "metric"),
+        ({"metric": "x" * 81}, "metric"),
+        ({"unit": {}}, "unit"),
+        ({"unit": ""}, "unit"),
+        ({"unit": "a\nb"}, "unit"),
+        ({"unit": "a\x85b"}, "unit"),
+        ({"unit": "a\u2028b"}, "unit"),
+        ({"unit": "x" * 41}, "unit"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_named(changes, where):
+    assert problem(line(**changes)).startswith(f"{where}: ")
+
+
+@pytest.mark.parametrize("name", list(GOOD))
+def test_a_missing_value_is_named(name):
+    assert problem(line(**{name: None})) == f"{name}: Field required"
+
+
+def test_a_key_that_is_not_known_is_named():
+    said = problem(line(uint="images/s"))
+    assert said.startswith("uint: Extra inputs are not permitted")
+
+
+@pytest.mark.parametrize("version", [0, 2, "1"])
+def test_another_version_is_refused_in_words(version):
+    assert problem(line(version=version)) == f"version: Input should be 1, not {str(version)!r}"
+
+
+def test_of_a_key_that_stands_twice_the_last_counts():
+    """As JSON's readers do."""
+    assert parse_metric_line(line().replace('"value"', '"value": 1, "value"')).value == 123.5
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "null", "[]", "3", '"text"', line()[:-1], f"{line()} x", f"{line()}{line()}"]
+)
+def test_what_is_no_object_of_its_own_is_refused(text):
+    assert problem(text).startswith(("no JSON: ", "line: "))
+
+
+@pytest.mark.parametrize("text", ["[" * MOST_CHARACTERS, '{"a":' * 400])
+def test_deep_nesting_is_refused(text):
+    assert problem(text).startswith("no JSON: ")
+
+
+def test_a_huge_line_is_refused_unread():
+    padded = line() + " " * MOST_CHARACTERS
+    assert problem(padded) == f"{len(padded)} characters, of which {MOST_CHARACTERS} are allowed"
+    assert parse_metric_line(line().ljust(MOST_CHARACTERS)).value == 123.5
+
+
+@pytest.mark.parametrize("text", [line(unit="\ud800"), line().replace("images", "\udc80"), "\0"])
+def test_text_that_is_no_text_is_refused(text):
+    assert problem(text).startswith("no JSON: ")
+
+
+def test_the_prefix_is_a_word_of_its_own():
+    assert PREFIX.endswith(" ")
+    assert PREFIX.split() == [PREFIX.strip()]

@@ -1,0 +1,112 @@
+"""Own jobs of a file: what is refused before anything starts, and how large their pool is."""
+
+import pytest
+
+from laptop.errors import LaptopError
+from laptop.own_jobs import jobs_file
+from laptop.own_jobs.jobs_file import (
+    choose,
+    for_laptop,
+    only_on_aws,
+    read_own_jobs,
+    refuse_missing_program,
+    require_engine,
+)
+from laptop.processes import free_port
+from laptop.stack import PROFILE
+
+JOB = {"command": ["python", "convert.py"], "vcpus": None, "memory_mib": None}
+JOBS = {"convert": JOB}
+PROGRAMS = ["python", "sh", "./convert.sh", "{folder}/convert.sh", "Ref::program"]
+
+
+@pytest.fixture
+def evaluated(monkeypatch):
+    """What Terraform is asked, which it answers with `jobs`."""
+    asked = []
+
+    class AskedTerraform:
+        jobs = JOBS
+
+        def __init__(self, stack_dir, **_):
+            pass
+
+        def evaluate(self, expression, var_files):
+            asked.append((expression, var_files))
+            return self.jobs
+
+    monkeypatch.setattr(jobs_file, "Terraform", AskedTerraform)
+    monkeypatch.setattr(jobs_file, "init_one_at_a_time", lambda _: None)
+    asked.append(AskedTerraform)
+    return asked
+
+
+def test_a_files_own_jobs_are_those_that_terraform_reads_for_the_laptops_targets(
+    tmp_path, evaluated
+):
+    file = tmp_path / "job.tfvars"
+    file.touch()
+    assert read_own_jobs(file) == {"convert": JOB}
+    assert evaluated[1:] == [("var.own_jobs", [file, PROFILE])]
+
+
+def test_a_file_that_is_missing_or_has_no_own_job_is_named(tmp_path, evaluated):
+    file = tmp_path / "job.tfvars"
+    with pytest.raises(LaptopError, match=f"no file {file}: JOBS= names"):
+        read_own_jobs(file)
+    with pytest.raises(LaptopError, match="no file"):
+        read_own_jobs(tmp_path)
+    file.touch()
+    evaluated[0].jobs = {}
+    with pytest.raises(LaptopError, match=rf"{file} has no own_jobs: docs/own-jobs\.md"):
+        read_own_jobs(file)
+
+
+def test_the_only_job_needs_no_name_and_several_do(tmp_path):
+    file = tmp_path / "job.tfvars"
+    several = {"train": JOB, "convert": JOB}
+    assert choose({"convert": JOB}, None, file) == "convert"
+    assert choose(several, "train", file) == "train"
+    with pytest.raises(LaptopError, match="has 2 own jobs: choose one with JOB=, convert, train"):
+        choose(several, None, file)
+    with pytest.raises(LaptopError, match="no own job 'copy', only convert, train"):
+        choose(several, "copy", file)
+
+
+def test_on_the_laptop_a_job_runs_on_its_targets_with_all_that_they_have():
+    asked = JOB | {"targets": ["g5.xlarge"], "vcpus": 1, "memory_mib": 10**6, "gpus": 8}
+    here = for_laptop(asked)
+    assert here == JOB | {"targets": [], "gpus": None}
+    assert only_on_aws(asked) == ["targets", "vcpus", "memory_mib", "gpus"]
+    assert only_on_aws(here) == []
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_that_is_here_may_start(tmp_path, program):
+    script = tmp_path / "convert.sh"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    command = [program.format(folder=tmp_path), "Ref::size"]
+    refuse_missing_program("convert", JOB | {"command": command}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ([], "own job convert has no command, .* ENGINE=yes"),
+        (None, "own job convert has no command"),
+        (["nowhere-to-be-found"], "'nowhere-to-be-found', and there is no .* on the PATH"),
+        (["./nowhere.sh"], r"begins with './nowhere\.sh', and there is no program {folder}"),
+        (["/app/convert"], "there is no program /app/convert: install it, or run its image"),
+    ],
+)
+def test_a_program_that_is_not_here_is_named(tmp_path, command, said):
+    with pytest.raises(LaptopError, match=said.format(folder=tmp_path)):
+        refuse_missing_program("convert", JOB | {"command": command}, tmp_path)
+
+
+def test_a_missing_engine_is_one_line(monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", f"tcp://127.0.0.1:{free_port()}")
+    with pytest.raises(LaptopError, match="ENGINE=yes needs a Docker engine, and none") as refused:
+        require_engine()
+    assert "\n" not in str(refused.value)

@@ -1,0 +1,108 @@
+"""`make try-job`: what it starts, what it says first, and what it adds to a failure."""
+
+import pytest
+
+from laptop.errors import LaptopError
+from laptop.own_jobs import try_job
+
+JOB = {
+    "command": ["python", "convert.py", "Ref::size"],
+    "image": "converter:3",
+    "images": None,
+    "axis": {"parameter": "size", "sizes": [1, 2, 4, 8]},
+    "targets": ["g5.xlarge", "c6i.2xlarge", "c7i.2xlarge"],
+    "vcpus": 1,
+    "memory_mib": None,
+    "gpus": None,
+}
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """Stacks and runs that were asked for."""
+    asked = []
+    monkeypatch.setattr(try_job, "read_own_jobs", lambda _: {"convert": JOB, "other": JOB})
+    monkeypatch.setattr(try_job, "Stack", lambda folder, *_, **options: (folder, options))
+    monkeypatch.setattr(try_job, "run_once", lambda *arguments: asked.append(arguments[:3]))
+    monkeypatch.setattr(try_job, "show", lambda *_: None)
+    return asked
+
+
+def test_one_job_of_the_file_runs_in_the_files_folder(tmp_path, ran, capsys):
+    file = tmp_path / "mine" / "job.tfvars"
+    try_job.try_job(file, "convert", 3, tmp_path / "try", engine=False)
+    (((folder, options), dag_id, conf),) = ran
+    assert folder == tmp_path / "try"
+    assert options == {
+        "own_jobs": {"convert": JOB | {"targets": [], "vcpus": None}},
+        "job_dir": tmp_path / "mine",
+        "engine": False,
+    }
+    assert (dag_id, conf) == (
+        "own_job_benchmark",
+        {"job": "convert", "repeats": 3, "max_cost_usd": None},
+    )
+    said = capsys.readouterr().out
+    assert "own job convert: 2 targets x 4 sizes x 3 repeats = 24 jobs, after one that" in said
+    assert "own job convert: targets, vcpus: only on AWS; here it has all of each of the" in said
+    assert said.endswith("done\n")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"axis": None}, "2 targets x 3 repeats = 6 jobs"),
+        ({"targets": ["c5.2xlarge"]}, "2 targets x 4 sizes x 3 repeats = 24 jobs"),
+    ],
+)
+def test_what_will_run_is_said_in_jobs(changes, said):
+    assert try_job._announced("convert", JOB | changes, 3) == (
+        f"own job convert: {said}, after one that starts each target"
+    )
+
+
+def test_a_command_that_is_not_here_starts_nothing(tmp_path, ran, monkeypatch):
+    missing = JOB | {"command": ["nowhere-to-be-found"]}
+    monkeypatch.setattr(try_job, "read_own_jobs", lambda _: {"convert": missing})
+    with pytest.raises(LaptopError, match="nowhere-to-be-found"):
+        try_job.try_job(tmp_path / "job.tfvars", None, 3, tmp_path, engine=False)
+    assert ran == []
+
+
+def test_on_an_engine_the_image_brings_the_command(tmp_path, ran, monkeypatch):
+    bare = JOB | {"command": []}
+    monkeypatch.setattr(try_job, "read_own_jobs", lambda _: {"convert": bare})
+    monkeypatch.setattr(try_job, "require_engine", lambda: None)
+    try_job.try_job(tmp_path / "job.tfvars", None, 3, tmp_path, engine=True)
+    (((_, options), *_),) = ran
+    assert options["engine"] is True
+
+
+@pytest.mark.parametrize(
+    ("images", "builds"),
+    [
+        ({"image": "converter:3", "images": None}, ["converter:3"]),
+        ({"image": None, "images": {"cpu": "c:cpu", "cuda": "c:gpu"}}, ["c:cpu", "c:gpu"]),
+        ({"image": None, "images": {"cpu": "c:both", "cuda": "c:both"}}, ["c:both"]),
+    ],
+)
+def test_images_that_are_nowhere_are_to_be_built(tmp_path, ran, monkeypatch, images, builds):
+    def fail(*_):
+        raise LaptopError("DAG run x failed: CannotPullContainerError: no such image")
+
+    monkeypatch.setattr(try_job, "read_own_jobs", lambda _: {"convert": JOB | images})
+    monkeypatch.setattr(try_job, "require_engine", lambda: None)
+    monkeypatch.setattr(try_job, "run_once", fail)
+    with pytest.raises(LaptopError, match="no such image\nbuild what is missing first:") as raised:
+        try_job.try_job(tmp_path / "job.tfvars", "convert", 3, tmp_path, engine=True)
+    lines = str(raised.value).splitlines()
+    assert lines[2:] == [f"    docker build -t {image} FOLDER" for image in builds]
+
+
+def test_another_failure_stays_as_it_is(tmp_path, ran, monkeypatch):
+    def fail(*_):
+        raise LaptopError("DAG run x failed")
+
+    monkeypatch.setattr(try_job, "run_once", fail)
+    with pytest.raises(LaptopError, match=r"^DAG run x failed$"):
+        try_job.try_job(tmp_path / "job.tfvars", "convert", 3, tmp_path, engine=False)

@@ -1,0 +1,183 @@
+"""The shared watch, with a clock of its own."""
+
+import asyncio
+import random
+
+import pytest
+
+from batchmark.orchestration.operators.job_watch import Answer, JobWatch
+
+INTERVAL = 5.0
+
+
+class Batch:
+    """Jobs with given ends, and a clock that only sleeping and describing move."""
+
+    def __init__(self, call_seconds=0.1):
+        self.now = 0.0
+        self.ends = {}
+        self.calls = []
+        self.running_calls = 0
+        self.problems = []
+        self.arrivals = []  # (time, function), in order
+        self.call_seconds = call_seconds
+
+    async def describe(self, job_ids):
+        assert self.running_calls == 0, "one call at a time"
+        self.running_calls += 1
+        await self.sleep(self.call_seconds)
+        self.running_calls -= 1
+        self.calls.append((self.now, list(job_ids)))
+        if self.problems and (problem := self.problems.pop(0)):
+            raise problem
+        return {
+            job_id: {"jobId": job_id, "status": self.status(job_id)}
+            for job_id in job_ids
+            if job_id in self.ends
+        }
+
+    def status(self, job_id):
+        return "SUCCEEDED" if self.now >= self.ends[job_id] else "RUNNING"
+
+    async def sleep(self, seconds):
+        until = self.now + seconds
+        while self.arrivals and self.arrivals[0][0] <= until:
+            at, act = self.arrivals.pop(0)
+            self.now = max(self.now, at)
+            act()
+            await let_others_run()
+        self.now = max(self.now, until)
+        await let_others_run()
+
+    def watch(self):
+        return JobWatch(self.describe, INTERVAL, sleep=self.sleep, clock=lambda: self.now)
+
+
+async def let_others_run():
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def until_seen(batch, watch, job_id):
+    """Wait as a trigger does; return when it sees the end."""
+    while (answer := await watch.next(job_id)).job is None or answer.job["status"] != "SUCCEEDED":
+        pass
+    return batch.now
+
+
+def test_a_thousand_jobs_take_ten_calls_per_round_and_no_end_is_seen_late():
+    async def run():
+        batch = Batch()
+        batch.ends = {f"job-{n}": random.Random(n).uniform(0, 60) for n in range(1000)}
+        watch = batch.watch()
+        seen = await asyncio.gather(*(until_seen(batch, watch, job_id) for job_id in batch.ends))
+        return batch, [at - end for at, end in zip(seen, batch.ends.values(), strict=True)]
+
+    batch, delays = asyncio.run(run())
+    assert all(len(job_ids) <= 100 for _, job_ids in batch.calls)
+    first_round = [job_ids for at, job_ids in batch.calls if at <= INTERVAL]
+    assert [len(job_ids) for job_ids in first_round] == [100] * 10
+    assert max(delays) <= 2 * INTERVAL
+    spread = [at for at, _ in batch.calls[:10]]
+    assert spread == pytest.approx([0.1 + 0.5 * n for n in range(10)])
+
+
+def test_ends_are_seen_in_time_while_triggers_come_and_go():
+    async def run():
+        batch, chance = Batch(), random.Random(7)
+        watch, tasks, delays = batch.watch(), [], []
+
+        async def follow(job_id):
+            arrived = batch.now
+            delays.append(await until_seen(batch, watch, job_id) - max(arrived, batch.ends[job_id]))
+
+        def arrive(job_id, leaves):
+            task = asyncio.get_running_loop().create_task(follow(job_id))
+            tasks.append(task)
+            if leaves:
+                batch.arrivals.append((batch.now + chance.uniform(0, 8), task.cancel))
+                batch.arrivals.sort(key=lambda arrival: arrival[0])
+
+        for number in range(400):
+            job_id, at = f"job-{number}", chance.uniform(0, 50)
+            batch.ends[job_id] = at + chance.uniform(-5, 30)
+            batch.arrivals.append((at, lambda j=job_id, n=number: arrive(j, n % 4 == 0)))
+        batch.arrivals.sort(key=lambda arrival: arrival[0])
+        await batch.sleep(0.0)
+        while batch.arrivals or any(not task.done() for task in tasks):
+            if not any(not task.done() for task in tasks):
+                await batch.sleep(1.0)  # nobody waits, so the watch does not move the clock
+            await asyncio.sleep(0)
+        stayed = [task for task in tasks if not task.cancelled()]
+        await asyncio.gather(*stayed)
+        return len(stayed), delays
+
+    stayed, delays = asyncio.run(run())
+    assert len(delays) == stayed > 300
+    assert max(delays) <= 2 * INTERVAL
+
+
+def test_a_cancelled_waiter_affects_no_other():
+    async def run():
+        batch = Batch()
+        batch.ends = {"stays": 12.0, "goes": 100.0}
+        watch = batch.watch()
+        goes = asyncio.create_task(until_seen(batch, watch, "goes"))
+        stays = asyncio.create_task(until_seen(batch, watch, "stays"))
+        await let_others_run()
+        goes.cancel()
+        seen = await stays
+        return batch, seen
+
+    batch, seen = asyncio.run(run())
+    assert seen <= 12.0 + 2 * INTERVAL
+    assert all("goes" not in job_ids for at, job_ids in batch.calls if at > INTERVAL)
+
+
+def test_two_waiters_for_a_job_share_its_description():
+    async def run():
+        batch = Batch()
+        batch.ends = {"job": 0.0}
+        watch = batch.watch()
+        answers = await asyncio.gather(watch.next("job"), watch.next("job"))
+        return batch, answers
+
+    batch, answers = asyncio.run(run())
+    assert len(batch.calls) == 1
+    assert answers[0] is answers[1]
+
+
+def test_the_watch_continues_after_an_outage(caplog):
+    async def run():
+        batch = Batch()
+        batch.ends = {"job": 0.0}
+        batch.problems = [RuntimeError("connection refused"), None]
+        watch = batch.watch()
+        return [await watch.next("job"), await watch.next("job")]
+
+    first, second = asyncio.run(run())
+    assert first == Answer(problem="connection refused")
+    assert second.job["status"] == "SUCCEEDED"
+    assert "Batch gave no answer on 1 jobs: connection refused" in caplog.text
+
+
+def test_an_unknown_job_is_distinct_from_no_answer():
+    async def run():
+        batch = Batch()
+        return await batch.watch().next("unknown")
+
+    assert asyncio.run(run()) == Answer()
+
+
+def test_the_watch_rests_when_nobody_waits_and_starts_again():
+    async def run():
+        batch = Batch()
+        batch.ends = {"one": 0.0, "two": 0.0}
+        watch = batch.watch()
+        await watch.next("one")
+        await batch.sleep(10 * INTERVAL)
+        calls = len(batch.calls)
+        await watch.next("two")
+        return calls, len(batch.calls)
+
+    assert asyncio.run(run()) == (1, 2)

@@ -1,0 +1,136 @@
+"""The pages of the environment check, the leak guard and the noise: the answer, then tables."""
+
+import re
+from datetime import UTC, datetime
+from html import unescape
+
+import pytest
+
+from batchmark.analysis.judging.calibration import calibrate
+from batchmark.checks.leak_records import GuardReport, Resource
+from batchmark.checks.records import Check, EnvironmentCheck
+from batchmark.core.run import RunPlan, WorstCase
+from batchmark.report.pages.table_pages import environment_html, guard_html, noise_html, plan_html
+from tests.builders.runs import build_job, build_rows, build_run
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+EVIL = "<script>alert(1)</script>\"'&"
+SIZES = {("matmul", "size", 1000): 0.001}
+
+
+def check(name, status, remedy=""):
+    return Check(name=name, target="g5.xlarge", status=status, seen="seen", remedy=remedy)
+
+
+def environment(*checks):
+    return environment_html(
+        EnvironmentCheck(installation="lab", region="us-east-1", checked_at=NOON, checks=checks)
+    )
+
+
+def guard(*resources, unread=()):
+    return guard_html(
+        GuardReport(
+            installation="lab",
+            region="us-east-1",
+            looked_at=NOON,
+            resources=resources,
+            unread=unread,
+        )
+    )
+
+
+def resource(verdict, what="blog"):
+    return Resource(kind="job", id="job-1", what=what, since=NOON, verdict=verdict, reason="why")
+
+
+def noise(jobs, medians=SIZES):
+    repeats = [
+        build_job("c5.2xlarge", build_rows(medians, seed=repeat), repeat=repeat)
+        for repeat in range(1, jobs + 1)
+    ]
+    return noise_html(calibrate(build_run(*repeats), region="us-east-1"))
+
+
+def answer(page):
+    return unescape(re.search(r'<p class="verdict">([^<]*)</p>', page)[1])
+
+
+def test_an_environment_in_which_all_is_well():
+    page = environment(check("queue", "ok"), check("image", "ok"))
+    assert answer(page) == "All 2 checks passed: jobs can run."
+    assert "<summary>2 passed</summary>" in page
+
+
+def test_what_failed_comes_first_with_its_remedy():
+    page = environment(check("queue", "ok"), check("image", "fail", "push it"))
+    assert answer(page) == "1 of 2 checks failed, so no job is submitted: image of g5.xlarge."
+    assert page.index("push it") < page.index("<details>")
+
+
+def test_a_warning_fails_nothing():
+    page = environment(check("queue", "ok"), check("quota", "warn", "raise it"))
+    assert answer(page) == "No check failed; 1 of 2 checks need attention."
+
+
+def test_a_guard_that_found_nothing():
+    assert answer(guard()) == "No leak: nothing runs."
+    assert answer(guard(resource("in use"))) == "No leak: 1 in use."
+
+
+def test_a_leak_is_told_first():
+    page = guard(resource("in use", "second"), resource("leaked", "first"))
+    assert answer(page) == "1 leak: something costs money that no run needs."
+    assert page.index("first") < page.index("second")
+
+
+def test_a_guard_that_could_not_look_promises_nothing():
+    page = guard(unread=("EC2 did not answer",))
+    assert answer(page) == "No leak was seen, but not everything could be looked at."
+    assert "EC2 did not answer" in page
+
+
+def test_noise_is_told_as_a_range():
+    page = noise(6)
+    assert re.fullmatch(r"Equal jobs differ by .* on 1 target\.", answer(page))
+    assert "not known" not in page
+
+
+def test_noise_that_two_jobs_can_not_tell_is_not_known():
+    page = noise(2)
+    assert "not known" in page
+    assert "2 jobs per target were too few" in unescape(page)
+    assert not [text for text in re.findall(r"(\d+) %", page) if float(text) >= 100]
+
+
+def test_without_jobs_no_noise_is_known():
+    assert answer(noise(1)) == "No noise is known: no target had enough jobs."
+
+
+@pytest.mark.parametrize(
+    ("where", "refused", "said", "notices"),
+    [("", [], "$1.00 at most. The run would start.", 1), (" here", ["no"], "refused.", 0)],
+)
+def test_a_dry_run_says_what_would_become_of_the_run(where, refused, said, notices):
+    worst = WorstCase(
+        targets=(),
+        usd=1.0,
+        region="us-east-1",
+        prices_as_of=NOON.date(),
+        prices_source="here",
+        notes=("These prices are old: let Airflow ask AWS.",),
+    )
+    page = plan_html(RunPlan(jobs=()), worst, refused, where=where)
+    assert answer(page).endswith(said)
+    assert page.count("let Airflow ask AWS") == notices  # nobody can, off AWS
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        environment(check(EVIL, "fail", EVIL)),
+        guard(resource("leaked", EVIL), unread=(EVIL,)),
+    ],
+)
+def test_hostile_text_stays_text(page):
+    assert "<script" not in page

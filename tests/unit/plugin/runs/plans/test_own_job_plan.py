@@ -1,0 +1,321 @@
+"""What runs of own jobs plan, what their jobs are told, and what they can cost at most."""
+
+import re
+from collections import Counter
+from datetime import UTC, datetime
+
+import pytest
+from botocore.session import get_session
+from botocore.validate import validate_parameters
+
+from batchmark.core.errors import ConfigError, PlanError
+from batchmark.core.run import RunPlan
+from batchmark.runs.budget import worst_case
+from batchmark.runs.own_jobs import wrapper
+from batchmark.runs.own_jobs.options import container_overrides
+from batchmark.runs.plans.own_job_plan import plan_comparison, plan_own_jobs
+from batchmark.runs.plans.planning import all_operator_kwargs, longest_seconds, operator_kwargs
+from tests.builders.existing_jobs import found, own_jobs, side
+from tests.builders.installations import configured, own_types
+from tests.builders.runs import PRICES
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+def planned(jobs=None, config=None, **changes):
+    asked = {"run_name": "run", "name": "thumbnails", "repeats": 2} | changes
+    return plan_own_jobs(config or configured(), jobs or own_jobs(), **asked)
+
+
+def compared(*sides, **changes):
+    found_sides = {each.side.name: each for each in sides or (found("old"), found("new"))}
+    targets = {name: each.target for name, each in found_sides.items()}
+    asked = {"run_name": "run", "name": "resize", "repeats": 2} | changes
+    return plan_comparison(with_targets(targets), found_sides, **asked), targets
+
+
+def places(jobs):
+    return [(job.target, job.own_job.size, job.repeat) for job in jobs]
+
+
+def with_targets(targets):
+    return configured().model_copy(update={"targets": targets})
+
+
+def test_each_target_size_and_repeat_is_a_job():
+    jobs = planned()
+    measured = Counter(places(jobs))
+    assert set(measured.values()) == {1}
+    assert set(measured) == {
+        (target, size, repeat)
+        for target in ("g5.xlarge", "c5.2xlarge")
+        for size in (64, 256)
+        for repeat in (1, 2)
+    } | set(places(jobs[:2]))
+    assert {job.suite for job in jobs} == {"job-thumbnails"}
+    assert {job.dtype for job in jobs} == {"suite"}
+    assert len({(job.target, job.name) for job in jobs}) == len(jobs)
+    (first,) = [
+        job for job in jobs if (job.target, job.own_job.size, job.repeat) == ("g5.xlarge", 64, 1)
+    ]
+    assert first.name == "job-thumbnails-size-64-1"
+    assert first.result_prefix == "s3://results/raw/run/g5.xlarge/job-thumbnails-size-64/1/"
+    assert first.own_job.command == ("convert", "--size", "64", "--quality=90")
+    assert first.own_job.parameters == {"size": "64", "quality": "90"}
+    assert first.own_job.job_definition == "arn:own-cuda:1"
+
+
+def test_repeats_come_one_after_the_other_and_each_mixes_sizes_and_targets():
+    jobs = planned(repeats=6)
+    repeats = [job.repeat for job in jobs[2:]]
+    assert repeats == sorted(repeats)
+    orders = {
+        tuple((job.target, job.own_job.size) for job in jobs if job.repeat == repeat)
+        for repeat in range(1, 7)
+    }
+    assert len(orders) > 1
+    assert jobs == planned(repeats=6), "a retry of the task plans the same"
+    assert jobs != planned(repeats=6, run_name="another")
+
+
+def test_one_job_more_starts_the_instance_of_each_queue_so_that_all_repeats_may_be_warm():
+    jobs = planned(repeats=6)
+    assert {(job.target, job.repeat) for job in jobs[:2]} == {("g5.xlarge", 7), ("c5.2xlarge", 7)}
+    for first in jobs[:2]:
+        following = next(job for job in jobs[2:] if job.target == first.target)
+        assert first.own_job == following.own_job
+        assert first.result_prefix != following.result_prefix
+        assert first.name.endswith("-7")
+    assert set(Counter((job.target, job.own_job.size) for job in jobs[2:]).values()) == {6}
+
+
+def test_sides_of_one_queue_share_the_job_that_starts_its_instance():
+    jobs, targets = compared(repeats=6)
+    assert len(jobs) == 1 + 2 * 6
+    assert places(jobs)[0] == (jobs[1].target, jobs[1].own_job.size, 7)
+    kwargs = all_operator_kwargs(with_targets(targets), "run", jobs)
+    assert [each["turn"] for each in kwargs] == list(range(1, 14))
+
+
+def test_an_own_job_without_an_axis_runs_once_in_each_repeat():
+    jobs = planned(own_jobs(axis=None, command=["convert"]))
+    assert [job.repeat for job in jobs] == [3, 3, 1, 1, 2, 2]
+    assert {job.own_job.size for job in jobs} == {None}
+    assert jobs[2].name == "job-thumbnails-1"
+    assert jobs[2].result_prefix.endswith("/job-thumbnails/1/")
+
+
+def test_limits_are_the_own_jobs_and_count_in_the_worst_case():
+    jobs = planned(targets=["c5.2xlarge"])
+    assert {dict(job.limits)["timeout_seconds"] for job in jobs} == {600}
+    assert {(job.limits.attempts, job.limits.submissions) for job in jobs} == {(2, 2)}
+    config = configured(targets=own_types(**{"c5.2xlarge": {}, "g5.xlarge": {}}))
+    worst = worst_case(config, planned(config=config, targets=["c5.2xlarge"]), PRICES, NOW)
+    assert worst.targets[0].seconds == (1 + 4) * 2 * 2 * 600
+    assert worst.usd == 1.14  # 12,000 s at 0.34 USD
+    assert {longest_seconds(job, job.limits) for job in jobs} == {6 * 3600 + 1200}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "commands"),
+    [([16], ["16"]), ([32.0, 0.5, 32], ["0.5", "32"]), ([3, 1, 2], ["1", "2", "3"])],
+)
+def test_other_sizes_may_be_asked_for(sizes, commands):
+    jobs = planned(sizes=sizes, targets=["c5.2xlarge"], repeats=1)
+    assert sorted((job.own_job.command[2] for job in jobs[1:]), key=float) == commands
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": "thumbnail"}, "unknown own job 'thumbnail' (did you mean thumbnails?); known: t"),
+        ({"targets": ["c5.xlarge"]}, "thumbnails has no target 'c5.xlarge' (did you mean c5.2xl"),
+        ({"repeats": 0}, "repeats must be a whole number from 1 to 20, got 0"),
+        ({"sizes": [0]}, "sizes takes numbers above 0 and up to 1e+18, got 0"),
+        ({"sizes": ["64"]}, "got '64'"),
+        ({"sizes": [True]}, "got True"),
+        ({"sizes": [float("nan")]}, "got nan"),
+        ({"sizes": list(range(1, 22))}, "sizes has 21 numbers: give 20 at most"),
+        ({"deadline_seconds": 0}, "deadline_seconds takes a number above 0"),
+        ({"deadline_seconds": "5"}, "or nothing for no deadline, got '5'"),
+        ({"jobs": own_jobs(parameters={})}, "has Ref::quality, which has no value: give one"),
+        ({"jobs": own_jobs(check="test Ref::x")}, "the check of g5.xlarge has Ref::x, which has"),
+        ({"jobs": own_jobs(output="/tmp/Ref::x")}, "the output of g5.xlarge has Ref::x, which"),
+        (
+            {
+                "jobs": own_jobs(
+                    parameters={"quality": ""}, command=["a", "Ref::size", "Ref::quality"]
+                )
+            },
+            "word 3 of the command of g5.xlarge, 'Ref::quality', is empty, and Batch takes no",
+        ),
+        (
+            {"jobs": own_jobs(axis=None, command=["a", ""])},
+            "word 2 of the command of g5.xlarge, '', is empty",
+        ),
+        ({"jobs": own_jobs(command=[])}, "is its image's own, which is not known: give one"),
+        ({"jobs": own_jobs(command=["convert"])}, "does not have Ref::size, so sizes would change"),
+        (
+            {"jobs": own_jobs(axis=None, command=["a"]), "sizes": [5]},
+            "sizes has 5, and the job has no axis",
+        ),
+        (
+            {"jobs": own_jobs(command=["Ref::size", "x" * 9000])},
+            "and ECS takes 8,192: put a script into the image, or set shell to false",
+        ),
+    ],
+)
+def test_what_can_not_run_is_refused(changes, message):
+    with pytest.raises(PlanError, match=re.escape(message)):
+        planned(**changes)
+
+
+def test_parameters_are_put_into_the_check_and_the_output_too():
+    changes = {"check": "test -s Ref::unused/Ref::size", "output": "/tmp/Ref::size.tar"}
+    jobs = planned(own_jobs(**changes))
+    plans = [job.own_job for job in jobs if job.own_job.size == 64]
+    assert {(each.check, each.output) for each in plans} == {("test -s 1/64", "/tmp/64.tar")}
+    assert plans[0].parameters == {"size": "64", "quality": "90", "unused": "1"}
+
+
+def test_targets_whose_jobs_share_an_instance_are_refused():
+    shared = {"sharing": "mps", "max_replicas": 4, "gpus": 0}
+    config = configured(targets=own_types(**{"g5.xlarge": shared, "c5.2xlarge": {}}))
+    with pytest.raises(PlanError, match=r"the jobs of g5\.xlarge share an instance, which would"):
+        planned(config=config)
+    assert planned(config=config, targets=["c5.2xlarge"])
+
+
+def test_a_target_that_is_published_no_more_is_named():
+    config = configured(targets=own_types(**{"c5.2xlarge": {}}))
+    with pytest.raises(PlanError, match=r"unknown target 'g5\.xlarge'; Terraform made: c5\.2xl"):
+        planned(config=config)
+
+
+def test_own_jobs_of_another_installation_are_refused():
+    with pytest.raises(ConfigError, match="belong to installation 'batchmark' in us-east-1"):
+        planned(config=configured(name="lab"))
+
+
+def test_more_jobs_than_may_wait_in_a_triggerer_beside_others_are_refused():
+    with pytest.raises(PlanError, match="jobs are asked for, and a run has 500 at most"):
+        compared(
+            *(found(f"s{number}") for number in range(4)),
+            parameter="size",
+            sizes=list(range(1, 21)),
+            repeats=7,
+        )
+
+
+def test_a_comparison_runs_each_side_with_its_own():
+    new = side(
+        "new",
+        parameters={"quality": "50"},
+        environment={"MODE": "fast"},
+        vcpus=4,
+        memory_mib=4096,
+        gpus=1,
+        check="test -s out.png",
+        output="out.png",
+    )
+    parameters = {"size": "1", "quality": "50"}
+    jobs, targets = compared(found("old"), found("new", side=new, parameters=parameters))
+    assert {(job.target, job.repeat) for job in jobs[1:]} == {
+        (name, repeat) for name in ("old", "new") for repeat in (1, 2)
+    }
+    assert {job.instance_type for job in jobs} == {"c5.xlarge"}
+    job = next(job for job in jobs if job.target == "new")
+    assert job.own_job.command == ("convert", "--size", "1", "--quality=50")
+    assert job.own_job.existing
+    assert not planned()[0].own_job.existing
+    kwargs = operator_kwargs(with_targets(targets), "run", job)
+    assert kwargs["job_definition"].endswith("job-definition/resize:7")
+    assert kwargs["job_queue"].endswith("job-queue/images")
+    assert kwargs["on_demand_queue"] is None
+    assert kwargs["submit_job_timeout"] == 900
+    assert container_overrides(job.own_job) == {
+        "command": wrapper.command(["convert", "--size", "1", "--quality=50"]),
+        "environment": [
+            {"name": "MODE", "value": "fast"},
+            {"name": wrapper.CHECK, "value": "test -s out.png"},
+            {"name": wrapper.OUTPUT, "value": "out.png"},
+        ],
+        "resourceRequirements": [
+            {"type": "VCPU", "value": "4"},
+            {"type": "MEMORY", "value": "4096"},
+            {"type": "GPU", "value": "1"},
+        ],
+    }
+
+
+def test_a_comparison_over_sizes_puts_each_into_the_command():
+    jobs, _ = compared(parameter="size", sizes=[8, 16])
+    assert {(job.own_job.axis, job.own_job.size) for job in jobs} == {("size", 8), ("size", 16)}
+    assert {job.own_job.command[2] for job in jobs} == {"8", "16"}
+    assert {job.name for job in jobs if job.repeat == 1} == {
+        "job-resize-size-8-1",
+        "job-resize-size-16-1",
+    }
+
+
+def test_a_sides_parameter_may_be_one_of_its_check_alone():
+    given = side(parameters={"size": "1", "quality": "90", "to": "/a"}, check="test -s Ref::to")
+    parameters = dict(given.parameters)
+    jobs, _ = compared(found(side=given, parameters=parameters))
+    assert jobs[0].own_job.check == "test -s /a"
+
+
+@pytest.mark.parametrize(
+    ("sides", "changes", "message"),
+    [
+        ((), {"name": "Resize it"}, "name is 'Resize it': give a word of a-z, 0-9 and -"),
+        ((), {"name": "resize\n"}, r"name is 'resize\n': give a word"),
+        ((), {"parameter": "size\n", "sizes": [1]}, r"parameter is 'size\n': give the name behind"),
+        ((), {"parameter": "sise", "sizes": [1]}, "does not have Ref::sise, so sizes would change"),
+        ((), {"parameter": "a b", "sizes": [1]}, "parameter is 'a b': give the name behind Ref::"),
+        ((), {"parameter": "unit", "sizes": [1]}, "'unit', which results have already: call it"),
+        ((), {"parameter": "size"}, "parameter 'size' has no sizes: give some, or leave it empty"),
+        ((), {"sizes": [1]}, "and the job has no axis: name a parameter of its command"),
+        (
+            (found(side=side(parameters={"qualty": "1"})),),
+            {},
+            "side 'old' gives parameter 'qualty', which its command does not have "
+            "(did you mean quality?); known: size, quality",
+        ),
+    ],
+)
+def test_a_comparison_that_can_not_run_is_refused(sides, changes, message):
+    with pytest.raises(PlanError, match=re.escape(message)):
+        compared(*sides, **changes)
+
+
+def test_the_jobs_are_such_as_batch_accepts_and_name_their_run_by_a_tag():
+    config = configured()
+    (job, *_) = planned()
+    (kwargs, *_) = all_operator_kwargs(config, "manual__1", [job])
+    assert kwargs["tags"]["batchmark:run-id"] == "manual__1"
+    assert set(kwargs["parameters"]) == {"size", "quality"}
+    shape = get_session().get_service_model("batch").operation_model("SubmitJob").input_shape
+    request = {
+        "jobName": "a",
+        "jobQueue": kwargs["job_queue"],
+        "jobDefinition": kwargs["job_definition"],
+        "parameters": kwargs["parameters"],
+        "containerOverrides": container_overrides(job.own_job),
+        "tags": kwargs["tags"],
+    }
+    validate_parameters(request, shape)
+
+
+def test_without_a_shell_the_command_goes_as_it_is():
+    (job, *_) = planned(own_jobs(shell=False), targets=["c5.2xlarge"], sizes=[64])
+    command = ["convert", "--size", "64", "--quality=90"]
+    assert container_overrides(job.own_job) == {"command": command}
+    (job, *_) = planned(own_jobs(shell=False, command=[], axis=None))
+    assert container_overrides(job.own_job) == {}
+
+
+def test_a_plan_can_be_stored_and_read():
+    jobs, targets = compared(parameter="size", sizes=[8, 0.5])
+    plan = RunPlan(jobs=tuple(jobs), sides=targets)
+    assert RunPlan.model_validate_json(plan.model_dump_json()) == plan

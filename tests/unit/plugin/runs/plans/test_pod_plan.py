@@ -1,0 +1,125 @@
+"""Jobs whose pods share GPUs: planned, limited, and written as Kubernetes takes them."""
+
+import json
+
+import kubernetes_validate
+import pytest
+
+from batchmark.core.clusters.cluster import parse_cluster
+from batchmark.core.errors import ConfigError, PlanError
+from batchmark.core.prices import load_prices
+from batchmark.runs.budget import worst_case
+from batchmark.runs.plans.pod_plan import job_manifest
+from tests.builders.clusters import IMAGE, RUN_ID, planned, published
+from tests.builders.installations import configured
+from tests.builders.leaks import NOW
+from tests.stand_ins.kubernetes_api.validation import VERSION
+
+
+def manifest(job, **changes):
+    return job_manifest(published(**changes), RUN_ID, job, name="sharing-1")
+
+
+def test_first_the_job_that_begins_without_sharing():
+    jobs = planned(20, 10)
+    assert [job.name for job in jobs] == [
+        "sharing-of-5-1",
+        "sharing-of-20-1",
+        "sharing-of-10-1",
+    ]
+    assert jobs[0].target == "g4dn.12xlarge-eks"
+    assert jobs[0].result_prefix == "s3://results/raw/run/g4dn.12xlarge-eks/sharing/of-5/1/"
+    assert [job.sharing.replicas for job in planned(20, waiting=0)] == [(20,)]
+
+
+def test_a_number_is_measured_once():
+    assert [job.sharing.replicas for job in planned(5, 20, waiting=5)] == [(5,), (20,)]
+
+
+def test_the_worst_case_holds_the_nodes_time_for_both_tries():
+    worst = worst_case(configured(), planned(20), load_prices(), NOW)
+    assert {one.target for one in worst.targets} == {"g4dn.12xlarge-eks"}
+    # Two jobs, two tries each: half an hour to measure, and 27 minutes around it.
+    assert sum(one.seconds for one in worst.targets) == 2 * 2 * (1800 + 1200 + 300 + 120)
+    price = load_prices().on_demand["g4dn.12xlarge"]
+    assert worst.usd == pytest.approx(price * 4 * 3420 / 3600, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "waiting", "changes", "problem"),
+    [
+        ((41,), 5, {}, "41 pods need as many shares, and 4 GPU(s) of 10 shares offer 40"),
+        ((20,), 50, {}, "50 pods need as many shares"),
+        ((20,), 5, {"vcpus": 16}, "20 pods need a vCPU each, and g4dn.12xlarge has 14"),
+        ((20,), 5, {"name": "lab"}, "belongs to installation 'lab', and this Airflow to 'batchm"),
+    ],
+)
+def test_what_could_never_run_is_refused(replicas, waiting, changes, problem):
+    with pytest.raises(PlanError) as error:
+        planned(*replicas, waiting=waiting, **changes)
+    assert problem in str(error.value)
+
+
+def test_forty_pods_share_four_gpus_of_ten():
+    assert published().pods_at_once(shared=False) == 4
+    assert published().pods_at_once(shared=True) == 40
+    assert planned(40)[1].sharing.replicas == (40,)
+
+
+def test_a_job_is_valid_for_the_pinned_version():
+    for job in planned(1, 20, 40):
+        kubernetes_validate.validate(manifest(job), VERSION, strict=True)
+
+
+def test_each_pod_is_a_replica_of_the_same_container():
+    job = planned(20)[1]
+    spec = manifest(job)["spec"]
+    assert (spec["completionMode"], spec["completions"], spec["parallelism"]) == ("Indexed", 20, 20)
+    (container,) = spec["template"]["spec"]["containers"]
+    assert container["image"] == IMAGE
+    command = container["command"]
+    assert command[:6] == ["python", "-m", "batchmark_job", "run", "--suite", "sharing"]
+    options = dict(zip(command[4::2], command[5::2], strict=True))
+    assert options["--form"] == "pods"
+    assert options["--replicas"] == "20"
+    assert options["--modes"] == "time_slicing"
+    assert options["--output"] == job.result_prefix
+    assert options["--threads"] == "2"
+    variables = {one["name"]: one["value"] for one in container["env"]}
+    assert variables["BATCHMARK_SHARING_FOLDER"] == "/sharing"
+    assert variables["AWS_BATCH_JOB_ID"] == "sharing-1"
+
+
+def test_pods_ask_for_their_part_of_the_node_and_no_more():
+    for job in planned(1, 20, 40):
+        (pods,) = job.sharing.replicas
+        (container,) = manifest(job)["spec"]["template"]["spec"]["containers"]
+        requests, limits = (container["resources"][kind] for kind in ("requests", "limits"))
+        assert requests["nvidia.com/gpu"] == limits["nvidia.com/gpu"] == "1"
+        assert pods * int(requests["cpu"].removesuffix("m")) <= 46_000
+        assert pods * int(requests["memory"].removesuffix("Mi")) <= 196608 * 7 / 8
+
+
+def test_pods_have_no_rights_on_the_node_but_the_folder():
+    pod = manifest(planned(20)[1])["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["securityContext"]["runAsUser"] == 10001
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert pod["automountServiceAccountToken"] is False
+    assert [one["hostPath"]["path"] for one in pod["volumes"] if "hostPath" in one] == [
+        "/var/lib/batchmark/sharing"
+    ]
+
+
+def test_what_is_published_is_read_strictly():
+    text = published().model_dump_json()
+    assert parse_cluster(text) == published()
+    with pytest.raises(ConfigError, match="apply terraform/stacks/eks_gpu_sharing, and"):
+        parse_cluster(None)
+    older = json.dumps(json.loads(text) | {"schema_version": 2})
+    with pytest.raises(ConfigError, match="of this release"):
+        parse_cluster(older)

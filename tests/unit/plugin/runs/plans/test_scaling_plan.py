@@ -1,0 +1,275 @@
+"""What a multi-node run plans, what its jobs are told, and what they can cost at most."""
+
+import shlex
+from datetime import UTC, datetime
+
+import pytest
+from botocore.session import get_session
+from botocore.validate import validate_parameters
+
+from batchmark.core.clusters import file_system_cost
+from batchmark.core.errors import ConfigError, PlanError
+from batchmark.core.prices import load_prices
+from batchmark.core.run import RunPlan
+from batchmark.runs.budget import refusals, worst_case
+from batchmark.runs.plans.planning import all_operator_kwargs, operator_kwargs, plan_jobs
+from batchmark.runs.plans.scaling_options import options
+from batchmark.runs.plans.scaling_plan import left_out, needs_files
+from tests.builders.installations import configured
+from tests.builders.runs import PRICES
+from tests.builders.scaling import SETTINGS, on_cpus, planned, stack, wanted
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+P4D = PRICES.model_copy(update={"on_demand": {"p4d.24xlarge": 32.7726}})
+
+
+def worst(nodes, prices=P4D, file_system=None, **changes):
+    config = nodes.joined_to(configured(region=nodes.region))
+    return worst_case(config, planned(nodes, **changes), prices, NOW, file_system)
+
+
+def test_each_number_of_nodes_is_a_job_the_fewest_first():
+    jobs = planned(node_counts=[4, 1, 2, 4])
+    assert [job.nodes for job in jobs] == [1, 2, 4]
+    assert [job.name for job in jobs] == [f"scaling-on-{nodes}-1" for nodes in (1, 2, 4)]
+    assert jobs[1].result_prefix == "s3://results/raw/run/p4d.24xlarge-nodes/scaling/on-2/1/"
+    assert {job.target for job in jobs} == {"p4d.24xlarge-nodes"}
+    assert {job.dtype for job in jobs} == {"bfloat16"}
+    assert {job.scaling.devices for job in jobs} == {8}
+
+
+def test_strong_scaling_keeps_the_images_of_all_devices():
+    batches = {job.nodes: job.scaling.batches for job in planned(node_counts=[1, 2, 4, 16])}
+    assert batches == {1: (64,), 2: (64, 32), 4: (64, 16), 16: (64, 4)}
+    for nodes, (_, *strong) in batches.items():
+        assert all(nodes * 8 * batch == 8 * 64 for batch in strong)
+    assert {job.scaling.batches for job in planned(strong=False)} == {(64,)}
+
+
+def test_numbers_of_nodes_without_an_equal_share_are_named():
+    asked = wanted(node_counts=[1, 3, 20, 4], batch=8)
+    jobs = planned(node_counts=[1, 3, 20, 4], batch=8)
+    assert {job.nodes: job.scaling.batches for job in jobs} == {
+        1: (8,),
+        3: (8,),
+        4: (8, 2),
+        20: (8,),
+    }
+    told = left_out(asked, jobs)
+    assert [line.split(" have")[0] for line in told] == [
+        "3 nodes x 8 devices",
+        "20 nodes x 8 devices",
+    ]
+    assert left_out(asked._replace(strong=False), jobs) == []
+
+
+def test_the_learning_rate_is_that_of_256_images_and_grows_with_the_images_of_a_step():
+    rates = {job.nodes: job.scaling.settings.learning_rate for job in planned(batch=32)}
+    assert rates == {1: 0.1, 2: 0.2, 4: 0.4}  # 8 devices x 32 images are 256
+
+
+def test_a_variant_is_a_job_of_its_own_on_the_most_nodes():
+    study = [{"learning_rate": 0.05}, {"epochs": 45, "momentum": 0.8}]
+    *_, own, first, second = planned(study=study, batch=32)
+    assert (own.nodes, first.nodes, second.nodes) == (4, 4, 4)
+    assert [job.scaling.settings.learning_rate for job in (own, first, second)] == [0.4, 0.2, 0.4]
+    assert (second.scaling.settings.epochs, own.scaling.settings.epochs) == (45, 90)
+    assert second.scaling.varied == ("momentum", "epochs")
+    assert first.name == "scaling-on-4-variant-1-1"
+    assert first.result_prefix.endswith("/scaling/on-4/variant-1/1/")
+    assert (first.scaling.batches, first.scaling.all_reduce_mib) == ((32,), ())
+    assert len({job.result_prefix for job in planned(study=study, repeats=2)}) == 10
+
+
+def test_on_cpus_a_node_has_one_process_and_float32():
+    jobs = planned(on_cpus())
+    assert {(job.device, job.scaling.devices, job.dtype) for job in jobs} == {("cpu", 1, "float32")}
+    (job,) = planned(on_cpus(), node_counts=[2], devices=4)
+    assert job.scaling.devices == 4
+
+
+def test_files_are_needed_only_if_they_are_asked_for():
+    assert needs_files(planned())
+    assert not needs_files(planned(data=["synthetic"]))
+
+
+def test_only_the_first_job_of_a_run_reads_what_nobody_has_read():
+    jobs = planned(node_counts=[1, 2], repeats=2, study=[{"learning_rate": 0.2}])
+    assert [job.scaling.reads_cold for job in jobs] == [True] + 5 * [False]
+    told = [shlex.join(options(job.scaling)) for job in jobs]
+    assert [text.count("--passes warm") for text in told] == [0] + 5 * [1]
+
+
+def test_a_job_is_told_by_overrides_of_all_nodes_that_batch_accepts():
+    nodes = stack()
+    config = nodes.joined_to(configured())
+    *_, job = planned(nodes, study=[{"learning_rate": 0.2}], node_counts=[2])
+    kwargs = operator_kwargs(config, "run", job)
+    overrides = kwargs["node_overrides"]
+    assert overrides["numNodes"] == 2
+    (range_,) = overrides["nodePropertyOverrides"]
+    assert range_["targetNodes"] == "0:"
+    ((name, value),) = [each.values() for each in range_["containerOverrides"]["environment"]]
+    assert name == "BATCHMARK_OPTIONS"
+    assert shlex.split(value) == [
+        *("--devices", "8", "--batches", "64", "--image", "224", "--data", "synthetic,files"),
+        *("--steps", "50", "--passes", "warm", "--all-reduce-mib", ""),
+        *("--learning-rate", "0.8", "--momentum", "0.9", "--weight-decay", "5e-05"),
+        *("--epochs", "90", "--warmup-epochs", "10", "--images-per-epoch", "1281167"),
+        *("--varied", "learning_rate"),
+    ]
+    assert "container_overrides" not in kwargs
+    assert kwargs["parameters"]["dtype"] == "bfloat16"
+    assert (kwargs["job_queue"], kwargs["on_demand_queue"]) == ("arn:queue-nodes", None)
+    assert (kwargs["retry_strategy"]["attempts"], kwargs["submit_job_timeout"]) == (1, 3600)
+    shape = get_session().get_service_model("batch").shape_for("NodeOverrides")
+    validate_parameters(overrides, shape)
+
+
+def test_the_jobs_of_a_run_are_not_limited_by_those_before_them():
+    """Each is submitted when the one before has ended: by the DAG's mapped task."""
+    nodes = stack()
+    config = nodes.joined_to(configured())
+    jobs = planned(nodes, repeats=3)
+    limits = {kwargs["longest_seconds"] for kwargs in all_operator_kwargs(config, "run", jobs)}
+    assert limits == {6 * 3600 + 3600}
+
+
+def test_20_nodes_cost_20_instances_also_while_they_wait_for_each_other():
+    nodes = stack()
+    seen = worst(nodes, node_counts=[20])
+    (target,) = seen.targets
+    assert target.idle_seconds == 20 * (3600 + 600)
+    # At the price that p4d had until 2025: $655.452 an hour, and 70 minutes idle; rounded up.
+    assert seen.usd == 1420.15
+    today = worst(nodes, load_prices(), node_counts=[20])
+    assert today.usd == 951.5
+    (refusal,) = refusals(seen, max_cost_usd=1420)
+    assert "× 3600 s + 84,000 s idle at 32.7726 USD per hour" in refusal
+
+
+def test_one_node_waits_for_no_other():
+    (target,) = worst(stack(), node_counts=[1]).targets
+    assert target.idle_seconds == 600
+
+
+def test_jobs_of_one_instance_are_not_idle():
+    config = configured()
+    jobs = plan_jobs(config, run_name="run", suite="blog")
+    assert {target.idle_seconds for target in worst_case(config, jobs, P4D, NOW).targets} == {0}
+
+
+def test_jobs_of_different_numbers_of_nodes_are_added_up():
+    seen = worst(stack(), node_counts=[1, 2, 4])
+    (target,) = seen.targets
+    assert (target.jobs, target.instances) == (3, 7)
+    assert target.idle_seconds == 7 * 600 + 6 * 3600  # one node waits for no other
+    assert seen.usd == 464.28  # 7 hours, and 7 h 10 min idle
+    (refusal,) = refusals(seen, max_cost_usd=200)
+    assert "p4d.24xlarge-nodes: $464.28 (nodes 7 of 3 jobs × submissions 1 × attempts 1" in refusal
+    assert "Ask for fewer node counts" in refusal
+    assert seen.usd_of_job("p4d.24xlarge-nodes", 4) == pytest.approx(4 / 7 * 464.28)
+    assert seen.usd_of_job("another", 4) is None
+
+
+def test_the_file_system_counts_for_as_long_as_the_run_can_take():
+    nodes = stack()
+    seen = worst(nodes, node_counts=[1, 2], file_system=nodes.file_system)
+    layer = seen.file_system
+    assert layer.seconds == 3600 + 3000 + 2 * (6 * 3600 + 3600)
+    assert layer.usd == 3.96  # 1200 GB x 0.14 x 57000 s of February's 2419200, rounded up
+    assert seen.usd == pytest.approx(180.25 + 3.96)
+    assert seen.cents == 18421
+    (refusal,) = refusals(seen, max_cost_usd=100)
+    assert "file system: $3.96 (SCRATCH_2, 1,200 GiB for 57,000 s at 0.14 USD per GB" in refusal
+
+
+def test_a_file_system_without_a_price_is_refused_under_a_cap():
+    nodes = stack(region="eu-west-1")
+    prices = P4D.model_copy(update={"region": nodes.region})
+    seen = worst(nodes, prices, file_system=nodes.file_system)
+    assert seen.usd is None
+    (refusal,) = refusals(seen, max_cost_usd=10_000)
+    assert "there is no price of a SCRATCH_2 file system in eu-west-1" in refusal
+    assert refusals(seen, max_cost_usd=None) == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "usd"),
+    [
+        ({"deployment_type": "SCRATCH_2", "throughput": None}, 0.14),
+        ({"deployment_type": "PERSISTENT_2", "throughput": 125}, 0.145),
+        ({"deployment_type": "PERSISTENT_2", "throughput": 1000}, 0.6),
+        ({"deployment_type": "PERSISTENT_1", "throughput": 50}, 0.14),
+        ({"deployment_type": "PERSISTENT_2", "throughput": 7}, None),
+    ],
+)
+def test_storage_has_a_price_by_type_and_throughput(kind, usd):
+    settings = stack().file_system.model_copy(update=kind)
+    assert file_system_cost.usd_per_gb_month(settings, "us-east-1") == usd
+
+
+def test_a_plan_is_read_as_it_was_written():
+    plan = RunPlan(jobs=tuple(planned()), file_system=stack().file_system)
+    assert RunPlan.model_validate_json(plan.model_dump_json()) == plan
+
+
+def test_other_dags_refuse_the_suite():
+    with pytest.raises(PlanError, match="run the DAG distributed_training_benchmark"):
+        plan_jobs(configured(), run_name="run", suite="scaling")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": "other"}, "belongs to installation 'other' in us-east-1, and this Airflow to 'b"),
+        ({"region": "eu-west-1"}, "belongs to installation 'batchmark' in eu-west-1"),
+        ({"target": "g5.xlarge"}, "target is called 'g5.xlarge', as one of Batch's is: give one"),
+    ],
+)
+def test_another_installations_stack_is_refused(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        stack(**changes).joined_to(configured())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"node_counts": []}, "node_counts is empty: give some numbers"),
+        ({"node_counts": [0]}, "node_counts takes numbers from 1 to 1000, got 0"),
+        ({"node_counts": [True]}, "node_counts takes whole numbers, got True"),
+        ({"node_counts": [1, 21]}, "has 21, and the stack has room for 20 nodes: ask for fewer"),
+        ({"devices": 9}, "devices is 9, and p4d.24xlarge has 8 GPUs: ask for 8 at most"),
+        ({"batch": 0}, "batch takes numbers from 1 to 65536, got 0"),
+        ({"image": 16}, "image must be from 32 to 1024 pixels, got 16"),
+        ({"image": "x"}, "image must be a whole number, got 'x'"),
+        ({"steps": 2.5}, "steps takes whole numbers, got 2.5"),
+        ({"steps": 9}, "steps takes numbers from 10 to 10000, got 9"),
+        ({"data": []}, "data is empty; known: synthetic, files"),
+        ({"data": ["disk"]}, "data has 'disk'; known: synthetic, files"),
+        ({"all_reduce_mib": [0]}, "all_reduce_mib takes numbers from 1 to 16384, got 0"),
+        ({"dtype": "float16"}, "unknown dtype 'float16'; known: suite, bfloat16, float32"),
+        ({"repeats": 0}, "repeats must be a whole number from 1 to 20, got 0"),
+        ({"settings": SETTINGS | {"epochs": 5}}, "warmup_epochs is 10, and epochs 5: the rate"),
+        ({"settings": SETTINGS | {"learning_rate": 0}}, "learning_rate: .* got 0"),
+        ({"settings": SETTINGS | {"momentum": "x"}}, "momentum must be a number, got 'x'"),
+        ({"study": {"learning_rate": 1}}, "study must be a list such as"),
+        ({"study": [{}]}, "study's object 1 is {}: give settings to change"),
+        (
+            {"study": [{"learning_rate": 0.2}, {"learning-rate": 1}]},
+            r"study's object 2 has 'learning-rate' \(did you mean learning_rate\?\); known",
+        ),
+        ({"study": [{"epochs": "x"}]}, "study's object 1: epochs must be a number, got 'x'"),
+        ({"study": [{"momentum": float("nan")}]}, "object 1: momentum must be a number, got nan"),
+        ({"study": [{"epochs": 1.5}]}, "study's object 1: epochs: .* got 1.5"),
+        ({"study": [{"momentum": 0.8}] * 21}, "study has 21 objects: give 20 at most"),
+    ],
+)
+def test_what_can_not_be_had_is_refused_with_the_value_and_the_fix(changes, message):
+    with pytest.raises(PlanError, match=message):
+        planned(**changes)
+
+
+def test_more_processes_than_a_cpu_has_are_refused():
+    with pytest.raises(PlanError, match=r"devices is 9, and c5\.2xlarge has 8 vCPUs"):
+        planned(on_cpus(), devices=9)

@@ -1,0 +1,207 @@
+"""What a sharing run plans, and how its jobs are told what to share."""
+
+import shlex
+from datetime import UTC, datetime
+
+import pytest
+
+from batchmark.core.errors import PlanError
+from batchmark.core.run import PlannedJob
+from batchmark.runs.budget import worst_case
+from batchmark.runs.plans.planning import (
+    all_operator_kwargs,
+    names_of_job,
+    operator_kwargs,
+    plan_jobs,
+)
+from batchmark.runs.plans.sharing_plan import plan_sharing, sharing_plan
+from tests.builders.installations import configured, target
+from tests.builders.runs import PRICES
+
+SHARED = {"instance_type": "g5.xlarge", "gpus": 0, "max_replicas": 10}
+TARGETS = {
+    "g5.xlarge": target("cuda", instance_type="g5.xlarge"),
+    "c5.2xlarge": target("cpu", instance_type="c5.2xlarge"),
+    "g5.xlarge-shared": target("cuda", sharing="time_slicing", **SHARED),
+    "g5.xlarge-mps": target("cuda", sharing="mps", **SHARED),
+}
+WANTED = {
+    "modes": ["time_slicing", "exclusive"],
+    "replicas": [5, 1, 20, 5],
+    "task": "cnn_training_step",
+    "axes": "batch=32",
+}
+
+
+@pytest.fixture
+def config():
+    return configured(targets=TARGETS)
+
+
+def planned(config, *, targets=(), repeats=1, **wanted):
+    wanted = sharing_plan(**WANTED | wanted)
+    return plan_sharing(config, wanted, run_name="run", targets=targets, repeats=repeats)
+
+
+def options(config, job):
+    kwargs = operator_kwargs(config, "run", job)
+    ((name, value),) = [each.values() for each in kwargs["container_overrides"]["environment"]]
+    assert name == "BATCHMARK_OPTIONS"
+    return shlex.split(value)
+
+
+def test_a_target_with_its_instance_alone_runs_one_job_with_every_mode_and_number(config):
+    (job,) = planned(config, targets=["g5.xlarge"], disturbances=["hang", "crash"])
+    assert (job.suite, job.name) == ("sharing", "sharing-1")
+    assert job.result_prefix == "s3://results/raw/run/g5.xlarge/sharing/1/"
+    assert "array_properties" not in operator_kwargs(config, "run", job)
+    assert options(config, job) == [
+        *("--task", "cnn_training_step", "--axis", "batch=32"),
+        *("--modes", "exclusive,time_slicing", "--replicas", "1,5,20"),
+        *("--disturbances", "crash,hang"),
+    ]
+
+
+def test_limits_of_mps_reach_the_jobs_that_have_that_mode(config):
+    limits = {"mps_threads": 25, "mps_memory_mib": 1024}
+    asked = {"modes": ["time_slicing", "mps"], "replicas": [2], **limits}
+    alone, sliced, mps = planned(
+        config, targets=["g5.xlarge", "g5.xlarge-shared", "g5.xlarge-mps"], **asked
+    )
+    told = ["--mps-threads", "25", "--mps-memory", "1024"]
+    assert options(config, alone)[-4:] == options(config, mps)[-4:] == told
+    assert "--mps-threads" not in options(config, sliced)
+
+
+def test_a_target_that_shares_its_instance_runs_an_array_for_each_number_that_fits(
+    config,
+):
+    jobs = planned(config, targets=["g5.xlarge-shared"])
+    assert [job.sharing.apart for job in jobs] == [1, 5]
+    sizes = [operator_kwargs(config, "run", job).get("array_properties") for job in jobs]
+    assert sizes == [None, {"size": 5}], "Batch has no array of one"
+    assert options(config, jobs[1])[4:] == [
+        *("--modes", "time_slicing", "--replicas", "5", "--form", "jobs")
+    ]
+
+
+def test_disturbances_are_left_out_where_each_replica_is_a_job(config):
+    jobs = planned(config, targets=["g5.xlarge", "g5.xlarge-shared"], disturbances=["crash"])
+    assert [job.sharing.disturbances for job in jobs] == [("crash",), (), ()]
+
+
+def test_each_job_has_a_name_and_a_folder_of_its_own(config):
+    jobs = planned(config, repeats=2)
+    names = {names_of_job(config.name, "run", job) for job in jobs}
+    folders = {job.result_prefix for job in jobs}
+    assert len(names) == len(folders) == len(jobs) == 2 * (1 + 1 + 2)
+    array = next(job for job in jobs if job.sharing.apart == 5)
+    kwargs = operator_kwargs(config, "run", array)
+    assert kwargs["job_name"] == "batchmark-g5-xlarge-shared-sharing-of-5-1"
+    assert array.result_prefix == "s3://results/raw/run/g5.xlarge-shared/sharing/of-5/1/"
+
+
+def test_jobs_that_share_an_instance_come_one_after_the_other(config):
+    jobs = planned(config, repeats=2, targets=["g5.xlarge", "g5.xlarge-shared"])
+    turns = [
+        (job.target, job.sharing.apart, kwargs["after"], kwargs["turn"])
+        for job, kwargs in zip(jobs, all_operator_kwargs(config, "run", jobs), strict=True)
+    ]
+    assert turns == [
+        ("g5.xlarge", None, None, 1),
+        ("g5.xlarge-shared", 1, None, 1),
+        ("g5.xlarge-shared", 5, 1, 2),
+        ("g5.xlarge", None, None, 1),
+        ("g5.xlarge-shared", 1, 2, 3),
+        ("g5.xlarge-shared", 5, 4, 4),
+    ]
+
+
+def test_a_mode_that_is_not_asked_for_leaves_its_shared_target_out_unless_it_is_named(config):
+    assert {job.target for job in planned(config)} == set(TARGETS) - {"g5.xlarge-mps"}
+    with pytest.raises(PlanError, match=r"g5\.xlarge-mps shares its instance by mps, and modes"):
+        planned(config, targets=["g5.xlarge-mps"])
+
+
+def test_an_array_counts_as_one_job_of_one_instance_in_the_worst_case(config):
+    jobs = planned(config, targets=["g5.xlarge-shared"], replicas=[10])
+    alone = planned(config, targets=["g5.xlarge"], replicas=[10])
+    now = datetime.now(UTC)
+    assert worst_case(config, jobs, PRICES, now).usd == worst_case(config, alone, PRICES, now).usd
+
+
+def test_a_plan_of_an_older_release_says_nothing_of_sharing(config):
+    (job,) = plan_jobs(
+        config, run_name="run", suite="blog", targets=["g5.xlarge"], need_both_devices=False
+    )
+    older = job.model_dump(exclude={"sharing"})
+    assert PlannedJob.model_validate(older) == job
+    assert "container_overrides" not in operator_kwargs(config, "run", job)
+
+
+def test_other_suites_leave_targets_that_share_their_instance_out_unless_they_are_named(config):
+    jobs = plan_jobs(config, run_name="run", suite="smoke")
+    assert [job.target for job in jobs] == ["g5.xlarge", "c5.2xlarge"]
+    (named,) = plan_jobs(
+        config, run_name="run", suite="smoke", targets=["g5.xlarge-mps"], need_both_devices=False
+    )
+    assert named.target == "g5.xlarge-mps"
+    waits = [operator_kwargs(config, "run", job)["in_turn"] for job in (*jobs, named)]
+    assert waits == [False, False, True], "whatever its suite, it is not alone there"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"modes": ["mig"]}, "modes has 'mig'; known: exclusive, time_slicing, mps, streams"),
+        ({"modes": []}, "modes is empty; known: exclusive"),
+        ({"replicas": []}, "replicas is empty: give some numbers"),
+        ({"replicas": [0]}, "replicas must be from 1 to 100, got 0"),
+        ({"replicas": [1, 101]}, "replicas must be from 1 to 100, got 101"),
+        (
+            {"modes": ["mps"], "replicas": [1, 49]},
+            "replicas has 49, and MPS takes 48 clients on a GPU: give 1 to 48, or leave mps out",
+        ),
+        ({"replicas": ["5"]}, "replicas must be whole numbers, got '5'"),
+        ({"replicas": [True]}, "replicas must be whole numbers, got True"),
+        ({"disturbances": ["flood"]}, "disturbances has 'flood'; known: out_of_memory, crash"),
+        ({"mps_threads": 50}, "mps_threads is 50, and modes are exclusive, time_slicing: add mps"),
+        ({"mps_memory_mib": 9}, "mps_memory_mib is 9, and modes are exclusive, time_slicing: add"),
+        ({"task": "matmull"}, r"unknown task 'matmull' \(did you mean matmul\?\); known: cnn"),
+        ({"task": "softmax"}, "unknown task 'softmax'.* One of your own is own:NAME"),
+        ({"task": "own:matmul"}, "task 'matmul' is no workload of your own: leave out 'own:'"),
+        ({"task": "own:../x"}, "task 'own:../x' names no workload: give the name of its file"),
+        ({"task": "matmul"}, "axes has batch=32, and matmul has size"),
+        ({"axes": ""}, "cnn_training_step needs its batch: give it in axes, such as batch=32"),
+        ({"axes": "batch"}, "axes has 'batch': give a name and a whole number"),
+        ({"axes": "batch=0"}, "axes has 'batch=0': give a name and a whole number"),
+        ({"axes": "batch=32 batch=64"}, "axes has batch twice"),
+        ({"axes": "batch=65537"}, "can't have batch=65537; give 1 to 65536"),
+        ({"repeats": 21}, "repeats must be a whole number from 1 to 20, got 21"),
+        ({"targets": ["g5"]}, "unknown target 'g5'; Terraform made: g5.xlarge, "),
+        (
+            {"targets": ["g5.xlarge-shared"], "replicas": [20, 40]},
+            "g5.xlarge-shared has room for 10 replicas, and replicas are 20, 40: ask for fewer",
+        ),
+        (
+            {"targets": ["g5.xlarge-shared"], "disturbances": ["crash"]},
+            "replicas are disturbed within one job only: add a target that does not share",
+        ),
+    ],
+)
+def test_what_cannot_be_planned_is_refused_with_the_value_seen(config, changes, message):
+    with pytest.raises(PlanError, match=message):
+        planned(config, **changes)
+
+
+def test_where_no_target_fits_the_run_is_refused():
+    config = configured(targets={name: TARGETS[name] for name in ("g5.xlarge-mps",)})
+    with pytest.raises(PlanError, match="nothing to run: no target fits the modes exclusive, time"):
+        planned(config)
+
+
+def test_ones_own_task_has_the_sizes_of_its_file_and_keeps_its_name(config):
+    (job,) = planned(config, targets=["g5.xlarge"], task="own:softmax", axes="")
+    assert options(config, job)[:4] == ["--task", "softmax", "--modes", "exclusive,time_slicing"]
+    (job,) = planned(config, targets=["g5.xlarge"], task="own:softmax", axes=" size=10, heads=2 ")
+    assert job.sharing.axes == {"size": 10, "heads": 2}
