@@ -1,4 +1,6 @@
-"""What the import contracts of pyproject.toml can't say: dags/ is no package."""
+"""What the import contracts of pyproject.toml can't say of DAGs and of the rooms' sizes."""
+
+from collections import Counter
 
 import pytest
 
@@ -6,6 +8,7 @@ from tests.imports import imported
 from tests.paths import ROOT
 
 FORBIDDEN = {"torch", "numpy", "boto3", "moto", "batchmark_job", "local_cloud", "laptop"}
+MOST_MODULES = 15
 DAGS = sorted((ROOT / "dags").glob("*.py"))
 
 
@@ -13,3 +16,10 @@ DAGS = sorted((ROOT / "dags").glob("*.py"))
 def test_a_dag_imports_nothing_heavy_and_nothing_of_the_local_cloud(dag):
     assert "airflow" in imported(dag)
     assert not imported(dag) & FORBIDDEN
+
+
+@pytest.mark.parametrize("folder", ["plugins", "job_container", "local_cloud", "laptop"])
+def test_no_room_is_crowded(folder):
+    modules = (path for path in (ROOT / folder).rglob("*.py") if path.name != "__init__.py")
+    counts = Counter(str(path.parent.relative_to(ROOT)) for path in modules)
+    assert {room: count for room, count in counts.items() if count > MOST_MODULES} == {}
