@@ -108,6 +108,7 @@ class Nodes:
             say(f"batchmark-job: waiting for {count(others, 'other node')}")
         end = self._began + self._node.joining_seconds
         with self._changed:
+            self._refuse_lost_before_all_came()
             while len(self._joined) < others and (left := end - time.monotonic()) > 0:
                 self._changed.wait(left)
                 self._refuse_lost_before_all_came()

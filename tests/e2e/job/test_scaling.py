@@ -23,7 +23,8 @@ SMALL = (
 def test_the_documented_command_measures_one_node(start_job, tmp_path):
     _run, *given = arguments(the_command(".venv/bin/batchmark-job run --suite scaling"))
     path = tmp_path / "result.json"
-    process = start_job(*given, "--image", "32", "--device", "cpu", "--output", str(path))
+    quick = ("--image", "32", "--device", "cpu", "--steps", "20", "--max-seconds", "5")
+    process = start_job(*given, *quick, "--output", str(path))
     _, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 0, err
     training, *reductions = parse_document(path.read_bytes()).measurements

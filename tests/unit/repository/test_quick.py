@@ -26,5 +26,5 @@ def test_a_change_takes_the_tests_that_mirror_it(changed, taken):
 
 def test_a_builder_takes_the_tests_that_import_it():
     taken = {str(test) for test in touched_by([Path("tests/builders/noise.py")])}
-    assert "tests/unit/plugin/analysis/test_noise.py" in taken
+    assert "tests/unit/plugin/analysis/judging/test_noise.py" in taken
     assert "tests/unit/local_cloud/test_recorder.py" not in taken

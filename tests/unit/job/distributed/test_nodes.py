@@ -101,6 +101,18 @@ def main(port, followers):
         one.close()
 
 
+def once_there(path, act):
+    """Acts beside the test, once there is this file."""
+
+    def wait():
+        wait_for(path.exists, path.name, 20)
+        act()
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    return thread
+
+
 def test_all_nodes_run_their_ranks_and_the_first_one_answers(main, followers, task):
     all_nodes = main(3)
     for index in (2, 1):  # in any order
@@ -221,8 +233,11 @@ def test_a_node_that_came_and_went_is_not_waited_for(main, port):
 def test_a_node_that_can_not_measure_says_why(main, port):
     all_nodes = main(2)
     decline(Node(1, 2, MAIN), JOB, "cannot measure: no GPU", port)
+    wait_for(lambda: all_nodes._declined, "its word", 10)  # before anybody waits for nodes
+    began = time.monotonic()
     with pytest.raises(CannotMeasureError, match="node 1 can't take part: cannot measure: no GPU"):
         all_nodes.gather(CPU, devices=1)
+    assert time.monotonic() - began < 10
 
 
 def test_a_node_that_is_told_to_stop_says_so(main, followers, task, tmp_path):
@@ -232,8 +247,9 @@ def test_a_node_that_is_told_to_stop_says_so(main, followers, task, tmp_path):
     (tmp_path / "rank-0").write_text("hang")
     (tmp_path / "rank-1").write_text("hang")
     codes = []
-    stop = threading.Timer(1.0, lambda: codes.append(followers.made[1].stop(signal.SIGTERM)))
-    stop.start()
+    stop = once_there(
+        tmp_path / "pid-1", lambda: codes.append(followers.made[1].stop(signal.SIGTERM))
+    )
     with pytest.raises(StepError, match=r"node 1 \(127.77.0.2\) is lost: it received SIGTERM"):
         all_nodes.run(task, 1, 20.0)
     stop.join()
@@ -272,7 +288,7 @@ def test_a_node_that_is_lost_ends_it_for_all_rows(main, port, task, tmp_path):
     other.send({"kind": "greeting", **greeting.model_dump()})
     all_nodes.gather(CPU, devices=1)
     (tmp_path / "rank-0").write_text("hang")
-    threading.Timer(1.0, other.close).start()
+    once_there(tmp_path / "pid-0", other.close)
     lost = r"^node 1 \(127.77.0.2\) is lost: it closed the connection$"
     with pytest.raises(StepError, match=lost) as caught:
         all_nodes.run(task, 1, 20.0)
