@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -212,6 +213,13 @@ def roofline_share(roofline: Roofline | None) -> str | None:
         shares = {kept: shares[kept]}
     known = [f"{formatting.percent(share)} of {kind}" for kind, share in shares.items() if share]
     return ", ".join(known) or None
+
+
+def reasons_without_interval(pair: Pair) -> tuple[str, ...]:
+    """Why medians have no interval, each reason once, where several rows or sides share it."""
+    sides = [side for row in pair.rows for side in (row.gpu, row.cpu)]
+    reasons = Counter(side.median_seconds.interval_reason for side in sides)
+    return tuple(reason for reason, count in reasons.items() if reason and count > 1)
 
 
 def side_facts(side: Side) -> Iterable[tuple[str, str]]:
