@@ -99,6 +99,8 @@ class Airflow:
             "AIRFLOW__SECRETS__BACKEND_KWARGS": json.dumps(ssm),
             "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": str(self.schedules),
             "AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": str(FILE_SECONDS),
+            # By default every 30 s, beside what is measured. A file that changed is read at once.
+            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "300",
             "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
             # Of Airflow's own use of a library, in each task's log.
             "PYTHONWARNINGS": "ignore:GitWildMatchPattern:DeprecationWarning",

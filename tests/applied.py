@@ -26,10 +26,7 @@ def lasting_stack(folder: Path, **options: Any) -> Stack:
     """A stack of which nothing runs yet, and whose local cloud keeps its state in the folder."""
     state = folder / CLOUD_STATE
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    stack = Stack(folder, Ports(), Clock().say, cloud_state=state, **options)
-    # By default each DAG file is parsed again every 30 s, and here nobody edits one.
-    stack.processes.env["AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL"] = "3600"
-    return stack
+    return Stack(folder, Ports(), Clock().say, cloud_state=state, **options)
 
 
 def applied_once(temporary: pytest.TempPathFactory) -> Path:

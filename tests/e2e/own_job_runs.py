@@ -65,7 +65,6 @@ def started(stack):
     """A stack that runs, whose Airflow tries at once what it tries again."""
     env = stack.processes.env
     env["PYTHONPATH"] = f"{HERE / 'airflow_settings'}:{env['PYTHONPATH']}"
-    env["AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL"] = "3600"
     with stack:
         stack.start()
         yield stack
