@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from batchmark.analysis.cold_start import ColdStart
 from batchmark.core import formatting, suites
+from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark_job.result.document import Device, Implementation, MetricSummary, Trial
 
 if TYPE_CHECKING:
@@ -215,11 +215,12 @@ def roofline_share(roofline: Roofline | None) -> str | None:
     return ", ".join(known) or None
 
 
-def reasons_without_interval(pair: Pair) -> tuple[str, ...]:
-    """Why medians have no interval, each reason once, where several rows or sides share it."""
-    sides = [side for row in pair.rows for side in (row.gpu, row.cpu)]
-    reasons = Counter(side.median_seconds.interval_reason for side in sides)
-    return tuple(reason for reason, count in reasons.items() if reason and count > 1)
+def why_some_have_no_interval(pair: Pair) -> str | None:
+    """Said once for all rows; None if each median has an interval."""
+    medians = (side.median_seconds for row in pair.rows for side in (row.gpu, row.cpu))
+    if all(median.interval for median in medians):
+        return None
+    return f"A median of fewer than {MINIMUM_SAMPLES} samples has no interval."
 
 
 def side_facts(side: Side) -> Iterable[tuple[str, str]]:
