@@ -22,7 +22,7 @@ from batchmark_job.interruption import Interruption
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.option_values import number, one_of, whole_number
 from batchmark_job.output import BY_HAND, parse_output
-from batchmark_job.result import metric as result_metric
+from batchmark_job.result import metric
 from batchmark_job.result.document import ResultError, first_twice, json_schema, parse_document
 from batchmark_job.result.values import (
     MOST_CHARACTERS_OF_NAME,
@@ -54,7 +54,7 @@ from batchmark_job.workloads.user_files import (
 DEVICES: tuple[RequestedDevice, ...] = ("auto", "cpu", "cuda")
 OPTIONS = "BATCHMARK_OPTIONS"  # further options of `run`
 SUITE_DTYPES = "suite"
-SCHEMAS = {"result": json_schema, "metric-line": result_metric.json_schema}
+SCHEMAS = {"result": json_schema, "metric-line": metric.json_schema}
 DTYPES = (SUITE_DTYPES, *DTYPE_BYTES)
 
 

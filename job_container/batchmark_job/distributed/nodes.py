@@ -107,11 +107,13 @@ class Nodes:
         if others:
             say(f"batchmark-job: waiting for {count(others, 'other node')}")
         end = self._began + self._node.joining_seconds
-        with self._changed:
+
+        def all_came() -> bool:
             self._refuse_lost_before_all_came()
-            while len(self._joined) < others and (left := end - time.monotonic()) > 0:
-                self._changed.wait(left)
-                self._refuse_lost_before_all_came()
+            return len(self._joined) >= others
+
+        with self._changed:
+            self._changed.wait_for(all_came, end - time.monotonic())
             missing = [n for n in range(1, others + 1) if n not in self._joined]
         if missing:
             raise CannotMeasureError(

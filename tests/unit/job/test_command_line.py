@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from batchmark_job.command_line import main
-from batchmark_job.result import metric as result_metric
+from batchmark_job.result import metric
 from batchmark_job.result.document import json_schema
 from tests.documented import arguments, the_command
 
@@ -145,7 +145,7 @@ def test_schema_is_printed(capsys):
     assert main(arguments(the_command(".venv/bin/batchmark-job schema"))) == 0
     assert json.loads(capsys.readouterr().out) == json_schema()
     assert main(["schema", "metric-line"]) == 0
-    assert json.loads(capsys.readouterr().out) == result_metric.json_schema()
+    assert json.loads(capsys.readouterr().out) == metric.json_schema()
     assert main(["schema", "metrics"]) == 2
     assert "'result', 'metric-line'" in capsys.readouterr().err
 

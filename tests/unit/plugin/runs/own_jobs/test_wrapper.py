@@ -16,6 +16,7 @@ from batchmark.aws.job_log import MARKS, MarkedLine
 from batchmark.runs.own_jobs.lines import read_lines
 from batchmark.runs.own_jobs.wrapper import CHECK, OUTPUT, OUTPUT_SHA256, command, script
 from batchmark_job.result.metric import FILE_VARIABLE, MOST_CHARACTERS, MOST_LINES
+from tests.waiting import wait_for
 
 FACT_PREFIX, METRIC_FILE_PREFIX = "BATCHMARK_JOB ", "BATCHMARK_METRIC_FILE "
 SHELLS = {"dash": ("dash",), "bash": ("bash", "--posix"), "busybox": ("busybox", "sh")}
@@ -124,13 +125,6 @@ def programs(shell, tmp_path, monkeypatch):
 def until(test):
     """A command of a shell that waits for something, ten seconds at most."""
     return f"tries=1000; until {test} || [ $((tries -= 1)) = 0 ]; do sleep 0.01; done"
-
-
-def appears(path):
-    deadline = time.monotonic() + 10
-    while not path.exists():
-        assert time.monotonic() < deadline, f"{path.name} does not appear"
-        time.sleep(0.01)
 
 
 def says(job, line):
@@ -410,7 +404,7 @@ def test_a_command_that_knows_no_sigterm_ends_by_it(wrapped):
 def test_sigterm_before_the_command_began_ends_it(wrapped, programs):
     programs(**{"nvidia-smi": "touch asked; sleep 0.5; exit 9"})
     job = wrapped.start("sleep", "60")
-    appears(wrapped.folder / "asked")
+    wait_for((wrapped.folder / "asked").exists, "asked", 10, every=0.01)
     job.send_signal(signal.SIGTERM)
     said = says_to_its_end(job)
     assert job.returncode == 128 + signal.SIGTERM
