@@ -22,6 +22,7 @@ from botocore.config import Config
 from botocore.credentials import Credentials
 
 from tests.waiting import wait_for
+from tests.warm import Fork
 
 ROOT = Path(__file__).parents[1]
 DEADLINE_SECONDS = 300.0
@@ -45,7 +46,7 @@ class SignedCalls(httpx.Auth):
 
 class Cloud:
     def __init__(
-        self, process: subprocess.Popen[str], endpoint_url: str, credentials: Path
+        self, process: subprocess.Popen[str] | Fork, endpoint_url: str, credentials: Path
     ) -> None:
         self.process = process
         self.endpoint_url = endpoint_url
@@ -213,7 +214,7 @@ def command_line(*options: str, module: str = "local_cloud") -> list[str]:
     return [sys.executable, "-m", module, *options]
 
 
-def ready(process: subprocess.Popen[str]) -> tuple[str, Path]:
+def ready(process: subprocess.Popen[str] | Fork) -> tuple[str, Path]:
     """Wait for the lines that say where the local cloud listens, and where its credentials are."""
     assert process.stdout is not None
     readable, _, _ = select.select([process.stdout], [], [], DEADLINE_SECONDS)
@@ -228,17 +229,16 @@ def running(
     *options: str, module: str = "local_cloud", folder: Path = ROOT, log: IO[str] | None = None
 ) -> Iterator[Cloud]:
     """A local cloud in this folder, whose stderr goes to `log` (none: to the tests')."""
-    process = subprocess.Popen(
-        command_line("--port", "0", *options, module=module),
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=log,
-        text=True,
+    process = Fork(
+        module,
+        ["--port", "0", *options],
+        folder=folder,
         env={
             **os.environ,
             "PYTHONPATH": str(ROOT),
             "SECRET_OF_THE_SERVER": "must not reach a job",
         },
+        stderr=log,
     )
     cloud = None
     try:
@@ -249,4 +249,4 @@ def running(
             cloud.close()
         process.send_signal(signal.SIGTERM)
         process.wait(DEADLINE_SECONDS)
-        process.stdout.close()  # type: ignore[union-attr]
+        process.stdout.close()
