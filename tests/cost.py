@@ -155,7 +155,9 @@ class Bill:
         write = terminalreporter.write_line
         total = self.own + self.children
         terminalreporter.section("processor seconds")
-        write(f"{sum(total.values()):8.0f}  all: {sum(self.own.values()):.0f} of the tests' processes, ")
+        write(
+            f"{sum(total.values()):8.0f}  all: {sum(self.own.values()):.0f} of the tests' processes, "
+        )
         for file, seconds in total.most_common(None if self.watch else DEAREST):
             write(f"{seconds:8.1f} {self.own[file]:8.1f} {self.children[file]:8.1f}  {file}")
         if self.watch:

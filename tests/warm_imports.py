@@ -3,11 +3,8 @@
 import functools
 import os
 
-import botocore.loaders
-
-botocore.loaders.create_loader = functools.cache(botocore.loaders.create_loader)
-
 import boto3
+import botocore.loaders
 from moto.backends import get_backend
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.core.utils import get_service_model
@@ -22,6 +19,7 @@ SERVICES = (
     *("logs", "s3", "sns", "sqs", "ssm", "sts"),
 )
 
+botocore.loaders.create_loader = functools.cache(botocore.loaders.create_loader)
 boto3.Session().get_available_regions("ec2")  # reads the largest of AWS's models
 for service in SERVICES:
     get_backend(service)

@@ -13,7 +13,6 @@ from tests.e2e.own_job_runs import (
     CASES,
     CPU,
     GPU,
-    HERE,
     OWN,
     REPEATS,
     SIZES,
@@ -26,10 +25,10 @@ from tests.e2e.own_job_runs import (
     own_job_stack,
     own_jobs,
     report_of_run,
-    run_all,
     told,
 )
-from tests.e2e.own_jobs.work import ENDLESS, FAILS, LOUD, MALFORMED, WRONG
+from tests.e2e.quick_job.work import ENDLESS, FAILS, LOUD, MALFORMED, WRONG
+from tests.e2e.stacks import JOB_DIR, run_all
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -42,7 +41,7 @@ def image(client):
     """An image with the program and nothing of ours; its digest is its id."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
-        archive.add(HERE / "own_jobs" / "work.py", f"{FOLDER}/work.py")
+        archive.add(JOB_DIR / "work.py", f"{FOLDER}/work.py")
     made = client.containers.create(PYTHON, "true")
     try:
         made.put_archive("/", packed.getvalue())

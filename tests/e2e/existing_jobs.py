@@ -4,7 +4,8 @@ from contextlib import contextmanager
 
 from laptop.session import Clock
 from laptop.stack import STACKS, Ports, Stack, init_one_at_a_time
-from tests.e2e.own_job_runs import HERE, VCPUS, started
+from tests.e2e.own_job_runs import started
+from tests.e2e.stacks import JOB_DIR, VCPUS
 
 FOR_EVER = "import time; time.sleep(900)"
 # Each queue's instance type; the prices of both are committed.
@@ -25,7 +26,7 @@ class ComparisonStack(Stack):
     """Terraform's stack `job_comparison` instead of the core stack."""
 
     def __init__(self, folder):
-        super().__init__(folder, Ports(), Clock().say, job_dir=HERE / "own_jobs", vcpus=VCPUS)
+        super().__init__(folder, Ports(), Clock().say, job_dir=JOB_DIR, vcpus=VCPUS)
         self.terraform = self.terraform_of(STACK)
 
     def apply(self):

@@ -1,7 +1,6 @@
 """Runs of jobs that were not written for Batchmark, and what they left."""
 
 from contextlib import contextmanager
-from pathlib import Path
 
 from batchmark.aws.result_bucket import REPORT_JSON
 from batchmark.report.model import Report
@@ -9,17 +8,15 @@ from batchmark_job.result.document import parse_document
 from batchmark_job.result.own_job import METRIC
 from laptop.session import Clock
 from laptop.stack import Ports, Stack
-from tests.e2e.own_jobs.work import ENDLESS, FAILS, LOUD, MALFORMED, MARK, WRONG
-from tests.e2e.stacks import store_of, wait_for_end
+from tests.e2e.quick_job.work import ENDLESS, FAILS, LOUD, MALFORMED, MARK, WRONG
+from tests.e2e.stacks import JOB_DIR, VCPUS, at_once, store_of
 
-HERE = Path(__file__).parent
 OWN = "own_job_benchmark"
 GPU, CPU = "g4dn.xlarge", "c5.2xlarge"
 TARGETS = (GPU, CPU)
-SIZES, REPEATS = (1, 2, 4, 8), 3
+SIZES, REPEATS = (1, 2, 4), 3
 TIMEOUT_SECONDS = 60  # the least that Batch takes
 IMAGE = "registry.example.com/team/work:1.4"
-VCPUS = 12  # so that both targets' jobs run side by side: nothing here depends on their times
 SWEEP = {"job": "sweep", "repeats": REPEATS, "deadline_seconds": 600}
 CASES = {"job": "cases", "repeats": 1}
 
@@ -47,39 +44,26 @@ def own_jobs(image=IMAGE, sweep="sweep"):
 @contextmanager
 def own_job_stack(folder, jobs, *, engine=False):
     """The core stack with these own jobs, and Airflow."""
-    stack = Stack(
-        folder,
-        Ports(),
-        Clock().say,
-        own_jobs=jobs,
-        job_dir=HERE / "own_jobs",
-        engine=engine,
-        vcpus=VCPUS,
-    )
-    with started(stack):
+    with started(
+        Stack(
+            folder,
+            Ports(),
+            Clock().say,
+            own_jobs=jobs,
+            job_dir=JOB_DIR,
+            engine=engine,
+            vcpus=VCPUS,
+        )
+    ) as stack:
         yield stack
 
 
 @contextmanager
 def started(stack):
     """A stack that runs, whose Airflow tries at once what it tries again."""
-    env = stack.processes.env
-    env["PYTHONPATH"] = f"{HERE / 'airflow_settings'}:{env['PYTHONPATH']}"
-    with stack:
+    with at_once(stack):
         stack.start()
         yield stack
-
-
-def run_all(airflow, asked):
-    """Trigger DAGs at once, each by its name with its form; their run ids and states."""
-    for dag_id in {dag_id for dag_id, _ in asked.values()}:
-        airflow.wait_for_dag(dag_id)
-        airflow.unpause(dag_id)
-    begun = {name: airflow.trigger(dag_id, conf) for name, (dag_id, conf) in asked.items()}
-    return {
-        name: (run_id, wait_for_end(airflow, asked[name][0], run_id))
-        for name, run_id in begun.items()
-    }
 
 
 def report_of_run(aws, run_id):

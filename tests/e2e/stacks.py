@@ -1,6 +1,7 @@
 """Stacks for tests."""
 
 import json
+from pathlib import Path
 
 from batchmark.aws.result_bucket import RunStore
 from laptop.session import Clock
@@ -8,6 +9,12 @@ from laptop.stack import ROOT, TERRAFORM_DATA, Ports, Stack
 from laptop.terraform import find_provider_mirror
 from tests.documented import typed
 from tests.waiting import wait_for
+
+HERE = Path(__file__).parent
+# What the jobs' images hold: the real job, which measures for a moment only, and one of somebody.
+JOB_DIR = HERE / "quick_job"
+# So that the jobs of several runs go side by side: nothing here depends on their times.
+VCPUS = 12
 
 
 def open_stack(folder):
@@ -23,12 +30,33 @@ def wait_for_end(airflow, dag_id, run_id, seconds=540):
     return wait_for(state, f"end of DAG run {run_id}", seconds, every=1)
 
 
-def run_dag(airflow, dag_id, conf):
-    """Run a DAG to its end; its run id and state."""
+def at_once(stack):
+    """Let what Airflow tries again come at once, and several runs of a DAG overlap."""
+    env = stack.processes.env
+    env["PYTHONPATH"] = f"{HERE / 'airflow_settings'}:{env['PYTHONPATH']}:{ROOT}"
+    return stack
+
+
+def begin(airflow, dag_id, conf):
+    """Trigger a DAG; its run id."""
     airflow.wait_for_dag(dag_id)
     airflow.unpause(dag_id)
-    run_id = airflow.trigger(dag_id, conf)
+    return airflow.trigger(dag_id, conf)
+
+
+def run_dag(airflow, dag_id, conf):
+    """Run a DAG to its end; its run id and state."""
+    run_id = begin(airflow, dag_id, conf)
     return run_id, wait_for_end(airflow, dag_id, run_id)
+
+
+def run_all(airflow, asked):
+    """Run DAGs side by side, each by its name with its form; their run ids and states."""
+    begun = {name: begin(airflow, dag_id, conf) for name, (dag_id, conf) in asked.items()}
+    return {
+        name: (run_id, wait_for_end(airflow, asked[name][0], run_id))
+        for name, run_id in begun.items()
+    }
 
 
 def newest_run(airflow, dag_id):

@@ -29,7 +29,6 @@ NOT_ALWAYS_CALLED = {
         "batch:TerminateJob": "only when a job overruns or leaks, or a user ends its task",
         "ec2:TerminateInstances": "only when an instance leaks, and end_leaks allows it",
         "ecr:DescribeRepositories": "only when an image was not scanned",
-        "ecs:DescribeTasks": "only when an own job ran",
         "fsx:DeleteFileSystem": "only when a file system leaks, and end_leaks allows it",
         "s3:DeleteObject": "only when a run was cleared and ended in another month",
         "sns:Publish": "only when there is something to alert about",
@@ -61,8 +60,8 @@ OF_OTHER_TESTS = (
 
 
 @pytest.fixture(scope="module")
-def calls(stack, airflow, calibration):
-    """Each principal's calls, of a calibration, a benchmark, and the DAGs that watch.
+def calls(stack, airflow, calibration, own_runs):
+    """Each principal's calls, of a calibration, a benchmark, own jobs, and the DAGs that watch.
 
     What the tests before have run is not run again: it is known by what it asks for.
     """
@@ -129,7 +128,7 @@ def test_the_calls_hold_what_each_dag_writes(needed):
     written = {need.resource for need in needed["airflow"] if need.action == "s3:PutObject"}
     folders = {resource.partition(":::")[2].split("/")[1] for resource in written}
     assert folders - {"alerts"} == {  # that only where something changed
-        *("costs", "diagnoses", "guard", "history", "noise", "prices", "runs", "self_test")
+        *("costs", "diagnoses", "guard", "history", "noise", "prices", "raw", "runs", "self_test")
     }
 
 

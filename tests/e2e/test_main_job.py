@@ -1,32 +1,19 @@
 """The main job through the real chain: Airflow's components, Batch over HTTP, S3, the report."""
 
 import json
-import os
-import subprocess
-import sys
-import time
 from collections import Counter
-from pathlib import Path
 
 import httpx
 import pytest
 
-from batchmark.analysis.judging.noise import parse_table
-from batchmark.aws.result_bucket import (
-    NOISE_HTML,
-    PRICES,
-    PRICES_FOLDER,
-    REPORT_HTML,
-    REPORT_JSON,
-    noise_key,
-)
+from batchmark.aws.result_bucket import PRICES, PRICES_FOLDER, REPORT_HTML, REPORT_JSON
 from batchmark.core.prices import PriceTable, load_prices
-from batchmark.core.suites import OWN_DTYPES, SCALING, SUITES
+from batchmark.core.suites import SCALING, SUITES
 from batchmark.history.store import HistoryStore
 from batchmark_job.result.document import parse_document
 from laptop.demo import DAG_ID
 from laptop.errors import LaptopError
-from tests.e2e.stacks import failed_log, run_dag, store_of
+from tests.e2e.stacks import store_of
 
 pytestmark = pytest.mark.timeout(2400)
 
@@ -152,126 +139,6 @@ def test_the_runs_rows_are_in_the_history(report, airflow, aws):
         if one["name"] == "batchmark_results"
     ]
     assert event["extra"]["rows"] == table.num_rows
-
-
-def test_a_calibration_leaves_each_targets_noise(calibration, aws):
-    store = store_of(aws, calibration)
-    for target in aws.config().targets:
-        table = parse_table(store.read(noise_key("own", OWN_DTYPES, target)))
-        assert (table.run_id, table.target, table.jobs) == (calibration, target, 2)
-        # On a busy machine every row may be unsettled, and then it is left out with that reason.
-        known = [one.row for one in (*table.rows, *table.left_out)]
-        assert {row.workload for row in known} == {"softmax"}
-        assert sorted(row.parameters["rows"] for row in known) == [1000, 4000]
-    page = httpx.get(store.object_url(store.prefix + NOISE_HTML))
-    assert "2 jobs: noise" in page.text
-
-
-@pytest.mark.parametrize(
-    ("output", "target"),
-    [("submit_gpu_job_command", "g4dn.xlarge"), ("submit_cpu_job_command", "c5.2xlarge")],
-)
-def test_a_printed_submit_command_runs_a_job(stack, aws, output, target):
-    command = stack.terraform.outputs()[output][target]
-    tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    env = {"PATH": tools, "HOME": str(stack.folder), "AWS_PAGER": "", **stack.aws}
-    typed = subprocess.run(
-        ["bash", "-c", command], env=env, capture_output=True, text=True, check=False
-    )
-    assert typed.returncode == 0, typed.stderr
-    job_id = json.loads(typed.stdout)["jobId"]
-    batch, s3, config = aws.client("batch"), aws.client("s3"), aws.config()
-    deadline = time.monotonic() + 240
-    while (job := batch.describe_jobs(jobs=[job_id])["jobs"][0])["status"] != "SUCCEEDED":
-        assert job["status"] != "FAILED", job["statusReason"]
-        assert time.monotonic() < deadline, f"job {job_id} is still {job['status']}"
-        time.sleep(0.5)
-    listed = s3.list_objects_v2(Bucket=config.bucket, Prefix=f"raw/manual/{target}/")["Contents"]
-    documents = [
-        parse_document(s3.get_object(Bucket=config.bucket, Key=item["Key"])["Body"].read())
-        for item in listed
-    ]
-    (document,) = [document for document in documents if document.job_id == job_id]
-    assert document.target == target
-
-
-@pytest.fixture
-def published(aws):
-    """The SSM parameter as a dict; what a test writes to it is undone."""
-    ssm = aws.client("ssm")
-    name = "/airflow/variables/batchmark"
-    before = ssm.get_parameter(Name=name)["Parameter"]["Value"]
-
-    class Published:
-        config = json.loads(before)
-
-        def write(self):
-            ssm.put_parameter(Name=name, Value=json.dumps(self.config), Overwrite=True)
-
-        def delete(self):
-            ssm.delete_parameter(Name=name)
-
-    yield Published()
-    ssm.put_parameter(Name=name, Value=before, Type="String", Overwrite=True)
-
-
-def run_to_failure(airflow, conf, task_id):
-    run_id, state = run_dag(airflow, DAG_ID, conf)
-    assert state == "failed"
-    return run_id, failed_log(airflow, DAG_ID, run_id, task_id)
-
-
-def test_a_job_that_exits_3_says_so_and_the_others_still_count(airflow, aws, published):
-    command = "print('reading input'); print('boom'); raise SystemExit(3)"
-    broken = aws.client("batch").register_job_definition(
-        jobDefinitionName="exits-3",
-        type="container",
-        containerProperties={
-            "image": "none",
-            "command": ["python", "-c", command],
-            "resourceRequirements": [
-                {"type": "VCPU", "value": "1"},
-                {"type": "MEMORY", "value": "64"},
-            ],
-        },
-    )
-    published.config["targets"]["g4dn.xlarge"]["job_definition"] = broken["jobDefinitionArn"]
-    published.write()
-    run_id, log = run_to_failure(airflow, {"suite": "own"}, "run_benchmark")
-    assert "exit code 3" in log
-    assert "status reason: Essential container in task exited" in log
-    assert log.index("reading input") < log.index("boom")
-    assert "1 job(s) failed; the report holds what there is" in failed_log(
-        airflow, DAG_ID, run_id, "publish_report"
-    )
-    store = store_of(aws, run_id)
-    lost = json.loads(store.read(store.prefix + REPORT_JSON))["lost"]
-    assert [job["planned"]["target"] for job in lost] == ["g4dn.xlarge"]
-    assert "exit code 3" in lost[0]["reason"]
-
-
-def test_an_unknown_target_submits_nothing(airflow, aws):
-    batch = aws.client("batch")
-
-    def jobs():
-        every = [{"name": "JOB_NAME", "values": ["*"]}]
-        queues = batch.describe_job_queues()["jobQueues"]
-        return [
-            batch.list_jobs(jobQueue=queue["jobQueueArn"], filters=every)["jobSummaryList"]
-            for queue in queues
-        ]
-
-    before = jobs()
-    conf = {"suite": "smoke", "targets": ["g5.48xlarge"]}
-    _, log = run_to_failure(airflow, conf, "check_environment")
-    assert "unknown target 'g5.48xlarge'; Terraform made: " in log
-    assert jobs() == before
-
-
-def test_without_the_ssm_parameter_nothing_is_planned(airflow, published):
-    published.delete()
-    _, log = run_to_failure(airflow, {"suite": "smoke"}, "check_environment")
-    assert "Airflow variable 'batchmark' not found: run `terraform apply`" in log
 
 
 # One that takes several nodes has a DAG of its own.

@@ -1,18 +1,12 @@
 """Jobs that were not written for Batchmark, in Terraform's file: from their images to reports."""
 
-import json
-from contextlib import closing
-
 import pytest
 
 from batchmark.aws.result_bucket import PLAN, REPORT_HTML
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.core.run import RunPlan
-from laptop.airflow import AirflowClient
-from laptop.aws import AwsClients
 from laptop.stack import apply_core_stack
 from tests.e2e.own_job_runs import (
-    CASES,
     CPU,
     GPU,
     IMAGE,
@@ -25,57 +19,29 @@ from tests.e2e.own_job_runs import (
     case_of,
     documents_of_run,
     figures,
-    own_job_stack,
     own_jobs,
     report_of_run,
-    run_all,
     study,
     told,
 )
-from tests.e2e.own_jobs.work import ENDLESS, FAILS, LOUD, MALFORMED, WRONG
-from tests.e2e.privileges import airflow_statements, allows, needs, with_the_resources_tags
+from tests.e2e.quick_job.work import ENDLESS, FAILS, LOUD, MALFORMED, WRONG
 from tests.e2e.regression_runs import put_earlier_runs
 from tests.e2e.stacks import run_dag, store_of
 from tests.inbox import Inbox
 
 
 @pytest.fixture(scope="module")
-def stack(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("own_jobs")
-    with own_job_stack(folder, own_jobs()) as running:
-        yield running
+def report_of(aws, own_runs):
+    return lambda name: report_of_run(aws, own_runs[name][0])
 
 
 @pytest.fixture(scope="module")
-def aws(stack):
-    with closing(AwsClients(stack)) as clients:
-        yield clients
+def documents_of(aws, own_runs):
+    return lambda name: documents_of_run(aws, own_runs[name][0])
 
 
-@pytest.fixture(scope="module")
-def airflow(stack):
-    with AirflowClient(stack.airflow) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def runs(airflow):
-    """The run ids and states of both runs, which overlap; the longer one begins."""
-    return run_all(airflow, {"cases": (OWN, CASES), "sweep": (OWN, SWEEP)})
-
-
-@pytest.fixture(scope="module")
-def report_of(aws, runs):
-    return lambda name: report_of_run(aws, runs[name][0])
-
-
-@pytest.fixture(scope="module")
-def documents_of(aws, runs):
-    return lambda name: documents_of_run(aws, runs[name][0])
-
-
-def test_a_sweep_measures_each_target_at_each_size(runs, report_of):
-    assert runs["sweep"][1] == "success"
+def test_a_sweep_measures_each_target_at_each_size(own_runs, report_of):
+    assert own_runs["sweep"][1] == "success"
     found = figures(report_of("sweep"))
     assert set(found) == {(target, size) for target in TARGETS for size in SIZES}
     jobs = [figure.jobs for figure in found.values()]
@@ -93,8 +59,8 @@ def test_metrics_come_from_the_log_and_from_the_file(report_of):
         assert {each.jobs for each in metrics.values()} == {figure.jobs}
 
 
-def test_sizes_and_sides_take_turns_in_a_mixed_order(aws, runs):
-    store = store_of(aws, runs["sweep"][0])
+def test_sizes_and_sides_take_turns_in_a_mixed_order(aws, own_runs):
+    store = store_of(aws, own_runs["sweep"][0])
     plan = RunPlan.model_validate_json(store.read(store.prefix + PLAN))
     order = [(job.repeat, job.target, job.own_job.size) for job in plan.jobs]
     first, order = order[: len(TARGETS)], order[len(TARGETS) :]
@@ -119,15 +85,15 @@ def test_no_figure_of_this_machine_stands_for_a_gpu_or_costs_money(report_of, do
     assert {figure.usd_per_job for figure in figures(report_of("sweep")).values()} == {None}
 
 
-def test_the_page_shows_the_job(aws, runs):
-    store = store_of(aws, runs["sweep"][0])
+def test_the_page_shows_the_job(aws, own_runs):
+    store = store_of(aws, own_runs["sweep"][0])
     page = store.read(store.prefix + REPORT_HTML).decode()
     assert "sweep" in page
     assert "items/s" in page
 
 
-def test_a_job_that_exits_3_is_not_compared(runs, report_of, documents_of):
-    assert runs["cases"][1] == "failed"
+def test_a_job_that_exits_3_is_not_compared(own_runs, report_of, documents_of):
+    assert own_runs["cases"][1] == "failed"
     documents = documents_of("cases")
     for target in TARGETS:
         document = case_of(documents, FAILS, target)
@@ -173,29 +139,20 @@ def test_a_job_that_never_ends_is_ended_by_its_timeout(documents_of, report_of):
     assert figures(report_of("cases"))[GPU, ENDLESS].problem
 
 
-def test_airflow_is_allowed_all_that_these_runs_called(stack, aws, runs):
-    calls = [json.loads(line) for line in stack.calls.read_text().splitlines()]
-    called = [call for call in calls if call["access_key_id"] == "airflow"]
-    needed = {need for call in called for need in needs(with_the_resources_tags(call, aws))}
-    assert {need.action for need in needed} >= {"batch:SubmitJob", "ecs:DescribeTasks"}
-    statements = airflow_statements(stack, aws)
-    assert [need for need in needed if not allows(statements, need)] == []
-
-
 @pytest.mark.thirty_runs
 def test_a_third_release_that_is_slower_opens_one_alert_with_its_image_as_the_cause(
-    stack, aws, airflow, runs
+    stack, aws, airflow, own_runs
 ):
     first, second, third = (f"registry.example.com/team/work:1.{minor}" for minor in (3, 4, 5))
     assert second == IMAGE
-    put_earlier_runs(aws, runs["sweep"][0], lambda weeks: first if weeks > 6 else second)
+    put_earlier_runs(aws, own_runs["sweep"][0], lambda weeks: first if weeks > 6 else second)
     inbox = Inbox(aws, "release")
     apply_core_stack(stack.terraform, stack.say, own_jobs=own_jobs(third, "slower_sweep"))
     run_id, state = run_dag(airflow, OWN, SWEEP | {"sizes": [SIZES[0]], "targets": [CPU]})
     assert state == "success"
     (message,) = inbox.alerts()
-    (alert,) = AlertStore(store_of(aws, run_id)).alerts()
-    assert alert.id in message["Message"]
+    alerts = AlertStore(store_of(aws, run_id)).alerts()
+    (alert,) = [one for one in alerts if one.id in message["Message"]]
     assert alert.state == "open"
     assert alert.change.targets == (CPU,)
     likeliest = alert.change.causes[0]

@@ -14,8 +14,6 @@ from tests.e2e.stacks import store_of
 from tests.inbox import Inbox
 
 
-# Four minutes; the unit tests of the tasks have the same decisions.
-@pytest.mark.thirty_runs
 def test_a_slower_workload_is_confirmed_and_told_once_in_the_same_run(
     stack, airflow, aws, tmp_path
 ):
