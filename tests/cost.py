@@ -25,7 +25,7 @@ DEAREST = 10
 IMPORTS = "(imports and collection)"
 # What a command line is, by the first of these that it matches.
 PROGRAMS = {
-    "tests": r"pytest|execnet|multiprocessing\.forkserver",
+    "tests": r"(bin/|-m )pytest|pytest-xdist|execnet|tests\.warm_imports",
     "browser": r"chrom|playwright",
     "Terraform": r"terraform",
     "engine": r"dockerd|docker |containerd|buildkit|\brunc\b",
@@ -33,7 +33,6 @@ PROGRAMS = {
     "jobs": r"batchmark[-_]job|torchrun",
     "Airflow": r"airflow",
 }
-OTHER = "other programs"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -125,8 +124,10 @@ def file_of(process: psutil.Process) -> str | None:
 
 
 def program_of(command: list[str]) -> str:
+    """Of the table, or the name of its file."""
     line = " ".join(command)
-    return next((name for name, words in PROGRAMS.items() if re.search(words, line)), OTHER)
+    named = (name for name, words in PROGRAMS.items() if re.search(words, line))
+    return next(named, os.path.basename(command[0]) if command else "")
 
 
 class Bill:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from operator import attrgetter
 from types import FunctionType
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -58,9 +59,22 @@ class References(Protocol):
 
 def reduced(stream: LogStream) -> tuple[Any, ...]:
     """How to recreate a log stream: its events at once, as a job may print a million lines."""
-    events = pickle.dumps([of_event(event) for event in list(stream.events)], protocol=5)
-    state = {**vars(stream), "events": events}
+    state = {**vars(stream), "events": pickled_events(stream)}
     return copyreg.__newobj__, (LogStream,), state, None, None, restore_events  # type: ignore[attr-defined]
+
+
+# Streams only grow, and most that are saved with each change of a job have ended: how many events
+# each had, and these pickled.
+_pickled: WeakKeyDictionary[LogStream, tuple[int, bytes]] = WeakKeyDictionary()
+
+
+def pickled_events(stream: LogStream) -> bytes:
+    count, pickled = _pickled.get(stream, (-1, b""))
+    events = list(stream.events)
+    if count != len(events):
+        pickled = pickle.dumps([of_event(event) for event in events], protocol=5)
+        _pickled[stream] = len(events), pickled
+    return pickled
 
 
 class BackendPickler(pickle.Pickler):

@@ -3,8 +3,9 @@
 import threading
 from collections import defaultdict
 
-from moto.logs.models import LogGroup
+from moto.logs.models import LogGroup, LogStream
 
+from local_cloud.state import pickling
 from local_cloud.state.pickling import dumps, loads
 from local_cloud.state.store import live
 
@@ -61,6 +62,15 @@ def test_a_log_comes_back_event_by_event():
     assert (back.log_stream_name, back.log_group.name) == ("job", "group")
     back.put_log_events(lines)
     assert len(back.events) == 6
+
+
+def test_a_log_that_did_not_grow_is_pickled_once():
+    stream = LogStream(LogGroup("111122223333", "us-east-1", "group"), "job")
+    stream.put_log_events([{"timestamp": 1000, "message": "one"}])
+    first = pickling.pickled_events(stream)
+    assert pickling.pickled_events(stream) is first
+    stream.put_log_events([{"timestamp": 1001, "message": "two"}])
+    assert len(copied(stream).events) == 2
 
 
 def test_a_backend_is_named_not_copied():
