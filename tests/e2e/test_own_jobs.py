@@ -2,9 +2,8 @@
 
 import pytest
 
-from batchmark.aws.result_bucket import PLAN, REPORT_HTML
+from batchmark.aws.result_bucket import REPORT_HTML
 from batchmark.changes.alerts.store import AlertStore
-from batchmark.core.run import RunPlan
 from laptop.stack import apply_core_stack
 from tests.e2e.own_job_runs import (
     CPU,
@@ -57,23 +56,6 @@ def test_metrics_come_from_the_log_and_from_the_file(report_of):
         assert (metrics["rate"].unit, metrics["rate"].higher_is_better) == ("items/s", True)
         assert metrics["error"].value.value == pytest.approx(0.5)
         assert {each.jobs for each in metrics.values()} == {figure.jobs}
-
-
-def test_sizes_and_sides_take_turns_in_a_mixed_order(aws, own_runs):
-    store = store_of(aws, own_runs["sweep"][0])
-    plan = RunPlan.model_validate_json(store.read(store.prefix + PLAN))
-    order = [(job.repeat, job.target, job.own_job.size) for job in plan.jobs]
-    first, order = order[: len(TARGETS)], order[len(TARGETS) :]
-    assert {(repeat, target) for repeat, target, _ in first} == {
-        (REPEATS + 1, target) for target in TARGETS
-    }
-    assert len(order) == len(TARGETS) * len(SIZES) * REPEATS
-    assert [repeat for repeat, *_ in order] == sorted(repeat for repeat, *_ in order)
-    rounds = [
-        [rest for repeat, *rest in order if repeat == number] for number in range(1, REPEATS + 1)
-    ]
-    assert sorted(rounds[0]) == sorted(rounds[1]) == sorted(rounds[2])
-    assert len({str(each) for each in rounds}) > 1
 
 
 def test_no_figure_of_this_machine_stands_for_a_gpu_or_costs_money(report_of, documents_of):
