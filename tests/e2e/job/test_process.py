@@ -159,7 +159,7 @@ def test_without_an_output_a_new_file_and_a_table_are_left(tmp_path):
     env = {"PYTHONPATH": str(ROOT / "job_container")}
     ran = typed(
         the_command(".venv/bin/batchmark-job run --workload matmul")
-        + " --max-seconds 0.05 --samples 10 --no-ceilings",
+        + " --max-seconds 0.05 --samples 10 --no-ceilings --threads 1",
         tmp_path,
         env,
     )
