@@ -8,23 +8,21 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
+from typing import TYPE_CHECKING, Any
 
 from batchmark.aws.result_bucket import REPORT_HTML, REPORT_JSON, RunStore
 from batchmark.core.suites import SUITES
-from batchmark.report.answer import answer_lines
-from batchmark.report.model import Report
-from batchmark.report.pages.published_page import render_html as published_html
-from batchmark.report.terminal.run import render_table
 from laptop.airflow import AirflowClient
 from laptop.aws import AwsClients
 from laptop.errors import LaptopError
 from laptop.processes import stop_all
-from laptop.report_copy import copy_run
 from laptop.session import Clock, exclusive, refuse_beside_others
 from laptop.stack import MULTI_NODE, MULTI_NODE_PROFILE, ROOT, SHARING_PROFILE, Ports, Stack
+
+# Reports are imported where one is made: they load SciPy and charts, for seconds in which a
+# mistake could be told, or something stopped.
+if TYPE_CHECKING:
+    from batchmark.report.model import Report
 
 DAG_ID = "gpu_cpu_benchmark"
 SHARING_DAG_ID = "gpu_sharing_benchmark"
@@ -70,8 +68,10 @@ def demo(suite: str, folder: Path) -> None:
     clock = Clock()
     stack = Stack(folder, Ports(), clock.say)
     report = run_once(stack, DAG_ID, {"suite": suite}, clock)
+    from batchmark.report.pages.published_page import render_html
+
     example = folder / EXAMPLE
-    example.write_text(published_html())
+    example.write_text(render_html())
     show(report, folder, f"with a GPU's figures, published by others: {example}\n")
     clock.say("done")
 
@@ -170,6 +170,11 @@ def run_once(
 
 def show(report: Report, folder: Path, more: str = "") -> None:
     """Print a run's table, its answer, and where everything lies."""
+    from rich.console import Console
+
+    from batchmark.report.answer import answer_lines
+    from batchmark.report.terminal.run import render_table
+
     render_table(report, Console(width=None if sys.stdout.isatty() else LOG_WIDTH))
     answer, *_ = answer_lines(report)
     print(f"\n{answer}\n\nreport: {folder / REPORT_HTML}\n        {folder / REPORT_JSON}")
@@ -204,6 +209,8 @@ def run_benchmark(
             if time.monotonic() > deadline:
                 raise LaptopError(f"DAG run {run_id} is still {state} after {RUN_SECONDS} s")
             time.sleep(1)
+        from laptop.report_copy import copy_run
+
         store = RunStore(aws.client("s3"), config.bucket, run_id)
         if state == "success":
             return copy_run(store, stack.folder)

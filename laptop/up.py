@@ -10,8 +10,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from batchmark.history.imports.file import published_file
-from batchmark.history.store import HistoryStore
 from laptop.airflow import USER, AirflowClient
 from laptop.aws import REGION, AwsClients
 from laptop.demo import DAG_ID
@@ -118,6 +116,10 @@ def _with_own_jobs(file: Path) -> dict[str, Any]:
 
 def _bucket_with_example(stack: Stack) -> str:
     """Give the pages a run with a GPU's figures, though published by others; return its bucket."""
+    # Only now: they load libraries for a second, and all else is told without them.
+    from batchmark.history.imports.file import published_file
+    from batchmark.history.store import HistoryStore
+
     with closing(AwsClients(stack)) as aws:
         bucket = aws.config().bucket
         HistoryStore(aws.client("s3"), bucket).append_import(published_file())

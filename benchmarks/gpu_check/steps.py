@@ -93,11 +93,11 @@ def _training(dtype: str, folder: Path) -> Step:
 
 def _suite(name: str, device: str, seconds: int, folder: Path, *, small: bool) -> Step:
     document = f"{name}-{device}.json"
-    small_rows = ("--workload", "matmul", "--axis", "size=64,128", "--max-seconds", "0.1")
+    few: tuple[str, ...] = ("--workload", "matmul")
     if name == "sharing":
-        small_rows = ("--suite", name, "--task", "matmul", "--axis", "size=64")
-        small_rows += ("--modes", "exclusive", "--replicas", "1", "--max-seconds", "0.1")
-    what = (*small_rows, "--no-ceilings") if small else ("--suite", name, *MORE.get(name, ()))
+        few = ("--suite", name, "--task", "matmul", "--modes", "exclusive", "--replicas", "1")
+    few += ("--axis", "size=64", "--threads", "1", "--max-seconds", "0.1", "--no-ceilings")
+    what = few if small else ("--suite", name, *MORE.get(name, ()))
     return Step(
         f"{name}-{device}",
         f"suite {name} on {device}",

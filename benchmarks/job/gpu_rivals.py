@@ -79,7 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {when}")
     limits = RowLimits(max_seconds=0.1, processes=1) if small else RowLimits(max_seconds=3.0)
     workers = ForkedWorkers()
-    machine = workers.run(steps.look_around, "cuda", 0, False)
+    machine = workers.run(steps.look_around, "cuda", 1 if small else 0, False)
     bench = Bench.of(machine, limits, workers)
     sizes = [256] if small else [4096, 8192]
     products = itertools.product(sizes, PRODUCT_DTYPES[:2] if small else PRODUCT_DTYPES)

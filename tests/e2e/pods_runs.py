@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,12 @@ DAG_ID = "eks_gpu_sharing_benchmark"
 def main() -> None:
     """Print, as one line of JSON, what became of a run and of one whose image is missing."""
     folder = sys.argv[1]
+    dags = Path(folder) / "dags"  # `dag.test` reads all that are in the folder, at each run
+    dags.mkdir()
+    (dags / f"{DAG_ID}.py").symlink_to(ROOT / "dags" / f"{DAG_ID}.py")
     os.environ |= {
         "AIRFLOW_HOME": folder,
-        "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{folder}/airflow.db",
         "AWS_DEFAULT_REGION": "us-east-1",
@@ -28,8 +32,13 @@ def main() -> None:
         # EksHook's kubeconfig calls this Python by its name.
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
+    import botocore.loaders
+
+    # Each client of Airflow's would read botocore's models of AWS's services anew.
+    botocore.loaders.create_loader = cache(botocore.loaders.create_loader)
     from tests.stand_ins.moto_account import moto_account
 
+    ask_for_one_token()
     with moto_account():
         print(json.dumps(runs()))
 
@@ -62,6 +71,20 @@ def runs() -> list[dict[str, Any]]:
         found = [outcome(dag, cluster)]
         cluster.images.clear()
         return [*found, outcome(dag, cluster)]
+
+
+def ask_for_one_token() -> None:
+    """It counts for a quarter of an hour, and each is asked of an interpreter with Airflow."""
+    from kubernetes.config.exec_provider import ExecProvider
+
+    ask = ExecProvider.run
+    told: list[Any] = []
+
+    def first_told(self: Any, *previous: Any) -> Any:
+        told.extend([] if told else [ask(self, *previous)])
+        return told[0]
+
+    ExecProvider.run = first_told
 
 
 def follow_node_group(cluster: Any, account: Any) -> None:

@@ -1,7 +1,5 @@
 """Telemetry's way to CloudWatch, from a real job process."""
 
-import re
-import signal
 import socket
 import time
 from datetime import UTC, datetime, timedelta
@@ -11,27 +9,18 @@ import pytest
 import torch
 
 from batchmark_job.result.document import parse_document
+from tests.e2e.job.published import NAMESPACE, metrics_of, skip_where_too_slow_to_publish
 
 DEADLINE_SECONDS = 300
-NAMESPACE = "Batchmark"
-SIZES = ("--workload", "matmul", "--threads", "1", "--metrics-namespace", NAMESPACE)
+SIZES = (
+    *("--workload", "matmul", "--threads", "1", "--max-seconds", "0.2", "--no-ceilings"),
+    *("--metrics-namespace", NAMESPACE),
+)
 
 
 @pytest.fixture(scope="module")
 def cloudwatch(moto_client):
     return moto_client("cloudwatch")
-
-
-def metrics_of(cloudwatch, target):
-    dimensions = [{"Name": "Target", "Value": target}]
-    answer = cloudwatch.list_metrics(Namespace=NAMESPACE, Dimensions=dimensions)
-    return {metric["MetricName"] for metric in answer["Metrics"]}
-
-
-def skip_where_too_slow_to_publish(out):
-    """The job gives publishing a few seconds, which a starved machine may not have."""
-    if re.search(r"metrics not published: (not done within|\w*TimeoutError)", out):
-        pytest.skip("the machine is too busy to publish within the job's limit")
 
 
 def datapoints(cloudwatch, target, metric):
@@ -47,22 +36,12 @@ def datapoints(cloudwatch, target, metric):
     )["Datapoints"]
 
 
-@pytest.mark.parametrize(
-    ("target", "device"),
-    [
-        ("c5.2xlarge", ("--device", "cpu")),
-        pytest.param(
-            "g5.xlarge",
-            ("--device", "cuda", "--allow-cpu-fallback"),
-            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device"),
-        ),
-    ],
-)
-def test_a_job_on_the_cpu_publishes_cpu_metrics_only(
-    start_job, cloudwatch, tmp_path, target, device
-):
+def test_a_job_on_the_cpu_publishes_cpu_metrics_only(start_job, cloudwatch, tmp_path):
+    target = "g5.xlarge"
+    fallback = ("--device", "cuda", "--allow-cpu-fallback")
     process = start_job(
-        *(*SIZES, "--axis", "size=300", *device),
+        *(*SIZES, "--axis", "size=300"),
+        *(("--device", "cpu") if torch.cuda.is_available() else fallback),
         *("--target", target, "--output", f"{tmp_path}/result.json"),
         AWS_ENDPOINT_URL=cloudwatch.meta.endpoint_url,
     )
@@ -85,21 +64,6 @@ def test_a_job_on_the_cpu_publishes_cpu_metrics_only(
     for point in memory:
         assert point["Unit"] == "Megabytes"
         assert 50 < point["Minimum"] <= point["Maximum"] < psutil.virtual_memory().total / 1e6
-
-
-def test_an_interrupted_job_publishes_too(start_job, cloudwatch, tmp_path):
-    process = start_job(
-        *(*SIZES, "--axis", "size=32,10000", "--device", "cpu"),
-        *("--target", "stopped", "--output", f"{tmp_path}/result.json"),
-        AWS_ENDPOINT_URL=cloudwatch.meta.endpoint_url,
-    )
-    assert any("turn 1 of" in line for line in process.stdout)
-    process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=DEADLINE_SECONDS)
-    assert process.returncode == 143, err
-    assert parse_document((tmp_path / "result.json").read_bytes()).status == "interrupted"
-    skip_where_too_slow_to_publish(out)
-    assert metrics_of(cloudwatch, "stopped") == {"CPUUtilization", "MemoryUsed"}
 
 
 def test_a_cloudwatch_that_never_answers_does_no_harm(start_job, tmp_path):

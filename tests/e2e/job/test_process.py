@@ -11,11 +11,15 @@ import torch
 
 from batchmark_job.result.document import parse_document
 from tests.documented import arguments, documented, the_command, typed
+from tests.e2e.job.published import NAMESPACE, metrics_of, skip_where_too_slow_to_publish
 from tests.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[3]
 DEADLINE_SECONDS = 300
-LONG_MATMUL = ("--workload", "matmul", "--axis", "size=32,10000", "--threads", "1")
+LONG_MATMUL = (
+    *("--workload", "matmul", "--axis", "size=32,10000", "--device", "cpu", "--threads", "1"),
+    *("--max-seconds", "1"),
+)
 
 
 def wait_for_line(process, pattern):
@@ -54,7 +58,7 @@ def test_smoke_suite(start_job, tmp_path):
     process = start_job(
         *(*given, "--dtype", "float32", "--threads", "1"),
         *("--run-id", "a-run", "--target", "c5.2xlarge"),
-        *("--max-seconds", "0.3"),
+        *("--max-seconds", "0.05"),
         AWS_BATCH_JOB_ID="ab-cd:3",
         AWS_BATCH_JOB_ATTEMPT="2",
     )
@@ -74,9 +78,14 @@ def test_smoke_suite(start_job, tmp_path):
 @pytest.mark.parametrize(
     ("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["term", "int"]
 )
-def test_signal_during_a_long_call(number, exit_code, start_job, tmp_path):
+def test_signal_during_a_long_call(number, exit_code, start_job, moto_client, tmp_path):
+    cloudwatch = moto_client("cloudwatch")
     before = os.times().children_user
-    process = start_job(*LONG_MATMUL, "--output", f"{tmp_path}/result.json")
+    process = start_job(
+        *(*LONG_MATMUL, "--target", number.name, "--metrics-namespace", NAMESPACE),
+        *("--output", f"{tmp_path}/result.json"),
+        AWS_ENDPOINT_URL=cloudwatch.meta.endpoint_url,
+    )
     wait_for_line(process, r"size=32 .* turn 1 of 12")
     wait_until_computing(process, seconds=4)
     used = cpu_seconds(process)
@@ -92,6 +101,8 @@ def test_signal_during_a_long_call(number, exit_code, start_job, tmp_path):
     assert done.status in {"measured", "unsettled"}
     assert unfinished.status == "interrupted"
     assert unfinished.reason.startswith(f"{number.name} after ")
+    skip_where_too_slow_to_publish(out)
+    assert metrics_of(cloudwatch, number.name) == {"CPUUtilization", "MemoryUsed"}
 
 
 def test_signal_before_the_first_row(start_job, tmp_path):
@@ -136,7 +147,7 @@ def test_bad_input_ends_at_once(start_job, tmp_path):
 def test_nothing_is_left_of_a_job_that_is_killed(start_job, tmp_path):
     process = start_job(*LONG_MATMUL, "--output", f"{tmp_path}/result.json")
     wait_for_line(process, "turn 1 of 12")
-    wait_until_computing(process, seconds=1)
+    wait_until_computing(process, seconds=0.2)
     workers = psutil.Process(process.pid).children(recursive=True)
     assert len(workers) >= 2  # the server and its worker
     process.kill()
@@ -148,7 +159,7 @@ def test_without_an_output_a_new_file_and_a_table_are_left(tmp_path):
     env = {"PYTHONPATH": str(ROOT / "job_container")}
     ran = typed(
         the_command(".venv/bin/batchmark-job run --workload matmul")
-        + " --max-seconds 0.05 --samples 10 --no-ceilings",
+        + " --max-seconds 0.05 --samples 10 --no-ceilings --threads 1",
         tmp_path,
         env,
     )

@@ -12,7 +12,7 @@ DEADLINE_SECONDS = 240
 
 def test_the_documented_command_leaves_curves_that_the_report_reads(start_job, tmp_path):
     given = arguments(the_command(".venv/bin/batchmark-job run --suite sharing"))
-    _run, *options = [*given, "--disturbances", "crash", "--max-seconds", "0.5", "--device", "cpu"]
+    _run, *options = [*given, "--disturbances", "crash", "--max-seconds", "0.2", "--device", "cpu"]
     path = tmp_path / "result.json"
     process = start_job(*options, "--no-ceilings", "--output", str(path))
     _, err = process.communicate(timeout=DEADLINE_SECONDS)

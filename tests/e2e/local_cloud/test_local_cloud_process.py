@@ -4,13 +4,13 @@ import ctypes
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
 
 import pytest
 
-from tests.clouds import DEADLINE_SECONDS, ready
+from tests.clouds import DEADLINE_SECONDS, ROOT, ready
+from tests.warm import Fork
 
 
 def test_a_connection_is_reset_only_by_the_client(cloud):
@@ -84,32 +84,27 @@ def test_a_signal_that_another_thread_gets_ends_the_server(start_cloud):
         assert cloud.process.wait(DEADLINE_SECONDS) == 0
 
 
-STUCK = """
-import sys, threading
-from local_cloud import __main__, server
-from local_cloud.batch.scheduling.scheduler import Scheduler
-Scheduler.close = lambda self: threading.Event().wait()
-server.SHUTDOWN_SECONDS = 0.5
-sys.exit(__main__.main(["--port", "0"]))
-"""
+def stuck_server(stderr):
+    name = "tests.stand_ins.stuck_local_cloud"
+    process = Fork(name, ["--port", "0"], folder=ROOT, env=os.environ, stderr=stderr)
+    ready(process)
+    return process
 
 
-def test_sigterm_ends_a_server_that_is_stuck():
-    with subprocess.Popen(
-        [sys.executable, "-c", STUCK], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        ready(process)
+def test_sigterm_ends_a_server_that_is_stuck(tmp_path):
+    with (tmp_path / "errors").open("w+") as errors:
+        process = stuck_server(errors)
         process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=DEADLINE_SECONDS)
-    assert process.returncode == 1
-    assert "in serve" in errors
+        assert process.wait(DEADLINE_SECONDS) == 1
+        process.stdout.close()
+        assert "in serve" in (tmp_path / "errors").read_text()
 
 
 def test_a_server_that_is_stuck_ends_though_nobody_listens():
-    with subprocess.Popen(
-        [sys.executable, "-c", STUCK], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        ready(process)
-        process.stderr.close()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(DEADLINE_SECONDS) == 1
+    listening, writing = os.pipe()
+    with os.fdopen(writing, "w") as stderr:
+        process = stuck_server(stderr)
+    os.close(listening)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(DEADLINE_SECONDS) == 1
+    process.stdout.close()

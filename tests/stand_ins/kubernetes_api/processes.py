@@ -12,6 +12,8 @@ from tests.paths import ROOT
 from tests.stand_ins.kubernetes_api.containers import Containers
 from tests.stand_ins.kubernetes_api.resources import Object, index_of
 
+BRIEFLY = ("--allow-cpu-fallback", "--no-ceilings", "--max-seconds", "0.5")
+
 
 class Processes(Containers):
     """A folder of this machine stands for the node's, and one for the bucket.
@@ -38,7 +40,7 @@ class Processes(Containers):
         variables["BATCHMARK_SHARING_FOLDER"] = str(self.folder / "sharing")
         with self._log(pod).open("wb") as log:
             self.processes[pod["metadata"]["name"]] = subprocess.Popen(
-                [sys.executable, *command, "--allow-cpu-fallback", "--no-ceilings"],
+                [sys.executable, *command, *BRIEFLY],
                 env={**os.environ, **variables, "PYTHONPATH": str(ROOT / "job_container")},
                 stdout=log,
                 stderr=subprocess.STDOUT,

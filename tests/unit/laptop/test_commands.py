@@ -12,6 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from batchmark.report import answer as report_answer
+from batchmark.report.terminal import run as terminal
 from laptop import __main__ as program
 from laptop import demo, install, up
 from laptop.airflow import Airflow
@@ -194,8 +196,10 @@ def test_the_demo_ends_with_the_answer_and_where_everything_lies(tmp_path, monke
     folder.mkdir()
     monkeypatch.setattr(demo, "Stack", StartedStack)
     monkeypatch.setattr(demo, "run_benchmark", lambda *_: None)
-    monkeypatch.setattr(demo, "render_table", lambda _, console: widths.append(console.width))
-    monkeypatch.setattr(demo, "answer_lines", lambda _: iter(["Does the GPU pay off? Yes.", "No."]))
+    monkeypatch.setattr(terminal, "render_table", lambda _, console: widths.append(console.width))
+    monkeypatch.setattr(
+        report_answer, "answer_lines", lambda _: iter(["Does the GPU pay off? Yes.", "No."])
+    )
     widths = []
     demo.demo("smoke", folder)
     answer, _, report, _, _, copies, _ = capsys.readouterr().out.splitlines()[-7:]
@@ -215,8 +219,8 @@ def test_the_demo_of_sharing_has_its_own_targets_and_dag(tmp_path, monkeypatch, 
 
     monkeypatch.setattr(demo, "Stack", StartedStack)
     monkeypatch.setattr(demo, "run_benchmark", run)
-    monkeypatch.setattr(demo, "render_table", lambda *_: None)
-    monkeypatch.setattr(demo, "answer_lines", lambda _: iter(["Up to 2 replicas."]))
+    monkeypatch.setattr(terminal, "render_table", lambda *_: None)
+    monkeypatch.setattr(report_answer, "answer_lines", lambda _: iter(["Up to 2 replicas."]))
     demo.demo_sharing(folder)
     targets = ["g4dn.xlarge", "g4dn.2xlarge-shared"]
     assert asked == [("local_sharing.tfvars", targets, "gpu_sharing_benchmark")]
@@ -235,8 +239,8 @@ def test_the_demo_of_several_nodes_makes_images_first_and_leaves_no_file_system(
     monkeypatch.setattr(demo, "make_images", lambda _: done.append("images"))
     monkeypatch.setattr(demo, "run_benchmark", lambda stack, *_: done.append(stack.profile.name))
     monkeypatch.setattr(demo, "refuse_file_systems", lambda _: done.append("gone"))
-    monkeypatch.setattr(demo, "render_table", lambda *_: None)
-    monkeypatch.setattr(demo, "answer_lines", lambda _: iter(["It scales to 2 nodes."]))
+    monkeypatch.setattr(terminal, "render_table", lambda *_: None)
+    monkeypatch.setattr(report_answer, "answer_lines", lambda _: iter(["It scales to 2 nodes."]))
     demo.demo_distributed(folder)
     assert done == ["images", "local_multi_node.tfvars", "gone"]
     assert "It scales to 2 nodes." in capsys.readouterr().out
@@ -282,6 +286,8 @@ def test_the_local_cloud_keeps_its_port_where_it_is_free(tmp_path):
 
 INTERRUPTED_IN_A_STRING = """
 import signal, sys
+from batchmark.report import answer as report_answer
+from batchmark.report.terminal import run as terminal
 from laptop import __main__ as program
 program._run_processes = lambda _: exec("signal.raise_signal(signal.SIGINT)")
 sys.argv = ["laptop", "demo"]
@@ -300,6 +306,17 @@ def test_an_interrupt_while_a_string_is_evaluated_ends_as_any_other(tmp_path):
         check=False,
     )
     assert (ended.returncode, ended.stderr) == (program.INTERRUPTED, "demo: interrupted\n")
+
+
+def test_mistakes_are_told_before_what_makes_reports_is_loaded():
+    loaded = (
+        "import sys, laptop.demo, laptop.up, laptop.own_jobs.try_job\n"
+        "print(sorted({'altair', 'pyarrow', 'scipy'} & set(sys.modules)))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", loaded], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout == "[]\n"
 
 
 def test_a_long_installation_says_that_it_goes_on_and_how_it_ended(monkeypatch, capsys):

@@ -13,7 +13,8 @@ if not {"pytest", "pip"} & set(sys.orig_argv) and not any(
     from batchmark_job.workloads.support import triton_filters
     from tests.stand_ins.cuda import installed
 
-    simulated = installed(os.environ["BATCHMARK_SIMULATED_GPU"])
+    # A small cache is filled by few inputs, and so few graphs are captured.
+    simulated = installed(os.environ["BATCHMARK_SIMULATED_GPU"], cache_bytes=2**16)
     simulated.__enter__()
     atexit.register(simulated.__exit__, None, None, None)
     triton_filters.missing = lambda: "simulated: its interpreter is too slow for a row"
