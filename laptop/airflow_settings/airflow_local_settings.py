@@ -20,6 +20,6 @@ if "scheduler" in sys.argv:
     import altair
     import pyarrow.parquet
     import scipy.optimize
-    import scipy.stats
+    import scipy.stats  # noqa: F401
 
 __all__: list[str] = []
