@@ -113,19 +113,24 @@ class Running:
     def container(self, service: str) -> Any:
         return self.engine.containers.get(self.compose.services()[service]["ID"])
 
-    def kill(self, service: str) -> None:
-        """SIGKILL a service's main process, as the kernel does when memory is short.
+    def kill(self, *services: str) -> None:
+        """SIGKILL the main processes of services, as the kernel does when memory is short.
 
         `docker kill` would not do: the engine takes it for a wish, and restarts nothing. A service
         that ends by itself meanwhile, as others of its deployment are down, is killed once it runs
         again.
         """
-        state = self.wait(lambda: self._killed(service), f"process of {service}", HEALED_SECONDS)
-        self.wait(
-            lambda: self.container(service).attrs["State"]["StartedAt"] != state["StartedAt"],
-            f"restart of {service}",
-            120,
-        )
+        for service, state in [(service, self._kill_one(service)) for service in services]:
+            self.wait(
+                lambda service=service, state=state: (
+                    self.container(service).attrs["State"]["StartedAt"] != state["StartedAt"]
+                ),
+                f"restart of {service}",
+                120,
+            )
+
+    def _kill_one(self, service: str) -> dict[str, Any]:
+        return self.wait(lambda: self._killed(service), f"process of {service}", HEALED_SECONDS)
 
     def _killed(self, service: str) -> dict[str, Any] | None:
         """What it was when its main process was killed; None if it had none."""

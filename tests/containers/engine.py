@@ -68,7 +68,7 @@ def open_engine(folder: Path, say: Callable[[str], None]) -> Iterator[Engine]:
 
 @contextmanager
 def turn(say: Callable[[str], None]) -> Iterator[None]:
-    """One engine of ours at a time on a machine: two would flush each other's rules."""
+    """One engine of ours at a time on a machine: each takes all of the disk that is free."""
     with socket.socket(socket.AF_UNIX) as name:
         for waited in itertools.count():
             try:

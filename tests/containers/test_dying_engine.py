@@ -37,7 +37,7 @@ def reason_of(job):
     return job["container"]["reason"]
 
 
-def test_it_costs_the_jobs_of_that_time_alone(cloud, proxy):
+def test_it_costs_the_jobs_of_that_time_alone_and_the_server_ends_without_it(cloud, proxy):
     for_ever = define(cloud, FOR_EVER)
     running = cloud.submit(for_ever)
     cloud.wait_for(running, "RUNNING")
@@ -49,9 +49,7 @@ def test_it_costs_the_jobs_of_that_time_alone(cloud, proxy):
     job = cloud.finish(cloud.submit(define(cloud, "print('back')")))
     assert (job["status"], cloud.lines(job)) == ("SUCCEEDED", ["back"])
 
-
-def test_the_server_ends_without_it(cloud, proxy):
-    cloud.wait_for(cloud.submit(define(cloud, FOR_EVER)), "RUNNING")
+    cloud.wait_for(cloud.submit(for_ever), "RUNNING")
     proxy.die()
     cloud.process.send_signal(signal.SIGTERM)
     assert cloud.process.wait(DEADLINE_SECONDS) == 2  # containers may be left, it says so

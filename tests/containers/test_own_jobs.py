@@ -11,8 +11,8 @@ from tests.containers.images import PYTHON
 from tests.containers.jobs import start
 from tests.e2e.local_cloud import operator_runs
 from tests.e2e.own_job_runs import CPU, GPU, told
-from tests.e2e.stacks import JOB_DIR
 from tests.e2e.quick_job.work import ENDLESS, FAILS, LOUD, MALFORMED, MARK, WRONG
+from tests.e2e.stacks import JOB_DIR
 
 FOLDER = "/work"
 SIZE, TIMEOUT_SECONDS = 2, 5
