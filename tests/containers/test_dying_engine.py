@@ -6,8 +6,7 @@ import pytest
 
 from tests.clouds import DEADLINE_SECONDS
 from tests.containers.engine_proxy import EngineProxy
-from tests.containers.images import PYTHON as IMAGE
-from tests.containers.jobs import FOR_EVER, containers_of, start
+from tests.containers.jobs import FOR_EVER, containers_of, define, start
 
 
 @pytest.fixture
@@ -26,10 +25,6 @@ def cloud(client, proxy):
         yield started
     for container in containers_of(client, started):
         container.remove(force=True)
-
-
-def define(cloud, program):
-    return cloud.define(["python", "-c", program], memory=64, container={"image": IMAGE})
 
 
 def reason_of(job):

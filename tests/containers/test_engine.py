@@ -39,6 +39,7 @@ def test_a_killed_run_is_cleaned_up_by_the_next(running_engine, tmp_path, say):
             client.networks.create("net", driver="bridge")
         assert (len(bridges_in(made["network"])), bool(groups(made["cgroup"]))) == (2, True)
         killed.process.kill()
+        killed.process.wait()
         wait_for(lambda: not running_with(made["runtime"]), "end of its processes")
     finally:
         following.stop()

@@ -8,7 +8,7 @@ from local_cloud.batch.running.docker_runtime import JOB
 from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES
 from tests.containers.host_processes import kill
 from tests.containers.images import PYTHON as IMAGE
-from tests.containers.jobs import DEAF, FOR_EVER, containers_of, start
+from tests.containers.jobs import DEAF, FOR_EVER, addresses, containers_of, run_nodes, start
 from tests.waiting import wait_for
 
 MIB = 2**20
@@ -282,23 +282,9 @@ else:
     socket.create_connection((main, 29400)).sendall(f"{own} came to {main}".encode())
     time.sleep(600)
 """
-    node = {**cloud.container(["python", "-c", program], memory=64), "image": IMAGE}
-    definition = cloud.batch.register_job_definition(
-        jobDefinitionName=cloud.name("nodes"),
-        type="multinode",
-        nodeProperties={
-            "numNodes": 2,
-            "mainNode": 0,
-            "nodeRangeProperties": [{"targetNodes": "0:", "container": node}],
-        },
-    )["jobDefinitionArn"]
-    job_id = cloud.submit(definition)
-    assert cloud.finish(job_id)["status"] == "SUCCEEDED"
-    nodes = [cloud.describe(f"{job_id}#{node}") for node in range(2)]
-    main, child = (
-        node["container"]["networkInterfaces"][0]["privateIpv4Address"] for node in nodes
-    )
-    assert cloud.lines(nodes[0]) == [f"{child} came to {main}"]
+    said, nodes = run_nodes(cloud, program, 2)
+    main, child = addresses(nodes)
+    assert said == [f"{child} came to {main}"]
     assert len({main, child, "127.0.0.1"}) == 3
 
 
