@@ -12,11 +12,13 @@ REPEATS ?= 3
 EXAMPLE_JOBS := job_container/own_jobs/thumbnails/job.tfvars
 BIN := .venv/bin
 DEPLOYMENT = --profile $(PROFILE) --port $(PORT) --cloud-port $(CLOUD_PORT)
-# Each run tells where its time went.
-SLOWEST := --durations 15 --durations-min 5
-BY_FILE := --dist loadfile
-# Workers whose threads wait for each other's would wait for the other workers, too.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest $(BY_FILE) $(SLOWEST)
+# Each run tells where its time went. Workers whose threads wait for each other's would wait for the
+# other workers, too.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -p tests.cost --dist loadfile
+# One of three mostly waits for Airflow, so that two cores have enough to do.
+SIDE_BY_SIDE := --numprocesses 3 --no-loadscope-reorder
+SHORT := not (monte_carlo or full_matrix or thirty_runs or airflow_ui)
+ONE_RUN := tests/e2e/test_main_job.py tests/e2e/test_regressions.py tests/browser/test_report_page.py
 # Hundreds of processes import the same modules; without bytecode files each would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPATH := $(CURDIR):$(CURDIR)/plugins:$(CURDIR)/job_container
@@ -117,27 +119,33 @@ clean: down ## Stop everything and remove .venv and build/, with all runs and re
 
 ##@ Check it
 
-.PHONY: test
-test: terraform-there install ## All tests but the longest: unit, Terraform, end to end, quick faults, in a browser where Chromium is (20 to 30 minutes on 2 cores)
-	$(PYTEST) --numprocesses 4 --no-loadscope-reorder -m "not (monte_carlo or full_matrix or thirty_runs or airflow_ui)" \
-		tests/terraform tests/e2e tests/faults tests/browser tests/unit
+.PHONY: test-quick
+test-quick: install ## The unit tests of what differs from main (at most 20 s for a module)
+	$(PYTEST) -q --numprocesses 2 $$($(BIN)/python tests/quick.py)
 
 .PHONY: test-unit
-test-unit: install ## A quick first check: the unit tests (about 3 minutes on 2 cores)
+test-unit: install ## The unit tests (about 2 minutes on 2 cores)
 	$(PYTEST) --numprocesses 2 -m "not monte_carlo" tests/unit
+
+.PHONY: test
+test: terraform-there install ## Unit, DAG integrity, Terraform; a run with report and alert, end to end; its page in a browser (about 7 minutes on 2 cores)
+	$(PYTEST) $(SIDE_BY_SIDE) -m "$(SHORT)" tests/terraform $(ONE_RUN) tests/unit
+
+.PHONY: test-all
+test-all: test test-rest test-containers ## All tests but those that take tens of minutes (about 20 minutes on 2 cores)
+
+.PHONY: test-rest
+test-rest: terraform-there install ## What `make test-all` adds to `make test`, containers apart (about 8 minutes on 2 cores)
+	$(PYTEST) $(SIDE_BY_SIDE) -m "$(SHORT)" $(ONE_RUN:%=--ignore %) tests/e2e tests/faults tests/browser
+
+.PHONY: test-cost
+test-cost: terraform-there install ## Processor seconds of all these tests by file and by what they started, in build/test-cost.txt (about 20 minutes)
+	set -o pipefail; for some in "$(SIDE_BY_SIDE) --ignore tests/containers tests" tests/containers; do \
+		$(PYTEST) --cost -m "$(SHORT)" $$some || exit 1; done | tee build/test-cost.txt
 
 .PHONY: test-statistics
 test-statistics: install ## Statistical properties and hostile input with many draws; each unit test run proves them with few (about 10 minutes)
-	$(BIN)/pytest $(BY_FILE) --numprocesses 2 -m monte_carlo tests/unit
-
-.PHONY: test-quick
-test-quick: install ## The unit tests of what differs from main (seconds)
-	$(BIN)/pytest -q $$($(BIN)/python tests/quick.py)
-
-.PHONY: test-e2e
-test-e2e: terraform-there install ## Terraform, end to end on the local cloud, quick faults (most of the time of `make test`)
-	$(PYTEST) --numprocesses 4 --no-loadscope-reorder -m "not (full_matrix or thirty_runs or airflow_ui)" \
-		tests/terraform tests/e2e tests/faults
+	$(PYTEST) --numprocesses 2 -m monte_carlo tests/unit
 
 .PHONY: test-mwaa
 test-mwaa: install $(MWAA) ## DAGs and plugins with the packages of MWAA's image (half a minute; needs Python 3.12: MWAA_PYTHON=...)
@@ -153,20 +161,20 @@ $(MWAA): requirements-mwaa.txt | install
 .PHONY: test-browser
 test-browser: terraform-there install ## In a real Chromium: hostile pages, the report, our pages in Airflow's UI; pictures in build/screenshots (5 minutes; needs chromium)
 	@$(BIN)/python -m tests.browser.chromium
-	$(BIN)/pytest -q $(SLOWEST) tests/browser tests/e2e/test_airflow_pages.py
+	$(PYTEST) -q tests/browser tests/e2e/test_airflow_pages.py
 
 .PHONY: test-faults
 test-faults: terraform-there install ## Every fault of jobs, users, AWS, Airflow and runs on several nodes: a table of what came of each; then the matrix's own mutants (about 40 minutes)
-	@$(BIN)/pytest -q tests/faults
+	@$(PYTEST) -q tests/faults
 
 .PHONY: test-regressions
 test-regressions: terraform-there install ## 30 runs with a workload that gets slower and recovers, one killed at every task, an own job's slower release: one alert each (about 45 minutes)
-	@$(BIN)/pytest -q -s -m thirty_runs tests/e2e/test_regressions.py tests/e2e/test_killed_runs.py tests/e2e/test_own_jobs.py
+	@$(PYTEST) -q -s -m thirty_runs tests/e2e/test_regressions.py tests/e2e/test_killed_runs.py tests/e2e/test_own_jobs.py
 
 .PHONY: test-containers
 test-containers: terraform-there install ## Images and docker-compose.yaml on a Docker engine, yours or one of its own (about 8 minutes; FULL=yes kills each service and compares containers with processes, half an hour)
 	@echo "test-containers: about 8 minutes from nothing (half an hour with FULL=yes); without a Docker engine and without root all of it is skipped"
-	@$(BIN)/pytest -v -rfE $(SLOWEST) --timeout 1200 $(if $(filter yes,$(FULL)),,-m "not full_matrix") tests/containers
+	@$(PYTEST) -v -rfE --timeout 1200 $(if $(filter yes,$(FULL)),,-m "not full_matrix") tests/containers
 
 .PHONY: lint
 lint: terraform-there install $(CHECKOV) ## ruff, mypy, import rules, shellcheck, hadolint, terraform fmt, READMEs' tables, compose file, issue forms, checkov (about a minute)

@@ -1,25 +1,33 @@
-"""The core stack, applied once in a test session: tests that need it standing begin with a copy.
+"""The core stack, applied once: tests that need it standing begin with a copy.
 
-What the local cloud holds names no port and no folder, so a copy may run anywhere.
+It is kept in build/ for as long as nothing that it is made of changes. What the local cloud holds
+names no port and no folder, so a copy may run anywhere.
 """
 
 from __future__ import annotations
 
 import fcntl
-import os
+import hashlib
 import shutil
-from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from laptop.session import Clock
-from laptop.stack import Ports, Stack
+from laptop.stack import BUILD, ROOT, Ports, Stack
 
 CLOUD_STATE = "cloud"
 TERRAFORM_STATE = "terraform.tfstate"
+KEPT = BUILD / "applied"
+# What is applied, to what, and how.
+MADE_OF = (
+    "terraform/**/*",
+    "local_cloud/**/*.py",
+    "laptop/*.py",
+    "requirements.txt",
+    "tests/applied.py",
+)
 
 
 def lasting_stack(folder: Path, **options: Any) -> Stack:
@@ -29,22 +37,36 @@ def lasting_stack(folder: Path, **options: Any) -> Stack:
     return Stack(folder, Ports(), Clock().say, cloud_state=state, **options)
 
 
-def applied_once(temporary: pytest.TempPathFactory) -> Path:
-    """The folder of a stopped stack that has been applied; the first worker to ask makes it."""
-    session = temporary.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        session = session.parent
-    folder = session / "applied"
-    with (session / "applied.lock").open("w") as lock:
+def applied_once() -> Path:
+    """The folder of a stopped stack that has been applied; the first process to ask makes it."""
+    folder = KEPT / digest()
+    KEPT.mkdir(parents=True, exist_ok=True)
+    with KEPT.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
-            unfinished = session / "being-applied"
-            shutil.rmtree(unfinished, ignore_errors=True)
+            for older in KEPT.iterdir():
+                shutil.rmtree(older)
+            unfinished = KEPT / "being-applied"
             with lasting_stack(unfinished) as stack:
                 stack.start_cloud()
                 stack.apply()
             unfinished.rename(folder)
     return folder
+
+
+def digest() -> str:
+    found = hashlib.sha256()
+    for path in sorted(made_of()):
+        content = path.read_bytes()
+        found.update(f"{path.relative_to(ROOT)} {len(content)}\n".encode() + content)
+    return found.hexdigest()[:16]
+
+
+def made_of() -> Iterator[Path]:
+    for pattern in MADE_OF:
+        for path in ROOT.glob(pattern):
+            if path.is_file() and ".terraform" not in path.parts:
+                yield path
 
 
 def start_cloud_from(applied: Path, stack: Stack) -> None:
@@ -54,9 +76,9 @@ def start_cloud_from(applied: Path, stack: Stack) -> None:
     stack.start_cloud()
 
 
-def start_all_from(applied: Callable[[], Path], stack: Stack) -> None:
+def start_all_from_applied(stack: Stack) -> None:
     """Start the local cloud from a copy, and Airflow beside it, which takes half a minute."""
     with ThreadPoolExecutor(1) as beside:
         airflow = beside.submit(stack.start_airflow)
-        start_cloud_from(applied(), stack)
+        start_cloud_from(applied_once(), stack)
         airflow.result()

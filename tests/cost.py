@@ -1,7 +1,8 @@
-"""What the tests cost: processor seconds by file, and with `--cost` by what was started for them.
+"""What the tests cost: processor seconds of the dearest files; with `--cost` of all, by program.
 
-A pytest plugin. Each process tells with each report its own seconds and those of the children that it
-waited for. With `--cost` the controller also looks at all processes twice a second: what ends
+A plugin of pytest. Each process that runs tests tells with each report what it used, and what its
+children had used when it had waited for them. With `--cost` all that the tests started is
+looked at twice a second, too, so that what outlives its parent is counted as well; what ends
 between two looks counts for its parent alone.
 """
 
@@ -11,23 +12,23 @@ import os
 import re
 import threading
 from collections import Counter
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
 import psutil
 import pytest
 
+MARKER = "BATCHMARK_TESTS"  # in the environment of what a run of pytest starts: its process id
 EVERY_SECONDS = 0.5
 DEAREST = 10
 IMPORTS = "(imports and collection)"
-UNKNOWN = "(no test's)"
 # What a command line is, by the first of these that it matches.
-KINDS = {
-    "tests": r"bin/pytest|execnet",
+PROGRAMS = {
+    "tests": r"pytest|execnet|multiprocessing\.forkserver",
     "browser": r"chrom|playwright",
     "Terraform": r"terraform",
-    "containers": r"docker|containerd|buildkit|\brunc\b",
+    "engine": r"dockerd|docker |containerd|buildkit|\brunc\b",
     "local cloud": r"local_cloud|tests\.browser\.unguarded",
     "jobs": r"batchmark[-_]job|torchrun",
     "Airflow": r"airflow",
@@ -37,137 +38,137 @@ OTHER = "other programs"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--cost",
-        action="store_true",
-        help="print the processor seconds of every file, and of what was started for it",
+        "--cost", action="store_true", help="processor seconds of all files, by program"
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if hasattr(config, "workerinput"):
+    if not hasattr(config, "workerinput"):
+        os.environ[MARKER] = str(os.getpid())
+        config.pluginmanager.register(Bill(Watch() if config.getoption("cost") else None))
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         config.pluginmanager.register(Meter())
-    else:
-        config.pluginmanager.register(Bill(config.getoption("cost")))
-        if not config.getoption("numprocesses", None):
-            config.pluginmanager.register(Meter())
-
-
-def used() -> tuple[float, float]:
-    """Processor seconds of this process, and of the children that it waited for."""
-    times = os.times()
-    return times.user + times.system, times.children_user + times.children_system
 
 
 class Meter:
-    """Of a process that runs tests: each report takes along what was used since the last."""
+    """Of a process that runs tests: each report takes along what was used since the last one."""
 
     def __init__(self) -> None:
-        self.before = (0.0, 0.0)
-        self.imports: tuple[float, float] | None = None
+        self._told = (0.0, 0.0)
+        self._imports: tuple[float, float] | None = None
 
-    def since_before(self) -> tuple[float, float]:
-        before, self.before = self.before, used()
-        return self.before[0] - before[0], self.before[1] - before[1]
+    def _used(self) -> tuple[float, float]:
+        """Processor seconds since the last call: of this process, of children it waited for."""
+        now, told = os.times(), self._told
+        self._told = now.user + now.system, now.children_user + now.children_system
+        return self._told[0] - told[0], self._told[1] - told[1]
 
     def pytest_collection_finish(self) -> None:
-        self.imports = self.since_before()
+        self._imports = self._used()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, Any, Any]:
         report = yield
-        report.processor_seconds = self.since_before()
-        report.import_seconds, self.imports = self.imports, None
+        report.processor_seconds = self._used()
+        report.import_seconds, self._imports = self._imports, None
         return report
 
 
 @dataclass
-class Seen:
-    """A process, and what it had used when it was last seen."""
-
+class Process:
     file: str
-    kind: str = OTHER
-    seconds: float = 0.0
+    program: str
+    seconds: float  # when it was last seen
 
 
 class Watch(threading.Thread):
-    """Looks at the processes that tests start, also at those that outlive their parents."""
+    """Looks at the processes that tests start."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
-        self.seen: dict[tuple[int, float], Seen] = {}
+        self._seen: dict[tuple[int, float], Process] = {}
         self._over = threading.Event()
 
     def run(self) -> None:
         while not self._over.wait(EVERY_SECONDS):
             self.look()
 
-    def stop(self) -> None:
-        self._over.set()
-        self.join()
-
     def look(self) -> None:
-        files = {pid: seen.file for (pid, _), seen in self.seen.items()}
-        for process in psutil.process_iter():
+        files = {pid: process.file for (pid, _), process in self._seen.items()}
+        for found in psutil.process_iter():
             try:
-                key = (process.pid, process.create_time())
-                if key not in self.seen:
-                    if process.create_time() < psutil.Process().create_time():
-                        continue
-                    test = process.environ().get("PYTEST_CURRENT_TEST", "")
-                    file = test.partition("::")[0] or files.get(process.ppid(), UNKNOWN)
-                    self.seen[key] = Seen(file)
-                seen, times = self.seen[key], process.cpu_times()
-                seen.seconds = times.user + times.system
-                seen.kind = kind_of(process.cmdline())
-                files[process.pid] = seen.file
+                key = (found.pid, found.create_time())
+                known = self._seen.get(key)
+                if file := known.file if known else file_of(found) or files.get(found.ppid()):
+                    times, files[found.pid] = found.cpu_times(), file
+                    seconds = times.user + times.system
+                    self._seen[key] = Process(file, program_of(found.cmdline()), seconds)
             except (psutil.Error, OSError):  # it has just ended
                 continue
 
+    def stop(self) -> Counter[tuple[str, str]]:
+        """The seconds of each file and program."""
+        self._over.set()
+        self.join()
+        used: Counter[tuple[str, str]] = Counter()
+        for process in self._seen.values():
+            used[process.file, process.program] += process.seconds
+        return used
 
-def kind_of(command: Iterable[str]) -> str:
+
+def file_of(process: psutil.Process) -> str | None:
+    """The file whose test started a process; None for what is no business of this run."""
+    env = process.environ()
+    if env.get(MARKER) != str(os.getpid()):
+        return None
+    return env.get("PYTEST_CURRENT_TEST", IMPORTS).partition("::")[0]
+
+
+def program_of(command: list[str]) -> str:
     line = " ".join(command)
-    return next((kind for kind, words in KINDS.items() if re.search(words, line)), OTHER)
+    return next((name for name, words in PROGRAMS.items() if re.search(words, line)), OTHER)
 
 
 class Bill:
-    """Of the controller: adds up what the processes that run tests tell."""
+    """Of the controller: adds up what the reports tell."""
 
-    def __init__(self, whole: bool) -> None:
-        self.own: Counter[str] = Counter()
-        self.children: Counter[str] = Counter()
-        self.watch = Watch() if whole else None
-        if self.watch:
-            self.watch.start()
+    def __init__(self, watch: Watch | None) -> None:
+        self._own: Counter[str] = Counter()
+        self._children: Counter[str] = Counter()
+        self._watch = watch
+        if watch:
+            watch.start()
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        file = report.nodeid.partition("::")[0]
-        for name, seconds in (
-            (file, getattr(report, "processor_seconds", None)),
+        for file, seconds in (
+            (report.nodeid.partition("::")[0], getattr(report, "processor_seconds", None)),
             (IMPORTS, getattr(report, "import_seconds", None)),
         ):
             if seconds:
-                self.own[name] += seconds[0]
-                self.children[name] += seconds[1]
+                self._own[file] += seconds[0]
+                self._children[file] += seconds[1]
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        if self.watch:
-            self.watch.stop()
-        write = terminalreporter.write_line
-        total = self.own + self.children
-        terminalreporter.section("processor seconds")
+        used, write = self._own + self._children, terminalreporter.write_line
+        if not used:
+            return
+        terminalreporter.section("processor seconds: all, of the tests, of children that ended")
         write(
-            f"{sum(total.values()):8.0f}  all: {sum(self.own.values()):.0f} of the tests' processes, "
+            f"{sum(used.values()):8.0f} {sum(self._own.values()):8.0f} "
+            f"{sum(self._children.values()):8.0f}  all files"
         )
-        for file, seconds in total.most_common(None if self.watch else DEAREST):
-            write(f"{seconds:8.1f} {self.own[file]:8.1f} {self.children[file]:8.1f}  {file}")
-        if self.watch:
-            kinds: Counter[str] = Counter()
-            each: Counter[tuple[str, str]] = Counter()
-            for seen in self.watch.seen.values():
-                kinds[seen.kind] += seen.seconds
-                each[seen.file, seen.kind] += seen.seconds
-            for kind, seconds in kinds.most_common():
-                write(f"{seconds:8.0f}  {kind}")
-            for (file, kind), seconds in each.most_common():
-                if seconds >= 1:
-                    write(f"{seconds:8.1f}  {kind:12}  {file}")
+        for file, seconds in used.most_common(None if self._watch else DEAREST):
+            write(f"{seconds:8.1f} {self._own[file]:8.1f} {self._children[file]:8.1f}  {file}")
+        if self._watch:
+            self._write_programs(self._watch.stop(), terminalreporter)
+
+    def _write_programs(self, used: Counter[tuple[str, str]], terminalreporter: Any) -> None:
+        terminalreporter.section("processor seconds: by program, also of what outlived its parent")
+        programs: Counter[str] = Counter()
+        for (_, program), seconds in used.items():
+            programs[program] += seconds
+        for program, seconds in programs.most_common():
+            terminalreporter.write_line(f"{seconds:8.0f}  {program}")
+        for (file, program), seconds in used.most_common():
+            if seconds >= 0.1:
+                terminalreporter.write_line(f"{seconds:8.1f}  {program:14}  {file}")

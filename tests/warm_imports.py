@@ -8,7 +8,6 @@ import botocore.loaders
 from moto.backends import get_backend
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.core.utils import get_service_model
-from moto.utilities.utils import PARTITION_NAMES
 
 from local_cloud.server import serve
 
@@ -25,6 +24,5 @@ for service in SERVICES:
     get_backend(service)
     get_service_model(service)
 os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "true"  # as `serve` does
-for partition in PARTITION_NAMES:  # each with AWS's 1,580 policies
-    get_backend("iam")[DEFAULT_ACCOUNT_ID][partition]
+get_backend("iam")[DEFAULT_ACCOUNT_ID]["aws"]  # with AWS's 1,580 policies
 get_backend("ec2")[DEFAULT_ACCOUNT_ID]["us-east-1"]  # makes some thousand images

@@ -3,7 +3,6 @@
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from functools import partial
 
 import pytest
 
@@ -12,7 +11,7 @@ from laptop.aws import AwsClients
 from laptop.demo import run_benchmark
 from laptop.session import Clock
 from laptop.stack import apply_core_stack
-from tests.applied import applied_once, lasting_stack, start_all_from
+from tests.applied import lasting_stack, start_all_from_applied
 from tests.e2e.own_job_runs import CASES, OWN, SWEEP, own_jobs
 from tests.e2e.stacks import JOB_DIR, VCPUS, at_once, run_all
 
@@ -57,7 +56,7 @@ def stack(tmp_path_factory):
     folder, jobs = tmp_path_factory.mktemp("stack"), own_jobs()
     with at_once(lasting_stack(folder, job_dir=JOB_DIR, vcpus=VCPUS, own_jobs=jobs)) as running:
         running.processes.env["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"] += f",{VIEWER}:viewer"
-        start_all_from(partial(applied_once, tmp_path_factory), running)
+        start_all_from_applied(running)
         yield running
 
 

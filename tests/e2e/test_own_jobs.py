@@ -125,7 +125,7 @@ def test_each_malformed_line_is_named_and_the_good_ones_are_kept(documents_of):
     }
 
 
-def test_a_job_that_prints_a_million_lines_is_measured_like_any_other(documents_of):
+def test_a_job_that_prints_100_000_lines_is_measured_like_any_other(documents_of):
     document = case_of(documents_of("cases"), LOUD, CPU)
     assert document.own_job.check.passed
     assert told(document) == {"rate": (pytest.approx(1 / 9),)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import shutil
 from contextlib import closing
-from functools import partial
 
 import pytest
 from rich.console import Console
@@ -13,7 +12,7 @@ from rich.table import Table
 
 from laptop.aws import AwsClients
 from laptop.stack import ROOT
-from tests.applied import applied_once, lasting_stack, start_all_from
+from tests.applied import lasting_stack, start_all_from_applied
 from tests.faults import layer, targets
 from tests.faults.bench import Bench
 from tests.faults.matrix import HERE, inflict_all
@@ -41,9 +40,11 @@ def bench(tmp_path_factory):
     instructions = tmp_path_factory.mktemp("instructions")
     stack = lasting_stack(folder, dags=dags_in(folder / "dags"), vcpus=POOL_VCPUS)
     stack.processes.env.update(AIRFLOW)
-    stack.processes.env["PYTHONPATH"] += f":{ROOT}"  # the DAGs have use for the tests' builders
+    # The DAGs have use for the tests' builders.
+    paths = (HERE / "airflow_settings", stack.processes.env["PYTHONPATH"], ROOT)
+    stack.processes.env["PYTHONPATH"] = ":".join(map(str, paths))
     with stack:
-        start_all_from(partial(applied_once, tmp_path_factory), stack)
+        start_all_from_applied(stack)
         with closing(AwsClients(stack)) as aws, UserClient(stack.airflow) as airflow:
             layer.publish(aws, targets.publish(aws, instructions), instructions)
             for dag_id in DAGS:

@@ -22,7 +22,7 @@ class Fault:
 
     `inflict` returns the runs it struck, by point, when they have ended. One that is `alone`
     disturbs the whole stack, so that no other is inflicted meanwhile. The layered ones come one
-    after the other, as they share the only layer. The quick ones are part of `make test`.
+    after the other, as they share the only layer. The quick ones are part of `make test-rest`.
     """
 
     name: str

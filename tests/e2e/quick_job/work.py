@@ -7,7 +7,7 @@ import time
 
 FAILS, WRONG, MALFORMED, LOUD, ENDLESS = 1, 2, 3, 4, 5
 MARK = "/tmp/{}.wrong"  # what the check finds, and removes
-LINES, CHARACTERS = 1_000_000, 99  # and the ends of the lines: 100 MB
+LINES, CHARACTERS = 100_000, 99  # and the ends of the lines: 10 MB, ten pages of a log
 
 
 def line(metric, value, unit, *, higher):

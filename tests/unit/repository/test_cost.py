@@ -1,0 +1,49 @@
+"""What a run of the tests says of its own cost."""
+
+import os
+import re
+import subprocess
+import sys
+
+from tests.paths import ROOT
+
+SECONDS = 1.0
+BUSY = f"""
+import time
+
+end = time.process_time() + {SECONDS}
+while time.process_time() < end:
+    pass
+"""
+IN_A_CHILD = f"""
+import subprocess, sys
+
+def test():
+    subprocess.run([sys.executable, "-c", {BUSY!r}])
+"""
+BY_ITSELF = "def test():" + BUSY.replace("\n", "\n    ")
+
+
+def test_processor_time_is_told_by_file_and_of_children_apart(tmp_path):
+    (tmp_path / "test_child.py").write_text(IN_A_CHILD)
+    (tmp_path / "test_own.py").write_text(BY_ITSELF)
+    (tmp_path / "pytest.ini").touch()
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "tests.cost", "--cost", "-n", "1"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    files = {
+        name: (float(own), float(children))
+        for own, children, name in re.findall(r"([\d.]+) +([\d.]+)  (test_\w+\.py)", ran.stdout)
+    }
+    own, children = files["test_own.py"]
+    assert own >= SECONDS > children
+    own, children = files["test_child.py"]
+    assert children >= SECONDS > own
+    programs = ran.stdout.partition("by program")[2]
+    assert re.search(r"\d  other programs +test_child\.py", programs), programs
