@@ -1,7 +1,9 @@
 """Docker's engine as a child of ours.
 
-It runs in a mount and a process namespace of its own, which end with it and take along its mounts
-and processes, however it ends; and it makes no rules of iptables. What stays is removed by name.
+It runs in a mount and a process namespace of its own, which end with it or with the tests, and take
+along its mounts and processes, however they end. It neither makes rules of iptables nor forwards:
+jobs and services talk to each other and to this machine. Bridges, control groups and files stay,
+and are removed by what the notes say.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ class OwnEngine:
         self.process: subprocess.Popen[bytes] | None = None
         self._data = self.folder / "data"
         self._disk = self.folder / "data.ext4"
-        self._notes = self.folder / "traces.json"  # for the run after a killed one
+        self._notes = self.folder / "made.json"  # for the run after a killed one
         self._log = self.folder / "dockerd.log"
 
     def start(self) -> dict[str, str]:

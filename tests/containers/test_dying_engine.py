@@ -14,9 +14,10 @@ def proxy(running_engine, tmp_path, monkeypatch):
     scheme, _, path = running_engine.env["DOCKER_HOST"].partition("://")
     if scheme != "unix":
         pytest.skip(f"the engine is reached by {scheme}, not by a socket of this machine")
-    with EngineProxy(path, tmp_path / "engine.sock") as made:
-        monkeypatch.setenv("DOCKER_HOST", made.url)
-        yield made
+    made = EngineProxy(path, tmp_path / "engine.sock")
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{made.path}")
+    yield made
+    made.die()
 
 
 @pytest.fixture

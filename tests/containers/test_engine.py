@@ -34,7 +34,7 @@ def test_a_killed_run_is_cleaned_up_by_the_next(running_engine, tmp_path, say):
     except Unavailable as reason:
         pytest.skip(str(reason))
     try:
-        made = json.loads((tmp_path / "traces.json").read_text())
+        made = json.loads((tmp_path / "made.json").read_text())
         with closing(docker.DockerClient(base_url=env["DOCKER_HOST"])) as client:
             client.networks.create("net", driver="bridge")
         assert (len(bridges_in(made["network"])), bool(groups(made["cgroup"]))) == (2, True)
