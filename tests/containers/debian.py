@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable
+from fnmatch import fnmatch
 from pathlib import Path
 
 # Docker with BuildKit's named contexts and Compose v2 is in this release and later ones.
@@ -87,14 +88,21 @@ class Packages:
             if shutil.which(program) is None:
                 raise Unavailable(f"no Docker engine answers, and {program} is not here to get one")
         self.release = own_release(Path("/etc/os-release").read_text())
+        self._state = folder / "apt"
+        self._updated = False
 
     @property
     def root(self) -> Path:
         return self.folder / "root"
 
     @property
-    def lists(self) -> Path:
+    def sources(self) -> Path:
         return self.folder / "sources"
+
+    @property
+    def lists(self) -> Path:
+        """What the sources had when they were asked."""
+        return self._state / "state/lists"
 
     def fetch(self) -> None:
         """Download and unpack, unless that is done.
@@ -110,32 +118,50 @@ class Packages:
             return
         shutil.rmtree(self.folder, ignore_errors=True)
         archives = self.folder / "archives"
-        for made in (self.root, self.lists, archives):
+        for made in (self.root, self.sources, archives):
             made.mkdir(parents=True)
         for release in RELEASES:
             for name, text in source_lists(self.release, release).items():
-                (self.lists / name).write_text(text)
+                (self.sources / name).write_text(text)
         self.say("downloading Docker and what it needs from Debian, about 95 MB")
-        self._apt("update")
+        self.update()
         self._apt("download", *wanted, cwd=archives)
         for archive in archives.glob("*.deb"):
             run(["dpkg", "-x", str(archive), str(self.root)])
         shutil.rmtree(archives)
         stamp.write_text(recipe)
 
+    def update(self) -> None:
+        """Ask Debian what it has now, unless that was asked."""
+        if not self._updated:
+            self._apt("update")
+            self._updated = True
+
+    def unpack(self, root: Path, names: Iterable[str], without: str) -> None:
+        """Packages of Docker's release with all that they depend on, and what every Debian has.
+
+        Args:
+            without: pattern of the names of packages that are left out.
+        """
+        self._apt("install", "--download-only", "--yes", "--no-install-recommends", *names)
+        for archive in (self._state / "cache/archives").glob("*.deb"):
+            if not fnmatch(archive.name, without):
+                run(["dpkg", "-x", str(archive), str(root)])
+            archive.unlink()
+
     def sources_of(self, release: str) -> list[str]:
         """The files of this release's sources, as mmdebstrap takes them."""
-        return [str(file) for file in sorted(self.lists.glob(f"{release}-*"))]
+        return [str(file) for file in sorted(self.sources.glob(f"{release}-*"))]
 
     def _apt(self, *words: str, cwd: Path | None = None) -> None:
-        state = self.folder / "apt"
+        state = self._state
         for made in ("state/lists/partial", "cache/archives/partial"):
             (state / made).mkdir(parents=True, exist_ok=True)
         status = state / "status"
         status.touch()
         options = {
             "Dir::Etc::sourcelist": "/dev/null",
-            "Dir::Etc::sourceparts": self.lists,
+            "Dir::Etc::sourceparts": self.sources,
             "Dir::State": state / "state",
             "Dir::State::status": status,
             "Dir::Cache": state / "cache",

@@ -27,6 +27,7 @@ T = TypeVar("T")
 RUN_SECONDS = 900
 HEALED_SECONDS = 300  # beside all other tests on two cores
 ASKED_AGAIN = (httpx.HTTPError,)
+LABEL = "com.docker.compose"
 
 
 @dataclass(frozen=True)
@@ -103,29 +104,37 @@ class Running:
 
     def job_containers(self) -> list[Any]:
         on_network = {"network": f"{self.deployment.project}_jobs"}
-        known = {record["ID"] for record in self.compose.services().values()}
         found = self.engine.containers.list(filters=on_network)
-        return [container for container in found if container.id not in known]
+        return [container for container in found if f"{LABEL}.service" not in container.labels]
 
     def store(self, aws: AwsClients, run_id: str) -> RunStore:
         return RunStore(aws.client("s3"), aws.config().bucket, run_id)
 
     def container(self, service: str) -> Any:
-        return self.engine.containers.get(self.compose.services()[service]["ID"])
+        """By its labels: `docker compose` takes ten times as long."""
+        wanted = {"project": self.deployment.project, "service": service}
+        labels = [f"{LABEL}.{name}={value}" for name, value in wanted.items()]
+        (found,) = self.engine.containers.list(all=True, filters={"label": labels})
+        return found
 
-    def kill(self, service: str) -> None:
-        """SIGKILL a service's main process, as the kernel does when memory is short.
+    def kill(self, *services: str) -> None:
+        """SIGKILL the main processes of services, as the kernel does when memory is short.
 
         `docker kill` would not do: the engine takes it for a wish, and restarts nothing. A service
         that ends by itself meanwhile, as others of its deployment are down, is killed once it runs
         again.
         """
-        state = self.wait(lambda: self._killed(service), f"process of {service}", HEALED_SECONDS)
-        self.wait(
-            lambda: self.container(service).attrs["State"]["StartedAt"] != state["StartedAt"],
-            f"restart of {service}",
-            120,
-        )
+        for service, state in [(service, self._kill_one(service)) for service in services]:
+            self.wait(
+                lambda service=service, state=state: (
+                    self.container(service).attrs["State"]["StartedAt"] != state["StartedAt"]
+                ),
+                f"restart of {service}",
+                120,
+            )
+
+    def _kill_one(self, service: str) -> dict[str, Any]:
+        return self.wait(lambda: self._killed(service), f"process of {service}", HEALED_SECONDS)
 
     def _killed(self, service: str) -> dict[str, Any] | None:
         """What it was when its main process was killed; None if it had none."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
+import fcntl
 import os
 import shutil
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,9 +18,6 @@ from tests.containers.debian import Packages, Unavailable, run
 from tests.containers.own_engine import OwnEngine
 
 NEEDED_GB = 12
-SIGN_OF_LIFE_SECONDS = 30
-# An abstract socket's name: whoever ends, however, gives it back, and no file stays.
-TURN = "\0batchmark-engine"
 DEFAULT_SOCKET = "unix:///var/run/docker.sock"
 
 
@@ -57,7 +52,7 @@ def open_engine(folder: Path, say: Callable[[str], None]) -> Iterator[Engine]:
         return
     own = OwnEngine(folder, say)
     require_possible(folder)
-    with turn(say):
+    with turn(folder, say):
         own.packages.fetch()
         try:
             env = own.start()
@@ -67,17 +62,14 @@ def open_engine(folder: Path, say: Callable[[str], None]) -> Iterator[Engine]:
 
 
 @contextmanager
-def turn(say: Callable[[str], None]) -> Iterator[None]:
-    """One engine of ours at a time on a machine: two would flush each other's rules."""
-    with socket.socket(socket.AF_UNIX) as name:
-        for waited in itertools.count():
-            try:
-                name.bind(TURN)
-                break
-            except OSError:
-                if waited % SIGN_OF_LIFE_SECONDS == 0:
-                    say("another test run has an engine of its own here: waiting until it ends")
-                time.sleep(1)
+def turn(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
+    """One engine at a time in a folder; whoever ends, however, gives the lock back."""
+    with (folder / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another test run has its engine here: waiting until it ends")
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 

@@ -1,22 +1,17 @@
-"""What an engine changes in the machine's network: free names before, nothing left after."""
+"""The machine's network: what is free before an engine starts, and what it adds."""
 
 from __future__ import annotations
 
 import ipaddress
 import json
-import shlex
-import subprocess
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from tests.containers.debian import run
 
-FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 CANDIDATES = ("172.16.0.0/12", "10.0.0.0/8", "192.168.0.0/16")
 NETWORK_BITS = 16
-USUAL_MTU = 1500
 
 
 def free_network(taken: Iterable[str]) -> ipaddress.IPv4Network:
@@ -45,15 +40,6 @@ def networks_in_use() -> list[str]:
     return found
 
 
-def mtu_outwards() -> int:
-    """The MTU of the way out: a bridge with a larger one loses what is long."""
-    routes = ip_json(["-4", "route", "show", "default"])
-    if not routes:
-        return USUAL_MTU
-    (link,) = ip_json(["link", "show", "dev", routes[0]["dev"]])
-    return int(link["mtu"])
-
-
 def add_bridge(name: str, address: str) -> None:
     run(["ip", "link", "add", name, "type", "bridge"])
     run(["ip", "address", "add", address, "dev", name])
@@ -66,12 +52,6 @@ def ip_json(words: list[str]) -> list[dict[str, Any]]:
     return found
 
 
-def bridges() -> set[str]:
-    return {
-        link["ifname"] for link in ip_json(["link", "show", "type", "bridge"]) if "ifname" in link
-    }
-
-
 def bridges_in(network: str) -> list[str]:
     inside = ipaddress.IPv4Network(network)
     links = ip_json(["-4", "address", "show", "type", "bridge"])
@@ -81,60 +61,3 @@ def bridges_in(network: str) -> list[str]:
         for address in link.get("addr_info", [])
         if ipaddress.IPv4Address(address["local"]) in inside
     ]
-
-
-@dataclass
-class Firewall:
-    """The rules of iptables as they stood once, to be set back to.
-
-    Args:
-        env: finds the programs `iptables` and `iptables-save`.
-    """
-
-    env: Mapping[str, str]
-    rules: list[str] = field(default_factory=list)
-
-    def read(self) -> list[str]:
-        """Every chain and rule with its table before it: `nat -A POSTROUTING …`."""
-        found, table = [], ""
-        for line in run(["iptables-save"], env=dict(self.env)).stdout.splitlines():
-            if line.startswith("*"):
-                table = line[1:]
-            elif line.startswith(":"):
-                chain, policy = line[1:].split()[:2]
-                found.append(f"{table} -P {chain} {policy}")
-            elif line.startswith("-A"):
-                found.append(f"{table} {line}")
-        return found
-
-    def new_with(self, ours: Iterable[str]) -> list[str]:
-        """The chains and rules that are new and name one of `ours`."""
-        names = tuple(ours)
-        new = [line for line in self.read() if line not in self.rules]
-        return [line for line in new if any(name in line for name in names)]
-
-    def remove(self, ours: Iterable[str]) -> None:
-        """Remove the rules and chains that are new and name one of `ours`."""
-        mine = [shlex.split(line) for line in self.new_with(ours)]
-        for table, flag, chain, *rest in mine:
-            if flag == "-A":
-                self._iptables(table, "-D", chain, *rest)
-        chains = [(table, chain) for table, flag, chain, *rest in mine if flag == "-P"]
-        for flag in ("-F", "-X"):
-            for table, chain in chains:
-                self._iptables(table, flag, chain)
-
-    def restore_policies(self) -> None:
-        """Set the built-in chains' policies to what they were; to ACCEPT, as without any rule."""
-        before = {tuple(line.split()[:3]): line.split()[3] for line in self.rules if " -P " in line}
-        for line in self.read():
-            table, flag, chain, policy, *_ = line.split()
-            wanted = before.get((table, flag, chain), "ACCEPT")
-            if flag == "-P" and policy not in ("-", wanted):
-                self._iptables(table, "-P", chain, wanted)
-
-    def _iptables(self, table: str, *words: str) -> None:
-        # A rule may have gone with its bridge; what matters is that it is not there.
-        subprocess.run(
-            ["iptables", "-t", table, *words], env=dict(self.env), capture_output=True, check=False
-        )

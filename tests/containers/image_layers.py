@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tarfile
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
+from typing import IO
 
 # Names of files that hold credentials, wherever they lie.
 SECRET_NAMES = re.compile(
@@ -34,23 +34,23 @@ LEFTOVERS = ("root/.cache", "var/cache/packages", "build", "wheels", "opt/tools"
 LARGEST_TEXT = 2**19
 
 
-def files(archive: Path) -> Iterator[tuple[PurePosixPath, bytes]]:
+def files(archive: IO[bytes]) -> Iterator[tuple[PurePosixPath, bytes]]:
     """Every file of every layer of an image as `docker save` writes it, with its first half MiB."""
-    with tarfile.open(archive) as image:
-        manifest = json.load(_member(image, "manifest.json"))
-        for name in manifest[0]["Layers"]:
-            with tarfile.open(fileobj=_member(image, name)) as layer:
-                for member in layer:
-                    if member.isfile():
-                        content = layer.extractfile(member)
-                        text = content.read(LARGEST_TEXT) if content else b""
-                        yield PurePosixPath(member.name), text
+    with tarfile.open(fileobj=archive, mode="r|") as image:
+        for blob in filter(tarfile.TarInfo.isfile, image):
+            if layer := opened(image.extractfile(blob)):
+                for member in filter(tarfile.TarInfo.isfile, layer):
+                    content = layer.extractfile(member)
+                    assert content is not None
+                    yield PurePosixPath(member.name), content.read(LARGEST_TEXT)
 
 
-def _member(archive: tarfile.TarFile, name: str) -> tarfile.ExFileObject:
-    member = archive.extractfile(name)
-    assert isinstance(member, tarfile.ExFileObject), name
-    return member
+def opened(blob: IO[bytes] | None) -> tarfile.TarFile | None:
+    """A layer; None of what describes the image."""
+    try:
+        return tarfile.open(fileobj=blob, mode="r|")
+    except tarfile.ReadError:
+        return None
 
 
 def secret_in(path: PurePosixPath, content: bytes) -> str | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.containers.engine import Engine
 
 PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
-# On the machine's own network: what leaves by a bridge may lose its way to a mirror for minutes.
+# The machine's own: nothing leaves by the bridges of our engine, which makes no rules for that.
 NETWORK = "--network=host"
 PYTHON = "batchmark-test-python:here"  # the base image, under a name that nobody pulls
 LAST_LINES = 40

@@ -7,6 +7,7 @@ from typing import Any
 
 from local_cloud.batch.running.docker_runtime import OWNER
 from tests.clouds import Cloud, running
+from tests.containers.images import PYTHON
 
 CONTAINERS = [
     *("--jobs", "containers", "--allow-short-limits", "--stop-grace", "2"),
@@ -25,3 +26,29 @@ def containers_of(client: Any, cloud: Cloud) -> list[Any]:
 
 def start(*options: str) -> AbstractContextManager[Cloud]:
     return running(*CONTAINERS, *options)
+
+
+def define(cloud: Cloud, program: str) -> str:
+    """A job definition of a Python program that needs no image of ours."""
+    return cloud.define(["python", "-c", program], memory=64, container={"image": PYTHON})
+
+
+def run_nodes(cloud: Cloud, program: str, number: int) -> tuple[list[str], list[dict[str, Any]]]:
+    """A multi-node job that ends well: what its main node said, and each node's container."""
+    node = {**cloud.container(["python", "-c", program], memory=64), "image": PYTHON}
+    ranges = {"targetNodes": "0:", "container": node}
+    definition = cloud.batch.register_job_definition(
+        jobDefinitionName=cloud.name("nodes"),
+        type="multinode",
+        nodeProperties={"numNodes": number, "mainNode": 0, "nodeRangeProperties": [ranges]},
+    )["jobDefinitionArn"]
+    job_id = cloud.submit(definition)
+    job, main = cloud.finish(job_id), cloud.describe(f"{job_id}#0")
+    said = cloud.lines(main)
+    assert job["status"] == "SUCCEEDED", (job["statusReason"], said)
+    return said, [cloud.describe(f"{job_id}#{each}")["container"] for each in range(number)]
+
+
+def addresses(nodes: list[dict[str, Any]]) -> list[str]:
+    interfaces = [node["networkInterfaces"] for node in nodes]
+    return [only["privateIpv4Address"] for (only,) in interfaces]

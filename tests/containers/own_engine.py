@@ -1,39 +1,42 @@
-"""Docker's engine as a child of ours."""
+"""Docker's engine as a child of ours.
+
+It runs in a mount and a process namespace of its own, which end with it or with the tests, and take
+along its mounts and processes, however they end. It neither makes rules of iptables nor forwards:
+jobs and services talk to each other and to this machine. Bridges, control groups and files stay,
+and are removed by what the notes say.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable
-from contextlib import closing, suppress
-from dataclasses import asdict
+from contextlib import suppress
 from pathlib import Path
 
-import docker
-import psutil
-from docker.errors import DockerException
-
-from laptop.processes import MARKER, processes_of, stop_all
+from tests.containers import host_network
 from tests.containers.debian import Packages, Unavailable, run
-from tests.containers.host_network import (
-    FORWARDING,
-    Firewall,
-    add_bridge,
-    bridges,
-    free_network,
-    mtu_outwards,
-    networks_in_use,
-)
-from tests.containers.traces import MADE_BY_ENGINES, STOP_SECONDS, Traces, empty, favour_cgroup
+from tests.waiting import wait_for
 
-START_SECONDS = 90
-DRIVERS = ("overlay2", "vfs")
+START_SECONDS, STOP_SECONDS = 90, 60
 MIB = 2**20
+CGROUPS = Path("/sys/fs/cgroup")
+SESSIONS = 2  # whose time all containers get; with 8, the tests beside them hardly move
+NAMESPACES = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+# A disk in a file, of which nothing must outlast a crash: an engine writes 100,000 small files,
+# without a journal it does so sooner. Where there is no loop device, they lie in the folder itself.
+PREPARE = """
+mount -t tmpfs engine /run
+{ mkfs.ext4 -q -F -O ^has_journal -E lazy_itable_init=1,nodiscard -m 0 "$1" \
+    && mount -o loop,noatime,nodiscard "$1" "$2"; } || rm "$1"
+shift 2
+exec "$@"
+"""
 
 
 class OwnEngine:
@@ -48,19 +51,11 @@ class OwnEngine:
         self.folder = folder.resolve()
         self.say = say
         self.packages = Packages(self.folder / "packages", say)
-        self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def data(self) -> Path:
-        return self.folder / "data"
-
-    @property
-    def notes(self) -> Path:
-        return self.folder / "traces.json"
-
-    @property
-    def log(self) -> Path:
-        return self.folder / "dockerd.log"
+        self.process: subprocess.Popen[bytes] | None = None
+        self._data = self.folder / "data"
+        self._disk = self.folder / "data.ext4"
+        self._notes = self.folder / "made.json"  # for the run after a killed one
+        self._log = self.folder / "dockerd.log"
 
     def start(self) -> dict[str, str]:
         """Start it and wait until it answers; what its users need in their environment.
@@ -68,40 +63,76 @@ class OwnEngine:
         Raises:
             Unavailable: this machine's kernel lacks what an engine needs.
         """
-        if self.notes.exists():
+        if self._notes.exists():
             self.say("removing what a killed run left behind")
             self.stop()
-        self.env = self.environment()
-        traces = self._plan()
-        self.notes.write_text(json.dumps(asdict(traces)))
-        favour_cgroup(traces.cgroup)
-        add_bridge(traces.bridge, f"{traces.gateway}/{traces.halves[0].prefixlen}")
-        self._make_disk(traces.disk)
-        for driver in DRIVERS:
-            self._launch(traces, driver)
-            if self._answers(traces):
-                self.say(f"an engine of our own runs, storage driver {driver}")
-                children = {name: self.env[name] for name in ("PATH", "DOCKER_CONFIG")}
-                return {"DOCKER_HOST": traces.host, **children}
-        raise Unavailable(f"Docker's engine does not start here: {self._last_words()}")
+        # A short path: those of sockets may have 107 characters.
+        runtime = tempfile.mkdtemp(prefix="batchmark-engine-", dir="/tmp")
+        network = host_network.free_network(host_network.networks_in_use())
+        made = {"runtime": runtime, "network": str(network), "cgroup": Path(runtime).name}
+        self._notes.write_text(json.dumps(made))
+        self._data.mkdir()
+        with self._disk.open("wb") as file:
+            file.truncate(shutil.disk_usage(self.folder).free // MIB * MIB)
+        env = self._environment()
+        favour_cgroup(made["cgroup"])
+        for_bridge, for_networks = network.subnets()
+        bridge = f"bm-{os.urandom(3).hex()}"
+        host_network.add_bridge(bridge, f"{next(for_bridge.hosts())}/{for_bridge.prefixlen}")
+        settings = {
+            "hosts": [f"unix://{runtime}/docker.sock"],
+            "data-root": str(self._data),
+            "bridge": bridge,
+            "cgroup-parent": made["cgroup"],
+            "default-address-pools": [{"base": str(for_networks), "size": 24}],
+            "exec-opts": ["native.cgroupdriver=cgroupfs"],
+            "ip-forward": False,
+            "iptables": False,
+            "ip6tables": False,
+            "log-driver": "json-file",
+        }
+        file = Path(runtime) / "daemon.json"
+        file.write_text(json.dumps(settings))
+        dockerd = ("tini-static", "--", "dockerd", "--config-file", str(file))
+        with self._log.open("wb") as out:
+            self.process = subprocess.Popen(
+                [
+                    *("setpriv", "--pdeathsig", "KILL", *NAMESPACES),
+                    *("sh", "-c", PREPARE, "sh", str(self._disk), str(self._data), *dockerd),
+                ],
+                env={**os.environ, **env},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        place = Path(runtime) / "docker.sock"
+        with suppress(TimeoutError):
+            wait_for(lambda: answers(place) or self.process.poll() is not None, "it", START_SECONDS)
+        if not answers(place):
+            end = (self._log.read_text(errors="replace").strip() or "it said nothing").splitlines()
+            raise Unavailable(f"Docker's engine does not start here: {end[-1]}")
+        self.say("an engine of our own runs")
+        children = {name: env[name] for name in ("PATH", "DOCKER_CONFIG")}
+        return {"DOCKER_HOST": settings["hosts"][0], **children}
 
     def stop(self) -> None:
         """End it and remove all that it made; nothing to do where none was started."""
-        if not self.notes.exists():
+        if not self._notes.exists():
             return
-        self.env = self.environment()
-        traces = Traces(**json.loads(self.notes.read_text()))
-        if answers(traces.socket):
-            client = docker.DockerClient(base_url=traces.host, timeout=STOP_SECONDS)
-            with suppress(DockerException), closing(client):
-                empty(client)
-        self._end_processes()
-        traces.remove(self.env)
-        if left := [*traces.found(self.env), *map(str, processes_of(self.folder))]:
-            raise RuntimeError(f"the engine left behind: {', '.join(left)}")
-        self.notes.unlink()
+        made = json.loads(self._notes.read_text())
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+        end_cgroup(made["cgroup"])
+        for bridge in host_network.bridges_in(made["network"]):
+            run(["ip", "link", "delete", bridge])
+        for place in (made["runtime"], self._data):
+            shutil.rmtree(place, ignore_errors=True)
+        self._disk.unlink(missing_ok=True)
+        self._notes.unlink()
 
-    def environment(self) -> dict[str, str]:
+    def _environment(self) -> dict[str, str]:
         """PATH with the programs, and where they find their plugins and libraries."""
         root, links = self.packages.root, self.folder / "bin"
         plugins = self.folder / "docker" / "cli-plugins"
@@ -117,97 +148,13 @@ class OwnEngine:
         for plugin in (root / "usr/libexec/docker/cli-plugins").glob("docker-*"):
             link(plugins / plugin.name, plugin)
         link(links / "docker-init", root / "usr/bin/tini-static")
+        # In containers' own networks an engine's name server has rules.
         for kind in ("nft", "legacy"):
-            for name in ("iptables", "iptables-save", "iptables-restore"):
-                link(links / name, root / f"usr/sbin/xtables-{kind}-multi")
+            link(links / "iptables", root / f"usr/sbin/xtables-{kind}-multi")
             with suppress(subprocess.CalledProcessError):
-                run([str(links / "iptables-save")], env=env)
+                run([str(links / "iptables"), "--list-rules"], env=env)
                 break
         return env
-
-    def _plan(self) -> Traces:
-        """Free names and networks, and what is there before."""
-        token = os.urandom(3).hex()
-        return Traces(
-            token=token,
-            # A short path: those of sockets may have 107 characters.
-            runtime=tempfile.mkdtemp(prefix="batchmark-engine-", dir="/run"),
-            data=str(self.data),
-            bridge=f"bm{token}",
-            network=str(free_network(networks_in_use())),
-            forwarding=FORWARDING.read_text(),
-            bridges=sorted(bridges()),
-            rules=Firewall(self.env).read(),
-            folders=[str(place) for place in MADE_BY_ENGINES if place.exists()],
-        )
-
-    def _make_disk(self, disk: Path) -> None:
-        """A file system in a file, of which nothing must outlast a crash.
-
-        An engine writes 100,000 small files: without a journal it does so sooner, and all are gone
-        with the one file. Where there is no loop device, the data lie in the folder itself.
-        """
-        self.data.mkdir(parents=True)
-        with disk.open("wb") as file:
-            file.truncate(shutil.disk_usage(self.folder).free // MIB * MIB)
-        options = ("-O", "^has_journal", "-E", "lazy_itable_init=1,nodiscard", "-m", "0")
-        try:
-            run(["mkfs.ext4", "-q", "-F", *options, str(disk)])
-            run(["mount", "-o", "loop,noatime,nodiscard", str(disk), str(self.data)])
-        except (OSError, subprocess.CalledProcessError):
-            disk.unlink()
-
-    def _launch(self, traces: Traces, driver: str) -> None:
-        mtu = mtu_outwards()
-        settings = {
-            "hosts": [traces.host],
-            "data-root": str(self.data),
-            "exec-root": f"{traces.runtime}/exec",
-            "pidfile": f"{traces.runtime}/docker.pid",
-            "bridge": traces.bridge,
-            "cgroup-parent": traces.cgroup,
-            "default-address-pools": [{"base": str(traces.halves[1]), "size": 24}],
-            "default-network-opts": {"bridge": {"com.docker.network.driver.mtu": str(mtu)}},
-            "exec-opts": ["native.cgroupdriver=cgroupfs"],
-            "ip6tables": False,
-            "log-driver": "json-file",
-            "mtu": mtu,
-            "storage-driver": driver,
-        }
-        file = Path(traces.runtime) / "daemon.json"
-        file.write_text(json.dumps(settings))
-        with self.log.open("wb") as out:
-            self._process = subprocess.Popen(
-                ["dockerd", "--config-file", str(file)],
-                env={**os.environ, **self.env, MARKER: str(self.folder)},
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    def _answers(self, traces: Traces) -> bool:
-        deadline = time.monotonic() + START_SECONDS
-        while self._process and self._process.poll() is None and time.monotonic() < deadline:
-            if answers(traces.socket):
-                return True
-            time.sleep(0.2)
-        self._end_processes()
-        return False
-
-    def _end_processes(self) -> None:
-        """The engine first, which ends the rest; then what it could not end."""
-        engines = [process for process in processes_of(self.folder) if process.name() == "dockerd"]
-        for engine in engines:
-            engine.terminate()
-        psutil.wait_procs(engines, timeout=STOP_SECONDS)
-        stop_all(self.folder)
-        if self._process:
-            self._process.wait()
-
-    def _last_words(self) -> str:
-        lines = self.log.read_text(errors="replace").strip().splitlines()
-        return lines[-1] if lines else "it said nothing"
 
 
 def answers(place: Path) -> bool:
@@ -223,3 +170,40 @@ def answers(place: Path) -> bool:
 def link(place: Path, target: Path) -> None:
     place.unlink(missing_ok=True)
     place.symlink_to(target)
+
+
+def favour_cgroup(name: str) -> None:
+    """Make the control group of all containers, and give it the time of so many sessions.
+
+    The kernel shares cores among control groups and sessions (sched(7), "The autogroup feature"),
+    so all containers together would get as much as one of the many sessions beside them.
+    """
+    by_controller = CGROUPS / "cpu"  # as in version 1
+    top = (by_controller if by_controller.is_dir() else CGROUPS) / name
+    with suppress(OSError):  # where they are read only, the containers take longer
+        top.mkdir(exist_ok=True)
+        for file, of_one in (("cpu.shares", 1024), ("cpu.weight", 100)):
+            if (top / file).exists():
+                (top / file).write_text(str(SESSIONS * of_one))
+
+
+def end_cgroup(name: str) -> None:
+    """Kill what still runs in the engine's control groups, and remove them."""
+
+    def is_gone() -> bool:
+        for top in groups(name):
+            for file in top.rglob("cgroup.procs"):
+                for pid in file.read_text().split():
+                    with suppress(ProcessLookupError):
+                        os.kill(int(pid), signal.SIGKILL)
+            for group in [*sorted(top.rglob("*/"), reverse=True), top]:
+                with suppress(OSError):  # processes that end are still in it
+                    group.rmdir()
+        return not groups(name)
+
+    wait_for(is_gone, f"end of {name}", STOP_SECONDS)
+
+
+def groups(name: str) -> list[Path]:
+    """A control group's folders: one, or one per controller."""
+    return [found for found in (CGROUPS / name, *CGROUPS.glob(f"*/{name}")) if found.is_dir()]

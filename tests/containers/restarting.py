@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
+import os
+import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
-from tests.clouds import Cloud, command_line, ready, running
+from tests.clouds import ROOT, Cloud, ready, running
+from tests.warm import Fork
 
 SECONDS = 30
 
@@ -17,39 +19,33 @@ class RestartingCloud:
     def __init__(self, cloud: Cloud, options: tuple[str, ...]) -> None:
         self.cloud = cloud
         self._options = options
-        self._process = cloud.process
+        self._restarted: Fork | None = None
 
     def kill(self) -> None:
-        self._process.kill()
-        self._process.wait(SECONDS)
+        self._signal(signal.SIGKILL)
 
     def end(self) -> None:
-        self._process.terminate()
-        assert self._process.wait(SECONDS) == 0
+        assert self._signal(signal.SIGTERM) == 0
+
+    def _signal(self, number: int) -> int:
+        self.cloud.process.send_signal(number)
+        return self.cloud.process.wait(SECONDS)
 
     def start(self) -> None:
-        self._close()
-        self._process = subprocess.Popen(
-            command_line(*self._options), stdout=subprocess.PIPE, text=True
-        )
-        assert ready(self._process) == (self.cloud.endpoint_url, self.cloud.credentials)
+        self.close()
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        self._restarted = Fork("local_cloud", self._options, folder=ROOT, env=env, stderr=None)
+        self.cloud.process = self._restarted
+        assert ready(self._restarted) == (self.cloud.endpoint_url, self.cloud.credentials)
 
     def close(self) -> None:
-        self._process.terminate()
-        self._process.wait(SECONDS)
-        self._close()
-
-    def _close(self) -> None:
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        if self._restarted:
+            self._signal(signal.SIGTERM)
+            self._restarted.stdout.close()
 
 
 @contextmanager
 def restarting(*options: str) -> Iterator[RestartingCloud]:
     """Options name a port, which stays the same."""
-    with running(*options) as cloud:
-        made = RestartingCloud(cloud, options)
-        try:
-            yield made
-        finally:
-            made.close()
+    with running(*options) as cloud, closing(RestartingCloud(cloud, options)) as made:
+        yield made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import inspect
 import os
 import re
 import shutil
@@ -14,8 +15,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from tests.containers.debian import Packages, run
+from tests.containers.debian import DOCKER_RELEASE, Packages, run
 from tests.containers.engine import Engine
 from tests.containers.images import build
 
@@ -25,6 +27,7 @@ HERE = Path(__file__).parent / "bases"
 LABEL = "batchmark.stand-in"
 # `apt-get update` takes a mirror that does not answer for an empty one.
 RETRIES = 'Acquire::Retries "5";'
+LISTS = "var/lib/apt/lists"
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 # Smaller and sooner: nobody reads its manuals, and what a crash breaks is made anew.
 DPKG_OPTIONS = (
@@ -39,29 +42,52 @@ HEADERS = (
     "dpkg -x libpython3.11-dev_*.deb unpacked && cp -r unpacked/usr/include /usr && "
     'rm -r unpacked libpython3.11-dev_*.deb"'
 )
-# No cluster but the one that the container makes.
-NO_CLUSTER = (
-    '--essential-hook=mkdir -p "$1/etc/postgresql-common" && '
-    'echo "create_main_cluster = false" > "$1/etc/postgresql-common/createcluster.conf"'
-)
 
 
-@dataclass(frozen=True)
-class Recipe:
+class Recipe(NamedTuple):
     """A Debian that the stand-in of an image begins with."""
 
     release: str
     packages: tuple[str, ...]
-    options: tuple[str, ...] = ()
+    make: Callable[[Packages, Recipe, Path], None]
+
+
+def bootstrapped(packages: Packages, recipe: Recipe, root: Path) -> None:
+    """A Debian that packages can be installed into, with the lists that apt has read before."""
+    programs = packages.root / "usr/bin"
+    lists = f'mkdir -p "$1/{LISTS}" && cp {packages.lists}/*_{recipe.release}* "$1/{LISTS}"'
+    options = ("--quiet", "--mode=root", "--variant=minbase", "--skip=update")
+    run(
+        [
+            *OWN_NAMESPACES,
+            *(str(programs / "mmdebstrap"), *options, f"--setup-hook={lists}", HEADERS),
+            *('--aptopt=Acquire::Languages "none"', *map("--dpkgopt={}".format, DPKG_OPTIONS)),
+            f"--include={','.join(recipe.packages)}",
+            *(recipe.release, str(root), *packages.sources_of(recipe.release)),
+        ],
+        env={"PATH": f"{programs}:{os.environ['PATH']}", "TMPDIR": str(root.parent)},
+    )
+
+
+def unpacked(packages: Packages, recipe: Recipe, root: Path) -> None:
+    """Debian's files alone: no package's script has run. Without its compiler, which is large."""
+    folder = root.with_suffix("")
+    folder.mkdir()
+    packages.unpack(folder, ("?essential", *recipe.packages), without="libllvm*")
+    server = "usr/lib/postgresql/17/lib"
+    for left in ("usr/share/doc", "usr/share/locale", "usr/share/man", f"{server}/bitcode"):
+        shutil.rmtree(folder / left)
+    (folder / server / "llvmjit.so").unlink()
+    run(["tar", f"--directory={folder}", "-cf", str(root), "."])
 
 
 RECIPES = {
     "PYTHON_IMAGE": Recipe(
         "bookworm",
         ("ca-certificates", "netbase", "python3-pip", "python3.11", "python3.11-venv", "tzdata"),
-        (HEADERS,),
+        bootstrapped,
     ),
-    "POSTGRES_IMAGE": Recipe("trixie", ("postgresql-17", "tzdata"), (NO_CLUSTER,)),
+    "POSTGRES_IMAGE": Recipe(DOCKER_RELEASE, ("postgresql-17", "tzdata"), unpacked),
 }
 
 
@@ -95,6 +121,7 @@ def bases(engine: Engine, folder: Path, say: Callable[[str], None]) -> Bases:
         say(f"no registry is reached, so stand-ins take the base images' place ({reason})")
     packages = engine.packages or Packages(folder / "packages", say)
     packages.fetch()
+    packages.update()
     # On an engine of others the real names are not ours to give.
     prefix = "" if engine.packages else "batchmark-stand-in/"
     names = {name: prefix + pinned[name].partition("@")[0] for name in RECIPES}
@@ -107,7 +134,8 @@ def bases(engine: Engine, folder: Path, say: Callable[[str], None]) -> Bases:
 
 def archive(packages: Packages, recipe: Recipe, folder: Path, say: Callable[[str], None]) -> Path:
     """The recipe's root file system as a tar file; made once."""
-    key = hashlib.sha256(repr((recipe, DPKG_OPTIONS)).encode()).hexdigest()[:12]
+    text = inspect.getsource(recipe.make) + repr((recipe[:2], DPKG_OPTIONS, HEADERS))
+    key = hashlib.sha256(text.encode()).hexdigest()[:12]
     made = folder / "bases" / f"{recipe.release}-{key}.tar"
     if made.exists():
         return made
@@ -116,21 +144,10 @@ def archive(packages: Packages, recipe: Recipe, folder: Path, say: Callable[[str
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     unfinished = work / "root.tar"
-    programs = packages.root / "usr/bin"
     try:
-        run(
-            [
-                *OWN_NAMESPACES,
-                *(str(programs / "mmdebstrap"), "--quiet", "--mode=root", "--variant=minbase"),
-                *('--aptopt=Acquire::Languages "none"', *recipe.options),
-                *(f"--dpkgopt={option}" for option in DPKG_OPTIONS),
-                f"--include={','.join(recipe.packages)}",
-                *(recipe.release, str(unfinished), *packages.sources_of(recipe.release)),
-            ],
-            env={"PATH": f"{programs}:{os.environ['PATH']}", "TMPDIR": str(work)},
-        )
+        recipe.make(packages, recipe, unfinished)
     except subprocess.CalledProcessError as error:
-        raise RuntimeError(f"mmdebstrap failed:\n{error.stderr[-2000:]}") from error
+        raise RuntimeError(f"{error.cmd[0]} failed:\n{error.stderr[-2000:]}") from error
     unfinished.rename(made)
     shutil.rmtree(work)
     return made

@@ -3,16 +3,19 @@
 import json
 import os
 import secrets
+import shutil
 import subprocess
 from dataclasses import replace
+from datetime import datetime
 
 import httpx
 import pytest
 
 from batchmark.aws.result_bucket import REPORT_JSON
 from batchmark.report.model import Report
-from batchmark_job.suites import SUITES
+from batchmark_job.suites import USER_SUITE, find_suite
 from laptop.containers import backup, lifecycle
+from laptop.containers.bucket import sha256
 from laptop.containers.compose import (
     AIRFLOW,
     LOCAL_CLOUD,
@@ -57,18 +60,18 @@ def running(engine, airflow_image, job_image, postgres_image, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def first_job(running):
-    running.trigger(RUN, suite="smoke")
+    running.trigger(RUN, suite=USER_SUITE)
     running.wait_for_task(RUN, "deferred")
     return running.wait(lambda: next(iter(running.job_containers()), None), "job", 60)
 
 
 @pytest.fixture(scope="module")
 def finished(running, first_job):
-    """The state of a run during which every service was killed, one after the other."""
-    killed = (LOCAL_CLOUD, "triggerer", "dag-processor", "api-server", "postgres", "scheduler")
-    for service in killed:
-        running.kill(service)
-        running.wait_until_healed(service)
+    """The state of a run during which every service was killed, those of Airflow after its data."""
+    for killed in (("postgres", LOCAL_CLOUD), AIRFLOW):
+        running.kill(*killed)
+        for service in killed:
+            running.wait_until_healed(service)
     return running.wait_for_end(RUN)
 
 
@@ -84,15 +87,21 @@ def saved(running, finished, tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
-def again(running, saved, report):
-    lifecycle.down(running.deployment)
-    left = running.compose.docker(
-        "ps", "--all", "--quiet", "--filter", f"name={running.deployment.project}"
-    )
-    assert left == ""
-    lifecycle.up(running.deployment, build=False)
-    return running
+@pytest.fixture
+def started_with(monkeypatch):
+    """Of all that `module` starts in the end, let only these services start: all have before."""
+
+    def only(module, *services):
+        asked = []
+
+        def start(compose):
+            asked.append(compose.deployment.project)
+            compose("up", "--detach", "--wait", "--no-build", *services)
+
+        monkeypatch.setattr(module, "wait_until_healthy", start)
+        return asked
+
+    return only
 
 
 def test_all_of_it_is_healthy_within_two_minutes(running):
@@ -119,7 +128,7 @@ def test_without_its_secrets_nothing_starts(running, tmp_path):
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_no_container_is_root_or_can_become_it(running, service):
+def test_no_container_is_root_or_can_become_it_or_changes_its_files(running, service):
     container = running.container(service)
     code, said = container.exec_run(["cat", "/proc/1/status"])
     assert code == 0
@@ -127,11 +136,7 @@ def test_no_container_is_root_or_can_become_it(running, service):
     assert "0" not in status["Uid"].split()
     assert int(status["CapEff"], 16) == int(status["CapBnd"], 16) == 0
     assert status["NoNewPrivs"] == "1"
-
-
-@pytest.mark.parametrize("service", SERVICES)
-def test_a_containers_files_stay_as_they_are(running, service):
-    code, said = running.container(service).exec_run(["touch", "/usr/new"], user="0")
+    code, said = container.exec_run(["touch", "/usr/new"], user="0")
     assert (code, b"Read-only file system" in said) == (1, True)
 
 
@@ -177,6 +182,10 @@ def test_a_run_during_which_everything_was_killed_ends_well(running, finished):
         logs = [airflow.task_log(task) for task in needed if task["state"] != "success"]
     assert logs == []
     assert finished == "success"
+    ended = max(datetime.fromisoformat(task["end_date"]) for task in needed)
+    for service in SERVICES:
+        started = running.container(service).attrs["State"]["StartedAt"]
+        assert datetime.fromisoformat(started) < ended, f"{service} was killed after the run"
     assert len([task for task in needed if task["task_id"] == "run_benchmark"]) == 2
 
 
@@ -185,8 +194,7 @@ def test_no_job_ran_twice(running, finished):
     assert states == ["SUCCEEDED", "SUCCEEDED"]
 
 
-def test_the_report_has_the_rows_that_make_demo_has(report):
-    """The demo's are the suite's own, each once: test_main_job sees to that."""
+def test_the_report_has_the_rows_of_the_suite(report):
     (pair,) = report.pairs
     ours = [
         (row.workload, json.dumps(row.parameters, sort_keys=True), row.dtype)
@@ -194,7 +202,7 @@ def test_the_report_has_the_rows_that_make_demo_has(report):
     ]
     suite = [
         (point.workload, json.dumps(dict(point.parameters), sort_keys=True), point.dtype)
-        for point in SUITES["smoke"].points()
+        for point in find_suite(USER_SUITE).points()
     ]
     assert sorted(ours) == sorted(suite)
     assert report.lost == ()
@@ -220,50 +228,6 @@ def test_links_for_people_open_outside_the_containers(running, finished, report)
     assert httpx.get(links[0]).text.count("\n") > 10
 
 
-def test_runs_and_results_outlive_down_and_up(again, report):
-    assert again.state(RUN) == "success"
-    assert kept_report(again) == report
-
-
-def test_the_history_outlives_down_and_up(again):
-    with again.aws() as aws:
-        history = again.store(aws, RUN).keys("history/")
-    assert len(history) == 1
-
-
-def test_a_backup_brings_back_what_was_lost(again, saved, report):
-    with again.airflow() as airflow:
-        airflow.change("DELETE", f"/dags/{DAG_ID}/dagRuns/{RUN}", {}).raise_for_status()
-    with again.aws() as aws:
-        store = again.store(aws, RUN)
-        for key in store.keys("runs/"):
-            aws.client("s3").delete_object(Bucket=store.bucket, Key=key)
-    with pytest.raises(httpx.HTTPStatusError):
-        again.state(RUN)
-
-    backup.restore(with_usual_ports(again.deployment), saved)
-
-    assert again.state(RUN) == "success"
-    assert kept_report(again) == report
-
-
-def test_a_damaged_dump_changes_nothing(again, saved):
-    dump = saved / "airflow.dump"
-    whole = dump.read_bytes()
-    record = saved / "backup.json"
-    told = record.read_text()
-    try:
-        dump.write_bytes(whole[: len(whole) // 2])
-        honest = json.loads(told) | {"dump_sha256": sha256(dump.read_bytes())}
-        record.write_text(json.dumps(honest))
-        with pytest.raises(LaptopError, match="pg_restore"):
-            backup.restore(again.deployment, saved)
-    finally:
-        dump.write_bytes(whole)
-        record.write_text(told)
-    assert again.state(RUN) == "success"
-
-
 @pytest.mark.full_matrix
 @pytest.mark.parametrize("service", SERVICES)
 def test_a_service_killed_while_a_task_is_at_work_heals_and_the_run_ends_right(running, service):
@@ -277,6 +241,51 @@ def test_a_service_killed_while_a_task_is_at_work_heals_and_the_run_ends_right(r
     assert len(running.jobs()) == before + 2
 
 
+def test_a_backup_brings_back_what_was_lost(running, saved, report, started_with):
+    with running.airflow() as airflow:
+        airflow.change("DELETE", f"/dags/{DAG_ID}/dagRuns/{RUN}", {}).raise_for_status()
+    with running.aws() as aws:
+        store = running.store(aws, RUN)
+        for key in store.keys("runs/"):
+            aws.client("s3").delete_object(Bucket=store.bucket, Key=key)
+    with pytest.raises(httpx.HTTPStatusError):
+        running.state(RUN)
+
+    asked = started_with(backup, AIRFLOW[0])
+    backup.restore(with_usual_ports(running.deployment), saved)
+
+    assert asked == [running.deployment.project]
+    assert running.state(RUN) == "success"
+    assert kept_report(running) == report
+
+
+def test_a_damaged_dump_changes_nothing(running, saved, tmp_path):
+    damaged = shutil.copytree(saved, tmp_path / "damaged")
+    whole = (saved / "airflow.dump").read_bytes()
+    (damaged / "airflow.dump").write_bytes(whole[: len(whole) // 2])
+    record = json.loads((saved / "backup.json").read_text())
+    honest = record | {"dump_sha256": sha256(damaged / "airflow.dump")}
+    (damaged / "backup.json").write_text(json.dumps(honest))
+    with pytest.raises(LaptopError, match="pg_restore"):
+        backup.restore(running.deployment, damaged)
+    assert running.state(RUN) == "success"
+
+
+def test_runs_and_results_outlive_down_and_up(running, report, started_with):
+    deployment = running.deployment
+    lifecycle.down(deployment)
+    assert running.compose.docker("ps", "-aq", "--filter", f"name={deployment.project}") == ""
+    started_with(lifecycle, "postgres")
+    lifecycle.up(deployment, build=False)
+    psql = ("psql", "--username=airflow", "--tuples-only", "--no-align", "--command")
+    query = "select run_id, state from dag_run"
+    found = running.compose.output("exec", "-T", "postgres", *psql, query).splitlines()
+    assert f"{RUN}|success" in found
+    assert kept_report(running) == report
+    with running.aws() as aws:
+        assert len(running.store(aws, RUN).keys("history/")) == 1
+
+
 def with_usual_ports(deployment):
     """As of somebody who does not say again which ports it has."""
     return replace(deployment, port=Deployment.port, cloud_port=Deployment.cloud_port)
@@ -286,9 +295,3 @@ def kept_report(running):
     with running.aws() as aws:
         store = running.store(aws, RUN)
         return Report.model_validate_json(store.read(store.prefix + REPORT_JSON))
-
-
-def sha256(content):
-    from hashlib import sha256 as digest
-
-    return digest(content).hexdigest()

@@ -6,8 +6,7 @@ import pytest
 
 from tests.clouds import DEADLINE_SECONDS
 from tests.containers.engine_proxy import EngineProxy
-from tests.containers.images import PYTHON as IMAGE
-from tests.containers.jobs import FOR_EVER, containers_of, start
+from tests.containers.jobs import FOR_EVER, containers_of, define, start
 
 
 @pytest.fixture
@@ -15,9 +14,10 @@ def proxy(running_engine, tmp_path, monkeypatch):
     scheme, _, path = running_engine.env["DOCKER_HOST"].partition("://")
     if scheme != "unix":
         pytest.skip(f"the engine is reached by {scheme}, not by a socket of this machine")
-    with EngineProxy(path, tmp_path / "engine.sock") as made:
-        monkeypatch.setenv("DOCKER_HOST", made.url)
-        yield made
+    made = EngineProxy(path, tmp_path / "engine.sock")
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{made.path}")
+    yield made
+    made.die()
 
 
 @pytest.fixture
@@ -28,16 +28,12 @@ def cloud(client, proxy):
         container.remove(force=True)
 
 
-def define(cloud, program):
-    return cloud.define(["python", "-c", program], memory=64, container={"image": IMAGE})
-
-
 def reason_of(job):
     assert job["status"] == "FAILED"
     return job["container"]["reason"]
 
 
-def test_it_costs_the_jobs_of_that_time_alone(cloud, proxy):
+def test_it_costs_the_jobs_of_that_time_alone_and_the_server_ends_without_it(cloud, proxy):
     for_ever = define(cloud, FOR_EVER)
     running = cloud.submit(for_ever)
     cloud.wait_for(running, "RUNNING")
@@ -49,9 +45,7 @@ def test_it_costs_the_jobs_of_that_time_alone(cloud, proxy):
     job = cloud.finish(cloud.submit(define(cloud, "print('back')")))
     assert (job["status"], cloud.lines(job)) == ("SUCCEEDED", ["back"])
 
-
-def test_the_server_ends_without_it(cloud, proxy):
-    cloud.wait_for(cloud.submit(define(cloud, FOR_EVER)), "RUNNING")
+    cloud.wait_for(cloud.submit(for_ever), "RUNNING")
     proxy.die()
     cloud.process.send_signal(signal.SIGTERM)
     assert cloud.process.wait(DEADLINE_SECONDS) == 2  # containers may be left, it says so

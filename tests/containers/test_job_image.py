@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import subprocess
 import tarfile
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -211,23 +212,21 @@ def test_scanners_can_read_debians_packages(run):
     assert {"Package: tini", "Package: libc6"} <= set(out.splitlines())
 
 
-def test_no_secret_in_any_layer_or_setting(engine, job_image, configuration, tmp_path):
+def test_no_secret_in_any_layer_or_setting(engine, job_image, configuration):
     for setting in configuration["Config"]["Env"]:
         assert not image_layers.SECRET_VARIABLES.search(setting.partition("=")[0]), setting
     settings = [json.dumps(configuration), json.dumps(engine.images.get(job_image).history())]
     for text in settings:
         assert image_layers.secret_in(PurePosixPath("settings"), text.encode()) is None
-    archive = tmp_path / "image.tar"
-    with archive.open("wb") as file:
-        file.writelines(engine.images.get(job_image).save())
     seen, found, left_over = set(), [], []
-    for path, content in image_layers.files(archive):
-        seen.add(str(path))
-        if secret := image_layers.secret_in(path, content):
-            found.append(secret)
-        if image_layers.is_left_over(path):
-            left_over.append(str(path))
-    archive.unlink()
+    with subprocess.Popen(["docker", "save", job_image], stdout=subprocess.PIPE) as saving:
+        for path, content in image_layers.files(saving.stdout):
+            seen.add(str(path))
+            if secret := image_layers.secret_in(path, content):
+                found.append(secret)
+            if image_layers.is_left_over(path):
+                left_over.append(str(path))
+    assert saving.returncode == 0
     assert {"app/batchmark_job/job.py", "app/sbom.cdx.json"} <= seen, "all layers were read"
     assert found == []
     assert left_over == []
@@ -246,11 +245,9 @@ def test_no_secret_in_any_layer_or_setting(engine, job_image, configuration, tmp
         ("app/x", b'aws_secret_access_key = "' + b"a1B/" * 10 + b'"'),
     ],
 )
-def test_a_planted_secret_is_found(path, content, tmp_path):
-    archive = tmp_path / "image.tar"
+def test_a_planted_secret_is_found(path, content):
     layer = tar({path: content, "app/harmless.py": b"print('AKIAIOSFODNN7EXAMPLE')"})
-    manifest = json.dumps([{"Layers": ["layer.tar"]}]).encode()
-    archive.write_bytes(tar({"layer.tar": layer, "manifest.json": manifest}))
+    archive = io.BytesIO(tar({"layer.tar": layer, "manifest.json": b"[]"}))
     found = [
         secret for file in image_layers.files(archive) if (secret := image_layers.secret_in(*file))
     ]

@@ -8,7 +8,7 @@ from local_cloud.batch.running.docker_runtime import JOB
 from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES
 from tests.containers.host_processes import kill
 from tests.containers.images import PYTHON as IMAGE
-from tests.containers.jobs import DEAF, FOR_EVER, containers_of, start
+from tests.containers.jobs import DEAF, FOR_EVER, addresses, containers_of, run_nodes, start
 from tests.waiting import wait_for
 
 MIB = 2**20
@@ -39,16 +39,15 @@ def inspected(client, job_id):
     return container.attrs
 
 
-@pytest.mark.parametrize(
-    ("program", "code"),
-    [("pass", 0), ("raise SystemExit(3)", 3), ("import os; os.kill(os.getpid(), 9)", 137)],
-)
-def test_exit_codes(cloud, submit, program, code):
-    job = cloud.finish(submit(program, linuxParameters={"initProcessEnabled": True}))
-    assert job["container"]["exitCode"] == code
-    assert job["status"] == ("FAILED" if code else "SUCCEEDED")
-    assert job["statusReason"] == "Essential container in task exited"
-    assert job["createdAt"] <= job["startedAt"] <= job["stoppedAt"]
+def test_exit_codes(cloud, submit):
+    init = {"linuxParameters": {"initProcessEnabled": True}}
+    programs = {"pass": 0, "raise SystemExit(3)": 3, "import os; os.kill(os.getpid(), 9)": 137}
+    for job_id, code in [(submit(program, **init), code) for program, code in programs.items()]:
+        job = cloud.finish(job_id)
+        assert job["container"]["exitCode"] == code
+        assert job["status"] == ("FAILED" if code else "SUCCEEDED")
+        assert job["statusReason"] == "Essential container in task exited"
+        assert job["createdAt"] <= job["startedAt"] <= job["stoppedAt"]
 
 
 def test_ecs_knows_a_tasks_image(cloud, submit, client):
@@ -75,15 +74,6 @@ def test_output_is_logged_line_by_line(cloud, submit):
     first, *parts, last = lines
     assert (first, last) == ("first", "without an end")
     assert [len(part) for part in parts] == [MAX_EVENT_BYTES, 300_000 - MAX_EVENT_BYTES]
-
-
-def test_lines_come_while_the_job_runs(cloud, submit, client):
-    job_id = submit(f"print('here', flush=True); {FOR_EVER}")
-    job = cloud.wait_for(job_id, "RUNNING")
-    assert wait_for(lambda: cloud.lines(job), "log lines") == ["here"]
-    cloud.batch.terminate_job(jobId=job_id, reason="enough")
-    cloud.finish(job_id)
-    wait_for(lambda: not containers_of(client, cloud), "removal of its container")
 
 
 def test_environment_is_batchs_the_jobs_and_the_images(cloud, submit, client):
@@ -234,43 +224,33 @@ for folder in ("/data", "/fresh"):
     assert cloud.output(job_id) == ["brought along", "Read-only file system", "written"]
 
 
-def test_a_program_that_is_not_in_the_image_cannot_start(cloud, submit):
-    job = cloud.finish(submit(["no-such-program"]))
+@pytest.mark.parametrize(
+    ("program", "container", "error", "word"),
+    [
+        (["no-such-program"], {}, "CannotStartContainerError", "no-such-program"),
+        ("pass", {"memory": 4}, "CannotCreateContainerError", "6MB"),
+        ("pass", {"image": NOTHING}, "CannotPullContainerError", NOTHING.partition("/")[0]),
+    ],
+)
+def test_what_the_engine_refuses_cannot_start(cloud, submit, program, container, error, word):
+    job = cloud.finish(submit(program, **container))
     assert (job["status"], job["statusReason"]) == ("FAILED", "Task failed to start")
-    assert job["container"]["reason"].startswith("CannotStartContainerError: Error response from")
-    assert "no-such-program" in job["container"]["reason"]
+    assert job["container"]["reason"].startswith(f"{error}: Error response from")
+    assert word in job["container"]["reason"]
     assert "exitCode" not in job["container"]
 
 
-def test_what_the_engine_refuses_is_told(cloud, submit):
-    job = cloud.finish(submit("pass", memory=4))
-    assert job["container"]["reason"].startswith("CannotCreateContainerError: Error response from")
-    assert "6MB" in job["container"]["reason"]
-
-
-def test_an_image_that_is_nowhere_cannot_be_pulled(cloud, submit):
-    job = cloud.finish(submit("pass", image=NOTHING))
-    assert (job["status"], job["statusReason"]) == ("FAILED", "Task failed to start")
-    assert job["container"]["reason"].startswith("CannotPullContainerError: Error response from")
-
-
-def test_time_out_and_retry(cloud, submit):
+def test_what_ignores_sigterm_is_killed_after_its_timeout(cloud, submit):
     timeout = {"timeout": {"attemptDurationSeconds": 1}, "retryStrategy": {"attempts": 3}}
     job = cloud.finish(submit(DEAF, job=timeout))
     assert (job["status"], job["container"]["exitCode"]) == ("FAILED", 137)
     assert job["statusReason"] == "Job attempt duration exceeded timeout"
     assert len(job["attempts"]) == 1
-    assert (
-        len(
-            cloud.finish(submit("raise SystemExit(1)", job={"retryStrategy": {"attempts": 2}}))[
-                "attempts"
-            ]
-        )
-        == 2
-    )
 
 
-def test_terminate_gives_the_job_time_to_clean_up(cloud, submit):
+def test_terminate_gives_the_job_time_to_clean_up_and_its_lines_come_meanwhile(
+    cloud, submit, client
+):
     program = (
         "import signal, sys, time\n"
         "def end(*_): print('cleaned', flush=True); sys.exit(5)\n"
@@ -280,23 +260,13 @@ def test_terminate_gives_the_job_time_to_clean_up(cloud, submit):
     )
     job_id = submit(program)
     job = cloud.wait_for(job_id, "RUNNING")
-    wait_for(lambda: cloud.lines(job), "log lines")
+    assert wait_for(lambda: cloud.lines(job), "log lines") == ["ready"]
     cloud.batch.terminate_job(jobId=job_id, reason="stop")
     job = cloud.finish(job_id)
     assert (job["status"], job["statusReason"]) == ("FAILED", "stop")
     assert job["container"]["exitCode"] == 5
     assert cloud.lines(job) == ["ready", "cleaned"]
-
-
-def test_array_jobs(cloud, submit):
-    show = "import os; print(os.environ['AWS_BATCH_JOB_ARRAY_INDEX'])"
-    job_id = submit(show, job={"arrayProperties": {"size": 3}})
-    assert cloud.finish(job_id)["status"] == "SUCCEEDED"
-    assert [cloud.lines(cloud.describe(f"{job_id}:{index}")) for index in range(3)] == [
-        ["0"],
-        ["1"],
-        ["2"],
-    ]
+    wait_for(lambda: not containers_of(client, cloud), "removal of its container")
 
 
 def test_without_a_network_nodes_have_addresses_of_the_loopback(cloud):
@@ -312,23 +282,9 @@ else:
     socket.create_connection((main, 29400)).sendall(f"{own} came to {main}".encode())
     time.sleep(600)
 """
-    node = {**cloud.container(["python", "-c", program], memory=64), "image": IMAGE}
-    definition = cloud.batch.register_job_definition(
-        jobDefinitionName=cloud.name("nodes"),
-        type="multinode",
-        nodeProperties={
-            "numNodes": 2,
-            "mainNode": 0,
-            "nodeRangeProperties": [{"targetNodes": "0:", "container": node}],
-        },
-    )["jobDefinitionArn"]
-    job_id = cloud.submit(definition)
-    assert cloud.finish(job_id)["status"] == "SUCCEEDED"
-    nodes = [cloud.describe(f"{job_id}#{node}") for node in range(2)]
-    main, child = (
-        node["container"]["networkInterfaces"][0]["privateIpv4Address"] for node in nodes
-    )
-    assert cloud.lines(nodes[0]) == [f"{child} came to {main}"]
+    said, nodes = run_nodes(cloud, program, 2)
+    main, child = addresses(nodes)
+    assert said == [f"{child} came to {main}"]
     assert len({main, child, "127.0.0.1"}) == 3
 
 
@@ -372,12 +328,6 @@ def test_a_command_killed_from_outside(cloud, submit, client, faults, with_init)
     assert faults.get(f"/_faults/jobs/{job_id}").json()["pids"] == []
     assert (job["status"], job["container"]["exitCode"]) == ("FAILED", 137)
     assert "reason" not in job["container"]
-
-
-def test_an_image_may_go_missing(cloud, submit, faults):
-    faults.post("/_faults", json={"kind": "missing_image", "image": IMAGE})
-    job = cloud.finish(submit("pass"))
-    assert job["container"]["reason"].startswith("CannotPullContainerError: ")
 
 
 def test_a_host_may_be_lost(cloud, submit, faults):

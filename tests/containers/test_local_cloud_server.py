@@ -9,8 +9,7 @@ import pytest
 
 from laptop.processes import free_port
 from tests.clouds import command_line
-from tests.containers.images import PYTHON as IMAGE
-from tests.containers.jobs import DEAF, containers_of, start
+from tests.containers.jobs import DEAF, addresses, containers_of, define, run_nodes, start
 
 
 @pytest.fixture
@@ -47,46 +46,29 @@ else:
     url = f"http://{gateway}:{port}"
     options = ["--host", gateway, "--port", str(port), "--job-endpoint", url]
     with start(*options, "--job-network", network.name) as cloud:
-        node = {**cloud.container(["python", "-c", program], memory=64), "image": IMAGE}
-        definition = cloud.batch.register_job_definition(
-            jobDefinitionName="nodes",
-            type="multinode",
-            nodeProperties={
-                "numNodes": 3,
-                "mainNode": 0,
-                "nodeRangeProperties": [{"targetNodes": "0:", "container": node}],
-            },
-        )["jobDefinitionArn"]
-        job_id = cloud.submit(definition)
-        job = cloud.finish(job_id)
-        main = cloud.describe(f"{job_id}#0")
-        said = cloud.lines(main)
-        assert job["status"] == "SUCCEEDED", (job["statusReason"], said)
-        nodes = [cloud.describe(f"{job_id}#{node}")["container"] for node in range(3)]
-        interfaces = [node["networkInterfaces"] for node in nodes]
-        address, *others = (only["privateIpv4Address"] for (only,) in interfaces)
+        said, nodes = run_nodes(cloud, program, 3)
+        address, *others = addresses(nodes)
         assert sorted(said) == sorted(f"{other} came to {address}" for other in others)
         assert len({address, *others}) == 3
         assert {each.rpartition(".")[0] for each in (address, *others)} == {
             gateway.rpartition(".")[0]
         }
-        assert cloud.describe(f"{job_id}#1")["container"]["exitCode"] in (137, 143)
+        assert nodes[1]["exitCode"] in (137, 143)
 
 
 @contextmanager
 def one_long_job(client, port):
     """A local cloud at a port, and the container of its one job."""
     with start("--port", str(port)) as cloud:
-        definition = cloud.define(["python", "-c", DEAF], memory=64, container={"image": IMAGE})
-        cloud.wait_for(cloud.submit(definition), "RUNNING")
+        cloud.wait_for(cloud.submit(define(cloud, DEAF)), "RUNNING")
         (container,) = containers_of(client, cloud)
         yield cloud, container
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
-def test_no_container_outlives_the_server(client, signal_number):
+def test_after_ctrl_c_no_container_is_left(client):
+    """Nor after SIGTERM: test_local_cloud_state sees to that."""
     with one_long_job(client, free_port()) as (cloud, _):
-        cloud.process.send_signal(signal_number)
+        cloud.process.send_signal(signal.SIGINT)
         assert cloud.process.wait(30) == 0
         assert containers_of(client, cloud) == []
 
@@ -94,7 +76,7 @@ def test_no_container_outlives_the_server(client, signal_number):
 def test_what_a_killed_server_left_is_removed_by_the_next_at_its_address(client):
     port = free_port()
     with one_long_job(client, port) as (killed, container):
-        killed.process.kill()
+        killed.process.send_signal(signal.SIGKILL)
         killed.process.wait(30)
         container.reload()
         assert container.status == "running"

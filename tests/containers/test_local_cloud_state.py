@@ -6,8 +6,7 @@ import time
 import pytest
 
 from laptop.processes import free_port
-from tests.containers.images import PYTHON as IMAGE
-from tests.containers.jobs import CONTAINERS, DEAF, FOR_EVER, containers_of
+from tests.containers.jobs import CONTAINERS, DEAF, FOR_EVER, containers_of, define
 from tests.containers.restarting import restarting
 from tests.waiting import wait_for
 
@@ -32,12 +31,7 @@ def cloud(again):
 
 @pytest.fixture
 def submit(cloud):
-    def submitted(program, **job):
-        command = ["python", "-c", program]
-        definition = cloud.define(command, memory=64, container={"image": IMAGE})
-        return cloud.submit(definition, **job)
-
-    return submitted
+    return lambda program, **job: cloud.submit(define(cloud, program), **job)
 
 
 def test_jobs_go_on_and_those_that_ended_are_read(cloud, submit, again, client):

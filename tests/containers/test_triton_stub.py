@@ -35,31 +35,9 @@ print(CudaUtils().launch)
 
 
 @pytest.fixture(scope="module")
-def with_headers(
-    running_engine,
-    base_images,
-    engine,
-    tmp_path_factory,
-):
-    """The base image; a stand-in lacks Python's C headers, which the official one has."""
-    if not base_images.stand_ins:
-        yield base_images.python
-        return
-    folder = tmp_path_factory.mktemp("headers")
-    (folder / "Dockerfile").write_text(
-        f"FROM {base_images.python}\n"
-        "RUN apt-get update && apt-get install --yes --no-install-recommends libpython3.11-dev\n"
-    )
-    image = f"batchmark-headers:test-{secrets.token_hex(3)}"
-    build(running_engine, image, folder)
-    yield image
-    engine.images.remove(image, force=True)
-
-
-@pytest.fixture(scope="module")
-def stub_image(running_engine, with_headers, engine):
+def stub_image(running_engine, base_images, engine):
     image = f"batchmark-triton-stub:test-{secrets.token_hex(3)}"
-    args = {"PYTHON_IMAGE": with_headers}
+    args = {"PYTHON_IMAGE": base_images.python}
     build(running_engine, image, JOB, target="triton-stub", args=args)
     yield image
     engine.images.remove(image, force=True)

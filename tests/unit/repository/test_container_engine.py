@@ -11,7 +11,7 @@ import pytest
 from tests.containers.debian import Unavailable, own_release, source_lists
 from tests.containers.engine import DEFAULT_SOCKET, answering_engine
 from tests.containers.host_network import free_network
-from tests.containers.stand_ins import ROOT, folders_of_wheels, pins, pip_conf
+from tests.containers.stand_ins import ROOT, folders_of_wheels, pip_conf
 
 DEBIAN = """\
 Types: deb
@@ -68,10 +68,6 @@ def test_docker_host_wins_over_dockers_context(docker, monkeypatch):
     assert answering_engine() is None
     monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
     assert answering_engine().host == "tcp://127.0.0.1:1"
-
-
-def test_a_debian_is_known_by_its_code_name():
-    assert own_release('ID=debian\nVERSION_CODENAME="bookworm"\n') == "bookworm"
 
 
 @pytest.mark.parametrize(
@@ -162,10 +158,3 @@ def test_without_an_engine_all_is_skipped_and_one_line_says_why():
     assert reason == "`docker version` gets no answer at DOCKER_HOST=unix:///nowhere/docker.sock"
     assert re.fullmatch(r"\d+ skipped in .*", counts)
     assert run.returncode == 0
-
-
-def test_pins_are_read_without_comments():
-    assert pins("# about\nA_IMAGE=a:1@sha256:0\n\nB_IMAGE=b:2\n") == {
-        "A_IMAGE": "a:1@sha256:0",
-        "B_IMAGE": "b:2",
-    }
