@@ -29,6 +29,7 @@ botocore.loaders.create_loader = functools.cache(botocore.loaders.create_loader)
 # stands on the apply that the first of these makes comes when that may be done.
 LONGEST_FIRST = (
     "tests/e2e/test_main_job.py",
+    "tests/e2e/test_budget.py",  # the first on the same stack where the main job is left out
     "tests/e2e/test_terraform_examples.py",
     "tests/e2e/test_interrupt.py",
     "tests/terraform/test_core_stack.py",

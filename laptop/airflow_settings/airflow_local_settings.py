@@ -17,8 +17,8 @@ if "triggerer" in sys.argv:
 
 if "scheduler" in sys.argv:
     # Its forks run the tasks: a third of their processor time went into these.
-    import altair
-    import pyarrow.parquet
+    import altair  # noqa: F401
+    import pyarrow.parquet  # noqa: F401
     import scipy.optimize
     import scipy.stats  # noqa: F401
 

@@ -6,10 +6,8 @@ from batchmark.aws.result_bucket import REPORT_JSON
 from batchmark.report.model import Report
 from batchmark_job.result.document import parse_document
 from batchmark_job.result.own_job import METRIC
-from laptop.session import Clock
-from laptop.stack import Ports, Stack
 from tests.e2e.quick_job.work import ENDLESS, FAILS, LOUD, MALFORMED, MARK, WRONG
-from tests.e2e.stacks import JOB_DIR, VCPUS, at_once, store_of
+from tests.e2e.stacks import at_once, store_of
 
 OWN = "own_job_benchmark"
 GPU, CPU = "g4dn.xlarge", "c5.2xlarge"
@@ -39,23 +37,6 @@ def own_jobs(image=IMAGE, sweep="sweep"):
             "attempts": 1,
         },
     }
-
-
-@contextmanager
-def own_job_stack(folder, jobs, *, engine=False):
-    """The core stack with these own jobs, and Airflow."""
-    with started(
-        Stack(
-            folder,
-            Ports(),
-            Clock().say,
-            own_jobs=jobs,
-            job_dir=JOB_DIR,
-            engine=engine,
-            vcpus=VCPUS,
-        )
-    ) as stack:
-        yield stack
 
 
 @contextmanager
