@@ -11,7 +11,7 @@ NARROWER = 4
 
 
 def become_thin(change=setattr):
-    """Set the network's constants wherever they are read, by monkeypatch's `setattr` or for good."""
+    """Set its constants wherever they are read, by monkeypatch's `setattr` or for good."""
     stem = _thin_layer(resnet50.STEM)
     blocks = tuple(Block(*map(_thin_layer, block)) for block in resnet50.BLOCKS)
     shapes = tuple(tuple(map(_thin, shape)) for shape in resnet50.SHAPES)
