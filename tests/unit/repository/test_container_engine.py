@@ -171,8 +171,9 @@ def test_a_pytest_that_tests_start_does_not_inherit_the_options_of_theirs(monkey
     """Such as `--durations=9`, whose lines would stand among those that it is asked for."""
     monkeypatch.setattr(botocore.loaders, "create_loader", dict)  # it sets that, too
     with patch.dict(os.environ, {"PYTEST_ADDOPTS": "--durations=9"}):
-        runpy.run_path(str(ROOT / "tests" / "conftest.py"))
+        read = runpy.run_path(str(ROOT / "tests" / "conftest.py"))
         assert "PYTEST_ADDOPTS" not in os.environ
+    read["_home"].cleanup()
 
 
 def test_pins_are_read_without_comments():
