@@ -22,6 +22,9 @@ os.environ.update(
     GOGC="200",  # Terraform lives for seconds: to tidy up less often saves a sixth of its work
 )
 
+# It has been read; a pytest that a test starts has options of its own.
+os.environ.pop("PYTEST_ADDOPTS", None)
+
 # All sessions share botocore's models of AWS's services: large files, and tests make many clients.
 botocore.loaders.create_loader = functools.cache(botocore.loaders.create_loader)
 

@@ -34,14 +34,14 @@ class Shelf:
     def store(self, run_id):
         return RunStore(self.s3, BUCKET, run_id)
 
-    def measured(self, day=0, slowdown=1.0, **fields):
-        """A run with its report; returns its id."""
+    def measured(self, day=0, slowdown=1.0, *, page=False, **fields):
+        """A run with its report, of which only few tests read the page; returns its id."""
         run = two_targets(day, slowdown, **fields)
         self.bucket.append(run)
-        self.report(run)
+        self.report(run, page=page)
         return run.run_id
 
-    def report(self, run, changes=None):
+    def report(self, run, changes=None, *, page=True):
         store = self.store(run.run_id)
         linked = [
             job.model_copy(
@@ -52,7 +52,7 @@ class Shelf:
         run = run.model_copy(update={"jobs": tuple(linked)})
         report = build_report(compare(run, PRICES), created_at=NOW, changes=changes)
         store.write(REPORT_JSON, render_json(report))
-        store.write(REPORT_HTML, render_html(report))
+        store.write(REPORT_HTML, render_html(report) if page else "not drawn: ask for page=True")
         store.write(SUMMARY, summarize(report).model_dump_json())
         return report
 

@@ -28,6 +28,7 @@ from batchmark_job.distributed.ranks.stopwatch import Stopwatch, time_calls
 from batchmark_job.distributed.ranks.world import World
 from batchmark_job.distributed.task import AllReduce, Read
 from tests.builders.shards import a_task
+from tests.stand_ins.thin_network import become_thin
 
 WAIT_SECONDS = 60.0
 
@@ -61,6 +62,7 @@ def held_up_in_turn(world):
 
 def main(folder: Path) -> None:
     torch.set_num_threads(1)
+    become_thin()
     world = World.from_environment("cpu")
     with world.joined(WAIT_SECONDS):
         task = a_task()

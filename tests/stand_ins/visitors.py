@@ -39,7 +39,7 @@ class Pages:
     """The application over a bucket, as somebody sees it."""
 
     def __init__(self, monkeypatch, shelf, config):
-        self.app = application.__wrapped__()
+        self.app = application()
         self.runs, self.failures, self.schedule = [], [], Schedule(4, paused=False)
         found = Library(config)
         self.app.state.library = lambda: found

@@ -35,6 +35,14 @@ def short_turns(monkeypatch):
 
 
 @pytest.fixture
+def thin_network(monkeypatch):
+    """ResNet-50 with a quarter of its channels."""
+    from tests.stand_ins.thin_network import become_thin  # loads torch
+
+    become_thin(monkeypatch.setattr)
+
+
+@pytest.fixture
 def make_settings(tmp_path, short_turns):
     """Settings of a tiny job on the CPU; name what differs."""
 

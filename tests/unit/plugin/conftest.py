@@ -2,7 +2,10 @@
 
 import pytest
 
+from batchmark.core import intervals
 from batchmark.history import store
+from batchmark.report import charts
+from batchmark.report.sharing import charts as sharing_charts
 from batchmark_job.result.document import Device, MeasurementStatus
 from tests.builders.reports import report_of
 from tests.builders.runs import (
@@ -19,6 +22,7 @@ from tests.builders.runs import (
 )
 from tests.stand_ins.file_reader import ReaderHere
 
+MOST_KNOWN = 1000  # distributions take 32 kB each
 READ_BY_A_PROCESS = {"history", "fuzzing"}  # folders whose tests fork as the product does
 
 
@@ -26,6 +30,36 @@ READ_BY_A_PROCESS = {"history", "fuzzing"}  # folders whose tests fork as the pr
 def history_read_here(request, monkeypatch):
     if request.path.parent.name not in READ_BY_A_PROCESS:
         monkeypatch.setattr(store, "FileReader", ReaderHere)
+
+
+def once(function, key=repr):
+    """What this returned for arguments of the same key."""
+    known = {}
+
+    def returned(*arguments):
+        found = key(arguments)
+        if found not in known:
+            if len(known) == MOST_KNOWN:
+                known.clear()
+            known[found] = function(*arguments)
+        return known[found]
+
+    return returned
+
+
+def distribution(arguments):
+    (median,) = arguments
+    return median.samples.tobytes(), repr(median._turns), median._seed
+
+
+@pytest.fixture(autouse=True, scope="session")
+def drawn_once():
+    """Tests share their builders' samples: four of five draws, and of charts, would be repeated."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(intervals.Median, "draws", once(intervals.Median.draws, distribution))
+        for module, name in ((charts, "draw"), (sharing_charts, "_draw")):
+            patch.setattr(module, name, once(getattr(module, name)))
+        yield
 
 
 @pytest.fixture(scope="session")

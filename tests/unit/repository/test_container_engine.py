@@ -3,9 +3,12 @@
 import ipaddress
 import os
 import re
+import runpy
 import subprocess
 import sys
+from unittest.mock import patch
 
+import botocore.loaders
 import pytest
 
 from tests.containers.debian import Unavailable, own_release, source_lists
@@ -158,3 +161,12 @@ def test_without_an_engine_all_is_skipped_and_one_line_says_why():
     assert reason == "`docker version` gets no answer at DOCKER_HOST=unix:///nowhere/docker.sock"
     assert re.fullmatch(r"\d+ skipped in .*", counts)
     assert run.returncode == 0
+
+
+def test_a_pytest_that_tests_start_does_not_inherit_the_options_of_theirs(monkeypatch):
+    """Such as `--durations=9`, whose lines would stand among those that it is asked for."""
+    monkeypatch.setattr(botocore.loaders, "create_loader", dict)  # it sets that, too
+    with patch.dict(os.environ, {"PYTEST_ADDOPTS": "--durations=9"}):
+        read = runpy.run_path(str(ROOT / "tests" / "conftest.py"))
+        assert "PYTEST_ADDOPTS" not in os.environ
+    read["_home"].cleanup()

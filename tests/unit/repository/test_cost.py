@@ -31,7 +31,7 @@ def test_processor_time_is_told_by_file_and_of_children_apart(tmp_path):
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "tests.cost", "--cost", "-n", "1"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,

@@ -58,6 +58,7 @@ def answer(folder, name):
     return Answer.model_validate_json((folder / f"{name}.json").read_bytes())
 
 
+@pytest.mark.usefixtures("thin_network")
 def test_gradients_are_those_of_one_process_that_accumulates_both_batches(left):
     task = a_task()
     torch.set_num_threads(1)

@@ -20,7 +20,7 @@ from tests.stand_ins import cuda
 from tests.stand_ins.workers import bench_here
 
 pytestmark = pytest.mark.skipif(cuda.REAL_DEVICE, reason="simulates a GPU where there is none")
-LIMITS = RowLimits(samples=10, max_seconds=1.0)
+LIMITS = RowLimits(samples=10, max_seconds=0.1)
 
 
 @pytest.fixture(autouse=True)

@@ -29,13 +29,13 @@ INFERENCE, TRAINING = WORKLOADS["resnet50_inference"], WORKLOADS["resnet50_train
 
 
 class SmallTraining(resnet50.ResNet50Training):
-    """On a twelfth of the pixels, so that the float64 reference takes a second."""
+    """On a twelfth of the pixels: the float64 reference is what takes long."""
 
     image_size = 64
 
 
 @pytest.fixture
-def small_images(monkeypatch):
+def small_images(monkeypatch, thin_network):
     monkeypatch.setattr(resnet50, "IMAGE_SIZE", 64)
 
 
@@ -104,6 +104,7 @@ def test_resnet50_inference_in_other_order_is_found_out():
     assert math.isnan(INFERENCE.relative_error(inputs, logits * math.nan, rng))
 
 
+@pytest.mark.usefixtures("thin_network")
 @pytest.mark.parametrize(("dtype", "flips"), [("float64", 1), ("float32", 10)])
 def test_resnet50_training_step_is_correct(dtype, flips):
     """In float32 rounding flips single ReLUs, which weigh more among so few pixels."""

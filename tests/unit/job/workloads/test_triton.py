@@ -23,16 +23,17 @@ from tests.stand_ins import cuda
 
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
 WORKLOADS = {"blur": gaussian_blur.GaussianBlur(), "sobel": edge_detection.EdgeDetection()}
-# 600 columns are three tiles, the middle one away from the borders; 17 rows are two strips.
+# 600 columns are three tiles, the middle one away from the borders; 17 rows are two strips. All
+# kernels find their strip in the same way, and a blur takes longest to interpret.
 CASES = [
     ("blur", (2, 1, 8, 9), "float32"),
-    ("blur", (1, 1, 17, 600), "float32"),
-    ("blur", (1, 1, 9, 8), "float16"),
-    ("blur", (1, 1, 9, 8), "bfloat16"),
+    ("blur", (1, 1, 8, 600), "float32"),
+    ("blur", (1, 1, 17, 8), "float16"),
+    ("blur", (1, 1, 8, 8), "bfloat16"),
     ("sobel", (1, 1, 2, 2), "float32"),
     ("sobel", (2, 1, 17, 600), "float32"),
-    ("sobel", (1, 1, 33, 5), "float16"),
-    ("sobel", (1, 1, 33, 5), "bfloat16"),
+    ("sobel", (1, 1, 17, 5), "float16"),
+    ("sobel", (1, 1, 3, 5), "bfloat16"),
 ]
 TARGETS = [("float32", capability) for capability in (75, 80, 86, 89, 90, 100)]
 TARGETS += [("float16", 75), ("bfloat16", 90)]

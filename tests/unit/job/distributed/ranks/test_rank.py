@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.distributed
 
-from batchmark_job.distributed.ranks.rank import LOST_CODE, _is_out_of_memory, explained
+from batchmark_job.distributed.ranks.rank import LOST_CODE, _is_out_of_memory, explained, main
 from batchmark_job.distributed.task import TASK, AllReduce, Answer, RankError, Read
 from batchmark_job.errors import CannotMeasureError, InputError
 from laptop.processes import free_port
@@ -146,62 +146,82 @@ def test_what_does_not_fit_is_told_apart(error, out):
     assert _is_out_of_memory(error) == out
 
 
-def run(folder, task, **environment):
-    """The program as the only rank, without torchrun."""
-    (folder / "task.json").write_text(TASK.dump_json(task).decode())
-    return subprocess.run(
-        [sys.executable, "-m", "batchmark_job.distributed.ranks.rank"],
-        env={
-            **os.environ,
+@pytest.fixture
+def prepare(tmp_path, monkeypatch):
+    """Sets what torchrun gives the only rank, and the launcher besides."""
+
+    def set_up(task, **changed):
+        (tmp_path / "task.json").write_text(TASK.dump_json(task).decode())
+        environment = {
             "PYTHONPATH": str(ROOT / "job_container"),
-            "BATCHMARK_TASK": str(folder / "task.json"),
-            "BATCHMARK_ANSWER": str(folder / "answer.json"),
+            "BATCHMARK_TASK": str(tmp_path / "task.json"),
+            "BATCHMARK_ANSWER": str(tmp_path / "answer.json"),
             "RANK": "0",
             "WORLD_SIZE": "1",
             "LOCAL_RANK": "0",
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": str(free_port()),
             "GLOO_SOCKET_IFNAME": "lo",
-            **environment,
-        },
+        }
+        for name, value in (environment | changed).items():
+            monkeypatch.setenv(name, value)
+
+    return set_up
+
+
+@pytest.fixture
+def fails(prepare, monkeypatch, capsys):
+    """Runs the program here; returns the code that it ends with, and its lines on stderr."""
+
+    def run(task, **changed):
+        prepare(task, **changed)
+        monkeypatch.setattr(os, "_exit", sys.exit)
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, capsys.readouterr().err.splitlines()
+
+    threads = torch.get_num_threads()
+    yield run
+    torch.set_num_threads(threads)
+
+
+def test_rank_0_leaves_one_whole_answer(prepare, tmp_path):
+    """As a process of its own, without torchrun."""
+    write_shards(tmp_path)
+    prepare(Read(device="cpu", folder=tmp_path, cold=True, passes=1, max_seconds=1.0, threads=1))
+    ended = subprocess.run(
+        [sys.executable, "-m", "batchmark_job.distributed.ranks.rank"],
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
-
-
-def test_rank_0_leaves_one_whole_answer(tmp_path):
-    write_shards(tmp_path)
-    task = Read(device="cpu", folder=tmp_path, cold=True, passes=1, max_seconds=1.0, threads=1)
-    ended = run(tmp_path, task)
     assert ended.returncode == 0, ended.stderr
     answer = Answer.model_validate_json((tmp_path / "answer.json").read_bytes())
     assert answer.bytes_moved == sum(path.stat().st_size for path in tmp_path.glob("*.tar"))
     assert {path.suffix for path in tmp_path.iterdir()} == {".tar", ".json"}
 
 
-def test_a_missing_folder_is_the_last_line_and_no_answer_is_left(tmp_path):
-    ended = run(tmp_path, a_task(data="files", folder=tmp_path / "away"))
-    assert ended.returncode == 2
-    last = ended.stderr.splitlines()[-1]
-    assert last.startswith("batchmark-job: error: rank 0: the images' folder ")
-    assert "away is not there" in last
-    assert "Traceback" not in ended.stderr
+def test_a_missing_folder_is_the_last_line_and_no_answer_is_left(fails, tmp_path):
+    code, said = fails(a_task(data="files", folder=tmp_path / "away"))
+    assert code == 2
+    assert said[-1].startswith("batchmark-job: error: rank 0: the images' folder ")
+    assert "away is not there" in said[-1]
+    assert not any("Traceback" in line for line in said)
     assert not (tmp_path / "answer.json").exists()
 
 
-def test_without_torchrun_the_variable_is_named(tmp_path):
-    ended = run(tmp_path, REDUCE, WORLD_SIZE="")
-    assert ended.returncode == 2
-    assert "WORLD_SIZE is ''; start this program by torchrun" in ended.stderr.splitlines()[-1]
+def test_without_torchrun_the_variable_is_named(fails):
+    code, said = fails(REDUCE, WORLD_SIZE="")
+    assert code == 2
+    assert "WORLD_SIZE is ''; start this program by torchrun" in said[-1]
 
 
-def test_memory_that_is_not_there_is_told_to_the_launcher(tmp_path):
+def test_memory_that_is_not_there_is_told_to_the_launcher(fails, tmp_path):
     """By torch's allocator on the CPU: no machine has an exabyte."""
     huge = AllReduce(device="cpu", size_bytes=2**60, calls=1, max_seconds=1.0, threads=1)
-    ended = run(tmp_path, huge)
-    assert ended.returncode == 1, ended.stderr
+    code, said = fails(huge)
+    assert code == 1, said
     left = RankError.model_validate_json((tmp_path / "0.error").read_bytes())
     assert left.out_of_memory
     assert "bytes does not fit a device; give a smaller one" in left.error

@@ -19,7 +19,7 @@ from batchmark_job.distributed.ranks.training import Trainer, measure
 from batchmark_job.distributed.ranks.world import World
 from batchmark_job.errors import InputError
 from batchmark_job.result.document import Correctness
-from batchmark_job.workloads.resnet50 import ResNet50Training
+from batchmark_job.workloads import resnet50
 from tests.builders.shards import SETTINGS, a_task, alone, write_shards
 from tests.stand_ins import cuda
 
@@ -50,7 +50,7 @@ class Slow(IterableDataset):
             yield np.zeros((32, 32, 3), np.uint8), 1
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick", "thin_network")
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")  # they sleep
 def test_a_loader_that_is_too_slow_is_seen_in_all_steps(tmp_path, monkeypatch):
     """Four workers make a batch of two every 10 ms, all four at about the same time."""
@@ -67,7 +67,7 @@ def test_a_loader_that_is_too_slow_is_seen_in_all_steps(tmp_path, monkeypatch):
     assert statistics.median(answer.samples_seconds) == pytest.approx(true, rel=0.5)
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick", "thin_network")
 def test_steps_without_an_exchange_take_batches_too():
     """Else workers that share the CPU would idle, and the exchange seem to take their time."""
     task = a_task()
@@ -78,7 +78,7 @@ def test_steps_without_an_exchange_take_batches_too():
     assert len(stopwatch.seconds()) == 1, "between the batch and the end"
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick", "thin_network")
 def test_steps_that_become_slower_are_told(monkeypatch):
     def update(trainer):
         trainer.steps_made += 1
@@ -90,7 +90,7 @@ def test_steps_that_become_slower_are_told(monkeypatch):
     assert answer.remark.startswith("the last 6 samples have a median +")
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("quick", "thin_network")
 @pytest.mark.skipif(cuda.REAL_DEVICE, reason="simulates a GPU where there is none")
 def test_a_gpu_is_warmed_up_for_a_time(monkeypatch):
     monkeypatch.setattr(training, "WARMUP_SECONDS", 0.3)
@@ -125,6 +125,7 @@ def test_it_begins_by_knowing_nothing():
     assert float(F.cross_entropy(logits, labels)) == pytest.approx(6.9, abs=0.5)
 
 
+@pytest.mark.usefixtures("thin_network")
 def test_a_step_is_that_of_a_float64_reference():
     """In float32, with two steps so that momentum and weight decay take part.
 
@@ -140,7 +141,7 @@ def test_a_step_is_that_of_a_float64_reference():
     expected = [weight.detach().double().contiguous() for weight in trainer.network.weights]
     before = [weight.clone() for weight in expected]
     velocity = [torch.zeros_like(weight) for weight in expected]
-    workload = ResNet50Training()
+    workload = resnet50.ResNet50Training()
     for number, (pictures, labels) in enumerate(batches[:2]):
         trainer.step(Stopwatch(trainer._world.device))
         weights = [weight.clone().requires_grad_() for weight in expected]
@@ -158,6 +159,7 @@ def test_a_step_is_that_of_a_float64_reference():
     assert trainer.steps_made == 2
 
 
+@pytest.mark.usefixtures("thin_network")
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_it_learns_and_answers(device):
     if device == "cuda" and cuda.REAL_DEVICE:
@@ -175,7 +177,7 @@ def test_it_learns_and_answers(device):
     assert len(answer.losses) == answer.warmup_calls + len(answer.samples_seconds)
     assert len(answer.starts) == len(answer.samples_seconds) + 1
     assert answer.items == 8
-    assert answer.gradient_bytes == 4 * 25_557_032
+    assert answer.gradient_bytes == 4 * resnet50.WEIGHT_COUNT
     assert answer.split.communication_seconds == 0
     assert answer.split.compute_seconds > answer.split.data_seconds
 
@@ -185,6 +187,7 @@ def answer_of(world, **changes):
     return measure(task, world, Source(cycle(synthetic(task, world))))
 
 
+@pytest.mark.usefixtures("thin_network")
 def test_wrong_gradients_are_told():
     task = a_task()
     trainer = Trainer(task, alone(), Source(iter(synthetic(task, alone()))))
@@ -222,6 +225,7 @@ def test_few_images_stand_for_a_batch(batch, image, repeats, side):
     assert torch.equal(few[::step, :, 0, 0], pictures[: batch // step, :, 0, 0])
 
 
+@pytest.mark.usefixtures("thin_network")
 def test_a_loss_that_is_no_number_names_the_step_and_the_rate():
     task = a_task()
     trainer = Trainer(task, alone(), Source(iter(())))
@@ -230,6 +234,7 @@ def test_a_loss_that_is_no_number_names_the_step_and_the_rate():
         trainer.mean_losses()
 
 
+@pytest.mark.usefixtures("thin_network")
 @pytest.mark.parametrize(("steps", "kept"), [(1, [0]), (3, [0, 1, 2]), (1000, None)])
 def test_losses_are_kept_from_the_first_to_the_last_step(steps, kept):
     trainer = Trainer(a_task(), alone(), Source(iter(())))

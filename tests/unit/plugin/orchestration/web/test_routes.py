@@ -197,7 +197,7 @@ def test_a_run_that_lost_its_cpu_side_says_so(pages, shelf):
 
 
 def test_a_report_has_the_navigation_and_its_links_lead_here(pages, shelf):
-    run_id = shelf.measured()
+    run_id = shelf.measured(page=True)
     store = shelf.store(run_id)
     text = pages.text(f"/runs/{run_id}")
     assert '<a href="/trends">Trends</a>' in text
