@@ -1,10 +1,12 @@
 """Stacks for tests."""
 
 import json
+from contextlib import closing
 
 from batchmark.aws.result_bucket import RunStore
+from laptop.aws import AwsClients
 from laptop.session import Clock
-from laptop.stack import ROOT, TERRAFORM_DATA, Ports, Stack
+from laptop.stack import ROOT, TERRAFORM_DATA, Ports, Stack, aws_environment
 from laptop.terraform import find_provider_mirror
 from tests.documented import typed
 from tests.waiting import wait_for
@@ -83,3 +85,35 @@ def type_terraform(stack, command, folder=ROOT / "terraform", var_file=None, **v
         "TF_CLI_ARGS_output": everywhere,
     }
     return typed(command, folder, env)
+
+
+class InAccount(Stack):
+    """In an account of its own on the local cloud of another stack; `stop` leaves that running."""
+
+    def __init__(self, folder, cloud, account):
+        folder.mkdir(parents=True, exist_ok=True)
+        self._key = _key_of(cloud, account)
+        super().__init__(folder, Ports(cloud=cloud._cloud_port), Clock().say)
+
+    def aws_as(self, principal):
+        """The account's only user, whatever the principal is called."""
+        return aws_environment(
+            self.endpoint, self._key["AccessKeyId"], self._key["SecretAccessKey"]
+        )
+
+
+def _key_of(cloud, account):
+    """A lasting key: it alone says which account a call is for."""
+    with closing(AwsClients(cloud)) as aws:
+        sts = aws.client("sts")
+        role = f"arn:aws:iam::{account}:role/tests"
+        login = sts.assume_role(RoleArn=role, RoleSessionName="tests")["Credentials"]
+        iam = aws.session.client(
+            "iam",
+            endpoint_url=cloud.endpoint,
+            aws_access_key_id=login["AccessKeyId"],
+            aws_secret_access_key=login["SecretAccessKey"],
+            aws_session_token=login["SessionToken"],
+        )
+        iam.create_user(UserName="tests")
+        return iam.create_access_key(UserName="tests")["AccessKey"]

@@ -1,4 +1,4 @@
-"""Each file in terraform/examples, on a local cloud of its own: apply, re-plan clean, destroy."""
+"""Each file in terraform/examples, in an account of its own: apply, re-plan clean, destroy."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, nullcontext
@@ -9,8 +9,8 @@ from laptop.aws import AwsClients
 from laptop.stack import ROOT
 from tests.documented import the_block, the_command
 from tests.e2e.remains import remains
-from tests.e2e.stacks import open_stack, type_terraform
-from tests.terraform.plans import planned_changes
+from tests.e2e.stacks import InAccount, open_stack, type_terraform
+from tests.terraform.plans import destroy_unchanged, planned_changes
 
 EXAMPLES = sorted(path.stem for path in (ROOT / "terraform" / "examples").glob("*.tfvars"))
 # All that differs from an apply in AWS.
@@ -31,7 +31,7 @@ def live_through(stack, example):
         stack.terraform.apply(**given)
         outputs, changes = stack.terraform.outputs(), planned_changes(stack.terraform, **given)
         made = remains(stack)
-        stack.terraform.destroy(**given)
+        destroy_unchanged(stack.terraform, **given)
     return outputs, changes, made, remains(stack)
 
 
@@ -87,10 +87,12 @@ def existing_network(stack):
 def lives(tmp_path_factory):
     """Three at a time: Terraform waits half of its time."""
     with ExitStack() as stacks, ThreadPoolExecutor(3) as pool:
+        cloud = stacks.enter_context(open_stack(tmp_path_factory.mktemp("cloud")))
+        cloud.start_cloud()
         futures = {}
-        for example in EXAMPLES:
-            stack = stacks.enter_context(open_stack(tmp_path_factory.mktemp(example)))
-            stack.start_cloud()
+        for number, example in enumerate(EXAMPLES, 1):
+            stack = InAccount(tmp_path_factory.mktemp(example), cloud, f"{number:012}")
+            stacks.enter_context(stack)
             life = live_as_documented if example == "minimal" else live_through
             futures[example] = pool.submit(life, stack, example)
         yield {example: future.result() for example, future in futures.items()}
