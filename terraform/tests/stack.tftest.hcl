@@ -45,10 +45,15 @@ run "defaults" {
     condition     = output.submit_gpu_job_command["g5.xlarge"] == "aws batch submit-job --region us-east-1 --job-name batchmark-manual --job-queue arn:aws:batch:us-east-1:111122223333:job-queue/mock --job-definition arn:aws:batch:us-east-1:111122223333:job-definition/mock:1 --parameters suite=smoke"
     error_message = "the submit command can be pasted as it is"
   }
+
+  assert {
+    condition     = length(module.own_jobs) == 0 && length(aws_ssm_parameter.own_jobs) == 0 && output.own_jobs == {}
+    error_message = "no role, no definition and no parameter"
+  }
 }
 
 # The contract with Airflow: every field, its value and its type.
-run "parameter_for_airflow" {
+run "parameters_for_airflow" {
   command = plan
 
   variables {
@@ -58,6 +63,32 @@ run "parameter_for_airflow" {
     target_overrides = {
       "g5.xlarge"  = { allow_cpu_fallback = true, attempts = 5, timeout_seconds = 600 }
       "c5.2xlarge" = { vcpus = 2, memory_mib = 4096 }
+    }
+
+    own_jobs = {
+      thumbnails = {
+        images     = { cpu = "111122223333.dkr.ecr.us-east-1.amazonaws.com/thumbnails:1.4-cpu", cuda = "111122223333.dkr.ecr.us-east-1.amazonaws.com/thumbnails:1.4" }
+        command    = ["python", "convert.py", "--size", "Ref::size", "--format", "Ref::format"]
+        parameters = { format = "png" }
+        secrets    = { TOKEN = "arn:aws:ssm:us-east-1:111122223333:parameter/thumbnails/token" }
+        axis       = { parameter = "size", sizes = [64, 128, 0.5] }
+        check      = "python check.py"
+        output     = "out.tar"
+        attempts   = 2
+      }
+      sum = {
+        image         = "nobody/sum:3"
+        command       = ["sum"]
+        output        = "sum.bin"
+        output_sha256 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+        targets       = ["g5.xlarge"]
+      }
+      quiet = {
+        image           = "nobody/quiet:3"
+        shell           = false
+        timeout_seconds = 60
+        targets         = ["c5.2xlarge"]
+      }
     }
   }
 
@@ -114,43 +145,8 @@ run "parameter_for_airflow" {
     }
     error_message = "the parameter's shape is a contract with plugins/batchmark/config.py: a change needs a new schema_version there"
   }
-}
 
-# The contract of own jobs, as plugins/batchmark/core/own_jobs.py reads it.
-run "own_jobs_for_airflow" {
-  command = plan
-
-  variables {
-    gpu_instance_types = ["g5.xlarge"]
-    cpu_instance_types = ["c5.2xlarge"]
-
-    own_jobs = {
-      thumbnails = {
-        images     = { cpu = "111122223333.dkr.ecr.us-east-1.amazonaws.com/thumbnails:1.4-cpu", cuda = "111122223333.dkr.ecr.us-east-1.amazonaws.com/thumbnails:1.4" }
-        command    = ["python", "convert.py", "--size", "Ref::size", "--format", "Ref::format"]
-        parameters = { format = "png" }
-        secrets    = { TOKEN = "arn:aws:ssm:us-east-1:111122223333:parameter/thumbnails/token" }
-        axis       = { parameter = "size", sizes = [64, 128, 0.5] }
-        check      = "python check.py"
-        output     = "out.tar"
-        attempts   = 2
-      }
-      sum = {
-        image         = "nobody/sum:3"
-        command       = ["sum"]
-        output        = "sum.bin"
-        output_sha256 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-        targets       = ["g5.xlarge"]
-      }
-      quiet = {
-        image           = "nobody/quiet:3"
-        shell           = false
-        timeout_seconds = 60
-        targets         = ["c5.2xlarge"]
-      }
-    }
-  }
-
+  # As plugins/batchmark/core/own_jobs.py reads it.
   assert {
     condition     = aws_ssm_parameter.own_jobs[0].name == "/airflow/variables/batchmark_own_jobs"
     error_message = "Airflow's secrets backend looks for /airflow/variables/batchmark_own_jobs"
@@ -225,15 +221,6 @@ run "own_jobs_run_on_the_local_clouds_targets" {
   }
 }
 
-run "without_own_jobs_there_is_nothing_of_them" {
-  command = plan
-
-  assert {
-    condition     = length(module.own_jobs) == 0 && length(aws_ssm_parameter.own_jobs) == 0 && output.own_jobs == {}
-    error_message = "no role, no definition and no parameter"
-  }
-}
-
 run "refuses_more_own_jobs_than_a_parameter_holds" {
   command = plan
 
@@ -246,10 +233,18 @@ run "refuses_more_own_jobs_than_a_parameter_holds" {
   expect_failures = [aws_ssm_parameter.own_jobs]
 }
 
-run "foreign_queues_may_be_compared" {
+run "other_choices_beside_each_other" {
   command = plan
 
   variables {
+    name                     = "team-b"
+    airflow_variables_prefix = "/team-b/variables"
+
+    image_tag     = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+    cpu_image_tag = "0.2.0-cpu"
+
+    monthly_cap_usd = 250.5
+
     comparison_access = {
       job_queue_arns      = ["arn:aws:batch:us-east-1:111122223333:job-queue/theirs"]
       job_definition_arns = ["arn:aws:batch:us-east-1:111122223333:job-definition/theirs"]
@@ -257,49 +252,28 @@ run "foreign_queues_may_be_compared" {
   }
 
   assert {
-    condition     = var.comparison_access.log_group_names == toset(["/aws/batch/job"]) && keys(output.airflow_policy_arns) == ["run", "watch"]
-    error_message = "Batch's own log group is the default, and no further policy has to be attached"
-  }
-}
-
-run "another_name" {
-  command = plan
-
-  variables {
-    name                     = "team-b"
-    airflow_variables_prefix = "/team-b/variables"
-  }
-
-  assert {
     condition     = aws_ssm_parameter.airflow.name == "/team-b/variables/batchmark" && output.log_group_name == "/aws/batch/team-b"
     error_message = "two installations in one account must not meet"
-  }
-}
-
-run "image_by_digest" {
-  command = plan
-
-  variables {
-    image_tag = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
   }
 
   assert {
     condition     = output.image == "111122223333.dkr.ecr.us-east-1.amazonaws.com/batchmark-job@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
     error_message = "a digest is joined with @"
   }
-}
-
-run "cpu_targets_may_have_an_image_of_their_own" {
-  command = plan
-
-  variables {
-    image_tag     = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-    cpu_image_tag = "0.2.0-cpu"
-  }
 
   assert {
     condition     = output.cpu_image == "111122223333.dkr.ecr.us-east-1.amazonaws.com/batchmark-job:0.2.0-cpu" && endswith(output.image, "@${var.image_tag}")
     error_message = "each variant has its own tag or digest"
+  }
+
+  assert {
+    condition     = jsondecode(aws_ssm_parameter.airflow.value).monthly_cap_usd == 250.5
+    error_message = "Airflow reads the cap as a number"
+  }
+
+  assert {
+    condition     = var.comparison_access.log_group_names == toset(["/aws/batch/job"]) && keys(output.airflow_policy_arns) == ["run", "watch"]
+    error_message = "Batch's own log group is the default, and no further policy has to be attached"
   }
 }
 
@@ -316,6 +290,11 @@ run "every_option" {
     force_destroy              = true
     purchasing                 = "on_demand"
     airflow_principal_arns     = ["arn:aws:iam::111122223333:role/airflow-host"]
+  }
+
+  override_data {
+    target = data.aws_iam_roles.service_linked
+    values = { names = ["AWSServiceRoleForAutoScaling", "AWSServiceRoleForBatch", "AWSServiceRoleForECS"] }
   }
 
   assert {
@@ -336,6 +315,11 @@ run "every_option" {
   assert {
     condition     = output.airflow_role_arn != null && strcontains(output.destroy_note, "for good")
     error_message = "the role is there for its principals, and the destroy note says what force_destroy does"
+  }
+
+  assert {
+    condition     = !contains(values(local.service_linked_roles), "AWSServiceRoleForEC2Spot")
+    error_message = "On-Demand alone works without Spot's role"
   }
 }
 
@@ -376,19 +360,6 @@ run "shared_targets_reach_airflow" {
   assert {
     condition     = contains(local.instance_types, "g5.8xlarge") && length(module.monitoring.alarm_names) == 2
     error_message = "zones are chosen for its instance type, and its environment is watched"
-  }
-}
-
-run "a_monthly_cap_reaches_airflow" {
-  command = plan
-
-  variables {
-    monthly_cap_usd = 250.5
-  }
-
-  assert {
-    condition     = jsondecode(aws_ssm_parameter.airflow.value).monthly_cap_usd == 250.5
-    error_message = "Airflow reads the cap as a number"
   }
 }
 
@@ -573,22 +544,4 @@ run "warns_of_an_account_without_spots_role" {
   }
 
   expect_failures = [check.service_linked_roles]
-}
-
-run "needs_no_role_for_spot_without_spot" {
-  command = plan
-
-  variables {
-    purchasing = "on_demand"
-  }
-
-  override_data {
-    target = data.aws_iam_roles.service_linked
-    values = { names = ["AWSServiceRoleForAutoScaling", "AWSServiceRoleForBatch", "AWSServiceRoleForECS"] }
-  }
-
-  assert {
-    condition     = !contains(values(local.service_linked_roles), "AWSServiceRoleForEC2Spot")
-    error_message = "On-Demand alone works without Spot's role"
-  }
 }

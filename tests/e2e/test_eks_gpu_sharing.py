@@ -12,7 +12,7 @@ from laptop.terraform import Terraform
 from tests.builders.manifests import rendered
 from tests.e2e.remains import remains
 from tests.e2e.stacks import open_stack
-from tests.terraform.plans import planned_changes
+from tests.terraform.plans import destroy_unchanged, planned_changes
 
 NAME = "eks_gpu_sharing"
 AIRFLOW = "batchmark-airflow"
@@ -43,7 +43,7 @@ def life(tmp_path_factory):
                     Name="/airflow/variables/batchmark_eks"
                 )["Parameter"]["Value"],
             }
-            terraform.destroy(**given)
+            destroy_unchanged(terraform, **given)
             clusters = aws.client("eks").list_clusters()["clusters"]
             yield found | {"left": clusters, "before": before, "after": remains(stack)}
 

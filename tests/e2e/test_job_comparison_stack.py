@@ -11,7 +11,7 @@ from laptop.stack import ROOT, TERRAFORM_DATA
 from laptop.terraform import Terraform
 from tests.e2e.remains import remains
 from tests.e2e.stacks import open_stack
-from tests.terraform.plans import planned_changes
+from tests.terraform.plans import destroy_unchanged, planned_changes
 
 NAME = "job_comparison"
 FOLDER = ROOT / "terraform" / "stacks" / NAME
@@ -38,7 +38,7 @@ def life(tmp_path_factory):
                 "told": published(aws, outputs["ssm_parameter_name"]),
                 "allowed": statements(aws, outputs["airflow_policy_arns"]["run"]),
             }
-        terraform.destroy(**given)
+        destroy_unchanged(terraform, **given)
         yield found | {"changes": changes, "before": before, "after": remains(stack)}
 
 

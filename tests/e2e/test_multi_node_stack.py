@@ -11,7 +11,7 @@ from laptop.stack import ROOT, TERRAFORM_DATA
 from laptop.terraform import Terraform
 from tests.e2e.remains import remains
 from tests.e2e.stacks import open_stack
-from tests.terraform.plans import planned_changes
+from tests.terraform.plans import destroy_unchanged, planned_changes
 
 NAME = "multi_node"
 FOLDER = ROOT / "terraform" / "stacks" / NAME
@@ -49,7 +49,7 @@ def life(tmp_path_factory):
                 "file_system": value(aws, told.file_system.id_parameter),
                 "described": described(aws, told),
             }
-            terraform.destroy(**given)
+            destroy_unchanged(terraform, **given)
             yield found | {"before": before, "after": remains(stack)}
 
 

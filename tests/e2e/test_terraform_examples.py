@@ -11,7 +11,7 @@ from laptop.stack import ROOT
 from tests.documented import the_block, the_command
 from tests.e2e.remains import remains
 from tests.e2e.stacks import open_stack, type_terraform
-from tests.terraform.plans import planned_changes
+from tests.terraform.plans import destroy_unchanged, planned_changes
 
 EXAMPLES = sorted(path.stem for path in (ROOT / "terraform" / "examples").glob("*.tfvars"))
 # All that differs from an apply in AWS.
@@ -35,7 +35,7 @@ def live_through(stack, examples, **variables):
         stack.terraform.apply(**given)
         changes = planned_changes(stack.terraform, **given)
         lives[example] = stack.terraform.outputs(), changes, remains(stack)
-    stack.terraform.destroy(**given)
+    destroy_unchanged(stack.terraform, **given)
     left = remains(stack)
     return {example: (*life, left) for example, life in lives.items()}
 

@@ -41,7 +41,7 @@ pytestmark = pytest.mark.timeout(1800)
 @pytest.fixture(scope="module")
 def lives(tmp_path_factory):
     """Both tests' stacks live side by side, from copies of one apply: Terraform mostly waits."""
-    applied = applied_once(tmp_path_factory)
+    applied = applied_once()
     with ExitStack() as stacks, ThreadPoolExecutor() as pool:
         futures = {}
         for life in (changed_and_destroyed, given_a_target_for_a_while):

@@ -36,6 +36,18 @@ def apply(terraform: Terraform, **inputs: Any) -> dict[str, str]:
     )
 
 
+def destroy_unchanged(terraform: Terraform, **inputs: Any) -> None:
+    """Destroy what a plan has just found to be as it was applied: it isn't looked at once more."""
+    terraform.run(
+        "destroy",
+        state=terraform.state,
+        input=False,
+        refresh=False,
+        auto_approve=IsFlagged,
+        **_given(**inputs),
+    )
+
+
 def _changes(result: Result) -> dict[str, str]:
     messages = map(json.loads, result.out.splitlines())
     changes = (message["change"] for message in messages if message["type"] == "planned_change")

@@ -17,7 +17,7 @@ from laptop.terraform import Terraform
 from tests.imports import imported
 from tests.terraform.conftest import LOCK_FILE, ROOT, SOURCE
 from tests.terraform.console import asserted, evaluated
-from tests.terraform.test_core_stack import terraform
+from tests.terraform.runs import pass_all_runs
 from tests.terraform.test_core_stack import test_a_module_is_complete as check_completeness
 
 STACKS = sorted(path.name for path in (SOURCE / "stacks").iterdir() if path.is_dir())
@@ -41,7 +41,7 @@ def runs(tmp_path_factory, offline, attached):
         stack.init()
         stack.run("validate")
         env = {**attached, "TF_DATA_DIR": str(data_dir)}
-        return terraform(folder, env, "test", "-no-color")
+        pass_all_runs(folder, env)
 
     with ThreadPoolExecutor(2) as pool:
         yield {name: pool.submit(run, name) for name in STACKS}
@@ -49,9 +49,7 @@ def runs(tmp_path_factory, offline, attached):
 
 @pytest.mark.parametrize("name", STACKS)
 def test_terraform_tests(runs, name):
-    result = runs[name].result()
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert re.search(r"Success! [1-9]\d* passed, 0 failed", result.stdout), result.stdout
+    runs[name].result()
 
 
 @pytest.mark.parametrize("name", STACKS)

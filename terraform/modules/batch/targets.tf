@@ -3,14 +3,7 @@
 ################################################################################
 
 locals {
-  # By target: one that has its instances to itself is named after their type.
-  instance_types = merge(
-    { for type in setunion(var.gpu_instance_types, var.cpu_instance_types) : type => type },
-    { for name, shared in var.shared_targets : name => shared.instance_type },
-  )
-
-  gpu_targets = setunion(var.gpu_instance_types, keys(var.shared_targets))
-  gpu_types   = toset([for name in local.gpu_targets : local.instance_types[name]])
+  gpu_types = toset([for name in local.gpu_targets : local.instance_types[name]])
 
   # One of a target's instances.
   instances = {

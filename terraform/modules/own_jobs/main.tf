@@ -5,9 +5,6 @@ data "aws_partition" "current" {}
 data "aws_region" "current" {}
 
 locals {
-  # Where jobs share an instance, none is measured as it would run alone.
-  alone = { for name, target in var.targets : name => target if target.sharing == null }
-
   # By job/target.
   definitions = merge([
     for job_name, job in var.own_jobs : {

@@ -195,3 +195,9 @@ variable "iam_path" {
   type        = string
   default     = "/"
 }
+
+# Validations look at these.
+locals {
+  # Where jobs share an instance, none is measured as it would run alone.
+  alone = { for name, target in var.targets : name => target if target.sharing == null }
+}

@@ -83,7 +83,7 @@ run "refuses_values_that_aws_does_not_take" {
     max_vcpus                = 10001
     volume_size_gib          = 31
     volume_throughput_mib_s  = 1001
-    volume_iops              = 3000
+    volume_iops              = 4004
     runnable_timeout_seconds = 599
     log_retention_days       = 42
     purchasing               = "BEST_FIT"

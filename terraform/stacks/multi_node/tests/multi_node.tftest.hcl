@@ -882,11 +882,21 @@ run "refuses_lustre_2_10" {
   expect_failures = [var.file_system]
 }
 
-run "refuses_odd_folders" {
+run "refuses_a_prefix_that_is_none" {
   command = plan
 
   variables {
-    file_system = { prefix = "/images", folder = "images/" }
+    file_system = { prefix = "/images" }
+  }
+
+  expect_failures = [var.file_system]
+}
+
+run "refuses_a_folder_that_is_none" {
+  command = plan
+
+  variables {
+    file_system = { folder = "images/" }
   }
 
   expect_failures = [var.file_system]

@@ -15,7 +15,7 @@ from batchmark_job.distributed.ranks.batches import Source, batches, synthetic
 from batchmark_job.distributed.ranks.network import ResNet50
 from batchmark_job.distributed.ranks.schedule import learning_rate
 from batchmark_job.distributed.ranks.stopwatch import Stopwatch
-from batchmark_job.distributed.ranks.training import Trainer, measure
+from batchmark_job.distributed.ranks.training import MOST_LOSSES, Trainer, measure
 from batchmark_job.distributed.ranks.world import World
 from batchmark_job.errors import InputError
 from batchmark_job.result.document import Correctness
@@ -174,7 +174,8 @@ def test_it_learns_and_answers(device):
     assert answer.correctness.relative_error < 1e-3
     first, last = answer.losses[0], answer.losses[-1]
     assert last < first / 2
-    assert len(answer.losses) == answer.warmup_calls + len(answer.samples_seconds)
+    steps = answer.warmup_calls + len(answer.samples_seconds)
+    assert len(answer.losses) == min(MOST_LOSSES, steps)  # a thin network may warm up for more
     assert len(answer.starts) == len(answer.samples_seconds) + 1
     assert answer.items == 8
     assert answer.gradient_bytes == 4 * resnet50.WEIGHT_COUNT
