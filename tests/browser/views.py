@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Frame, Page
+from playwright.sync_api import Page
 
 from tests.paths import ROOT
 
@@ -71,9 +71,3 @@ def strangers(page: Page, known: str) -> list[str]:
 
     page.on("request", note)
     return asked
-
-
-def frame_of(page: Page, path: str) -> Frame:
-    """The frame in Airflow's UI that shows a page of ours."""
-    page.wait_for_selector("iframe")
-    return next(frame for frame in page.frames if path in frame.url)

@@ -4,8 +4,7 @@ from contextlib import contextmanager
 
 from laptop.session import Clock
 from laptop.stack import STACKS, Ports, Stack, init_one_at_a_time
-from tests.e2e.own_job_runs import started
-from tests.e2e.stacks import JOB_DIR, VCPUS
+from tests.e2e.stacks import JOB_DIR, VCPUS, at_once
 
 FOR_EVER = "import time; time.sleep(900)"
 # Each queue's instance type; the prices of both are committed.
@@ -36,7 +35,8 @@ class ComparisonStack(Stack):
 
 @contextmanager
 def comparison_stack(folder):
-    with started(ComparisonStack(folder)) as stack:
+    with at_once(ComparisonStack(folder)) as stack:
+        stack.start()
         yield stack
 
 

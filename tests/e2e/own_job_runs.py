@@ -1,13 +1,11 @@
 """Runs of jobs that were not written for Batchmark, and what they left."""
 
-from contextlib import contextmanager
-
 from batchmark.aws.result_bucket import REPORT_JSON
 from batchmark.report.model import Report
 from batchmark_job.result.document import parse_document
 from batchmark_job.result.own_job import METRIC
 from tests.e2e.quick_job.work import ENDLESS, FAILS, LOUD, MALFORMED, MARK, WRONG
-from tests.e2e.stacks import at_once, store_of
+from tests.e2e.stacks import store_of
 
 OWN = "own_job_benchmark"
 GPU, CPU = "g4dn.xlarge", "c5.2xlarge"
@@ -37,14 +35,6 @@ def own_jobs(image=IMAGE, sweep="sweep"):
             "attempts": 1,
         },
     }
-
-
-@contextmanager
-def started(stack):
-    """A stack that runs, whose Airflow tries at once what it tries again."""
-    with at_once(stack):
-        stack.start()
-        yield stack
 
 
 def report_of_run(aws, run_id):

@@ -7,8 +7,6 @@ import pytest
 
 from batchmark.core.clusters.cluster import parse_cluster
 from laptop.aws import AwsClients
-from laptop.stack import ROOT, TERRAFORM_DATA
-from laptop.terraform import Terraform
 from tests.builders.manifests import rendered
 from tests.e2e.remains import remains
 from tests.e2e.stacks import open_stack
@@ -25,13 +23,7 @@ def life(tmp_path_factory):
         stack.start_cloud()
         with closing(AwsClients(stack)) as aws:
             given = {"variables": stand_for_the_core_stack(aws)}
-            terraform = Terraform(
-                ROOT / "terraform" / "stacks" / NAME,
-                data_dir=TERRAFORM_DATA / NAME,
-                state=stack.folder / "eks.tfstate",
-                env=stack.processes.env | stack.aws_as("terraform"),
-                log=stack.processes.log_of("terraform-eks"),
-            )
+            terraform = stack.terraform_of(NAME)
             before = remains(stack)
             terraform.init()
             terraform.apply(**given)

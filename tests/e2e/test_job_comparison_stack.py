@@ -7,28 +7,20 @@ import pytest
 
 from batchmark.core.config import parse_config
 from laptop.aws import AwsClients
-from laptop.stack import ROOT, TERRAFORM_DATA
-from laptop.terraform import Terraform
+from laptop.stack import STACKS
 from tests.e2e.remains import remains
 from tests.e2e.stacks import open_stack
 from tests.terraform.plans import destroy_unchanged, planned_changes
 
 NAME = "job_comparison"
-FOLDER = ROOT / "terraform" / "stacks" / NAME
 
 
 @pytest.fixture(scope="module")
 def life(tmp_path_factory):
     with open_stack(tmp_path_factory.mktemp(NAME)) as stack:
         stack.start_cloud()
-        given = {"var_file": FOLDER / "local.tfvars"}
-        terraform = Terraform(
-            FOLDER,
-            data_dir=TERRAFORM_DATA / NAME,
-            state=stack.folder / f"{NAME}.tfstate",
-            env=stack.processes.env | stack.aws_as("terraform"),
-            log=stack.processes.log_of(f"terraform-{NAME}"),
-        )
+        given = {"var_file": STACKS / NAME / "local.tfvars"}
+        terraform = stack.terraform_of(NAME)
         before = remains(stack)
         terraform.init()
         terraform.apply(**given)

@@ -7,14 +7,12 @@ import pytest
 
 from batchmark.core.clusters.multi_node import parse_multi_node
 from laptop.aws import AwsClients
-from laptop.stack import ROOT, TERRAFORM_DATA
-from laptop.terraform import Terraform
+from laptop.stack import STACKS
 from tests.e2e.remains import remains
 from tests.e2e.stacks import open_stack
 from tests.terraform.plans import destroy_unchanged, planned_changes
 
 NAME = "multi_node"
-FOLDER = ROOT / "terraform" / "stacks" / NAME
 AIRFLOW = "batchmark-airflow"
 
 
@@ -26,16 +24,10 @@ def life(tmp_path_factory):
         with closing(AwsClients(stack)) as aws:
             subnet, role = stand_for_the_core_stack(aws)
             given = {
-                "var_file": FOLDER / "local.tfvars",
+                "var_file": STACKS / NAME / "local.tfvars",
                 "variables": {"airflow_role_arns": [role]},
             }
-            terraform = Terraform(
-                FOLDER,
-                data_dir=TERRAFORM_DATA / NAME,
-                state=stack.folder / "multi_node.tfstate",
-                env=stack.processes.env | stack.aws_as("terraform"),
-                log=stack.processes.log_of("terraform-multi-node"),
-            )
+            terraform = stack.terraform_of(NAME)
             before = remains(stack)
             terraform.init()
             terraform.apply(**given)
