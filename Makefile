@@ -125,22 +125,22 @@ test-quick: install ## The unit tests of what differs from main (at most 20 s fo
 	$(PYTEST) -q --numprocesses 2 $$($(BIN)/python tests/quick.py)
 
 .PHONY: test-unit
-test-unit: install ## The unit tests (about 2 minutes on 2 cores)
+test-unit: install ## The unit tests (about 3 minutes on 2 cores)
 	$(PYTEST) --numprocesses 2 -m "not monte_carlo" tests/unit
 
 .PHONY: test
-test: terraform-there install ## Unit, DAG integrity, Terraform; a run with report and alert, end to end; its page in a browser (about 7 minutes on 2 cores)
+test: terraform-there install ## Unit, DAG integrity, Terraform; a run with report and alert, end to end; its page in a browser (about 6 minutes on 2 cores)
 	$(PYTEST) $(SIDE_BY_SIDE) -m "$(SHORT)" tests/terraform $(ONE_RUN) tests/unit
 
 .PHONY: test-all
-test-all: test test-rest test-containers ## All tests but those that take tens of minutes (about 20 minutes on 2 cores)
+test-all: test test-rest test-containers ## All tests but those that take tens of minutes (about 25 minutes on 2 cores)
 
 .PHONY: test-rest
 test-rest: terraform-there install ## What `make test-all` adds to `make test`, containers apart (about 12 minutes on 2 cores)
 	$(PYTEST) $(SIDE_BY_SIDE) --numprocesses 5 -m "$(SHORT)" $(ONE_RUN:%=--ignore %) tests/e2e tests/faults tests/browser
 
 .PHONY: test-cost
-test-cost: terraform-there install ## Processor seconds of all these tests by file and by what they started, in build/test-cost.txt (about 20 minutes)
+test-cost: terraform-there install ## Processor seconds of all these tests by file and by what they started, in build/test-cost.txt (about 25 minutes)
 	set -o pipefail; for some in "$(SIDE_BY_SIDE) --ignore tests/containers tests" tests/containers; do \
 		$(PYTEST) --cost -m "$(SHORT)" $$some || exit 1; done | tee build/test-cost.txt
 
