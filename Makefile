@@ -132,10 +132,10 @@ test: terraform-there install ## Unit, DAG integrity, Terraform; a run with repo
 	$(PYTEST) $(SIDE_BY_SIDE) -m "$(SHORT)" tests/terraform $(ONE_RUN) tests/unit
 
 .PHONY: test-all
-test-all: test test-rest test-containers ## All tests but those that take tens of minutes (about 25 minutes on 2 cores)
+test-all: test test-rest test-containers ## All tests but those that take tens of minutes (about 30 minutes on 2 cores)
 
 .PHONY: test-rest
-test-rest: terraform-there install ## What `make test-all` adds to `make test`, containers apart (about 8 minutes on 2 cores)
+test-rest: terraform-there install ## What `make test-all` adds to `make test`, containers apart (about 16 minutes on 2 cores)
 	$(PYTEST) $(SIDE_BY_SIDE) -m "$(SHORT)" $(ONE_RUN:%=--ignore %) tests/e2e tests/faults tests/browser
 
 .PHONY: test-cost
