@@ -33,7 +33,7 @@ def run(cloud, targets, jobs):
         environment.setenv("AWS_ENDPOINT_URL", cloud.endpoint_url)
         environment.setenv("AWS_ACCESS_KEY_ID", "test")
         environment.setenv("AWS_SECRET_ACCESS_KEY", cloud.secret)
-        xcoms = [_followed(each) for each in arguments]
+        xcoms = [follow_operator(each) for each in arguments]
         collected = collect_run(
             RunStore(cloud.client("s3"), BUCKET, RUN_ID),
             cloud.batch,
@@ -46,26 +46,27 @@ def run(cloud, targets, jobs):
     return SimpleNamespace(xcoms=xcoms, collected=collected)
 
 
-def _followed(arguments):
+def follow_operator(arguments, run_id=RUN_ID, dag_id="own_job_benchmark"):
     """What the task of a job pushes, from its submission to its end."""
     operator = BenchmarkJobOperator(
         task_id="run_benchmark", aws_conn_id=None, poll_interval=1, **arguments
     )
     xcoms = {}
     ti = SimpleNamespace(
-        dag_id="own_job_benchmark",
+        dag_id=dag_id,
         try_number=1,
         max_tries=0,
         xcom_push=lambda key, value: xcoms.update({key: value}),
     )
     with pytest.raises(TaskDeferred) as deferred:
-        operator.execute({"ti": ti, "task": operator, "run_id": RUN_ID})
+        operator.execute({"ti": ti, "task": operator, "run_id": run_id})
     trigger = deferred.value.trigger
 
     async def push_xcoms(more):
         xcoms.update(more)
 
     trigger.push_xcoms = push_xcoms
+    trigger.sleep = lambda _: asyncio.sleep(0.1)  # the local cloud lists a job at once
 
     async def end():
         return [event async for event in trigger.run()]

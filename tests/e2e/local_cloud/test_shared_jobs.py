@@ -1,13 +1,8 @@
 """Jobs that share an instance, from plan to collected run, by the real job and our operator."""
 
-import asyncio
-from types import SimpleNamespace
-
 import pytest
-from airflow.sdk.exceptions import TaskDeferred
 
 from batchmark.aws.result_bucket import RunStore
-from batchmark.orchestration.operators.batch_operator import BenchmarkJobOperator
 from batchmark.orchestration.xcom import FAILURE_XCOM
 from batchmark.runs.collecting import collect_run
 from batchmark.runs.plans.planning import operator_kwargs
@@ -15,6 +10,7 @@ from batchmark.runs.plans.sharing_plan import plan_sharing, sharing_plan
 from batchmark_job.result.document import MeasurementStatus
 from batchmark_job.result.sharing import ReplicaOutcome, SharingMode
 from tests.builders.installations import configured, target
+from tests.e2e.local_cloud.operator_runs import follow_operator
 from tests.paths import ROOT
 
 TARGET, BUCKET, RUN_ID = "g4dn.2xlarge-shared", "shared-results", "manual__2026-11-26"
@@ -60,32 +56,9 @@ def followed(cloud, config, monkeypatch):
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", cloud.secret)
 
     def follow(job, run_id=RUN_ID):
-        arguments = operator_kwargs(config, run_id, job)
-        operator = BenchmarkJobOperator(
-            task_id="run_benchmark", aws_conn_id=None, poll_interval=1, **arguments
+        return follow_operator(
+            operator_kwargs(config, run_id, job), run_id, "gpu_sharing_benchmark"
         )
-        xcoms = {}
-        ti = SimpleNamespace(
-            dag_id="gpu_sharing_benchmark",
-            try_number=1,
-            max_tries=0,
-            xcom_push=lambda key, value: xcoms.update({key: value}),
-        )
-        with pytest.raises(TaskDeferred) as deferred:
-            operator.execute({"ti": ti, "task": operator, "run_id": run_id})
-        trigger = deferred.value.trigger
-
-        async def push_xcoms(more):
-            xcoms.update(more)
-
-        trigger.push_xcoms = push_xcoms
-        trigger.sleep = lambda _: asyncio.sleep(0.1)  # the local cloud lists a job at once
-
-        async def end():
-            return [event async for event in trigger.run()]
-
-        asyncio.run(end())
-        return xcoms
 
     return follow
 
