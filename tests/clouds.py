@@ -55,6 +55,7 @@ class Cloud:
         profile.read(credentials)
         self.secret = profile.get("default", "aws_secret_access_key", fallback="any")
         self._clients: dict[str, Any] = {}
+        self._submitted: list[str] = []
         self._numbers = itertools.count()
         self.client("iam").create_instance_profile(InstanceProfileName="ecs")
         self.compute_environment = self.create_compute_environment("test-environment")
@@ -168,7 +169,16 @@ class Cloud:
             jobDefinition=definition,
             **fields,
         )
+        self._submitted.append(answer["jobId"])
         return answer["jobId"]
+
+    def end_jobs(self) -> None:
+        """Terminate those of the submitted jobs that have not ended."""
+        while known := self._submitted[:100]:
+            for job in self.batch.describe_jobs(jobs=known)["jobs"]:
+                if job["status"] not in FINISHED:
+                    self.batch.terminate_job(jobId=job["jobId"], reason="its test is over")
+            del self._submitted[:100]
 
     def shell(self, script: str, **fields: Any) -> str:
         """Submit a shell script as a job; return its id."""

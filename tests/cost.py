@@ -50,11 +50,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Meter:
-    """Of a process that runs tests: each report takes along what was used since the last one."""
+    """Of a process that runs tests: the last report of each file takes along what the file used."""
 
     def __init__(self) -> None:
         self._told = (0.0, 0.0)
         self._imports: tuple[float, float] | None = None
+        self._is_last = False
 
     def _used(self) -> tuple[float, float]:
         """Processor seconds since the last call: of this process, of children it waited for."""
@@ -65,11 +66,15 @@ class Meter:
     def pytest_collection_finish(self) -> None:
         self._imports = self._used()
 
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
+        self._is_last = nextitem is None or nextitem.path != item.path
+
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self) -> Generator[None, Any, Any]:
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
         report = yield
-        report.processor_seconds = self._used()
-        report.import_seconds, self._imports = self._imports, None
+        if self._is_last and call.when == "teardown":
+            report.processor_seconds = self._used()
+            report.import_seconds, self._imports = self._imports, None
         return report
 
 

@@ -68,14 +68,22 @@ def store_of(aws, run_id):
     return RunStore(aws.client("s3"), aws.config().bucket, run_id)
 
 
-def failed_log(airflow, dag_id, run_id, task_id):
-    """The log of a run's only failed task of that name."""
+def failed_log(airflow, dag_id, run_id, task_id, says):
+    """The log of a run's only failed task of that name, once it says this.
+
+    The triggerer may write a log's last lines after the task's state.
+    """
     (task,) = [
         task
         for task in airflow.task_instances(dag_id, run_id)
         if task["task_id"] == task_id and task["state"] == "failed"
     ]
-    return airflow.task_log(task)
+
+    def log():
+        said = airflow.task_log(task)
+        return said if says in said else None
+
+    return wait_for(log, f"{says!r} in the log of {task_id}", 20)
 
 
 def type_beside(stack, command, folder, **placeholders):

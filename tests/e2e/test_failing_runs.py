@@ -83,10 +83,10 @@ def published(aws):
     ssm.put_parameter(Name=name, Value=before, Type="String", Overwrite=True)
 
 
-def run_to_failure(airflow, conf, task_id):
+def run_to_failure(airflow, conf, task_id, says):
     run_id, state = run_dag(airflow, DAG_ID, conf)
     assert state == "failed"
-    return run_id, failed_log(airflow, DAG_ID, run_id, task_id)
+    return run_id, failed_log(airflow, DAG_ID, run_id, task_id, says)
 
 
 def test_a_job_that_exits_3_says_so_and_the_others_still_count(airflow, aws, published):
@@ -105,13 +105,11 @@ def test_a_job_that_exits_3_says_so_and_the_others_still_count(airflow, aws, pub
     )
     published.config["targets"]["g4dn.xlarge"]["job_definition"] = broken["jobDefinitionArn"]
     published.write()
-    run_id, log = run_to_failure(airflow, {"suite": "own"}, "run_benchmark")
-    assert "exit code 3" in log
+    run_id, log = run_to_failure(airflow, {"suite": "own"}, "run_benchmark", "exit code 3")
     assert "status reason: Essential container in task exited" in log
     assert log.index("reading input") < log.index("boom")
-    assert "1 job(s) failed; the report holds what there is" in failed_log(
-        airflow, DAG_ID, run_id, "publish_report"
-    )
+    told = "1 job(s) failed; the report holds what there is"
+    assert failed_log(airflow, DAG_ID, run_id, "publish_report", told)
     store = store_of(aws, run_id)
     lost = json.loads(store.read(store.prefix + REPORT_JSON))["lost"]
     assert [job["planned"]["target"] for job in lost] == ["g4dn.xlarge"]
@@ -131,12 +129,12 @@ def test_an_unknown_target_submits_nothing(airflow, aws):
 
     before = jobs()
     conf = {"suite": "smoke", "targets": ["g5.48xlarge"]}
-    _, log = run_to_failure(airflow, conf, "check_environment")
-    assert "unknown target 'g5.48xlarge'; Terraform made: " in log
+    told = "unknown target 'g5.48xlarge'; Terraform made: "
+    run_to_failure(airflow, conf, "check_environment", told)
     assert jobs() == before
 
 
 def test_without_the_ssm_parameter_nothing_is_planned(airflow, published):
     published.delete()
-    _, log = run_to_failure(airflow, {"suite": "smoke"}, "check_environment")
-    assert "Airflow variable 'batchmark' not found: run `terraform apply`" in log
+    told = "Airflow variable 'batchmark' not found: run `terraform apply`"
+    run_to_failure(airflow, {"suite": "smoke"}, "check_environment", told)

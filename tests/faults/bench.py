@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -53,6 +53,8 @@ LONGEST_RUN_SECONDS = 600
 ASKED_AGAIN = (httpx.HTTPError, BotoCoreError, ClientError)
 # The job's own grace after SIGTERM, and the collecting task's way to it.
 LEAK_GRACE_SECONDS = 15
+# For what the triggerer or a worker logs after its task's state is known.
+LOG_SECONDS = 20
 # For a file system that is being deleted to be gone.
 LAYER_GRACE_SECONDS = 20
 WORKER = "airflow worker -- "
@@ -330,7 +332,7 @@ class Bench:
         state = ", ".join(str(task["state"]) for task in ours)
         failed = [task for task in tasks if task["state"] == "failed"]
         telling = [task for task in failed if task["task_id"] in (TASK, STAND_UP, COLLAPSE)]
-        said = "\n".join(self.log_of(task) for task in telling)
+        said = self._said(telling, expected.says)
         collected = self.collected(run)
         reasons = [lost.reason for lost in collected.lost] if collected else ["not collected"]
         lost = "; ".join(reasons)
@@ -348,6 +350,19 @@ class Bench:
             self._alerts(run),
             self._layers_end(run, {task["task_id"]: task["state"] for task in tasks}),
         )
+
+    def _said(self, tasks: Sequence[Mapping[str, Any]], expected: str) -> str:
+        """The tasks' logs, once they say this: they may be written after the tasks' states."""
+        said = ""
+
+        def told() -> bool:
+            nonlocal said
+            said = "\n".join(self.log_of(task) for task in tasks)
+            return expected in said
+
+        with suppress(TimeoutError):
+            self.wait(told, expected, LOG_SECONDS)
+        return said
 
     def _layers_end(self, run: Run, states: Mapping[str, str]) -> str:
         if run.dag_id != DAG_LAYERED:

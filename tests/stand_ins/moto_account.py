@@ -24,6 +24,7 @@ def moto_account():
     with pytest.MonkeyPatch.context() as patch, mock_aws():
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             patch.setenv(name, "test")
+        patch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")  # 1,301 images, which nobody asks for
         patch.delenv("AWS_ENDPOINT_URL", raising=False)
         patch.setattr(Subscription, "private_key", lambda _: _signing_key())
         yield

@@ -9,6 +9,7 @@ from batchmark_job.machine import memory
 from batchmark_job.machine.inventory import take_inventory
 from batchmark_job.measuring.measured_row import Bench
 from batchmark_job.measuring.processes.workers import StepError, Usage, ignore
+from batchmark_job.workloads.user_errors import where_raised
 
 
 def _step(function, *arguments, **named):
@@ -18,7 +19,8 @@ def _step(function, *arguments, **named):
         raise
     except (Exception, SystemExit) as error:
         out_of_memory = memory.is_out_of_memory(error)
-        raise StepError(memory.describe_error(error), out_of_memory=out_of_memory) from error
+        reason = memory.describe_error(error) + where_raised(error)
+        raise StepError(reason, out_of_memory=out_of_memory) from error
 
 
 class WorkerHere:
@@ -65,5 +67,5 @@ def bench_here(limits, *, device="cpu", threads=1, processes=1, turns=1, **bench
     return Bench.of(machine, limits, WorkersHere(), **bench)
 
 
-def run_job_here(settings):
-    return run_job(settings, workers=WorkersHere())
+def run_job_here(settings, interruption=None):
+    return run_job(settings, interruption, workers=WorkersHere())

@@ -93,3 +93,11 @@ def gate(tmp_path):
     made = Gate(tmp_path / "open")
     yield made
     made.open()
+
+
+@pytest.fixture(autouse=True)
+def jobs_end_with_their_test(request):
+    """One that still ran would hold the shared pool's resources, and fail the tests after it."""
+    yield
+    if "cloud" in request.fixturenames:
+        request.getfixturevalue("cloud").end_jobs()

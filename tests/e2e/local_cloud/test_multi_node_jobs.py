@@ -24,7 +24,13 @@ if main is None:
     peers = [listener.accept()[0].makefile().readline().strip() for _ in range(2)]
     print(own, *sorted(peers))
 else:
-    with socket.create_connection((main, 29400), source_address=(own, 0)) as connection:
+    while True:
+        try:
+            connection = socket.create_connection((main, 29400), source_address=(own, 0))
+            break
+        except ConnectionRefusedError:  # it has started, but does not listen yet
+            time.sleep(0.05)
+    with connection:
         connection.sendall(f"{own}\\n".encode())
     time.sleep(60)
 """

@@ -14,6 +14,7 @@ from batchmark_job.measuring.ceilings import Bounds, measure_ceilings
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.prepared import measuring_state
 from batchmark_job.measuring.rows import Row
+from batchmark_job.measuring.samples import device_times
 from batchmark_job.workloads.base import DTYPE_BYTES, TOLERANCES, BufferedImplementation
 from batchmark_job.workloads.builtin import WORKLOADS
 from batchmark_job.workloads.matmul import TorchMatmul
@@ -46,16 +47,21 @@ FILTERS = [
 needs_triton = pytest.mark.skipif(not triton_launches.AVAILABLE, reason="needs triton")
 
 
+# Nobody looks at a simulated device's figures.
+LIMITS = RowLimits(samples=20, max_seconds=0.2 if REAL_DEVICE else 0.005)
+
+
 @pytest.fixture(autouse=True)
-def no_interpreted_rivals(monkeypatch):
-    """In whole rows an interpreted kernel would take minutes, and never win."""
+def short_rows(monkeypatch):
+    """On a simulated device, where an interpreted kernel would take minutes, and never win."""
     if not REAL_DEVICE:
         monkeypatch.setattr(triton_filters, "missing", lambda: "simulated: too slow for a row")
+        for name, least in {"ROUNDS": 1, "CALLS": 2, "LATENCIES": 1}.items():
+            monkeypatch.setattr(device_times, name, least)
 
 
 def measured(name, parameters, dtype):
-    seconds = 0.2 if REAL_DEVICE else 0.02  # nobody looks at a simulated device's figures
-    bench = bench_here(RowLimits(samples=20, max_seconds=seconds), device="cuda")
+    bench = bench_here(LIMITS, device="cuda")
     return Row(WORKLOADS[name], parameters, dtype).measure(bench)
 
 

@@ -4,14 +4,16 @@ import os
 
 import pytest
 
+from batchmark_job import job
 from batchmark_job.command_line import main
 from batchmark_job.errors import InputError
 from batchmark_job.result.document import MeasurementStatus, parse_document
 from batchmark_job.suites import SUITES, find_suite
 from batchmark_job.workloads.user_files import BUNDLED, find_workload
 from tests import documented
+from tests.stand_ins.workers import run_job_here
 
-pytestmark = pytest.mark.usefixtures("short_turns")
+pytestmark = pytest.mark.usefixtures("short_turns", "workers_here")
 EXAMPLE = BUNDLED / "softmax.py"
 GOOD = """
 import torch
@@ -23,6 +25,12 @@ def step(numbers):
 def reference(numbers):
     return numbers * 2
 """
+
+
+@pytest.fixture
+def workers_here(monkeypatch):
+    """As a job of its own processes takes longer, and says the same."""
+    monkeypatch.setattr(job, "run_job", run_job_here)
 
 
 @pytest.fixture
@@ -94,6 +102,7 @@ def test_numpy_and_torch_are_rivals_on_the_cpu(write, tmp_path):
     assert {trial.implementation.name for trial in row.trials} == {"own code", "own NumPy code"}
 
 
+@pytest.mark.filterwarnings("ignore:__array_wrap__")  # NumPy's, of what is told
 @pytest.mark.parametrize(
     ("step", "reference", "told"),
     [

@@ -1,4 +1,4 @@
-"""One rank alone, in the test's process; two are in test_two_ranks.py."""
+"""One rank alone, in the test's process; two are in tests/e2e/job/test_two_ranks.py."""
 
 import statistics
 import time
@@ -161,7 +161,8 @@ def test_a_step_is_that_of_a_float64_reference():
 
 @pytest.mark.usefixtures("thin_network")
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_it_learns_and_answers(device):
+def test_it_learns_and_answers(device, monkeypatch):
+    monkeypatch.setattr(training, "WARMUP_SECONDS", 0.5)
     if device == "cuda" and cuda.REAL_DEVICE:
         pytest.skip("simulates a GPU where there is none")
     if device == "cpu":

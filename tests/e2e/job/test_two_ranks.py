@@ -18,6 +18,7 @@ from batchmark_job.result.document import Correctness
 from laptop.processes import free_port
 from tests.builders.shards import a_task, alone, write_shards
 from tests.paths import ROOT
+from tests.stand_ins.thin_network import become_thin
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +59,8 @@ def answer(folder, name):
     return Answer.model_validate_json((folder / f"{name}.json").read_bytes())
 
 
-@pytest.mark.usefixtures("thin_network")
-def test_gradients_are_those_of_one_process_that_accumulates_both_batches(left):
+def test_gradients_are_those_of_one_process_that_accumulates_both_batches(left, monkeypatch):
+    become_thin(monkeypatch.setattr)
     task = a_task()
     torch.set_num_threads(1)
     network = ResNet50(task.dtype, task.seed, torch.device("cpu"))

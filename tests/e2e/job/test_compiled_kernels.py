@@ -1,0 +1,81 @@
+"""The Triton kernels as compiled for GPUs that need not be there.
+
+Run as a program this module compiles them: in the tests' own process they are interpreted.
+"""
+
+import importlib.util
+import itertools
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from batchmark_job.workloads import gaussian_blur
+from batchmark_job.workloads.support import triton_filters
+
+# By its name, what else a kernel knows when it is compiled.
+KERNELS = {"blur": {"taps": tuple(map(float, gaussian_blur._taps()))}, "sobel": {}}
+TARGETS = [("float32", capability) for capability in (75, 80, 86, 89, 90, 100)]
+TARGETS += [("float16", 75), ("bfloat16", 90)]
+# Triton's names of the types, for a compilation without tensors.
+POINTERS = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16"}
+
+
+def compile_kernels():
+    """Compile for GPUs that need not be there; returns what each binary is made of."""
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource, compile  # noqa: A004
+
+    from batchmark_job.workloads.support import triton_kernels
+
+    found = []
+    for name, (dtype, capability) in itertools.product(KERNELS, TARGETS):
+        kernel = getattr(triton_kernels, name)
+        constants = {"lanes": triton_filters.LANES, **KERNELS[name]}
+        aligned = {
+            (kernel.arg_names.index(argument),): [["tt.divisibility", 16]]
+            for argument in ("source", "target", "width")
+        }
+        signature = {
+            argument: "constexpr" if argument in constants else "i32"
+            for argument in kernel.arg_names
+        } | dict.fromkeys(("source", "target"), POINTERS[dtype])
+        compiled = compile(
+            ASTSource(kernel, signature, constexprs=constants, attrs=aligned),
+            target=GPUTarget("cuda", capability, 32),
+            options={"num_warps": triton_filters.WARPS},
+        )
+        found.append(
+            {
+                "dtype": dtype,
+                "cubin_bytes": len(compiled.asm["cubin"]),
+                "layout_conversions": compiled.asm["ttgir"].count("convert_layout"),
+                "whole_vector_loads": compiled.asm["ptx"].count(".v4.b32"),
+                "shared_bytes": compiled.metadata.shared,
+            }
+        )
+    return found
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
+def test_kernels_compile_to_registers_only(tmp_path):
+    finished = subprocess.run(
+        [sys.executable, __file__],
+        env=os.environ | {"TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    found = json.loads(finished.stdout)
+    assert len(found) == len(KERNELS) * len(TARGETS)
+    for binary in found:
+        assert binary["cubin_bytes"] > 0
+        assert binary["layout_conversions"] == binary["shared_bytes"] == 0
+        assert binary["dtype"] != "float32" or binary["whole_vector_loads"] > 0
+
+
+if __name__ == "__main__":
+    print(json.dumps(compile_kernels()))
