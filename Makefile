@@ -18,7 +18,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -p tests.cost --dist loadfile
 # One of three mostly waits for Airflow, so that two cores have enough to do.
 SIDE_BY_SIDE := --numprocesses 3 --no-loadscope-reorder
 # Here most of four do.
-WAITING := --numprocesses 4 --no-loadscope-reorder
+WAITING := --numprocesses 3 --no-loadscope-reorder
 SHORT := not (monte_carlo or full_matrix or thirty_runs or airflow_ui)
 ONE_RUN := tests/e2e/test_main_job.py tests/e2e/test_regressions.py tests/browser/test_report_page.py
 # Hundreds of processes import the same modules; without bytecode files each would compile them again.

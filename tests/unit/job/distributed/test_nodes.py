@@ -33,6 +33,12 @@ CPU = SimpleNamespace(
 
 
 @pytest.fixture(autouse=True)
+def nobody_else_runs_short_of_memory(monkeypatch):
+    """The kernel counts all whom it kills for that, those of tests beside these, too."""
+    monkeypatch.setattr(local_ranks, "kills_for_memory", lambda: 0)
+
+
+@pytest.fixture(autouse=True)
 def without_torch(monkeypatch):
     monkeypatch.setattr(local_ranks, "TORCHRUN", "tests.stand_ins.torchrun")
     monkeypatch.setattr(nodes, "STOPPING_SECONDS", 5.0)
@@ -175,7 +181,8 @@ def test_ranks_that_hang_are_ended(main, followers, task, tmp_path):
         all_nodes.run(task, 1, 3.0)
     assert caught.value.hung
     assert time.monotonic() - began < 15
-    wait_for(lambda: not psutil.pid_exists(int((tmp_path / "pid-1").read_text())), "its end", 10)
+    file = tmp_path / "pid-1"  # on a busy machine it may be ended before it wrote that
+    wait_for(lambda: not file.exists() or not psutil.pid_exists(int(file.read_text())), "end", 10)
 
 
 def test_a_rank_that_was_killed_is_not_hidden_by_its_neighbours_complaint(main, task, tmp_path):

@@ -9,6 +9,7 @@ from batchmark_job.errors import CannotMeasureError
 from batchmark_job.machine.inventory import take_inventory
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.measured_row import Bench
+from batchmark_job.measuring.processes import workers
 from batchmark_job.measuring.processes.answers import FirstCall
 from batchmark_job.measuring.processes.workers import ForkedWorkers
 from batchmark_job.result.sharing import Disturbance, SharingMode
@@ -107,6 +108,7 @@ def test_a_replica_that_ends_unasked_fails_the_row(bench, monkeypatch):
             worker.kill()
 
     monkeypatch.setattr(group._Runner, "_begin", kill_second)
+    monkeypatch.setattr(workers, "kills_for_memory", lambda: 0)  # of tests beside this one
     measured = make_row().measure(bench)
     assert measured.status == "failed"
     assert "replica 2 of 2: its process was ended by SIGKILL" in measured.reason

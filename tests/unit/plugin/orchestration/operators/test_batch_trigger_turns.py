@@ -1,7 +1,8 @@
 """A job that shares an instance: when the trigger submits it, and when it takes it back."""
 
 import asyncio
-from threading import Thread
+import itertools
+from threading import Barrier, Thread
 from types import SimpleNamespace
 
 import pytest
@@ -259,8 +260,16 @@ def test_of_two_jobs_submitted_at_once_the_oldest_stays():
 def test_two_triggers_that_wait_for_one_job_both_run_theirs_one_after_the_other():
     """Both see its end in the same moment, and both submit."""
     names = [NAME, f"rival-{NAME}"]
-    first = waiting([True])
+    first = waiting([True, True])
     batch, most = first.batch, []
+    submit, calls, together = batch.submit_job, itertools.count(), Barrier(2)
+
+    def submit_job(**request):
+        if next(calls) < 2:
+            together.wait(30)
+        return submit(**request)
+
+    batch.submit_job = submit_job
     blocking = batch.add("another-run", "RUNNING")
     second = Following(request=REQUESTED | {"jobName": names[1]})
     second.trigger.clients = first.trigger.clients
