@@ -14,9 +14,10 @@ import pytest
 
 from batchmark_job.workloads import gaussian_blur
 from batchmark_job.workloads.support import triton_filters
+from batchmark_job.workloads.support.triton_filters import TritonBlur
 
 # By its name, what else a kernel knows when it is compiled.
-KERNELS = {"blur": {"taps": tuple(map(float, gaussian_blur._taps()))}, "sobel": {}}
+KERNELS = {"blur": {"taps": TritonBlur(gaussian_blur._taps()).taps}, "sobel": {}}
 TARGETS = [("float32", capability) for capability in (75, 80, 86, 89, 90, 100)]
 TARGETS += [("float16", 75), ("bfloat16", 90)]
 # Triton's names of the types, for a compilation without tensors.

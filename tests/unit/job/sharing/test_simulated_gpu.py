@@ -21,6 +21,7 @@ from tests.stand_ins.workers import bench_here
 
 pytestmark = pytest.mark.skipif(cuda.REAL_DEVICE, reason="simulates a GPU where there is none")
 LIMITS = RowLimits(samples=10, max_seconds=0.1)
+PATIENT = RowLimits(samples=10, max_seconds=0.5)  # on a busy machine, too, all step in each window
 
 
 @pytest.fixture(autouse=True)
@@ -149,10 +150,7 @@ def test_what_becomes_of_one_stream_takes_nothing_from_the_others(
     monkeypatch.setattr(replicas, "disturb", disturb_until_the_end)
     monkeypatch.setattr(replicas, "LAST_STEP_SECONDS", 0.1 if outcome == "hung" else 60)
     with cuda.installed("T4", memory_bytes=2**28):
-        patient = RowLimits(
-            samples=10, max_seconds=0.5
-        )  # all step in each window, on a busy machine, too
-        row = measured("streams", 3, row_limits=patient, disturbance=Disturbance(disturbance))
+        row = measured("streams", 3, row_limits=PATIENT, disturbance=Disturbance(disturbance))
         ended.set()
     assert [replica.outcome for replica in row.sharing.replicas] == [outcome, "ran", "ran"]
     assert all(sum(replica.group_steps) for replica in row.sharing.replicas[1:])

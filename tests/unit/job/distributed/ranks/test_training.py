@@ -184,8 +184,8 @@ def test_it_learns_and_answers(device, monkeypatch):
     assert answer.split.compute_seconds > answer.split.data_seconds
 
 
-def answer_of(world, **changes):
-    task = a_task(**{"batch": 8, "steps": 6, "max_seconds": 6.0, **changes})
+def answer_of(world, steps=6, **changes):
+    task = a_task(batch=8, steps=steps, max_seconds=6.0, **changes)
     return measure(task, world, Source(cycle(synthetic(task, world))))
 
 
