@@ -107,6 +107,15 @@ def main(port, followers):
         one.close()
 
 
+@pytest.fixture
+def both(main, followers):
+    """The main node of two, the other of which has come."""
+    all_nodes = main(2)
+    followers.start(1, 2)
+    all_nodes.gather(CPU, devices=1)
+    return all_nodes
+
+
 def ranks_that_run():
     """The processes that stand for torchrun, of all nodes here."""
     found = []
@@ -155,40 +164,31 @@ def test_one_node_alone_needs_no_other(main, task):
     assert (record.index, record.device_model, record.instance_type) == (0, "a CPU", "c5.large")
 
 
-def test_a_rank_that_fails_is_named_and_the_next_launch_goes_on(main, followers, task, tmp_path):
-    all_nodes = main(2)
-    followers.start(1, 2)
-    all_nodes.gather(CPU, devices=1)
+def test_a_rank_that_fails_is_named_and_the_next_launch_goes_on(both, task, tmp_path):
     (tmp_path / "rank-1").write_text("fail")
     with pytest.raises(StepError, match=r"^node 1 \(127.77.0.2\): rank 1: its shard has no end$"):
-        all_nodes.run(task, 1, 20.0)
+        both.run(task, 1, 20.0)
     (tmp_path / "rank-1").write_text("die")
     with pytest.raises(StepError, match=r"^node 1 \(127.77.0.2\): rank 1: ended by signal 9$"):
-        all_nodes.run(task, 1, 20.0)
+        both.run(task, 1, 20.0)
     (tmp_path / "rank-1").unlink()
-    assert all_nodes.run(task, 1, 20.0).answer.bytes_moved == 1000
+    assert both.run(task, 1, 20.0).answer.bytes_moved == 1000
 
 
-def test_when_one_node_fails_the_others_end_their_ranks(main, followers, task, tmp_path):
-    all_nodes = main(2)
-    followers.start(1, 2)
-    all_nodes.gather(CPU, devices=1)
+def test_when_one_node_fails_the_others_end_their_ranks(both, task, tmp_path):
     (tmp_path / "rank-1").write_text("hang")
     (tmp_path / "rank-0").write_text("fail")
     with pytest.raises(StepError, match=r"^node 0 \(127.77.0.1\): rank 0: its shard"):
-        all_nodes.run(task, 1, 20.0)
+        both.run(task, 1, 20.0)
     if (file := tmp_path / "pid-1").exists():  # it may have been ended before it began
         wait_for(lambda: not psutil.pid_exists(int(file.read_text())), "end of rank 1", 10)
 
 
-def test_ranks_that_hang_are_ended(main, followers, task, tmp_path):
-    all_nodes = main(2)
-    followers.start(1, 2)
-    all_nodes.gather(CPU, devices=1)
+def test_ranks_that_hang_are_ended(both, task, tmp_path):
     (tmp_path / "rank-1").write_text("hang")
     began = time.monotonic()
     with pytest.raises(StepError, match="its ranks did not end within 3 s") as caught:
-        all_nodes.run(task, 1, 3.0)
+        both.run(task, 1, 3.0)
     assert caught.value.hung
     assert time.monotonic() - began < 15
     # By its name: on a busy machine it may be ended before it wrote its id.
@@ -204,14 +204,11 @@ def test_a_rank_that_was_killed_is_not_hidden_by_its_neighbours_complaint(main, 
         alone.run(task, 2, 20.0)
 
 
-def test_the_node_to_blame_may_be_the_last_to_say_so(main, followers, task, tmp_path):
-    all_nodes = main(2)
-    followers.start(1, 2)
-    all_nodes.gather(CPU, devices=1)
+def test_the_node_to_blame_may_be_the_last_to_say_so(both, task, tmp_path):
     (tmp_path / "rank-0").write_text("complain")
     (tmp_path / "rank-1").write_text("late")
     with pytest.raises(StepError, match=r"^node 1 \(127.77.0.2\): rank 1: its shard has no end$"):
-        all_nodes.run(task, 1, 20.0)
+        both.run(task, 1, 20.0)
 
 
 def test_a_rank_out_of_memory_is_told_as_that(main, task, tmp_path, monkeypatch):
@@ -257,10 +254,7 @@ def test_a_node_that_can_not_measure_says_why(main, port):
     assert time.monotonic() - began < 10
 
 
-def test_a_node_that_is_told_to_stop_says_so(main, followers, task, tmp_path):
-    all_nodes = main(2)
-    followers.start(1, 2)
-    all_nodes.gather(CPU, devices=1)
+def test_a_node_that_is_told_to_stop_says_so(both, followers, task, tmp_path):
     (tmp_path / "rank-0").write_text("hang")
     (tmp_path / "rank-1").write_text("hang")
     codes = []
@@ -268,29 +262,26 @@ def test_a_node_that_is_told_to_stop_says_so(main, followers, task, tmp_path):
         tmp_path / "pid-1", lambda: codes.append(followers.made[1].stop(signal.SIGTERM))
     )
     with pytest.raises(StepError, match=r"node 1 \(127.77.0.2\) is lost: it received SIGTERM"):
-        all_nodes.run(task, 1, 20.0)
+        both.run(task, 1, 20.0)
     stop.join()
     assert codes == [143]
     followers.join()
 
 
-def test_once_it_is_closed_no_row_fails_of_that(main, followers, task, tmp_path):
+def test_once_it_is_closed_no_row_fails_of_that(both, followers, task, tmp_path):
     """An interruption is writing them as interrupted meanwhile."""
-    all_nodes = main(2)
-    followers.start(1, 2)
-    all_nodes.gather(CPU, devices=1)
     (tmp_path / "rank-0").write_text("hang")
     (tmp_path / "rank-1").write_text("hang")
     ended = []
 
     def measure():
         with contextlib.suppress(StepError):
-            all_nodes.run(task, 1, 20.0)
+            both.run(task, 1, 20.0)
         ended.append("row")
 
     threading.Thread(target=measure, daemon=True).start()
     wait_for((tmp_path / "pid-0").exists, "rank 0", 10)
-    all_nodes.close("it received SIGTERM")
+    both.close("it received SIGTERM")
     wait_for(lambda: not psutil.pid_exists(int((tmp_path / "pid-0").read_text())), "its end", 10)
     time.sleep(0.5)
     assert ended == []

@@ -75,13 +75,18 @@ def test_an_error_elsewhere_arrives_as_it_was(replicas):
     assert there.ask("where") == "b"
 
 
-def test_a_container_that_ends_is_noticed_at_once(tmp_path):
-    place = Place(0, tmp_path / "group")
+def with_one_that_came(folder):
+    """A meeting of two; the other's worker, and what it sends through."""
+    place = Place(0, folder / "group")
     workers = Meeting(place, 2, WorkersHere())
     connection = meeting._connect(place)
     connection.send((1, time.perf_counter()))
     workers.start(hold, "a")
-    there = workers.start(hold, "b")
+    return workers, workers.start(hold, "b"), connection
+
+
+def test_a_container_that_ends_is_noticed_at_once(tmp_path):
+    workers, there, connection = with_one_that_came(tmp_path)
     connection.close()
     began = time.monotonic()
     with pytest.raises(StepError, match="its container ended") as raised:
@@ -94,12 +99,7 @@ def test_a_container_that_ends_is_noticed_at_once(tmp_path):
 
 def test_one_that_is_silent_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(meeting, "GRACE_SECONDS", 0.1)
-    place = Place(0, tmp_path / "group")
-    workers = Meeting(place, 2, WorkersHere())
-    connection = meeting._connect(place)
-    connection.send((1, time.perf_counter()))
-    workers.start(hold, "a")
-    there = workers.start(hold, "b")
+    workers, there, connection = with_one_that_came(tmp_path)
     with pytest.raises(StepError, match="no sign of life") as raised:
         there.answer(0.1)
     assert raised.value.hung

@@ -1,0 +1,62 @@
+"""Whatever a document says of own jobs, shared tasks or nodes, its report says it as text."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batchmark.report.model import Report, render_json
+from batchmark.report.page import render_html
+from batchmark.report.pages.what_if_page import render_html as what_if_html
+from batchmark_job.result.document import ResultError, json_schema, parse_document
+from batchmark_job.result.own_job import BadLine
+from tests.builders.hostile import changed, fuzzed
+from tests.builders.own_jobs import CPU, GPU, LARGE, SMALL
+from tests.builders.reports import report_of, terminal
+from tests.builders.runs import build_run
+from tests.builders.scaling_runs import Cluster, scaling_job
+from tests.builders.sharing import curve_rows, shared_row, sharing_job
+
+CLUSTER = Cluster()
+
+
+def of_nodes(nodes):
+    rows = [CLUSTER.reading(nodes, "cold", 1e8), CLUSTER.training(nodes)]
+    rows += CLUSTER.all_reduces(nodes, (1, 64)) if nodes > 1 else ()
+    return scaling_job("g5.xlarge", nodes, rows)
+
+
+OF_TASKS = [
+    shared_row("exclusive", 1, 100.0),
+    *curve_rows("time_slicing", {1: 99.0, 4: 160.0}),
+    shared_row("time_slicing", 4, 150.0, disturbance="crash"),
+]
+LINE = BadLine(source="log", number=1, text="{", problem="no JSON")
+# The job whose document is changed, and the others of its run.
+RUNS = {
+    "own jobs": (
+        GPU.job(SMALL, bad_lines=(LINE,)),
+        [GPU.job(SMALL, 2), GPU.job(LARGE, 1), CPU.job(SMALL, 1), CPU.job(LARGE, 1)],
+    ),
+    "shared tasks": (sharing_job("g5.xlarge", OF_TASKS), []),
+    "nodes": (of_nodes(2), [of_nodes(1), of_nodes(4)]),
+}
+
+
+@pytest.mark.parametrize("kind", RUNS)
+@given(st.data())
+@fuzzed(6)
+def test_a_report_is_made_of_any_document_that_can_be_read(kind, data):
+    job, others = RUNS[kind]
+    good = json.loads(job.document.to_json())
+    try:
+        document = parse_document(json.dumps(data.draw(changed(good, json_schema()))).encode())
+    except ResultError:
+        return
+    job = job.model_copy(update={"document": document})
+    for jobs in ([job], [job, *others]):
+        report = report_of(build_run(*jobs))
+        assert Report.model_validate_json(render_json(report)) == report
+        assert "<script>alert" not in render_html(report) + (what_if_html(report) or "")
+        assert "\x1b" not in terminal(report)
