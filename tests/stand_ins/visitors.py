@@ -9,16 +9,18 @@ from airflow.api_fastapi.core_api.security import get_user
 from fastapi import HTTPException
 from fastapi.testclient import TestClient
 
-from batchmark.orchestration.web import access, routes
+from batchmark.core.kinds import KINDS
+from batchmark.orchestration.web import access, airflow_runs
 from batchmark.orchestration.web.airflow_runs import Schedule
 from batchmark.orchestration.web.app import application
 from batchmark.orchestration.web.library import Library
 
 SECRET = "of the tests"
+READING = {("GET", dag_id) for dag_id in (*KINDS, "another")}
 RIGHTS = {
     "stranger": set(),
-    "viewer": {("GET", access.READ_DAG)},
-    "editor": {("GET", access.READ_DAG), ("POST", access.EDIT_DAG)},
+    "viewer": READING,
+    "editor": READING | {("POST", access.EDIT_DAG)},
 }
 
 
@@ -48,9 +50,9 @@ class Pages:
         monkeypatch.setattr(access, "get_auth_manager", AuthManager)
         monkeypatch.setattr(access.DagModel, "get_team_name", lambda dag_id: None)
         monkeypatch.setattr(access.conf, "get", lambda *_, **__: SECRET)
-        monkeypatch.setattr(routes, "airflow_runs", self._runs)
-        monkeypatch.setattr(routes, "failures", lambda *_: self.failures)
-        monkeypatch.setattr(routes, "schedule", lambda dag_id, now: self.schedule)
+        monkeypatch.setattr(airflow_runs, "runs", self._runs)
+        monkeypatch.setattr(airflow_runs, "failures", lambda *_: self.failures)
+        monkeypatch.setattr(airflow_runs, "schedule", lambda dag_id, now: self.schedule)
         self.client = TestClient(
             self.app, base_url="http://airflow.example", headers={"accept": "text/html"}
         )

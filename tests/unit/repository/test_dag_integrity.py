@@ -12,10 +12,10 @@ from airflow.serialization.decoders import decode_timetable
 from airflow.serialization.encoders import encode_timetable
 from airflow.timetables.base import TimeRestriction
 
+from batchmark.core.kinds import KINDS, SUBMITTING
 from batchmark.core.prices import load_prices
 from batchmark.core.suites import TASKS
 from batchmark.orchestration.operators.batch_operator import BenchmarkJobOperator
-from batchmark.orchestration.tasks.leaks import SUBMITTING_DAGS
 from batchmark.report.alert_message import DAG_ID as CHANGE_ALERT
 from batchmark.runs.budget import refusals, worst_case
 from batchmark.runs.plans.planning import plan_jobs
@@ -85,8 +85,8 @@ def test_benchmark_runs_in_order(dag_bag, dag_id):
 
 
 def test_people_read_names_and_every_dag_says_what_it_is_for(dag_bag):
-    names = {dag.dag_display_name for dag in dag_bag.dags.values()}
-    assert len(names) == len(dag_bag.dags)
+    names = {dag_id: dag.dag_display_name for dag_id, dag in dag_bag.dags.items()}
+    assert names == {dag_id: kind.title for dag_id, kind in KINDS.items()}
     for dag_id, dag in dag_bag.dags.items():
         assert re.sub(r"\W", "_", dag.dag_display_name).lower() == dag_id
         assert dag.description
@@ -214,7 +214,7 @@ def test_the_guard_knows_every_dag_that_submits_jobs(dag_bag):
         for task in dag.tasks
         if task.task_type == BenchmarkJobOperator.__name__
     }
-    assert submitting == set(SUBMITTING_DAGS)
+    assert submitting == set(SUBMITTING)
 
 
 # What Terraform makes by default: three attempts of an hour, on Spot and then On-Demand.

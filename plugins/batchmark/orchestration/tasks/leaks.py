@@ -11,6 +11,7 @@ from batchmark.aws.result_bucket import RunStore, dated_key
 from batchmark.checks.leak_records import ENDABLE, LeakAges, RunName
 from batchmark.checks.leaks import RunState
 from batchmark.core.errors import ConfigError
+from batchmark.core.kinds import SUBMITTING
 from batchmark.orchestration.links import page_url
 from batchmark.orchestration.settings import (
     load_cluster_if_any,
@@ -19,15 +20,6 @@ from batchmark.orchestration.settings import (
 )
 from batchmark.orchestration.telling import console, tell
 
-# The DAGs that submit jobs, where to look for a run if a job's tags name no DAG.
-SUBMITTING_DAGS = (
-    "gpu_cpu_benchmark",
-    "gpu_sharing_benchmark",
-    "noise_calibration",
-    "distributed_training_benchmark",
-    "own_job_benchmark",
-    "job_comparison",
-)
 LIVE_RUN = ["queued", "running"]
 # For the topic's subscription filters, as alerts have them.
 ATTRIBUTES = {"kind": ("leak",), "state": ("open",)}
@@ -146,7 +138,7 @@ def report_leaks(context: Context, found_key: str) -> str:
 
 def _run_state(ti: Any, run: RunName) -> RunState:
     """Return a run's state in Airflow: in its job's DAG, or in all DAGs that submit jobs."""
-    dag_ids = (run.dag_id,) if run.dag_id else SUBMITTING_DAGS
+    dag_ids = (run.dag_id,) if run.dag_id else SUBMITTING
 
     def runs(states: list[str] | None) -> int:
         return sum(

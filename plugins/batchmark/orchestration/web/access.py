@@ -36,6 +36,9 @@ class Visitor:
     def may_edit(self) -> bool:
         return _allowed(self.user, "POST", EDIT_DAG)
 
+    def may_read(self, dag_id: str) -> bool:
+        return _allowed(self.user, "GET", dag_id)
+
     @property
     def token(self) -> str:
         """Proves for some hours that a form is from a page that this user was shown."""
@@ -48,12 +51,18 @@ def reader(user: GetUserDep) -> Visitor:
     Raises:
         HTTPException: 401 without a session, 403 without the right.
     """
-    if not _allowed(user, "GET", READ_DAG):
-        raise HTTPException(403, f"Reading benchmarks needs the right to see runs of {READ_DAG}.")
-    return Visitor(user)
+    visitor = Visitor(user)
+    check_may_read(visitor, READ_DAG)
+    return visitor
 
 
 Reader = Annotated[Visitor, Depends(reader)]
+
+
+def check_may_read(visitor: Visitor, dag_id: str) -> None:
+    """Raise HTTPException 403 for a DAG whose runs the visitor may not see."""
+    if not visitor.may_read(dag_id):
+        raise HTTPException(403, f"This page needs the right to see runs of {dag_id}.")
 
 
 def editor(request: Request, visitor: Reader, token: Annotated[str, Form()] = "") -> Visitor:

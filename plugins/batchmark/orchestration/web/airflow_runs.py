@@ -31,7 +31,7 @@ class Schedule(NamedTuple):
     paused: bool
 
 
-def airflow_runs(dag_ids: Iterable[str]) -> list[AirflowRun]:
+def runs(dag_ids: Iterable[str]) -> list[AirflowRun]:
     """The runs of some DAGs, the newest first."""
     wanted = (
         select(DagRun.dag_id, DagRun.run_id, DagRun.run_after, DagRun.state)
@@ -80,7 +80,7 @@ def schedule(dag_id: str, now: datetime) -> Schedule:
         day=1, hour=0, minute=0, second=0, microsecond=0
     )
     end = (start + timedelta(days=32)).replace(day=1)
-    ticks, runs = croniter(text, start - timedelta(seconds=1)), 0
+    ticks, count = croniter(text, start - timedelta(seconds=1)), 0
     while ticks.get_next(datetime) < end:
-        runs += 1
-    return Schedule(runs, paused)
+        count += 1
+    return Schedule(count, paused)

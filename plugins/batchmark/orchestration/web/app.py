@@ -8,13 +8,14 @@ from functools import cache
 
 from botocore.exceptions import BotoCoreError, ClientError
 from cachetools import TTLCache, cached
-from fastapi import FastAPI, HTTPException, Request
+from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from batchmark.core.errors import BatchmarkError
 from batchmark.orchestration.settings import load_config
+from batchmark.orchestration.web.access import reader
 from batchmark.orchestration.web.library import Library
-from batchmark.orchestration.web.routes import router
+from batchmark.orchestration.web.routes import account, runs, trends
 from batchmark.report.site.page import Visit
 
 CONFIG_SECONDS = 60
@@ -55,7 +56,8 @@ def application() -> FastAPI:
     """The application; without FastAPI's own pages, which nobody would have to log in for."""
     app = FastAPI(title="Batchmark", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.library = current_library
-    app.include_router(router)
+    for routes in (runs, trends, account):
+        app.include_router(routes.router, dependencies=[Depends(reader)])
     app.add_exception_handler(HTTPException, _refused)
     for kind in (BatchmarkError, BotoCoreError, ClientError):
         app.add_exception_handler(kind, _failed)

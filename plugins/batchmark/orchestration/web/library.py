@@ -19,16 +19,7 @@ from pydantic import ValidationError
 
 from batchmark.analysis.published import published_table
 from batchmark.analysis.side_by_side import Chosen
-from batchmark.aws.result_bucket import (
-    COLLECTED,
-    ENVIRONMENT_HTML,
-    NOISE_HTML,
-    PLAN,
-    PLAN_HTML,
-    REPORT_HTML,
-    SUMMARY,
-    RunStore,
-)
+from batchmark.aws.result_bucket import COLLECTED, PLAN, SUMMARY, RunStore
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.changes.conditions import COLUMNS as CONDITION_COLUMNS
 from batchmark.changes.conditions import RunConditions, run_conditions
@@ -37,6 +28,7 @@ from batchmark.changes.records import Metric, Series, SeriesKey
 from batchmark.changes.standing import Standing, standings
 from batchmark.core.config import Config
 from batchmark.core.errors import AlertError, CollectError
+from batchmark.core.kinds import KINDS
 from batchmark.core.names import document_prefix, slug
 from batchmark.core.record import Record
 from batchmark.core.run import CONFIRMATION, RunPlan
@@ -61,21 +53,6 @@ MOST_MONTHS = 6
 RECENT_RUNS = 100
 NAMING = ["run_id", "target", "recorded_at", "image_digest"]
 MOST_MADE = 64  # tables of series and the like that are kept
-DATED_FOLDERS = {
-    "leak_guard": "guard",
-    "diagnose_queue": "diagnoses",
-    "detector_self_test": "self_test",
-}
-IN_THE_RUN = {
-    "gpu_cpu_benchmark": (REPORT_HTML, PLAN_HTML),
-    "gpu_sharing_benchmark": (REPORT_HTML, PLAN_HTML),
-    "eks_gpu_sharing_benchmark": (REPORT_HTML, PLAN_HTML),
-    "distributed_training_benchmark": (REPORT_HTML, PLAN_HTML),
-    "own_job_benchmark": (REPORT_HTML, PLAN_HTML),
-    "job_comparison": (REPORT_HTML, PLAN_HTML),
-    "noise_calibration": (NOISE_HTML, PLAN_HTML),
-    "environment_check": (ENVIRONMENT_HTML,),
-}
 IMAGE = re.compile(r"sha256:[0-9a-f]{6,64}")
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -113,17 +90,13 @@ class Library:
         """
         if run_id == published_table().run_id:
             return published_html()
-        run = self.store.of_run(run_id)
-        if dag_id in DATED_FOLDERS:
+        run, kind = self.store.of_run(run_id), KINDS.get(dag_id)
+        keys = [f"{run.prefix}{name}.html" for name in kind.pages] if kind else []
+        if kind and kind.folder:
             ending = f"/{slug(run_id)}.html"
-            keys = [key for key in run.keys(f"{DATED_FOLDERS[dag_id]}/") if key.endswith(ending)]
-            text = run.read_if_there(keys[-1], most_bytes=MOST_BYTES) if keys else None
-        else:
-            found = (
-                run.read_if_there(run.prefix + name, most_bytes=MOST_BYTES)
-                for name in IN_THE_RUN.get(dag_id, ())
-            )
-            text = next((text for text in found if text is not None), None)
+            keys = [key for key in run.keys(f"{kind.folder}/") if key.endswith(ending)][-1:]
+        found = (run.read_if_there(key, most_bytes=MOST_BYTES) for key in keys)
+        text = next((text for text in found if text is not None), None)
         return None if text is None else text.decode(errors="replace")
 
     def relinked(self, html: str, root: str) -> str:
@@ -167,10 +140,9 @@ class Library:
             found[run_id] = published_summary()
         return found
 
-    def dry_runs(self, run_ids: Sequence[str]) -> dict[str, RunPlan]:
-        """The plans of those runs that submitted nothing."""
-        plans = self._stored(run_ids, PLAN, RunPlan)
-        return {run_id: plan for run_id, plan in plans.items() if plan.dry_run}
+    def plans(self, run_ids: Sequence[str]) -> dict[str, RunPlan]:
+        """What each run planned; one that was stopped before, or an early one, is missing."""
+        return self._stored(run_ids, PLAN, RunPlan)
 
     def _stored(self, run_ids: Sequence[str], name: str, kind: type[Stored]) -> dict[str, Stored]:
         """An object in each run's folder; one that is missing or can't be read is left out."""

@@ -26,17 +26,21 @@ class Month:
 
     @property
     def runs(self) -> str:
-        unfinished = [run for run in self.spending.runs.values() if not run.finished]
-        finished = len(self.spending.runs) - len(unfinished)
-        text = f"{formatting.count(finished, 'run')} finished"
-        if unfinished:
-            text += f", {len(unfinished)} not finished"
-        if any(run.reserved_usd != 0 for run in unfinished):
+        runs = self.spending.runs.values()
+        text = f"{formatting.count(len(runs) - len(self.unfinished), 'run')} finished"
+        if self.unfinished:
+            text += f", {len(self.unfinished)} not finished"
+        if any(run.reserved_usd != 0 for run in runs if not run.finished):
             text += (
                 ", counted at the most that they can cost; for one that was stopped, clear its "
                 "task collect_results, which books what it did cost"
             )
         return text
+
+    @property
+    def unfinished(self) -> list[str]:
+        """The runs that are not finished."""
+        return [run.run_id for run in self.spending.runs.values() if not run.finished]
 
     @property
     def targets(self) -> list[tuple[str, str]]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from urllib.parse import quote
 
 from batchmark.analysis.published import published_table
 from batchmark.changes.alerts.records import Alert
 from batchmark.core import formatting
+from batchmark.core.kinds import title
 from batchmark.core.run import RunPlan
 from batchmark.report.answer import OUTSIDE_EC2
 from batchmark.report.summary import RunSummary
@@ -22,6 +24,7 @@ STATES = {
     "failed": "failed",
 }
 UNDER_WAY = ("queued", "running")
+ELSEWHERE, NOT_HERE = "elsewhere", "not in this Airflow"
 WITHOUT_REPORT = {
     "queued": "It waits for its turn; its report comes when its jobs have ended.",
     "running": "It is still running; its report comes when its jobs have ended.",
@@ -34,11 +37,12 @@ WITHOUT_REPORT = {
 class RunLine:
     run_id: str
     at: datetime
+    dag_id: str  # empty where nobody knows it
     suite: str
     state: str | None  # Airflow's; None where it does not know the run
-    summary: RunSummary | None
+    summary: RunSummary | None = None
     imported: bool = False
-    plan: RunPlan | None = None  # of a dry run
+    plan: RunPlan | None = None
 
     @property
     def when(self) -> str:
@@ -47,22 +51,41 @@ class RunLine:
         return f"{self.at:%Y-%m-%d %H:%M}"
 
     @property
+    def page(self) -> str:
+        """Its page's address below that of all pages."""
+        run = quote(self.run_id, safe="")
+        return f"dag-runs/{self.dag_id}/{run}" if self.dag_id else f"runs/{run}"
+
+    @property
+    def what(self) -> str:
+        """What it is a run of."""
+        suite = f"suite {self.suite}" if self.suite else ""
+        return ", ".join(filter(None, (title(self.dag_id), suite)))
+
+    @property
     def state_text(self) -> str:
         if self.imported:
             return "not measured here"
-        return STATES.get(
-            self.state or "", "not in this Airflow" if self.state is None else self.state
-        )
+        return STATES.get(self.state or "", NOT_HERE if self.state is None else self.state)
 
     @property
     def verdict(self) -> str:
-        if self.plan:
+        if self.is_dry:
             return "Dry run."
         return f"{self.summary.verdict}." if self.summary else "No report."
 
+    def with_plan(self, plan: RunPlan | None) -> RunLine:
+        if plan is None:
+            return self
+        return replace(self, plan=plan, dag_id=self.dag_id or plan.dag_id or "")
+
+    @property
+    def is_dry(self) -> bool:
+        return bool(self.plan and self.plan.dry_run and not self.summary)
+
     @property
     def sentence(self) -> str:
-        if self.plan:
+        if self.plan and self.is_dry:
             worst = self.plan.worst_case
             most = (
                 "an unknown sum"

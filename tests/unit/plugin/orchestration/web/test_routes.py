@@ -14,6 +14,7 @@ from fastapi.routing import APIRoute
 
 from batchmark.analysis.published import published_table
 from batchmark.changes.alerts.store import AlertStore
+from batchmark.core.kinds import COSTING, KINDS
 from batchmark.core.names import slug
 from batchmark.core.run import RunPlan
 from batchmark.history.imports.file import published_file
@@ -24,6 +25,7 @@ from batchmark.orchestration.web.app import HEADERS
 from batchmark.report.answer import OUTSIDE_EC2
 from batchmark.report.changes import ChangesSection
 from batchmark.report.model import Report
+from batchmark.report.site.runs import STATES
 from batchmark.report.site.trends import MARKS, METRICS, series_id
 from batchmark.report.words import NO_DOLLARS
 from batchmark_job.result.document import Device
@@ -39,6 +41,7 @@ from tests.builders.runs import (
 )
 from tests.builders.scaling_runs import Cluster, sweep
 from tests.builders.sharing import curve_rows, shared_row, sharing_job
+from tests.stand_ins.visitors import RIGHTS
 
 EVIL = "<script>alert(1)</script>\"'&"
 PLACES = {"run_id": "any", "key": "raw/any", "dag_id": "any", "ending": "csv", "repeat": "1"}
@@ -235,20 +238,79 @@ def test_the_result_of_a_job_is_its_latest_attempt(pages, shelf):
     assert child.headers["location"] == f"/files/{folder}job-3_0.1.json"
 
 
-@pytest.mark.parametrize(
-    "dag_id",
-    [
-        "gpu_cpu_benchmark",
-        "gpu_sharing_benchmark",
-        "eks_gpu_sharing_benchmark",
-        "distributed_training_benchmark",
-        "own_job_benchmark",
-        "job_comparison",
-    ],
-)
-def test_each_benchmark_leads_to_its_report(pages, shelf, dag_id):
-    shelf.store("manual__1").write("report.html", "<body>a report")
-    assert "a report" in pages.text(f"/dag-runs/{dag_id}/manual__1")
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.dag_id)
+def test_each_dag_leads_to_its_pages(pages, shelf, kind):
+    store = shelf.store("manual__1")
+    keys = [f"{kind.folder}/2026-11-20/manual__1.html"] if kind.folder else []
+    for key in (*(f"{store.prefix}{name}.html" for name in kind.pages), *keys):
+        store.put(key, f"<body>what lies at {key}")
+        assert f"what lies at {key}" in pages.text(f"/dag-runs/{kind.dag_id}/manual__1")
+        shelf.s3.delete_object(Bucket=store.bucket, Key=key)
+    pages.runs = [AirflowRun(kind.dag_id, "manual__1", NOW, "success")]
+    text = pages.text(f"/dags/{kind.dag_id}")
+    assert (f"/dag-runs/{kind.dag_id}/manual__1" in text) is kind.has_pages
+
+
+@pytest.mark.parametrize("state", ["queued", "running", "failed", "success"])
+@pytest.mark.parametrize("dag_id", COSTING)
+def test_runs_of_every_dag_that_costs_something_are_listed(pages, dag_id, state):
+    pages.runs = [
+        AirflowRun(dag_id, "manual__1", NOW, state),
+        AirflowRun("leak_guard", "guarding", NOW, state),
+    ]
+    for path in ("/runs", f"/dags/{dag_id}", f"/runs?dag={dag_id}&state={state}"):
+        text = pages.text(path)
+        assert f'href="/dag-runs/{dag_id}/manual__1"' in text
+        assert f", {KINDS[dag_id].title}, {STATES[state]}<" in text
+        assert "guarding" not in text
+    others = [f"state={other}" for other in STATES if other != state]
+    others += [f"dag={other}" for other in COSTING if other != dag_id]
+    for query in (*others, "suite=blog"):
+        text = pages.text(f"/runs?{query}")
+        assert "manual__1" not in text
+        assert "No run of these." in text
+
+
+def test_a_run_that_airflow_forgot_is_known_by_its_plan(pages, shelf):
+    run_id = shelf.measured(page=True)
+    plan = RunPlan(jobs=(), dag_id="own_job_benchmark", run_id=run_id)
+    shelf.store(run_id).write("plan.json", plan.model_dump_json())
+    text = pages.text("/dags/own_job_benchmark")
+    assert "Own job benchmark, suite blog, not in this Airflow" in text
+    assert run_id not in pages.text("/dags/gpu_cpu_benchmark")
+    assert "GPU" in pages.text(f"/runs/{run_id}")
+
+
+def test_who_may_not_see_a_dags_runs_sees_none_of_them(pages, shelf, monkeypatch):
+    monkeypatch.setitem(RIGHTS, "viewer", {("GET", access.READ_DAG)})
+    shelf.store("secret__1").write("report.html", "<body>a secret")
+    forgotten = shelf.measured()
+    plan = RunPlan(jobs=(), dag_id="own_job_benchmark", run_id=forgotten)
+    shelf.store(forgotten).write("plan.json", plan.model_dump_json())
+    pages.runs = [
+        AirflowRun("job_comparison", "secret__1", NOW, "running"),
+        AirflowRun(access.READ_DAG, "manual__1", NOW, "running"),
+    ]
+    with pages.seen_by("viewer"):
+        assert "secret__1" not in pages.text("/runs")
+        assert forgotten not in pages.text("/runs").partition("All runs")[2]
+        assert "manual__1" in pages.text("/runs")
+        for path in ("runs/secret__1", "dag-runs/job_comparison/secret__1", "dags/job_comparison"):
+            assert "needs the right to see runs of job_comparison" in pages.text(f"/{path}", 403)
+
+
+def test_each_scheduled_dag_has_a_forecast_from_its_own_runs(pages, shelf):
+    ids = [f"run__{number}" for number in range(2)]
+    for run_id, usd in zip(ids, (2.0, 5.0), strict=True):
+        shelf.booked(run_id, usd)
+    pages.runs = [AirflowRun("own_job_benchmark", ids[0], NOW, "success")]
+    plan = RunPlan(jobs=(), dag_id=access.READ_DAG, run_id=ids[1])
+    shelf.store(ids[1]).write("plan.json", plan.model_dump_json())
+    text = unescape(pages.text("/costs"))
+    for dag_id, usd in (("own_job_benchmark", "$8.00"), (access.READ_DAG, "$20.00")):
+        assert f"4 scheduled runs of {dag_id} next month, about {usd}" in text
+    pages.schedule = Schedule(None, paused=True)
+    assert "own_job_benchmark" not in pages.text("/costs")
 
 
 def test_runs_of_nodes_have_their_answer_their_trends_and_no_word_of_a_missing_cpu(pages, shelf):
@@ -268,18 +330,6 @@ def test_runs_of_nodes_have_their_answer_their_trends_and_no_word_of_a_missing_c
     assert "resnet50_data_parallel" in pages.text("/trends?suite=scaling")
     compared = pages.text(f"/compare?{sides(*ids, ['g5.xlarge'] * 2)}")
     assert "resnet50_data_parallel" in compared
-
-
-def test_other_dags_lead_to_their_pages(pages, shelf):
-    store = shelf.store("manual__1")
-    store.write("noise.html", "<body>a noise page")
-    store.put("guard/2026-11-20/manual__1.html", "<body>a guard page")
-    pages.runs = [AirflowRun("noise_calibration", "manual__1", NOW, "success")]
-    assert "/dag-runs/noise_calibration/manual__1" in pages.text("/dags/noise_calibration")
-    assert "a noise page" in pages.text("/dag-runs/noise_calibration/manual__1")
-    assert "a guard page" in pages.text("/dag-runs/leak_guard/manual__1")
-    assert "leave no page" in pages.text("/dags/another")
-    assert "Benchmark runs" in pages.text("/dags/gpu_cpu_benchmark")
 
 
 def test_trends_show_every_series_with_alerts_and_releases(pages, shelf):
@@ -568,8 +618,12 @@ def test_costs_by_month_and_target_with_what_comes(pages, shelf):
     shelf.booked(run_id, 1.25, job=two_targets().jobs[0].job_id, at=NOON)
     shelf.booked("stopped", 31.2, finished=False, at=NOON)
     shelf.booked("elsewhere", 1.0, at=NOON)
+    pages.runs = [
+        AirflowRun("gpu_cpu_benchmark", one, NOON, "success") for one in (run_id, "elsewhere")
+    ]
     text = pages.text("/costs")
     assert "2026-11: $33.45. 2 runs finished, 1 not finished, counted at the most" in text
+    assert 'href="/runs/stopped"' in text
     assert "g5.xlarge: $1.25; of no target known: $1.00" in text
     assert "4 scheduled runs of gpu_cpu_benchmark next month, about $4.50" in text
     pages.schedule = Schedule(4, paused=True)

@@ -1,0 +1,94 @@
+"""Alerts and what becomes of them; what runs have cost, and will."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Form, HTTPException
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from batchmark.changes.alerts.records import Alert, State
+from batchmark.core.errors import AlertError
+from batchmark.core.kinds import COSTING
+from batchmark.orchestration.web import airflow_runs
+from batchmark.orchestration.web.access import READ_DAG, Editor
+from batchmark.orchestration.web.routes.parts import Books, Here
+from batchmark.orchestration.web.routes.runs import RUNS_AHEAD, dag_ids
+from batchmark.report.site import costs
+from batchmark.report.site.alerts import alert_views
+
+RECENT_RUNS = 5  # that a forecast rests on
+
+router = APIRouter()
+
+
+@router.get("/alerts")
+def alerts(here: Here, books: Books) -> HTMLResponse:
+    summary, precision, views = alert_views(books.alerts.alerts())
+    return HTMLResponse(
+        here.render(
+            "alerts",
+            current="alerts",
+            title="Alerts",
+            summary=summary,
+            precision=precision,
+            alerts=views,
+        )
+    )
+
+
+@router.post("/alerts/{alert_id}")
+def change_alert(
+    here: Here,
+    books: Books,
+    visitor: Editor,
+    alert_id: str,
+    state: Annotated[State, Form()],
+    note: Annotated[str, Form(max_length=500)] = "",
+) -> Response:
+    """What the DAG change_alert does, in one step."""
+    now = datetime.now(UTC)
+
+    def asked_for(alert: Alert) -> Alert:
+        return alert.become(
+            state, at=now, by=visitor.name, run_id=f"page__{now.isoformat()}", note=note
+        )
+
+    if state == "recovered":
+        raise HTTPException(422, "Only a later run can find that an alert recovered.")
+    try:
+        changed = books.alerts.change_alert(alert_id, asked_for)
+    except AlertError as error:
+        raise HTTPException(409, str(error)) from None
+    return RedirectResponse(f"{here.root}/alerts#{changed.id}", status_code=303)
+
+
+@router.get("/costs")
+def spent(here: Here, books: Books) -> HTMLResponse:
+    months = books.months()
+    settled = sorted(
+        (run.planned_at, run.run_id, float(run.exact_usd))
+        for month in months
+        for run in month.spending.runs.values()
+        if run.finished and run.is_known
+    )[-RUNS_AHEAD:]
+    dag_of = dag_ids(books, [run_id for _, run_id, _ in settled])
+    now = datetime.now(UTC)
+    forecasts = []
+    for dag_id in COSTING:
+        coming = airflow_runs.schedule(dag_id, now)
+        of_dag = [usd for _, run_id, usd in settled if dag_of.get(run_id) == dag_id]
+        if coming.runs is not None or dag_id == READ_DAG:
+            recent = of_dag[-RECENT_RUNS:]
+            forecasts.append(costs.Forecast(dag_id, coming.runs, coming.paused, recent))
+    return HTMLResponse(
+        here.render(
+            "costs",
+            current="costs",
+            title="Costs",
+            summary=costs.summary(months),
+            forecasts=[forecast.text for forecast in forecasts],
+            months=months,
+        )
+    )

@@ -1,0 +1,46 @@
+"""What all routes have in common: who is looking, the bucket, what a page stands in."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import Depends, Request
+from fastapi.responses import Response
+
+from batchmark.history.columns import IMPORTED
+from batchmark.orchestration.web.access import Reader
+from batchmark.orchestration.web.library import Library, MeasuredRun
+from batchmark.report.site.page import Visit
+
+CONTENT_TYPES = {
+    "html": "text/html",
+    "json": "application/json",
+    "csv": "text/csv",
+    "md": "text/markdown",
+    "png": "image/png",
+}
+
+
+def library(request: Request) -> Library:
+    """The installation's bucket, as the application has it."""
+    found: Library = request.app.state.library()
+    return found
+
+
+def visit(request: Request, visitor: Reader) -> Visit:
+    return Visit(request.scope.get("root_path", ""), visitor.may_edit, visitor.token)
+
+
+Books = Annotated[Library, Depends(library)]
+Here = Annotated[Visit, Depends(visit)]
+
+
+def own_runs(books: Library) -> list[MeasuredRun]:
+    return [run for run in books.measured() if run.suite != IMPORTED]
+
+
+def download(body: str | bytes, name: str) -> Response:
+    kind = CONTENT_TYPES[name.rpartition(".")[2]]
+    disposition = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
+    return Response(body, media_type=kind, headers=disposition)

@@ -1,0 +1,221 @@
+"""The list of runs, each run's page, and the files that lie behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated
+from urllib.parse import quote, urlencode
+
+from fastapi import APIRouter, Depends, HTTPException, Query
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from batchmark.analysis.published import published_table
+from batchmark.core.kinds import COSTING, KINDS, title
+from batchmark.history.columns import IMPORTED
+from batchmark.orchestration.web import airflow_runs
+from batchmark.orchestration.web.access import READ_DAG, Reader, check_may_read
+from batchmark.orchestration.web.library import Library
+from batchmark.orchestration.web.routes.parts import CONTENT_TYPES, Books, Here
+from batchmark.report.pages.published_page import render_html as published_html
+from batchmark.report.site import trends
+from batchmark.report.site.runs import (
+    ELSEWHERE,
+    NOT_HERE,
+    STATES,
+    UNDER_WAY,
+    RunLine,
+    cost_note,
+    run_summary,
+    why_failed,
+    without_report,
+)
+
+PUBLISHED = published_table().run_id
+PAGE_RUNS = 20
+RUNS_AHEAD = 100  # of the history, read beyond those that a page skips
+AGAIN_SECONDS = 15
+NOT_SHOWN = "There is no such object, or it is not one that is shown."
+
+router = APIRouter()
+
+
+@router.get("/")
+def home(here: Here) -> Response:
+    return RedirectResponse(f"{here.root}/runs")
+
+
+class Wanted:
+    """Which runs a list has, as the address says; an empty word is any."""
+
+    def __init__(self, dag: str = "", suite: str = "", state: str = "") -> None:
+        self.fields = {"dag": dag, "suite": suite, "state": state}
+
+    def has(self, line: RunLine) -> bool:
+        known = {"dag": line.dag_id, "suite": line.suite, "state": line.state or ELSEWHERE}
+        return all(wanted in ("", known[name]) for name, wanted in self.fields.items())
+
+
+@router.get("/runs")
+def runs(
+    here: Here,
+    books: Books,
+    visitor: Reader,
+    wanted: Annotated[Wanted, Depends()],
+    skip: Annotated[int, Query(ge=0)] = 0,
+) -> HTMLResponse:
+    """All runs, newest first, then imported ones: Airflow's and those that it no longer knows."""
+    known = {run.run_id: run for run in airflow_runs.runs(COSTING)}
+    measured = {run.run_id: run for run in books.measured(skip + RUNS_AHEAD)}
+    found = [
+        RunLine(
+            run_id,
+            measured[run_id].at if run_id in measured else known[run_id].at,
+            known[run_id].dag_id if run_id in known else "",
+            measured[run_id].suite if run_id in measured else "",
+            known[run_id].state if run_id in known else None,
+            imported=run_id in measured and measured[run_id].suite == IMPORTED,
+        )
+        for run_id in {**known, **measured}
+    ]
+    if wanted.fields["dag"]:
+        found = _planned(books, found)
+    readable = {"", *filter(visitor.may_read, COSTING)}
+    found = [line for line in found if line.dag_id in readable and wanted.has(line)]
+    found.sort(key=lambda line: (not line.imported, line.at, line.run_id), reverse=True)
+    shown = found[skip : skip + PAGE_RUNS]
+    summaries = books.summaries([line.run_id for line in shown])
+    lines = _planned(books, [replace(line, summary=summaries.get(line.run_id)) for line in shown])
+    lines = [line for line in lines if line.dag_id in readable]  # a plan may have named it
+    suite = wanted.fields["suite"]
+    speedups = [
+        one
+        for name in ([suite] if suite else books.history.suites())
+        for one in trends.trends(books.series(name, "speedup", trends.FEWEST_RUNS), [], {})
+    ]
+    of_suites = [
+        (run.suite, target)
+        for run in measured.values()
+        if run.suite != IMPORTED and suite in ("", run.suite)
+        for target in run.targets
+    ]
+    query = urlencode({**wanted.fields, "skip": skip + PAGE_RUNS})
+    return HTMLResponse(
+        here.render(
+            "runs",
+            current="runs",
+            title="Benchmark runs",
+            summary=run_summary(
+                [line for line in lines if line.run_id != PUBLISHED],
+                books.alerts.alerts(),
+                first=not skip and not any(wanted.fields.values()),
+            ),
+            problems=[
+                f"Left out, as it can't be read: {key}. The runbook says how to rebuild it."
+                for key in books.history.unreadable
+            ],
+            choices=[
+                ("DAG", "dag", [(dag_id, title(dag_id)) for dag_id in COSTING]),
+                ("Suite", "suite", [(name, name) for name in books.history.suites()]),
+                ("State", "state", [*STATES.items(), (ELSEWHERE, NOT_HERE)]),
+            ],
+            wanted=wanted.fields,
+            overview=trends.overview(speedups) if not skip else [],
+            unpaired=trends.unpaired(speedups, of_suites),
+            lines=lines,
+            cost_note=cost_note(lines),
+            older=f"{here.root}/runs?{query}" if skip + PAGE_RUNS < len(found) else None,
+            pages=[
+                (f"{here.root}/dags/{kind.dag_id}", kind.title)
+                for kind in KINDS.values()
+                if kind.has_pages and not kind.costs
+            ],
+        )
+    )
+
+
+def _planned(books: Library, lines: Sequence[RunLine]) -> list[RunLine]:
+    """Those that Airflow no longer knows, or that have no report, with what they had planned."""
+    plans = books.plans([line.run_id for line in lines if not line.dag_id or not line.summary])
+    return [line.with_plan(plans.get(line.run_id)) for line in lines]
+
+
+@router.get("/dags/{dag_id}")
+def dag(here: Here, books: Books, visitor: Reader, dag_id: str) -> HTMLResponse:
+    """The runs of a DAG; those that cost something with their answers."""
+    check_may_read(visitor, dag_id)
+    kind = KINDS.get(dag_id)
+    if kind and kind.costs:
+        return runs(here, books, visitor, Wanted(dag_id))
+    found = airflow_runs.runs([dag_id])[:PAGE_RUNS] if kind and kind.has_pages else []
+    pages = [
+        (
+            f"{here.root}/dag-runs/{dag_id}/{quote(one.run_id)}",
+            f"{one.at:%Y-%m-%d %H:%M} UTC, {one.state}: {one.run_id}",
+        )
+        for one in found
+    ]
+    text = f"The latest runs of {dag_id}, each with its page." if found else "No run yet."
+    if not kind or not kind.has_pages:
+        text = f"The runs of {dag_id} leave no page."
+    pages.append((f"{here.root}/runs", "All benchmark runs"))
+    return HTMLResponse(here.message(title(dag_id), text, pages, current="runs"))
+
+
+@router.get("/runs/{run_id:path}")
+def run(here: Here, books: Books, visitor: Reader, run_id: str) -> HTMLResponse:
+    """The page of a run, by an address without its DAG."""
+    dag_id = dag_ids(books, [run_id]).get(run_id, READ_DAG)
+    return dag_run(here, books, visitor, dag_id, run_id)
+
+
+@router.get("/dag-runs/{dag_id}/{run_id:path}")
+def dag_run(here: Here, books: Books, visitor: Reader, dag_id: str, run_id: str) -> HTMLResponse:
+    """The page that a run of any of our DAGs left; else what became of the run."""
+    check_may_read(visitor, dag_id)
+    if page := books.page(dag_id, run_id):
+        return HTMLResponse(books.relinked(here.within(page, current="runs"), here.root))
+    states = {one.run_id: one.state for one in airflow_runs.runs([dag_id])}
+    state = states.get(run_id)
+    page = here.message(
+        f"Run {run_id} of {dag_id}",
+        why_failed(airflow_runs.failures(dag_id, run_id))
+        if state == "failed"
+        else without_report(state),
+        [(f"{here.root}/runs", "All runs")],
+        current="runs",
+        again_seconds=AGAIN_SECONDS if state in UNDER_WAY else None,
+    )
+    return HTMLResponse(page, status_code=200 if run_id in states else 404)
+
+
+@router.get("/files/{key:path}")
+def file(books: Books, key: str) -> Response:
+    """A document, log or page of the bucket; nothing in it can run."""
+    body = books.file(key)
+    if body is None:
+        raise HTTPException(404, NOT_SHOWN)
+    ending = key.rpartition(".")[2]
+    return Response(body, media_type=f"{CONTENT_TYPES.get(ending, 'text/plain')}; charset=utf-8")
+
+
+@router.get("/results/{folder:path}/{job_id}")
+def result(here: Here, books: Books, folder: str, job_id: str) -> Response:
+    """The result document of a job's latest attempt."""
+    keys = books.results(f"{folder}/", job_id)
+    if not keys:
+        raise HTTPException(404, f"Job {job_id} has left no result document.")
+    return RedirectResponse(f"{here.root}/files/{quote(keys[-1])}")
+
+
+@router.get("/published")
+def example(here: Here) -> HTMLResponse:
+    """What a page looks like before a GPU was rented: a table that others published."""
+    return HTMLResponse(here.within(published_html(), current="published"))
+
+
+def dag_ids(books: Library, run_ids: Sequence[str]) -> dict[str, str]:
+    """The DAG of each run: Airflow's word, or the plan of one that it no longer knows."""
+    known = {run.run_id: run.dag_id for run in airflow_runs.runs(COSTING)}
+    plans = books.plans([run_id for run_id in run_ids if run_id not in known])
+    return {run_id: plan.dag_id for run_id, plan in plans.items() if plan.dag_id} | known

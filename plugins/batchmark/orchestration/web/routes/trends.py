@@ -1,0 +1,186 @@
+"""Trends of all series, and any two sides compared."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, HTTPException, Query
+from fastapi.responses import HTMLResponse, Response
+
+from batchmark.analysis.side_by_side import side_by_side
+from batchmark.changes.records import Metric
+from batchmark.core.errors import CollectError
+from batchmark.orchestration.web.library import Library
+from batchmark.orchestration.web.routes.parts import Books, Here, download, own_runs
+from batchmark.report.charts import embedded
+from batchmark.report.site import drawings, trends
+from batchmark.report.site.compare import Comparison
+from batchmark.report.words import noise as noise_words
+
+router = APIRouter()
+
+
+def _shown_trends(books: Library, suite: str, metric: Metric, most_runs: int) -> list[trends.Trend]:
+    histories = books.series(suite, metric, most_runs)
+    drawn = {
+        history.run_ids[place] for history in histories for place in history.usable()[-most_runs:]
+    }
+    conditions = books.conditions(suite, frozenset(drawn), most_runs)
+    return trends.trends(
+        histories,
+        books.alerts.alerts(),
+        conditions,
+        standings=books.standings(suite, metric, most_runs),
+        most_runs=most_runs,
+        newest=next((run.run_id for run in own_runs(books) if run.suite == suite), None),
+    )
+
+
+Runs = Annotated[int, Query(ge=2, le=trends.MOST_RUNS)]
+
+
+@router.get("/trends")
+def all_trends(
+    here: Here,
+    books: Books,
+    suite: str = "",
+    metric: Metric = "time",
+    runs: Runs = trends.FEWEST_RUNS,
+) -> HTMLResponse:
+    suites = books.history.suites()
+    measured = books.measured()
+    suite = suite or (measured[0].suite if measured else "")
+    shown = _shown_trends(books, suite, metric, runs) if suite in suites else []
+    return HTMLResponse(
+        here.render(
+            "trends",
+            current="trends",
+            title="Trends",
+            suites=suites,
+            suite=suite,
+            metric=metric,
+            runs=runs,
+            metrics=trends.METRICS,
+            marks=trends.MARKS,
+            summary=trends.summary(shown, suite, metric),
+            trends=shown,
+        )
+    )
+
+
+@router.get("/trends.csv")
+def trends_csv(
+    books: Books, suite: str, metric: Metric = "time", runs: Runs = trends.FEWEST_RUNS
+) -> Response:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("row", "target", "run", "recorded_at", metric))
+    for trend in _shown_trends(books, suite, metric, runs):
+        for one in trend.runs:
+            writer.writerow((trend.name, trend.target, one.run_id, one.day, one.value))
+    return download(out.getvalue(), f"trends-{suite}-{metric}.csv")
+
+
+@router.get("/trends/{series_id}")
+def one_trend(
+    here: Here,
+    books: Books,
+    series_id: str,
+    suite: str,
+    metric: Metric = "time",
+    runs: Runs = trends.FEWEST_RUNS,
+) -> HTMLResponse:
+    for trend in _shown_trends(books, suite, metric, runs):
+        if trend.id == series_id:
+            return HTMLResponse(
+                here.render(
+                    "series",
+                    current="trends",
+                    title=trend.name,
+                    trend=trend,
+                    svg=drawings.series_svg(trend),
+                    rows=trend.rows,
+                )
+            )
+    raise HTTPException(404, f"The history of suite {suite} has no such series.")
+
+
+class Choice:
+    """The two sides of a comparison, as the address has them."""
+
+    def __init__(self, a: str = "", a_target: str = "", b: str = "", b_target: str = "") -> None:
+        self.fields = {"a": a.strip(), "a_target": a_target, "b": b.strip(), "b_target": b_target}
+
+    def compare(self, books: Library) -> Comparison:
+        """Compare them.
+
+        Raises:
+            CollectError: one of them can't be found or read.
+        """
+        sides = [
+            books.chosen(self.fields[side], self.fields[f"{side}_target"]) for side in ("a", "b")
+        ]
+        return Comparison(sides[0].label, sides[1].label, side_by_side(*sides))
+
+
+Sides = Annotated[Choice, Depends()]
+
+
+@router.get("/compare")
+def compare(here: Here, books: Books, sides: Sides) -> HTMLResponse:
+    measured = own_runs(books)
+    targets = sorted({target for one in measured for target in one.targets})
+    found, problem = None, None
+    choice = sides.fields
+    if measured and not any(choice.values()):
+        newest = measured[0]
+        choice = Choice(newest.run_id, newest.targets[-1], newest.run_id, newest.targets[0]).fields
+    if all(sides.fields.values()):
+        try:
+            found = sides.compare(books)
+        except CollectError as error:
+            problem = str(error)
+    svgs = [
+        embedded(drawings.comparison_chart(one)) if one.rows else ""
+        for one in (found.suites if found else ())
+    ]
+    return HTMLResponse(
+        here.render(
+            "compare",
+            current="compare",
+            title="Compare",
+            choice=choice,
+            targets=targets,
+            runs=[one.run_id for one in measured[:100]],
+            found=found,
+            problem=problem,
+            hint="Choose two sides: any two runs, targets, images or days."
+            if measured
+            else "No run of yours yet; imported runs can't be compared.",
+            charts=svgs,
+            query=urlencode(sides.fields),
+            noise=noise_words,
+        )
+    )
+
+
+@router.get("/compare.{ending}")
+def compared(books: Books, sides: Sides, ending: str) -> Response:
+    try:
+        found = sides.compare(books)
+    except CollectError as error:
+        raise HTTPException(404, str(error)) from None
+    name = f"comparison.{ending}"
+    if ending == "csv":
+        return download(found.as_csv(), name)
+    if ending == "md":
+        return download(found.as_markdown(), name)
+    if ending == "json":
+        return download(found.as_json(), name)
+    if ending == "png" and any(one.rows for one in found.suites):
+        charts = [drawings.comparison_chart(one) for one in found.suites if one.rows]
+        return download(drawings.png(charts), name)
+    raise HTTPException(404, "Choose csv, json, md or, where rows were compared, png.")
