@@ -85,7 +85,7 @@ def pages():
         "nine-pairs": render_html(nine_pairs()),
         "lost-jobs": render_html(lost()),
         "published-alone": published_html(),
-        "nodes": render_html(nodes(), what_if="scaling.html"),
+        "nodes": render_html(nodes(), beside={"what-if": "scaling.html"}),
         "what-if": what_if_html(nodes()),
         "own-job": render_html(own_job()),
     }

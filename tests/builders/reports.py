@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from rich.console import Console
 
 from batchmark.analysis.comparison import compare
+from batchmark.report.answer import first_screen
 from batchmark.report.model import build_report
 from batchmark.report.terminal.run import render_table
 from tests.builders.runs import PRICES
@@ -26,3 +27,8 @@ def terminal(report, width=160):
     console = Console(file=io.StringIO(), width=width)
     render_table(report, console)
     return console.file.getvalue()
+
+
+def answers(report):
+    """What the first screen says of each study."""
+    return [one for story in first_screen(report).stories for one in story.answers]

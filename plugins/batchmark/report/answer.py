@@ -13,10 +13,9 @@ from batchmark.analysis.notes import few_jobs
 from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.report import change_words, words
-from batchmark.report.own_jobs import answer as own_jobs
-from batchmark.report.scaling import answer as scaling
-from batchmark.report.sharing import answer as sharing
-from batchmark.report.words import NOT_KNOWN, StudyAnswer
+from batchmark.report.blocks import Line, Story, StudyAnswer
+from batchmark.report.studies import stories
+from batchmark.report.words import NOT_KNOWN
 
 if TYPE_CHECKING:
     from batchmark.report.changes import ChangesSection
@@ -40,15 +39,6 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Line:
-    """A question beside the main one, its answer, and the section that has the details."""
-
-    question: str
-    answer: str
-    section: str | None
-
-
-@dataclass(frozen=True)
 class Matrix:
     """Verdicts by workload, one column for each GPU target."""
 
@@ -67,9 +57,7 @@ class FirstScreen:
     obstacles: list[str]
     matrices: list[Matrix]
     lines: list[Line]
-    sharing: Sequence[StudyAnswer] = ()
-    scaling: Sequence[StudyAnswer] = ()
-    own_jobs: Sequence[tuple[str, StudyAnswer]] = ()  # with their questions
+    stories: Sequence[Story] = ()
 
 
 def first_screen(report: Report) -> FirstScreen:
@@ -77,17 +65,15 @@ def first_screen(report: Report) -> FirstScreen:
     known = [answer for answer in answers if answer.workloads]
     asks_otherwise = report.studied and not report.pairs
     verdict, sentence = ("", "") if asks_otherwise else headline(report, known)
-    found = own_jobs.answers(report.own_jobs, report.pairs)
-    said = {caution for _, answer in found for caution in answer.cautions}
+    told = stories(report)
+    said = {caution for story in told for answer in story.answers for caution in answer.cautions}
     return FirstScreen(
         verdict=verdict,
         sentence=sentence,
         obstacles=[text for text in _obstacles(report, known) if text not in said],
         matrices=[_matrix(answer) for answer in known],
-        lines=list(_lines(report)),
-        sharing=[sharing.answer(task) for task in report.sharing],
-        scaling=scaling.answers(report.scaling),
-        own_jobs=found,
+        lines=list(_lines(report, told)),
+        stories=told,
     )
 
 
@@ -216,22 +202,17 @@ def _ratios(duels: Sequence[Duel]) -> str:
     return f"{formatting.factor(ratios[0]).value} to {formatting.factor(ratios[-1]).value}"
 
 
-def _lines(report: Report) -> Iterator[Line]:
+def _lines(report: Report, told: Sequence[Story]) -> Iterator[Line]:
     open_alerts = report.alerts and report.alerts.lines
     has_section = open_alerts or (report.changes and report.changes.says_more)
     yield Line("Has it changed?", _changed(report.changes), "changes" if has_section else None)
-    if cheapest := sharing.cheapest(report.sharing):
-        yield Line("Where is it cheapest?", cheapest, None)
-    yield from (Line(*line) for line in scaling.lines(report.scaling))
-    yield from (Line(*line) for line in own_jobs.lines(report.own_jobs))
-    trust = [sharing.trust(report.sharing)] if report.sharing else []
-    trust += [scaling.trust(report.scaling)] if report.scaling else []
-    trust += [own_jobs.trust(report.own_jobs)] if report.own_jobs else []
+    for story in told:
+        yield from story.lines
     of_calls = any(not words.is_own_job(pair) for pair in report.pairs)
-    trust += [_trust(report)] if of_calls or not report.studied else []
+    trust = [story.trust for story in told]
+    trust += [_trust(report)] if of_calls or not told else []
     yield Line("Can it be trusted?", " ".join(trust), "trust" if report.pairs else None)
-    paid = "cost" if report.pairs or report.studied else None
-    yield Line("What did it cost?", cost(report), paid)
+    yield Line("What did it cost?", cost(report), "cost" if report.pairs or told else None)
 
 
 def _changed(found: ChangesSection | None) -> str:
@@ -271,20 +252,12 @@ def cost(report: Report) -> str:
 def answer_lines(report: Report) -> Iterator[str]:
     """The answers in words, and what stands in the way, for a terminal."""
     screen = first_screen(report)
-    for answer in screen.sharing:
-        yield f"{sharing.QUESTION} {answer.verdict}. {answer.sentence}"
-        yield from answer.cautions
-    if cheapest := sharing.cheapest(report.sharing):
-        yield f"Cheapest: {cheapest}"
-    for answer in screen.scaling:
-        yield f"{scaling.QUESTION} {answer.verdict}. {answer.sentence}"
-        yield from answer.cautions
-    for question, answer in screen.own_jobs:
-        text = answer.text(between="\n")
-        yield f"{question} {answer.verdict}. {text}"
-        yield from answer.cautions
-    for question, text, _ in (*scaling.lines(report.scaling), *own_jobs.lines(report.own_jobs)):
-        yield f"{question} {text}"
+    for story in screen.stories:
+        for answer in story.answers:
+            yield f"{answer.question} {answer.verdict}. {answer.text(between=chr(10))}"
+            yield from answer.cautions
+    for story in screen.stories:
+        yield from (f"{line.question} {line.answer}" for line in story.lines)
     if screen.verdict:
         yield f"{QUESTION} {screen.verdict}. {screen.sentence}"
         yield from screen.obstacles
@@ -293,8 +266,14 @@ def answer_lines(report: Report) -> Iterator[str]:
 def in_short(report: Report) -> tuple[str, str]:
     """A run's verdict in a word or two, and its sentence: of its studies, if it has any."""
     screen = first_screen(report)
-    known = [one for one in screen.scaling if one.verdict != scaling.NOT_KNOWN]
-    own = [one for _, one in screen.own_jobs]
-    if studied := screen.sharing or known or screen.scaling or own:
-        return words.verdict_of_all(studied)
+    for story in screen.stories:
+        known = [one for one in story.answers if one.is_known]
+        return _of_all(known or story.answers)
     return screen.verdict, screen.sentence
+
+
+def _of_all(answers: Sequence[StudyAnswer]) -> tuple[str, str]:
+    """An answer in a few words and a sentence: of each study if there are several."""
+    if len({one.verdict for one in answers}) == 1:
+        return answers[0].verdict, " ".join(one.text() for one in answers)
+    return "It depends", " ".join(f"{one.verdict}: {one.text()}" for one in answers)

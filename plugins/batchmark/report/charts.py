@@ -40,6 +40,8 @@ NAMED_MARK = re.compile(
 )
 MOST_CHARTS = 24  # of a page: each has some 15 kB
 WIDTH, HEIGHT = 460, 200
+ROOM = 1.1  # above the highest value of a linear axis
+PLAIN = "format(datum.value, ',~g')"
 # Okabe and Ito's colours, which the colour-blind tell apart, without those too faint on a page.
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
 DASHES = [[1, 0], [5, 3], [2, 2], [8, 3, 2, 3], [1, 3], [10, 2]]
@@ -199,28 +201,77 @@ def draw(chart: SizeChart, measure: Measure = "time") -> str:
         for value in _values(chart, target, size, point, measure)
     ]
     log = alt.Scale(type="log", nice=False)
-    names = list(chart.targets)
-    scale: dict[str, Any] = {"domain": names}
-    colours, dashes = (alt.Scale(**scale, range=one) for one in (COLOURS, DASHES))
     ends = [value[name] for value in values for name in ("low", "high", "cold") if value[name]]
     unit = "time" if measure == "time" else f"dollars per {chart.per}"
     labels = alt.Axis(labelExpr=LABELS[measure], values=log_ticks(min(ends), max(ends)))
     y: dict[str, Any] = {"scale": log, "title": unit, "axis": labels}
-    base = alt.Chart(alt.InlineData(values=values)).encode(
-        x=alt.X("size:Q", scale=log, title=chart.axis, axis=_sizes_axis(chart)),
-        color=alt.Color("target:N", scale=colours, title=None),
-        description="text:N",
-    )
-    band = base.mark_area(opacity=0.25).encode(y=alt.Y("low:Q", **y), y2="high:Q")
-    line = base.mark_line(point=True).encode(
-        y=alt.Y("amount:Q", **y),
-        strokeDash=alt.StrokeDash("target:N", scale=dashes, title=None),
-    )
-    layers = [band, line]
+    x = alt.X("size:Q", scale=log, title=chart.axis, axis=_sizes_axis(chart))
+    above = rules(chart.crossovers.get(measure, []), log)
     if any(value["cold"] for value in values):
-        layers.append(base.mark_point(shape="diamond", size=30).encode(y=alt.Y("cold:Q", **y)))
-    layers += rules(chart.crossovers.get(measure, []), log)
-    return embedded(alt.layer(*layers).properties(width=WIDTH, height=HEIGHT))
+        cold = lines_of(values, x).mark_point(shape="diamond", size=30)
+        above.insert(0, cold.encode(y=alt.Y("cold:Q", **y)))
+    return curves(values, x, y, above=above)
+
+
+def figure_of(
+    name: str, size: float, figure: Estimate, text: str, **more: float | None
+) -> dict[str, Any]:
+    """A point of a curve as Vega-Lite takes it."""
+    ends = figure.interval
+    return {
+        "name": name,
+        "size": size,
+        "amount": figure.value,
+        "low": ends.low if ends else figure.value,
+        "high": ends.high if ends else figure.value,
+        "text": text,
+        **more,
+    }
+
+
+def lines_of(values: Sequence[Mapping[str, Any]], x: alt.X) -> alt.Chart:
+    """Points with a colour for each name."""
+    names = list(dict.fromkeys(value["name"] for value in values))
+    scale = alt.Scale(domain=names, range=COLOURS)
+    return alt.Chart(alt.InlineData(values=list(values))).encode(
+        x=x, color=alt.Color("name:N", scale=scale, title=None), description="text:N"
+    )
+
+
+def curves(
+    values: Sequence[Mapping[str, Any]],
+    x: alt.X,
+    y: Mapping[str, Any],
+    *,
+    below: Sequence[Any] = (),
+    above: Sequence[Any] = (),
+) -> str:
+    """Lines of points, one for each name, in a colour and a dash, with intervals as bands."""
+    names, base = list(dict.fromkeys(value["name"] for value in values)), lines_of(values, x)
+    dashes = alt.StrokeDash("name:N", scale=alt.Scale(domain=names, range=DASHES), title=None)
+    band = base.mark_area(opacity=0.25).encode(y=alt.Y("low:Q", **y), y2="high:Q")
+    line = base.mark_line(point=True).encode(y=alt.Y("amount:Q", **y), strokeDash=dashes)
+    drawn = alt.layer(*below, band, line, *above)
+    return embedded(drawn.properties(width=WIDTH, height=HEIGHT))
+
+
+def counted(values: Sequence[Mapping[str, Any]], title: str) -> alt.X:
+    """A linear axis with a label at each number that was measured."""
+    numbers = sorted({value["size"] for value in values})
+    axis = alt.Axis(values=numbers, labelOverlap="greedy", format="d")
+    return alt.X("size:Q", scale=alt.Scale(zero=True, nice=False), title=title, axis=axis)
+
+
+def from_zero(
+    values: Sequence[Mapping[str, Any]], title: str, labels: str = PLAIN, room: float = ROOM
+) -> dict[str, Any]:
+    """A linear axis from 0 to above the highest value."""
+    most = max(value["high"] for value in values)
+    return {
+        "scale": alt.Scale(domain=[0, room * most], nice=False),
+        "title": title,
+        "axis": alt.Axis(labelExpr=labels, tickCount=5),
+    }
 
 
 def log_ticks(low: float, high: float) -> Any:
@@ -247,17 +298,10 @@ def _values(
     amount = point.seconds if measure == "time" else point.usd
     if amount is None:
         return
-    ends = amount.interval
     cell = Cell.of(point, chart.per)
-    yield {
-        "target": target,
-        "size": size,
-        "amount": amount.value,
-        "low": ends.low if ends else amount.value,
-        "high": ends.high if ends else amount.value,
-        "cold": point.cold_seconds if measure == "time" else None,
-        "text": ", ".join(filter(None, (target, str(cell.time), cell.cold, cell.usd))),
-    }
+    text = ", ".join(filter(None, (target, str(cell.time), cell.cold, cell.usd)))
+    cold = point.cold_seconds if measure == "time" else None
+    yield figure_of(target, size, amount, text, cold=cold)
 
 
 def rules(marks: Sequence[Mark], scale: alt.Scale) -> list[Any]:

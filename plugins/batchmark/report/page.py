@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -17,27 +18,15 @@ from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.report import change_words, sections, words
 from batchmark.report.answer import first_screen
+from batchmark.report.blocks import Block, ColdStarts, Jobs, Machines
 from batchmark.report.changes import ChangesSection, SeriesTrace
 from batchmark.report.charts import log_ticks, size_charts
-from batchmark.report.machines import JobLine, Machines, job_lines
-from batchmark.report.own_jobs import answer as own_job_answer
-from batchmark.report.own_jobs import words as own_job_words
-from batchmark.report.own_jobs.charts import charts as own_job_charts
-from batchmark.report.own_jobs.tables import tables as own_job_tables
-from batchmark.report.scaling import answer as scaling_answer
-from batchmark.report.scaling import words as scaling_words
-from batchmark.report.scaling.charts import training_charts
-from batchmark.report.scaling.tables import published_table, study_tables, training_tables
-from batchmark.report.sharing import words as sharing_words
-from batchmark.report.sharing.charts import sharing_charts
-from batchmark.report.study_parts import StudyChart, StudyTable
+from batchmark.report.machines import Machines as MachineRows
+from batchmark.report.machines import job_lines
+from batchmark.report.studies import sections as study_sections
 
 if TYPE_CHECKING:
-    from batchmark.analysis.cold_start import ColdStart
     from batchmark.analysis.comparison import Pair
-    from batchmark.analysis.own_jobs.records import OwnJobStudy
-    from batchmark.analysis.scaling.studies import ScalingStudy, Training
-    from batchmark.analysis.sharing.tasks import SharedTask
     from batchmark.report.model import Report
 
 SHOWN_ROWS = 6  # of a change; the others are folded
@@ -74,24 +63,18 @@ def page_templates() -> Environment:
     return environment
 
 
-def render_html(report: Report, *, what_if: str | None = None) -> str:
-    """The page of a report; `what_if` is the address of the page of its predictions, if any."""
+def render_html(report: Report, *, beside: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The page of a report; `beside` are the addresses of pages beside it, by their section."""
+    screen = first_screen(report)
     page = page_templates().get_template("report.html.jinja")
     return page.render(
         report=report,
-        screen=first_screen(report),
+        screen=screen,
         size_charts=size_charts([pair for pair in report.pairs if not words.is_own_job(pair)]),
         calls=any(not words.is_own_job(pair) for pair in report.pairs),
-        own_words=own_job_words,
-        own_jobs=[OwnJobView.of(study, report) for study in report.own_jobs],
-        own_job_meaning=own_job_answer.meaning() if report.own_jobs else [],
-        shared=sharing_words,
-        shared_tasks=[SharedTaskView.of(task) for task in report.sharing],
-        scaled=scaling_words,
-        studies=[StudyView.of(study) for study in report.scaling],
-        scaling_meaning=scaling_answer.meaning() if report.scaling else [],
-        predicted=scaling_answer.what_if(report.scaling),
-        what_if=what_if,
+        studies=study_sections(report),
+        meaning=[text for story in screen.stories for text in story.meaning],
+        beside=beside,
         words=words,
         changed=change_words,
         views=change_views(report.changes),
@@ -100,88 +83,20 @@ def render_html(report: Report, *, what_if: str | None = None) -> str:
         price_cautions=words.price_cautions(report),
         age_days=report.prices.age_days(report.created_at),
         charts=[_Chart(row.speedup for row in pair.rows) for pair in report.pairs],
-        pair_views=[PairView.of(pair) for pair in report.pairs],
+        pair_blocks=[list(_below(pair)) for pair in report.pairs],
     )
 
 
-class PairView(NamedTuple):
-    machines: Machines
-    jobs: list[JobLine]
-
-    @classmethod
-    def of(cls, pair: Pair) -> Self:
-        targets = (pair.gpu, pair.cpu)
-        return cls(Machines.of(targets), job_lines(targets, pair.job_costs))
-
-
-class OwnJobView(NamedTuple):
-    study: OwnJobStudy
-    charts: list[StudyChart]
-    charted: str
-    tables: list[StudyTable]
-    remarks: list[str]
-    starts: list[ColdStart]
-    labels: dict[str, str]
-    on_ec2: bool
-    machines: Machines
-    jobs: list[JobLine]
-
-    @classmethod
-    def of(cls, study: OwnJobStudy, report: Report) -> Self:
-        targets = [side.target for side in study.sides]
-        return cls(
-            study,
-            own_job_charts(study),
-            own_job_words.charted(study),
-            list(own_job_tables(study)),
-            list(own_job_words.remarks(study)),
-            [side.cold_start for side in study.sides if side.cold_start],
-            own_job_words.names(study),
-            any(job.instance_type for target in targets for job in target.jobs),
-            Machines.of(targets),
-            job_lines(targets, report.cost.jobs, own_job_words.job_places(study)),
-        )
-
-
-class SharedTaskView(NamedTuple):
-    task: SharedTask
-    charts: list[StudyChart]
-    remarks: list[str]
-
-    @classmethod
-    def of(cls, task: SharedTask) -> Self:
-        return cls(task, sharing_charts(task), list(sharing_words.remarks(task)))
-
-
-class TrainingView(NamedTuple):
-    training: Training
-    settings: str | None
-    charts: list[StudyChart]
-    tables: list[StudyTable]
-
-
-class StudyView(NamedTuple):
-    study: ScalingStudy
-    trainings: list[TrainingView]
-    tables: list[StudyTable]
-    remarks: list[str]
-    job_nodes: dict[str, int]
-
-    @classmethod
-    def of(cls, study: ScalingStudy) -> Self:
-        trainings = [
-            TrainingView(
-                training,
-                scaling_words.settings(training),
-                training_charts(study, training),
-                list(training_tables(study, training)),
-            )
-            for training in scaling_words.trainings(study)
-        ]
-        published = published_table(study)
-        tables = [*([published] if published else []), *study_tables(study)]
-        remarks, nodes = list(scaling_words.remarks(study)), scaling_words.job_nodes(study)
-        return cls(study, trainings, tables, remarks, nodes)
+def _below(pair: Pair) -> Iterator[Block]:
+    """Cold starts, machines and jobs; own jobs have theirs with all sides together."""
+    if words.is_own_job(pair):
+        return
+    targets = (pair.gpu, pair.cpu)
+    labels = {pair.gpu.target: words.gpu_label(pair), pair.cpu.target: pair.cpu.target}
+    yield ColdStarts(pair.cold_starts, labels, not words.outside_ec2([pair]))
+    if not pair.refused:
+        yield Machines(MachineRows.of(targets))
+    yield Jobs(job_lines(targets, pair.job_costs))
 
 
 class _Chart:

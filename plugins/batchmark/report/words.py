@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from batchmark.analysis.cold_start import ColdStart
@@ -38,27 +37,6 @@ CHEAPER = {
 }
 CROSSOVER_KINDS = ("warm, time", "warm, dollars", "one call, time", "one call, dollars")
 OF_OWN_JOBS = ("time", "dollars")  # crossovers: each of their rows is a whole job
-
-
-@dataclass(frozen=True)
-class StudyAnswer:
-    """What a study comes to: in a few words, in sentences, and what limits it."""
-
-    verdict: str
-    sentence: str
-    cautions: list[str]
-    more: Sequence[str] = ()  # sentences, each in a line of its own
-
-    def text(self, between: str = " ") -> str:
-        return between.join((self.sentence, *self.more))
-
-
-def verdict_of_all(answers: Sequence[StudyAnswer]) -> tuple[str, str]:
-    """A run's answer in a few words and a sentence: of each study if there are several."""
-    if len({one.verdict for one in answers}) == 1:
-        return answers[0].verdict, " ".join(one.text() for one in answers)
-    texts = [f"{one.verdict}: {one.text()}" for one in answers]
-    return "It depends", " ".join(texts)
 
 
 def row_label(row: Keyed, separator: str = " ") -> str:
@@ -136,6 +114,13 @@ def prices(pair: Pair) -> str:
     if pair.spot_factor is not None:
         parts.append(f"with both on Spot, efficiency is {pair.spot_factor:.2f} times the one shown")
     return "; ".join(parts)
+
+
+def on_demand(basis: PriceBasis, of: str) -> str:
+    """What an hour costs of something; empty where that is not known."""
+    if not basis.usd_per_hour:
+        return ""
+    return f"{basis.instance_type}: {basis.usd_per_hour} USD per hour for {of}, On-Demand."
 
 
 def _per_gpu(basis: PriceBasis) -> str:

@@ -224,6 +224,7 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     from batchmark.report.model import build_report, render_json
     from batchmark.report.page import render_html
     from batchmark.report.pages.what_if_page import render_html as render_what_if
+    from batchmark.report.scaling.answer import WHAT_IF_SECTION
     from batchmark.report.summary import summarize
     from batchmark.report.terminal.run import render_table
     from batchmark.runs.collected_runs import readable_run
@@ -241,10 +242,10 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     report = build_report(comparison, created_at=datetime.now(UTC), changes=changes, alerts=board)
     store.write(REPORT_JSON, render_json(report))
     store.write(SUMMARY, summarize(report).model_dump_json(indent=2))
-    what_if = None
+    beside = {}
     if page := render_what_if(report):
-        what_if = store.object_url(store.write(SCALING_HTML, page, "text/html"))
-    key = store.write(REPORT_HTML, render_html(report, what_if=what_if), "text/html")
+        beside[WHAT_IF_SECTION] = store.object_url(store.write(SCALING_HTML, page, "text/html"))
+    key = store.write(REPORT_HTML, render_html(report, beside=beside), "text/html")
     render_table(report, console())
     print_costs(store, config, collected)
     tell(f"Report: {page_url(context, store, key)}")

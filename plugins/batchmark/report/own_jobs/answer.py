@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from batchmark.analysis.comparison import Pair
 from batchmark.analysis.notes import few_whole_jobs
 from batchmark.analysis.own_jobs.records import JobFigure, OwnJobStudy, Place
 from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES
+from batchmark.report.blocks import Line, Story, StudyAnswer, capitalized
 from batchmark.report.own_jobs import words
 from batchmark.report.own_jobs.sentences import (
     CHEAPEST,
@@ -33,14 +35,26 @@ from batchmark.report.own_jobs.standings import (
     places,
     priced_at,
 )
-from batchmark.report.study_parts import capitalized
-from batchmark.report.words import NOT_COMPARABLE, NOT_KNOWN, StudyAnswer, measured_target
+from batchmark.report.words import NOT_COMPARABLE, NOT_KNOWN, measured_target
+
+if TYPE_CHECKING:
+    from batchmark.report.model import Report
 
 UNKNOWN = "Not known yet"
 ALONE = "Nothing to compare"
 METRICS = "What do its metrics say?"
 STARTS = "Cold or warm?"
 SECTION = "own-job-1"
+MEANING = (
+    "An own job is timed as Batch has it, from its container's start to its stop, one figure a "
+    "job. Waiting for an instance is told apart and is in no time and no price.",
+    "A side is the fastest or the cheapest only if that is decided against each other side. "
+    "Jobs on cold instances, which had to start for them, are never pooled with those on warm "
+    "ones, which were there already.",
+    "A side keeps a deadline if all its jobs did, and the upper end of its interval does; that "
+    "is no promise for the next job. Whether a result is right is its owner's word: an exit "
+    "code, a check command, a checksum.",
+)
 MOST_METRICS = 3  # on the first screen
 
 
@@ -50,28 +64,33 @@ def question(study: OwnJobStudy) -> str:
     return f"Which {of} runs {study.name} best{f' {where}' if where else ''}?"
 
 
-def answers(studies: Sequence[OwnJobStudy], pairs: Sequence[Pair]) -> list[tuple[str, StudyAnswer]]:
-    """A question and its answer for each; the pairs know from which size a GPU is ahead."""
-    return [
-        (question(study), answer(study, [pair for pair in pairs if pair.suite == study.suite]))
-        for study in studies
+def story(report: Report) -> Story | None:
+    """The pairs know from which size a GPU is ahead."""
+    found = report.own_jobs
+    if not found:
+        return None
+    answers = [
+        answer(study, [pair for pair in report.pairs if pair.suite == study.suite])
+        for study in found
     ]
+    return Story("own-jobs", answers, list(_lines(found)), trust(found), MEANING)
 
 
 def answer(study: OwnJobStudy, pairs: Sequence[Pair] = ()) -> StudyAnswer:
-    found = main_places(study)
+    found, asked = main_places(study), question(study)
     time, dollars = list(by_time(study, found)), list(by_dollars(study, found))
     cautions = list(_cautions(study, time, dollars))
     if not any(measured(study, place) for place in found):
-        return StudyAnswer(UNKNOWN, f"No job of {study.name} left a figure.", cautions)
+        return StudyAnswer(asked, UNKNOWN, f"No job of {study.name} left a figure.", cautions)
     if not time:
         more = [f"{text}."] if (text := deadline(study, found)) else []
-        return StudyAnswer(ALONE, _alone(study, found), cautions, more)
+        return StudyAnswer(asked, ALONE, _alone(study, found), cautions, more)
     if why := _why_barred(study, time):
-        return StudyAnswer(capitalized(NOT_COMPARABLE), f"{capitalized(why)}.", cautions)
+        return StudyAnswer(asked, capitalized(NOT_COMPARABLE), f"{capitalized(why)}.", cautions)
     more = [ahead(study, found, dollars, CHEAPEST, pairs) if dollars else _cost(study, found)]
     more += [text] if (text := deadline(study, found)) else []
     return StudyAnswer(
+        asked,
         _verdict(study, time, dollars),
         f"{ahead(study, found, time, FASTEST, pairs)}.",
         cautions,
@@ -169,13 +188,13 @@ def _why_undecided(study: OwnJobStudy, wins: Sequence[Win]) -> str:
     )
 
 
-def lines(studies: Sequence[OwnJobStudy]) -> Iterator[tuple[str, str, str | None]]:
+def _lines(studies: Sequence[OwnJobStudy]) -> Iterator[Line]:
     """Questions beside the main one, their answers, and the section that has more."""
     for asked, told in ((METRICS, _of_metrics), (STARTS, _other_start)):
         found = [(study.name, text) for study in studies if (text := told(study))]
         texts = [f"{name}: {text}" if len(studies) > 1 else text for name, text in found]
         if texts:
-            yield asked, " ".join(texts), SECTION
+            yield Line(asked, " ".join(texts), SECTION)
 
 
 def _of_metrics(study: OwnJobStudy) -> str:
@@ -229,17 +248,3 @@ def trust(studies: Sequence[OwnJobStudy]) -> str:
             "the noise; of equal sides about 1 in 100 would."
         )
     return text
-
-
-def meaning() -> list[str]:
-    """How to read the figures."""
-    return [
-        "An own job is timed as Batch has it, from its container's start to its stop, one figure a "
-        "job. Waiting for an instance is told apart and is in no time and no price.",
-        "A side is the fastest or the cheapest only if that is decided against each other side. "
-        "Jobs on cold instances, which had to start for them, are never pooled with those on warm "
-        "ones, which were there already.",
-        "A side keeps a deadline if all its jobs did, and the upper end of its interval does; that "
-        "is no promise for the next job. Whether a result is right is its owner's word: an exit "
-        "code, a check command, a checksum.",
-    ]

@@ -6,6 +6,7 @@ Vega-Lite draws them as SVG: https://vega.github.io/vega-lite/.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import altair as alt
@@ -13,6 +14,7 @@ import altair as alt
 from batchmark.analysis.own_jobs.records import OwnJobStudy, Place
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
+from batchmark.report.blocks import Chart
 from batchmark.report.charts import (
     COLOURS,
     DASHES,
@@ -27,26 +29,25 @@ from batchmark.report.charts import (
 )
 from batchmark.report.own_jobs import words
 from batchmark.report.own_jobs.standings import main_places
-from batchmark.report.study_parts import StudyChart
 from batchmark.report.words import JOB
 
 LEAST_POINTS = 2  # of dollars over time
 ROOM = 1.25  # beyond the outermost points, which lie close together without an axis
 
 
-def charts(study: OwnJobStudy) -> list[StudyChart]:
+def charts(study: OwnJobStudy) -> list[Chart]:
     """Of the start that the most jobs had."""
     places = main_places(study)
     found = []
     sizes = _sizes(study, places)
     if len(sizes.sizes) >= LEAST_SIZES:
-        found.append(StudyChart(f"Time of a job over {study.axis}", sizes.svg("time")))
+        found.append(Chart(f"Time of a job over {study.axis}", partial(sizes.svg, "time")))
         if "dollars" in sizes.measures:
             title = f"Dollars of a job over {study.axis}"
-            found.append(StudyChart(title, sizes.svg("dollars")))
+            found.append(Chart(title, partial(sizes.svg, "dollars")))
     values = list(_paid(study, places))
     if len({value["target"] for value in values}) >= LEAST_POINTS:
-        found.append(StudyChart("Dollars over time: lower left is better", _dollars(values)))
+        found.append(Chart("Dollars over time: lower left is better", partial(_dollars, values)))
     return found
 
 

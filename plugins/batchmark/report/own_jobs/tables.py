@@ -9,6 +9,7 @@ from batchmark.analysis.own_jobs.records import DeadlineStep, JobFigure, JobSide
 from batchmark.core import formatting
 from batchmark.core.formatting import Figure
 from batchmark.core.row_values import ToldMetric
+from batchmark.report.blocks import Table, capitalized, plain
 from batchmark.report.own_jobs import words
 from batchmark.report.own_jobs.sentences import step_names
 from batchmark.report.own_jobs.standings import (
@@ -21,7 +22,6 @@ from batchmark.report.own_jobs.standings import (
     metrics,
     places,
 )
-from batchmark.report.study_parts import StudyTable, capitalized, plain
 from batchmark.report.words import NOT_COMPARABLE, NOT_KNOWN, measured_target
 
 NONE = plain("-")
@@ -35,7 +35,7 @@ MEANINGS = {
 MOST_ROWS = 12  # of metrics that are not folded: the first screen has their answer
 
 
-def tables(study: OwnJobStudy) -> Iterator[StudyTable]:
+def tables(study: OwnJobStudy) -> Iterator[Table]:
     """Sides by size, their metrics, and who is cheapest by which deadline; each start apart."""
     found = places(study)
     for start in dict.fromkeys(place.start for place in found):
@@ -43,7 +43,7 @@ def tables(study: OwnJobStudy) -> Iterator[StudyTable]:
         yield from filter(None, (_sides(study, own), _metrics(study, own), _deadlines(study, own)))
 
 
-def _sides(study: OwnJobStudy, own: Sequence[Place]) -> StudyTable | None:
+def _sides(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
     rows = [
         _side(study, side, figure, priced=_priced(study))
         for place in own
@@ -77,7 +77,7 @@ def _table(
     rows: Sequence[Sequence[Figure]],
     *,
     folded: bool = False,
-) -> StudyTable:
+) -> Table:
     """A table with what its columns mean, without those that say the same nothing in each row.
 
     That sides are not comparable is said once, by the answer.
@@ -92,7 +92,7 @@ def _table(
     kept = [place for place, name in enumerate(headings) if name not in empty]
     names = [headings[place] for place in kept]
     told = [caption, *(says for name, says in MEANINGS.items() if name in names)]
-    return StudyTable(
+    return Table(
         title, " ".join(told), names, [[row[place] for place in kept] for row in rows], folded
     )
 
@@ -145,7 +145,7 @@ def _verdict(study: OwnJobStudy, side: JobSide, place: Place) -> str:
     return "slower" if duel and duel.better == rival else NOT_KNOWN
 
 
-def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> StudyTable | None:
+def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
     rows = [
         row for told in metrics(study) for place in own for row in _metric_rows(study, place, told)
     ]
@@ -208,7 +208,7 @@ def _usd_per_unit(study: OwnJobStudy, told: ToldMetric) -> Iterator[float]:
                 yield found.usd_per_unit.value
 
 
-def _deadlines(study: OwnJobStudy, own: Sequence[Place]) -> StudyTable | None:
+def _deadlines(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
     """Who is the cheapest by which deadline, where that is not always the same."""
     rows = []
     for place in own:
@@ -227,7 +227,7 @@ def _deadlines(study: OwnJobStudy, own: Sequence[Place]) -> StudyTable | None:
                 )
     if not rows:
         return None
-    return StudyTable(
+    return Table(
         _title("The cheapest within a deadline", own),
         "A deadline is for a job from its start on, waiting left out. All jobs of a side kept its "
         "deadline, and the upper end of its interval does; that is no promise for the next job. "

@@ -19,7 +19,8 @@ from batchmark.analysis.published import (
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate, Interval
 from batchmark.core.prices import PriceTable, load_prices
-from batchmark.report.answer import AHEAD, Cell, Colour, FirstScreen, Line, Matrix
+from batchmark.report.answer import AHEAD, Cell, Colour, FirstScreen, Matrix
+from batchmark.report.blocks import Line
 from batchmark.report.charts import Point, SizeChart
 from batchmark.report.page import page_templates
 from batchmark.report.summary import RunSummary

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from batchmark.analysis.scaling.prediction import MOST_RANKS, Prediction
 from batchmark.analysis.scaling.studies import ScalingStudy, Training
 from batchmark.core import formatting
+from batchmark.report.blocks import Block, Charts, Facts, Section, Text, Verdict, capitalized
 from batchmark.report.page import page_templates
 from batchmark.report.scaling import answer, words
 from batchmark.report.scaling.charts import prediction_chart
 from batchmark.report.scaling.tables import check_table, prediction_table
-from batchmark.report.study_parts import StudyChart, StudyTable
 
 if TYPE_CHECKING:
     from batchmark.report.model import Report
@@ -39,46 +39,37 @@ ASSUMPTIONS = (
 )
 
 
-class PredictionView(NamedTuple):
-    name: str
-    verdict: str
-    sentence: str
-    cautions: list[str]
-    charts: list[StudyChart]
-    tables: list[StudyTable]
-    parameters: list[tuple[str, str]]
-
-    @classmethod
-    def of(cls, study: ScalingStudy, training: Training, cautions: Sequence[str]) -> PredictionView:
-        prediction, name = training.prediction, words.training_name(study, training)
-        verdict = VERDICTS[prediction.outcome]
-        if not prediction.points:
-            return cls(name, verdict, f"{prediction.reason}.", [], [], [], [])
-        check = check_table(prediction)
-        return cls(
-            name,
-            verdict,
-            answer.prediction_line(study, training),
-            [*cautions, *([answer.FEW_JOBS] if answer.few_jobs(training) else [])],
-            [prediction_chart(study, training.weak[0], prediction)],
-            [*([check] if check else []), prediction_table(study, prediction)],
-            list(_parameters(prediction)),
-        )
-
-
 def render_html(report: Report) -> str | None:
     """None where nothing can be predicted."""
     if not any(one.prediction.points for study in report.scaling for one in study.trainings):
         return None
     page = page_templates().get_template("what_if.html.jinja")
-    return page.render(report=report, views=list(_views(report)), assumptions=ASSUMPTIONS)
+    return page.render(report=report, sections=list(_sections(report)), assumptions=ASSUMPTIONS)
 
 
-def _views(report: Report) -> Iterator[PredictionView]:
-    for study in report.scaling:
-        cautions = list(answer.whose(study))
-        for training in words.trainings(study):
-            yield PredictionView.of(study, training, cautions)
+def _sections(report: Report) -> Iterator[Section]:
+    trainings = [(study, one) for study in report.scaling for one in words.trainings(study)]
+    for number, (study, training) in enumerate(trainings, start=1):
+        name = words.training_name(study, training)
+        yield Section(f"prediction-{number}", name, list(_blocks(study, training)))
+
+
+def _blocks(study: ScalingStudy, training: Training) -> Iterator[Block]:
+    prediction, verdict = training.prediction, VERDICTS[training.prediction.outcome]
+    if not prediction.points:
+        yield Verdict(verdict, capitalized(f"{prediction.reason}."))
+        return
+    yield Verdict(verdict, capitalized(answer.prediction_line(study, training)))
+    cautions = [*answer.whose(study), *([answer.FEW_JOBS] if answer.few_jobs(training) else [])]
+    yield from (Text(text, "warning") for text in cautions)
+    yield Charts(
+        "The dashed line is the model's, with its 95 % interval as a band; points are measured.",
+        [prediction_chart(study, training.weak[0], prediction)],
+    )
+    if check := check_table(prediction):
+        yield check
+    yield prediction_table(study, prediction)
+    yield Facts("What it is fitted to", list(_parameters(prediction)))
 
 
 def _parameters(prediction: Prediction) -> Iterator[tuple[str, str]]:

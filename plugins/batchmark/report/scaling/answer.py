@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from batchmark.analysis.judging.significance import ENOUGH_REPEATS
 from batchmark.analysis.scaling.curves import Curve
@@ -14,9 +15,11 @@ from batchmark.analysis.scaling.prediction import MOST_RANKS, Prediction
 from batchmark.analysis.scaling.reach import ABOVE_ONE, POOR, WELL, Limit
 from batchmark.analysis.scaling.studies import ScalingStudy, Training
 from batchmark.core import formatting
+from batchmark.report.blocks import Line, Story, StudyAnswer, capitalized
 from batchmark.report.scaling import words
-from batchmark.report.study_parts import capitalized
-from batchmark.report.words import StudyAnswer
+
+if TYPE_CHECKING:
+    from batchmark.report.model import Report
 
 QUESTION = "How far does the training scale?"
 STRONG = "How much faster is a step?"
@@ -33,14 +36,33 @@ FEW_JOBS = (
     "Intervals leave out how much jobs differ: to know that, run each "
     f"{ENOUGH_REPEATS} times or more."
 )
+MEANING = (
+    "Efficiency is images per second on N nodes over N times those of one node, or of the "
+    "fewest that were measured. Weak scaling keeps the batch of each device, strong scaling "
+    "that of all together.",
+    f"Training scales well where the whole interval of its efficiency is {WELL} or more. With "
+    f"fewer than {ENOUGH_REPEATS} jobs a point, intervals leave out how much jobs differ.",
+    "Communication is what exchanging gradients adds to a step, without what computing hides, "
+    "and with the wait for the slowest rank. The parts of a step are measured each by itself, "
+    "so they need not add up.",
+    "Bus bandwidth is 2(n-1)/n of a tensor's bytes per second on n ranks: what each link "
+    f"carries, whatever the number of ranks. A prediction goes to {MOST_RANKS} devices.",
+)
 ALL = 0.995  # of the lost time
 HOLDS = {"holds": "holds", "wrong": "does not hold", "too_noisy": "can't be told from noise"}
 
 
-def answers(studies: Sequence[ScalingStudy]) -> list[StudyAnswer]:
+def story(report: Report) -> Story | None:
+    found = report.scaling
+    if not found:
+        return None
+    return Story("scaling", _answers(found), list(_lines(found)), _trust(found), MEANING)
+
+
+def _answers(studies: Sequence[ScalingStudy]) -> list[StudyAnswer]:
     """One for each training, those that are known first; the cautions of all are the last one's."""
     found = [
-        StudyAnswer(NOT_KNOWN, f"{words.where(study)}: {reason}.", [])
+        StudyAnswer(QUESTION, NOT_KNOWN, f"{words.where(study)}: {reason}.", [])
         for study in studies
         if (reason := study.refused or ("" if study.trainings else "it has no row that trains"))
     ]
@@ -78,7 +100,7 @@ def _answer(study: ScalingStudy, training: Training, label: str) -> StudyAnswer:
     text = capitalized(": ".join(filter(None, (figures, reach.reason))))
     name = label or f"{training.workload} on {words.where(study)}"
     parts = (f"{text} ({name}).", _limit(study, training))
-    return StudyAnswer(verdict, " ".join(filter(None, parts)), [])
+    return StudyAnswer(QUESTION, verdict, " ".join(filter(None, parts)), [])
 
 
 def few_jobs(training: Training) -> int | None:
@@ -188,7 +210,7 @@ def whose(study: ScalingStudy) -> Iterator[str]:
         )
 
 
-def strong_scaling(studies: Sequence[ScalingStudy]) -> str | None:
+def _strong_scaling(studies: Sequence[ScalingStudy]) -> str | None:
     """Of each training with weak scaling, too, on the most nodes; None without any."""
     texts = []
     for _, training, label in words.labelled(studies):
@@ -203,7 +225,7 @@ def strong_scaling(studies: Sequence[ScalingStudy]) -> str | None:
     return " ".join(texts) or None
 
 
-def epoch_cost(studies: Sequence[ScalingStudy]) -> str | None:
+def _epoch_cost(studies: Sequence[ScalingStudy]) -> str | None:
     """Of each training on the fewest and on the most nodes; None without a price."""
     texts = []
     for _, training, label in words.labelled(studies):
@@ -284,17 +306,17 @@ def held(prediction: Prediction) -> str:
     )
 
 
-def lines(studies: Sequence[ScalingStudy]) -> Iterator[tuple[str, str, str | None]]:
+def _lines(studies: Sequence[ScalingStudy]) -> Iterator[Line]:
     """Questions beside the main one, their answers, and the section that has more."""
-    if faster := strong_scaling(studies):
-        yield STRONG, faster, None
-    if cost := epoch_cost(studies):
-        yield EPOCH, cost, None
+    if faster := _strong_scaling(studies):
+        yield Line(STRONG, faster, None)
+    if cost := _epoch_cost(studies):
+        yield Line(EPOCH, cost, None)
     if found := what_if(studies):
-        yield WHAT_IF, found, WHAT_IF_SECTION
+        yield Line(WHAT_IF, found, WHAT_IF_SECTION)
 
 
-def trust(studies: Sequence[ScalingStudy]) -> str:
+def _trust(studies: Sequence[ScalingStudy]) -> str:
     """How far the curves can be trusted, in a sentence."""
     trainings = [one for study in studies for one in study.trainings if one.points]
     points = [point for one in trainings for point in one.points]
@@ -306,19 +328,3 @@ def trust(studies: Sequence[ScalingStudy]) -> str:
         f"{formatting.count(len(trainings), 'training')}"
     )
     return f"{text}; {doubtful} to read with care." if doubtful else f"{text}."
-
-
-def meaning() -> list[str]:
-    """How to read the figures."""
-    return [
-        "Efficiency is images per second on N nodes over N times those of one node, or of the "
-        "fewest that were measured. Weak scaling keeps the batch of each device, strong scaling "
-        "that of all together.",
-        f"Training scales well where the whole interval of its efficiency is {WELL} or more. With "
-        f"fewer than {ENOUGH_REPEATS} jobs a point, intervals leave out how much jobs differ.",
-        "Communication is what exchanging gradients adds to a step, without what computing hides, "
-        "and with the wait for the slowest rank. The parts of a step are measured each by itself, "
-        "so they need not add up.",
-        "Bus bandwidth is 2(n-1)/n of a tensor's bytes per second on n ranks: what each link "
-        f"carries, whatever the number of ranks. A prediction goes to {MOST_RANKS} devices.",
-    ]

@@ -12,21 +12,21 @@ from batchmark.analysis.scaling.studies import FILES, ScalingStudy, Training
 from batchmark.core import formatting
 from batchmark.core.formatting import Figure
 from batchmark.core.intervals import Estimate
+from batchmark.report.blocks import Table, capitalized, plain
 from batchmark.report.scaling import words
-from batchmark.report.study_parts import StudyTable, plain
 
 OTHERS = "published by others"
 LOSS = "Loss, first and last"
 CHECKED = {"holds": "yes", "wrong": "no", "too_noisy": "too noisy to tell"}
 
 
-def training_tables(study: ScalingStudy, training: Training) -> Iterator[StudyTable]:
+def training_tables(study: ScalingStudy, training: Training) -> Iterator[Table]:
     """Speed and price, the parts of a step, and the curves one by one."""
     points, priced = training.points, study.price.usd_per_hour is not None
     each = words.device(study)
     if not points:
         return
-    yield StudyTable(
+    yield Table(
         "Speed and price" if priced else "Speed",
         _paid(study, training) if priced else "",
         [
@@ -39,7 +39,7 @@ def training_tables(study: ScalingStudy, training: Training) -> Iterator[StudyTa
         yield _curve_table(study, curve)
     if any(point.split for point in points):
         busy = () if words.on_cpu(study) else ("GPUs busy",)
-        yield StudyTable(
+        yield Table(
             "Where a step's time goes",
             "About: each part in time, and as its share of the three. Their spread is not known.",
             [
@@ -66,10 +66,10 @@ def _paid(study: ScalingStudy, training: Training) -> str:
     return f"{text}, and so is the file system, at {hourly}; starting them is not counted."
 
 
-def study_tables(study: ScalingStudy) -> Iterator[StudyTable]:
+def study_tables(study: ScalingStudy) -> Iterator[Table]:
     """Settings against each other, and the network and the file system by themselves."""
     if variants := _settings(study):
-        yield StudyTable(
+        yield Table(
             "Settings",
             "The variants of the study, beside the run's own settings on the same nodes. Few steps "
             "of made-up images say nothing of the accuracy in the end.",
@@ -77,7 +77,7 @@ def study_tables(study: ScalingStudy) -> Iterator[StudyTable]:
             variants,
         )
     if study.all_reduces:
-        yield StudyTable(
+        yield Table(
             "All-reduce",
             f"Summing a tensor over all ranks by {words.backend(study)}. Bus bandwidth is what "
             "each link carries.",
@@ -95,7 +95,7 @@ def study_tables(study: ScalingStudy) -> Iterator[StudyTable]:
             folded=True,
         )
     if study.readings:
-        yield StudyTable(
+        yield Table(
             "Reading the files",
             "A pass of all nodes over all files, each over its own share. The cold pass is the "
             f"run's first, which takes from S3 what the file system does not have.{_doubt(study)}",
@@ -113,7 +113,7 @@ def study_tables(study: ScalingStudy) -> Iterator[StudyTable]:
         )
 
 
-def published_table(study: ScalingStudy) -> StudyTable | None:
+def published_table(study: ScalingStudy) -> Table | None:
     """Our most nodes beside a point that others published; None where nothing was measured."""
     other = published_point()
     ours = [
@@ -130,7 +130,7 @@ def published_table(study: ScalingStudy) -> StudyTable | None:
         plain(f"{other.images_per_second_per_gpu:.0f}"),
         plain("not known"),
     )
-    return StudyTable(
+    return Table(
         "Beside what others published",
         _missing(),
         ("Who", "On", "Images/s", "Per device", "Efficiency"),
@@ -170,7 +170,7 @@ def _ours(study: ScalingStudy, training: Training, label: str) -> Sequence[Figur
     )
 
 
-def prediction_table(study: ScalingStudy, prediction: Prediction) -> StudyTable:
+def prediction_table(study: ScalingStudy, prediction: Prediction) -> Table:
     """All of it is predicted, also where something was measured."""
     caption = "Intervals hold what the samples leave open"
     caption += (
@@ -180,7 +180,7 @@ def prediction_table(study: ScalingStudy, prediction: Prediction) -> StudyTable:
         caption = f"Each efficiency is the least that it may be. {caption}"
     if prediction.outcome == "wrong":
         caption = "What the model that failed its check says; it is no prediction of what happens."
-    return StudyTable(
+    return Table(
         "The model" if prediction.outcome == "wrong" else "Predicted",
         caption,
         ("Nodes", _plural(study), "Efficiency", "Images/s", "Communication", "Measured, too"),
@@ -200,10 +200,10 @@ def prediction_table(study: ScalingStudy, prediction: Prediction) -> StudyTable:
     )
 
 
-def check_table(prediction: Prediction) -> StudyTable | None:
+def check_table(prediction: Prediction) -> Table | None:
     if not prediction.checked:
         return None
-    return StudyTable(
+    return Table(
         "Check",
         "The model, fitted without these numbers of nodes, against what was measured there. It "
         "holds where it is off by 5 % or less, or by no more than the samples leave open, if that "
@@ -235,10 +235,10 @@ def _speed(point: TrainingPoint, *, priced: bool) -> Sequence[Figure]:
     )
 
 
-def _curve_table(study: ScalingStudy, curve: Curve) -> StudyTable:
+def _curve_table(study: ScalingStudy, curve: Curve) -> Table:
     name = words.curve_name(study, curve)
-    return StudyTable(
-        f"{name[:1].upper()}{name[1:]}",
+    return Table(
+        capitalized(name),
         f"Against {words.nodes(curve.base_nodes)}.",
         ("Nodes", f"Batch per {words.device(study)}", "Images/s", "Speed-up", "Efficiency"),
         [

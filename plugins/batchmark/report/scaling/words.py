@@ -8,8 +8,14 @@ from batchmark.analysis.scaling.curves import Curve
 from batchmark.analysis.scaling.studies import ScalingStudy, Training
 from batchmark.core import formatting
 from batchmark.core.suites import IMAGES_OF_RATE
-from batchmark.report.study_parts import by_text, capitalized
-from batchmark.report.words import NOT_KNOWN, implementation, measured_target, target_and_gpu
+from batchmark.report.blocks import by_text, capitalized
+from batchmark.report.words import (
+    NOT_KNOWN,
+    implementation,
+    measured_target,
+    on_demand,
+    target_and_gpu,
+)
 from batchmark_job.result.document import Device
 from batchmark_job.result.scaling import TrainingSettings
 
@@ -124,11 +130,15 @@ def curve_name(study: ScalingStudy, curve: Curve) -> str:
     return f"strong, {curve.images} images in all"
 
 
-def codes(training: Training) -> str:
-    return f"Code: {' and '.join(map(implementation, training.codes)) or NOT_KNOWN}"
+def about(study: ScalingStudy, training: Training) -> str:
+    """Its suite, code and settings, and the price."""
+    codes = " and ".join(map(implementation, training.codes)) or NOT_KNOWN
+    parts = "; ".join(filter(None, (f"Code: {codes}", _settings(training))))
+    paid = on_demand(study.price, "each node")
+    return " ".join(filter(None, (f"Suite {study.suite}. {parts}.", paid)))
 
 
-def settings(training: Training) -> str | None:
+def _settings(training: Training) -> str | None:
     """The hyper-parameters, in a line; None where no job tells."""
     found = training.settings
     if found is None or training.learning_rate is None:
@@ -155,7 +165,7 @@ def remarks(study: ScalingStudy) -> Iterator[str]:
         yield f"With care: {places}: {text}"
 
 
-def job_nodes(study: ScalingStudy) -> dict[str, int]:
+def job_nodes(study: ScalingStudy) -> dict[str, str]:
     """On how many nodes the jobs with a figure ran, by their ids."""
     points = [point for training in study.trainings for point in training.points]
-    return {job.job_id: point.nodes for point in points for job in point.provenance}
+    return {job.job_id: f"on {nodes(point.nodes)}" for point in points for job in point.provenance}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from batchmark.analysis.sharing.advice import Choice
 from batchmark.analysis.sharing.curves import STEPS
 from batchmark.analysis.sharing.tasks import SharedTask
 from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate, overlap
+from batchmark.report.blocks import Line, Story, StudyAnswer
 from batchmark.report.sharing.words import (
     curve_name,
     mode_name,
@@ -18,18 +20,44 @@ from batchmark.report.sharing.words import (
     target_name,
     task_name,
 )
-from batchmark.report.words import NOT_KNOWN, StudyAnswer
+from batchmark.report.words import NOT_KNOWN
 from batchmark_job.result.document import Device
 from batchmark_job.result.sharing import SharingMode
 
+if TYPE_CHECKING:
+    from batchmark.report.model import Report
+
 QUESTION = "How many of these tasks may share the device?"
+MEANING = (
+    "A knee is the smallest number of replicas with 95 % of the best throughput of its curve. It "
+    "is known if 95 of 100 curves that are resampled from the samples have theirs there.",
+    "Fairness is Jain's index of the steps that the replicas of a group of processes made: 1 where "
+    "all made as many, 1/n where one of n made all. A replica starves that makes less than half of "
+    "the mean number of steps, or waits longer than 10 of its own median steps for one to end.",
+    "Where one replica was made to fail, the others suffered if one of them ended early, if none "
+    "made a step any more, or if together they surely made less than 95 % of their undisturbed "
+    "steps.",
+)
 SIMULATED = "simulated"  # how the model of a GPU begins that tests imitate
 
 
-def answer(task: SharedTask) -> StudyAnswer:
+def story(report: Report) -> Story | None:
+    if not report.sharing:
+        return None
+    cheapest = _cheapest(report.sharing)
+    return Story(
+        "sharing",
+        [_answer(task) for task in report.sharing],
+        [Line("Where is it cheapest?", cheapest, None)] if cheapest else [],
+        _trust(report.sharing),
+        MEANING,
+    )
+
+
+def _answer(task: SharedTask) -> StudyAnswer:
     advice, name = task.advice, task_name(task)
     if task.refused:
-        return StudyAnswer("Not known", f"{name}: {task.refused}.", [])
+        return StudyAnswer(QUESTION, "Not known", f"{name}: {task.refused}.", [])
     if choice := advice.choice:
         how = mode_name(task, advice.mode or SharingMode.TIME_SLICING, advice.form)
         verdict = f"{'At least' if choice.at_least else 'Up to'} {choice.replicas} replicas"
@@ -38,7 +66,8 @@ def answer(task: SharedTask) -> StudyAnswer:
         verdict, text = "Sharing does not pay", f"{name}: {advice.reason}."
     else:
         verdict, text = "Not known", f"{name}: {advice.reason}."
-    return StudyAnswer(verdict, text.strip(), [*_limits(task), *_dollars(task), *_whose(task)])
+    cautions = [*_limits(task), *_dollars(task), *_whose(task)]
+    return StudyAnswer(QUESTION, verdict, text.strip(), cautions)
 
 
 def _gains(choice: Choice) -> str:
@@ -116,7 +145,7 @@ def _whose(task: SharedTask) -> Iterator[str]:
         yield f"{target_name(task)}: the GPU is split by MIG. Figures are of one part of it."
 
 
-def cheapest(tasks: Sequence[SharedTask]) -> str | None:
+def _cheapest(tasks: Sequence[SharedTask]) -> str | None:
     """Where 1,000 steps cost least; None where no two targets with prices share a task."""
     offers: dict[str, list[tuple[Estimate, str]]] = defaultdict(list)
     for task in tasks:
@@ -145,7 +174,7 @@ def _least(name: str, offers: Sequence[tuple[Estimate, str]]) -> str:
     )
 
 
-def trust(tasks: Sequence[SharedTask]) -> str:
+def _trust(tasks: Sequence[SharedTask]) -> str:
     """How far the curves can be trusted, in a sentence."""
     points = [point for task in tasks for curve in task.curves for point in curve.points]
     if not points:

@@ -9,8 +9,14 @@ from batchmark.analysis.sharing.experiments import Experiment
 from batchmark.analysis.sharing.replicas import OUTCOMES, ReplicaFigures, StepTimes
 from batchmark.analysis.sharing.tasks import SharedTask
 from batchmark.core import formatting
-from batchmark.report.study_parts import plain
-from batchmark.report.words import NOT_KNOWN, implementation, measured_target, target_and_gpu
+from batchmark.report.blocks import plain
+from batchmark.report.words import (
+    NOT_KNOWN,
+    implementation,
+    measured_target,
+    on_demand,
+    target_and_gpu,
+)
 from batchmark_job.result.document import Device
 from batchmark_job.result.sharing import Disturbance, SharingMode
 
@@ -43,9 +49,11 @@ def own_parameters(task: SharedTask) -> str:
     return ", ".join(filter(None, (formatting.parameters(task.parameters), task.dtype)))
 
 
-def codes(task: SharedTask) -> str:
-    """What a replica runs, and on how many threads."""
-    return f"Code: {' and '.join(map(implementation, task.codes)) or NOT_KNOWN}"
+def about(task: SharedTask) -> str:
+    """Its suite, what a replica runs, and the price."""
+    codes = " and ".join(map(implementation, task.codes)) or NOT_KNOWN
+    paid = on_demand(task.price, "the whole instance")
+    return " ".join(filter(None, (f"Suite {task.suite}. Code: {codes}.", paid)))
 
 
 def mode_name(task: SharedTask, mode: SharingMode, form: Form) -> str:

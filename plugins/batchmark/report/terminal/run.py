@@ -18,13 +18,8 @@ from batchmark.core.intervals import Estimate
 from batchmark.report import change_words, words
 from batchmark.report.answer import AHEAD, answer_lines, cost
 from batchmark.report.changes import AlertBoard, ChangesSection
-from batchmark.report.terminal.studies import (
-    cold_start_lines,
-    notes,
-    print_own_job,
-    print_scaling,
-    print_shared_task,
-)
+from batchmark.report.studies import sections
+from batchmark.report.terminal.sections import cold_start_lines, notes, print_section
 from batchmark.report.terminal.text import clean, print_text
 from batchmark.report.words import NOT_KNOWN
 
@@ -113,15 +108,8 @@ def render_table(report: Report, console: Console) -> None:
         print_text(console, line)
     for line in _change_lines(report):
         print_text(console, line)
-    for task in report.sharing:
-        console.print()
-        print_shared_task(task, console)
-    for study in report.scaling:
-        console.print()
-        print_scaling(study, console)
-    for own_job in report.own_jobs:
-        console.print()
-        print_own_job(own_job, console, said)
+    for section in sections(report):
+        print_section(section, console, said)
     for pair in report.pairs:
         console.print()
         _print_pair(pair, console, said)

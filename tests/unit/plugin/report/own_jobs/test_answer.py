@@ -23,7 +23,7 @@ from tests.builders.own_job_studies import (
     study,
     two_sides,
 )
-from tests.builders.reports import terminal
+from tests.builders.reports import answers, terminal
 
 QUESTION = "Which of its targets runs thumbnails best?"
 TWO_CPUS = {"c5.2xlarge": {64: 10.0}, "c6i.2xlarge": {64: 5.0}}
@@ -68,8 +68,8 @@ def test_where_the_winner_changes_the_answer_is_by_size():
 def test_the_size_from_which_a_target_is_ahead_comes_from_its_pairs():
     jobs = [job for target in (GPU, CPU) for job in own_jobs_of(target, TIMES[target])]
     report = own_job_report(two_sides(), jobs=jobs)
-    ((asked, found),) = first_screen(report).own_jobs
-    assert asked == QUESTION
+    (found,) = answers(report)
+    assert found.question == QUESTION
     assert found.text().count("140") == 1
     assert (
         "Cheapest: c5.2xlarge up to about size 140 (by 1.48×), g5.xlarge from there on (by 1.22× "
@@ -207,7 +207,7 @@ def test_a_side_whose_check_failed_is_named_with_why_below():
     problem = "1 of 6 jobs failed: its check ended with 1"
     cpu = side(CPU, {64: 16.0, 256: None}, problems={256: problem})
     report = own_job_report(study(side(GPU, {64: 8.0, 256: 10.0}), cpu))
-    ((_, found),) = first_screen(report).own_jobs
+    (found,) = answers(report)
     assert found.cautions == ["Without a figure: c5.2xlarge at size 256; why is told below."]
     for shown in (render_html(report), terminal(report)):
         assert f"Not compared: c5.2xlarge at size 256: {problem}" in shown
@@ -216,7 +216,7 @@ def test_a_side_whose_check_failed_is_named_with_why_below():
 def test_a_side_that_cannot_be_pooled_is_named():
     refused = side(CPU, {}, refused="its jobs ran in different environments")
     report = own_job_report(study(side(GPU, {64: 8.0}), refused))
-    ((_, found),) = first_screen(report).own_jobs
+    (found,) = answers(report)
     assert found.verdict == "Nothing to compare"
     assert "Only g5.xlarge has a figure: size 64: 8.0 s [7.8, 8.2], $0.00224" in found.sentence
     assert found.cautions == ["Without a figure: c5.2xlarge; why is told below."]
@@ -256,8 +256,8 @@ def test_cold_and_warm_jobs_are_told_apart():
     few[0] = few[0].model_copy(update={"jobs": 5})
     sides[0] = sides[0].model_copy(update={"figures": tuple(few)})
     report = own_job_report(study(*sides))
-    ((asked, found),) = first_screen(report).own_jobs
-    assert asked == "Which of its targets runs thumbnails best on warm instances?"
+    (found,) = answers(report)
+    assert found.question == "Which of its targets runs thumbnails best on warm instances?"
     assert found.sentence.startswith("Fastest: g5.xlarge (")
     assert lines(report)["Cold or warm?"] == (
         "11 jobs ran on cold instances, apart from the others. Fastest: "
@@ -346,7 +346,7 @@ def test_a_comparison_has_sides_and_queues_that_others_use():
 
 def test_the_first_screen_is_short():
     report = own_job_report(two_sides(deadline_seconds=60))
-    ((_, found),) = first_screen(report).own_jobs
+    (found,) = answers(report)
     for line in (f"{found.verdict}. {found.sentence}", *found.more):
         assert len(line) < 135, line  # as many fit into 1280 pixels
     assert len(found.more) == 2
@@ -386,7 +386,7 @@ def test_several_jobs_of_a_run_have_an_answer_each():
         for name in ("nightly", "thumbnails")
     ]
     report = own_job_report(*found)
-    assert [asked for asked, _ in first_screen(report).own_jobs] == [
+    assert [one.question for one in answers(report)] == [
         "Which of its targets runs nightly best?",
         "Which of its targets runs thumbnails best?",
     ]

@@ -11,7 +11,7 @@ from batchmark.report.page import render_html
 from batchmark.report.scaling.tables import study_tables
 from batchmark.report.summary import summarize
 from batchmark_job.result.document import Device
-from tests.builders.reports import report_of, terminal
+from tests.builders.reports import answers, report_of, terminal
 from tests.builders.runs import GPU_ENVIRONMENT, LAPTOP_ENVIRONMENT, build_job, build_row, build_run
 from tests.builders.scaling_runs import SETTINGS, Cluster, scaling_job, sweep, unscaled_row
 
@@ -32,7 +32,7 @@ def report(cluster=None, numbers=NUMBERS, **fields):
 
 
 def answer(found):
-    (one,) = first_screen(found).scaling
+    (one,) = answers(found)
     return one
 
 
@@ -202,7 +202,7 @@ def test_several_trainings_are_told_by_what_sets_them_apart_and_cautions_once():
         for n in (1, 2, 4)
     ]
     found = report_of(build_run(*jobs))
-    first, second = first_screen(found).scaling
+    first, second = answers(found)
     assert first.cautions == []  # all are told after the last answer
     assert len(second.cautions) == 1
     assert first.sentence.split("(")[1].startswith("synthetic images). On 4 nodes")
@@ -229,7 +229,7 @@ def test_what_is_known_comes_first_and_gives_the_verdict():
         scaling_job(GPU, 2, [cluster.training(2), cluster.training(2, data="files")]),
     ]
     found = report_of(build_run(*jobs))
-    first, second = first_screen(found).scaling
+    first, second = answers(found)
     assert (first.verdict, second.verdict) == ("Not well", "Not known")
     assert second.cautions[0].startswith("Images from files: Intervals leave out")
     assert second.sentence == (
@@ -343,7 +343,7 @@ def test_beside_a_pair_both_questions_are_answered():
     found = report_of(build_run(*ordinary, *sweep(Cluster(), NUMBERS)))
     screen = first_screen(found)
     assert screen.verdict
-    assert screen.scaling[0].verdict == "Well to about 4 nodes"
+    assert answers(found)[0].verdict == "Well to about 4 nodes"
     page = render_html(found)
     assert page.index("How far does the training scale?") < page.index("Does the GPU pay off?")
     assert "resnet50_data_parallel" not in page[page.index('id="pairs"') : page.index("Prices")]

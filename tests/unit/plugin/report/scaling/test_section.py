@@ -124,9 +124,9 @@ def test_the_page_and_the_terminal_have_every_table():
 
 def test_the_link_to_the_predictions_is_there_if_their_page_is():
     found = report_of(build_run(*sweep(Cluster(), NUMBERS)))
-    assert '<a href="scaling.html"' in render_html(found, what_if="scaling.html")
+    assert '<a href="scaling.html"' in render_html(found, beside={"what-if": "scaling.html"})
     assert "scaling.html" not in render_html(found)
-    assert 'href="javascript' not in render_html(found, what_if="javascript:alert(1)")
+    assert 'href="javascript' not in render_html(found, beside={"what-if": "javascript:alert(1)"})
 
 
 @pytest.mark.parametrize("show", [terminal, render_html])

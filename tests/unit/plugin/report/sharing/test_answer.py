@@ -9,7 +9,7 @@ from batchmark.report.model import Report, render_json
 from batchmark.report.page import render_html
 from batchmark.report.summary import summarize
 from batchmark_job.result.document import Device
-from tests.builders.reports import report_of, terminal
+from tests.builders.reports import answers, report_of, terminal
 from tests.builders.runs import GPU_ENVIRONMENT, LAPTOP_ENVIRONMENT, PRICES, build_run
 from tests.builders.sharing import curve_rows, replica, shared_row, sharing_job, unshared_row
 
@@ -29,7 +29,7 @@ def saturating(mode="time_slicing", **fields):
 
 def test_the_first_screen_is_about_sharing_with_its_figures():
     found = report(*saturating())
-    (answer,) = first_screen(found).sharing
+    (answer,) = answers(found)
     assert answer.verdict == "Up to 4 replicas"
     assert re.match(
         r"2\.1\d*× \[2\.\d+, 2\.\d+\] the throughput of one alone, 0\.4\d* \[.*\] of the price of "
@@ -64,13 +64,13 @@ def test_a_report_survives_its_json():
 
 def test_a_curve_that_still_rises_says_at_least():
     rising = curve_rows("mps", {1: 100.0, 2: 199.0, 5: 490.0})
-    (answer,) = first_screen(report(*rising)).sharing
+    (answer,) = answers(report(*rising))
     assert answer.verdict == "At least 5 replicas"
     (caution,) = answer.cautions
     assert caution.endswith("at the largest number that was measured: measure more replicas.")
     full = [replica()] * 9 + [replica(outcome="out_of_memory", reason="CUDA out of memory")]
     too_many = shared_row("mps", 10, 490.0, replicas=full)
-    (answer,) = first_screen(report(*rising, too_many)).sharing
+    (answer,) = answers(report(*rising, too_many))
     assert answer.cautions == [
         "The curve still rises at the largest number that was measured.",
         "10 replicas: replica 10 ran out of memory (CUDA out of memory).",
@@ -79,10 +79,10 @@ def test_a_curve_that_still_rises_says_at_least():
 
 def test_sharing_that_adds_nothing_does_not_pay_and_what_noise_hides_is_not_known():
     flat = dict.fromkeys((1, 2, 4), 100.0)
-    (answer,) = first_screen(report(*curve_rows("time_slicing", flat))).sharing
+    (answer,) = answers(report(*curve_rows("time_slicing", flat)))
     assert answer.verdict == "Sharing does not pay"
     assert "the throughput of one alone, with" in answer.sentence
-    (answer,) = first_screen(report(*curve_rows("time_slicing", flat, spread=0.2))).sharing
+    (answer,) = answers(report(*curve_rows("time_slicing", flat, spread=0.2)))
     assert answer.verdict == "Not known"
     assert "it lies anywhere from 1 to 4 or more" in answer.sentence
 
@@ -94,7 +94,7 @@ def test_starved_replicas_and_equal_modes_are_told_with_the_answer():
         shared_row("mps", 4, 211.0, replicas=hungry),
         *saturating(seed=1),
     ]
-    (answer,) = first_screen(report(*rows)).sharing
+    (answer,) = answers(report(*rows))
     equal, starved = answer.cautions
     assert equal == "By the intervals as good: time-slicing."
     assert starved.startswith(
@@ -120,7 +120,7 @@ def test_starved_replicas_and_equal_modes_are_told_with_the_answer():
 )
 def test_what_is_no_gpus_figure_says_so_wherever_it_is_shown(target, changes, whose):
     found = report(*saturating(), target=target, **changes)
-    (answer,) = first_screen(found).sharing
+    (answer,) = answers(found)
     (said,) = [caution for caution in answer.cautions if caution.startswith(whose)]
     assert "is a GPU's." in said
     for shown in (render_html(found).replace("&#39;", "'"), terminal(found)):
@@ -132,7 +132,7 @@ def test_what_is_no_gpus_figure_says_so_wherever_it_is_shown(target, changes, wh
 def test_a_part_of_a_gpu_is_no_whole_one():
     found = report(*saturating(mig_enabled=True))
     said = "g5.xlarge: the GPU is split by MIG. Figures are of one part of it."
-    assert first_screen(found).sharing[0].cautions == [said]
+    assert answers(found)[0].cautions == [said]
     for shown in (render_html(found), terminal(found)):
         assert said in shown
 
@@ -141,10 +141,10 @@ def test_gpus_that_are_paid_for_and_idle_are_told():
     four = GPU_ENVIRONMENT.model_copy(update={"gpu_count": 4})
     found = report(*saturating(), environment=four)
     said = "g5.xlarge has 4 GPUs, and dollars are for all of them: 3 did nothing."
-    assert first_screen(found).sharing[0].cautions == [said]
+    assert answers(found)[0].cautions == [said]
     on_two = [replica(device_uuid="GPU-1"), replica(device_uuid="GPU-2")] * 2
     found = report(shared_row("time_slicing", 4, 390.0, replicas=on_two), environment=four)
-    assert "for all of them: 2 did nothing." in " ".join(first_screen(found).sharing[0].cautions)
+    assert "for all of them: 2 did nothing." in " ".join(answers(found)[0].cautions)
     elsewhere = four.model_copy(update={"instance_type": None})
     found = report(*saturating(), environment=elsewhere)
     assert "did nothing" not in terminal(found)
@@ -174,7 +174,7 @@ def test_pods_on_several_gpus_gain_by_more_gpus_and_say_so():
         return shared_row("time_slicing", count, throughput, replicas=replicas, form="pods")
 
     rows = [pods(1, 100.0), pods(8, 390.0), pods(20, 391.0)]
-    (answer,) = first_screen(report_of(build_run(sharing_job(GPU, rows)))).sharing
+    (answer,) = answers(report_of(build_run(sharing_job(GPU, rows))))
     assert answer.verdict == "Up to 8 replicas"
     assert "with time-slicing as pods." in answer.sentence
     assert answer.cautions == ["They ran on 4 GPUs: the gain holds what more GPUs add."]
@@ -190,7 +190,7 @@ def test_the_cheapest_of_several_targets_is_named_with_what_can_not_be_told_apar
         "cnn_training_step batch 32, float32: g6.xlarge with 8 replicas, time-slicing, $0.0010"
     )
     assert "as cheap" not in lines["Where is it cheapest?"]
-    assert f"Cheapest: {lines['Where is it cheapest?']}" in terminal(found)
+    assert f"Where is it cheapest? {lines['Where is it cheapest?']}" in terminal(found)
     table = PRICES.model_copy(update={"on_demand": dict.fromkeys((GPU, "g6.xlarge"), 1.0)})
     same = terminal(report_of(build_run(*jobs), prices=table))
     assert "by the intervals as cheap: g6.xlarge with 8 replicas, time-slicing" in same
@@ -199,8 +199,7 @@ def test_the_cheapest_of_several_targets_is_named_with_what_can_not_be_told_apar
 def test_beside_a_cpu_target_both_questions_are_answered():
     jobs = [sharing_job(target, [ALONE, *saturating()]) for target in (GPU, CPU)]
     found = report_of(build_run(*jobs))
-    screen = first_screen(found)
-    assert [one.verdict for one in screen.sharing] == ["Up to 4 replicas"] * 2
+    assert [one.verdict for one in answers(found)] == ["Up to 4 replicas"] * 2
     (pair,) = found.pairs
     assert pair.crossovers == ()
     assert {row.calls_until_gpu_pays for row in pair.rows} == {None}

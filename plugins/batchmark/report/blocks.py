@@ -1,0 +1,187 @@
+"""What a report is made of, whatever its run asked: the page and the terminal draw these.
+
+A kind of run says each fact once, as a block; who draws blocks knows no kind.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from batchmark.core.formatting import Figure
+
+if TYPE_CHECKING:
+    from batchmark.analysis.cold_start import ColdStart
+    from batchmark.analysis.pooling import JobRecord
+    from batchmark.report.machines import JobLine
+    from batchmark.report.machines import Machines as MachineRows
+
+NOT_KNOWN = "Not known"  # how a verdict begins that is none
+
+
+class Text(NamedTuple):
+    """A sentence or some; `style` is its class on the page."""
+
+    text: str
+    style: str = "meta"
+
+
+class Table(NamedTuple):
+    """Rows of figures; a terminal, which is narrow, leaves some columns out."""
+
+    title: str
+    caption: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[Figure]]
+    folded: bool = False
+    on_page_alone: frozenset[str] = frozenset()  # headings
+
+
+class Chart(NamedTuple):
+    title: str
+    draw: Callable[[], str]
+
+    @property
+    def svg(self) -> str:
+        return self.draw()
+
+
+class Charts(NamedTuple):
+    """On the page alone; tables say the same."""
+
+    caption: str
+    charts: Sequence[Chart]
+
+
+class Verdict(NamedTuple):
+    verdict: str
+    sentence: str
+
+
+class Facts(NamedTuple):
+    """Questions with their answers."""
+
+    title: str
+    facts: Sequence[tuple[str, str]]
+
+
+class Remarks(NamedTuple):
+    texts: Sequence[str]
+
+
+class Lines(NamedTuple):
+    """What a job printed, each line with what is to be said of it."""
+
+    title: str
+    lines: Sequence[tuple[str, str]]
+    left_out: int = 0
+
+
+class Traces(NamedTuple):
+    """Jobs with their logs and results; `where` by their ids."""
+
+    jobs: Sequence[JobRecord]
+    where: Mapping[str, str] = MappingProxyType({})
+
+
+class ColdStarts(NamedTuple):
+    """`labels` by target."""
+
+    starts: Sequence[ColdStart]
+    labels: Mapping[str, str]
+    on_ec2: bool
+
+
+class Machines(NamedTuple):
+    machines: MachineRows
+
+
+class Jobs(NamedTuple):
+    """Jobs with what each cost; a terminal counts them, as they are many."""
+
+    jobs: Sequence[JobLine]
+
+
+class Folded(NamedTuple):
+    title: str
+    blocks: Sequence[Block]
+
+
+Block: TypeAlias = (
+    Text
+    | Table
+    | Charts
+    | Verdict
+    | Facts
+    | Remarks
+    | Lines
+    | Traces
+    | ColdStarts
+    | Machines
+    | Jobs
+    | Folded
+)
+
+
+class Section(NamedTuple):
+    """`more` leads to the page beside the report that has this section's id, if there is one."""
+
+    id: str
+    title: str
+    blocks: Sequence[Block]
+    more: str = ""
+
+
+@dataclass(frozen=True)
+class StudyAnswer:
+    """What a study comes to: in a few words, in sentences, and what limits it."""
+
+    question: str
+    verdict: str
+    sentence: str
+    cautions: list[str]
+    more: Sequence[str] = ()  # sentences, each in a line of its own
+
+    @property
+    def is_known(self) -> bool:
+        return not self.verdict.startswith(NOT_KNOWN)
+
+    def text(self, between: str = " ") -> str:
+        return between.join((self.sentence, *self.more))
+
+
+class Line(NamedTuple):
+    """A question beside the main one, its answer, and the section that has the details."""
+
+    question: str
+    answer: str
+    section: str | None
+
+
+class Story(NamedTuple):
+    """What is to say of the studies of one kind, if a run has any."""
+
+    anchor: str  # of the first answer
+    answers: Sequence[StudyAnswer]
+    lines: Sequence[Line]
+    trust: str  # how far the figures can be trusted, in a sentence or two
+    meaning: Sequence[str]  # how to read them
+
+
+def plain(text: str) -> Figure:
+    return Figure(text, "")
+
+
+def by_text(found: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Each text, with all that it is about."""
+    about: dict[str, list[str]] = defaultdict(list)
+    for text, name in found:
+        about[text].append(name)
+    return ((text, "; ".join(names)) for text, names in about.items())
+
+
+def capitalized(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"

@@ -1,0 +1,64 @@
+"""A section for each task that shared a device: curves, tables, experiments, jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from batchmark.analysis.sharing.curves import Curve
+from batchmark.analysis.sharing.tasks import SharedTask
+from batchmark.report.blocks import Block, Charts, Remarks, Section, Table, Text, Traces, plain
+from batchmark.report.sharing import words
+from batchmark.report.sharing.charts import sharing_charts
+
+if TYPE_CHECKING:
+    from batchmark.report.model import Report
+
+ON_PAGE_ALONE = frozenset({"Median replica", "Longest gap", "Start-up"})
+
+
+def sections(report: Report) -> Iterator[Section]:
+    for number, task in enumerate(report.sharing, start=1):
+        yield Section(f"shared-{number}", words.task_name(task), list(_blocks(task)))
+
+
+def _blocks(task: SharedTask) -> Iterator[Block]:
+    yield Text(words.about(task))
+    if task.refused:
+        yield Text(f"Not judged: {task.refused}", "notice")
+    yield Charts(
+        "Medians over the number of replicas, and their 95 % intervals as bands. A dotted upright "
+        "line marks a knee.",
+        sharing_charts(task),
+    )
+    yield from (_table(task, curve) for curve in task.curves if curve.points)
+    yield Remarks(list(words.remarks(task)))
+    if task.experiments:
+        yield Table(
+            "If one replica fails",
+            "Experiments in which the first replica was made to fail: what became of it, and who "
+            "else suffered.",
+            ("Experiment", "The first", "The others"),
+            [
+                (
+                    plain(words.experiment_name(task, one)),
+                    plain(words.became_of_first(one)),
+                    plain(words.experiment(one)),
+                )
+                for one in task.experiments
+            ],
+        )
+    yield Traces(task.target.jobs)
+
+
+def _table(task: SharedTask, curve: Curve) -> Table:
+    knee = words.knee(curve)
+    return Table(
+        words.curve_name(task, curve) + (f": {knee}" if knee else ""),
+        "Steps/s are of all replicas together. Interference is the slowest replica's median step "
+        f"over that of one alone. {words.memory_note(task, curve)}",
+        words.headings(task),
+        [words.cells(task, point) for point in curve.points],
+        folded=True,
+        on_page_alone=ON_PAGE_ALONE,
+    )

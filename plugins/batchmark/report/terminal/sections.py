@@ -1,0 +1,114 @@
+"""A report's sections on a terminal: text, tables, remarks; charts are on the page alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text as RichText
+
+from batchmark.analysis.cold_start import ColdStart
+from batchmark.core import formatting
+from batchmark.report import words
+from batchmark.report.blocks import (
+    Block,
+    ColdStarts,
+    Folded,
+    Jobs,
+    Lines,
+    Remarks,
+    Section,
+    Table,
+    Text,
+    Traces,
+)
+from batchmark.report.terminal.text import clean, print_text
+
+STYLES = {"notice": "yellow"}
+
+
+def print_section(section: Section, console: Console, said: list[str]) -> None:
+    console.print()
+    print_text(console, section.title, "bold")
+    _print_blocks(section.blocks, console, said)
+
+
+def _print_blocks(blocks: Iterable[Block], console: Console, said: list[str]) -> None:
+    for block in blocks:
+        if isinstance(block, Table):
+            console.print(_table(block))
+        elif isinstance(block, Folded):
+            _print_blocks(block.blocks, console, said)
+        else:
+            style = STYLES.get(block.style, "") if isinstance(block, Text) else ""
+            for line in _lines(block, said):
+                print_text(console, line, style)
+
+
+def _lines(block: Block, said: list[str]) -> Iterator[str]:
+    match block:
+        case Text():
+            yield block.text
+        case Remarks():
+            yield from block.texts
+        case Lines():
+            yield f"{block.title}:"
+            yield from (f"  {text}: {line}" for text, line in block.lines)
+        case Traces():
+            for job in block.jobs:
+                yield (
+                    f"{job.job_id} attempt {job.job_attempt}, log {job.log_group} {job.log_stream}"
+                )
+                yield f"    {job.log_url}\n    {job.document_uri}"
+        case ColdStarts():
+            for start in block.starts:
+                yield from cold_start_lines(start, block.labels[start.target], said)
+        case Jobs():
+            for target, jobs in Counter(line.target for line in block.jobs).items():
+                count = formatting.count(jobs, "job")
+                yield f"{target}: {count}; logs and documents: see the page"
+
+
+def _table(shown: Table) -> RichTable:
+    kept = [place for place, name in enumerate(shown.headings) if name not in shown.on_page_alone]
+    table = RichTable(
+        title=RichText(clean(shown.title)),
+        caption=RichText(clean(shown.caption)),
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 0, 0, 1),
+    )
+    for place in kept:
+        table.add_column(shown.headings[place], justify="right" if place else "left")
+    for row in shown.rows:
+        table.add_row(*(RichText(clean(str(row[place]))) for place in kept))
+    return table
+
+
+def notes(notes: Iterable[str | None], said: list[str]) -> Iterator[str]:
+    """Those that were not said yet; they are said now."""
+    for note in notes:
+        if note and note not in said:
+            said.append(note)
+            yield f"Note: {note}"
+
+
+def cold_start_lines(start: ColdStart | None, label: str, said: list[str]) -> Iterable[str]:
+    if start is None:
+        return
+    jobs = f"median of {start.jobs} jobs" if start.jobs > 1 else "one job"
+    usd = ""
+    if start.usd:
+        usd = f", at least {formatting.usd(start.usd)}, billed from {start.billed_from} on"
+    span = words.cold_start_span(start)
+    yield f"{label}, {span}: {formatting.seconds(start.seconds)}{usd} ({jobs})"
+    yield "  " + "; ".join(
+        f"{step.name} {formatting.seconds(step.seconds)}" for step in start.steps
+    )
+    yield from (f"  {note}" for note in notes(start.notes, said))
