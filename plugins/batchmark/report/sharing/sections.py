@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from batchmark.analysis.sharing.curves import Curve
 from batchmark.analysis.sharing.tasks import SharedTask
-from batchmark.report.blocks import Block, Charts, Remarks, Section, Table, Text, Traces, plain
+from batchmark.report.blocks import Block, Charts, Facts, Remarks, Section, Table, Text, Traces
 from batchmark.report.sharing import words
 from batchmark.report.sharing.charts import sharing_charts
 
@@ -34,27 +34,21 @@ def _blocks(task: SharedTask) -> Iterator[Block]:
     yield from (_table(task, curve) for curve in task.curves if curve.points)
     yield Remarks(list(words.remarks(task)))
     if task.experiments:
-        yield Table(
-            "If one replica fails",
-            "Experiments in which the first replica was made to fail: what became of it, and who "
-            "else suffered.",
-            ("Experiment", "The first", "The others"),
-            [
-                (
-                    plain(words.experiment_name(task, one)),
-                    plain(words.became_of_first(one)),
-                    plain(words.experiment(one)),
-                )
-                for one in task.experiments
-            ],
-        )
+        facts = [
+            (
+                words.experiment_name(task, one),
+                f"It {words.became_of_first(one)}. {words.experiment(one)}",
+            )
+            for one in task.experiments
+        ]
+        yield Facts("If one replica fails", facts)
     yield Traces(task.target.jobs)
 
 
 def _table(task: SharedTask, curve: Curve) -> Table:
     knee = words.knee(curve)
     return Table(
-        words.curve_name(task, curve) + (f": {knee}" if knee else ""),
+        f"Table of {words.curve_name(task, curve)}" + (f": {knee}" if knee else ""),
         "Steps/s are of all replicas together. Interference is the slowest replica's median step "
         f"over that of one alone. {words.memory_note(task, curve)}",
         words.headings(task),

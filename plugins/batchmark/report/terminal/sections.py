@@ -16,6 +16,7 @@ from batchmark.report import words
 from batchmark.report.blocks import (
     Block,
     ColdStarts,
+    Facts,
     Folded,
     Jobs,
     Lines,
@@ -52,6 +53,8 @@ def _lines(block: Block, said: list[str]) -> Iterator[str]:
     match block:
         case Text():
             yield block.text
+        case Facts():
+            yield from (f"{question}: {text}" for question, text in block.facts)
         case Remarks():
             yield from block.texts
         case Lines():
