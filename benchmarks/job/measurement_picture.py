@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from batchmark_job.measuring.samples.sample_statistics import MedianInterval, median_interval
 from batchmark_job.result.document import Measurement, parse_document
+from batchmark_job.result.values import CONFIDENCE_TEXT
 from laptop.stack import ROOT
 
 RECORDED = ROOT / "tests" / "data" / "recorded" / "cpu-2-cores-2026-11-21.json.gz"
@@ -59,7 +60,13 @@ def _draw_calls(axes: Axes, row: Measurement) -> None:
     medians, lows, highs = zip(*so_far.values(), strict=True)
     axes.plot(list(so_far), medians, color=BLUE, label="median so far")
     axes.fill_between(
-        list(so_far), lows, highs, color=BLUE, alpha=0.25, lw=0, label="its 95 % interval"
+        list(so_far),
+        lows,
+        highs,
+        color=BLUE,
+        alpha=0.25,
+        lw=0,
+        label=f"its {CONFIDENCE_TEXT} interval",
     )
     if row.cold_seconds:
         axes.plot([-6], [1e3 * row.cold_seconds], "D", color=ORANGE)

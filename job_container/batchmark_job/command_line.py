@@ -105,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--max-seconds", help="most seconds to sample a row (default: the suite's)")
     run.add_argument(
         "--precision",
-        help="stop when the median's 95 %% interval is within this share of it (default: 0.01)",
+        help="stop when the median's interval is within this share of it (default: 0.01)",
     )
     run.add_argument(
         "--no-ceilings",

@@ -15,7 +15,7 @@ PATIENCE = 10
 class RowLimits:
     """When sampling a row stops.
 
-    As soon as the median's 95 % interval is within `precision` of it on either side, otherwise
+    As soon as the median's interval is within `precision` of it on either side, otherwise
     after `samples` or `max_seconds`. Never before `minimum_samples`, unless a row is so slow that
     they would take more than PATIENCE times `max_seconds`. However precise, sampling takes a tenth
     of `max_seconds`, so that it meets more than a moment's noise. All of it is for all turns of all
@@ -24,7 +24,7 @@ class RowLimits:
 
     samples: int = 1000
     max_seconds: float = 10.0
-    precision: float = 0.01  # relative half-width of the median's 95 % interval
+    precision: float = 0.01  # relative half-width of the median's interval
     minimum_samples: int = 10
     processes: int = 3  # that measure a row, in turns
     turns: int = 4  # of each process, with other rows' turns between them

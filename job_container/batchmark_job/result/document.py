@@ -18,6 +18,7 @@ from batchmark_job.result.own_job import OwnersCheck, OwnJob
 from batchmark_job.result.scaling import Scaling
 from batchmark_job.result.sharing import Sharing
 from batchmark_job.result.values import (
+    CONFIDENCE_TEXT,
     MOST_BYTES,
     MOST_KEYS,
     MOST_ROWS,
@@ -177,7 +178,8 @@ class Stopping(Model):
 
     criterion: Literal["precise", "max_samples", "max_seconds"]
     relative_half_width: Ratio | None = Field(
-        description="of the median's 95 % interval when it ended; null below 6 samples"
+        description=f"of the median's {CONFIDENCE_TEXT} interval when it ended; "
+        "null below 6 samples"
     )
 
 

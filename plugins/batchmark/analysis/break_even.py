@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from batchmark.core.intervals import CONFIDENCE, Median
+from batchmark.core.intervals import Median
 from batchmark.core.record import Record
+from batchmark_job.result.values import CONFIDENCE, CONFIDENCE_TEXT
 
 if TYPE_CHECKING:
     Array = NDArray[np.float64]
@@ -46,8 +47,12 @@ class BreakEven(Record):
         description="best guess, also of an undecided outcome without an interval; null "
         "outside the range",
     )
-    low: float | None = Field(default=None, description="lower end of the 95 % interval")
-    high: float | None = Field(default=None, description="upper end of the 95 % interval")
+    low: float | None = Field(
+        default=None, description=f"lower end of the {CONFIDENCE_TEXT} interval"
+    )
+    high: float | None = Field(
+        default=None, description=f"upper end of the {CONFIDENCE_TEXT} interval"
+    )
     interval_reason: str | None = Field(default=None, description="why there is no interval")
     monotonic: bool = Field(default=True, description="false where the lead changes repeatedly")
     gpu_ahead: tuple[float, ...] = Field(default=(), description="sizes where the GPU surely is")
@@ -91,7 +96,7 @@ def break_even(
         sizes: at least two, ascending and positive.
         gpu, cpu: costs at these sizes, in one unit.
         verdicts: for each size 1 where the GPU is surely ahead, -1 where the CPU is, else 0. None
-            where the curves' own draws decide, by their 95 % intervals.
+            where the curves' own draws decide, by their intervals.
 
     Raises:
         ValueError: fewer than two sizes, or not ascending.

@@ -24,11 +24,11 @@ from batchmark.analysis.judging.noise import RowNoise, SideNoise
 from batchmark.analysis.judging.significance import log_spread
 from batchmark.analysis.pooling import TargetJobs
 from batchmark.analysis.samples import RowKey, RowSamples, kept_samples
-from batchmark.core.intervals import CONFIDENCE, MINIMUM_SAMPLES, Median
+from batchmark.core.intervals import MINIMUM_SAMPLES, Median
 from batchmark.core.record import Record
 from batchmark.core.run import CollectedJob
 from batchmark_job.result.document import Measurement, MeasurementStatus, Phases
-from batchmark_job.result.values import Parameter
+from batchmark_job.result.values import CONFIDENCE, Parameter
 
 NO_MARKS = "no job says when its device was ready"
 

@@ -15,6 +15,7 @@ from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.core.row_values import ToldMetric
 from batchmark.core.run import CollectedJob, CollectedRun, LostJob
 from batchmark_job.result.own_job import START
+from batchmark_job.result.values import CONFIDENCE_TEXT
 
 if TYPE_CHECKING:
     from batchmark.analysis.compared_rows import PricedTarget, Row
@@ -171,8 +172,8 @@ def undecided_intervals(rows: Sequence[Row], *, dollars: bool) -> str | None:
     if not count:
         return None
     return (
-        f"In {count} of {formatting.count(len(rows), 'row')} the 95 % interval leaves out 1, "
-        "which is not enough for a verdict: by chance alone it happens in 1 of "
+        f"In {count} of {formatting.count(len(rows), 'row')} the {CONFIDENCE_TEXT} interval leaves "
+        "out 1, which is not enough for a verdict: by chance alone it happens in 1 of "
         f"{round(1 / INTERVAL_LEVEL)} rows. Because a run can have many rows, a verdict is held to "
         f"1 in {round(1 / LEVEL)}."
     )

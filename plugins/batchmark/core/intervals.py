@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Sequence
 
@@ -10,11 +11,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from batchmark.core.record import Record
+from batchmark_job.result.values import CONFIDENCE, CONFIDENCE_TEXT
 
-CONFIDENCE = 0.95
 DRAWS = 4_000
-# With 5 samples even [smallest, largest] holds the median in only 1 - 2 / 2**5 = 94 % of cases.
-MINIMUM_SAMPLES = 6
+# Of n samples, even [smallest, largest] holds the median in only 1 - 2 / 2**n of cases.
+MINIMUM_SAMPLES = math.ceil(1 - math.log2(1 - CONFIDENCE))
 _CHUNK_ELEMENTS = 1_000_000
 
 
@@ -67,10 +68,10 @@ class Median:
 
     Jobs are resampled first, then the processes that took each job's samples, then each process'
     turns, then samples within each, so that many samples of one turn don't pass for many. A level
-    of which there is only one is not resampled. In simulation 95 % intervals then held the truth
-    in 95 % or more of cases where jobs agree; where jobs differ more than their samples do, in 79 %
-    with 2 jobs, 87 % with 3, 91 % with 5 and 94 % with 10. The same goes for the processes of a
-    lone job, and for the turns of a lone process.
+    of which there is only one is not resampled. In simulation the intervals then held the truth
+    as often as CONFIDENCE says, or more, where jobs agree; where jobs differ more than their
+    samples do, in 79 % of cases with 2 jobs, 87 % with 3, 91 % with 5 and 94 % with 10.
+    The same goes for the processes of a lone job, and for the turns of a lone process.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class Median:
             return None
         return (
             f"{count} sample{'' if count == 1 else 's'}; "
-            f"a 95 % interval of a median needs at least {MINIMUM_SAMPLES}"
+            f"a {CONFIDENCE_TEXT} interval of a median needs at least {MINIMUM_SAMPLES}"
         )
 
     def draws(self) -> NDArray[np.float64]:

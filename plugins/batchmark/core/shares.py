@@ -8,19 +8,22 @@ from pydantic import Field
 
 from batchmark.core import formatting
 from batchmark.core.record import Record
+from batchmark_job.result.values import CONFIDENCE, CONFIDENCE_TEXT
 
 
 class Rate(Record):
     hits: int = Field(ge=0)
     cases: int = Field(ge=1)
-    low: float = Field(ge=0, le=1, description="end of the 95 % interval, after Wilson")
+    low: float = Field(
+        ge=0, le=1, description=f"end of the {CONFIDENCE_TEXT} interval, after Wilson"
+    )
     high: float = Field(ge=0, le=1)
 
     @classmethod
     def of(cls, hits: int, cases: int) -> Self:
         from scipy.stats import binomtest  # takes a second, and few readers of a rate compute one
 
-        interval = binomtest(hits, cases).proportion_ci(method="wilson")
+        interval = binomtest(hits, cases).proportion_ci(CONFIDENCE, "wilson")
         return cls(hits=hits, cases=cases, low=float(interval.low), high=float(interval.high))
 
     @property

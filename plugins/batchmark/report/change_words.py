@@ -25,6 +25,7 @@ from batchmark.core.prices import MILLION, SECONDS_PER_HOUR
 from batchmark.core.shares import Rate
 from batchmark.core.suites import is_own_job
 from batchmark.report.changes import ChangesSection
+from batchmark_job.result.values import CONFIDENCE_TEXT
 
 ARROW = "\N{RIGHTWARDS ARROW}"
 DIGEST = "sha256:"
@@ -232,7 +233,7 @@ def precision(rate: Rate | None) -> str:
     return (
         f"Of {formatting.count(rate.cases, 'alert')} judged, {rate.hits} "
         f"{'was' if rate.hits == 1 else 'were'} right: {formatting.percent(rate.share)}, "
-        f"95 % interval {rate.interval}."
+        f"{CONFIDENCE_TEXT} interval {rate.interval}."
     )
 
 

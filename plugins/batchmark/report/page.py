@@ -24,6 +24,7 @@ from batchmark.report.charts import log_ticks, size_charts
 from batchmark.report.machines import Machines as MachineRows
 from batchmark.report.machines import job_lines
 from batchmark.report.studies import sections as study_sections
+from batchmark_job.result.values import CONFIDENCE_TEXT
 
 if TYPE_CHECKING:
     from batchmark.analysis.comparison import Pair
@@ -47,7 +48,10 @@ def page_templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals["count"] = formatting.count
+    environment.globals.update(
+        count=formatting.count,
+        confidence=CONFIDENCE_TEXT.replace(" ", "\N{NO-BREAK SPACE}"),
+    )
     environment.filters.update(
         time=formatting.time,
         factor=formatting.factor,

@@ -23,6 +23,7 @@ from batchmark.core.run import TargetWorst, WorstCase
 from batchmark.report import change_words
 from batchmark.report.site.compare import Comparison
 from batchmark.report.words import JOB_COSTS, OPTIONS, row_label
+from batchmark_job.result.values import CONFIDENCE_TEXT
 
 STYLES: dict[Status, str] = {"fail": "bold red", "warn": "yellow", "not checked": "dim", "ok": ""}
 
@@ -97,7 +98,7 @@ def render_comparison(comparison: Comparison, console: Console, names: tuple[str
             continue
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
         table.add_column(f"suite {escape(one.suite)}", min_width=LONGEST_WORKLOAD)
-        for heading in (*names, "speedup\n[95 %]", f"{names[0]} is"):
+        for heading in (*names, f"speedup\n[{CONFIDENCE_TEXT}]", f"{names[0]} is"):
             table.add_column(escape(heading), justify=RIGHT, no_wrap=True)
         for view in rows:
             figures = (view.first, view.second, formatting.factor(view.row.speedup))
@@ -172,8 +173,8 @@ def noise_rows(table: NoiseTable) -> Table:
         *(f"{jobs} a side" for jobs in JOBS_A_SIDE),
         title=escape(
             f"{table.target}, suite {table.suite}: noise over "
-            f"{formatting.count(table.jobs, 'job')} (1 sd, at most this at 95 %), and the smallest "
-            "change that a comparison finds 95 times in 100"
+            f"{formatting.count(table.jobs, 'job')} (1 sd, at most this at {CONFIDENCE_TEXT}), and "
+            "the smallest change that a comparison finds 95 times in 100"
         ),
     )
     for row in table.rows:

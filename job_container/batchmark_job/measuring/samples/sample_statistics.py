@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from scipy.special import bdtr
 
 from batchmark_job.formatting import duration
+from batchmark_job.result.values import CONFIDENCE
 
-NORMAL_QUANTILE = 1.959964  # 97.5 %, for intervals of 95 %
+NORMAL_QUANTILE = statistics.NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 OUTLIER_DEVIATIONS = 5.0  # of the median absolute deviation, scaled to a normal's sigma
 OUTLIER_FLOOR = 0.05  # of the median: closer than that is no outlier, however tight the others are
@@ -33,7 +34,7 @@ DRIFT_SAMPLES = 10  # two parts of 5; by chance all of one lie above the other i
 
 
 class MedianInterval(NamedTuple):
-    """A median and its 95 % interval, in the samples' unit."""
+    """A median and its interval with CONFIDENCE, in the samples' unit."""
 
     median: float
     low: float
@@ -49,7 +50,7 @@ def median_interval(samples: Sequence[float]) -> MedianInterval | None:
 
     How many of n samples lie below the true median is binomial, which gives the ranks; the normal
     approximation with its correction for continuity is never narrower than the exact ranks.
-    None below 6 samples, where even smallest and largest hold the median in less than 95 %.
+    None below 6 samples, where even smallest and largest hold the median less often than that.
     """
     count = len(samples)
     rank = ceil((count - 1 - NORMAL_QUANTILE * sqrt(count)) / 2) - 1
@@ -124,7 +125,7 @@ def _fair_coin_cdf(heads: int, tosses: int) -> float:
 def drift(samples: Sequence[float]) -> str | None:
     """How the last third of the samples differs from the first; of few samples, their halves.
 
-    They differ where their medians do by more than DRIFT and their 95 % intervals lie apart; their
+    They differ where their medians do by more than DRIFT and their intervals lie apart; their
     ranges, where a part has too few samples for an interval. None where they don't.
     """
     count = len(samples)

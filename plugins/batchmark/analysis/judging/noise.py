@@ -23,7 +23,7 @@ from batchmark.core.errors import NoiseError
 from batchmark.core.fingerprint import Fingerprint
 from batchmark.core.record import Record, first_problem
 from batchmark_job.result.document import Device, Measurement
-from batchmark_job.result.values import Parameter
+from batchmark_job.result.values import CONFIDENCE_TEXT, Parameter
 
 FEWEST_JOBS = 2  # a standard deviation needs them
 JOBS_A_SIDE = (1, 3, 5, 10, 20)  # for which a calibration states the smallest detectable change
@@ -78,9 +78,9 @@ class RowScatter(Record):
     jobs: int = Field(ge=FEWEST_JOBS)
     median_seconds: float = Field(gt=0, description="of the jobs' medians")
     floor: float = Field(gt=0, description="sd from job to job, relative to the median")
-    floor_upper: float = Field(gt=0, description="its one-sided 95 % upper bound")
+    floor_upper: float = Field(gt=0, description=f"its one-sided {CONFIDENCE_TEXT} upper bound")
     smallest_detectable_change: dict[int, float] = Field(
-        description="relative, at 95 % power, by the number of jobs on either side"
+        description="relative, found with probability POWER, by the number of jobs on either side"
     )
 
     @property

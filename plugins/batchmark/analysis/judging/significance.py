@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from batchmark.core.intervals import CONFIDENCE
+from batchmark_job.result.values import CONFIDENCE
 
 if TYPE_CHECKING:
     Values = float | NDArray[np.float64]
@@ -131,8 +131,8 @@ def log_spread(medians: Sequence[float]) -> float:
 
 
 def upper_bound(log_sd: float, degrees: int) -> float:
-    """One-sided 95 % bound of a standard deviation, from its chi-squared distribution."""
-    return log_sd * math.sqrt(degrees / float(stats.chi2.ppf(0.05, degrees)))
+    """One-sided CONFIDENCE bound of a standard deviation, from its chi-squared distribution."""
+    return log_sd * math.sqrt(degrees / float(stats.chi2.ppf(INTERVAL_LEVEL, degrees)))
 
 
 def largest_credible(known: JobNoise, jobs: int) -> float:

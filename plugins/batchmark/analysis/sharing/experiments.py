@@ -29,7 +29,7 @@ class Experiment(Record):
     )
     suffered: Literal["nobody", "others", "not_known"] = Field(
         description="others: one ended early, none made a step any more, or together they surely "
-        "made less than 95 % of their undisturbed steps"
+        "made less than WORTH of their undisturbed steps"
     )
     reason: str | None = Field(default=None, description="why it is not known")
 

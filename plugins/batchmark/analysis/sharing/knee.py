@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from batchmark.core.intervals import CONFIDENCE, Median
+from batchmark.core.intervals import Median
 from batchmark.core.record import Record
+from batchmark_job.result.values import CONFIDENCE, CONFIDENCE_TEXT
 
 # kneed looks for the sharpest bend of one smooth line; a share of the best is what a user can
 # check, and resampled curves tell whether noise decides it.
@@ -27,7 +28,9 @@ class Knee(Record):
         description="found: the knee; still_rising: it is at least that; not known: by the medians "
         "alone; null with fewer than two numbers of replicas"
     )
-    low: int | None = Field(default=None, description="lower end of its 95 % interval")
+    low: int | None = Field(
+        default=None, description=f"lower end of its {CONFIDENCE_TEXT} interval"
+    )
     high: int | None = Field(
         default=None, description="upper end; may be more where it is the largest number measured"
     )

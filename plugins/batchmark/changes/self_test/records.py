@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, Field
 from batchmark.core.record import Record
 from batchmark.core.shares import Rate
 from batchmark_job.result.document import Device
+from batchmark_job.result.values import CONFIDENCE_TEXT
 
 Source = Literal["history", "synthetic"]
 
@@ -50,7 +51,9 @@ class Alarms(Record):
     series_runs: int = Field(
         ge=0, description="runs in which a series could have raised one, summed over the series"
     )
-    low: float = Field(description="lower end of the 95 % interval, per 1,000 runs of a series")
+    low: float = Field(
+        description=f"lower end of the {CONFIDENCE_TEXT} interval, per 1,000 runs of a series"
+    )
     high: float | None = Field(description="upper end; null without any run")
 
     @property

@@ -20,6 +20,7 @@ from batchmark.changes.records import ChangePoint, Series, SeriesKey
 from batchmark.changes.self_test.records import Alarms, Machine, Part, Source, Steps, SuiteTest
 from batchmark.changes.self_test.replay import PlacedSeries, Replay
 from batchmark.core.shares import Rate
+from batchmark_job.result.values import CONFIDENCE
 
 SIZES = (0.03, 0.05, 0.10, 0.25)  # as in the simulation of docs/regressions.md
 RUNS_BEFORE = 10  # without a change, before a step: one more than the search needs
@@ -225,12 +226,12 @@ def _alarms(replay: Replay, detector: Detector) -> Alarms:
 
 
 def _interval(alarms: int, series_runs: int) -> tuple[float, float | None]:
-    """The exact 95 % Poisson interval of so many alarms, per 1,000 runs of a series."""
+    """The exact Poisson interval of so many alarms, per 1,000 runs of a series."""
     if not series_runs:
         return 0.0, None
-    per_run = 1000 / series_runs
-    low = float(stats.chi2.ppf(0.025, 2 * alarms)) / 2 * per_run if alarms else 0.0
-    return low, float(stats.chi2.ppf(0.975, 2 * alarms + 2)) / 2 * per_run
+    per_run, tail = 1000 / series_runs, (1 - CONFIDENCE) / 2
+    low = float(stats.chi2.ppf(tail, 2 * alarms)) / 2 * per_run if alarms else 0.0
+    return low, float(stats.chi2.ppf(1 - tail, 2 * alarms + 2)) / 2 * per_run
 
 
 def _is_among(alarm: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:

@@ -22,6 +22,7 @@ from batchmark.report.blocks import (
 from batchmark.report.own_jobs import words
 from batchmark.report.own_jobs.charts import charts
 from batchmark.report.own_jobs.tables import tables
+from batchmark_job.result.values import CONFIDENCE_TEXT
 
 if TYPE_CHECKING:
     from batchmark.report.model import Report
@@ -39,8 +40,8 @@ def _blocks(study: OwnJobStudy) -> Iterator[Block]:
     yield Text(" ".join(f"{text}." for text in about if text))
     of = words.charted(study)
     yield Charts(
-        "Medians over the jobs, all axes logarithmic; bands and bars are 95 % intervals"
-        f"{f', {of}' if of else ''}.",
+        f"Medians over the jobs, all axes logarithmic; bands and bars are {CONFIDENCE_TEXT} "
+        f"intervals{f', {of}' if of else ''}.",
         charts(study),
     )
     yield from tables(study)

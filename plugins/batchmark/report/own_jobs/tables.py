@@ -23,6 +23,7 @@ from batchmark.report.own_jobs.standings import (
     places,
 )
 from batchmark.report.words import NOT_COMPARABLE, NOT_KNOWN, measured_target
+from batchmark_job.result.values import CONFIDENCE_TEXT
 
 NONE = plain("-")
 VERDICT, OVER_FASTEST, OVER_BEST = "Verdict", "Over the fastest", "The best is"
@@ -53,8 +54,8 @@ def _sides(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
         return None
     return _table(
         _title("Time and price" if _priced(study) else "Time", own),
-        "Medians over the jobs, with 95 % intervals: from a container's start to its stop, with "
-        "waiting and the command alone beside it.",
+        f"Medians over the jobs, with {CONFIDENCE_TEXT} intervals: from a container's start to its "
+        "stop, with waiting and the command alone beside it.",
         [
             *_at_heading(study),
             "Target",

@@ -14,6 +14,7 @@ from batchmark.changes.self_test.records import Part, SelfTest, Source, Steps
 from batchmark.core import formatting
 from batchmark.core.shares import Rate
 from batchmark.report.page import page_templates
+from batchmark_job.result.values import CONFIDENCE_TEXT
 
 SOURCES: dict[Source, str] = {
     "history": "Copies of the real history",
@@ -106,7 +107,7 @@ def alarms(part: Part) -> str:
     what = "Alarms in untouched histories" if part.source == "history" else "False alarms"
     text = (
         f"{what}: {found.alarms} in {found.series_runs} runs of a series, {found.per_thousand:.2g} "
-        f"per 1,000 (95 % interval {found.low:.2g} to {found.high:.2g})"
+        f"per 1,000 ({CONFIDENCE_TEXT} interval {found.low:.2g} to {found.high:.2g})"
     )
     if part.source == "synthetic":
         return f"{text}."

@@ -14,6 +14,7 @@ from batchmark.core.formatting import some
 from batchmark.core.run import RunPlan, WorstCase
 from batchmark.report.page import page_templates
 from batchmark.report.tables import WORST_CASE_HEADS, worst_case_rows
+from batchmark_job.result.values import CONFIDENCE_TEXT
 
 MOMENT = "%Y-%m-%d %H:%M %Z"
 
@@ -170,7 +171,8 @@ def _noise_table(calibration: Calibration) -> TableView:
         )
     return TableView(
         f"{table.target}, suite {table.suite}, {formatting.count(table.jobs, 'job')}: noise (1 sd, "
-        "and at most this at 95 %), and the smallest change that is found 95 times in 100.",
+        f"and at most this at {CONFIDENCE_TEXT}), and the smallest change that is found 95 times "
+        "in 100.",
         ("Row", "Code", "Median", "Noise", *sides),
         [
             (

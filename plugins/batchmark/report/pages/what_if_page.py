@@ -13,6 +13,7 @@ from batchmark.report.page import page_templates
 from batchmark.report.scaling import answer, words
 from batchmark.report.scaling.charts import prediction_chart
 from batchmark.report.scaling.tables import check_table, prediction_table
+from batchmark_job.result.values import CONFIDENCE_TEXT
 
 if TYPE_CHECKING:
     from batchmark.report.model import Report
@@ -63,7 +64,8 @@ def _blocks(study: ScalingStudy, training: Training) -> Iterator[Block]:
     cautions = [*answer.whose(study), *([answer.FEW_JOBS] if answer.few_jobs(training) else [])]
     yield from (Text(text, "warning") for text in cautions)
     yield Charts(
-        "The dashed line is the model's, with its 95 % interval as a band; points are measured.",
+        f"The dashed line is the model's, with its {CONFIDENCE_TEXT} interval as a band; points are "
+        "measured.",
         [prediction_chart(study, training.weak[0], prediction)],
     )
     if check := check_table(prediction):

@@ -11,6 +11,7 @@ from batchmark.report.scaling import words
 from batchmark.report.scaling.answer import WHAT_IF, WHAT_IF_SECTION, what_if
 from batchmark.report.scaling.charts import training_charts
 from batchmark.report.scaling.tables import published_table, study_tables, training_tables
+from batchmark_job.result.values import CONFIDENCE_TEXT
 
 if TYPE_CHECKING:
     from batchmark.report.model import Report
@@ -34,8 +35,8 @@ def sections(report: Report) -> Iterator[Section]:
 def _blocks(study: ScalingStudy, training: Training) -> Iterator[Block]:
     yield Text(words.about(study, training))
     yield Charts(
-        "Medians over the number of nodes, and their 95 % intervals as bands. A dotted line is the "
-        "ideal.",
+        f"Medians over the number of nodes, and their {CONFIDENCE_TEXT} intervals as bands. A dotted "
+        "line is the ideal.",
         training_charts(study, training),
     )
     yield from training_tables(study, training)

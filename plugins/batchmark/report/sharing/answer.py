@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from batchmark.analysis.sharing.advice import Choice
 from batchmark.analysis.sharing.curves import STEPS
+from batchmark.analysis.sharing.knee import WORTH
 from batchmark.analysis.sharing.tasks import SharedTask
 from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate, overlap
@@ -23,20 +24,22 @@ from batchmark.report.sharing.words import (
 from batchmark.report.words import NOT_KNOWN
 from batchmark_job.result.document import Device
 from batchmark_job.result.sharing import SharingMode
+from batchmark_job.result.values import CONFIDENCE_TEXT
 
 if TYPE_CHECKING:
     from batchmark.report.model import Report
 
 QUESTION = "How many of these tasks may share the device?"
 MEANING = (
-    "A knee is the smallest number of replicas with 95 % of the best throughput of its curve. It "
-    "is known if 95 of 100 curves that are resampled from the samples have theirs there.",
+    f"A knee is the smallest number of replicas with {formatting.percent(WORTH)} of the best "
+    f"throughput of its curve. It is known if {CONFIDENCE_TEXT} of the curves that are resampled "
+    "from the samples have theirs there.",
     "Fairness is Jain's index of the steps that the replicas of a group of processes made: 1 where "
     "all made as many, 1/n where one of n made all. A replica starves that makes less than half of "
     "the mean number of steps, or waits longer than 10 of its own median steps for one to end.",
     "Where one replica was made to fail, the others suffered if one of them ended early, if none "
-    "made a step any more, or if together they surely made less than 95 % of their undisturbed "
-    "steps.",
+    f"made a step any more, or if together they surely made less than {formatting.percent(WORTH)} "
+    "of their undisturbed steps.",
 )
 SIMULATED = "simulated"  # how the model of a GPU begins that tests imitate
 

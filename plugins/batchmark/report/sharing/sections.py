@@ -10,6 +10,7 @@ from batchmark.analysis.sharing.tasks import SharedTask
 from batchmark.report.blocks import Block, Charts, Facts, Remarks, Section, Table, Text, Traces
 from batchmark.report.sharing import words
 from batchmark.report.sharing.charts import sharing_charts
+from batchmark_job.result.values import CONFIDENCE_TEXT
 
 if TYPE_CHECKING:
     from batchmark.report.model import Report
@@ -27,8 +28,8 @@ def _blocks(task: SharedTask) -> Iterator[Block]:
     if task.refused:
         yield Text(f"Not judged: {task.refused}", "notice")
     yield Charts(
-        "Medians over the number of replicas, and their 95 % intervals as bands. A dotted upright "
-        "line marks a knee.",
+        f"Medians over the number of replicas, and their {CONFIDENCE_TEXT} intervals as bands. A "
+        "dotted upright line marks a knee.",
         sharing_charts(task),
     )
     yield from (_table(task, curve) for curve in task.curves if curve.points)

@@ -19,6 +19,7 @@ from batchmark.core.formatting import Figure
 from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate
 from batchmark.core.row_values import ToldMetric
 from batchmark.report.words import machine_property, row_label
+from batchmark_job.result.values import CONFIDENCE_TEXT
 
 TENFOLD = 9.0  # a relative change, from which on its size tells nobody anything
 UNDECIDED: tuple[Verdict, ...] = ("no difference", "not known yet")
@@ -202,7 +203,8 @@ class Comparison:
         lines = [
             self.answer,
             "",
-            f"| row | {_cell(self.first)} | {_cell(self.second)} | speedup [95 %] | verdict |",
+            f"| row | {_cell(self.first)} | {_cell(self.second)} "
+            f"| speedup [{CONFIDENCE_TEXT}] | verdict |",
             "|---|---:|---:|---:|---|",
         ]
         for one in self.suites:

@@ -69,7 +69,7 @@ def series_svg(trend: Trend) -> str:
 
 
 def comparison_chart(found: SideBySide) -> Any:
-    """How many times as fast the first is, row by row, with the 95 % intervals."""
+    """How many times as fast the first is, row by row, with the intervals."""
     values = [_bar(row) for row in found.rows]
     names = [value["row"] for value in values]
     base = alt.Chart(alt.InlineData(values=values)).encode(

@@ -22,6 +22,7 @@ from batchmark.report.studies import sections
 from batchmark.report.terminal.sections import cold_start_lines, notes, print_section
 from batchmark.report.terminal.text import clean, print_text
 from batchmark.report.words import NOT_KNOWN
+from batchmark_job.result.values import CONFIDENCE_TEXT
 
 if TYPE_CHECKING:
     from batchmark.analysis.compared_rows import Row, TotalTime
@@ -37,12 +38,13 @@ class _Layout(NamedTuple):
     jobs: bool = True  # by their numbers in the list below
 
     def headings(self, pair: Pair) -> Iterator[str]:
-        yield f"{pair.gpu.target}\n{'(ran on the CPU)' if pair.cpu_fallback else 'median [95 %]'}"
-        yield f"{pair.cpu.target}\nmedian [95 %]"
-        yield "speedup\n[95 %]"
+        median = f"median [{CONFIDENCE_TEXT}]"
+        yield f"{pair.gpu.target}\n{'(ran on the CPU)' if pair.cpu_fallback else median}"
+        yield f"{pair.cpu.target}\n{median}"
+        yield f"speedup\n[{CONFIDENCE_TEXT}]"
         yield "GPU is"
         if self.counts:
-            yield "efficiency\n[95 %]"
+            yield f"efficiency\n[{CONFIDENCE_TEXT}]"
         if self.noise:
             yield "noise,\nmissed below"
         if self.ceilings:
@@ -241,7 +243,8 @@ def _remarks(pair: Pair, said: list[str]) -> Iterable[str]:
 def _crossovers(pair: Pair) -> Iterable[str]:
     if not pair.crossovers:
         return
-    yield f"Sizes from which {pair.gpu.target} stays ahead of {pair.cpu.target} [95 %]:"
+    gpu, cpu = pair.gpu.target, pair.cpu.target
+    yield f"Sizes from which {gpu} stays ahead of {cpu} [{CONFIDENCE_TEXT}]:"
     for crossover in pair.crossovers:
         figures = words.crossover_figures(crossover, pair)
         kinds = zip(words.crossover_kinds(pair), figures, strict=True)

@@ -1,0 +1,41 @@
+"""What many modules say stands in one of them: figures and names that may change some day."""
+
+import re
+
+from batchmark.analysis.judging.significance import POWER
+from batchmark.analysis.sharing.knee import WORTH
+from batchmark_job.result.values import CONFIDENCE, CONFIDENCE_TEXT
+from tests.documented import TEXT
+from tests.paths import ROOT
+
+CODE = {
+    path.relative_to(ROOT): path.read_text()
+    for folder in ("plugins", "job_container")
+    for ending in ("py", "jinja")
+    for path in (ROOT / folder).rglob(f"*.{ending}")
+}
+CONTRACT = ROOT / "terraform" / "modules" / "analytics" / "history_columns.json"
+
+
+def places(pattern, texts=CODE):
+    """The path and the text of each match."""
+    return [(path, one[0]) for path, text in texts.items() for one in re.finditer(pattern, text)]
+
+
+def test_code_takes_the_confidence_of_intervals_from_its_constant():
+    assert places(rf"\b{100 * CONFIDENCE:g}(?: |&nbsp;|\\N{{NO-BREAK SPACE}}|\\xa0)?%") == []
+    assert places(r"\b0?\.(?:975|025)\b|\b1\.96\b|\b1\.9599") == []  # its quantiles
+    (only,) = places(r"(?i)\b\w*confidence\w*(?:: float)? ?= ?0?\.\d+")
+    assert only[1] == f"CONFIDENCE = {CONFIDENCE}"
+
+
+def test_docs_name_the_shares_that_the_code_has():
+    """Wherever they say what share an interval, the power or a knee has."""
+    texts = TEXT | {CONTRACT: CONTRACT.read_text()}
+    intervals = places(r"[\d.]+ % interval", texts)
+    assert len(intervals) > 10
+    assert {share for _, share in intervals} == {f"{CONFIDENCE_TEXT} interval"}
+    (power,) = {share for _, share in places(r"[\d.]+ %\s+power", texts)}
+    assert " ".join(power.split()) == f"{100 * POWER:g} % power"
+    worth = {share for _, share in places(r"[\d.]+ %\s+of\s+(?:the best throughput|their)", texts)}
+    assert {share.split(" %")[0] for share in worth} == {f"{100 * WORTH:g}"}
