@@ -46,7 +46,7 @@ def check(request: dict[str, Any]) -> None:
         if configuration.get(field):
             raise bad_request(
                 f"The local cloud's Lustre file systems have no {field}: "
-                "see FSx in local_cloud/README.md"
+                "see local_cloud/README.md, 'File systems'"
             )
     deployment, storage = deployment_type(request), request.get("StorageType") or "SSD"
     check_storage_type(configuration, deployment, storage)

@@ -103,7 +103,7 @@ def check_fields(operation: OperationModel, request: dict[str, Any]) -> None:
 def refusal(operation: str) -> Callable[[JobsBatchResponse], str]:
     def refuse(_: JobsBatchResponse) -> str:
         raise ClientException(
-            f"The local cloud has no {operation}: see Batch in local_cloud/README.md"
+            f"The local cloud has no {operation}: see local_cloud/README.md, 'Batch'"
         )
 
     return refuse

@@ -34,7 +34,7 @@ def check(request: dict[str, Any]) -> None:
     for field in MISSING:
         if request.get(field):
             raise ClientException(
-                f"The local cloud has no {field}: see Batch in local_cloud/README.md"
+                f"The local cloud has no {field}: see local_cloud/README.md, 'Batch'"
             )
     check_retry_strategy(request.get("retryStrategy") or {})
     if nodes := request.get("nodeProperties"):

@@ -115,7 +115,7 @@ def parse_config(text: str | None) -> Config:
         text,
         VARIABLE,
         missing="run `terraform apply`, and let Airflow's secrets backend read the SSM parameter "
-        "/airflow/variables/batchmark (README, 'Point it at AWS')",
+        "/airflow/variables/batchmark (docs/runbook.md, 'Deploy')",
         stale="apply the Terraform of this release",
     )
 

@@ -165,10 +165,43 @@ def test_each_link_to_a_heading_leads_to_one():
             assert anchor in anchors(page.read_text()), (path, link, anchor)
 
 
+ROOMS = (
+    *("benchmarks", "containers", "dags", "job_container"),
+    *("laptop", "local_cloud", "plugins", "terraform"),
+)
+CODE = [
+    *(ROOT / name for name in ("Makefile", "docker-compose.yaml", "pyproject.toml")),
+    *(
+        path
+        for room in ROOMS
+        for path in (ROOT / room).rglob("*")
+        if path.suffix in {".py", ".jinja", ".sh", ".tf", ".tfvars"}
+        and ".terraform" not in path.parts
+    ),
+]
+
+
+def test_each_page_and_heading_that_code_names_is_there():
+    """In comments, docstrings and messages; a heading stands in quotes behind its page."""
+    page = r"\b(docs/[\w/-]+(?:\.\w+)?|(?:\w+/)*README(?:\.md)?)\b"
+    cited = rf"""{page}(?:,? \(?['"]([A-Z][^'"]+)['"])?"""
+    named = [(path, *found) for path in CODE for found in re.findall(cited, path.read_text())]
+    assert len(named) > 20
+    for path, name, heading in named:
+        folders = [folder for folder in path.parents if folder.is_relative_to(ROOT)]
+        there = [one for folder in folders for one in folder.glob(f"{name}*")]
+        assert there, f"{path} names {name}, which is gone"
+        titles = {title for one in there if heading for title in headings(one.read_text())}
+        assert heading in titles or not heading, f"{path}: {name} has no {heading!r}, but {titles}"
+
+
+def headings(text):
+    return re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+
+
 def anchors(text):
     """Of a page's headings, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings(text)}
 
 
 def test_the_runbook_begins_with_a_way_to_each_of_its_sections():
