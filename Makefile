@@ -100,8 +100,8 @@ image: ## Build the job image and push it to the applied stack's ECR repository 
 	@job_container/publish.sh
 
 .PHONY: prices
-prices: install ## Ask AWS for today's prices, with your credentials, and rewrite the committed table (TYPES="g6e.xlarge ...")
-	$(BIN)/python -m batchmark.aws.price_list $(TYPES)
+prices: install ## Ask AWS for today's prices, with your credentials, and rewrite the committed table (REGION=us-east-1, TYPES="g6e.xlarge ...")
+	$(BIN)/python -m batchmark.aws.price_list $(REGION:%=--region %) $(TYPES)
 
 .PHONY: plugins-zip
 plugins-zip: install ## plugins/ as the archive that MWAA takes: build/plugins.zip

@@ -171,6 +171,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--file", type=Path, help="the region's committed one, if not given")
     parser.add_argument("instance_types", nargs="*", help="beside those committed already")
     options = parser.parse_args(arguments)
+    if options.region not in (known := boto3.Session().get_available_regions("ec2")):
+        print(
+            f"prices: AWS has no region {options.region!r} that boto3 knows: give one of "
+            f"{', '.join(known)}",
+            file=sys.stderr,
+        )
+        return 1
     committed = price_file(options.region)
     before = load_prices(committed if committed.exists() else PRICES_FILE)
     path = options.file or committed

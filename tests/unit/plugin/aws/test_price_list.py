@@ -249,12 +249,18 @@ def committed(aws, tmp_path, monkeypatch):
     return file
 
 
+def given(command):
+    """What the program is given, as make calls it."""
+    _, module, *options = arguments(recipe(command).splitlines()[-1])
+    assert module == "batchmark.aws.price_list"
+    return options
+
+
 def test_make_prices_rewrites_the_table(aws, committed, capsys):
     for name in sorted({*PRICES.on_demand, "g6e.xlarge"}):
         aws.offers(name, [] if name == "g6.xlarge" else [offer(name, "2.5")])
     aws.stubs["ec2"].add_response("describe_spot_price_history", {"SpotPriceHistory": SPOT})
-    of_make = recipe(the_command("make prices TYPES=")).splitlines()[-1]
-    assert of_make.endswith(" -m batchmark.aws.price_list TYPE")
+    assert given(the_command("make prices TYPES=")) == ["TYPE"]
     assert price_list.main(["g6e.xlarge"]) == 0
     prices = load_prices(committed("us-east-1"))
     assert prices.on_demand == dict.fromkeys(
@@ -270,11 +276,17 @@ def test_prices_of_another_region_get_a_table_of_their_own(aws, committed):
     for name in sorted(PRICES.on_demand):
         aws.offers(name, [offer(name, "2.5")], region="eu-west-1")
     aws.stubs["ec2"].add_response("describe_spot_price_history", {"SpotPriceHistory": []})
-    command = the_command(".venv/bin/python -m batchmark.aws.price_list ")
-    _, _module, *given = arguments(command.replace("REGION", "eu-west-1"))
-    assert price_list.main(given) == 0
+    assert price_list.main(given(the_command("make prices REGION="))) == 0
     assert load_prices(committed("us-east-1")) == PRICES
     assert load_prices(committed("eu-west-1")).region == "eu-west-1"
+
+
+def test_make_prices_asks_nothing_of_aws_about_a_region_that_there_is_none_of(committed, capsys):
+    assert price_list.main(["--region", "eu-wst-1"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("prices: AWS has no region 'eu-wst-1' that boto3 knows: give one of ")
+    assert "eu-west-1" in said
+    assert said.count("\n") == 1
 
 
 def test_make_prices_leaves_the_table_alone_where_aws_refuses(aws, committed, capsys):
