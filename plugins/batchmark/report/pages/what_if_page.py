@@ -64,8 +64,8 @@ def _blocks(study: ScalingStudy, training: Training) -> Iterator[Block]:
     cautions = [*answer.whose(study), *([answer.FEW_JOBS] if answer.few_jobs(training) else [])]
     yield from (Text(text, "warning") for text in cautions)
     yield Charts(
-        f"The dashed line is the model's, with its {CONFIDENCE_TEXT} interval as a band; points are "
-        "measured.",
+        f"The dashed line is the model's, with its {CONFIDENCE_TEXT} interval as a band; points "
+        "are measured.",
         [prediction_chart(study, training.weak[0], prediction)],
     )
     if check := check_table(prediction):

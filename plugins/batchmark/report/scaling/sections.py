@@ -35,8 +35,8 @@ def sections(report: Report) -> Iterator[Section]:
 def _blocks(study: ScalingStudy, training: Training) -> Iterator[Block]:
     yield Text(words.about(study, training))
     yield Charts(
-        f"Medians over the number of nodes, and their {CONFIDENCE_TEXT} intervals as bands. A dotted "
-        "line is the ideal.",
+        f"Medians over the number of nodes, and their {CONFIDENCE_TEXT} intervals as bands. A "
+        "dotted line is the ideal.",
         training_charts(study, training),
     )
     yield from training_tables(study, training)
