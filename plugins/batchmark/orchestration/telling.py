@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import io
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, NoReturn, cast
 
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 from rich.console import Console
 
+from batchmark.core.errors import BatchmarkError
 from batchmark.orchestration.xcom import FAILURE_XCOM
 
 log = logging.getLogger("batchmark.task")
@@ -34,6 +37,15 @@ def fail(context: Context, reason: str, cause: Exception | None = None) -> NoRet
     """
     context["ti"].xcom_push(key=FAILURE_XCOM, value=reason)
     raise AirflowFailException(reason) from cause
+
+
+@contextmanager
+def fail_if_refused(context: Context) -> Iterator[None]:
+    """End the task as `fail` does if we refuse what is done in here: we would do so again."""
+    try:
+        yield
+    except BatchmarkError as error:
+        fail(context, str(error), error)
 
 
 def console(width: int = 160) -> Console:

@@ -14,13 +14,13 @@ from kubernetes import client as kubernetes
 from kubernetes.client.exceptions import ApiException
 
 from batchmark.aws.result_bucket import RunStore
-from batchmark.core.errors import BatchmarkError, ClusterError
+from batchmark.core.errors import ClusterError
 from batchmark.core.names import full_name
 from batchmark.core.run import PlannedJob
 from batchmark.orchestration.pods.cluster_api import ClusterApi, kubeconfig, kubernetes_hook
 from batchmark.orchestration.pods.pods_watch import PodsWatch
 from batchmark.orchestration.settings import load_cluster, load_config
-from batchmark.orchestration.telling import fail
+from batchmark.orchestration.telling import fail_if_refused
 from batchmark.orchestration.xcom import PODS_XCOM
 from batchmark.runs.plans.pod_plan import job_manifest
 from batchmark.runs.pod_collecting import EndedPods
@@ -69,7 +69,7 @@ class PodsOperator(KubernetesJobOperator):
         job = PlannedJob.model_validate(self.planned)
         with kubeconfig(self._cluster) as self.config_file:
             api = ClusterApi(self._cluster, self.hook.api_client)
-            try:
+            with fail_if_refused(context):
                 api.remove_jobs()  # what a lost worker has left
                 api.offer_gpus(shared=not self.begins_exclusive)
                 try:
@@ -77,8 +77,6 @@ class PodsOperator(KubernetesJobOperator):
                     self._watch(context, api, job)
                 finally:
                     api.remove_jobs()
-            except BatchmarkError as error:
-                fail(context, str(error), error)
 
     def build_job_request_obj(self, context: Context | None = None) -> kubernetes.V1Job:
         """Return the whole job; the provider would merge it of parts."""

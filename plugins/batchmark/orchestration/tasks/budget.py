@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from airflow.sdk import Context
 
@@ -23,36 +24,43 @@ from batchmark.runs.budget import RUN_CAP, book, parse_cap, refusals, worst_case
 from batchmark.runs.spending import RunSpending, month_spending, run_spending, spending_key
 
 
-def approve(
-    context: Context,
-    config: Config,
-    jobs: Sequence[PlannedJob],
-    nodes: MultiNode | None = None,
-    sides: Mapping[str, Target] | None = None,
-    prices: RunPrices | None = None,
-) -> RunPlan:
+class Proposal(NamedTuple):
+    """The jobs that a run would submit, and the configuration with their targets."""
+
+    config: Config
+    jobs: Sequence[PlannedJob]
+    nodes: MultiNode | None = None  # that mount a file system of the run's own, if it needs one
+    sides: Mapping[str, Target] = {}  # targets that are no installation's
+    prices: RunPrices | None = None  # where they were asked for already
+
+
+def prices_of(config: Config, instance_types: set[str]) -> RunPrices:
+    """What instances cost now."""
+    return current_prices(
+        *price_clients(config.region),
+        region=config.region,
+        instance_types=instance_types,
+        now=datetime.now(UTC),
+    )
+
+
+def approve(context: Context, proposal: Proposal) -> RunPlan:
     """Book the worst case of a run that may be submitted; store its prices and its plan.
 
-    `nodes` are those that mount a file system of the run's own, if it needs one; `sides` the
-    targets that are no installation's; `prices` those that were asked for already. A dry run only
-    prints what would be refused, and stores its plan.
+    A dry run only prints what would be refused, and stores its plan.
 
     Raises:
         PlanError: the cap is not a valid amount, or the run could exceed a cap. Nothing was written
             then, unless another run was planned at the same time.
     """
+    config, jobs, nodes, sides, prices = proposal
     params = context["params"]
     cap = parse_cap(params[RUN_CAP])
     store = RunStore.of(config, context["run_id"])
     check_run_id(context, store)
     file_system = nodes.file_system if nodes else None
     now = datetime.now(UTC)
-    prices = prices or current_prices(
-        *price_clients(config.region),
-        region=config.region,
-        instance_types={job.instance_type for job in jobs},
-        now=now,
-    )
+    prices = prices or prices_of(config, {job.instance_type for job in jobs})
     worst = worst_case(config, jobs, prices.table, now, file_system)
     render_worst_case(worst, console())
     key = spending_key(store, now)
@@ -73,7 +81,7 @@ def approve(
         run_id=context["run_id"],
         file_system=file_system,
         compute_environment=nodes.compute_environment if nodes else None,
-        sides=dict(sides or {}),
+        sides=dict(sides),
     )
     if plan.dry_run:
         for reason in reasons:

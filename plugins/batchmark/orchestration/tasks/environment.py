@@ -8,10 +8,9 @@ from airflow.sdk import Context
 
 from batchmark.aws.result_bucket import ENVIRONMENT_HTML, ENVIRONMENT_JSON, RunStore
 from batchmark.core.config import Config
-from batchmark.core.errors import BatchmarkError
 from batchmark.orchestration.links import page_url
 from batchmark.orchestration.settings import load_config
-from batchmark.orchestration.telling import console, fail, tell
+from batchmark.orchestration.telling import console, fail, fail_if_refused, tell
 
 DAG_ID = "environment_check"  # elsewhere a run's own page is another
 
@@ -26,12 +25,10 @@ def check_environment(context: Context, *, shared_too: bool = True) -> str:
     """
     from batchmark.runs.plans.planning import check_targets
 
-    try:
+    with fail_if_refused(context):
         config = load_config()
         asked = context["params"]["targets"] or []
         targets = check_targets(config, asked, shared_too=shared_too)
-    except BatchmarkError as error:
-        fail(context, str(error), error)  # it would fail again
     return check(context, config, targets)
 
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow.sdk import Context
 
 from batchmark.aws.boto_clients import patient_clients
-from batchmark.aws.price_list import RunPrices, current_prices, price_clients
 from batchmark.aws.result_bucket import RunStore
 from batchmark.core.config import Config, Target
-from batchmark.core.errors import BatchmarkError
-from batchmark.core.run import PlannedJob
 from batchmark.orchestration.settings import load_config, load_own_jobs
-from batchmark.orchestration.tasks.run import approved_jobs
-from batchmark.orchestration.telling import fail, tell
-from batchmark.runs.plans.planning import all_operator_kwargs
+from batchmark.orchestration.tasks.approval import Arguments, approved_jobs
+from batchmark.orchestration.tasks.budget import Proposal, prices_of
+from batchmark.orchestration.telling import fail_if_refused, tell
 
 if TYPE_CHECKING:
     from batchmark.runs.own_jobs.sides import FoundSide
@@ -28,13 +25,11 @@ def check_own_job(context: Context) -> str:
     from batchmark.runs.plans.own_job_plan import chosen_job, own_targets
 
     params = context["params"]
-    try:
+    with fail_if_refused(context):
         config, own_jobs = load_config(), load_own_jobs()
         name = params["job"] or ""
         job = chosen_job(config, own_jobs, name)
         targets = own_targets(config, name, job, params["targets"] or [])
-    except BatchmarkError as error:
-        fail(context, str(error), error)  # it would fail again
     defined = {
         target: config.targets[target].model_copy(
             update={"job_definition": job.job_definitions[target]}
@@ -44,19 +39,16 @@ def check_own_job(context: Context) -> str:
     return environment.check(context, config.with_targets(defined), targets, own_jobs=True)
 
 
-def plan_own_job(context: Context) -> list[dict[str, Any]]:
-    """Check a run's parameters and worst-case cost; return the operator's arguments for each job.
-
-    A dry run returns none, so that its jobs are skipped.
-    """
+def plan_own_job(context: Context) -> Arguments:
+    """Plan a run of an own job, as approved_jobs does."""
     from batchmark.runs.plans.own_job_plan import plan_own_jobs
     from batchmark.runs.run_file_system import check_tags
 
     params = context["params"]
 
-    def planned(config: Config, run_name: str) -> list[PlannedJob]:
+    def propose(config: Config, run_name: str) -> Proposal:
         check_tags(context["run_id"])
-        return plan_own_jobs(
+        jobs = plan_own_jobs(
             config,
             load_own_jobs(),
             run_name=run_name,
@@ -66,62 +58,56 @@ def plan_own_job(context: Context) -> list[dict[str, Any]]:
             repeats=params["repeats"],
             deadline_seconds=params["deadline_seconds"],
         )
+        return Proposal(config, jobs)
 
-    return approved_jobs(context, planned)
+    return approved_jobs(context, propose)
 
 
 def check_sides(context: Context) -> str:
     """As environment.check_environment, of a comparison's queues and job definitions."""
     from batchmark.orchestration.tasks import environment
 
-    try:
+    with fail_if_refused(context):
         config = load_config()
         found = _found(context, config)
-    except BatchmarkError as error:
-        fail(context, str(error), error)  # it would fail again
     for side in found.values():
         tell(*side.notes)
     joined = config.with_targets(_targets(found))
     return environment.check(context, joined, list(found), foreign=True)
 
 
-def plan_comparison(context: Context) -> list[dict[str, Any]]:
+def plan_comparison(context: Context) -> Arguments:
     """As plan_own_job, of a comparison; the guard looks into its queues from then on."""
-    from batchmark.orchestration.tasks.alerts import check_settings
-    from batchmark.orchestration.tasks.budget import approve
     from batchmark.runs.own_jobs.known_queues import remember
     from batchmark.runs.plans.own_job_plan import plan_comparison as plan
     from batchmark.runs.run_file_system import check_tags
 
-    params, run_id = context["params"], context["run_id"]
-    try:
-        config = load_config()
-        check_settings()
-        check_tags(run_id)
+    params = context["params"]
+
+    def propose(config: Config, run_name: str) -> Proposal:
+        check_tags(context["run_id"])
         found = _found(context, config)
         # Of all types, as only a collected job tells which one it ran on.
-        prices = _prices(config, {name for side in found.values() for name in side.types})
+        prices = prices_of(config, {name for side in found.values() for name in side.types})
         found = {name: side.at_worst(prices.table) for name, side in found.items()}
         sides = _targets(found)
         config = config.with_targets(sides)
-        store = RunStore.of(config, run_id)
         jobs = plan(
             config,
             found,
-            run_name=store.name,
+            run_name=run_name,
             name=params["name"],
             parameter=params["parameter"] or None,
             sizes=params["sizes"] or (),
             repeats=params["repeats"],
             deadline_seconds=params["deadline_seconds"],
         )
-        approved = approve(context, config, jobs, sides=sides, prices=prices)
-    except BatchmarkError as error:
-        fail(context, str(error), error)  # it would fail again
-    if approved.dry_run:
-        return []
-    remember(store, {side.job_queue for side in sides.values()}, datetime.now(UTC))
-    return all_operator_kwargs(config, run_id, jobs)
+        return Proposal(config, jobs, sides=sides, prices=prices)
+
+    arguments = approved_jobs(context, propose)
+    queues = {one["job_queue"] for one in arguments}
+    remember(RunStore.of(load_config(), context["run_id"]), queues, datetime.now(UTC))
+    return arguments
 
 
 def _found(context: Context, config: Config) -> dict[str, FoundSide]:
@@ -130,15 +116,6 @@ def _found(context: Context, config: Config) -> dict[str, FoundSide]:
 
     sides = parse_sides(context["params"]["sides"], config.targets)
     return discover(patient_clients(config.region), sides)
-
-
-def _prices(config: Config, types: set[str]) -> RunPrices:
-    return current_prices(
-        *price_clients(config.region),
-        region=config.region,
-        instance_types=types,
-        now=datetime.now(UTC),
-    )
 
 
 def _targets(found: dict[str, FoundSide]) -> dict[str, Target]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Sequence
 
 from airflow.sdk import Context, Param
 from airflow.sdk.exceptions import AirflowSkipException
@@ -12,10 +12,14 @@ from batchmark.aws import node_group
 from batchmark.aws.batch_targets import NO_ANSWER, why_unread
 from batchmark.aws.boto_clients import client
 from batchmark.aws.result_bucket import PLAN, RunStore
-from batchmark.core.errors import BatchmarkError, ClusterError
+from batchmark.core.config import Config
+from batchmark.core.errors import ClusterError
+from batchmark.core.run import PlannedJob, RunPlan
 from batchmark.core.suites import MOST_REPLICAS
 from batchmark.orchestration.settings import load_cluster, load_config
 from batchmark.orchestration.sharing_form import SHARING_SECTION, sharing_params
+from batchmark.orchestration.tasks.approval import Arguments, approved_jobs
+from batchmark.orchestration.tasks.budget import Proposal
 from batchmark.orchestration.telling import fail, tell
 from batchmark.orchestration.xcom import PODS_XCOM
 
@@ -50,41 +54,31 @@ def pods_params() -> dict[str, Param]:
     }
 
 
-def plan_pods(context: Context) -> list[dict[str, Any]]:
-    """Check a run's parameters and worst-case cost; return the operator's arguments for each job.
-
-    A dry run returns none, so that its jobs are skipped.
-    """
-    from batchmark.orchestration.tasks.budget import approve
+def plan_pods(context: Context) -> Arguments:
+    """Plan a run, as approved_jobs does."""
     from batchmark.runs.plans.pod_plan import plan_pods as plan
     from batchmark.runs.plans.sharing_plan import sharing_plan
 
     params = context["params"]
-    try:
-        config, cluster = load_config(), load_cluster()
+    waiting = params["waiting_replicas"]
+
+    def propose(config: Config, run_name: str) -> Proposal:
         wanted = sharing_plan(
             modes=["time_slicing"],
             replicas=params["replicas"],
             task=params["task"],
             axes=params["axes"] or "",
         )
-        jobs = plan(
-            cluster,
-            config,
-            wanted,
-            run_name=RunStore.of(config, context["run_id"]).name,
-            waiting=params["waiting_replicas"],
-        )
-        approved = approve(context, config, jobs)
-    except BatchmarkError as error:
-        fail(context, str(error), error)  # it would fail again
-    if approved.dry_run:
-        return []
-    waits = params["waiting_replicas"] > 0
-    return [
-        {"planned": job.model_dump(mode="json"), "begins_exclusive": waits and number == 0}
-        for number, job in enumerate(jobs)
-    ]
+        jobs = plan(load_cluster(), config, wanted, run_name=run_name, waiting=waiting)
+        return Proposal(config, jobs)
+
+    def arguments(_: Config, __: str, jobs: Sequence[PlannedJob]) -> Arguments:
+        return [
+            {"planned": job.model_dump(mode="json"), "begins_exclusive": number == 0 < waiting}
+            for number, job in enumerate(jobs)
+        ]
+
+    return approved_jobs(context, propose, arguments)
 
 
 def start_node(context: Context) -> None:
@@ -94,7 +88,6 @@ def start_node(context: Context) -> None:
         AirflowSkipException: a dry run.
         AirflowFailException: the cluster does not let Airflow in.
     """
-    from batchmark.core.run import RunPlan
     from batchmark.orchestration.pods.cluster_api import ClusterApi, kubeconfig, kubernetes_hook
 
     config, cluster = load_config(), load_cluster()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
@@ -25,28 +22,25 @@ from batchmark.aws.result_bucket import (
 )
 from batchmark.core import formatting
 from batchmark.core.config import Config
-from batchmark.core.errors import BatchmarkError
-from batchmark.core.run import CollectedRun, PlannedJob, Purpose, RunPlan
+from batchmark.core.run import CollectedRun, Purpose, RunPlan
 from batchmark.orchestration.assets import REPORT, RESULTS, report_metadata, results_metadata
 from batchmark.orchestration.links import page_url
 from batchmark.orchestration.settings import config_of, load_config
-from batchmark.orchestration.telling import console, fail, tell
+from batchmark.orchestration.tasks.approval import Arguments, approved_jobs
+from batchmark.orchestration.tasks.budget import Proposal
+from batchmark.orchestration.telling import console, tell
 from batchmark.orchestration.xcom import JOB_ID_XCOM
-from batchmark.runs.plans.planning import all_operator_kwargs
 from batchmark.runs.plans.planning import plan_jobs as plan
 
 
 def plan_jobs(
     context: Context, *, need_both_devices: bool = True, purpose: Purpose = "scheduled"
-) -> list[dict[str, Any]]:
-    """Check a run's parameters and worst-case cost; return the operator's arguments for each job.
-
-    A dry run returns none, so that its jobs are skipped.
-    """
+) -> Arguments:
+    """Plan a run of a suite, as approved_jobs does."""
     params = context["params"]
 
-    def planned(config: Config, run_name: str) -> list[PlannedJob]:
-        return plan(
+    def propose(config: Config, run_name: str) -> Proposal:
+        jobs = plan(
             config,
             run_name=run_name,
             suite=params["suite"],
@@ -56,18 +50,19 @@ def plan_jobs(
             need_both_devices=need_both_devices,
             purpose=purpose,
         )
+        return Proposal(config, jobs)
 
-    return approved_jobs(context, planned)
+    return approved_jobs(context, propose)
 
 
-def plan_sharing(context: Context) -> list[dict[str, Any]]:
+def plan_sharing(context: Context) -> Arguments:
     """As plan_jobs, for a run of the suite `sharing` with its own parameters."""
     from batchmark.runs.plans.sharing_plan import left_out, sharing_plan
     from batchmark.runs.plans.sharing_plan import plan_sharing as plan_tasks
 
     params = context["params"]
 
-    def planned(config: Config, run_name: str) -> list[PlannedJob]:
+    def propose(config: Config, run_name: str) -> Proposal:
         wanted = sharing_plan(
             modes=params["modes"],
             replicas=params["replicas"],
@@ -80,29 +75,9 @@ def plan_sharing(context: Context) -> list[dict[str, Any]]:
         targets, repeats = params["targets"] or [], params["repeats"]
         jobs = plan_tasks(config, wanted, run_name=run_name, targets=targets, repeats=repeats)
         tell(*left_out(config, wanted, jobs))
-        return jobs
+        return Proposal(config, jobs)
 
-    return approved_jobs(context, planned)
-
-
-def approved_jobs(
-    context: Context, plan_for: Callable[[Config, str], list[PlannedJob]]
-) -> list[dict[str, Any]]:
-    """As plan_jobs, of the jobs that `plan_for` plans, given configuration and run name."""
-    from batchmark.orchestration.tasks.alerts import check_settings
-    from batchmark.orchestration.tasks.budget import approve
-
-    run_id = context["run_id"]
-    try:
-        config = load_config()
-        check_settings()
-        jobs = plan_for(config, RunStore.of(config, run_id).name)
-        approved = approve(context, config, jobs)
-    except BatchmarkError as error:
-        fail(context, str(error), error)  # it would fail again
-    if approved.dry_run:
-        return []
-    return all_operator_kwargs(config, run_id, jobs)
+    return approved_jobs(context, propose)
 
 
 def collect_results(context: Context, run_task_id: str) -> str:

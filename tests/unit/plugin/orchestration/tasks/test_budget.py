@@ -15,7 +15,7 @@ from batchmark.aws.result_bucket import PLAN, PLAN_HTML, PRICES, RunStore
 from batchmark.core.names import slug
 from batchmark.core.run import RunPlan
 from batchmark.orchestration.operators.batch_operator import BenchmarkJobOperator
-from batchmark.orchestration.tasks import budget
+from batchmark.orchestration.tasks import approval, budget
 from batchmark.orchestration.tasks import run as tasks
 from batchmark.runs.spending import RunSpending
 from tests.builders.installations import configured, own_types, target
@@ -73,7 +73,8 @@ def cloud(monkeypatch):
     made = Cloud()
     clients = {"s3": made.s3, "pricing": None, "ec2": None}
     monkeypatch.setattr(boto3, "client", lambda name, **_: clients[name])
-    monkeypatch.setattr(tasks, "load_config", lambda: made.config)
+    for module in (approval, tasks):
+        monkeypatch.setattr(module, "load_config", lambda: made.config)
     return made
 
 

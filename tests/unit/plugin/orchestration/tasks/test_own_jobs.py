@@ -17,7 +17,14 @@ from batchmark.orchestration.own_job_form import comparison_params, own_job_para
 from batchmark.orchestration.reruns import key_of, plan_round
 from batchmark.orchestration.run_history import RunHistory
 from batchmark.orchestration.settings import config_of
-from batchmark.orchestration.tasks import alerts, budget, environment, own_jobs, regressions
+from batchmark.orchestration.tasks import (
+    alerts,
+    approval,
+    budget,
+    environment,
+    own_jobs,
+    regressions,
+)
 from batchmark.orchestration.tasks import run as run_tasks
 from batchmark.runs import collecting
 from batchmark.runs.collected_runs import readable_run
@@ -56,14 +63,13 @@ def run(monkeypatch):
         return current
 
     monkeypatch.setattr(RunStore, "of", lambda *_: store)
-    for tasks in (own_jobs, run_tasks):
+    for tasks in (approval, own_jobs, run_tasks):
         monkeypatch.setattr(tasks, "load_config", lambda: config)
     monkeypatch.setattr(own_jobs, "load_own_jobs", existing_jobs.own_jobs)
     monkeypatch.setattr(alerts, "check_settings", lambda: None)
     monkeypatch.setattr(budget, "page_url", lambda *_: "the page")
-    for tasks in (budget, own_jobs):
-        monkeypatch.setattr(tasks, "price_clients", lambda _: ())
-        monkeypatch.setattr(tasks, "current_prices", current_prices)
+    monkeypatch.setattr(budget, "price_clients", lambda _: ())
+    monkeypatch.setattr(budget, "current_prices", current_prices)
     monkeypatch.setattr(
         discovery,
         "discover",
@@ -166,8 +172,7 @@ def test_a_dry_run_submits_nothing_and_leaves_no_queue(run):
 
 def test_a_type_without_a_price_is_refused_under_a_cap(run, monkeypatch):
     unpriced = SimpleNamespace(table=PRICES, store=lambda _: None)
-    for tasks in (budget, own_jobs):
-        monkeypatch.setattr(tasks, "current_prices", lambda *_, **__: unpriced)
+    monkeypatch.setattr(budget, "current_prices", lambda *_, **__: unpriced)
     with pytest.raises(AirflowFailException, match=r"there is no On-Demand price of c5\.xlarge"):
         own_jobs.plan_comparison(comparison(run))
     assert own_jobs.plan_comparison(comparison(run, max_cost_usd=None, repeats=1))

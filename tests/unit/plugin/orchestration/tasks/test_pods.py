@@ -16,7 +16,7 @@ from batchmark.core.run import RunPlan
 from batchmark.history.store import HistoryStore
 from batchmark.orchestration.pods import cluster_api, pods_operator, pods_watch
 from batchmark.orchestration.pods.pods_operator import PodsOperator
-from batchmark.orchestration.tasks import pods, run
+from batchmark.orchestration.tasks import approval, pods, run
 from tests.builders.clusters import RUN_ID, applied, published
 from tests.builders.installations import configured
 from tests.builders.runs import PRICES
@@ -98,7 +98,7 @@ def account(monkeypatch, tmp_path):
         monkeypatch.setattr(price_list, "fetch_prices", lambda *_, **__: TABLE)
         for module in (pods, pods_operator):
             monkeypatch.setattr(module, "load_cluster", published)
-        for module in (pods, pods_operator, run):
+        for module in (approval, pods, pods_operator, run):
             monkeypatch.setattr(module, "load_config", lambda: config)
         for module in (cluster_api, pods_watch, pods):
             monkeypatch.setattr(module, "POLL_SECONDS", 0.001)

@@ -8,7 +8,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from batchmark.aws.result_bucket import PLAN, PLAN_HTML, RunStore
 from batchmark.core.run import RunPlan
 from batchmark.orchestration.scaling_form import scaling_params
-from batchmark.orchestration.tasks import alerts, budget, environment, scaling
+from batchmark.orchestration.tasks import alerts, approval, budget, environment, scaling
 from batchmark.runs.spending import month_spending
 from tests.builders.installations import configured
 from tests.builders.runs import PRICES
@@ -26,7 +26,8 @@ def run(monkeypatch):
     prices = PRICES.model_copy(update={"on_demand": {NODES.instance_type: 32.7726}})
     current = SimpleNamespace(table=prices, store=lambda _: None)
     monkeypatch.setattr(RunStore, "of", lambda *_: store)
-    monkeypatch.setattr(scaling, "load_config", lambda: config)
+    for module in (approval, scaling):
+        monkeypatch.setattr(module, "load_config", lambda: config)
     monkeypatch.setattr(scaling, "load_multi_node", lambda: NODES)
     monkeypatch.setattr(alerts, "check_settings", lambda: None)
     monkeypatch.setattr(budget, "price_clients", lambda _: ())

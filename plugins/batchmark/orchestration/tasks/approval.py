@@ -1,0 +1,42 @@
+"""From a form to the operator's arguments, for every kind of run: only how to plan differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from airflow.sdk import Context
+
+from batchmark.aws.result_bucket import RunStore
+from batchmark.core.config import Config
+from batchmark.core.run import PlannedJob
+from batchmark.orchestration.settings import load_config
+from batchmark.orchestration.tasks.budget import Proposal, approve
+from batchmark.orchestration.telling import fail_if_refused
+from batchmark.runs.plans.planning import all_operator_kwargs
+
+Arguments = list[dict[str, Any]]
+
+
+def approved_jobs(
+    context: Context,
+    propose: Callable[[Config, str], Proposal],
+    arguments: Callable[[Config, str, Sequence[PlannedJob]], Arguments] = all_operator_kwargs,
+) -> Arguments:
+    """Check a run's parameters and worst-case cost; return the operator's arguments for each job.
+
+    A dry run returns none, so that its jobs are skipped.
+
+    Args:
+        propose: plans the jobs, given the configuration and the name of the run's folder.
+        arguments: makes them, given the proposal's configuration, the run's id and the jobs.
+    """
+    from batchmark.orchestration.tasks.alerts import check_settings
+
+    run_id = context["run_id"]
+    with fail_if_refused(context):
+        config = load_config()
+        check_settings()
+        proposal = propose(config, RunStore.of(config, run_id).name)
+        plan = approve(context, proposal)
+    return [] if plan.dry_run else arguments(proposal.config, run_id, proposal.jobs)
