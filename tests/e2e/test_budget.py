@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 import pytest
 
 from batchmark.aws.result_bucket import ENVIRONMENT_HTML, ENVIRONMENT_JSON, PLAN, PLAN_HTML
-from batchmark.core.run import RunPlan
 from batchmark.runs.spending import COSTS_FOLDER, RunSpending
 from laptop.demo import DAG_ID
 from tests.documented import the_block, the_command, typed
@@ -89,7 +88,7 @@ def test_a_dry_run_from_a_shell_shows_the_plan_and_the_most_that_it_can_cost(air
     assert job_ids(aws) == before
     store = store_of(aws, run_id)
     assert written(store) == {ENVIRONMENT_HTML, ENVIRONMENT_JSON, PLAN, PLAN_HTML}
-    plan = RunPlan.model_validate_json(store.read(store.prefix + PLAN))
+    plan = store.plan()
     assert (plan.dry_run, len(plan.jobs), plan.worst_case.usd) == (True, 4, 10.4)
     assert plan.worst_case.prices_source.startswith("the local cloud's price file")
     assert by_command["conf"] == {"suite": "blog", "dry_run": True}
@@ -98,7 +97,7 @@ def test_a_dry_run_from_a_shell_shows_the_plan_and_the_most_that_it_can_cost(air
 def test_after_a_run_its_cost_is_booked_and_told(calibration, airflow, aws):
     """Jobs of the local cloud cost nothing, and the log says what they could have cost in AWS."""
     store = store_of(aws, calibration)
-    plan = RunPlan.model_validate_json(store.read(store.prefix + PLAN))
+    plan = store.plan()
     record = RunSpending.model_validate_json(store.read(plan.spending_key))
     assert record.finished
     assert list(record.job_usd.values()) == 4 * [0.0]

@@ -5,9 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from batchmark.aws.result_bucket import PLAN
 from batchmark.core.names import DAG_TAG, INSTALLATION_TAG, RUN_ID_TAG, RUN_TAG, slug
-from batchmark.core.run import RunPlan
 from laptop.airflow import AirflowClient
 from laptop.aws import AwsClients
 from tests.e2e.existing_jobs import INSTALLATION, Existing, comparison_stack
@@ -86,7 +84,7 @@ def test_each_side_is_measured_at_each_size(aws, compared):
 
 def test_its_worst_case_is_priced_by_what_the_queues_have(aws, compared):
     store = store_of(aws, compared)
-    plan = RunPlan.model_validate_json(store.read(store.prefix + PLAN))
+    plan = store.plan()
     assert {job.target: job.instance_type for job in plan.jobs} == {
         "old": "m5.2xlarge",
         "new": "c5.2xlarge",

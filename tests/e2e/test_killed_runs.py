@@ -7,10 +7,9 @@ import pytest
 
 from batchmark.analysis.samples import parameters_json
 from batchmark.aws.batch_jobs import describe_jobs, list_jobs
-from batchmark.aws.result_bucket import CHANGES, PLAN
+from batchmark.aws.result_bucket import CHANGES
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.core.names import RUN_TAG, generation_of, slug
-from batchmark.core.run import RunPlan
 from batchmark.history.rebuild import rebuild
 from batchmark.history.store import HistoryStore
 from batchmark.orchestration.xcom import RERUN_TASKS
@@ -152,7 +151,7 @@ def check_jobs(aws, run_id):
     everything = [job for one in jobs.values() for job in one]
     assert {job["status"] for job in everything} <= {"SUCCEEDED", "FAILED"}
     store = store_of(aws, run_id)
-    plan = RunPlan.model_validate_json(store.read(store.prefix + PLAN))
+    plan = store.plan()
     spending = run_spending(store, plan.spending_key)
     assert spending.finished
     assert spending.reserved_usd == 0

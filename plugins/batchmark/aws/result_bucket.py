@@ -14,6 +14,7 @@ from batchmark.aws.boto_clients import client
 from batchmark.core.config import Config
 from batchmark.core.errors import CollectError
 from batchmark.core.names import slug, url_safe
+from batchmark.core.run import RunPlan
 
 # The objects in a run's folder, beside the jobs' logs.
 PLAN = "plan.json"
@@ -133,6 +134,11 @@ class RunStore:
             **condition,
         )
         return key
+
+    def plan(self, name: str = PLAN) -> RunPlan:
+        """The run's plan, or that of a round of fresh jobs; one of no jobs where there is none."""
+        text = self.read_if_there(self.prefix + name)
+        return RunPlan.model_validate_json(text) if text else RunPlan(jobs=())
 
     def create(self, key: str, text: str) -> bool:
         """Store `text` unless the key exists; return whether it was stored."""

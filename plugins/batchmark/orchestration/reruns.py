@@ -173,9 +173,7 @@ def collect_rounds(
     """
     collected = CollectedRun(run_id=run_id, jobs=())
     for number in range(1, rounds + 1):
-        text = store.read_if_there(store.prefix + rerun_name(number))
-        planned = RunPlan.model_validate_json(text).jobs if text else ()
-        if planned:
+        if planned := store.plan(rerun_name(number)).jobs:
             found = collect_run(
                 store,
                 batch,

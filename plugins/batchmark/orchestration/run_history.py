@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from batchmark.analysis.judging.noise import NoiseTable, parse_table
 from batchmark.aws.boto_clients import client
-from batchmark.aws.result_bucket import COLLECTED, PLAN, SUSPECTS, RunStore, noise_key, rerun_name
+from batchmark.aws.result_bucket import COLLECTED, SUSPECTS, RunStore, noise_key, rerun_name
 from batchmark.changes.alerts.records import WATCHED, Alert
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.changes.change_points import Newest
@@ -64,7 +64,7 @@ class RunHistory:
         self.collected: CollectedRun = with_documents(
             self.store, whole.model_copy(update=scheduled)
         )
-        self.plan: RunPlan = RunPlan.model_validate_json(self.store.read(self.store.prefix + PLAN))
+        self.plan: RunPlan = self.store.plan()
         self.config: Config = config_of(self.plan, config)
         self.suite: str = self.plan.jobs[0].suite
         self.suspects = Suspects(suspects=())  # what find_suspects stored; none before it did

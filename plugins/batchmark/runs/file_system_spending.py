@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from batchmark.aws.result_bucket import PLAN
 from batchmark.core.clusters.file_system_cost import exact_usd
-from batchmark.core.run import RunPlan
 from batchmark.runs.spending import run_spending
 
 if TYPE_CHECKING:
@@ -28,8 +26,7 @@ def settle_file_systems(
     It takes the place of the most that they could cost, unless another one of the run is left.
     `gone` are their last descriptions by id. One of a local cloud costs nothing.
     """
-    text = store.read_if_there(store.prefix + PLAN)
-    plan = RunPlan.model_validate_json(text) if text else RunPlan(jobs=())
+    plan = store.plan()
     layer = plan.worst_case.file_system if plan.worst_case else None
     booked = run_spending(store, plan.spending_key) if plan.spending_key else None
     if layer is None or booked is None or plan.spending_key is None or (any_left and not gone):

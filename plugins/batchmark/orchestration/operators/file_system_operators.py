@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import (
 from botocore.exceptions import BotoCoreError, ClientError
 
 from batchmark.aws.boto_clients import client
-from batchmark.aws.result_bucket import PLAN, RunStore
+from batchmark.aws.result_bucket import RunStore
 from batchmark.core.clusters.multi_node import (
     COLLAPSE_SECONDS,
     DELETION_SECONDS,
@@ -86,7 +86,7 @@ class StandUpFileSystem(FileSystemOperator):
 
     def execute(self, context: Context) -> None:
         config = load_config()
-        plan = _plan(context, config) or RunPlan(jobs=())
+        plan = _plan(context, config)
         if plan.dry_run:
             raise AirflowSkipException("a dry run: nothing is stood up")
         if plan.file_system is None:
@@ -146,15 +146,13 @@ class CollapseFileSystem(FileSystemOperator):
         )
 
 
-def _plan(context: Context, config: Config) -> RunPlan | None:
-    store = RunStore.of(config, context["run_id"])
-    text = store.read_if_there(store.prefix + PLAN)
-    return RunPlan.model_validate_json(text) if text else None
+def _plan(context: Context, config: Config) -> RunPlan:
+    return RunStore.of(config, context["run_id"]).plan()
 
 
-def _layer(plan: RunPlan | None) -> Layer:
+def _layer(plan: RunPlan) -> Layer:
     """What the plan knows of it, else what the stack publishes now."""
-    if plan and plan.file_system:
+    if plan.file_system:
         return Layer(plan.file_system, plan.compute_environment)
     try:
         nodes = load_multi_node()

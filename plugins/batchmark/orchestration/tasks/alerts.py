@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import Context, Param
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from batchmark.aws.result_bucket import COLLECTED, PLAN, REPORT_HTML, RunStore
+from batchmark.aws.result_bucket import COLLECTED, REPORT_HTML, RunStore
 from batchmark.core.config import Config
 from batchmark.core.errors import AlertError, ConfigError
 from batchmark.orchestration.assets import REGRESSIONS, regressions_metadata
@@ -101,7 +101,6 @@ def publish_alerts(
         AirflowSkipException: a dry run, or nothing was planned.
     """
     from batchmark.changes.alerts.store import AlertStore
-    from batchmark.core.run import RunPlan
 
     try:
         config = load_config()
@@ -116,10 +115,10 @@ def publish_alerts(
         # A try of this task that has no answer died with the task.
         _send(config, alerts, [message], longest_try=timedelta(0))
     if alert_ids is None or report_key is None:
-        plan = store.read_if_there(store.prefix + PLAN)
-        if plan is None:
+        plan = store.plan()
+        if not plan.jobs:
             raise AirflowSkipException("nothing was planned; see the task before that failed")
-        if RunPlan.model_validate_json(plan).dry_run:
+        if plan.dry_run:
             raise AirflowSkipException("a dry run: nothing was measured")
         missing = "open_alerts" if alert_ids is None else "publish_report"
         raise AirflowFailException(f"the run is not whole; see {missing} and the tasks before it")

@@ -118,8 +118,7 @@ def check_run_id(context: Context, store: RunStore) -> None:
     Raises:
         PlanError: it is taken.
     """
-    text = store.read_if_there(store.prefix + PLAN)
-    plan = RunPlan.model_validate_json(text) if text else RunPlan(jobs=())
+    plan = store.plan()
     if plan.dag_id not in (None, context["ti"].dag_id):
         raise PlanError(_taken(context, f"of a run of {plan.dag_id}"))
     if plan.run_id not in (None, context["run_id"]):
@@ -151,9 +150,8 @@ def print_costs(store: RunStore, config: Config, collected: CollectedRun) -> Non
     """Print what a run's jobs cost, what they could have cost, and the month's sum."""
     prices = stored_prices(store, config.region, datetime.now(UTC))
     render_costs(run_costs(collected, prices), console())
-    text = store.read_if_there(store.prefix + PLAN)
-    plan = RunPlan.model_validate_json(text) if text else None
-    if plan and plan.worst_case and plan.spending_key:
+    plan = store.plan()
+    if plan.worst_case and plan.spending_key:
         tell(f"At most it could have cost {amount(plan.worst_case.usd)}{_where(store)}.")
         tell(month_spending(store, plan.spending_key))
 

@@ -11,10 +11,10 @@ from airflow.sdk.exceptions import AirflowSkipException
 from batchmark.aws import node_group
 from batchmark.aws.batch_targets import NO_ANSWER, why_unread
 from batchmark.aws.boto_clients import client
-from batchmark.aws.result_bucket import PLAN, RunStore
+from batchmark.aws.result_bucket import RunStore
 from batchmark.core.config import Config
 from batchmark.core.errors import ClusterError
-from batchmark.core.run import PlannedJob, RunPlan
+from batchmark.core.run import PlannedJob
 from batchmark.core.suites import MOST_REPLICAS
 from batchmark.orchestration.settings import load_cluster, load_config
 from batchmark.orchestration.sharing_form import SHARING_SECTION, sharing_params
@@ -92,7 +92,8 @@ def start_node(context: Context) -> None:
 
     config, cluster = load_config(), load_cluster()
     store = RunStore.of(config, context["run_id"])
-    if RunPlan.model_validate_json(store.read(store.prefix + PLAN)).dry_run:
+    plan = store.plan()
+    if plan.dry_run or not plan.jobs:
         raise AirflowSkipException("a dry run: nothing is started")
     with kubeconfig(cluster) as path:
         try:

@@ -12,7 +12,6 @@ from batchmark.aws.result_bucket import (
     COMPARISON,
     NOISE_HTML,
     NOISE_JSON,
-    PLAN,
     REPORT_HTML,
     REPORT_JSON,
     SCALING_HTML,
@@ -120,10 +119,9 @@ def submitted_plan(context: Context, store: RunStore, run_task_id: str) -> RunPl
         dag_id=context["ti"].dag_id, task_ids=[run_task_id], run_ids=[run_id]
     )
     is_planned = "upstream_failed" not in states.get(run_id, {}).values()
-    plan_text = store.read_if_there(store.prefix + PLAN) if is_planned else None
-    if plan_text is None:
+    run_plan = store.plan()
+    if not (is_planned and run_plan.jobs):
         raise AirflowSkipException("nothing was planned; see the task before that failed")
-    run_plan = RunPlan.model_validate_json(plan_text)
     if run_plan.dry_run:
         raise AirflowSkipException("a dry run: nothing was submitted")
     return run_plan
@@ -169,8 +167,7 @@ def compare(context: Context, collected_key: str) -> str:
     store = RunStore.of(config, context["run_id"])
     collected = readable_run(store, collected_key)
     prices = stored_prices(store, config.region, datetime.now(UTC))
-    plan = store.read_if_there(store.prefix + PLAN)
-    worst = RunPlan.model_validate_json(plan).worst_case if plan else None
+    worst = store.plan().worst_case
     layer = worst.file_system if worst else None
     hourly = layer.usd_per_hour if layer else None
     comparison = compare_run(collected, prices, calibrations(store, collected), hourly)

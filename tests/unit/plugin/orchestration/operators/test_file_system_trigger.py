@@ -395,7 +395,7 @@ def test_what_was_made_of_one_that_does_not_come_up_is_what_is_booked():
     spent = run_spending(store, KEY).job_usd
     assert spent.keys() == {FILE_SYSTEM, "fs-00000000000000001"}
     assert spent[FILE_SYSTEM] == 0
-    worst = RunPlan.model_validate_json(store.read(store.prefix + PLAN)).worst_case
+    worst = store.plan().worst_case
     later = run_spending(store, KEY).settled((), worst)
     assert later.job_usd == spent, "its end is known when the run is collected"
 

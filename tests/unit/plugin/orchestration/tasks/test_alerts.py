@@ -170,7 +170,7 @@ def test_a_run_that_was_never_planned_is_skipped_and_one_that_broke_off_fails(
 ):
     with pytest.raises(AirflowSkipException, match="nothing was planned"):
         alert_tasks.publish_alerts(context, None, None)
-    store.write(PLAN, RunPlan(jobs=()).model_dump_json())
+    store.write(PLAN, RunPlan(jobs=(build_job("g5.xlarge", []).planned,)).model_dump_json())
     with pytest.raises(AirflowFailException, match="not whole; see open_alerts"):
         alert_tasks.publish_alerts(context, None, None)
 

@@ -114,7 +114,7 @@ def refused(cloud, **params):
 def test_what_may_run_is_planned_and_booked_at_the_most_that_it_can_cost(cloud, capsys):
     jobs = tasks.plan_jobs(context(max_cost_usd=WORST))
     assert [job["job_queue"] for job in jobs] == ["arn:queue-cuda", "arn:queue-cpu"]
-    plan = RunPlan.model_validate_json(cloud.read(f"runs/{RUN_ID}/{PLAN}"))
+    plan = RunStore.of(cloud.config, RUN_ID).plan()
     assert plan.worst_case.usd == WORST
     assert plan.spending_key == f"costs/{MONTH}/{RUN_ID}.json"
     assert json.loads(cloud.read(f"runs/{RUN_ID}/{PRICES}"))["source"] == TABLE.source
@@ -139,7 +139,7 @@ def submitted(kwargs):
 def test_each_job_is_submitted_with_the_timeout_and_the_attempts_that_its_cap_counted(cloud):
     """Whatever its job definition says, the job can't cost more."""
     jobs = tasks.plan_jobs(context())
-    plan = RunPlan.model_validate_json(cloud.read(f"runs/{RUN_ID}/{PLAN}"))
+    plan = RunStore.of(cloud.config, RUN_ID).plan()
     for kwargs, planned, counted in zip(jobs, plan.jobs, plan.worst_case.targets, strict=True):
         requests = [request for request in submitted(kwargs) if request]
         assert len(requests) == counted.submissions == planned.limits.submissions
@@ -164,7 +164,7 @@ SHARING = {
 def test_a_sharing_run_is_planned_and_booked_with_what_shares_its_devices(cloud):
     jobs = tasks.plan_sharing(context(**SHARING))
     assert [job["parameters"]["suite"] for job in jobs] == ["sharing"] * 2
-    plan = RunPlan.model_validate_json(cloud.read(f"runs/{RUN_ID}/{PLAN}"))
+    plan = RunStore.of(cloud.config, RUN_ID).plan()
     assert [job.sharing.replicas for job in plan.jobs] == [(1, 2)] * 2
     assert cloud.record(RUN_ID).reserved_usd == WORST
 
@@ -352,7 +352,7 @@ def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys):
     page = unescape(cloud.read(f"runs/{RUN_ID}/{PLAN_HTML}").decode())
     assert "2 jobs can cost $8.08 at most. The run would be refused." in page
     assert "above its max_cost_usd of $1" in page
-    plan = RunPlan.model_validate_json(cloud.read(f"runs/{RUN_ID}/{PLAN}"))
+    plan = RunStore.of(cloud.config, RUN_ID).plan()
     assert (plan.dry_run, plan.worst_case.usd, plan.spending_key) == (True, WORST, None)
     said = capsys.readouterr().out
     assert "What this run can cost at most" in said
@@ -389,8 +389,7 @@ def blog_job(name, usd_per_hour, usd, **fields):
 
 def settle(cloud, *jobs, lost=()):
     store = RunStore.of(cloud.config, RUN_ID)
-    plan = RunPlan.model_validate_json(cloud.read(f"runs/{RUN_ID}/{PLAN}"))
-    budget.settle(store, cloud.config, plan, build_run(*jobs, lost=lost))
+    budget.settle(store, cloud.config, store.plan(), build_run(*jobs, lost=lost))
     return cloud.record(RUN_ID)
 
 

@@ -7,10 +7,9 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
-from batchmark.aws.result_bucket import PLAN, RunStore
+from batchmark.aws.result_bucket import RunStore
 from batchmark.core.errors import PlanError
 from batchmark.core.names import full_name
-from batchmark.core.run import RunPlan
 from batchmark.history.store import HistoryStore
 from batchmark.orchestration import run_history
 from batchmark.orchestration.own_job_form import comparison_params, own_job_params
@@ -102,15 +101,11 @@ def comparison(run, **changes):
     return run.context(comparison_params(), **asked | changes)
 
 
-def plan_of(run):
-    return RunPlan.model_validate_json(run.store.read(run.store.prefix + PLAN))
-
-
 def test_an_own_job_is_planned_on_all_its_targets_and_sizes(run):
     arguments = own_jobs.plan_own_job(job_run(run))
     assert len(arguments) == 2 + 2 * 2 * 6
     assert {one["job_definition"] for one in arguments} == {"arn:own-cpu:1", "arn:own-cuda:1"}
-    plan = plan_of(run)
+    plan = run.store.plan()
     assert (plan.sides, len(plan.jobs)) == ({}, 26)
     assert plan.worst_case.usd > 0
 
@@ -118,7 +113,7 @@ def test_an_own_job_is_planned_on_all_its_targets_and_sizes(run):
 def test_the_form_narrows_an_own_jobs_run(run):
     asked = {"targets": ["c5.2xlarge"], "sizes": [64], "repeats": 1, "deadline_seconds": 30}
     own_jobs.plan_own_job(job_run(run, **asked))
-    _, job = plan_of(run).jobs
+    _, job = run.store.plan().jobs
     assert (job.target, job.own_job.size, job.own_job.deadline_seconds) == ("c5.2xlarge", 64, 30)
 
 
@@ -142,7 +137,7 @@ def test_a_comparison_is_planned_on_the_dearest_types_and_keeps_its_sides(run):
     arguments = own_jobs.plan_comparison(comparison(run, repeats=1))
     assert len(arguments) == 1 + 4
     assert {one["job_queue"] for one in arguments} == {f"{ARN}:job-queue/images"}
-    plan = plan_of(run)
+    plan = run.store.plan()
     assert list(plan.sides) == ["old", "new"]
     assert {job.instance_type for job in plan.jobs} == {"c5.4xlarge"}
     assert plan.worst_case.usd == 0.85  # 5 jobs x 900 s
@@ -167,7 +162,7 @@ def test_a_dry_run_submits_nothing_and_leaves_no_queue(run):
     assert own_jobs.plan_comparison(comparison(run, dry_run=True)) == []
     assert own_jobs.plan_own_job(job_run(run, dry_run=True, run_id=RUN_ID)) == []
     assert run.store.keys(FOLDER) == []
-    assert plan_of(run).dry_run
+    assert run.store.plan().dry_run
 
 
 def test_a_type_without_a_price_is_refused_under_a_cap(run, monkeypatch):
@@ -237,10 +232,10 @@ PLANS = [(own_jobs.plan_own_job, job_run), (own_jobs.plan_comparison, comparison
 
 @pytest.mark.parametrize(("plan", "asked"), PLANS)
 def test_a_retry_of_the_plan_submits_and_books_the_same_once(run, plan, asked):
-    arguments, planned = plan(asked(run)), plan_of(run)
+    arguments, planned = plan(asked(run)), run.store.plan()
     kept = run.store.keys("")
     assert plan(asked(run)) == arguments
-    assert plan_of(run) == planned
+    assert run.store.plan() == planned
     assert run.store.keys("") == kept
 
 
@@ -288,7 +283,9 @@ def collect(ended):
 
 def test_a_comparison_is_collected_once_however_often_its_task_is_cleared(run, ended):
     first = readable_run(run.store, collect(ended))
-    assert [job.planned.target for job in first.jobs] == [job.target for job in plan_of(run).jobs]
+    assert [job.planned.target for job in first.jobs] == [
+        job.target for job in run.store.plan().jobs
+    ]
     assert {job.planned.target for job in first.jobs} == {"old", "new"}
     rows = HistoryStore.of(run.config).read(["target"]).num_rows
     assert rows >= len(ended.ids)

@@ -8,7 +8,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from batchmark.aws.result_bucket import CHANGES_SECTION, COLLECTED, PLAN, SUSPECTS
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.changes.evidence import LEAST_AFTER
-from batchmark.core.run import RunPlan, WorstCase
+from batchmark.core.run import WorstCase
 from batchmark.history.store import HistoryStore
 from batchmark.orchestration import run_history
 from batchmark.orchestration.tasks import regressions
@@ -186,7 +186,7 @@ def test_fresh_jobs_open_the_runs_booking_until_they_are_collected(schedule, mon
     quiet_runs(schedule, 15)
     schedule.measure(gpu=1.12)
     store, key = schedule.store, f"costs/2026-11/{schedule.run_id}.json"
-    plan = RunPlan.model_validate_json(store.read(store.prefix + PLAN))
+    plan = store.plan()
     update = {"spending_key": key, "worst_case": WORST_CASE}
     store.write(PLAN, plan.model_copy(update=update).model_dump_json())
     settled = build_spending(schedule.run_id, finished=True, job_usd={"first": 1.5})

@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from batchmark.aws.result_bucket import PLAN, PLAN_HTML, RunStore
-from batchmark.core.run import RunPlan
+from batchmark.aws.result_bucket import PLAN_HTML, RunStore
 from batchmark.orchestration.scaling_form import scaling_params
 from batchmark.orchestration.tasks import alerts, approval, budget, environment, scaling
 from batchmark.runs.spending import month_spending
@@ -51,14 +50,10 @@ def run(monkeypatch):
     return SimpleNamespace(context=context, store=store)
 
 
-def plan_of(run):
-    return RunPlan.model_validate_json(run.store.read(run.store.prefix + PLAN))
-
-
 def test_each_number_of_nodes_is_a_job_and_the_plan_has_the_file_system(run, capsys):
     found = scaling.plan_jobs(run.context())
     assert [one["node_overrides"]["numNodes"] for one in found] == [1, 2]
-    plan = plan_of(run)
+    plan = run.store.plan()
     assert plan.file_system == NODES.file_system
     assert plan.compute_environment == NODES.compute_environment
     booked = month_spending(run.store, plan.spending_key)
@@ -71,7 +66,7 @@ def test_each_number_of_nodes_is_a_job_and_the_plan_has_the_file_system(run, cap
 
 def test_with_synthetic_images_alone_there_is_no_file_system(run):
     scaling.plan_jobs(run.context(data=["synthetic"]))
-    plan = plan_of(run)
+    plan = run.store.plan()
     assert (plan.file_system, plan.worst_case.file_system) == (None, None)
 
 
@@ -82,7 +77,7 @@ def test_numbers_of_nodes_without_strong_scaling_are_told(run, capsys):
 
 def test_a_dry_run_shows_the_plan_and_submits_nothing(run):
     assert scaling.plan_jobs(run.context(dry_run=True, max_cost_usd=1)) == []
-    assert plan_of(run).dry_run
+    assert run.store.plan().dry_run
     page = run.store.read(run.store.prefix + PLAN_HTML)
     text = page.decode() if isinstance(page, bytes) else page
     assert "2 of 3 nodes in all" in text
