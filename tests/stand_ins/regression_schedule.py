@@ -113,7 +113,9 @@ class Schedule:
                 "finished_at": job.document.finished_at + days,
             }
         )
-        return job.model_copy(update={"document": document, "planned": planned, "job_id": job_id})
+        moments = {name: getattr(job, name) + days for name in ("started_at", "stopped_at")}
+        update = {"document": document, "planned": planned, "job_id": job_id}
+        return job.model_copy(update=update | moments)
 
     def _collect(self, store, batch, logs, *, run_id, planned, job_ids, config):
         found = [one for one in planned if one.repeat != self.lost_repeat]

@@ -112,6 +112,16 @@ class Comparison(Record):
         default=(), description="jobs not written for Batchmark, each on all its targets"
     )
 
+    @property
+    def targets(self) -> Iterator[TargetRecord]:
+        """All of which anything is told, some more than once."""
+        for pair in self.pairs:
+            yield from (pair.gpu, pair.cpu)
+        yield from (task.target for task in self.sharing)
+        yield from (study.target for study in self.scaling)
+        for own_job in self.own_jobs:
+            yield from (side.target for side in own_job.sides)
+
 
 def compare(
     run: CollectedRun,

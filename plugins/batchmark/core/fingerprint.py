@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Mapping
+from typing import Any, Self
 
 from batchmark.core.record import Record
 from batchmark_job.result.document import Device, ResultDocument
@@ -25,16 +26,20 @@ class Fingerprint(Record):
 
     @classmethod
     def of(cls, document: ResultDocument) -> Self:
-        environment = document.environment
-        driver = environment.driver_version
+        return cls.of_row({"actual_device": document.actual_device, **dict(document.environment)})
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> Self:
+        """That of a row of the history."""
+        driver = row["driver_version"]
         return cls(
-            device=document.actual_device,
-            instance_type=environment.instance_type,
-            cpu_model=environment.cpu_model,
-            compute_threads=environment.compute_threads,
-            gpu_model=environment.gpu_model,
+            device=row["actual_device"],
+            instance_type=row["instance_type"],
+            cpu_model=row["cpu_model"],
+            compute_threads=row["compute_threads"],
+            gpu_model=row["gpu_model"],
             driver_major=driver and driver.partition(".")[0],
-            torch_version=environment.torch_version,
+            torch_version=row["torch_version"],
         )
 
     def named(self) -> dict[str, str | int | None]:

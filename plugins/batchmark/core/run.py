@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from datetime import date
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, Field
 
@@ -374,17 +374,17 @@ class StoredRun(Record):
         """This run with its jobs' documents, and the jobs that turned out to be lost since."""
         return CollectedRun(**dict(self) | {"jobs": tuple(jobs), "lost": (*self.lost, *lost)})
 
+    def joined(self, other: StoredRun) -> Self:
+        """This run with the jobs of another part of it."""
+        lists = ("jobs", "lost", "superseded")
+        both = {name: (*getattr(self, name), *getattr(other, name)) for name in lists}
+        return self.model_copy(update=both)
+
 
 class CollectedRun(StoredRun):
     """All jobs of a run, with their documents."""
 
     jobs: tuple[CollectedJob, ...]
-
-    def joined(self, other: CollectedRun) -> CollectedRun:
-        """This run with the jobs of another part of it."""
-        lists = ("jobs", "lost", "superseded")
-        both = {name: (*getattr(self, name), *getattr(other, name)) for name in lists}
-        return self.model_copy(update=both)
 
 
 def job_limits(target: Target) -> JobLimits:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -17,18 +18,22 @@ class RunFiles(NamedTuple):
     problems: tuple[str, ...]  # each names a job without rows
 
 
-def run_files(run: CollectedRun, prices: PriceTable, name: str) -> RunFiles:
-    """Return a run's files; the prices are those that it was planned with."""
+def run_files(
+    run: CollectedRun, prices: PriceTable, name: str, before: Sequence[Row] = ()
+) -> RunFiles:
+    """Return a run's files; the prices are those that it was planned with.
+
+    `before` are rows of the run's other jobs, as the history has them.
+    """
     with suppress(Exception):  # some job's: then each by itself
-        rows = history_rows(run, prices)
+        rows = [*before, *history_rows(run, prices)]
         if len(rows) <= MOST_ROWS:
             return RunFiles(encode_rows(rows, name), ())
-    return _by_job(run, prices, name)
+    return _by_job(run, prices, name, before)
 
 
-def _by_job(run: CollectedRun, prices: PriceTable, name: str) -> RunFiles:
-    rows: list[Row] = []
-    problems = []
+def _by_job(run: CollectedRun, prices: PriceTable, name: str, before: Sequence[Row]) -> RunFiles:
+    rows, problems = [*before], []
     for job in run.jobs:
         try:
             of_job = history_rows(run.model_copy(update={"jobs": (job,)}), prices)

@@ -29,6 +29,7 @@ from batchmark.history.parquet import (
     decode,
     schema_for,
 )
+from batchmark.history.rows import Row
 from batchmark.history.run_files import run_files
 
 THREADS = 8  # below the ten connections that a boto3 client keeps
@@ -64,12 +65,15 @@ class HistoryStore:
     def of(cls, config: Config) -> Self:
         return cls(client("s3", config.region), config.bucket)
 
-    def append(self, run: CollectedRun, prices: PriceTable, name: str) -> tuple[str, ...]:
+    def append(
+        self, run: CollectedRun, prices: PriceTable, name: str, before: Sequence[Row] = ()
+    ) -> tuple[str, ...]:
         """Write a run's rows in place of its earlier ones, with run_prices; return their keys.
 
-        `name` is that of the run's folder, by which `rebuild` knows the files.
+        `name` is that of the run's folder, by which `rebuild` knows the files; `before` are its
+        earlier rows that stay.
         """
-        files, problems = run_files(run, prices, name)
+        files, problems = run_files(run, prices, name, before)
         for problem in problems:
             log.error("Missing in the history: %s", problem)
         lost = (*run.lost, *run.superseded)

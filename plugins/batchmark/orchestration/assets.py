@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset
 
-from batchmark.core.run import CollectedRun
+from batchmark.core.run import StoredRun
 
 if TYPE_CHECKING:
+    from batchmark.analysis.comparison import Comparison
     from batchmark.changes.alerts.outbox import RunMessage
 
 # Without URIs: the bucket is known only once Terraform has published it.
@@ -33,14 +34,19 @@ _JOB_FIELDS: Any = {
 }
 
 
-def report_metadata(run: CollectedRun, report_key: str) -> dict[str, Any]:
-    """Return an event of REPORT: the report's key, and each job's times and phases."""
+def report_metadata(run: StoredRun, comparison: Comparison, report_key: str) -> dict[str, Any]:
+    """Return an event of REPORT: the report's key, each job's times, and its phases if compared."""
+    documents = {
+        job.job_id: job.model_dump(mode="json", include={"marks"})
+        for target in comparison.targets
+        for job in target.jobs
+    }
     return {
         "run_id": run.run_id,
         "report_key": report_key,
         "jobs": [
             job.model_dump(mode="json", include=_JOB_FIELDS)
-            | {"document": job.document.model_dump(mode="json", include={"marks"})}
+            | {"document": documents.get(job.job_id)}
             for job in run.jobs
         ],
         "lost_jobs": len(run.lost),

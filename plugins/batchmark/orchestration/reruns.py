@@ -29,6 +29,8 @@ from batchmark.core.run import (
     RunPlan,
     WorstCase,
 )
+from batchmark.history.rows import Row
+from batchmark.history.series import MACHINE, POINT
 from batchmark.runs.budget import RUN_CAP, book, refusals, worst_case
 from batchmark.runs.collecting import collect_run
 from batchmark.runs.spending import month_spending, run_spending
@@ -195,16 +197,11 @@ def figures_by_series(
     for job in jobs:
         for row in job.document.measurements:
             if row.status is MeasurementStatus.MEASURED:
-                found[key_of(job, row)].append((job, row_median(row)))
+                found[_series_of(job, row)].append((job, median(kept_samples(row))))
     return found
 
 
-def row_median(row: Measurement) -> float:
-    return median(kept_samples(row))
-
-
-def key_of(job: CollectedJob, row: Measurement) -> SeriesKey:
-    """The series that a measured row belongs to."""
+def _series_of(job: CollectedJob, row: Measurement) -> SeriesKey:
     environment = job.document.environment
     return SeriesKey(
         suite=job.planned.suite,
@@ -219,34 +216,34 @@ def key_of(job: CollectedJob, row: Measurement) -> SeriesKey:
     )
 
 
-def uncertainties(jobs: Iterable[CollectedJob]) -> dict[SeriesKey, float]:
+def uncertainties(rows: Iterable[Row]) -> dict[SeriesKey, float]:
     """The relative uncertainty of each row's median from the samples within its job."""
     found: dict[SeriesKey, float] = defaultdict(float)
-    for job in jobs:
-        for row in job.document.measurements:
-            if row.stopping and row.stopping.relative_half_width:
-                key = key_of(job, row)
-                found[key] = max(found[key], row.stopping.relative_half_width)
+    for row in rows:
+        if half := row["relative_half_width"]:
+            key = series_of_row(row)
+            found[key] = max(found[key], half)
     return dict(found)
 
 
-def calibrated(
-    tables: Iterable[NoiseTable], jobs: Sequence[CollectedJob]
-) -> dict[SeriesKey, Prior]:
-    """Each row's noise by the calibrations that still apply."""
-    by_target = {(table.suite, table.dtype, table.target): table for table in tables}
+def calibrated(tables: Iterable[NoiseTable], rows: Iterable[Row]) -> dict[SeriesKey, Prior]:
+    """The noise of a run's rows in the history by its targets' calibrations that still apply."""
+    by_target = {table.target: table for table in tables}
+    noises = {
+        (name, noise.row.workload, parameters_json(noise.row.parameters), noise.row.dtype): noise
+        for name, table in by_target.items()
+        for noise in table.rows
+    }
     found = {}
-    for job in jobs:
-        table = by_target.get((job.planned.suite, job.planned.dtype, job.planned.target))
-        if table is None or table.fingerprint.differences(Fingerprint.of(job.document)):
-            continue
-        floors = {
-            (noise.row.workload, parameters_json(noise.row.parameters), noise.row.dtype): noise
-            for noise in table.rows
-        }
-        for row in job.document.measurements:
-            noise = floors.get((row.workload, parameters_json(row.parameters), row.dtype))
-            if noise is not None:
-                runs = min(noise.jobs, MOST_RUNS_OF_A_CALIBRATION)
-                found[key_of(job, row)] = Prior(math.log1p(noise.floor), runs)
+    for row in rows:
+        noise = noises.get((row["target"], *(row[name] for name in POINT)))
+        now = Fingerprint.of_row(row)
+        if noise and not by_target[row["target"]].fingerprint.differences(now):
+            runs = min(noise.jobs, MOST_RUNS_OF_A_CALIBRATION)
+            found[series_of_row(row)] = Prior(math.log1p(noise.floor), runs)
     return found
+
+
+def series_of_row(row: Row) -> SeriesKey:
+    """The series that a row of the history belongs to."""
+    return SeriesKey(**{name: row[name] for name in (*MACHINE, *POINT)})

@@ -27,14 +27,16 @@ from batchmark.changes.suspects import Suspect, Suspects, verdict, weigh
 from batchmark.changes.timelines import timeline
 from batchmark.core.config import Config
 from batchmark.core.errors import NoiseError
-from batchmark.core.run import CONFIRMATION, CollectedJob, CollectedRun, RunPlan
+from batchmark.core.run import CONFIRMATION, CollectedJob, CollectedRun, RunPlan, StoredRun
+from batchmark.history.columns import ALL_COLUMNS
+from batchmark.history.rows import Row
 from batchmark.history.series import COLUMNS, series_histories
 from batchmark.history.store import HistoryStore
 from batchmark.orchestration.reruns import calibrated, collect_rounds, figures_by_series
 from batchmark.orchestration.settings import config_of, load_config, load_detector_settings
 from batchmark.orchestration.telling import tell
 from batchmark.orchestration.xcom import JOB_ID_XCOM, RERUN_TASKS
-from batchmark.runs.collected_runs import stored_run, with_documents
+from batchmark.runs.collected_runs import stored_run
 from batchmark.runs.plans.planning import all_operator_kwargs
 
 HISTORY_DAYS = 730
@@ -44,11 +46,10 @@ FIND_SUSPECTS = "find_suspects"
 
 class RunHistory:
     def __init__(self, context: Context, collected_key: str) -> None:
-        """Read the run, its documents and its plan.
+        """Read the run and its plan; what its jobs measured is read from the history.
 
         Raises:
             AirflowSkipException: the run was never collected.
-            CollectError: one of its result documents can't be read any more.
         """
         self.run_id: str = context["run_id"]
         config = load_config()
@@ -61,9 +62,7 @@ class RunHistory:
             name: tuple(job for job in getattr(whole, name) if job.planned.purpose != CONFIRMATION)
             for name in ("jobs", "lost", "superseded")
         }
-        self.collected: CollectedRun = with_documents(
-            self.store, whole.model_copy(update=scheduled)
-        )
+        self.collected: StoredRun = whole.model_copy(update=scheduled)
         self.plan: RunPlan = self.store.plan()
         self.config: Config = config_of(self.plan, config)
         self.suite: str = self.plan.jobs[0].suite
@@ -97,7 +96,7 @@ class RunHistory:
         """By metric, the series that this run measured, without its fresh jobs."""
         if not self.collected.jobs:
             return {metric: [] for metric in METRICS}
-        ended = max(job.document.finished_at for job in self.collected.jobs)
+        ended = max(job.stopped_at for job in self.collected.jobs)
         table = HistoryStore.of(self.config).read(
             COLUMNS, suites=[self.suite], since=(ended - timedelta(days=HISTORY_DAYS)).date()
         )
@@ -109,12 +108,20 @@ class RunHistory:
         return found | {"time": [_with_fresh(one, self.run_id, ()) for one in found["time"]]}
 
     @cached_property
+    def rows(self) -> list[Row]:
+        """All that the history has of this run, without its fresh jobs."""
+        table = HistoryStore.of(self.config).read(
+            ALL_COLUMNS, suites=[self.suite], run_ids=[self.run_id]
+        )
+        return [row for row in table.to_pylist() if row["purpose"] != CONFIRMATION]
+
+    @cached_property
     def settings(self) -> DetectorSettings:
         return load_detector_settings()
 
     @cached_property
     def priors(self) -> dict[SeriesKey, Prior]:
-        return calibrated(calibrations(self.store, self.collected), self.collected.jobs)
+        return calibrated(calibrations(self.store, self.collected), self.rows)
 
     @cached_property
     def alerts(self) -> list[Alert]:
@@ -301,7 +308,7 @@ def _is_about(point: ChangePoint, runs: Mapping[SeriesKey, set[str]]) -> bool:
     )
 
 
-def calibrations(store: RunStore, collected: CollectedRun) -> list[NoiseTable]:
+def calibrations(store: RunStore, collected: StoredRun) -> list[NoiseTable]:
     """The noise tables in use for the run's targets; a target may have none."""
     tables = []
     for suite, dtype, target in dict.fromkeys(

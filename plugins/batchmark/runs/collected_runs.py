@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 from batchmark.aws.result_bucket import COLLECTED, RunStore
 from batchmark.core.errors import CollectError
@@ -39,20 +38,8 @@ def read_raw_document(store: RunStore, run_id: str, job: StoredJob) -> ResultDoc
     return expected.read(store, job.job_id, job.job_attempt)
 
 
-def with_documents(store: RunStore, run: StoredRun) -> CollectedRun:
-    """The run with all its documents.
-
-    Raises:
-        CollectError: one of them can't be read any more.
-    """
-    with ThreadPoolExecutor(DOCUMENTS_AT_A_TIME) as pool:
-        return run.with_jobs(pool.map(partial(_with_document, store, run.run_id), run.jobs))
-
-
 def readable_run(store: RunStore, key: str) -> CollectedRun:
     """The run stored at `key`, where a job whose document can't be read any more counts as lost.
-
-    For reports, which show what there is. History and bookings need `with_documents`.
 
     Raises:
         CollectError: the run was never collected.
@@ -63,7 +50,7 @@ def readable_run(store: RunStore, key: str) -> CollectedRun:
 
     def read(job: StoredJob) -> CollectedJob | LostJob:
         try:
-            return _with_document(store, run.run_id, job)
+            return job.with_document(job.document or read_raw_document(store, run.run_id, job))
         except CollectError as error:
             return _lost(store, job, f"its result document is gone: {error}")
 
@@ -73,10 +60,6 @@ def readable_run(store: RunStore, key: str) -> CollectedRun:
         (job for job in found if isinstance(job, CollectedJob)),
         (job for job in found if isinstance(job, LostJob)),
     )
-
-
-def _with_document(store: RunStore, run_id: str, job: StoredJob) -> CollectedJob:
-    return job.with_document(job.document or read_raw_document(store, run_id, job))
 
 
 def _lost(store: RunStore, job: StoredJob, reason: str) -> LostJob:

@@ -249,9 +249,10 @@ class _Collector:
         attempt = len(job["attempts"])
         uri = expected.uri(job_id, attempt)
         try:
+            stored = None
             if expected.own_job and store.read_if_there(key_of(uri)) is None:
-                store_document(store, self.clients, job, expected)
-            document = expected.read(store, job_id, attempt)
+                stored = store_document(store, self.clients, job, expected)
+            document = stored or expected.read(store, job_id, attempt)
         except CollectError as error:
             raise CollectError(f"{failure}\n{error}" if failure else str(error)) from error
         has_parts = CHILDREN in whole

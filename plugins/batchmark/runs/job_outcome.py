@@ -75,12 +75,10 @@ def _document(
     client: Clients, job: JobDescription, expected: ExpectedDocument, host: JobHost | None
 ) -> ResultDocument | None:
     """The document of a job that succeeded, or of an own job with an attempt that started."""
-    succeeded = job["status"] == "SUCCEEDED"
-    if not (succeeded or expected.own_job):
-        return None
     store = RunStore(client("s3"), expected.bucket, expected.run_id)
-    stored = expected.own_job and store_document(store, client, job, expected, host)
-    return expected.read_last(store, job) if succeeded or stored else None
+    if expected.own_job and (stored := store_document(store, client, job, expected, host)):
+        return stored
+    return expected.read_last(store, job) if job["status"] == "SUCCEEDED" else None
 
 
 def log_tail(logs: Any, job: JobDescription, *, is_own: bool) -> list[str]:

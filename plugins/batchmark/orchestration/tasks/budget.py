@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from airflow.sdk import Context
 
-from batchmark.analysis.cost import run_costs
+from batchmark.analysis.cost import RunCost, run_costs
 from batchmark.aws.price_list import RunPrices, current_prices, price_clients, stored_prices
 from batchmark.aws.result_bucket import PLAN, PLAN_HTML, RunStore
 from batchmark.core.clusters.multi_node import MultiNode
@@ -146,10 +146,9 @@ def settle(store: RunStore, config: Config, plan: RunPlan, collected: CollectedR
     store.put(key, settled.model_dump_json(indent=2))
 
 
-def print_costs(store: RunStore, config: Config, collected: CollectedRun) -> None:
+def print_costs(store: RunStore, cost: RunCost) -> None:
     """Print what a run's jobs cost, what they could have cost, and the month's sum."""
-    prices = stored_prices(store, config.region, datetime.now(UTC))
-    render_costs(run_costs(collected, prices), console())
+    render_costs(cost, console())
     plan = store.plan()
     if plan.worst_case and plan.spending_key:
         tell(f"At most it could have cost {amount(plan.worst_case.usd)}{_where(store)}.")

@@ -9,7 +9,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from batchmark.aws.result_bucket import CHANGES, CHANGES_SECTION, SUSPECTS
-from batchmark.orchestration.telling import tell
+from batchmark.orchestration.telling import console, tell
 from batchmark.orchestration.xcom import RERUN_TASKS
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
 
     run = RunHistory(context, collected_key)
     repeatable = [one for one in run.histories["time"] if can_be_repeated(one.key)]
-    found = suspects_among(repeatable, run.weighed, uncertainties(run.collected.jobs))
+    found = suspects_among(repeatable, run.weighed, uncertainties(run.rows))
     suspects = Suspects(suspects=tuple(found), hard_to_watch=hard_to_watch(run.weighed))
     for one in found:
         tell(
@@ -137,12 +137,16 @@ def _verdicts(
 
 def _store_with(fresh: CollectedRun, run: RunHistory) -> None:
     """Add a run's fresh jobs to what is stored of it, to the history and to its costs."""
+    from batchmark.analysis.cost import run_costs
     from batchmark.history.store import HistoryStore, run_prices
     from batchmark.orchestration.tasks.budget import settle
+    from batchmark.report.tables import render_costs
     from batchmark.runs.collected_runs import store_run
 
     whole = run.collected.joined(fresh)
     store_run(run.store, whole)
-    history = HistoryStore.of(run.config)
-    history.append(whole, run_prices(run.store, run.config.region, whole), run.store.name)
-    settle(run.store, run.config, run.plan, whole)
+    prices = run_prices(run.store, run.config.region, whole)
+    HistoryStore.of(run.config).append(fresh, prices, run.store.name, run.rows)
+    settle(run.store, run.config, run.plan, fresh)
+    tell("The fresh jobs, which the run's report leaves out:")
+    render_costs(run_costs(fresh, prices), console())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
@@ -21,7 +23,7 @@ from batchmark.aws.result_bucket import (
 )
 from batchmark.core import formatting
 from batchmark.core.config import Config
-from batchmark.core.run import CollectedRun, Purpose, RunPlan
+from batchmark.core.run import CollectedRun, LostJob, Purpose, RunPlan, StoredRun
 from batchmark.orchestration.assets import REPORT, RESULTS, report_metadata, results_metadata
 from batchmark.orchestration.links import page_url
 from batchmark.orchestration.settings import config_of, load_config
@@ -199,14 +201,14 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     from batchmark.report.scaling.answer import WHAT_IF_SECTION
     from batchmark.report.summary import summarize
     from batchmark.report.terminal.run import render_table
-    from batchmark.runs.collected_runs import readable_run
+    from batchmark.runs.collected_runs import stored_run
 
-    if comparison_key is None:
+    store = RunStore.of(load_config(), context["run_id"])
+    collected = stored_run(store, store.prefix + COLLECTED)
+    if comparison_key is None or collected is None:
         raise AirflowSkipException("nothing was compared; see the tasks before")
-    config = load_config()
-    store = RunStore.of(config, context["run_id"])
     comparison = Comparison.model_validate_json(store.read(comparison_key))
-    collected = readable_run(store, store.prefix + COLLECTED)
+    gone = [lost for lost in comparison.lost if lost not in collected.lost]
     text = store.read_if_there(store.prefix + CHANGES_SECTION)
     changes = ChangesSection.model_validate_json(text) if text else None
     alerts = AlertStore(store).alerts()
@@ -219,10 +221,10 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
         beside[WHAT_IF_SECTION] = store.object_url(store.write(SCALING_HTML, page, "text/html"))
     key = store.write(REPORT_HTML, render_html(report, beside=beside), "text/html")
     render_table(report, console())
-    print_costs(store, config, collected)
+    print_costs(store, comparison.cost)
     tell(f"Report: {page_url(context, store, key)}")
-    _fail_if_a_job_did(collected, "the report holds what there is")
-    context["outlet_events"][REPORT].extra = report_metadata(collected, key)
+    _fail_if_a_job_did(collected, "the report holds what there is", gone)
+    context["outlet_events"][REPORT].extra = report_metadata(collected, comparison, key)
     return key
 
 
@@ -235,7 +237,11 @@ def publish_noise(context: Context, collected_key: str) -> str:
         AirflowFailException: after publishing, when a target has no calibration or a job failed.
     """
 
+    from datetime import UTC, datetime
+
+    from batchmark.analysis.cost import run_costs
     from batchmark.analysis.judging.calibration import calibrate
+    from batchmark.aws.price_list import stored_prices
     from batchmark.orchestration.run_history import noise_table
     from batchmark.orchestration.tasks.budget import print_costs
     from batchmark.report.pages.table_pages import noise_html
@@ -259,7 +265,7 @@ def publish_noise(context: Context, collected_key: str) -> str:
             store.put(key, table.to_json())
     tell(*kept)
     key = store.write(NOISE_HTML, noise_html(report, kept), "text/html")
-    print_costs(store, config, collected)
+    print_costs(store, run_costs(collected, stored_prices(store, config.region, datetime.now(UTC))))
     tell(f"Noise: {page_url(context, store, key)}")
     if report.refused:
         raise AirflowFailException("; ".join(report.refused))
@@ -267,9 +273,10 @@ def publish_noise(context: Context, collected_key: str) -> str:
     return key
 
 
-def _fail_if_a_job_did(collected: CollectedRun, published: str) -> None:
-    problems = [f"{lost.planned.target}: {lost.reason}" for lost in collected.lost]
-    problems += [f"{job.planned.target}: {job.failure}" for job in collected.jobs if job.failure]
+def _fail_if_a_job_did(run: StoredRun, published: str, gone: Sequence[LostJob] = ()) -> None:
+    """Fail where a job failed or left no result; `gone` are those whose results are lost since."""
+    problems = [f"{lost.planned.target}: {lost.reason}" for lost in (*run.lost, *gone)]
+    problems += [f"{job.planned.target}: {job.failure}" for job in run.jobs if job.failure]
     if problems:
         raise AirflowFailException(
             f"{len(problems)} job(s) failed; {published}: " + "; ".join(problems)

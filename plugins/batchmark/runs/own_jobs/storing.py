@@ -14,8 +14,7 @@ from batchmark.core.errors import CollectError, unexpected
 from batchmark.runs.own_jobs.document import own_job_document
 from batchmark.runs.own_jobs.whole_log import read_log
 from batchmark.runs.result_documents import ExpectedDocument, key_of
-from batchmark_job.result.document import ResultDocument, ResultError, parse_document
-from batchmark_job.result.values import MOST_BYTES
+from batchmark_job.result.document import ResultDocument
 
 log = logging.getLogger(__name__)
 
@@ -54,17 +53,13 @@ def store_document(
         raise CollectError(f"no document could be made of it: {unexpected(error)}") from error
     if document is None:
         return None
-    return _put(store, key_of(expected.uri(document.job_id, document.job_attempt)), document)
-
-
-def _put(store: RunStore, key: str, document: ResultDocument) -> ResultDocument:
     try:
-        text = store.read_if_there(key, most_bytes=MOST_BYTES)
-        before = parse_document(text) if text else None
-    except (ResultError, CollectError):
+        before = expected.read(store, document.job_id, document.job_attempt)
+    except CollectError:
         before = None
     if before and known(before) >= known(document):
         return before
+    key = key_of(expected.uri(document.job_id, document.job_attempt))
     store.put(key, document.to_json())
     return document
 

@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 
 from batchmark.aws.result_bucket import COLLECTED, RunStore
 from batchmark.core.errors import CollectError
-from batchmark.runs.collected_runs import readable_run, store_run, stored_run, with_documents
+from batchmark.runs.collected_runs import readable_run, store_run, stored_run
 from tests.builders.runs import (
     as_older_releases_stored,
     build_job,
@@ -51,7 +51,7 @@ def test_a_collected_run_is_stored_without_its_documents_and_read_with_them(stor
         f"s3://batchmark-results/raw/run/{name}/blog/1/{name.replace('.', '-')}-blog-1.1.json"
         for name in ("g5.xlarge", "c5.2xlarge")
     ]
-    assert readable_run(store, key) == with_documents(store, stored_run(store, key)) == RUN
+    assert readable_run(store, key) == RUN
 
 
 def test_storing_what_was_read_writes_the_same_bytes(store, bucket):
@@ -74,11 +74,10 @@ def test_each_document_is_read_once_and_none_where_none_is_needed(store, bucket)
 def test_a_run_that_an_older_release_collected_brings_its_documents(store, bucket):
     key = store.write(COLLECTED, as_older_releases_stored(RUN))
     assert readable_run(store, key) == RUN
-    assert with_documents(store, stored_run(store, key)) == RUN
     assert set(reads(bucket)) == {key}
 
 
-def test_a_job_whose_document_is_gone_is_lost_to_a_report_and_stops_what_writes(store, bucket):
+def test_a_job_whose_document_is_gone_is_lost_to_a_report(store, bucket):
     key = store_run(store, RUN)
     del bucket.objects[GONE]
     run = readable_run(store, key)
@@ -88,8 +87,6 @@ def test_a_job_whose_document_is_gone_is_lost_to_a_report_and_stops_what_writes(
     assert (lost.planned, lost.job_id) == (RUN.jobs[0].planned, RUN.jobs[0].job_id)
     assert lost.reason.startswith("its result document is gone: s3://batchmark-results/" + GONE)
     assert (lost.instance_type, lost.seconds) == ("g5.xlarge", 40.0)
-    with pytest.raises(CollectError, match="can't be read"):
-        with_documents(store, stored_run(store, key))
 
 
 def test_a_document_that_s3_does_not_give_now_is_not_gone(store, bucket):

@@ -10,6 +10,7 @@ import boto3
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
 
+from batchmark.analysis.cost import run_costs
 from batchmark.aws import price_list
 from batchmark.aws.result_bucket import PLAN, PLAN_HTML, PRICES, RunStore
 from batchmark.core.names import slug
@@ -443,7 +444,7 @@ def test_the_cost_is_told_job_by_job_with_the_most_it_could_be_and_the_months_su
     )
     settle(cloud, *run.jobs, lost=run.lost)
     capsys.readouterr()
-    budget.print_costs(RunStore.of(cloud.config, RUN_ID), cloud.config, run)
+    budget.print_costs(RunStore.of(cloud.config, RUN_ID), run_costs(run, TABLE))
     said = capsys.readouterr().out
     assert "What this run's jobs cost" in said
     (line,) = [line for line in said.splitlines() if "c5-2xlarge-blog-1" in line]

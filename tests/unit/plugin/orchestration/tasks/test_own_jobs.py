@@ -1,10 +1,11 @@
 """The plans and checks of own_job_benchmark and job_comparison."""
 
+from collections import Counter
 from types import SimpleNamespace
 
 import boto3
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from batchmark.aws.result_bucket import RunStore
@@ -13,7 +14,7 @@ from batchmark.core.names import full_name
 from batchmark.history.store import HistoryStore
 from batchmark.orchestration import run_history
 from batchmark.orchestration.own_job_form import comparison_params, own_job_params
-from batchmark.orchestration.reruns import key_of, plan_round
+from batchmark.orchestration.reruns import plan_round, series_of_row
 from batchmark.orchestration.run_history import RunHistory
 from batchmark.orchestration.settings import config_of
 from batchmark.orchestration.tasks import (
@@ -25,10 +26,11 @@ from batchmark.orchestration.tasks import (
     regressions,
 )
 from batchmark.orchestration.tasks import run as run_tasks
-from batchmark.runs import collecting
+from batchmark.runs import collecting, result_documents
 from batchmark.runs.collected_runs import readable_run
 from batchmark.runs.own_jobs import discovery, storing
 from batchmark.runs.own_jobs.known_queues import FOLDER
+from batchmark_job.result.document import parse_document
 from tests.builders import existing_jobs
 from tests.builders.existing_jobs import found
 from tests.builders.installations import configured, own_types
@@ -293,6 +295,31 @@ def test_a_comparison_is_collected_once_however_often_its_task_is_cleared(run, e
     assert HistoryStore.of(run.config).read(["target"]).num_rows == rows
 
 
+def test_a_document_is_parsed_to_be_collected_and_to_be_compared_and_no_third_time(
+    ended, monkeypatch
+):
+    parsed = Counter()
+
+    def parse(text):
+        document = parse_document(text)
+        parsed[document.job_id] += 1
+        return document
+
+    collect(ended)  # writes them, as the jobs' tasks would have
+    monkeypatch.setattr(result_documents, "parse_document", parse)
+    monkeypatch.setattr(alerts, "load_config", run_tasks.load_config)
+    context, key = ended.context, collect(ended)
+    assert parsed == Counter(ended.ids)
+    compared = run_tasks.compare(context, key)
+    assert set(parsed.values()) == {2}
+    regressions.find_suspects(context, key)
+    with pytest.raises(AirflowSkipException, match="no fresh job"):
+        regressions.find_agreeing(context)
+    alerts.open_alerts(context, regressions.detect_regressions(context, key))
+    run_tasks.publish_report(context, compared)
+    assert set(parsed.values()) == {2}
+
+
 def test_what_is_left_in_a_sides_queue_is_ended_when_it_is_collected(ended):
     name = full_name(ended.arguments[0]["job_name"], RUN_ID, 1)
     queue = ended.arguments[0]["job_queue"]
@@ -306,12 +333,12 @@ def test_fresh_jobs_of_a_side_run_in_its_queue_and_are_collected_from_there(run,
     key = collect(ended)
     assert regressions.find_suspects(ended.context, key) == []
     history = RunHistory(ended.context, key)
-    job = history.collected.jobs[0]
-    rows = [key_of(job, job.document.measurements[0])]
+    row = history.rows[0]
+    rows = [series_of_row(row)]
     (fresh,) = history.plan_jobs(1, plan_round(1, history.plan.jobs, rows))
     assert fresh["job_queue"] == f"{ARN}:job-queue/images"
-    assert fresh["document"]["target"] == job.planned.target
+    assert fresh["document"]["target"] == row["target"]
     ended.context["ti"].xcom_pull = lambda **_: [end(ended.batch, fresh)]
     (found,) = history.collect(ended.context, rounds=1).jobs
-    assert (found.planned.target, found.planned.purpose) == (job.planned.target, "confirmation")
+    assert (found.planned.target, found.planned.purpose) == (row["target"], "confirmation")
     assert RunHistory.of_suspects(ended.context).config.targets.keys() > {"old", "new"}

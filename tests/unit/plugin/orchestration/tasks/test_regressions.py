@@ -9,10 +9,12 @@ from batchmark.aws.result_bucket import CHANGES_SECTION, COLLECTED, PLAN, SUSPEC
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.changes.evidence import LEAST_AFTER
 from batchmark.core.run import WorstCase
+from batchmark.history.rebuild import rebuild
 from batchmark.history.store import HistoryStore
 from batchmark.orchestration import run_history
 from batchmark.orchestration.tasks import regressions
 from batchmark.report.changes import ChangesSection
+from batchmark.runs import result_documents
 from batchmark.runs.spending import run_spending
 from tests.builders.spending import build_spending
 from tests.stand_ins.regression_schedule import CPU, GPU, Instance, quiet_runs
@@ -39,6 +41,13 @@ def test_a_slower_run_that_fresh_jobs_confirm_is_one_alert_in_the_same_run(sched
     assert (verdict.outcome, len(verdict.reruns)) == ("confirmed", 3)
     (alert,) = schedule.alerts
     assert alert.state == "open"
+
+
+def test_no_document_that_was_collected_is_parsed_again(schedule, monkeypatch):
+    quiet_runs(schedule, 15)
+    schedule.measure(gpu=1.12)
+    monkeypatch.delattr(result_documents, "parse_document")
+    assert schedule.look()[:2] == (1, 2)
 
 
 @pytest.mark.parametrize("lost", [2, 3])
@@ -200,7 +209,7 @@ def test_fresh_jobs_open_the_runs_booking_until_they_are_collected(schedule, mon
     schedule.look()
     closed = run_spending(store, key)
     assert (closed.finished, closed.reserved_usd) == (True, 0.0)
-    assert len(closed.job_usd) == 1 + 2 + 3
+    assert closed.job_usd.keys() == {"first", *(f"run-016-{GPU}-{n}" for n in (2, 3, 4))}
 
 
 def test_fresh_jobs_stay_within_the_runs_cap(schedule, capsys):
@@ -220,6 +229,9 @@ def test_fresh_jobs_are_booked_compared_with_nothing_and_no_part_of_the_series(s
     table = HistoryStore.of(schedule.config).read(["purpose", "run_id"], run_ids=["run-016"])
     assert table["purpose"].to_pylist().count("confirmation") == 3
     assert len({job.planned.result_prefix for job in kept.jobs}) == len(kept.jobs)
+    config = schedule.config
+    rebuilt = rebuild(schedule.bucket, config.bucket, config.region, dry_run=True)
+    assert (rebuilt.written, rebuilt.unchanged) == ([], 1)
 
 
 def test_a_run_without_results_is_skipped(schedule):
