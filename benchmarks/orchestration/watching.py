@@ -70,9 +70,8 @@ def main() -> int:
     with stack_in(FOLDER, arguments.jobs) as stack, closing(AwsClients(stack)) as aws:
         shutil.rmtree(FOLDER / "logs", ignore_errors=True)
         stack.start_cloud()
-        batch = aws.client("batch")
         results = {
-            name: watched(stack, batch, name, lengths, arguments.interval)
+            name: watched(stack, aws, name, lengths, arguments.interval)
             for name in (OURS, PROVIDERS)
         }
     console = Console()
@@ -89,10 +88,11 @@ def spread(count: int, shortest: int, longest: int) -> list[int]:
 
 
 def watched(
-    stack: Stack, batch: Any, contender: str, lengths: Sequence[int], interval: int
+    stack: Stack, aws: AwsClients, contender: str, lengths: Sequence[int], interval: int
 ) -> Watched:
     """Submit the jobs and have one contender's process watch them."""
-    queue, definition = new_queue(batch, contender), define_sleep(batch)
+    batch = aws.client("batch")
+    queue, definition = new_queue(batch, aws.client("ec2"), contender), define_sleep(batch)
     ids = [
         batch.submit_job(
             jobName=f"{contender}-{number}",
@@ -141,9 +141,18 @@ def watch(stack: Stack, contender: str, ids: Sequence[str], interval: int) -> di
     return answer
 
 
-def new_queue(batch: Any, name: str) -> str:
+def new_queue(batch: Any, ec2: Any, name: str) -> str:
+    """A queue on the default network, with a compute environment of its own."""
+    groups = ec2.describe_security_groups()["SecurityGroups"]
     environment = batch.create_compute_environment(
-        computeEnvironmentName=name, type="UNMANAGED", state="ENABLED"
+        computeEnvironmentName=name,
+        type="MANAGED",
+        computeResources={
+            "type": "FARGATE",
+            "maxvCpus": 1,
+            "subnets": [subnet["SubnetId"] for subnet in ec2.describe_subnets()["Subnets"]],
+            "securityGroupIds": [group["GroupId"] for group in groups],
+        },
     )["computeEnvironmentArn"]
     answer: dict[str, str] = batch.create_job_queue(
         jobQueueName=name,

@@ -82,7 +82,7 @@ def backend_of(environment: ComputeEnvironment) -> FileSystemsBackend:
 
 def parameters(environment: ComputeEnvironment) -> Iterator[str]:
     """The parameters that the scripts in the hosts' user data name."""
-    template = (environment.compute_resources or {}).get("launchTemplate")
+    template = environment.compute_resources.get("launchTemplate")
     if not template:
         return
     account, region = place(environment)

@@ -21,6 +21,7 @@ from local_cloud.batch.api import models
 from local_cloud.batch.running.runtime import Exit
 from local_cloud.batch.scheduling.scheduler import Scheduler
 from local_cloud.clock import now_milliseconds
+from local_cloud.gaps import iam as iam_gap
 from local_cloud.settings import Settings
 from tests.waiting import wait_for
 
@@ -29,6 +30,8 @@ SIGNED = f"AWS4-HMAC-SHA256 Credential=test/20261121/{REGION}/batch/aws4_request
 SOON_SECONDS = 10
 URL = "http://127.0.0.1:5000"
 SUBNET, SECURITY_GROUP = "subnet-1", "sg-1"
+
+iam_gap.fill()
 
 
 class Network:
@@ -110,15 +113,13 @@ class LocalBatch:
         assert refused["__type"] == "ClientException"
         return refused["message"]
 
-    def unmanaged_environment(self, name="unmanaged", **fields):
+    def environment(self, name="environment", **resources):
         self.call(
             "CreateComputeEnvironment",
             computeEnvironmentName=name,
-            type="UNMANAGED",
-            serviceRole=self.role(),
-            **fields,
+            type="MANAGED",
+            computeResources=self.resources(**resources),
         )
-        return name
 
     def role(self, name="batch-service", path="/"):
         """The ARN of a role."""
@@ -141,7 +142,7 @@ class LocalBatch:
             **fields,
         }
 
-    def queue(self, name="queue", environment="unmanaged", **fields):
+    def queue(self, name="queue", environment="environment", **fields):
         order = [{"order": 1, "computeEnvironment": environment}]
         fields = {"priority": 1, "state": "ENABLED", "computeEnvironmentOrder": order} | fields
         self.call("CreateJobQueue", jobQueueName=name, **fields)

@@ -37,7 +37,6 @@ def summary(job: Job) -> dict[str, Any]:
         "jobName": job.submission.name,
         "jobDefinition": job.submission.definition.arn,
         "createdAt": job.created_at,
-        "shareIdentifier": job.submission.share_identifier,
         "status": job.status,
         "statusReason": job.status_reason,
         "startedAt": job.started_at,
@@ -61,9 +60,6 @@ def detail(job: Job, tags: dict[str, str]) -> dict[str, Any]:
     fields = {
         **summary(job),
         "jobQueue": submission.queue.arn,
-        "schedulingPriority": submission.scheduling_priority
-        if submission.share_identifier
-        else None,
         "dependsOn": submission.depends_on,
         "parameters": submission.parameters,
         "retryStrategy": {

@@ -28,14 +28,11 @@ def by_filters(jobs: Iterable[Job], filters: list[dict[str, Any]]) -> list[Job]:
     tests = {
         "JOB_NAME": lambda job, value: matches(job.submission.name, value),
         "JOB_DEFINITION": matches_definition,
-        "SHARE_IDENTIFIER": lambda job, value: matches(
-            job.submission.share_identifier or "", value
-        ),
         "BEFORE_CREATED_AT": lambda job, value: job.created_at < int(value),
         "AFTER_CREATED_AT": lambda job, value: job.created_at > int(value),
     }
     if name not in tests:
-        raise ClientException(f"Filter {name} is not one of {' | '.join(tests)}")
+        raise ClientException(f"The local cloud has no filter {name}, only {' | '.join(tests)}")
     kept = [job for job in jobs if any(tests[name](job, value) for value in values)]
     return sorted(kept, key=lambda job: job.sequence, reverse=True)
 

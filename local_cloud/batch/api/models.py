@@ -91,9 +91,7 @@ class JobsBatchBackend(CompleteBatchBackend):
             self.event_sender.send(event)
 
     def _schedule(self, job: Job, siblings: list[Job]) -> None:
-        first = dependencies.prerequisites(
-            job.submission.depends_on, job.index, siblings, self._jobs.get
-        )
+        first = dependencies.prerequisites(job.submission.depends_on, siblings, self._jobs.get)
         self.scheduler.submit(job, first)
 
     def find_job(self, identifier: str) -> Job | None:

@@ -12,6 +12,7 @@ from botocore.validate import ParamValidator
 from moto.batch.exceptions import ClientException
 from moto.core.utils import get_service_model
 
+from local_cloud.gaps.batch import missing
 from local_cloud.gaps.batch.responses import CompleteBatchResponse
 
 if TYPE_CHECKING:
@@ -30,10 +31,11 @@ class JobsBatchResponse(CompleteBatchResponse):
         return backend
 
     def call_action(self) -> Any:
-        """Refuse a request without a required field, or with one that Batch lacks, by its name."""
+        """Refuse a request by the name of a field: required, unknown or missing here."""
         operation = operations().get(self._get_action())
         if operation is not None and self._get_action() not in REFUSED:
             check_fields(operation, self._request())
+            missing.check(self._request())
         return super().call_action()
 
     def short_limits_allowed(self) -> bool:
@@ -102,9 +104,7 @@ def check_fields(operation: OperationModel, request: dict[str, Any]) -> None:
 
 def refusal(operation: str) -> Callable[[JobsBatchResponse], str]:
     def refuse(_: JobsBatchResponse) -> str:
-        raise ClientException(
-            f"The local cloud has no {operation}: see local_cloud/README.md, 'Batch'"
-        )
+        raise missing.refusal(operation)
 
     return refuse
 
@@ -114,7 +114,7 @@ def paths() -> Iterator[str]:
     for action, operation in operations().items():
         if "{" in action:  # tags: the path names the resource
             continue
-        if not hasattr(JobsBatchResponse, action):
+        if action in missing.OPERATIONS or not hasattr(JobsBatchResponse, action):
             setattr(JobsBatchResponse, action, refusal(operation.name))
             REFUSED.add(action)
         yield f"{{0}}{operation.http['requestUri']}$"

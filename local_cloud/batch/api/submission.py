@@ -11,8 +11,8 @@ from local_cloud.batch.jobs import dependencies, node_ranges, overrides
 from local_cloud.batch.jobs.container import Container, merge
 from local_cloud.batch.jobs.dependencies import FindJob
 from local_cloud.batch.jobs.job import Submission
-from local_cloud.gaps.batch import job_definitions, scheduling_policies
-from local_cloud.gaps.batch.backend import CompleteBatchBackend, scheduling_priority
+from local_cloud.gaps.batch import job_definitions
+from local_cloud.gaps.batch.backend import CompleteBatchBackend
 
 JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 ARRAY_SIZES = range(2, 10_001)
@@ -23,10 +23,6 @@ def parse(request: dict[str, Any], backend: CompleteBatchBackend, find_job: Find
     name, queue = parse_name_and_queue(request, backend)
     definition = backend.find_job_definition(request["jobDefinition"])
     job_definitions.check(request)
-    share, priority = request.get("shareIdentifier"), request.get("schedulingPriorityOverride")
-    scheduling_policies.check_share(queue, share, priority)
-    if priority is None:
-        priority = scheduling_priority(definition) or 0
     array_size = parse_array_size(request)
     depends_on = request.get("dependsOn") or []
     parameters = {**definition.parameters, **(request.get("parameters") or {})}
@@ -51,8 +47,6 @@ def parse(request: dict[str, Any], backend: CompleteBatchBackend, find_job: Find
         main_node=None if node_properties is None else int(node_properties["mainNode"]),
         node_properties=node_properties,
         array_size=array_size,
-        share_identifier=share,
-        scheduling_priority=int(priority),
     )
 
 

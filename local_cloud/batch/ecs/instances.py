@@ -41,12 +41,11 @@ class Instance:
 
     @property
     def resources(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.environment.compute_resources or {}
-        return found
+        return self.environment.compute_resources
 
     @property
     def type(self) -> str | None:
-        """Its type; None if the environment names none, as one that is UNMANAGED."""
+        """Its type; None if the environment names none, as on Fargate."""
         needed = self.containers[0].job.submission.requirements
         return instance_type(self.resources.get("instanceTypes") or [], needed)
 

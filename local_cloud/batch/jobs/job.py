@@ -68,8 +68,6 @@ class Submission:
     main_node: int | None
     node_properties: dict[str, Any] | None
     array_size: int | None
-    share_identifier: str | None = None
-    scheduling_priority: int = 0
 
     @property
     def is_multi_node(self) -> bool:

@@ -128,7 +128,7 @@ def memory_of(needed: Requirements) -> Requirements:
 
 def only_instance(environment: ComputeEnvironment) -> Requirements | None:
     """The size of the one instance that an environment may have; None where it may have several."""
-    resources = environment.compute_resources or {}
+    resources = environment.compute_resources
     types = resources.get("instanceTypes") or []
     if (
         resources.get("type") != "EC2"

@@ -26,12 +26,8 @@ def stuck_reason(job: Job, machine: Machine) -> str | None:
             "higher than that can be met by the CE(s) attached to the job queue. "
             f"{remedy(environments[0], needed, machine)}"
         )
-    limits = [
-        environment.compute_resources["maxvCpus"]
-        for environment in environments
-        if environment.compute_resources
-    ]
-    if limits and needed.vcpus > max(int(limit) for limit in limits):
+    limits = [int(environment.compute_resources["maxvCpus"]) for environment in environments]
+    if needed.vcpus > max(limits):
         return (
             f"{MAX_RESOURCE} - CE(s) associated with the job queue does not have enough "
             "maxVcpu to meet the job requirement."
@@ -76,11 +72,11 @@ def environment_for(job: Job) -> ComputeEnvironment | None:
 
 
 def takes_nodes(environment: ComputeEnvironment) -> bool:
-    """Whether multi-node jobs run there: only on instances that are managed, and not on Spot.
+    """Whether multi-node jobs run there: only on instances, and not on Spot.
 
     As in AWS, one that waits for another environment stays RUNNABLE, and is told no reason.
     """
-    return (environment.compute_resources or {}).get("type") == "EC2"
+    return bool(environment.compute_resources["type"] == "EC2")
 
 
 def blocked_reason(queue: JobQueue) -> str | None:

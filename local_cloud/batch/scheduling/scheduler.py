@@ -18,7 +18,6 @@ from local_cloud.batch.jobs.resources import Allocation
 from local_cloud.batch.jobs.retry import AttemptEnd, should_retry
 from local_cloud.batch.running.attempt import Attempt, UnstartedNode
 from local_cloud.batch.running.runtime import Runtime
-from local_cloud.batch.scheduling.fair_share import FairShares
 from local_cloud.batch.scheduling.instances import Machine
 from local_cloud.batch.scheduling.placement import blocked_reason, environment_for, stuck_reason
 from local_cloud.batch.scheduling.pool import Pool, Reservation
@@ -53,7 +52,6 @@ class Scheduler:
         self._settings = settings
         self._machine = Machine(Pool(settings.vcpus, settings.memory_mib, settings.gpus))
         self._waiting: list[Job] = []
-        self._shares = FairShares()
         self._dependants: dict[str, list[Job]] = defaultdict(list)
         self._timers = JobTimers()
         self.attempts: dict[Job, Attempt] = {}
@@ -193,7 +191,7 @@ class Scheduler:
         if self._closed or self._machine.is_full:
             return
         reserved = Reservation()
-        for job in self._shares.arrange(list(self._waiting), self._machine.pool.vcpus):
+        for job in list(self._waiting):
             if reserved.everything():
                 return
             environment = environment_for(job)
@@ -251,7 +249,6 @@ class Scheduler:
         environment: ComputeEnvironment,
         record: AttemptRecord | None = None,
     ) -> Attempt:
-        self._shares.begin(job)
         return Attempt(
             job,
             allocation,
@@ -305,7 +302,6 @@ class Scheduler:
     def _settle(self, job: Job, end: AttemptEnd) -> None:
         """Finish or retry a job after an attempt. As in AWS, a stopped job is never retried."""
         del self.attempts[job]
-        self._shares.end(job)
         stopped_at = job.attempts[-1].stopped_at
         if job.stop_reason is not None:
             self._finish(job, "FAILED", job.stop_reason, stopped_at)

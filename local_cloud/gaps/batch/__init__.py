@@ -1,1 +1,1 @@
-"""Batch without jobs: what moto drops of environments, queues, policies and definitions."""
+"""Batch without jobs: what moto drops of environments, queues and definitions."""

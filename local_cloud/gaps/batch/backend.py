@@ -1,4 +1,4 @@
-"""Batch without jobs: compute environments, queues, policies and job definitions, as sent."""
+"""Batch without jobs: compute environments, queues and job definitions, as sent."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from moto.batch.models import (
     ComputeEnvironment,
     JobDefinition,
     JobQueue,
-    SchedulingPolicy,
     batch_backends,
 )
 from moto.iam.exceptions import NotFoundException
 from moto.moto_api._internal import mock_random
 
-from local_cloud.gaps.batch import compute_environments, job_definitions, scheduling_policies
+from local_cloud.gaps.batch import compute_environments, job_definitions, missing
 
 SERVICE_LINKED_ROLE = "AWSServiceRoleForBatch"
 INVALID_ENVIRONMENTS: dict[str, str] = {}  # globs of names, and why: faults under way
@@ -42,20 +41,17 @@ class CompleteBatchBackend(BatchBackend):
         compute_resources: dict[str, Any] | None,
         service_role: str | None,
         tags: dict[str, str] | None = None,
-        unmanaged_vcpus: int | None = None,
     ) -> ComputeEnvironment:
         """Start no instances, and name the cluster as AWS does: policies rely on it."""
         name, state = compute_environment_name, state or "ENABLED"
         compute_environments.check_name(name, self.get_compute_environment(name))
         compute_environments.one_of("type", _type, compute_environments.KINDS)
         compute_environments.one_of("state", state, compute_environments.STATES)
-        compute_environments.check_kind(_type, compute_resources, unmanaged_vcpus)
-        if _type == "MANAGED":
-            if compute_resources is None:
-                raise ClientException("computeResources must be provided for type MANAGED")
-            compute_environments.check_resources(self, compute_resources)
-        elif not service_role:
-            raise ClientException("serviceRole must be provided for type UNMANAGED")
+        if _type == "UNMANAGED":
+            raise missing.refusal("UNMANAGED compute environments")
+        if compute_resources is None:
+            raise ClientException("computeResources must be provided for type MANAGED")
+        compute_environments.check_resources(self, compute_resources)
         role = (
             compute_environments.role_arn(self, service_role)
             if service_role
@@ -65,7 +61,6 @@ class CompleteBatchBackend(BatchBackend):
         environment: ComputeEnvironment = made(
             name, _type, state, compute_resources, role, self.account_id, self.region_name
         )
-        environment.unmanaged_vcpus = unmanaged_vcpus  # type: ignore[attr-defined]
         cluster = f"{name}_Batch_{mock_random.uuid4()}"
         environment.set_ecs(self.ecs_backend.create_cluster(cluster).arn, cluster)
         self._compute_environments[environment.arn] = environment
@@ -88,7 +83,6 @@ class CompleteBatchBackend(BatchBackend):
         state: str | None,
         compute_resources: dict[str, Any] | None,
         service_role: str | None,
-        unmanaged_vcpus: int | None = None,
     ) -> tuple[str, str]:
         """Unlike moto, also change compute resources, and all of a request or nothing."""
         environment = self.get_compute_environment(compute_environment_name)
@@ -96,16 +90,12 @@ class CompleteBatchBackend(BatchBackend):
             raise ClientException(f"Compute environment {compute_environment_name} does not exist")
         if state:
             compute_environments.one_of("state", state, compute_environments.STATES)
-        compute_environments.check_kind(environment.env_type, compute_resources, unmanaged_vcpus)
-        resources = {**(environment.compute_resources or {}), **(compute_resources or {})}
+        resources = {**environment.compute_resources, **(compute_resources or {})}
         if compute_resources:
             compute_environments.check_resources(self, resources)
         if service_role:
             environment.service_role = compute_environments.role_arn(self, service_role)
-        if environment.compute_resources is not None:
-            environment.compute_resources = resources
-        if unmanaged_vcpus is not None:
-            environment.unmanaged_vcpus = unmanaged_vcpus  # type: ignore[attr-defined]
+        environment.compute_resources = resources
         environment.state = state or environment.state
         return environment.name, environment.arn
 
@@ -130,7 +120,6 @@ class CompleteBatchBackend(BatchBackend):
         compute_env_order: list[dict[str, Any]],
         tags: dict[str, str] | None = None,
     ) -> JobQueue:
-        scheduling_policies.check_queue(None, schedule_policy, self._scheduling_policies)
         return super().create_job_queue(
             queue_name,
             priority,
@@ -152,8 +141,7 @@ class CompleteBatchBackend(BatchBackend):
         if queue is None:
             raise ClientException(f"Job queue {queue_name} does not exist")
         order = None if compute_env_order is None else self._resolved(compute_env_order)
-        scheduling_policies.check_queue(queue, schedule_policy, self._scheduling_policies)
-        super().update_job_queue(queue.name, priority, state, order, schedule_policy or None)
+        super().update_job_queue(queue.name, priority, state, order, schedule_policy)
         return queue.name, queue.arn
 
     def _resolved(self, order: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -176,31 +164,6 @@ class CompleteBatchBackend(BatchBackend):
         if queue is not None and queue.state != "DISABLED":
             raise ClientException("Cannot delete, Job Queue must be DISABLED first")
         super().delete_job_queue(queue_name)
-
-    def create_scheduling_policy(
-        self, name: str, fairshare_policy: dict[str, Any], tags: dict[str, str]
-    ) -> SchedulingPolicy:
-        if scheduling_policies.NAME.fullmatch(name or "") is None:
-            raise ClientException(
-                "A scheduling policy's name is up to 128 letters, digits, '-' and '_', "
-                f"not {name!r}"
-            )
-        if any(policy.name == name for policy in self._scheduling_policies.values()):
-            raise ClientException(f"Scheduling policy {name} already exists")
-        policy = scheduling_policies.checked(fairshare_policy)
-        return super().create_scheduling_policy(name, policy, tags)
-
-    def update_scheduling_policy(self, arn: str, fairshare_policy: dict[str, Any]) -> None:
-        if arn not in self._scheduling_policies:
-            raise ClientException(f"Scheduling policy {arn} does not exist")
-        super().update_scheduling_policy(arn, scheduling_policies.checked(fairshare_policy))
-
-    def delete_scheduling_policy(self, arn: str) -> None:
-        """As in AWS, refuse while a queue uses it."""
-        for queue in self._job_queues.values():
-            if queue.schedule_policy == arn:
-                raise ClientException(f"Scheduling policy {arn} is used by job queue {queue.name}")
-        super().delete_scheduling_policy(arn)
 
     def register_job_definition(self, *args: Any, **fields: Any) -> JobDefinition:
         """Set a new revision's fields as sent: moto inherits them from its predecessor."""
@@ -241,8 +204,6 @@ def used_backends() -> list[Any]:
 
 def extra_fields(environment: ComputeEnvironment) -> dict[str, Any]:
     fields: dict[str, Any] = {"containerOrchestrationType": "ECS"}
-    if (vcpus := unmanaged_vcpus(environment)) is not None:
-        fields["unmanagedvCpus"] = vcpus
     if update_policy := getattr(environment, "update_policy", None):
         fields["updatePolicy"] = update_policy
     reason = invalid_reason(environment)
@@ -250,17 +211,6 @@ def extra_fields(environment: ComputeEnvironment) -> dict[str, Any]:
     if reason:
         fields["status"] = "INVALID"
     return fields
-
-
-def unmanaged_vcpus(environment: ComputeEnvironment) -> int | None:
-    vcpus: int | None = getattr(environment, "unmanaged_vcpus", None)
-    return vcpus
-
-
-def scheduling_priority(definition: JobDefinition) -> int | None:
-    """A job definition's priority within a share; None if it has none."""
-    priority: int | None = getattr(definition, "scheduling_priority", None)
-    return priority
 
 
 def invalid_reason(environment: ComputeEnvironment) -> str | None:

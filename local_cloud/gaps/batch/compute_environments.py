@@ -58,14 +58,6 @@ def role_arn(backend: BatchBackend, role: str) -> str:
     raise ClientException(f"Service role {role} does not exist")
 
 
-def check_kind(kind: str, resources: dict[str, Any] | None, unmanaged_vcpus: int | None) -> None:
-    """Raise ClientException for fields that belong to the other kind of environment."""
-    if kind == "MANAGED" and unmanaged_vcpus is not None:
-        raise ClientException("unmanagedvCpus is for UNMANAGED compute environments only")
-    if kind == "UNMANAGED" and resources:
-        raise ClientException("computeResources are for MANAGED compute environments only")
-
-
 def check_resources(backend: BatchBackend, resources: dict[str, Any]) -> None:
     """Raise ClientException for computeResources that AWS refuses."""
     kind = resources.get("type")

@@ -1,4 +1,4 @@
-"""Job definitions and submissions: what AWS refuses of both, and what the local cloud lacks."""
+"""Job definitions and submissions: what AWS refuses of both."""
 
 from __future__ import annotations
 
@@ -20,22 +20,10 @@ NUMBERS_OF_NODES = range(1, 1001)
 MAX_NODE_RANGES = 5
 NODE_RANGE = re.compile(r"\d+|\d*:\d*")
 RESERVED_VARIABLES = "AWS_BATCH"
-MISSING = (
-    "ecsProperties",
-    "consumableResourceProperties",
-    "ecsPropertiesOverride",
-    "eksPropertiesOverride",
-    "consumableResourcePropertiesOverride",
-)
 
 
 def check(request: dict[str, Any]) -> None:
     """Raise ClientException for fields of RegisterJobDefinition or SubmitJob that are refused."""
-    for field in MISSING:
-        if request.get(field):
-            raise ClientException(
-                f"The local cloud has no {field}: see local_cloud/README.md, 'Batch'"
-            )
     check_retry_strategy(request.get("retryStrategy") or {})
     if nodes := request.get("nodeProperties"):
         check_nodes(nodes)

@@ -8,12 +8,8 @@ from typing import Any
 from moto.batch.exceptions import ClientException
 from moto.batch.responses import BatchResponse
 
-from local_cloud.gaps.batch import job_definitions, scheduling_policies
-from local_cloud.gaps.batch.backend import (
-    CompleteBatchBackend,
-    scheduling_priority,
-    state_time_limit_actions,
-)
+from local_cloud.gaps.batch import job_definitions
+from local_cloud.gaps.batch.backend import CompleteBatchBackend, state_time_limit_actions
 
 MIN_TIMEOUT_SECONDS = 60
 STATE_LIMIT_SECONDS = range(600, 86_401)
@@ -29,8 +25,6 @@ class CompleteBatchResponse(BatchResponse):
 
     def createcomputeenvironment(self) -> str:
         """Keep the update policy, too."""
-        if self._get_param("eksConfiguration"):
-            raise ClientException("The local cloud has no EKS compute environments")
         environment = self.backend.create_compute_environment(
             compute_environment_name=self._get_param("computeEnvironmentName"),
             _type=self._get_param("type"),
@@ -38,7 +32,6 @@ class CompleteBatchResponse(BatchResponse):
             compute_resources=self._get_param("computeResources"),
             service_role=self._get_param("serviceRole"),
             tags=self._get_param("tags"),
-            unmanaged_vcpus=self._get_param("unmanagedvCpus"),
         )
         self._keep_extra_fields(environment)
         named = {"computeEnvironmentName": environment.name}
@@ -51,7 +44,6 @@ class CompleteBatchResponse(BatchResponse):
             state=self._get_param("state"),
             compute_resources=self._get_param("computeResources"),
             service_role=self._get_param("serviceRole"),
-            unmanaged_vcpus=self._get_param("unmanagedvCpus"),
         )
         self._keep_extra_fields(self.backend.get_compute_environment(arn))
         return json.dumps({"computeEnvironmentArn": arn, "computeEnvironmentName": name})
@@ -81,34 +73,14 @@ class CompleteBatchResponse(BatchResponse):
             queue["jobStateTimeLimitActions"] = state_time_limit_actions(
                 self._queue(queue["jobQueueArn"])
             )
-            if not queue["schedulingPolicyArn"]:
-                del queue["schedulingPolicyArn"]
+            del queue["schedulingPolicyArn"]
         return json.dumps(answer)
 
-    def createschedulingpolicy(self) -> str:
-        self._refuse_quota_shares()
-        return super().createschedulingpolicy()
-
-    def updateschedulingpolicy(self) -> str:
-        self._refuse_quota_shares()
-        return super().updateschedulingpolicy()
-
-    def _refuse_quota_shares(self) -> None:
-        if self._get_param("quotaSharePolicy"):
-            raise ClientException("The local cloud has no quota shares: use fairsharePolicy")
-
     def registerjobdefinition(self) -> str:
-        """Also keep the scheduling priority."""
+        """Check first what moto does not."""
         self._check_timeout()
         job_definitions.check(json.loads(self.body))
-        priority = self._get_param("schedulingPriority")
-        scheduling_policies.within(
-            "schedulingPriority", priority, scheduling_policies.SCHEDULING_PRIORITY
-        )
-        answer = super().registerjobdefinition()
-        model: Any = self.backend.get_job_definition_by_arn(json.loads(answer)["jobDefinitionArn"])
-        model.scheduling_priority = priority
-        return answer
+        return super().registerjobdefinition()
 
     def describejobdefinitions(self) -> str:
         answer = json.loads(super().describejobdefinitions())
@@ -116,8 +88,6 @@ class CompleteBatchResponse(BatchResponse):
             model: Any = self.backend.get_job_definition_by_arn(definition["jobDefinitionArn"])
             if model.node_properties is not None:
                 definition["nodeProperties"] = model.node_properties
-            if (priority := scheduling_priority(model)) is not None:
-                definition["schedulingPriority"] = priority
         return json.dumps(answer)
 
     def _queue(self, identifier: str) -> Any:

@@ -20,6 +20,10 @@ resource "aws_vpc_dhcp_options" "named" {
   tags        = { Name = "options" }
 }
 
+data "aws_subnets" "all" {}
+
+data "aws_security_groups" "all" {}
+
 resource "aws_iam_role" "batch" {
   name = "stack-batch"
   assume_role_policy = jsonencode({
@@ -34,29 +38,21 @@ resource "aws_iam_role" "batch" {
 
 resource "aws_batch_compute_environment" "own" {
   compute_environment_name = "stack-own"
-  type                     = "UNMANAGED"
+  type                     = "MANAGED"
   service_role             = aws_iam_role.batch.arn
-}
 
-resource "aws_batch_scheduling_policy" "fair" {
-  name = "stack-fair"
-
-  fair_share_policy {
-    compute_reservation = 1
-    share_decay_seconds = 3600
-
-    share_distribution {
-      share_identifier = "A1*"
-      weight_factor    = 0.1
-    }
+  compute_resources {
+    type               = "FARGATE"
+    max_vcpus          = 4
+    subnets            = data.aws_subnets.all.ids
+    security_group_ids = data.aws_security_groups.all.ids
   }
 }
 
-resource "aws_batch_job_queue" "shared" {
-  name                  = "stack-shared"
-  state                 = "ENABLED"
-  priority              = 1
-  scheduling_policy_arn = aws_batch_scheduling_policy.fair.arn
+resource "aws_batch_job_queue" "own" {
+  name     = "stack-own"
+  state    = "ENABLED"
+  priority = 1
 
   compute_environment_order {
     order               = 1
@@ -65,9 +61,8 @@ resource "aws_batch_job_queue" "shared" {
 }
 
 resource "aws_batch_job_definition" "job" {
-  name                = "stack-job"
-  type                = "container"
-  scheduling_priority = 3
+  name = "stack-job"
+  type = "container"
 
   container_properties = jsonencode({
     image   = "image"

@@ -152,14 +152,11 @@ def terraform(environment, tmp_path):
 
 
 def test_terraform_applies_plans_nothing_more_and_destroys(cloud, terraform):
-    before = cloud.batch.list_scheduling_policies()["schedulingPolicies"]
     terraform.apply()
     assert planned_changes(terraform) == {}
-    job_id = cloud.submit("stack-job", queue="stack-shared", shareIdentifier="A1B")
+    job_id = cloud.submit("stack-job", queue="stack-own")
     assert cloud.output(job_id) == ["from a stack"]
-    assert cloud.describe(job_id)["schedulingPriority"] == 3
     terraform.destroy()
-    named = {"jobQueues": ["stack-shared"]}, {"computeEnvironments": ["stack-own"]}
+    named = {"jobQueues": ["stack-own"]}, {"computeEnvironments": ["stack-own"]}
     assert cloud.batch.describe_job_queues(**named[0])["jobQueues"] == []
     assert cloud.batch.describe_compute_environments(**named[1])["computeEnvironments"] == []
-    assert cloud.batch.list_scheduling_policies()["schedulingPolicies"] == before

@@ -107,20 +107,6 @@ def test_sequential_children_after_a_failure_do_not_run(cloud):
     assert job["arrayProperties"]["statusSummary"]["SUCCEEDED"] == 1
 
 
-def test_n_to_n_waits_for_the_child_of_the_same_index(cloud, gate):
-    script = f"[ $AWS_BATCH_JOB_ARRAY_INDEX = 0 ] || {{ {gate.script}; }}"
-    first = cloud.shell(script, arrayProperties={"size": 2})
-    second = cloud.shell(
-        "true",
-        arrayProperties={"size": 2},
-        dependsOn=[{"jobId": first, "type": "N_TO_N"}],
-    )
-    assert cloud.finish(f"{second}:0")["status"] == "SUCCEEDED"
-    assert cloud.describe(f"{second}:1")["status"] == "PENDING"
-    gate.open()
-    assert cloud.finish(second)["status"] == "SUCCEEDED"
-
-
 def test_a_job_can_wait_for_a_whole_array(cloud, gate):
     script = f"[ $AWS_BATCH_JOB_ARRAY_INDEX = 0 ] || {{ {gate.script}; }}"
     array = cloud.shell(script, arrayProperties={"size": 2})
@@ -137,6 +123,7 @@ def test_a_job_can_wait_for_a_whole_array(cloud, gate):
         ({"dependsOn": [{"jobId": "no-such-job"}]}, "no-such-job"),
         ({"dependsOn": [{"type": "SEQUENTIAL"}]}, "array jobs only"),
         ({"dependsOn": [{"jobId": "x"}] * 21}, "at most 20"),
+        ({"dependsOn": [{"jobId": "x", "type": "N_TO_N"}]}, "no N_TO_N dependencies"),
         ({"arrayProperties": {"size": 1}}, "between 2 and 10000"),
     ],
 )
@@ -144,13 +131,3 @@ def test_impossible_dependencies_are_refused(cloud, fields, message):
     with pytest.raises(ClientError, match=message) as refused:
         cloud.shell("true", **fields)
     assert refused.value.response["Error"]["Code"] == "ClientException"
-
-
-def test_n_to_n_of_different_sizes_is_refused(cloud):
-    first = cloud.shell("true", arrayProperties={"size": 2})
-    with pytest.raises(ClientError, match="same size"):
-        cloud.shell(
-            "true",
-            arrayProperties={"size": 3},
-            dependsOn=[{"jobId": first, "type": "N_TO_N"}],
-        )

@@ -213,18 +213,9 @@ def test_the_time_limit_is_the_whole_jobs(cloud, define_nodes):
     assert exit_codes(cloud, job_id, 2) == [143, 143]
 
 
-@pytest.mark.parametrize("kind", ["SPOT", "UNMANAGED"])
-def test_elsewhere_than_on_managed_on_demand_instances_they_wait_for_ever(
-    cloud, define_nodes, kind
-):
-    name = cloud.name("environment")
-    if kind == "SPOT":
-        environment = cloud.create_compute_environment(name, type="SPOT")
-    else:
-        role = cloud.client("iam").create_role(RoleName=name, AssumeRolePolicyDocument="{}")
-        environment = cloud.batch.create_compute_environment(
-            computeEnvironmentName=name, type="UNMANAGED", serviceRole=role["Role"]["Arn"]
-        )["computeEnvironmentArn"]
+@pytest.mark.parametrize("kind", ["SPOT", "FARGATE"])
+def test_elsewhere_than_on_on_demand_instances_they_wait_for_ever(cloud, define_nodes, kind):
+    environment = cloud.create_compute_environment(cloud.name("environment"), type=kind)
     queue = cloud.create_queue(compute_environment=environment)
     job_id = cloud.submit(define_nodes(("0:", "true"), num_nodes=2), queue=queue)
     assert cloud.finish(cloud.shell("true", queue=queue))["status"] == "SUCCEEDED"

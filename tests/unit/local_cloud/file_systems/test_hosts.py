@@ -89,8 +89,7 @@ def test_other_user_data_mounts_nothing(environment, user_data):
 
 
 def test_without_a_template_nothing_is_mounted():
-    for resources in (None, {}):
-        assert hosts.mount(SimpleNamespace(compute_resources=resources)) is None
+    assert hosts.mount(SimpleNamespace(compute_resources={})) is None
 
 
 def test_none_is_an_ordinary_folder(environment, parameter):

@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def queue(batch):
-    batch.unmanaged_environment()
+    batch.environment()
     return batch.queue()
 
 

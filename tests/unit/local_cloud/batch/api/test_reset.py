@@ -31,7 +31,7 @@ def test_a_reset_and_jobs_that_change_state_never_block_each_other(batch, monkey
     monkeypatch.setattr(base_backend, "backend_lock", lock)
     batch.containers.may_end.set()
     for _ in range(ROUNDS):
-        batch.unmanaged_environment()
+        batch.environment()
         batch.queue()
         batch.define(vcpus=0.25)
         batch.submit(arrayProperties={"size": 20})

@@ -6,11 +6,21 @@ from tests.stand_ins.local_batch import SIGNED
 
 MISSING = (
     "CreateConsumableResource",
+    "CreateSchedulingPolicy",
+    "DeleteSchedulingPolicy",
     "DescribeConsumableResource",
+    "DescribeSchedulingPolicies",
     "GetJobQueueSnapshot",
     "ListJobsByConsumableResource",
+    "ListSchedulingPolicies",
     "SubmitServiceJob",
+    "UpdateSchedulingPolicy",
 )
+DEFINITION = {"jobDefinitionName": "other", "type": "container"}
+ENVIRONMENT = {"computeEnvironmentName": "other", "type": "MANAGED"}
+JOB = {"jobName": "job", "jobQueue": "queue", "jobDefinition": "definition"}
+ORDER = [{"order": 1, "computeEnvironment": "environment"}]
+QUEUE = {"jobQueueName": "other", "priority": 1, "computeEnvironmentOrder": ORDER}
 
 
 @pytest.mark.parametrize("operation", MISSING)
@@ -18,10 +28,59 @@ def test_a_missing_operation_is_refused_by_name(batch, operation):
     assert batch.refusal(operation).startswith(f"The local cloud has no {operation}: ")
 
 
+@pytest.mark.parametrize(
+    ("operation", "fields", "missing", "value"),
+    [
+        ("RegisterJobDefinition", DEFINITION, "ecsProperties", {"taskProperties": []}),
+        (
+            "RegisterJobDefinition",
+            DEFINITION,
+            "consumableResourceProperties",
+            {"consumableResourceList": []},
+        ),
+        ("RegisterJobDefinition", DEFINITION, "schedulingPriority", 3),
+        ("SubmitJob", JOB, "ecsPropertiesOverride", {"taskProperties": []}),
+        (
+            "SubmitJob",
+            JOB,
+            "consumableResourcePropertiesOverride",
+            {"consumableResourceList": []},
+        ),
+        ("SubmitJob", JOB, "shareIdentifier", "A1"),
+        ("SubmitJob", JOB, "schedulingPriorityOverride", 0),
+        ("CreateJobQueue", QUEUE, "schedulingPolicyArn", "arn:fair"),
+        ("UpdateJobQueue", {"jobQueue": "queue"}, "schedulingPolicyArn", "arn:fair"),
+        ("CreateComputeEnvironment", ENVIRONMENT, "unmanagedvCpus", 8),
+        (
+            "CreateComputeEnvironment",
+            ENVIRONMENT,
+            "eksConfiguration",
+            {"eksClusterArn": "arn", "kubernetesNamespace": "batch"},
+        ),
+        (
+            "UpdateComputeEnvironment",
+            {"computeEnvironment": "environment"},
+            "unmanagedvCpus",
+            8,
+        ),
+    ],
+)
+def test_a_missing_field_is_refused_by_name(batch, operation, fields, missing, value):
+    refused = batch.refusal(operation, **fields, **{missing: value})
+    assert refused.startswith(f"The local cloud has no {missing}: ")
+
+
+def test_a_missing_filter_is_refused_by_name(batch):
+    batch.environment()
+    share = [{"name": "SHARE_IDENTIFIER", "values": ["A1"]}]
+    refused = batch.refusal("ListJobs", jobQueue=batch.queue(), filters=share)
+    assert refused.startswith("The local cloud has no filter SHARE_IDENTIFIER, only JOB_NAME")
+
+
 @pytest.fixture
 def jobs(batch):
     """One job that runs, and one that waits for it."""
-    batch.unmanaged_environment()
+    batch.environment()
     batch.queue()
     batch.define(vcpus=4)
     found = [batch.submit(), batch.submit()]
@@ -52,16 +111,10 @@ def test_a_reason_and_one_to_fifty_jobs_are_required(batch):
     ("operation", "fields", "missing"),
     [
         ("CancelJob", {"jobId": "x"}, 'in input: "reason"'),
-        ("DeleteSchedulingPolicy", {}, 'in input: "arn"'),
         (
             "CreateJobQueue",
             {"jobQueueName": "queue", "priority": 1, "computeEnvironmentOrder": [{"order": 1}]},
             'in computeEnvironmentOrder[0]: "computeEnvironment"',
-        ),
-        (
-            "CreateSchedulingPolicy",
-            {"name": "fair", "fairsharePolicy": {"shareDistribution": [{"weightFactor": 1}]}},
-            'in fairsharePolicy.shareDistribution[0]: "shareIdentifier"',
         ),
     ],
 )

@@ -12,12 +12,7 @@ REPLICAS = 5
 def add_queue(batch):
     """A queue whose environment is one g4dn.2xlarge: 8 vCPUs and a GPU."""
     one = {"instanceTypes": ["g4dn.2xlarge"], "maxvCpus": 8, "allocationStrategy": "BEST_FIT"}
-    batch.call(
-        "CreateComputeEnvironment",
-        computeEnvironmentName="shared",
-        type="MANAGED",
-        computeResources=batch.resources(**one),
-    )
+    batch.environment("shared", **one)
     batch.queue(environment="shared")
 
 

@@ -10,7 +10,7 @@ TOO_LONG = f"Container Overrides length must be at most {MOST_CHARACTERS}"
 @pytest.fixture
 def submit(batch):
     """Submit a job whose definition's command ends with the parameter `word`."""
-    batch.unmanaged_environment()
+    batch.environment()
     batch.queue()
     needs = [{"type": "VCPU", "value": "1"}, {"type": "MEMORY", "value": "4"}]
     container = {

@@ -75,7 +75,7 @@ def new_attempt(runtime, *, nodes=1, main_node=0, record=None, job_id="id", unst
     environment = SimpleNamespace(
         name="environment",
         ecs_arn="arn:aws:ecs:us-east-1:123456789012:cluster/environment",
-        compute_resources=None,
+        compute_resources={},
     )
     settings = SimpleNamespace(stop_grace_seconds=GRACE_SECONDS)
     allocation = Allocation(Requirements(1, 4), ())

@@ -31,7 +31,7 @@ def file_system(monkeypatch, tmp_path):
 @pytest.fixture
 def queues(batch):
     for name in ("nodes", "ordinary"):
-        batch.unmanaged_environment(name)
+        batch.environment(name)
         batch.queue(name, environment=name)
     batch.define()
 

@@ -52,10 +52,6 @@ def test_environments_of_one_instance(changes):
     assert only_instance(environment(**changes)) == Requirements(8, 32768, 1)
 
 
-def test_an_unmanaged_environment_has_no_instances_of_its_own():
-    assert only_instance(SimpleNamespace(compute_resources=None)) is None
-
-
 def test_as_many_jobs_as_the_instance_has_vcpus_share_its_gpu(machine):
     placed = [take(machine) for _ in range(8)]
     assert {(each.gpu_ids, each.shared_gpu_ids) for each in placed} == {((), ("0",))}

@@ -15,7 +15,7 @@ from local_cloud.settings import Settings
 SOON_SECONDS = 10
 URL = "http://127.0.0.1:5000"
 ARN = "arn:aws:batch:us-east-1:123456789012:job/id"
-ENVIRONMENT = SimpleNamespace(name="environment", state="ENABLED", compute_resources=None)
+ENVIRONMENT = SimpleNamespace(name="environment", state="ENABLED", compute_resources={})
 QUEUE = SimpleNamespace(environments=[ENVIRONMENT], priority=1)
 TASK = "arn:aws:ecs:us-east-1:123456789012:task/environment/t1"
 

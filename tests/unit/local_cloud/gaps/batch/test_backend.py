@@ -5,7 +5,7 @@ import pytest
 
 @pytest.fixture
 def queue(batch):
-    batch.unmanaged_environment()
+    batch.environment()
     return batch.queue(state=None)
 
 
@@ -15,9 +15,9 @@ def described(batch):
 
 
 def test_a_queue_names_its_environments_by_their_arns(batch, queue):
-    batch.unmanaged_environment("other")
+    batch.environment("other")
     (first,) = described(batch)["computeEnvironmentOrder"]
-    assert first["computeEnvironment"].endswith(":compute-environment/unmanaged")
+    assert first["computeEnvironment"].endswith(":compute-environment/environment")
     order = [{"order": 1, "computeEnvironment": "other"}]
     batch.call("UpdateJobQueue", jobQueue=queue, computeEnvironmentOrder=order)
     (second,) = described(batch)["computeEnvironmentOrder"]
@@ -37,7 +37,6 @@ def test_a_queue_is_enabled_unless_it_says_otherwise(batch, queue):
             "Compute environment nothing does not exist",
         ),
         ({"computeEnvironmentOrder": []}, "At least 1 compute environment must be provided"),
-        ({"schedulingPolicyArn": "arn:nothing"}, "Scheduling policy arn:nothing does not exist"),
         ({"jobQueue": "nothing"}, "Job queue nothing does not exist"),
     ],
 )

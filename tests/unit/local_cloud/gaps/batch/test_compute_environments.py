@@ -3,14 +3,11 @@
 import pytest
 
 NAME = "environment"
-KINDS = ("EC2", "SPOT", "FARGATE", "FARGATE_SPOT", "UNMANAGED")
+KINDS = ("EC2", "SPOT", "FARGATE", "FARGATE_SPOT")
 
 
 def create(batch, kind, **fields):
-    if kind == "UNMANAGED":
-        what = {"type": "UNMANAGED", "serviceRole": batch.role()}
-    else:
-        what = {"type": "MANAGED", "computeResources": batch.resources(kind)}
+    what = {"type": "MANAGED", "computeResources": batch.resources(kind)}
     return batch.call("CreateComputeEnvironment", computeEnvironmentName=NAME, **what | fields)
 
 
@@ -31,20 +28,16 @@ def test_every_kind_is_created_updated_and_deleted(batch, kind):
     assert (environment["state"], environment["status"]) == ("ENABLED", "VALID")
     assert environment["statusReason"] == "ComputeEnvironment Healthy"
     assert environment["tags"] == {"team": "a"}
-    assert environment.get("computeResources", {}).get("type", "UNMANAGED") == kind
-    role = "batch-service" if kind == "UNMANAGED" else "awsserviceroleforbatch"
-    assert environment["serviceRole"].lower().endswith(f"/{role}")
+    assert environment["computeResources"]["type"] == kind
+    assert environment["serviceRole"].endswith("/AWSServiceRoleForBatch")
 
     policy = {"jobExecutionTimeoutMinutes": 45, "terminateJobsOnUpdate": False}
-    change = {"unmanagedvCpus": 8} if kind == "UNMANAGED" else {"computeResources": {"maxvCpus": 8}}
+    change = {"computeResources": {"maxvCpus": 8}}
     update(batch, **change, serviceRole=batch.role("another"), updatePolicy=policy)
     changed = described(batch)
     assert changed["serviceRole"].endswith("/another")
     assert changed["updatePolicy"] == policy
-    if kind == "UNMANAGED":
-        assert changed["unmanagedvCpus"] == 8
-    else:
-        assert changed["computeResources"] == environment["computeResources"] | {"maxvCpus": 8}
+    assert changed["computeResources"] == environment["computeResources"] | {"maxvCpus": 8}
 
     delete = {"computeEnvironment": NAME}
     assert "must be DISABLED" in batch.refusal("DeleteComputeEnvironment", **delete)
@@ -73,8 +66,6 @@ def test_a_refused_update_changes_nothing(batch, kind, change, message):
 @pytest.mark.parametrize(
     ("kind", "change", "message"),
     [
-        ("UNMANAGED", {"computeResources": {"maxvCpus": 8}}, "MANAGED compute environments only"),
-        ("FARGATE", {"unmanagedvCpus": 8}, "UNMANAGED compute environments only"),
         ("EC2", {"computeResources": {"minvCpus": 9}}, "between 0 and maxvCpus 4, not 9"),
         ("SPOT", {"computeResources": {"subnets": ["subnet-0"]}}, "subnet-0 does not exist"),
     ],
@@ -91,13 +82,9 @@ def test_an_update_that_does_not_suit_the_kind_is_refused(batch, kind, change, m
     ("fields", "message"),
     [
         ({"type": "OTHER"}, "type must be one of MANAGED | UNMANAGED, not OTHER"),
-        ({"type": "UNMANAGED"}, "serviceRole must be provided for type UNMANAGED"),
+        ({"type": "UNMANAGED"}, "no UNMANAGED compute environments"),
         ({"type": "MANAGED"}, "computeResources must be provided for type MANAGED"),
         ({"computeEnvironmentName": "a b"}, "not 'a b'"),
-        (
-            {"eksConfiguration": {"eksClusterArn": "arn", "kubernetesNamespace": "batch"}},
-            "no EKS compute environments",
-        ),
     ],
 )
 def test_a_creation_that_aws_refuses(batch, fields, message):
@@ -124,8 +111,8 @@ def test_resources_that_aws_refuses(batch, field, value, message):
 
 
 def test_a_name_is_taken_once(batch):
-    create(batch, "UNMANAGED")
-    asked = {"computeEnvironmentName": NAME, "type": "UNMANAGED", "serviceRole": batch.role()}
+    batch.environment(NAME)
+    asked = {"computeEnvironmentName": NAME, "type": "MANAGED"}
     assert "already exists" in batch.refusal("CreateComputeEnvironment", **asked)
 
 
@@ -150,5 +137,5 @@ def test_security_groups_may_be_in_a_launch_template(batch):
 @pytest.mark.parametrize(("path", "named"), [("/", "own"), ("/team/", "/team/own")])
 def test_a_service_role_may_be_named_without_its_arn(batch, path, named):
     arn = batch.role("own", path)
-    create(batch, "UNMANAGED", serviceRole=named)
+    create(batch, "EC2", serviceRole=named)
     assert described(batch)["serviceRole"] == arn

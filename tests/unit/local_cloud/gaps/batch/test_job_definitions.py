@@ -10,7 +10,7 @@ RULE = {"onExitCode": "1", "action": "RETRY"}
 
 @pytest.fixture
 def queue(batch):
-    batch.unmanaged_environment()
+    batch.environment()
     batch.define()
     return batch.queue()
 
@@ -68,30 +68,6 @@ def test_nodes_variables_are_checked_too(batch, queue):
     asked = {"jobName": "job", "jobQueue": queue, "jobDefinition": "definition"}
     overrides = {"nodePropertyOverrides": [override]}
     assert "AWS_BATCH_MINE" in batch.refusal("SubmitJob", **asked, nodeOverrides=overrides)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("ecsProperties", {"taskProperties": []}),
-        ("consumableResourceProperties", {"consumableResourceList": []}),
-    ],
-)
-def test_what_is_missing_is_named(batch, field, value):
-    asked = {"jobDefinitionName": "other", "type": "container", field: value}
-    assert f"no {field}" in batch.refusal("RegisterJobDefinition", **asked)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("ecsPropertiesOverride", {"taskProperties": []}),
-        ("consumableResourcePropertiesOverride", {"consumableResourceList": []}),
-    ],
-)
-def test_what_submissions_lack_is_named(batch, queue, field, value):
-    asked = {"jobName": "job", "jobQueue": queue, "jobDefinition": "definition", field: value}
-    assert f"no {field}" in batch.refusal("SubmitJob", **asked)
 
 
 def test_a_containers_ipc_mode_is_no_field_of_batch(batch):

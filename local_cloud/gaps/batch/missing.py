@@ -1,0 +1,41 @@
+"""What the local cloud's Batch does not emulate: requests that need it are refused by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moto.batch.exceptions import ClientException
+
+# By the last part of their paths; moto has these, which would only pretend.
+OPERATIONS = (
+    "createschedulingpolicy",
+    "deleteschedulingpolicy",
+    "describeschedulingpolicies",
+    "listschedulingpolicies",
+    "updateschedulingpolicy",
+)
+FIELDS = (
+    "consumableResourceProperties",
+    "consumableResourcePropertiesOverride",
+    "ecsProperties",
+    "ecsPropertiesOverride",
+    "eksConfiguration",
+    "eksPropertiesOverride",
+    "schedulingPolicyArn",
+    "schedulingPriority",
+    "schedulingPriorityOverride",
+    "shareIdentifier",
+    "unmanagedvCpus",
+)
+
+
+def refusal(what: str) -> ClientException:
+    return ClientException(f"The local cloud has no {what}: see Batch in local_cloud/README.md")
+
+
+def check(request: Mapping[str, Any]) -> None:
+    """Raise ClientException for the first field that nothing here would heed."""
+    for field in FIELDS:
+        if request.get(field) is not None:
+            raise refusal(field)
