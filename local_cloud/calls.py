@@ -36,7 +36,6 @@ NAMED_RESOURCES = {
     ("ec2", "InstanceIds"): "instance/{}",
     ("ecr", "repositoryName"): "repository/{}",
     ("ecr", "repositoryNames"): "repository/{}",
-    ("fsx", "AssociationId"): "association/*/{}",  # of a file system that the call does not name
     ("fsx", "FileSystemId"): "file-system/{}",
     ("iam", "InstanceProfileName"): "instance-profile/{}",
     ("iam", "RoleName"): "role/{}",

@@ -38,7 +38,7 @@ def mount(environment: ComputeEnvironment) -> Path | None:
         HostError: there is no such file system, or it is not AVAILABLE.
     """
     file_system_id = mounted(environment)
-    return None if file_system_id is None else backend_of(environment).mount(file_system_id)
+    return None if file_system_id is None else backend_of(environment).folders.path(file_system_id)
 
 
 def mounted(environment: ComputeEnvironment) -> str | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TypeVar
 
 from local_cloud.file_systems.records import Resource
-from local_cloud.file_systems.requests import RefusedError, bad_request
+from local_cloud.file_systems.requests import RefusedError, bad_request, missing
 
+FILE_SYSTEM_ID = "file-system-id"
 MOST_PER_PAGE = 100
 Record = TypeVar("Record", bound=Resource)
 
@@ -28,6 +29,15 @@ def made_before(records: Iterable[Record], request: dict[str, Any]) -> Record | 
                 )
         return each
     return None
+
+
+def asked_for(request: dict[str, Any], known: Collection[str]) -> Collection[str]:
+    """The file systems that a request's filters name, or all; other filters are refused."""
+    for each in request.get("Filters", ()):
+        if each["Name"] != FILE_SYSTEM_ID:
+            raise missing(f"filter {each['Name']}, only {FILE_SYSTEM_ID}")
+        known = each.get("Values", ())
+    return known
 
 
 def page(

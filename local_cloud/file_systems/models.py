@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,22 +12,15 @@ from moto.fsx.models import FSxBackend, fsx_backends
 from moto.moto_api._internal import mock_random
 
 from local_cloud.clock import later
-from local_cloud.file_systems import (
-    associations,
-    full,
-    lustre,
-    network,
-    repository,
-    tasks,
-    troubles,
-)
+from local_cloud.file_systems import associations, full, lustre, network, repository, troubles
 from local_cloud.file_systems.folders import Folders
-from local_cloud.file_systems.listing import made_before, page
+from local_cloud.file_systems.listing import asked_for, made_before, page
 from local_cloud.file_systems.records import Association, FileSystem, ImportTask, Resource
-from local_cloud.file_systems.requests import RefusedError, bad_request
+from local_cloud.file_systems.requests import bad_request
 
 ID_DIGITS = 17
 MOUNT_NAME_LETTERS = 8
+BUSY = "The file system has a data repository task that is pending or executing"
 
 
 class FileSystemsBackend(FSxBackend):
@@ -61,15 +52,13 @@ class FileSystemsBackend(FSxBackend):
             vpc_id = network.vpc_of(request, self.account_id, self.region_name)
             file_system_id = f"fs-{mock_random.get_random_hex(ID_DIGITS)}"
             failing = troubles.strike("file_system_creation_fails", file_system_id)
-            scratch_1 = lustre.deployment_type(request) == "SCRATCH_1"
             now = time.time()
             made = FileSystem(
                 id=file_system_id,
                 resource_arn=self._arn(f"file-system/{file_system_id}"),
                 request=request,
                 vpc_id=vpc_id,
-                version=lustre.version(request),
-                mount_name="fsx" if scratch_1 else mock_random.get_random_hex(MOUNT_NAME_LETTERS),
+                mount_name=mock_random.get_random_hex(MOUNT_NAME_LETTERS),
                 created_at=now,
                 due_at=now + self.seconds,
                 failure=failing.reason if failing else None,
@@ -93,17 +82,10 @@ class FileSystemsBackend(FSxBackend):
         with self.lock:
             self.settle()
             found = self.find(request["FileSystemId"])
-            for field in ("WindowsConfiguration", "OpenZFSConfiguration"):
-                if request.get(field):
-                    raise bad_request(f"{field} cannot be applied to delete a LUSTRE file system")
-            if (request.get("LustreConfiguration") or {}).get("SkipFinalBackup") is False:
-                raise bad_request(
-                    "The local cloud takes no final backup: leave out SkipFinalBackup, or set true"
-                )
             if refused := troubles.strike("file_system_deletion_refused", found.id):
-                raise bad_request(refused.reason or tasks.BUSY)
+                raise bad_request(refused.reason or BUSY)
             if any(each.lifecycle == "EXECUTING" for each in self._tasks_of(found.id)):
-                raise bad_request(tasks.BUSY)
+                raise bad_request(BUSY)
             if found.lifecycle != "DELETING":
                 slow = troubles.strike("file_system_deletion_slow", found.id)
                 seconds = self.seconds + (slow.delay_seconds if slow else 0.0)
@@ -122,7 +104,7 @@ class FileSystemsBackend(FSxBackend):
             if (found := made_before(self.associations.values(), request)) is not None:
                 return found
             others = self._associations_of(file_system.id)
-            path = associations.check(request, file_system, others, self.account_id)
+            associations.check(request, file_system, others, self.account_id)
             association_id = f"dra-{mock_random.get_random_hex(ID_DIGITS)}"
             now = time.time()
             made = Association(
@@ -130,7 +112,7 @@ class FileSystemsBackend(FSxBackend):
                 resource_arn=self._arn(f"association/{file_system.id}/{association_id}"),
                 request=request,
                 file_system_id=file_system.id,
-                path=path,
+                path=request["FileSystemPath"],
                 repository=request["DataRepositoryPath"],
                 created_at=now,
                 due_at=now + self.seconds,
@@ -140,85 +122,25 @@ class FileSystemsBackend(FSxBackend):
             self._settle_in_time(made)
             return made
 
-    def describe_associations(
-        self, request: dict[str, Any]
-    ) -> tuple[list[Association], str | None]:
-        """DescribeDataRepositoryAssociations, by ids and filters."""
+    def describe_associations(self, request: dict[str, Any]) -> list[Association]:
+        """DescribeDataRepositoryAssociations; raises FileSystemNotFound for an unknown one."""
         with self.lock:
             self.settle()
-            found = list(map(self.find_association, request.get("AssociationIds") or []))
-            for wanted in request.get("Filters") or []:
-                if wanted["Name"] == "file-system-id":
-                    for file_system_id in wanted.get("Values") or []:
-                        self.find(file_system_id)
-            found = [
-                each
-                for each in found or self.associations.values()
-                if associations.kept(each, request.get("Filters") or [])
-            ]
-            return page(
-                found,
-                request.get("MaxResults") or associations.MOST_PER_PAGE,
-                request.get("NextToken"),
-            )
+            wanted = [self.find(each).id for each in asked_for(request, self.file_systems)]
+            return [each for each in self.associations.values() if each.file_system_id in wanted]
 
-    def describe_tasks(self, request: dict[str, Any]) -> tuple[list[ImportTask], str | None]:
-        """DescribeDataRepositoryTasks, by ids and filters."""
+    def describe_tasks(self, request: dict[str, Any]) -> list[ImportTask]:
+        """DescribeDataRepositoryTasks."""
         with self.lock:
             self.settle()
-            filters, ids = request.get("Filters") or [], request.get("TaskIds") or []
-            for task_id in ids:
-                if task_id not in self.tasks:
-                    raise RefusedError(
-                        "DataRepositoryTaskNotFound", f"Task '{task_id}' does not exist."
-                    )
-            found = [self.tasks[task_id] for task_id in ids] or list(self.tasks.values())
-            kept = [each for each in found if tasks.kept(each, filters)]
-            limit = request.get("MaxResults") or tasks.MOST_PER_PAGE
-            return page(kept, limit, request.get("NextToken"))
-
-    def dissociate(self, association_id: str, *, deletes_data: bool) -> Association:
-        """DeleteDataRepositoryAssociation."""
-        with self.lock:
-            self.settle()
-            found = self.find_association(association_id)
-            if found.lifecycle != "DELETING":
-                found.lifecycle, found.due_at = "DELETING", time.time() + self.seconds
-                found.deletes_data = deletes_data
-                self._settle_in_time(found)
-            return found
+            wanted = asked_for(request, self.file_systems)
+            return [each for each in self.tasks.values() if each.file_system_id in wanted]
 
     def find(self, file_system_id: str) -> FileSystem:
         found = self.file_systems.get(file_system_id)
         if found is None:
             raise FileSystemNotFound(file_system_id)
         return found
-
-    def find_association(self, association_id: str) -> Association:
-        found = self.associations.get(association_id)
-        if found is None:
-            raise RefusedError(
-                "DataRepositoryAssociationNotFound",
-                f"Data repository association '{association_id}' does not exist.",
-            )
-        return found
-
-    def check_arn(self, arn: str) -> None:
-        """Raise ResourceNotFound if nothing here has this ARN."""
-        with self.lock:
-            self.settle()
-            arns = [each.resource_arn for each in self._resources()]
-            arns += [backup.resource_arn for backup in self.backups.values()]
-            if arn not in arns:
-                raise RefusedError("ResourceNotFound", f"Resource '{arn}' does not exist.")
-
-    def mount(self, file_system_id: str) -> Path:
-        """An AVAILABLE file system's folder, with what S3 has that is imported by itself."""
-        with self.lock:
-            for each in self._associations_of(file_system_id):
-                if each.lifecycle == "AVAILABLE":
-                    self._import(each, each.events)
-            return self.folders.path(file_system_id)
 
     def settle(self) -> None:
         """Bring everything to the state that it has at this time."""
@@ -276,23 +198,32 @@ class FileSystemsBackend(FSxBackend):
             return
         since, found.due_at = found.due_at or time.time(), None
         if found.lifecycle == "DELETING":
-            self._forget(self.associations.pop(found.id))
-            if found.deletes_data:
-                shutil.rmtree(self._folder(found), ignore_errors=True)
-        elif trouble := troubles.strike("association_misconfigured", found.file_system_id):
+            return  # it goes with its file system
+        if trouble := troubles.strike("association_misconfigured", found.file_system_id):
             found.lifecycle, found.failure = "MISCONFIGURED", trouble.reason
-        elif found.known is None:
-            self._folder(found).mkdir(parents=True, exist_ok=True)
-            if found.request.get("BatchImportMetaDataOnCreate"):
-                self._begin_import(found, since)
-            self._import(found, ())
+        elif not repository.bucket_exists(self.account_id, found.repository):
+            found.lifecycle, found.failure = "MISCONFIGURED", repository.gone(found.repository)
         else:
-            self._import(found, ())
+            found.lifecycle, found.failure = "AVAILABLE", None
+            if not found.was_available:
+                found.was_available = True
+                self._folder(found).mkdir(parents=True, exist_ok=True)
+                if found.request.get("BatchImportMetaDataOnCreate"):
+                    self._begin_import(found, since)
 
     def _begin_import(self, found: Association, since: float) -> None:
-        task_id = f"{tasks.ID_PREFIX}{mock_random.get_random_hex(ID_DIGITS)}"
-        arn = self._arn(f"task/{task_id}")
-        task = tasks.of(found, task_id, arn, since, self.seconds)
+        task_id = f"task-{mock_random.get_random_hex(ID_DIGITS)}"
+        task = ImportTask(
+            id=task_id,
+            resource_arn=self._arn(f"task/{task_id}"),
+            request={},
+            created_at=since,
+            due_at=since + self.seconds,
+            lifecycle="EXECUTING",
+            association_id=found.id,
+            file_system_id=found.file_system_id,
+            path=found.path,
+        )
         self.tasks[task_id] = task
         self._settle_in_time(task)
 
@@ -300,27 +231,11 @@ class FileSystemsBackend(FSxBackend):
         if task.due_at is None or time.time() < task.due_at:
             return
         task.due_at, task.lifecycle = None, "SUCCEEDED"
-        if (found := self.associations.get(task.association_id)) is None:
-            return
+        found = self.associations[task.association_id]
         try:
-            objects = repository.objects(self.account_id, found.repository)
-            repository.import_changes(objects, {}, self._folder(found), list(repository.EVENTS))
-            found.known = repository.versions(objects)
+            repository.import_objects(self.account_id, found.repository, self._folder(found))
         except repository.RepositoryError as error:
             task.lifecycle, task.failure = "FAILED", str(error)
-
-    def _import(self, found: Association, events: Iterable[str]) -> None:
-        """Import what has changed in S3; without events, only look whether S3 is there."""
-        try:
-            objects = repository.objects(self.account_id, found.repository)
-            if events or found.known is None:
-                folder = self._folder(found)
-                repository.import_changes(objects, found.known or {}, folder, list(events))
-                found.known = repository.versions(objects)
-        except repository.RepositoryError as error:
-            found.lifecycle, found.failure = "MISCONFIGURED", str(error)
-        else:
-            found.lifecycle, found.failure = "AVAILABLE", None
 
     def _folder(self, found: Association) -> Path:
         return self.folders.path(found.file_system_id) / found.path.strip("/")

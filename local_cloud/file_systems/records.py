@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 Tags = list[dict[str, str]]
@@ -26,13 +26,11 @@ class FileSystem(Resource):
     """Its creation ends FAILED where there is a `failure`."""
 
     vpc_id: str
-    version: str
     mount_name: str
 
     def described(self, tags: Tags) -> dict[str, Any]:
         _, _, _, region, account, _ = self.resource_arn.split(":", 5)
         request = self.request
-        defaults = {"DeploymentType": "SCRATCH_1", "DataCompressionType": "NONE"}
         fields = {
             "OwnerId": account,
             "CreationTime": self.created_at,
@@ -41,7 +39,7 @@ class FileSystem(Resource):
             "Lifecycle": self.lifecycle,
             "FailureDetails": failure_details(self.lifecycle == "FAILED", self.failure),
             "StorageCapacity": request["StorageCapacity"],
-            "StorageType": request.get("StorageType") or "SSD",
+            "StorageType": "SSD",
             "VpcId": self.vpc_id,
             "SubnetIds": request["SubnetIds"],
             "NetworkInterfaceIds": [f"eni-{self.id.removeprefix('fs-')}"],
@@ -50,11 +48,11 @@ class FileSystem(Resource):
             "ResourceARN": self.resource_arn,
             "Tags": tags,
             "LustreConfiguration": {
-                **defaults,
-                **(request.get("LustreConfiguration") or {}),
+                "DataCompressionType": "NONE",
+                **request["LustreConfiguration"],
                 "MountName": self.mount_name,
             },
-            "FileSystemTypeVersion": self.version,
+            "FileSystemTypeVersion": request["FileSystemTypeVersion"],
         }
         return {name: value for name, value in fields.items() if value is not None}
 
@@ -63,20 +61,13 @@ class FileSystem(Resource):
 class Association(Resource):
     """A folder of a file system that is linked with a prefix in S3.
 
-    `known` are the versions of the objects that were looked at last; None before the first look.
+    `was_available` tells whether its import has begun, if it asks for one.
     """
 
     file_system_id: str
     path: str
     repository: str
-    known: dict[str, str] | None = field(default=None, repr=False)
-    deletes_data: bool = False
-
-    @property
-    def events(self) -> list[str]:
-        """What of S3 is imported by itself."""
-        policy = (self.request.get("S3") or {}).get("AutoImportPolicy") or {}
-        return policy.get("Events") or []
+    was_available: bool = False
 
     def described(self, tags: Tags) -> dict[str, Any]:
         fields = {
@@ -88,8 +79,7 @@ class Association(Resource):
             "FileSystemPath": self.path,
             "DataRepositoryPath": self.repository,
             "BatchImportMetaDataOnCreate": bool(self.request.get("BatchImportMetaDataOnCreate")),
-            "ImportedFileChunkSize": self.request.get("ImportedFileChunkSize") or 1024,
-            "S3": self.request.get("S3") or {},
+            "ImportedFileChunkSize": 1024,
             "Tags": tags,
             "CreationTime": self.created_at,
         }

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Collection, Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from moto.s3.models import FakeKey, s3_backends
 
 SCHEME = "s3"
 FILE_MODE = 0o755  # FSx's, for objects that name no other
-EVENTS = ("NEW", "CHANGED", "DELETED")
 
 
 class RepositoryError(Exception):
@@ -33,55 +30,28 @@ def bucket_exists(account: str, path: str) -> bool:
     return bucket in s3_backends[account]["aws"].buckets
 
 
-def objects(account: str, path: str) -> dict[str, FakeKey]:
-    """The objects of a repository, by their names below its prefix.
+def gone(path: str) -> str:
+    """What FSx says where the bucket is not there."""
+    return f"the bucket {parts_of(path)[0]} does not exist, or FSx may not access it"
+
+
+def import_objects(account: str, path: str, folder: Path) -> None:
+    """Bring the objects of a repository to a folder, by their names below its prefix.
 
     Raises:
-        RepositoryError: the bucket is gone.
+        RepositoryError: the bucket is gone, or a file can't be written, as where the file system
+            is full.
     """
     name, prefix = parts_of(path)
     bucket = s3_backends[account]["aws"].buckets.get(name)
     if bucket is None:
-        raise RepositoryError(f"The bucket {name} does not exist, or FSx may not access it")
-    return {
-        key.name.removeprefix(prefix): key
-        for key in list(bucket.keys.values())
-        if isinstance(key, FakeKey) and key.name.startswith(prefix) and key.name != prefix
-    }
-
-
-def versions(found: dict[str, FakeKey]) -> dict[str, str]:
-    """What tells an object from its next version, by name."""
-    return {name: str(key.etag) for name, key in found.items()}
-
-
-def import_changes(
-    found: dict[str, FakeKey], known: dict[str, str], folder: Path, events: Collection[str]
-) -> None:
-    """Bring a folder up to date with the objects, as far as these events are to be imported.
-
-    Raises:
-        RepositoryError: a file can't be written, as where the file system is full.
-    """
-    now = versions(found)
-    for event, names in (
-        ("NEW", now.keys() - known.keys()),
-        ("CHANGED", {name for name in now.keys() & known.keys() if now[name] != known[name]}),
-        ("DELETED", known.keys() - now.keys()),
-    ):
-        for name in sorted(names) if event in events else ():
-            for path in as_path(folder, name):
-                if event == "DELETED":
-                    remove(path)
-                else:
-                    write(path, found[name], is_folder=name.endswith("/"))
-
-
-def as_path(folder: Path, name: str) -> Iterator[Path]:
-    """The file of an object; none for a name that no file system has."""
-    steps = name.removesuffix("/").split("/")
-    if not {"", ".", ".."} & set(steps):
-        yield folder / PurePosixPath(*steps)
+        raise RepositoryError(gone(path))
+    for key in list(bucket.keys.values()):
+        if isinstance(key, FakeKey) and key.name.startswith(prefix) and key.name != prefix:
+            below = key.name.removeprefix(prefix)
+            steps = below.removesuffix("/").split("/")
+            if not {"", ".", ".."} & set(steps):  # names that no file system has
+                write(folder.joinpath(*steps), key, is_folder=below.endswith("/"))
 
 
 def write(path: Path, key: FakeKey, *, is_folder: bool) -> None:
@@ -98,10 +68,3 @@ def write(path: Path, key: FakeKey, *, is_folder: bool) -> None:
     except OSError as error:
         part.unlink(missing_ok=True)
         raise RepositoryError(f"{path.name} can't be imported: {error.strerror}") from error
-
-
-def remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)

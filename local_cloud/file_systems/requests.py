@@ -1,29 +1,48 @@
-"""What FSx refuses of any request, by botocore's model of the service."""
+"""What of a request is emulated, and what FSx refuses of it by botocore's model of the service."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from botocore.model import ListShape, Shape, StructureShape
+from botocore.validate import ParamValidator
 from moto.core.exceptions import JsonRESTError
 from moto.core.utils import get_service_model
-
-TYPES: dict[str, type] = {
-    "string": str,
-    "integer": int,
-    "long": int,
-    "boolean": bool,
-    "list": list,
-    "structure": dict,
-}
-
 
 # Java's classes of characters, in Python's words; its letters and digits come with "_".
 SPACES = r"\x20\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 UNICODE = {r"\p{L}": r"\w", r"\p{N}": r"\w", r"\p{Z}": SPACES}
+
+# The operations that are there, and the fields that they heed.
+FIELDS: dict[str, tuple[str, ...]] = {
+    "CreateDataRepositoryAssociation": (
+        "BatchImportMetaDataOnCreate",
+        "ClientRequestToken",
+        "DataRepositoryPath",
+        "FileSystemId",
+        "FileSystemPath",
+        "Tags",
+    ),
+    "CreateFileSystem": (
+        "ClientRequestToken",
+        "FileSystemType",
+        "FileSystemTypeVersion",
+        "KmsKeyId",
+        "LustreConfiguration",
+        "SecurityGroupIds",
+        "StorageCapacity",
+        "StorageType",
+        "SubnetIds",
+        "Tags",
+    ),
+    "DeleteFileSystem": ("ClientRequestToken", "FileSystemId"),
+    "DescribeDataRepositoryAssociations": ("Filters",),
+    "DescribeDataRepositoryTasks": ("Filters",),
+    "DescribeFileSystems": ("FileSystemIds", "MaxResults", "NextToken"),
+}
 
 
 class RefusedError(JsonRESTError):
@@ -38,48 +57,39 @@ def bad_request(message: str) -> RefusedError:
     return RefusedError("BadRequest", message)
 
 
+def missing(what: str) -> RefusedError:
+    return bad_request(f"The local cloud has no {what}: see File systems in local_cloud/README.md")
+
+
+def refuse_others(fields: Collection[str], heeded: Collection[str]) -> None:
+    """Raise BadRequest for the first field that nothing here would heed."""
+    for field in fields:
+        if field not in heeded:
+            raise missing(field)
+
+
 def checked(operation: str, body: str) -> dict[str, Any]:
-    """A request to an operation; raises BadRequest for what its model does not allow."""
-    request = json.loads(body or "{}")
+    """A request to an operation; raises BadRequest for what its model or the local cloud lacks."""
+    request: dict[str, Any] = json.loads(body or "{}")
     shape = get_service_model("fsx").operation_model(operation).input_shape
-    problem = next(problems(shape, request, ""), None)
-    if problem is not None:
+    report = ParamValidator().validate(request, shape).generate_report()
+    for problem in (*report.splitlines(), *problems(shape, request, "")):
         raise bad_request(f"1 validation error detected: {problem}")
-    return dict(request)
+    refuse_others(request, FIELDS[operation])
+    return request
 
 
 def problems(shape: Shape, value: Any, path: str) -> Iterator[str]:
-    """What is wrong with a value, in AWS's words for it."""
-    if not has_type(shape, value):
-        yield f"Value {value!r} at '{path}' must be a {shape.type_name}"
-    elif isinstance(shape, StructureShape):
-        yield from problems_of_members(shape, value, path)
-    else:
-        if constraint := broken_constraint(shape, value):
-            yield f"Value {value!r} at '{path}' failed to satisfy constraint: {constraint}"
-        if isinstance(shape, ListShape):
-            for item in value:
-                yield from problems(shape.member, item, f"{path}.member")
-
-
-def has_type(shape: Shape, value: Any) -> bool:
-    expected = TYPES.get(shape.type_name)
-    return expected is None or type(value) is expected
-
-
-def problems_of_members(shape: StructureShape, value: dict[str, Any], path: str) -> Iterator[str]:
-    members = shape.members
-    for name in sorted(value.keys() - members.keys()):
-        yield f"Unknown parameter '{joined(path, name)}', must be one of: {', '.join(members)}"
-    for name in shape.required_members:
-        if value.get(name) is None:
-            yield (
-                f"Value null at '{joined(path, name)}' failed to satisfy constraint: "
-                "Member must not be null"
-            )
-    for name, member in value.items():
-        if name in members and member is not None:
-            yield from problems(members[name], member, joined(path, name))
+    """What is wrong with a value that botocore's clients send, in AWS's words for it."""
+    if isinstance(shape, StructureShape):
+        for name, member in value.items():
+            if name in shape.members:
+                yield from problems(shape.members[name], member, joined(path, name))
+    elif isinstance(shape, ListShape):
+        for item in value:
+            yield from problems(shape.member, item, f"{path}.member")
+    elif constraint := broken_constraint(shape, value):
+        yield f"Value {value!r} at '{path}' failed to satisfy constraint: {constraint}"
 
 
 def joined(path: str, name: str) -> str:
@@ -94,11 +104,8 @@ def broken_constraint(shape: Shape, value: Any) -> str | None:
         return f"Member must satisfy enum value set: [{', '.join(allowed)}]"
     if (pattern := metadata.get("pattern")) and not matches(pattern, value):
         return f"Member must satisfy regular expression pattern: {pattern}"
-    size, what = (len(value), "length ") if isinstance(value, (str, list)) else (value, "value ")
-    if size < metadata.get("min", size):
-        return f"Member must have {what}greater than or equal to {metadata['min']}"
-    if size > metadata.get("max", size):
-        return f"Member must have {what}less than or equal to {metadata['max']}"
+    if isinstance(value, str) and len(value) > metadata.get("max", len(value)):
+        return f"Member must have length less than or equal to {metadata['max']}"
     return None
 
 

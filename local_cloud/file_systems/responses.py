@@ -9,7 +9,7 @@ from moto.fsx.responses import FSxResponse
 
 from local_cloud.file_systems.models import FileSystemsBackend
 from local_cloud.file_systems.records import Association, FileSystem, ImportTask
-from local_cloud.file_systems.requests import checked
+from local_cloud.file_systems.requests import FIELDS, checked, missing
 
 
 class FileSystemsResponse(FSxResponse):
@@ -19,6 +19,12 @@ class FileSystemsResponse(FSxResponse):
     def file_systems(self) -> FileSystemsBackend:
         backend: FileSystemsBackend = self.fsx_backend  # type: ignore[assignment]
         return backend
+
+    def call_action(self) -> Any:
+        """Refuse what is not there, though moto may have it."""
+        if self._get_action() not in FIELDS:
+            raise missing(self._get_action())
+        return super().call_action()
 
     def _request(self) -> dict[str, Any]:
         return checked(self._get_action(), self.body)
@@ -33,7 +39,8 @@ class FileSystemsResponse(FSxResponse):
         found, token = self.file_systems.describe(
             request.get("FileSystemIds") or [], request.get("MaxResults"), request.get("NextToken")
         )
-        return paged("FileSystems", list(map(self._described, found)), token)
+        following = {"NextToken": token} if token else {}
+        return json.dumps({"FileSystems": list(map(self._described, found)), **following})
 
     def delete_file_system(self) -> str:
         deleted = self.file_systems.delete(self._request())
@@ -50,40 +57,12 @@ class FileSystemsResponse(FSxResponse):
         return json.dumps({"Association": self._described(made)})
 
     def describe_data_repository_associations(self) -> str:
-        found, token = self.file_systems.describe_associations(self._request())
-        return paged("Associations", list(map(self._described, found)), token)
+        found = self.file_systems.describe_associations(self._request())
+        return json.dumps({"Associations": list(map(self._described, found))})
 
     def describe_data_repository_tasks(self) -> str:
-        found, token = self.file_systems.describe_tasks(self._request())
-        return paged("DataRepositoryTasks", list(map(self._described, found)), token)
-
-    def delete_data_repository_association(self) -> str:
-        request = self._request()
-        deletes_data = bool(request.get("DeleteDataInFileSystem"))
-        deleted = self.file_systems.dissociate(request["AssociationId"], deletes_data=deletes_data)
-        return json.dumps(
-            {
-                "AssociationId": deleted.id,
-                "Lifecycle": deleted.lifecycle,
-                "DeleteDataInFileSystem": deleted.deletes_data,
-            }
-        )
-
-    def tag_resource(self) -> Any:
-        self.file_systems.check_arn(self._request()["ResourceARN"])
-        return super().tag_resource()
-
-    def untag_resource(self) -> Any:
-        self.file_systems.check_arn(self._request()["ResourceARN"])
-        return super().untag_resource()
-
-    def list_tags_for_resource(self) -> str:
-        self.file_systems.check_arn(self._request()["ResourceARN"])
-        return super().list_tags_for_resource()
+        found = self.file_systems.describe_tasks(self._request())
+        return json.dumps({"DataRepositoryTasks": list(map(self._described, found))})
 
     def _described(self, record: FileSystem | Association | ImportTask) -> dict[str, Any]:
         return record.described(self.file_systems.list_tags_for_resource(record.resource_arn))
-
-
-def paged(name: str, items: list[dict[str, Any]], token: str | None) -> str:
-    return json.dumps({name: items, **({"NextToken": token} if token else {})})

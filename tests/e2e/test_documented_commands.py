@@ -108,7 +108,13 @@ def instance(aws):
 @pytest.fixture
 def file_system(aws):
     fsx, subnet = aws.client("fsx"), aws.client("ec2").describe_subnets()["Subnets"][0]["SubnetId"]
-    made = fsx.create_file_system(FileSystemType="LUSTRE", StorageCapacity=1200, SubnetIds=[subnet])
+    made = fsx.create_file_system(
+        FileSystemType="LUSTRE",
+        FileSystemTypeVersion="2.15",
+        StorageCapacity=1200,
+        SubnetIds=[subnet],
+        LustreConfiguration={"DeploymentType": "SCRATCH_2"},
+    )
     return made["FileSystem"]["FileSystemId"]
 
 

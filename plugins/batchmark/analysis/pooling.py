@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
-from batchmark.analysis.judging.fingerprint import Fingerprint
+from batchmark.analysis.fingerprint import Fingerprint
 from batchmark.analysis.owners_checks import Size, check_problems, counts, size_of
 from batchmark.analysis.samples import Provenance, RowKey, RowSamples, row_key
 from batchmark.core.config import PurchaseOption

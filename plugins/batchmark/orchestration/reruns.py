@@ -11,7 +11,7 @@ from fractions import Fraction
 from statistics import median
 from typing import Any
 
-from batchmark.analysis.judging.fingerprint import Fingerprint
+from batchmark.analysis.fingerprint import Fingerprint
 from batchmark.analysis.judging.noise import NoiseTable
 from batchmark.analysis.samples import kept_samples, parameters_json
 from batchmark.aws.price_list import stored_prices

@@ -75,15 +75,16 @@ class FileSystems:
             return None
 
     def associate(self, file_system_id, bucket):
-        made = self.fsx.create_data_repository_association(
+        self.fsx.create_data_repository_association(
             FileSystemId=file_system_id,
             FileSystemPath="/images",
             DataRepositoryPath=f"s3://{bucket}/images/",
             BatchImportMetaDataOnCreate=True,
-        )["Association"]["AssociationId"]
+        )
+        of_it = [{"Name": "file-system-id", "Values": [file_system_id]}]
 
         def lifecycle():
-            found = self.fsx.describe_data_repository_associations(AssociationIds=[made])
+            found = self.fsx.describe_data_repository_associations(Filters=of_it)
             return found["Associations"][0]["Lifecycle"]
 
         self.wait_until(lambda: lifecycle() != "CREATING", "association")

@@ -125,12 +125,6 @@ def arn(service, rest):
         ),
         (
             "fsx",
-            "DeleteDataRepositoryAssociation",
-            {"AssociationId": "dra-0123456789abcdef0"},
-            [arn("fsx", "association/*/dra-0123456789abcdef0")],
-        ),
-        (
-            "fsx",
             "CreateDataRepositoryAssociation",
             {
                 "FileSystemId": "fs-0123456789abcdef0",

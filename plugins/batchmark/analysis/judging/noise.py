@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, ConfigDict, Field, ValidationError
 
-from batchmark.analysis.judging.fingerprint import Fingerprint
+from batchmark.analysis.fingerprint import Fingerprint
 from batchmark.analysis.judging.significance import (
     ENOUGH_REPEATS,
     JobNoise,

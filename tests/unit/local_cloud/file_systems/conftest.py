@@ -76,10 +76,10 @@ class Account:
             **fields,
         )["Association"]["AssociationId"]
 
-    def association(self, association_id):
-        (found,) = self.fsx.describe_data_repository_associations(AssociationIds=[association_id])[
-            "Associations"
-        ]
+    def association(self, file_system_id):
+        of_it = [{"Name": "file-system-id", "Values": [file_system_id]}]
+        listed = self.fsx.describe_data_repository_associations(Filters=of_it)
+        (found,) = listed["Associations"]
         return found
 
 

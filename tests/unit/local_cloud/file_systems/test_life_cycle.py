@@ -77,14 +77,6 @@ def test_a_deletion_may_be_slow(account, trouble):
     assert account.fsx.describe_file_systems()["FileSystems"] == []
 
 
-def test_no_final_backup_is_taken(account, refused):
-    made = account.available()
-    kept = {"LustreConfiguration": {"SkipFinalBackup": False}}
-    refused("no final backup", account.fsx.delete_file_system, FileSystemId=made, **kept)
-    skipped = {"LustreConfiguration": {"SkipFinalBackup": True}}
-    account.fsx.delete_file_system(FileSystemId=made, **skipped)
-
-
 def test_pages(account, refused):
     made = [account.create() for _ in range(5)]
     pages = account.fsx.get_paginator("describe_file_systems").paginate(
@@ -96,16 +88,23 @@ def test_pages(account, refused):
     assert code == "BadRequest"
 
 
-def test_tags(account, refused):
-    arn = account.describe(account.create())["ResourceARN"]
-    account.fsx.tag_resource(ResourceARN=arn, Tags=[{"Key": "a", "Value": "1"}])
-    account.fsx.tag_resource(ResourceARN=arn, Tags=[{"Key": "b", "Value": "2"}])
-    account.fsx.untag_resource(ResourceARN=arn, TagKeys=["a"])
-    tags = account.fsx.list_tags_for_resource(ResourceARN=arn)["Tags"]
-    assert tags == [{"Key": "b", "Value": "2"}]
-    none = arn.replace("/fs-", "/fs-0")
-    code = refused("does not exist", account.fsx.list_tags_for_resource, ResourceARN=none)
-    assert code == "ResourceNotFound"
+def test_operations_and_fields_that_are_missing_are_named(account, refused):
+    made = account.available()
+    for name, call, request in (
+        ("CreateBackup", account.fsx.create_backup, {"FileSystemId": made}),
+        ("UpdateFileSystem", account.fsx.update_file_system, {"FileSystemId": made}),
+        (
+            "UntagResource",
+            account.fsx.untag_resource,
+            {"ResourceARN": "arn:aws:a", "TagKeys": ["a"]},
+        ),
+        (
+            "LustreConfiguration",
+            account.fsx.delete_file_system,
+            {"FileSystemId": made, "LustreConfiguration": {"SkipFinalBackup": False}},
+        ),
+    ):
+        assert refused(f"The local cloud has no {name}: ", call, **request) == "BadRequest"
 
 
 def test_ids_that_are_none(account, refused):

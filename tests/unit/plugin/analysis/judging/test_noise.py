@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from batchmark.analysis.judging.fingerprint import Fingerprint
+from batchmark.analysis.fingerprint import Fingerprint
 from batchmark.analysis.judging.noise import measure_noise, parse_table
 from batchmark.analysis.judging.significance import LEAST_LOG_SD, log_spread, upper_bound
 from batchmark.analysis.samples import RowSamples
