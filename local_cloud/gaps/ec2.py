@@ -9,7 +9,6 @@ from moto.core.responses import ActionResult
 from moto.ec2.models.launch_templates import LaunchTemplate, LaunchTemplateBackend
 from moto.ec2.models.security_groups import SecurityGroupBackend, SecurityGroupRule
 from moto.ec2.models.vpcs import VPCBackend
-from moto.ec2.responses.dhcp_options import DHCPOptions
 from moto.ec2.responses.spot_instances import SpotInstances
 
 from local_cloud.prices import Prices
@@ -20,7 +19,6 @@ def fill(prices: Prices | None) -> None:
     separate_tags()
     show_changed_tags()
     forget_deleted_endpoints()
-    keep_tags_of_dhcp_options()
     describe_all_rules()
 
 
@@ -67,19 +65,6 @@ def describe_all_rules() -> None:
     SecurityGroupRule.description = None  # type: ignore[method-assign,assignment]
     SecurityGroupBackend._iterate_security_rules = iterate_security_rules  # type: ignore[method-assign]
     SecurityGroupBackend.modify_security_group_rules = modify_security_group_rules  # type: ignore[method-assign]
-
-
-def keep_tags_of_dhcp_options() -> None:
-    """Tag a set of DHCP options at its creation, as is asked for: moto drops those tags."""
-    create = DHCPOptions.create_dhcp_options
-
-    def create_dhcp_options(self: DHCPOptions) -> ActionResult:
-        answer = create(self)
-        created: Any = answer.result
-        created["DhcpOptions"].add_tags(self._parse_tag_specification().get("dhcp-options", {}))
-        return answer
-
-    DHCPOptions.create_dhcp_options = create_dhcp_options  # type: ignore[method-assign]
 
 
 def forget_deleted_endpoints() -> None:

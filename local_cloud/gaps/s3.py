@@ -14,13 +14,7 @@ REQUEST_CONTEXT = {"aws:securetransport": "true", "s3:tlsversion": "1.3"}
 
 OPERATORS: dict[str, Callable[[str, str], bool]] = {
     "Bool": lambda seen, wanted: seen == wanted.lower(),
-    "StringEquals": lambda seen, wanted: seen == wanted,
-    "StringNotEquals": lambda seen, wanted: seen != wanted,
-    "NumericEquals": lambda seen, wanted: float(seen) == float(wanted),
     "NumericLessThan": lambda seen, wanted: float(seen) < float(wanted),
-    "NumericLessThanEquals": lambda seen, wanted: float(seen) <= float(wanted),
-    "NumericGreaterThan": lambda seen, wanted: float(seen) > float(wanted),
-    "NumericGreaterThanEquals": lambda seen, wanted: float(seen) >= float(wanted),
 }
 
 

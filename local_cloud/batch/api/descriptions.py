@@ -81,21 +81,6 @@ def detail(job: Job, tags: dict[str, str]) -> dict[str, Any]:
     return without_none(fields)
 
 
-def node_summary(job: Job, node: int) -> dict[str, Any]:
-    record = job.attempts[-1].nodes[node] if job.attempts else None
-    return {
-        **summary(job),
-        "jobId": f"{job.id}#{node}",
-        "jobArn": f"{job.arn}#{node}",
-        "nodeProperties": {
-            "isMainNode": node == job.submission.main_node,
-            "nodeIndex": node,
-            "numNodes": len(job.submission.containers),
-        },
-        **({"container": exit_fields(record)} if record is not None else {}),
-    }
-
-
 def node_detail(job: Job, node: int, tags: dict[str, str]) -> dict[str, Any]:
     fields = detail(job, tags)
     del fields["nodeProperties"]

@@ -7,7 +7,6 @@ from typing import Any
 
 from moto.batch.exceptions import ClientException
 
-from local_cloud.batch.api import descriptions
 from local_cloud.batch.jobs.job import STATUSES, Job
 
 DEFAULT_PAGE = 100
@@ -27,8 +26,6 @@ def by_filters(jobs: Iterable[Job], filters: list[dict[str, Any]]) -> list[Job]:
     name, values = filters[0]["name"], filters[0]["values"]
     tests = {
         "JOB_NAME": lambda job, value: matches(job.submission.name, value),
-        "JOB_DEFINITION": matches_definition,
-        "BEFORE_CREATED_AT": lambda job, value: job.created_at < int(value),
         "AFTER_CREATED_AT": lambda job, value: job.created_at > int(value),
     }
     if name not in tests:
@@ -41,19 +38,6 @@ def matches(name: str, pattern: str) -> bool:
     """Whether a name matches a filter's value: ignoring case, a prefix before a final `*`."""
     name, pattern = name.lower(), pattern.lower()
     return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
-
-
-def matches_definition(job: Job, pattern: str) -> bool:
-    """Whether a value matches the definition's ARN, or its name with or without revision."""
-    definition = job.submission.definition
-    names = (definition.name, f"{definition.name}:{definition.revision}", definition.arn)
-    return any(matches(name, pattern) for name in names)
-
-
-def node_summaries(job: Job, status: str | None) -> list[dict[str, Any]]:
-    if not by_status([job], status):
-        return []
-    return [descriptions.node_summary(job, node) for node in range(len(job.submission.containers))]
 
 
 def page(

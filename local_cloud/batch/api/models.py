@@ -119,41 +119,24 @@ class JobsBatchBackend(CompleteBatchBackend):
         return details
 
     def job_summaries(self, request: dict[str, Any]) -> dict[str, Any]:
-        """list_jobs, for a queue, an array job or a multi-node job."""
-        status, filters = request.get("jobStatus"), request.get("filters")
-        with self.scheduler.lock:
-            if node_parent := request.get("multiNodeJobId"):
-                summaries = listing.node_summaries(self._existing_job(node_parent), status)
-            else:
-                jobs = self._jobs_to_list(request)
-                kept = (
-                    listing.by_filters(jobs, filters)
-                    if filters
-                    else listing.by_status(jobs, status)
-                )
-                summaries = [descriptions.summary(job) for job in kept]
-        return listing.page(summaries, request.get("maxResults"), request.get("nextToken"))
-
-    def _jobs_to_list(self, request: dict[str, Any]) -> list[Job]:
-        if array_job := request.get("arrayJobId"):
-            return self._existing_job(array_job).children
-        name = request.get("jobQueue")
+        """list_jobs, of a queue: children and nodes of its jobs are left out."""
+        status, filters, name = (
+            request.get(field) for field in ("jobStatus", "filters", "jobQueue")
+        )
         if not name:
-            raise ClientException("One of jobQueue, arrayJobId and multiNodeJobId is required")
+            raise ClientException("jobQueue must be provided")
         queue = self.get_job_queue(name)
         if queue is None:
             raise ClientException(f"Job queue {name} does not exist")
-        return [
-            job
-            for job in self._jobs.values()
-            if job.submission.queue is queue and job.parent is None
-        ]
-
-    def _existing_job(self, identifier: str) -> Job:
-        job = self.find_job(identifier)
-        if job is None:
-            raise ClientException(f"Job {identifier} does not exist")
-        return job
+        with self.scheduler.lock:
+            jobs = [
+                job
+                for job in self._jobs.values()
+                if job.submission.queue is queue and job.parent is None
+            ]
+            kept = listing.by_filters(jobs, filters) if filters else listing.by_status(jobs, status)
+            summaries = [descriptions.summary(job) for job in kept]
+        return listing.page(summaries, request.get("maxResults"), request.get("nextToken"))
 
     def cancel_job(self, job_id: str, reason: str) -> None:
         """cancel_job; as in AWS, unknown ids are no error."""

@@ -18,7 +18,6 @@ from local_cloud.gaps.batch.responses import CompleteBatchResponse
 if TYPE_CHECKING:
     from local_cloud.batch.api.models import JobsBatchBackend
 
-MAX_ENDED_JOBS = 50
 REFUSED: set[str] = set()  # operations that are not there
 
 
@@ -60,21 +59,6 @@ class JobsBatchResponse(CompleteBatchResponse):
         self._check_timeout()
         job = self.jobs.submit(self._request())
         return json.dumps({"jobArn": job.arn, "jobName": job.submission.name, "jobId": job.id})
-
-    def canceljobs(self) -> str:
-        return self._end_all(self.jobs.cancel_job)
-
-    def terminatejobs(self) -> str:
-        return self._end_all(self.jobs.terminate_job)
-
-    def _end_all(self, end: Callable[[str, str], None]) -> str:
-        request = self._request()
-        job_ids, reason = request.get("jobs") or [], request.get("reason") or ""
-        if not 0 < len(job_ids) <= MAX_ENDED_JOBS:
-            raise ClientException(f"jobs must be 1 to {MAX_ENDED_JOBS} job ids, not {len(job_ids)}")
-        for job_id in job_ids:
-            end(job_id, reason)
-        return json.dumps({"successful": job_ids, "errors": []})
 
     def describejobs(self) -> str:
         return json.dumps({"jobs": self.jobs.job_details(self._request().get("jobs") or [])})

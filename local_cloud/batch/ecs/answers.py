@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from moto.batch.models import batch_backends
 from moto.core.responses import ActionResult
+from moto.ec2.exceptions import FilterNotImplementedError
 from moto.ec2.models.instances import InstanceBackend
 from moto.ecs.exceptions import InvalidParameterException
 from moto.ecs.responses import EC2ContainerServiceResponse
 
-from local_cloud.batch.ecs.instances import (
-    Instance,
-    container_instance,
-    ec2_instance,
-    instances,
-    passes,
-)
+from local_cloud.batch.ecs.instances import Instance, container_instance, ec2_instance, instances
 from local_cloud.batch.ecs.tasks import Placed, placed_in, task
 
 MOST_NAMED = 100
@@ -48,22 +43,9 @@ def describe_tasks(self: EC2ContainerServiceResponse) -> ActionResult:
     return ActionResult({"tasks": [task(each) for each in found], "failures": failures})
 
 
-def list_tasks(self: EC2ContainerServiceResponse) -> ActionResult:
-    """All at once. A desired status other than STOPPED means the tasks that have not stopped."""
-    stopped = self._get_param("desiredStatus") == "STOPPED"
-    host = self._get_param("containerInstance")
-    arns = [
-        each.record.task_arn
-        for each in placed(self)
-        if each.remembered
-        and each.stopped == stopped
-        and host in (None, each.record.container_instance_arn, id_of(host_of(each)))
-    ]
-    return ActionResult({"taskArns": arns})
-
-
-def host_of(each: Placed) -> str:
-    return each.record.container_instance_arn
+def list_tasks(self: EC2ContainerServiceResponse) -> ActionResult:  # noqa: ARG001
+    """Refused: moto would list none."""
+    raise InvalidParameterException("The local cloud has no ListTasks: a job names its tasks")
 
 
 def describe_container_instances(self: EC2ContainerServiceResponse) -> ActionResult:
@@ -117,9 +99,11 @@ def get_reservations_by_instance_ids(
     """Those of jobs, too; a list of all instances leaves them out."""
     ours = {each.ec2_id: each for each in all_instances(self)}
     asked = [ours[name] for name in instance_ids if name in ours]
+    if asked and filters:
+        raise FilterNotImplementedError(next(iter(filters)), "DescribeInstances")
     others = [name for name in instance_ids if name not in ours]
     found: list[Any] = motos_reservations(self, others, filters) if others else []
-    return [*found, *reservations(asked, self, filters or {})]
+    return [*found, *(reservation(each, self) for each in asked)]
 
 
 def all_instances(ec2: Any) -> Iterator[Instance]:
@@ -129,14 +113,10 @@ def all_instances(ec2: Any) -> Iterator[Instance]:
         yield from instances(placed_in(account, region, environment.ecs_name))
 
 
-def reservations(
-    found: Iterable[Instance], ec2: Any, filters: Mapping[str, Any]
-) -> Iterator[Reservation]:
-    for instance in found:
-        described = ec2_instance(instance, ec2)
-        name = instance.ec2_id.replace("i-", "r-", 1)
-        if passes(described, filters):
-            yield Reservation(ReservationId=name, OwnerId=ec2.account_id, Instances=[described])
+def reservation(instance: Instance, ec2: Any) -> Reservation:
+    name = instance.ec2_id.replace("i-", "r-", 1)
+    described = ec2_instance(instance, ec2)
+    return Reservation(ReservationId=name, OwnerId=ec2.account_id, Instances=[described])
 
 
 REPLACED = (

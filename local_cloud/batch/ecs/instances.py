@@ -6,12 +6,11 @@ It registers with its cluster when the environment's first job starts, and stays
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from moto.ec2.exceptions import FilterNotImplementedError, InvalidSubnetIdError
+from moto.ec2.exceptions import InvalidSubnetIdError
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
 from local_cloud.batch.ecs.tasks import Placed, moment
@@ -137,25 +136,3 @@ def ec2_instance(instance: Instance, ec2: Any) -> dict[str, Any]:
         "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
     }
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def passes(described: Mapping[str, Any], filters: Mapping[str, Sequence[str]]) -> bool:
-    """Whether an instance has one of the values of each filter of DescribeInstances."""
-    return all(
-        any(fnmatchcase(_filtered(described, name), value) for value in values)
-        for name, values in filters.items()
-    )
-
-
-def _filtered(described: Mapping[str, Any], name: str) -> str:
-    tags = {f"tag:{tag['Key']}": tag["Value"] for tag in described["Tags"]}
-    known = {
-        "availability-zone": described["Placement"]["AvailabilityZone"],
-        "instance-id": described["InstanceId"],
-        "instance-lifecycle": described.get("InstanceLifecycle", ""),
-        "instance-state-name": described["State"]["Name"],
-        "instance-type": described.get("InstanceType", ""),
-    }
-    if name not in known and not name.startswith("tag:"):
-        raise FilterNotImplementedError(name, "DescribeInstances")
-    return str((known | tags).get(name, ""))

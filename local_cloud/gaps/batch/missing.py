@@ -16,12 +16,14 @@ OPERATIONS = (
     "updateschedulingpolicy",
 )
 FIELDS = (
+    "arrayJobId",
     "consumableResourceProperties",
     "consumableResourcePropertiesOverride",
     "ecsProperties",
     "ecsPropertiesOverride",
     "eksConfiguration",
     "eksPropertiesOverride",
+    "multiNodeJobId",
     "schedulingPolicyArn",
     "schedulingPriority",
     "schedulingPriorityOverride",

@@ -1,8 +1,7 @@
-"""Clients that are not ours: the AWS CLI, Airflow's own operators, and Terraform."""
+"""Clients that are not ours: the AWS CLI, and Airflow's own operators."""
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -18,10 +17,7 @@ from airflow.providers.amazon.aws.sensors.batch import (
     BatchJobQueueSensor,
 )
 
-from laptop.stack import ROOT
-from laptop.terraform import Terraform
 from tests.clouds import DEADLINE_SECONDS
-from tests.terraform.plans import planned_changes
 
 # Fields that AWS has replaced, and that documents on the web still have.
 OLD_DEFINITION = {
@@ -136,27 +132,3 @@ def test_airflows_own_operators_run_a_job_in_an_environment_of_theirs(
     cloud.batch.delete_job_queue(jobQueue=queue)
     cloud.batch.update_compute_environment(computeEnvironment=made, state="DISABLED")
     cloud.batch.delete_compute_environment(computeEnvironment=made)
-
-
-@pytest.fixture
-def terraform(environment, tmp_path):
-    """An initialised copy of the stack in tests/data."""
-    folder = tmp_path / "stack"
-    shutil.copytree(ROOT / "tests" / "data" / "batch_stack", folder)
-    shutil.copy(ROOT / "terraform" / ".terraform.lock.hcl", folder)
-    made = Terraform(
-        folder, data_dir=tmp_path / "data", state=tmp_path / "terraform.tfstate", env=environment
-    )
-    made.init()
-    return made
-
-
-def test_terraform_applies_plans_nothing_more_and_destroys(cloud, terraform):
-    terraform.apply()
-    assert planned_changes(terraform) == {}
-    job_id = cloud.submit("stack-job", queue="stack-own")
-    assert cloud.output(job_id) == ["from a stack"]
-    terraform.destroy()
-    named = {"jobQueues": ["stack-own"]}, {"computeEnvironments": ["stack-own"]}
-    assert cloud.batch.describe_job_queues(**named[0])["jobQueues"] == []
-    assert cloud.batch.describe_compute_environments(**named[1])["computeEnvironments"] == []

@@ -8,23 +8,6 @@ import pytest
 from botocore.exceptions import ClientError
 
 
-def test_compute_environment_needs_no_service_role_and_keeps_its_update_policy(cloud):
-    policy = {"terminateJobsOnUpdate": False, "jobExecutionTimeoutMinutes": 45}
-    cloud.batch.update_compute_environment(
-        computeEnvironment=cloud.compute_environment,
-        computeResources={"maxvCpus": 64},
-        updatePolicy=policy,
-    )
-    answer = cloud.batch.describe_compute_environments(
-        computeEnvironments=[cloud.compute_environment]
-    )
-    (environment,) = answer["computeEnvironments"]
-    assert environment["updatePolicy"] == policy
-    assert environment["computeResources"]["maxvCpus"] == 64
-    assert environment["containerOrchestrationType"] == "ECS"
-    assert environment["serviceRole"].endswith("/AWSServiceRoleForBatch")
-
-
 def test_compute_environments_and_queues_are_deleted_in_aws_order(cloud):
     environment = cloud.create_compute_environment(cloud.name("environment"))
     queue = cloud.create_queue(compute_environment=environment)
@@ -130,18 +113,6 @@ def test_launch_template_shows_tags_changed_later(cloud):
     ec2.create_tags(Resources=[template_id], Tags=[{"Key": "Team", "Value": "x"}])
     (described,) = ec2.describe_launch_templates(LaunchTemplateIds=[template_id])["LaunchTemplates"]
     assert described["Tags"] == [{"Key": "Team", "Value": "x"}]
-
-
-def test_dhcp_options_keep_their_tags(cloud):
-    ec2, tags = cloud.client("ec2"), [{"Key": "Name", "Value": "options"}]
-    created = ec2.create_dhcp_options(
-        DhcpConfigurations=[{"Key": "domain-name", "Values": ["local"]}],
-        TagSpecifications=[{"ResourceType": "dhcp-options", "Tags": tags}],
-    )["DhcpOptions"]
-    (described,) = ec2.describe_dhcp_options(DhcpOptionsIds=[created["DhcpOptionsId"]])[
-        "DhcpOptions"
-    ]
-    assert (created["Tags"], described["Tags"]) == (tags, tags)
 
 
 @pytest.fixture

@@ -22,22 +22,6 @@ def strikes(faults, fault_id):
     return next(fault["strikes"] for fault in under_way if fault["id"] == fault_id)
 
 
-def test_botocore_recognises_throttling(cloud, faults):
-    faults(kind="throttle", share=1)
-    with pytest.raises(ClientError) as refused:
-        cloud.batch.describe_job_queues()
-    assert refused.value.response["Error"]["Code"] == "TooManyRequestsException"
-    with pytest.raises(ClientError) as refused:
-        cloud.client("s3").list_buckets()
-    assert refused.value.response["Error"]["Code"] == "SlowDown"
-    with pytest.raises(ClientError) as refused:
-        cloud.client("logs").describe_log_groups()
-    assert refused.value.response["Error"]["Code"] == "ThrottlingException"
-    with pytest.raises(ClientError) as refused:
-        cloud.client("iam").list_roles()
-    assert refused.value.response["Error"]["Code"] == "Throttling"
-
-
 def test_an_outage_drops_connections_and_passes(cloud, faults, wait_until):
     faults(kind="outage", seconds=1, services=["batch"], how="drop")
     with pytest.raises(ConnectionClosedError):

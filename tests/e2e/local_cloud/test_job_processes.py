@@ -116,14 +116,6 @@ def test_parameters_default_override_and_unknown(cloud):
     assert overridden == ["1024 float32 out=1024.json Ref::unknown"]
 
 
-def test_command_override(cloud):
-    job_id = cloud.submit(
-        cloud.define(["false"]), containerOverrides={"command": ["echo", "instead"]}
-    )
-    assert cloud.output(job_id) == ["instead"]
-    assert cloud.describe(job_id)["container"]["command"] == ["echo", "instead"]
-
-
 def test_python_is_the_servers_interpreter_and_jobs_start_in_the_job_dir(cloud, job_dir):
     program = "import os, sys; print(sys.executable); print(os.getcwd())"
     for word in ("python", "python3"):

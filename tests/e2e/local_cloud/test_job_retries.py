@@ -1,7 +1,5 @@
 """Retries, evaluateOnExit and timeouts."""
 
-import pytest
-
 
 def counting(tmp_path, exit_codes):
     """A script that exits with one code after the other."""
@@ -25,38 +23,6 @@ def test_retried_until_it_succeeds(cloud, tmp_path):
     assert len(streams) == 3
     assert job["retryStrategy"]["attempts"] == 5
     assert job["startedAt"] == job["attempts"][-1]["startedAt"]
-
-
-def test_fails_when_attempts_are_used_up(cloud):
-    definition = cloud.define(["false"], retryStrategy={"attempts": 2})
-    job = cloud.finish(cloud.submit(definition))
-    assert job["status"] == "FAILED"
-    assert len(job["attempts"]) == 2
-
-
-@pytest.mark.parametrize(
-    ("rules", "attempts"),
-    [
-        ([{"onExitCode": "7", "action": "EXIT"}], 1),
-        ([{"onExitCode": "8", "action": "EXIT"}], 3),
-        ([{"onExitCode": "7*", "action": "RETRY"}, {"onReason": "*", "action": "EXIT"}], 3),
-        (
-            [
-                {"onStatusReason": "Host EC2*", "action": "RETRY"},
-                {"onReason": "*", "action": "EXIT"},
-            ],
-            1,
-        ),
-        ([{"onStatusReason": "Essential container*", "action": "exit"}], 1),
-        ([{"onExitCode": "7", "onStatusReason": "Host*", "action": "EXIT"}], 3),
-    ],
-)
-def test_evaluate_on_exit(cloud, rules, attempts):
-    strategy = {"attempts": 3, "evaluateOnExit": rules}
-    definition = cloud.define(["sh", "-c", "exit 7"], retryStrategy=strategy)
-    job = cloud.finish(cloud.submit(definition))
-    assert job["status"] == "FAILED"
-    assert len(job["attempts"]) == attempts
 
 
 def test_a_rule_can_match_the_reason_of_a_failed_start(cloud):

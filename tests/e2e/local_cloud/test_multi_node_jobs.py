@@ -260,15 +260,6 @@ def test_terminate_ends_all_nodes(cloud, define_nodes, gate, running_nodes):
     assert exit_codes(cloud, job_id, 2) == [143, 143]
 
 
-def test_nodes_are_listed(cloud, define_nodes):
-    job_id = cloud.submit(define_nodes(("0:", "true"), num_nodes=2))
-    cloud.finish(job_id)
-    answer = cloud.batch.list_jobs(multiNodeJobId=job_id, jobStatus="SUCCEEDED")
-    assert [
-        (node["jobId"], node["nodeProperties"]["isMainNode"]) for node in answer["jobSummaryList"]
-    ] == [(f"{job_id}#0", True), (f"{job_id}#1", False)]
-
-
 def test_a_main_node_that_cannot_start_fails_the_job(cloud, define_command):
     commands = ("0", ["no-such-program"]), ("1", ["sleep", "600"])
     job = cloud.finish(cloud.submit(define_command(*commands, num_nodes=2)))

@@ -12,7 +12,8 @@ from local_cloud.gaps.s3 import applying, holds
         ({"Bool": {"aws:SecureTransport": "true"}}, True),
         ({"BoolIfExists": {"AWS:securetransport": "true"}}, True),
         ({"NumericLessThan": {"s3:TlsVersion": "1.2"}}, False),
-        ({"NumericGreaterThanEquals": {"s3:TlsVersion": 1.2}}, True),
+        ({"NumericGreaterThanEquals": {"s3:TlsVersion": 1.2}}, False),
+        ({"NumericLessThan": {"s3:TlsVersion": 1.4}}, True),
         ({"StringEquals": {"aws:PrincipalOrgID": "o-1"}}, False),
         ({"IpAddress": {"aws:SourceIp": "10.0.0.0/8"}}, False),
         (

@@ -1,10 +1,11 @@
-"""Operations on several jobs, and those that are not there."""
+"""Operations, fields and filters that are not there, and requests that are none."""
 
 import pytest
 
 from tests.stand_ins.local_batch import SIGNED
 
 MISSING = (
+    "CancelJobs",
     "CreateConsumableResource",
     "CreateSchedulingPolicy",
     "DeleteSchedulingPolicy",
@@ -14,6 +15,7 @@ MISSING = (
     "ListJobsByConsumableResource",
     "ListSchedulingPolicies",
     "SubmitServiceJob",
+    "TerminateJobs",
     "UpdateSchedulingPolicy",
 )
 DEFINITION = {"jobDefinitionName": "other", "type": "container"}
@@ -48,6 +50,8 @@ def test_a_missing_operation_is_refused_by_name(batch, operation):
         ),
         ("SubmitJob", JOB, "shareIdentifier", "A1"),
         ("SubmitJob", JOB, "schedulingPriorityOverride", 0),
+        ("ListJobs", {}, "arrayJobId", "job"),
+        ("ListJobs", {}, "multiNodeJobId", "job"),
         ("CreateJobQueue", QUEUE, "schedulingPolicyArn", "arn:fair"),
         ("UpdateJobQueue", {"jobQueue": "queue"}, "schedulingPolicyArn", "arn:fair"),
         ("CreateComputeEnvironment", ENVIRONMENT, "unmanagedvCpus", 8),
@@ -70,41 +74,12 @@ def test_a_missing_field_is_refused_by_name(batch, operation, fields, missing, v
     assert refused.startswith(f"The local cloud has no {missing}: ")
 
 
-def test_a_missing_filter_is_refused_by_name(batch):
+@pytest.mark.parametrize("name", ["SHARE_IDENTIFIER", "JOB_DEFINITION", "BEFORE_CREATED_AT"])
+def test_a_missing_filter_is_refused_by_name(batch, name):
     batch.environment()
-    share = [{"name": "SHARE_IDENTIFIER", "values": ["A1"]}]
-    refused = batch.refusal("ListJobs", jobQueue=batch.queue(), filters=share)
-    assert refused.startswith("The local cloud has no filter SHARE_IDENTIFIER, only JOB_NAME")
-
-
-@pytest.fixture
-def jobs(batch):
-    """One job that runs, and one that waits for it."""
-    batch.environment()
-    batch.queue()
-    batch.define(vcpus=4)
-    found = [batch.submit(), batch.submit()]
-    batch.wait_for_starts(1)
-    return found
-
-
-def test_several_jobs_are_cancelled_or_terminated_at_once(batch, jobs):
-    runs, waits = jobs
-    both = {"jobs": [*jobs, "unknown"], "reason": "enough"}
-    assert batch.call("CancelJobs", **both) == {"successful": both["jobs"], "errors": []}
-    cancelled = batch.describe(waits)
-    assert (cancelled["status"], cancelled["statusReason"]) == ("FAILED", "enough")
-    assert batch.describe(runs)["isCancelled"] is False
-    batch.call("TerminateJobs", **both)
-    assert batch.describe(runs)["isTerminated"]
-    assert batch.finish(runs)["statusReason"] == "enough"
-
-
-def test_a_reason_and_one_to_fifty_jobs_are_required(batch):
-    assert "reason must be provided" in batch.refusal("CancelJobs", jobs=["x"], reason="")
-    for job_ids in ([], ["x"] * 51):
-        refused = batch.refusal("TerminateJobs", jobs=job_ids, reason="enough")
-        assert f"1 to 50 job ids, not {len(job_ids)}" in refused
+    filters = [{"name": name, "values": ["1"]}]
+    refused = batch.refusal("ListJobs", jobQueue=batch.queue(), filters=filters)
+    assert refused == f"The local cloud has no filter {name}, only JOB_NAME | AFTER_CREATED_AT"
 
 
 @pytest.mark.parametrize(

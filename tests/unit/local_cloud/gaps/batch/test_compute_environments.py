@@ -29,6 +29,7 @@ def test_every_kind_is_created_updated_and_deleted(batch, kind):
     assert environment["statusReason"] == "ComputeEnvironment Healthy"
     assert environment["tags"] == {"team": "a"}
     assert environment["computeResources"]["type"] == kind
+    assert environment["containerOrchestrationType"] == "ECS"
     assert environment["serviceRole"].endswith("/AWSServiceRoleForBatch")
 
     policy = {"jobExecutionTimeoutMinutes": 45, "terminateJobsOnUpdate": False}
