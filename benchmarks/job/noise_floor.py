@@ -25,8 +25,10 @@ from batchmark.analysis.judging.calibration import part
 from batchmark.analysis.judging.noise import FEWEST_JOBS, measure_noise, row_scatter
 from batchmark.analysis.judging.verdict import Contestant, judge
 from batchmark.analysis.pooling import TargetJobs, group_jobs
+from batchmark.core.formatting import some
 from batchmark.core.suites import OWN_DTYPES
-from batchmark.report.tables import noise_rows, some
+from batchmark.report.tables import noise_table
+from batchmark.report.terminal.sections import print_blocks
 from batchmark.runs.document_files import run_of
 from batchmark_job.result.document import ResultDocument, ResultError, parse_document
 
@@ -137,7 +139,7 @@ def report(documents: Sequence[ResultDocument], folder: Path, console: Console) 
         f"{len(documents)} repeats on {environment.gpu_model or environment.cpu_model}, "
         f"{environment.compute_threads} threads, {documents[-1].finished_at:%Y-%m-%d}"
     )
-    console.print(noise_rows(table))
+    print_blocks([noise_table(table)], console)
     shown = Table("Jobs a side", "Known from", "Comparisons", "Called different", "Share", "Rows")
     worst = 0.0
     for design in designs(len(documents)):

@@ -9,6 +9,7 @@ from batchmark.analysis.comparison import compare
 from batchmark.report.answer import first_screen
 from batchmark.report.model import build_report
 from batchmark.report.terminal.run import render_table
+from batchmark.report.terminal.sections import print_page
 from tests.builders.runs import PRICES
 
 NOTICE = (
@@ -26,6 +27,12 @@ def report_of(run, prices=PRICES, **fields):
 def terminal(report, width=160):
     console = Console(file=io.StringIO(), width=width)
     render_table(report, console)
+    return console.file.getvalue()
+
+
+def printed(page, width=160):
+    console = Console(file=io.StringIO(), width=width)
+    print_page(page, console)
     return console.file.getvalue()
 
 

@@ -30,13 +30,17 @@ class Text(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows of figures; a terminal, which is narrow, leaves some columns out."""
+    """Rows of figures or words; a terminal, which is narrow, leaves some columns out.
+
+    On a narrow screen a wide one becomes a list of cards, and any other scrolls.
+    """
 
     title: str
     caption: str
     headings: Sequence[str]
-    rows: Sequence[Sequence[Figure]]
+    rows: Sequence[Sequence[Figure | str]]
     folded: bool = False
+    wide: bool = False
     on_page_alone: frozenset[str] = frozenset()  # headings
 
 
@@ -133,6 +137,17 @@ class Section(NamedTuple):
     title: str
     blocks: Sequence[Block]
     more: str = ""
+
+
+class Page(NamedTuple):
+    """An answer and some blocks; `notices` are to be read before it."""
+
+    title: str
+    about: str
+    answer: str
+    blocks: Sequence[Block]
+    warnings: Sequence[str] = ()
+    notices: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

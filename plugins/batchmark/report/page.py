@@ -18,7 +18,7 @@ from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.report import change_words, sections, words
 from batchmark.report.answer import first_screen
-from batchmark.report.blocks import Block, ColdStarts, Jobs, Machines
+from batchmark.report.blocks import Block, ColdStarts, Jobs, Machines, Page
 from batchmark.report.changes import ChangesSection, SeriesTrace
 from batchmark.report.charts import log_ticks, size_charts
 from batchmark.report.machines import Machines as MachineRows
@@ -89,6 +89,10 @@ def render_html(report: Report, *, beside: Mapping[str, str] = MappingProxyType(
         charts=[_Chart(row.speedup for row in pair.rows) for pair in report.pairs],
         pair_blocks=[list(_below(pair)) for pair in report.pairs],
     )
+
+
+def page_html(page: Page) -> str:
+    return page_templates().get_template("small.html.jinja").render(page=page)
 
 
 def _below(pair: Pair) -> Iterator[Block]:

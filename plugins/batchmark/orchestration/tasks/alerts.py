@@ -68,6 +68,7 @@ def open_alerts(context: Context, changes_key: str, report_key: str | None = Non
     from batchmark.changes.alerts.store import AlertStore
     from batchmark.changes.records import RunChanges
     from batchmark.report.tables import alert_table
+    from batchmark.report.terminal.sections import print_blocks
 
     config, run_id = load_config(), context["run_id"]
     store = RunStore.of(config, run_id)
@@ -81,7 +82,7 @@ def open_alerts(context: Context, changes_key: str, report_key: str | None = Non
         return []
     alerts.apply(message)
     if message.opened:
-        console().print(alert_table(message.opened, "Opened by this run"))
+        print_blocks([alert_table(message.opened, "Opened by this run")], console())
     tell(message.text)
     return message.alert_ids
 
@@ -149,6 +150,7 @@ def change_alert(context: Context) -> str:
 
     from batchmark.changes.alerts.store import AlertStore
     from batchmark.report.tables import alert_table
+    from batchmark.report.terminal.sections import print_blocks
 
     params, run_id = context["params"], context["run_id"]
     by = context["dag_run"].triggering_user_name or "somebody"
@@ -163,7 +165,7 @@ def change_alert(context: Context) -> str:
         )
     except AlertError as error:
         raise AirflowFailException(str(error)) from error  # it would fail again
-    console().print(alert_table([alert], "The alert now"))
+    print_blocks([alert_table([alert], "The alert now")], console())
     return alert.id
 
 

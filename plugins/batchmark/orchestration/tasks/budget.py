@@ -18,8 +18,10 @@ from batchmark.core.run import CollectedRun, PlannedJob, RunPlan
 from batchmark.orchestration.links import page_url
 from batchmark.orchestration.operators.batch_operator import generation
 from batchmark.orchestration.telling import console, tell
-from batchmark.report.pages.table_pages import plan_html
-from batchmark.report.tables import amount, render_costs, render_worst_case
+from batchmark.report.page import page_html
+from batchmark.report.pages.table_pages import plan_page
+from batchmark.report.tables import amount, cost_blocks, worst_case_blocks
+from batchmark.report.terminal.sections import print_blocks
 from batchmark.runs.budget import RUN_CAP, book, parse_cap, refusals, worst_case
 from batchmark.runs.spending import RunSpending, month_spending, run_spending, spending_key
 
@@ -62,7 +64,7 @@ def approve(context: Context, proposal: Proposal) -> RunPlan:
     now = datetime.now(UTC)
     prices = prices or prices_of(config, {job.instance_type for job in jobs})
     worst = worst_case(config, jobs, prices.table, now, file_system)
-    render_worst_case(worst, console())
+    print_blocks(worst_case_blocks(worst), console())
     key = spending_key(store, now)
     number = generation(context)
     month = month_spending(store, key)
@@ -87,9 +89,8 @@ def approve(context: Context, proposal: Proposal) -> RunPlan:
         for reason in reasons:
             tell(f"This run would be refused. {reason}")
         store.write(PLAN, plan.model_dump_json(indent=2))
-        page = store.write(
-            PLAN_HTML, plan_html(plan, worst, reasons, where=_where(store)), "text/html"
-        )
+        html = page_html(plan_page(plan, worst, reasons, where=_where(store)))
+        page = store.write(PLAN_HTML, html, "text/html")
         tell(f"Dry run, nothing is submitted. Its plan: {page_url(context, store, page)}")
         return plan
     if reasons:
@@ -148,7 +149,7 @@ def settle(store: RunStore, config: Config, plan: RunPlan, collected: CollectedR
 
 def print_costs(store: RunStore, cost: RunCost) -> None:
     """Print what a run's jobs cost, what they could have cost, and the month's sum."""
-    render_costs(cost, console())
+    print_blocks(cost_blocks(cost), console())
     plan = store.plan()
     if plan.worst_case and plan.spending_key:
         tell(f"At most it could have cost {amount(plan.worst_case.usd)}{_where(store)}.")

@@ -50,8 +50,9 @@ def check(
 
     from batchmark.aws.boto_clients import patient_clients
     from batchmark.checks.environment import check_environment
-    from batchmark.report.pages.table_pages import environment_html
-    from batchmark.report.tables import check_table
+    from batchmark.report.page import page_html
+    from batchmark.report.pages.table_pages import environment_page
+    from batchmark.report.terminal.sections import print_page
 
     clients, now = patient_clients(config.region), datetime.now(UTC)
     result = check_environment(
@@ -65,8 +66,9 @@ def check(
     )
     store = RunStore.of(config, context["run_id"])
     store.write(ENVIRONMENT_JSON, result.model_dump_json(indent=2))
-    console(200).print(check_table(result))
-    key = store.write(ENVIRONMENT_HTML, environment_html(result), "text/html")
+    page = environment_page(result)
+    print_page(page, console(200))
+    key = store.write(ENVIRONMENT_HTML, page_html(page), "text/html")
     url = page_url(context, store, key, is_runs=context["ti"].dag_id == DAG_ID)
     tell(f"Environment: {result.summary}. {url}")
     if failures := result.failures():

@@ -104,13 +104,15 @@ def report_leaks(context: Context, found_key: str) -> str:
     from batchmark.checks.leak_records import GuardReport
     from batchmark.core.errors import AlertError
     from batchmark.orchestration.channels import publish
-    from batchmark.report.pages.table_pages import guard_html
-    from batchmark.report.tables import guard_table
+    from batchmark.report.page import page_html
+    from batchmark.report.pages.table_pages import guard_page
+    from batchmark.report.terminal.sections import print_page
 
     config = load_config()
     store = RunStore.of(config, context["run_id"])
     report = GuardReport.model_validate_json(store.read(found_key))
-    console(200).print(guard_table(report))
+    page = guard_page(report)
+    print_page(page, console(200))
     tell(f"Leak guard: {report.summary}.")
     for line in report.unread:
         tell(f"Not checked: {line}")
@@ -118,7 +120,7 @@ def report_leaks(context: Context, found_key: str) -> str:
     if alarm := report.alarm():
         text = f"{len(report.of('leaked'))} leak(s) of {config.name}:\n{alarm}"
         tell(text)
-    key = store.put(_guard_key(context, "html"), guard_html(report), "text/html")
+    key = store.put(_guard_key(context, "html"), page_html(page), "text/html")
     tell(f"Report: {page_url(context, store, key)}")
     if text and config.topic_arn is None:
         raise AirflowFailException(f"{text}\nOnly this task tells of it: no topic is published")

@@ -140,7 +140,8 @@ def _store_with(fresh: CollectedRun, run: RunHistory) -> None:
     from batchmark.analysis.cost import run_costs
     from batchmark.history.store import HistoryStore, run_prices
     from batchmark.orchestration.tasks.budget import settle
-    from batchmark.report.tables import render_costs
+    from batchmark.report.tables import cost_blocks
+    from batchmark.report.terminal.sections import print_blocks
     from batchmark.runs.collected_runs import store_run
 
     whole = run.collected.joined(fresh)
@@ -149,4 +150,4 @@ def _store_with(fresh: CollectedRun, run: RunHistory) -> None:
     HistoryStore.of(run.config).append(fresh, prices, run.store.name, run.rows)
     settle(run.store, run.config, run.plan, fresh)
     tell("The fresh jobs, which the run's report leaves out:")
-    render_costs(run_costs(fresh, prices), console())
+    print_blocks(cost_blocks(run_costs(fresh, prices)), console())

@@ -244,8 +244,9 @@ def publish_noise(context: Context, collected_key: str) -> str:
     from batchmark.aws.price_list import stored_prices
     from batchmark.orchestration.run_history import noise_table
     from batchmark.orchestration.tasks.budget import print_costs
-    from batchmark.report.pages.table_pages import noise_html
-    from batchmark.report.tables import render_calibration
+    from batchmark.report.page import page_html
+    from batchmark.report.pages.table_pages import noise_page
+    from batchmark.report.terminal.sections import print_page
     from batchmark.runs.collected_runs import readable_run
 
     config = load_config()
@@ -253,7 +254,6 @@ def publish_noise(context: Context, collected_key: str) -> str:
     collected = readable_run(store, collected_key)
     report = calibrate(collected, region=config.region if store.is_aws() else None)
     store.write(NOISE_JSON, report.model_dump_json(indent=2))
-    render_calibration(report, console())
     kept = []
     for calibration in report.calibrations:
         table = calibration.table
@@ -263,8 +263,9 @@ def publish_noise(context: Context, collected_key: str) -> str:
             kept.append(f"{key} stays that of run {before.run_id}: {reason}.")
         else:
             store.put(key, table.to_json())
-    tell(*kept)
-    key = store.write(NOISE_HTML, noise_html(report, kept), "text/html")
+    page = noise_page(report, kept)
+    print_page(page, console())
+    key = store.write(NOISE_HTML, page_html(page), "text/html")
     print_costs(store, run_costs(collected, stored_prices(store, config.region, datetime.now(UTC))))
     tell(f"Noise: {page_url(context, store, key)}")
     if report.refused:

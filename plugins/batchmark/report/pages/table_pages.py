@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from batchmark.analysis.judging.calibration import Calibration, CalibrationReport
-from batchmark.analysis.judging.noise import JOBS_A_SIDE, RowName
 from batchmark.checks.leak_records import VERDICTS, GuardReport
 from batchmark.checks.records import STATUSES, EnvironmentCheck
 from batchmark.core import formatting
 from batchmark.core.formatting import some
 from batchmark.core.run import RunPlan, WorstCase
-from batchmark.report.page import page_templates
-from batchmark.report.tables import WORST_CASE_HEADS, worst_case_rows
-from batchmark_job.result.values import CONFIDENCE_TEXT
+from batchmark.report.blocks import Block, Page, Table, Text
+from batchmark.report.tables import noise_table, row_name, worst_case_table
 
 MOMENT = "%Y-%m-%d %H:%M %Z"
 
 
-class TableView(NamedTuple):
-    caption: str
-    heads: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    remarks: Sequence[str] = ()
-    folded: bool = False
-
-
-def environment_html(result: EnvironmentCheck) -> str:
+def environment_page(result: EnvironmentCheck) -> Page:
     """The environment's checks: those to do something about first, the others folded."""
     good, wanting = result.of("ok"), [one for one in STATUSES if one != "ok"]
     rows = [
@@ -36,11 +25,13 @@ def environment_html(result: EnvironmentCheck) -> str:
         for check in result.of(status)
     ]
     heads = ("Check", "Target", "Status", "Seen", "What to do")
-    passed = TableView(
+    passed = Table(
         f"{len(good)} passed",
+        "",
         ("Check", "Target", "Seen"),
         [(check.name, check.target, check.seen) for check in good],
         folded=True,
+        wide=True,
     )
     count = formatting.count(len(result.checks), "check")
     failed = result.of("fail")
@@ -51,16 +42,16 @@ def environment_html(result: EnvironmentCheck) -> str:
         answer = f"No check failed; {len(rows)} of {count} need attention."
     else:
         answer = f"All {count} passed: jobs can run."
-    return _render(
+    return Page(
         "Environment",
         f"{result.installation} in {result.region}, checked on {result.checked_at:{MOMENT}}: "
         f"{result.summary}.",
         answer,
-        [*([TableView("What needs attention.", heads, rows)] if rows else []), passed],
+        [*([Table("What needs attention", "", heads, rows, wide=True)] if rows else []), passed],
     )
 
 
-def plan_html(plan: RunPlan, worst: WorstCase, refused: Sequence[str], *, where: str = "") -> str:
+def plan_page(plan: RunPlan, worst: WorstCase, refused: Sequence[str], *, where: str = "") -> Page:
     """What a dry run would have submitted, and cost at most; `refused` says why it would not.
 
     `where` follows the sum.
@@ -68,24 +59,18 @@ def plan_html(plan: RunPlan, worst: WorstCase, refused: Sequence[str], *, where:
     jobs = formatting.count(len(plan.jobs), "job")
     most = "an unknown sum" if worst.usd is None else formatting.usd(worst.usd)
     would = f"The run would {'be refused' if refused else 'start'}."
-    return _render(
+    return Page(
         "Dry run",
         f"Run {plan.run_id}: nothing was submitted. On-Demand prices of {worst.region} as of "
         f"{worst.prices_as_of}.",
         f"{jobs} can cost {most} at most{where}. {would}",
-        [
-            TableView(
-                "At most: jobs x submissions x attempts x timeout x price.",
-                WORST_CASE_HEADS,
-                worst_case_rows(worst),
-            )
-        ],
+        [worst_case_table(worst)],
         warnings=refused,
         notices=[] if where else worst.notes,
     )
 
 
-def guard_html(report: GuardReport) -> str:
+def guard_page(report: GuardReport) -> Page:
     """What runs, the leaks first."""
     rows = [
         (
@@ -107,17 +92,17 @@ def guard_html(report: GuardReport) -> str:
         answer = "No leak was seen, but not everything could be looked at."
     else:
         answer = f"No leak: {report.summary}."
-    return _render(
+    return Page(
         "Leak guard",
         f"{report.installation} in {report.region}, looked at on {report.looked_at:{MOMENT}}: "
         f"{report.summary}.",
         answer,
-        [TableView("What runs, the leaks first.", heads, rows)] if rows else [],
+        [Table("What runs, the leaks first", "", heads, rows, wide=True)] if rows else [],
         warnings=[f"Not looked at: {text}" for text in report.unread],
     )
 
 
-def noise_html(report: CalibrationReport, kept: Sequence[str] = ()) -> str:
+def noise_page(report: CalibrationReport, kept: Sequence[str] = ()) -> Page:
     """Each target's noise; `kept` says which better table stays in use."""
     found = report.calibrations
     floors = [row.floor for calibration in found for row in calibration.table.rows if row.floor < 1]
@@ -133,11 +118,11 @@ def noise_html(report: CalibrationReport, kept: Sequence[str] = ()) -> str:
         )
     else:
         answer = "Not known: the jobs were too few to tell noise from chance."
-    return _render(
+    return Page(
         "Noise",
         f"Calibration run {report.run_id}.",
         answer,
-        [_noise_table(calibration) for calibration in found],
+        [block for calibration in found for block in _noise(calibration)],
         warnings=[*(f"No calibration: {text}" for text in report.refused), *_too_few(found), *kept],
         notices=list(dict.fromkeys(text for one in found for text in one.notices)),
     )
@@ -158,58 +143,15 @@ def _too_few(found: Sequence[Calibration]) -> Iterator[str]:
         )
 
 
-def _noise_table(calibration: Calibration) -> TableView:
+def _noise(calibration: Calibration) -> Iterator[Block]:
     table, check = calibration.table, calibration.self_check
-    sides = [f"{formatting.count(jobs, 'job')} a side" for jobs in JOBS_A_SIDE]
-    remarks = [f"Left out: {_name(one.row)}: {one.reason}" for one in table.left_out]
+    yield noise_table(table)
+    remarks = [f"Left out: {row_name(one.row)}: {one.reason}" for one in table.left_out]
     if check:
-        names = some([_name(row) for row in check.different])
+        names = some([row_name(row) for row in check.different])
         remarks.append(
             f"Odd repeats against even ones: {len(check.different)} of "
             f"{formatting.count(check.rows, 'row')} called "
             f"different{names and f' ({names})'}."
         )
-    return TableView(
-        f"{table.target}, suite {table.suite}, {formatting.count(table.jobs, 'job')}: noise (1 sd, "
-        f"and at most this at {CONFIDENCE_TEXT}), and the smallest change that is found 95 times "
-        "in 100.",
-        ("Row", "Code", "Median", "Noise", *sides),
-        [
-            (
-                _name(row.row),
-                ", ".join(row.implementations),
-                formatting.seconds(row.median_seconds),
-                f"{formatting.noise(row.floor)} (at most {formatting.noise(row.floor_upper)})",
-                *(formatting.noise(row.smallest_detectable_change[jobs]) for jobs in JOBS_A_SIDE),
-            )
-            for row in table.rows
-        ],
-        remarks,
-    )
-
-
-def _name(row: RowName) -> str:
-    return formatting.row(row.workload, row.parameters, row.dtype)
-
-
-def _render(
-    title: str,
-    about: str,
-    answer: str,
-    tables: Sequence[TableView],
-    *,
-    warnings: Sequence[str] = (),
-    notices: Sequence[str] = (),
-) -> str:
-    return (
-        page_templates()
-        .get_template("tables.html.jinja")
-        .render(
-            title=title,
-            about=about,
-            answer=answer,
-            tables=tables,
-            warnings=warnings,
-            notices=notices,
-        )
-    )
+    yield from map(Text, remarks)

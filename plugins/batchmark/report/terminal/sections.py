@@ -20,6 +20,7 @@ from batchmark.report.blocks import (
     Folded,
     Jobs,
     Lines,
+    Page,
     Remarks,
     Section,
     Table,
@@ -34,15 +35,27 @@ STYLES = {"notice": "yellow"}
 def print_section(section: Section, console: Console, said: list[str]) -> None:
     console.print()
     print_text(console, section.title, "bold")
-    _print_blocks(section.blocks, console, said)
+    print_blocks(section.blocks, console, said)
 
 
-def _print_blocks(blocks: Iterable[Block], console: Console, said: list[str]) -> None:
+def print_page(page: Page, console: Console) -> None:
+    for notice in page.notices:
+        print_text(console, notice, "bold yellow")
+    print_text(console, f"{page.title}: {page.about}")
+    print_blocks(page.blocks, console)
+    print_text(console, page.answer, "bold")
+    for warning in page.warnings:
+        print_text(console, warning, "yellow")
+
+
+def print_blocks(blocks: Iterable[Block], console: Console, said: list[str] | None = None) -> None:
+    """`said` are notes that need not be repeated."""
+    said = [] if said is None else said
     for block in blocks:
         if isinstance(block, Table):
             console.print(_table(block))
         elif isinstance(block, Folded):
-            _print_blocks(block.blocks, console, said)
+            print_blocks(block.blocks, console, said)
         else:
             style = STYLES.get(block.style, "") if isinstance(block, Text) else ""
             for line in _lines(block, said):
@@ -88,7 +101,9 @@ def _table(shown: Table) -> RichTable:
         padding=(0, 0, 0, 1),
     )
     for place in kept:
-        table.add_column(shown.headings[place], justify="right" if place else "left")
+        table.add_column(
+            shown.headings[place], justify="right" if place and not shown.wide else "left"
+        )
     for row in shown.rows:
         table.add_row(*(RichText(clean(str(row[place]))) for place in kept))
     return table

@@ -1,10 +1,8 @@
 """The environment check of a healthy installation, and of its defects."""
 
-import io
 from types import SimpleNamespace
 
 import pytest
-from rich.console import Console
 
 from batchmark.aws.batch_targets import BatchEnvironment, published_environments
 from batchmark.checks.environment import (
@@ -13,9 +11,10 @@ from batchmark.checks.environment import (
     check_compute_environments,
     check_published,
 )
-from batchmark.report.tables import check_table
+from batchmark.report.pages.table_pages import environment_page
 from tests.builders.installations import configured, target
 from tests.builders.leaks import REGION, queue_arn
+from tests.builders.reports import printed
 from tests.stand_ins.guarded_account import BOTH, Refused, check, healthy, not_ok
 from tests.stand_ins.stubbed_clients import StubbedClients
 
@@ -330,8 +329,6 @@ def test_the_table_shows_the_worst_first():
     account = healthy()
     account["environments"]["g5.xlarge-spot"]["state"] = "DISABLED"
     account["quotas"]["L-3819A6DF"] = Refused("NoSuchResourceException")
-    console = Console(width=250, record=True, file=io.StringIO())
-    console.print(check_table(check(account)))
-    text = console.export_text()
+    text = printed(environment_page(check(account)), width=250)
     assert "1 fail, 1 not checked, " in text
     assert text.index("DISABLED") < text.index("NoSuchResourceException") < text.index("results")

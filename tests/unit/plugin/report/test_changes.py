@@ -264,7 +264,7 @@ def test_the_table_of_alerts_tells_each_ones_last_state_and_why():
     (alert,) = opened()
     invalid = alert.become("invalid", at=NOON, by="ada", run_id="manual", note="other tenant")
     table = alert_table([alert, invalid], "Now")
-    states = list(table.columns[-1].cells)
+    states = [row[-1] for row in table.rows]
     assert states[0].startswith("open ")
     assert not states[0].endswith(": ")
     assert states[1] == "invalid 2026-11-20 12:00 by ada: other tenant"

@@ -1,14 +1,13 @@
 """Calibration runs: what they report of each target, and their self-check."""
 
-import io
 import re
 
-from rich.console import Console
-
 from batchmark.analysis.judging.calibration import SelfCheck, calibrate, part
-from batchmark.report.tables import render_calibration, some
+from batchmark.core.formatting import some
+from batchmark.report.pages.table_pages import noise_page
 from batchmark_job.result.document import Device, MeasurementStatus
 from tests.builders.noise import jobs_of, target_of
+from tests.builders.reports import printed
 from tests.builders.runs import build_job, build_lost, build_row, build_run
 
 
@@ -24,9 +23,7 @@ def report_of(*jobs, lost=()):
 
 
 def rendered(report):
-    console = Console(file=io.StringIO(), width=220)
-    render_calibration(report, console)
-    return console.file.getvalue()
+    return printed(noise_page(report), width=220)
 
 
 def test_a_calibration_run_reports_each_target():
@@ -40,17 +37,17 @@ def test_a_calibration_run_reports_each_target():
         "g6.xlarge has 0 job(s) with a result (exit code 3); noise shows from 2 on",
     )
     text = rendered(report)
-    assert "c5.2xlarge, suite blog: noise over 6 jobs" in text
+    assert "c5.2xlarge, suite blog, 6 jobs" in text
     assert "matmul size 1000, float32" in text
-    assert text.count("A/A: odd repeats against even ones") == 1
-    assert "A/A: odd repeats against even ones, 0 of 1 row called different\n" in text
+    assert text.count("Odd repeats against even ones") == 1
+    assert "Odd repeats against even ones: 0 of 1 row called different.\n" in text
     assert "No calibration: g6.xlarge has 0 job(s)" in text
 
 
 def test_a_calibration_lists_what_it_left_out():
     failed = build_row(status=MeasurementStatus.FAILED, reason="relative [error] 0.3")
     report = report_of(*(build_job("c5.2xlarge", [failed], repeat=n) for n in (1, 2)))
-    assert "left out: matmul size 1000, float32: c5.2xlarge: failed: relative [error]" in rendered(
+    assert "Left out: matmul size 1000, float32: c5.2xlarge: failed: relative [error]" in rendered(
         report
     )
 

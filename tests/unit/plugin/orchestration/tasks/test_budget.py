@@ -123,7 +123,7 @@ def test_what_may_run_is_planned_and_booked_at_the_most_that_it_can_cost(cloud, 
     assert (record.run_id, record.reserved_usd, record.finished) == (RUN_ID, WORST, False)
     said = capsys.readouterr().out
     assert "What this run can cost at most" in said
-    assert re.search(r"│ all .*│ +\$8\.08 │", said)
+    assert re.search(r"(?m)^all +\$8\.08 *$", said)
     assert f"On-Demand prices of us-east-1 as of 2026-11-20. Source: {TABLE.source}" in said
 
 
@@ -448,7 +448,7 @@ def test_the_cost_is_told_job_by_job_with_the_most_it_could_be_and_the_months_su
     said = capsys.readouterr().out
     assert "What this run's jobs cost" in said
     (line,) = [line for line in said.splitlines() if "c5-2xlarge-blog-1" in line]
-    assert [cell.strip() for cell in line.strip("│").split("│")] == [
+    assert re.split(r" {2,}", line.strip()) == [
         "c5-2xlarge-blog-1",
         "c5.2xlarge",
         "On-Demand",
@@ -456,7 +456,7 @@ def test_the_cost_is_told_job_by_job_with_the_most_it_could_be_and_the_months_su
         "1800 s",
         "$0.17",
     ]
-    (line,) = [line for line in said.splitlines() if "│ lost " in line]
+    (line,) = [line for line in said.splitlines() if line.startswith("lost ")]
     assert line.count("?") == 3
     assert "not included: 1 of 2 jobs without a cost" in said
     assert "How long a job of g5.xlarge ran is not known" in said
