@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from moto.core.responses import ActionResult
 from moto.core.utils import utcnow
@@ -39,6 +39,29 @@ LEAST_ZONES = 2
 Entries = dict[str, dict[str, Any]]
 
 
+class Kind(NamedTuple):
+    """What a cluster may have: its name in calls, and where it stands in them."""
+
+    name: str
+    plural: str
+    key: str
+    shown: str
+    arn: str = ""
+    arn_type: str = ""
+
+
+ADDON = Kind("addon", "addons", "addonName", "addon", "addonArn", "addon")
+ACCESS_ENTRY = Kind(
+    *("access_entry", "access_entries", "principalArn", "accessEntry"),
+    *("accessEntryArn", "access-entry"),
+)
+POD_IDENTITY = Kind(
+    *("pod_identity_association", "pod_identity_associations", "associationId", "association"),
+    *("associationArn", "podidentityassociation"),
+)
+UPDATE = Kind("update", "updates", "updateId", "update")
+
+
 def fill() -> None:
     """Add the calls that Terraform makes and moto lacks, and refuse what EKS refuses."""
     check_clusters()
@@ -58,27 +81,61 @@ def fill() -> None:
         urls.url_paths[f"{in_cluster}/{path}"] = urls.response.dispatch
     for call in (
         create_addon,
-        describe_addon,
         update_addon,
-        delete_addon,
         create_access_entry,
-        describe_access_entry,
         update_access_entry,
-        delete_access_entry,
         create_pod_identity_association,
-        describe_pod_identity_association,
         update_pod_identity_association,
-        delete_pod_identity_association,
-        describe_update,
         untag_resource,
     ):
         setattr(EKSResponse, call.__name__, call)
+    for kind in (ADDON, ACCESS_ENTRY, POD_IDENTITY, UPDATE):
+        setattr(EKSResponse, f"describe_{kind.name}", describing(kind))
+    for kind in (ADDON, ACCESS_ENTRY, POD_IDENTITY):
+        setattr(EKSResponse, f"delete_{kind.name}", deleting(kind))
 
 
-def entries(cluster: Cluster, kind: str) -> Entries:
-    """A cluster's add-ons, access entries or pod identity associations, by what identifies them."""
-    found: Entries = cluster.__dict__.setdefault(kind, {})
+def describing(kind: Kind) -> Callable[[Response], ActionResult]:
+    return lambda self: ActionResult({kind.shown: find(self, kind)})
+
+
+def deleting(kind: Kind) -> Callable[[Response], ActionResult]:
+    def delete(self: Response) -> ActionResult:
+        entry = find(self, kind)
+        del entries(find_cluster(self), kind)[self._get_param(kind.key)]
+        return ActionResult({kind.shown: {**entry, "status": "DELETING"}})
+
+    return delete
+
+
+def entries(cluster: Cluster, kind: Kind) -> Entries:
+    """What a cluster has of a kind, by what identifies it."""
+    found: Entries = cluster.__dict__.setdefault(kind.plural, {})
     return found
+
+
+def add(
+    self: Response, kind: Kind, key: str, arn_name: str, fields: dict[str, Any]
+) -> ActionResult:
+    """Add an entry with these fields, and those that all kinds have."""
+    cluster = find_cluster(self)
+    found = entries(cluster, kind)
+    if key in found:
+        raise ResourceInUseException(
+            clusterName=cluster.name, message=f"{kind.name} already exists: {key}"
+        )
+    found[key] = {
+        "clusterName": cluster.name,
+        kind.arn: (
+            f"arn:{self.eks_backend.partition}:eks:{self.region}:{self.current_account}:"
+            f"{kind.arn_type}/{cluster.name}/{arn_name}"
+        ),
+        "createdAt": utcnow(),
+        "modifiedAt": utcnow(),
+        "tags": self._get_param("tags") or {},
+        **fields,
+    }
+    return ActionResult({kind.shown: found[key]})
 
 
 def find_cluster(self: Response) -> Cluster:
@@ -86,12 +143,13 @@ def find_cluster(self: Response) -> Cluster:
     return found
 
 
-def find(self: Response, kind: str, key: str) -> dict[str, Any]:
-    cluster = find_cluster(self)
+def find(self: Response, kind: Kind) -> dict[str, Any]:
+    """The entry that a request names."""
+    cluster, key = find_cluster(self), self._get_param(kind.key)
     entry = entries(cluster, kind).get(key)
     if entry is None:
         raise ResourceNotFoundException(
-            clusterName=cluster.name, message=f"No {kind} found for {key} in {cluster.name}."
+            clusterName=cluster.name, message=f"No {kind.name} found for {key} in {cluster.name}."
         )
     return entry
 
@@ -208,7 +266,7 @@ def check_node_groups() -> None:
             check_sizes({**group.scaling_config, **sizes})
         answer = update(self, *names, **changes)
         cluster = self.clusters[changes["cluster_name"]]
-        entries(cluster, "updates")[answer["id"]] = answer
+        entries(cluster, UPDATE)[answer["id"]] = answer
         return answer
 
     EKSResponse.create_nodegroup = create_nodegroup  # type: ignore[method-assign]
@@ -260,52 +318,40 @@ def check_sizes(sizes: dict[str, int]) -> None:
         )
 
 
-def describe_update(self: Response) -> ActionResult:
-    return ActionResult({"update": find(self, "updates", self._get_param("updateId"))})
-
-
 ################################################################################
 # Add-ons
 ################################################################################
 
 
 def create_addon(self: Response) -> ActionResult:
-    cluster, name = find_cluster(self), self._get_param("addonName")
-    addons = entries(cluster, "addons")
+    name = self._get_param("addonName")
     if name not in ADDONS:
         raise InvalidParameterException(message=f"Addon {name} is not supported")
-    if name in addons:
-        raise ResourceInUseException(clusterName=cluster.name, message="Addon already exists.")
-    addons[name] = {
+    fields = {
         "addonName": name,
-        "clusterName": cluster.name,
         "status": "ACTIVE",
         "addonVersion": self._get_param("addonVersion") or ADDONS[name],
         "health": {"issues": []},
-        "addonArn": arn(self, "addon", f"{cluster.name}/{name}/{mock_random.uuid4()}"),
-        "createdAt": utcnow(),
-        "modifiedAt": utcnow(),
-        "tags": self._get_param("tags") or {},
         "configurationValues": self._get_param("configurationValues"),
     }
-    return ActionResult({"addon": addons[name]})
-
-
-def describe_addon(self: Response) -> ActionResult:
-    return ActionResult({"addon": find(self, "addons", self._get_param("addonName"))})
+    return add(self, ADDON, name, f"{name}/{mock_random.uuid4()}", fields)
 
 
 def update_addon(self: Response) -> ActionResult:
-    addon = find(self, "addons", self._get_param("addonName"))
+    """Answer with an update that is done at once."""
+    addon = find(self, ADDON)
     for field in ("addonVersion", "configurationValues"):
         addon[field] = self._get_param(field) or addon[field]
-    return updated(self, "AddonUpdate")
-
-
-def delete_addon(self: Response) -> ActionResult:
-    addon = find(self, "addons", self._get_param("addonName"))
-    del entries(find_cluster(self), "addons")[addon["addonName"]]
-    return ActionResult({"addon": {**addon, "status": "DELETING"}})
+    update = {
+        "id": str(mock_random.uuid4()),
+        "status": "Successful",
+        "type": "AddonUpdate",
+        "params": [],
+        "createdAt": utcnow(),
+        "errors": [],
+    }
+    entries(find_cluster(self), UPDATE)[str(update["id"])] = update
+    return ActionResult({"update": update})
 
 
 ################################################################################
@@ -322,25 +368,15 @@ def create_access_entry(self: Response) -> ActionResult:
             "[API, API_AND_CONFIG_MAP] to perform this operation."
         )
     role_of(self, principal)
-    known = entries(cluster, "access_entries")
-    if principal in known:
-        raise ResourceInUseException(
-            clusterName=cluster.name, message="The specified access entry resource already exists."
-        )
     groups = self._get_param("kubernetesGroups") or []
     check_groups(groups)
-    known[principal] = {
-        "clusterName": cluster.name,
+    fields = {
         "principalArn": principal,
         "kubernetesGroups": groups,
-        "accessEntryArn": arn(self, "access-entry", f"{cluster.name}/role/{mock_random.uuid4()}"),
-        "createdAt": utcnow(),
-        "modifiedAt": utcnow(),
-        "tags": self._get_param("tags") or {},
         "username": self._get_param("username") or principal,
         "type": self._get_param("type") or "STANDARD",
     }
-    return ActionResult({"accessEntry": known[principal]})
+    return add(self, ACCESS_ENTRY, principal, f"role/{mock_random.uuid4()}", fields)
 
 
 def check_groups(groups: list[str]) -> None:
@@ -351,25 +387,14 @@ def check_groups(groups: list[str]) -> None:
             )
 
 
-def describe_access_entry(self: Response) -> ActionResult:
-    entry = find(self, "access_entries", self._get_param("principalArn"))
-    return ActionResult({"accessEntry": entry})
-
-
 def update_access_entry(self: Response) -> ActionResult:
-    entry = find(self, "access_entries", self._get_param("principalArn"))
+    entry = find(self, ACCESS_ENTRY)
     groups = self._get_param("kubernetesGroups")
     if groups is not None:
         check_groups(groups)
         entry["kubernetesGroups"] = groups
     entry["username"] = self._get_param("username") or entry["username"]
     return ActionResult({"accessEntry": entry})
-
-
-def delete_access_entry(self: Response) -> ActionResult:
-    entry = find(self, "access_entries", self._get_param("principalArn"))
-    del entries(find_cluster(self), "access_entries")[entry["principalArn"]]
-    return ActionResult({})
 
 
 ################################################################################
@@ -379,68 +404,21 @@ def delete_access_entry(self: Response) -> ActionResult:
 
 def create_pod_identity_association(self: Response) -> ActionResult:
     cluster = find_cluster(self)
-    known = entries(cluster, "pod_identity_associations")
     names = {name: self._get_param(name) for name in ("namespace", "serviceAccount")}
-    if any(names.items() <= other.items() for other in known.values()):
+    known = entries(cluster, POD_IDENTITY).values()
+    if any(names.items() <= other.items() for other in known):
         raise ResourceInUseException(
             clusterName=cluster.name, message=f"Association already exists: {names}"
         )
     role_of(self, self._get_param("roleArn"))
     key = f"a-{mock_random.get_random_hex(17)}"
-    known[key] = {
-        "clusterName": cluster.name,
-        **names,
-        "roleArn": self._get_param("roleArn"),
-        "associationArn": arn(self, "podidentityassociation", f"{cluster.name}/{key}"),
-        "associationId": key,
-        "tags": self._get_param("tags") or {},
-        "createdAt": utcnow(),
-        "modifiedAt": utcnow(),
-    }
-    return ActionResult({"association": known[key]})
-
-
-def describe_pod_identity_association(self: Response) -> ActionResult:
-    return ActionResult({"association": association(self)})
+    fields = {**names, "roleArn": self._get_param("roleArn"), "associationId": key}
+    return add(self, POD_IDENTITY, key, key, fields)
 
 
 def update_pod_identity_association(self: Response) -> ActionResult:
-    found = association(self)
+    found = find(self, POD_IDENTITY)
     if role := self._get_param("roleArn"):
         role_of(self, role)
         found["roleArn"] = role
     return ActionResult({"association": found})
-
-
-def delete_pod_identity_association(self: Response) -> ActionResult:
-    found = association(self)
-    del entries(find_cluster(self), "pod_identity_associations")[found["associationId"]]
-    return ActionResult({"association": found})
-
-
-def association(self: Response) -> dict[str, Any]:
-    return find(self, "pod_identity_associations", self._get_param("associationId"))
-
-
-################################################################################
-# What they have in common
-################################################################################
-
-
-def arn(self: Response, kind: str, name: str) -> str:
-    partition = self.eks_backend.partition
-    return f"arn:{partition}:eks:{self.region}:{self.current_account}:{kind}/{name}"
-
-
-def updated(self: Response, kind: str) -> ActionResult:
-    """The answer to a change that is done at once."""
-    update = {
-        "id": str(mock_random.uuid4()),
-        "status": "Successful",
-        "type": kind,
-        "params": [],
-        "createdAt": utcnow(),
-        "errors": [],
-    }
-    entries(find_cluster(self), "updates")[str(update["id"])] = update
-    return ActionResult({"update": update})

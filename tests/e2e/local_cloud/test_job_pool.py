@@ -26,19 +26,6 @@ def test_a_job_without_gpus_sees_none_assigned(cloud):
     assert cloud.output(cloud.shell("echo [$NVIDIA_VISIBLE_DEVICES]")) == ["[]"]
 
 
-def test_resource_override(cloud):
-    definition = cloud.define(["sh", "-c", "echo $NVIDIA_VISIBLE_DEVICES"], gpus=1)
-    overrides = {"resourceRequirements": [{"type": "GPU", "value": "2"}]}
-    job_id = cloud.submit(definition, containerOverrides=overrides)
-    assert cloud.output(job_id) == ["0,1"]
-    resources = cloud.describe(job_id)["container"]["resourceRequirements"]
-    assert {item["type"]: item["value"] for item in resources} == {
-        "VCPU": "1",
-        "MEMORY": "16",
-        "GPU": "2",
-    }
-
-
 def test_a_big_job_is_not_starved_by_small_ones(cloud, gate):
     small = cloud.define(["sh", "-c", gate.script])
     running = [cloud.submit(small) for _ in range(3)]
