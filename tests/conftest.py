@@ -35,8 +35,7 @@ LONGEST_FIRST = (
     "tests/e2e/test_main_job.py",
     "tests/e2e/test_budget.py",  # the first on the same stack where the main job is left out
     "tests/e2e/test_terraform_examples.py",
-    "tests/e2e/local_cloud/test_clients.py",  # waits for minutes, as does the next
-    "tests/e2e/test_interrupt.py",
+    "tests/e2e/test_interrupt.py",  # waits for minutes
     "tests/terraform/test_core_stack.py",
     "tests/e2e/test_terraform_lifecycle.py",
     "tests/faults/test_fault_matrix.py",

@@ -37,7 +37,7 @@ SELF_CONTAINED = frozenset(
         "ssm",
     }
 )
-JOB_CALLS = ("SubmitJob", "TerminateJob", "TerminateJobs", "CancelJob", "CancelJobs")
+JOB_CALLS = ("SubmitJob", "TerminateJob", "CancelJob")
 
 
 class WriteThrough:

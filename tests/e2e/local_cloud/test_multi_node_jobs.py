@@ -1,7 +1,6 @@
 """Multi-node parallel jobs."""
 
 import sys
-import time
 
 import pytest
 from botocore.exceptions import ClientError
@@ -191,21 +190,6 @@ def test_a_killed_main_node_fails_the_job_and_ends_the_others(
     assert faults.client.post("/_faults/jobs/none/nodes/0/kill").status_code == 404
 
 
-def test_a_child_may_never_start(cloud, define_nodes, gate, faults, running_nodes, wait_until):
-    fault = faults(kind="unstarted_node", job_name="lonely", node=1)
-    job_id = cloud.submit(define_nodes(("0:", gate.script), num_nodes=3), jobName="lonely")
-
-    def struck():
-        (shown,) = faults.client.get("/_faults").json()["faults"]
-        return (shown["id"], shown["strikes"]) == (fault, 1)
-
-    wait_until(struck, "strike")
-    assert set(running_nodes(job_id, 2)) == {"0", "2"}
-    gate.open()
-    assert cloud.finish(job_id)["status"] == "SUCCEEDED"
-    assert exit_codes(cloud, job_id, 3)[1] is None
-
-
 def test_the_time_limit_is_the_whole_jobs(cloud, define_nodes):
     limit = {"attemptDurationSeconds": 1}
     job_id = cloud.submit(define_nodes(("0:", FOR_EVER), num_nodes=2), timeout=limit)
@@ -264,17 +248,6 @@ def test_a_main_node_that_cannot_start_fails_the_job(cloud, define_command):
     commands = ("0", ["no-such-program"]), ("1", ["sleep", "600"])
     job = cloud.finish(cloud.submit(define_command(*commands, num_nodes=2)))
     assert (job["status"], job["statusReason"]) == ("FAILED", "Task failed to start")
-
-
-def test_a_child_that_cannot_start_does_not(cloud, define_command, gate, wait_until):
-    commands = ("0", ["sh", "-c", gate.script]), ("1", ["no-such-program"])
-    job_id = cloud.submit(define_command(*commands, num_nodes=2))
-    wait_until(lambda: cloud.describe(job_id)["status"] == "RUNNING", "start of the main node")
-    time.sleep(0.3)  # the child has been tried
-    gate.open()
-    assert cloud.finish(job_id)["status"] == "SUCCEEDED"
-    reason = cloud.describe(f"{job_id}#1")["container"]["reason"]
-    assert reason.startswith("CannotStartContainerError: ")
 
 
 def overriding(targets):
