@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import Field
@@ -21,11 +20,11 @@ from batchmark.analysis.cost import (
     usd_per_million_calls,
 )
 from batchmark.analysis.crossover import calls_until_gpu_pays
-from batchmark.analysis.judging.noise import NoiseTable, RowName, RowNoise
+from batchmark.analysis.judging.noise import RowName, RowNoise
 from batchmark.analysis.judging.speedup import ratio
-from batchmark.analysis.judging.verdict import Contestant, Judgement, judge
-from batchmark.analysis.pooling import Span, TargetJobs, TargetRecord
+from batchmark.analysis.pooling import Span, TargetJobs
 from batchmark.analysis.samples import Provenance, RowKey, RowSamples, Side
+from batchmark.analysis.sides import PricedTarget
 from batchmark.core.intervals import Estimate, Median
 from batchmark.core.record import Record
 from batchmark.core.row_values import ToldMetric
@@ -37,6 +36,11 @@ Cheaper = Literal["gpu_target_cheaper", "cpu_target_cheaper", "undecided"]
 CHEAPER: Mapping[Literal["first", "second"], Cheaper] = {
     "first": "gpu_target_cheaper",
     "second": "cpu_target_cheaper",
+}
+FASTER: Mapping[Literal["first", "second"] | None, Faster] = {
+    "first": "gpu_target_faster",
+    "second": "cpu_target_faster",
+    None: "undecided",
 }
 SIGNS: Mapping[Faster | Cheaper | None, int] = {
     "gpu_target_faster": 1,
@@ -119,27 +123,6 @@ class TotalTime(Record):
     efficiency: Efficiency
 
 
-@dataclass(frozen=True)
-class PricedTarget:
-    """One target's pooled jobs, what its time is charged at, and its calibration, if any."""
-
-    pooled: TargetJobs
-    record: TargetRecord
-    price: PriceBasis
-    calibration: NoiseTable | None = None  # names the target, but may no longer fit
-
-    @property
-    def fitting_calibration(self) -> NoiseTable | None:
-        """The calibration, if nothing that matters has changed since."""
-        if self.calibration is None or self.calibration.changes_since(self.pooled):
-            return None
-        return self.calibration
-
-    def contestant(self, key: RowKey) -> Contestant:
-        samples, table = self.pooled.samples[key], self.fitting_calibration
-        return Contestant(self.pooled.name, samples, table.find(samples) if table else None)
-
-
 def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | UncomparedRow:
     """What both targets' samples of a row that at least one of them has say of each other."""
     gpu_samples = gpu.pooled.samples.get(key, RowSamples(gpu.pooled.name))
@@ -158,29 +141,25 @@ def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | Unco
             gpu_provenance=gpu_samples.provenance,
             cpu_provenance=cpu_samples.provenance,
         )
-    judgement = judge(gpu.contestant(key), cpu.contestant(key))
-    model = same_cpu(gpu.pooled, cpu.pooled)
-    faster, noise = _verdict(judgement, model)
-    speedup = judgement.ratio
+    judged = gpu.against(cpu, key)
+    speedup = judged.ratio
     weighed = efficiency(speedup, gpu.price, cpu.price)
     if ToldMetric.of(known.row.parameters):
         weighed = Efficiency(estimate=None, reason="a metric has no price")
     calls = None
-    if faster == "gpu_target_faster" and not (
-        known.row.sharing or known.row.scaling or known.row.check
-    ):
+    if judged.faster == "first" and not (known.row.sharing or known.row.scaling or known.row.check):
         calls = calls_until_gpu_pays(gpu_samples, cpu_samples)
     return Row(
         **name,
         gpu=gpu_side,
         cpu=cpu_side,
         speedup=speedup,
-        verdict=faster,
-        same_cpu=model,
-        noise=noise,
+        verdict=FASTER[judged.faster],
+        same_cpu=judged.same_cpu,
+        noise=judged.noise,
         warnings=(*gpu.pooled.warnings(key), *cpu.pooled.warnings(key)),
         efficiency=weighed,
-        cheaper=None if gpu.pooled.fell_back else _cheaper(speedup, noise, weighed),
+        cheaper=None if gpu.pooled.fell_back else _cheaper(speedup, judged.noise, weighed),
         calls_until_gpu_pays=calls,
         **_dollars("gpu", gpu_samples.row, gpu_side, gpu.price),
         **_dollars("cpu", cpu_samples.row, cpu_side, cpu.price),
@@ -204,30 +183,6 @@ def total_time(span: Span, gpu: PricedTarget, cpu: PricedTarget) -> TotalTime:
         reason=reason,
         efficiency=efficiency(speedup, gpu.price, cpu.price),
     )
-
-
-def _verdict(judgement: Judgement, model: str | None) -> tuple[Faster, RowNoise]:
-    noise = judgement.noise
-    if model:
-        return "undecided", not_comparable(noise, model)
-    if judgement.faster is None:
-        return "undecided", noise
-    return "gpu_target_faster" if judgement.faster == "first" else "cpu_target_faster", noise
-
-
-def not_comparable(noise: RowNoise, model: str) -> RowNoise:
-    """With a note on the CPU that both ran on."""
-    note = f"not comparable: both ran on the same CPU, {model}"
-    return noise.model_copy(update={"note": note})
-
-
-def same_cpu(gpu: TargetJobs, cpu: TargetJobs) -> str | None:
-    """The CPU that two targets' jobs ran on, if one of them has a GPU that no job used."""
-    ours, theirs = gpu.jobs[0].document, cpu.jobs[0].document
-    model = ours.environment.cpu_model
-    fell_back = gpu.fell_back or cpu.fell_back
-    is_same = model == theirs.environment.cpu_model and ours.target != theirs.target
-    return model if fell_back and is_same else None
 
 
 def _cheaper(speedup: Estimate, noise: RowNoise, weighed: Efficiency) -> Cheaper | None:

@@ -7,39 +7,31 @@ target's samples are pooled once, for its rows, whole jobs and crossovers alike.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
 from typing import NamedTuple, Self
 
 from pydantic import AwareDatetime, ConfigDict, Field
 
-from batchmark.analysis.cold_start import ColdStart, cold_start_of
+from batchmark.analysis.cold_start import ColdStart
 from batchmark.analysis.compared_rows import (
     SIGNS,
-    PricedTarget,
     Row,
     TotalTime,
     UncomparedRow,
     compare_row,
     total_time,
 )
-from batchmark.analysis.cost import (
-    JobCost,
-    PriceBasis,
-    RunCost,
-    price_basis,
-    run_costs,
-    spot_factor,
-)
+from batchmark.analysis.cost import JobCost, PriceBasis, RunCost, run_costs, spot_factor
 from batchmark.analysis.crossover import Crossover, RowVerdict, find_crossovers
 from batchmark.analysis.judging.noise import NoiseTable
 from batchmark.analysis.notes import pair_notes, run_notices, summary
 from batchmark.analysis.own_jobs.records import OwnJobStudy
 from batchmark.analysis.own_jobs.studies import own_job_studies
-from batchmark.analysis.pooling import Span, TargetRecord, group_jobs
+from batchmark.analysis.pooling import Span, TargetRecord
 from batchmark.analysis.samples import RowKey, row_key
 from batchmark.analysis.scaling.studies import ScalingStudy, scaling_studies
 from batchmark.analysis.sharing.curves import Place
 from batchmark.analysis.sharing.tasks import SharedTask, shared_tasks
+from batchmark.analysis.sides import PricedTarget, priced_targets
 from batchmark.core.formatting import target_label
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record
@@ -134,59 +126,44 @@ def compare(
     Several nodes that measure together are no such target: they have studies of their own. Own jobs
     have one beside their pairs, as their targets need not be a GPU and a CPU.
 
-    A calibration is used for the target, suite and dtype that it names, in the environment it was
-    made in.
+    A calibration is used in the environment that it was made in.
     """
-    tables = {(table.suite, table.dtype, table.target): table for table in calibrations}
+    groups = priced_targets(run, prices, calibrations)
     cost = run_costs(run, prices)
     job_costs = {job.job_id: job for job in cost.jobs}
-    pairs: list[Pair] = []
-    for (suite, dtype), targets in group_jobs(run).items():
-        if suite == SCALING:
-            continue
-        by_device: dict[str, list[PricedTarget]] = {"cuda": [], "cpu": []}
-        for target in targets:
-            record, table = target.record(), tables.get((suite, dtype, target.name))
-            priced = PricedTarget(target, record, price_basis(record, prices), table)
-            by_device[target.device].append(priced)
-        pairs += [
-            _pair(suite, dtype, gpu, cpu, job_costs) for gpu, cpu in product(*by_device.values())
-        ]
-    sharing = shared_tasks(run, prices)
-    scaling = scaling_studies(run, prices, file_system_usd_per_hour)
-    own_jobs = own_job_studies(run, prices)
-    bases = [basis for pair in pairs for basis in (pair.gpu_price, pair.cpu_price)]
-    bases += [task.price for task in sharing]
-    bases += [study.price for study in scaling]
-    bases += [side.price for study in own_jobs for side in study.sides]
-    return Comparison(
+    pairs = tuple(
+        _pair(gpu, cpu, job_costs)
+        for group in groups
+        for gpu in group
+        for cpu in group
+        if (gpu.pooled.device, cpu.pooled.device) == ("cuda", "cpu") and gpu.suite != SCALING
+    )
+    sharing = shared_tasks(groups)
+    scaling = scaling_studies(groups, file_system_usd_per_hour)
+    own_jobs = own_job_studies(groups)
+    found = Comparison(
         run_id=run.run_id,
         notices=tuple(run_notices(run, compared=bool(pairs or sharing or scaling or own_jobs))),
-        pairs=tuple(pairs),
+        pairs=pairs,
         lost=run.lost,
-        prices=prices.only(basis.instance_type for basis in bases),
+        prices=prices,
         cost=cost,
         sharing=sharing,
         scaling=scaling,
         own_jobs=own_jobs,
     )
+    compared = prices.only(target.instance_type for target in found.targets)
+    return found.model_copy(update={"prices": compared})
 
 
-def _pair(
-    suite: str,
-    dtype: str,
-    gpu: PricedTarget,
-    cpu: PricedTarget,
-    job_costs: Mapping[str | None, JobCost],
-) -> Pair:
-    refused = gpu.pooled.refusal() or cpu.pooled.refusal()
+def _pair(gpu: PricedTarget, cpu: PricedTarget, job_costs: Mapping[str | None, JobCost]) -> Pair:
+    refused = gpu.refused or cpu.refused
     figures = _Figures() if refused else _Figures.of(gpu, cpu)
-    starts = (cold_start_of(target.record, target.price) for target in (gpu, cpu))
     return Pair(
         label=f"{target_label(gpu.pooled.name, fell_back=gpu.pooled.fell_back)} against "
         f"{cpu.pooled.name}",
-        suite=suite,
-        dtype=dtype,
+        suite=gpu.suite,
+        dtype=gpu.dtype,
         gpu=gpu.record,
         cpu=cpu.record,
         cpu_fallback=gpu.pooled.fell_back,
@@ -197,7 +174,7 @@ def _pair(
         spot_factor=spot_factor(gpu.price, cpu.price),
         job_costs=tuple(job_costs[job.job_id] for job in (*gpu.record.jobs, *cpu.record.jobs)),
         crossovers=() if gpu.pooled.fell_back else _crossovers(gpu, cpu, figures.rows),
-        cold_starts=tuple(start for start in starts if start),
+        cold_starts=tuple(filter(None, (gpu.cold_start, cpu.cold_start))),
         summary=summary(gpu.pooled, cpu.pooled, figures.rows),
     )
 

@@ -18,8 +18,9 @@ from batchmark_job.result.own_job import START
 from batchmark_job.result.values import CONFIDENCE_TEXT
 
 if TYPE_CHECKING:
-    from batchmark.analysis.compared_rows import PricedTarget, Row
+    from batchmark.analysis.compared_rows import Row
     from batchmark.analysis.judging.noise import NoiseTable
+    from batchmark.analysis.sides import PricedTarget
     from batchmark.core.intervals import Estimate
     from batchmark_job.result.values import Parameter
 

@@ -8,10 +8,10 @@ from typing import Literal, TypeVar
 
 from pydantic import Field
 
-from batchmark.analysis.compared_rows import SIGNS, PricedTarget, Row, UncomparedRow, compare_row
-from batchmark.analysis.cost import price_basis
+from batchmark.analysis.compared_rows import SIGNS, Row, UncomparedRow, compare_row
 from batchmark.analysis.judging.noise import NoiseTable
-from batchmark.analysis.pooling import TargetRecord, fell_back, group_jobs
+from batchmark.analysis.pooling import TargetRecord, fell_back
+from batchmark.analysis.sides import PricedTarget, priced_targets
 from batchmark.core.errors import CollectError
 from batchmark.core.formatting import target_label
 from batchmark.core.prices import PriceTable
@@ -77,7 +77,7 @@ def verdict(row: Row) -> Verdict:
 
 
 def _compared(suite: str, first: PricedTarget, second: PricedTarget) -> SideBySide:
-    refused = first.pooled.refusal() or second.pooled.refusal()
+    refused = first.refused or second.refused
     keys = dict.fromkeys((*first.pooled.samples, *second.pooled.samples))
     found = [] if refused else [compare_row(key, first, second) for key in keys]
     return SideBySide(
@@ -101,17 +101,12 @@ def _by_suite(side: Chosen) -> dict[str, PricedTarget]:
             f"run {side.run.run_id} has no target {side.target}, but {', '.join(sorted(names))}"
         )
     run = side.run.model_copy(update={"jobs": jobs, "lost": lost})
-    found = {}
-    for (suite, dtype), (pooled,) in group_jobs(run).items():
-        record = pooled.record()
-        tables = [
-            table
-            for table in side.calibrations
-            if (table.suite, table.dtype, table.target) == (suite, dtype, side.target)
-        ]
-        price = price_basis(record, side.prices)
-        found[suite] = PricedTarget(pooled, record, price, tables[0] if tables else None)
-    return found
+    tables = [
+        table.model_copy(update={"target": side.label})
+        for table in side.calibrations
+        if table.target == side.target
+    ]
+    return {target.suite: target for (target,) in priced_targets(run, side.prices, tables)}
 
 
 def _is_of(job: CollectedJob | LostJob, side: Chosen) -> bool:

@@ -42,6 +42,7 @@ class Judgement:
     faster: Literal["first", "second"] | None
     ratio: Estimate  # the second's time over the first's
     noise: RowNoise
+    same_cpu: str | None = None  # that both ran on, one in place of its GPU
 
 
 def judge(first: Contestant, second: Contestant) -> Judgement:

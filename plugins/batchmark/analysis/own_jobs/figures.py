@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from statistics import median
 
-from batchmark.analysis.cost import PriceBasis, usd_per_job
+from batchmark.analysis.cost import usd_per_job
 from batchmark.analysis.own_jobs.records import JobFigure, MetricFigure, Place
 from batchmark.analysis.pooling import TargetJobs
 from batchmark.analysis.samples import RowKey, RowSamples, provenance
+from batchmark.analysis.sides import PricedTarget
 from batchmark.core.row_values import ToldMetric
 from batchmark_job.result.own_job import START, OwnJob
 
@@ -29,25 +30,24 @@ def order(place: Place) -> tuple[int, float]:
     return STARTS.index(place.start), place.size or 0.0
 
 
-def figures_of(target: TargetJobs, axis: str | None, price: PriceBasis) -> tuple[JobFigure, ...]:
+def figures_of(side: PricedTarget, axis: str | None) -> tuple[JobFigure, ...]:
     """One for each place at which the target had a job, lost ones included."""
     found = [
-        _figure(target, key, axis, price)
-        for key in target.samples
-        if not ToldMetric.of(dict(key[1]))
+        _figure(side, key, axis) for key in side.pooled.samples if not ToldMetric.of(dict(key[1]))
     ]
-    found += _lost(target, {figure.place.size for figure in found})
+    found += _lost(side.pooled, {figure.place.size for figure in found})
     return tuple(sorted(found, key=lambda figure: order(figure.place)))
 
 
-def _figure(target: TargetJobs, key: RowKey, axis: str | None, price: PriceBasis) -> JobFigure:
+def _figure(side: PricedTarget, key: RowKey, axis: str | None) -> JobFigure:
+    target = side.pooled
     samples, place = target.samples[key], place_of(key, axis)
     problem = target.problem(key)
     measured = None if problem else samples.median
     seconds = measured and measured.estimate()
     everything = (*samples.measured, *samples.unmeasured)
     kinds = dict.fromkeys(row.check.kind for _, row in everything if row.check)
-    metrics = [] if problem else _metrics(target, place, axis, price)
+    metrics = [] if problem else _metrics(side, place, axis)
     return JobFigure(
         place=place,
         seconds=seconds,
@@ -56,7 +56,7 @@ def _figure(target: TargetJobs, key: RowKey, axis: str | None, price: PriceBasis
         jobs=len(samples.measured) if measured else 0,
         command_seconds=_over_jobs(samples, lambda job: job.command_seconds),
         waiting_seconds=_over_jobs(samples, lambda job: job.waiting_seconds),
-        usd_per_job=seconds and usd_per_job(seconds, price),
+        usd_per_job=seconds and usd_per_job(seconds, side.price),
         checked_by=tuple(kinds),
         metrics=tuple(metrics),
         warnings=tuple(warning.text for warning in samples.warnings()),
@@ -71,10 +71,8 @@ def _over_jobs(samples: RowSamples, read: Callable[[OwnJob], float | None]) -> f
     return median(known) if known else None
 
 
-def _metrics(
-    target: TargetJobs, place: Place, axis: str | None, price: PriceBasis
-) -> Iterator[MetricFigure]:
-    for key, samples in target.samples.items():
+def _metrics(side: PricedTarget, place: Place, axis: str | None) -> Iterator[MetricFigure]:
+    for key, samples in side.pooled.samples.items():
         told = ToldMetric.of(dict(key[1]))
         if told and samples.median and place_of(key, axis) == place:
             found = samples.median.estimate()
@@ -87,7 +85,7 @@ def _metrics(
                 values=samples.median.samples.size,
                 jobs=len(samples.measured),
                 # A sample of a rate is the seconds of one.
-                usd_per_unit=usd_per_job(found, price) if is_rate else None,
+                usd_per_unit=usd_per_job(found, side.price) if is_rate else None,
             )
 
 

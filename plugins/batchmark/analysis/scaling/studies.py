@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pydantic import Field
 
-from batchmark.analysis.cost import PriceBasis, price_basis
+from batchmark.analysis.cost import PriceBasis
 from batchmark.analysis.judging.noise import job_medians
-from batchmark.analysis.pooling import TargetJobs, TargetRecord, group_jobs
+from batchmark.analysis.pooling import TargetRecord
 from batchmark.analysis.samples import parameters_json
 from batchmark.analysis.scaling.curves import Curve, Measured, curves_of
 from batchmark.analysis.scaling.points import TrainingPoint, step_median, training_point
@@ -22,10 +22,10 @@ from batchmark.analysis.scaling.transfers import (
     all_reduce_points,
     reading_points,
 )
+from batchmark.analysis.sides import PricedTarget
 from batchmark.core import formatting
-from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record
-from batchmark.core.run import CollectedRun, LostJob
+from batchmark.core.run import LostJob
 from batchmark.core.suites import IMAGES_OF_RATE, SCALING
 from batchmark_job.result.document import Implementation
 from batchmark_job.result.scaling import Scaling, TrainingSettings
@@ -96,42 +96,35 @@ class ScalingStudy(Record):
 
 
 def scaling_studies(
-    run: CollectedRun, prices: PriceTable, file_system_usd_per_hour: float | None = None
+    groups: Iterable[Iterable[PricedTarget]], file_system_usd_per_hour: float | None = None
 ) -> tuple[ScalingStudy, ...]:
     """One for each target and number format, in the order of the run's jobs."""
     return tuple(
-        _study(suite, dtype, target, prices, file_system_usd_per_hour)
-        for (suite, dtype), targets in group_jobs(run).items()
-        if suite == SCALING
-        for target in targets
+        _study(side, file_system_usd_per_hour)
+        for group in groups
+        for side in group
+        if side.suite == SCALING
     )
 
 
-def _study(
-    suite: str,
-    dtype: str,
-    target: TargetJobs,
-    prices: PriceTable,
-    file_system_usd_per_hour: float | None,
-) -> ScalingStudy:
-    record, refused = target.record(), target.refusal()
-    price = price_basis(record, prices)
+def _study(side: PricedTarget, file_system_usd_per_hour: float | None) -> ScalingStudy:
+    target = side.pooled
     rows = [samples for key in target.samples if (samples := NodesSamples.of(target, key))]
-    known = [] if refused else rows
+    known = [] if side.refused else rows
     told = [one for samples in rows for one in samples.scalings]
     return ScalingStudy(
-        suite=suite,
-        dtype=dtype,
-        target=record,
+        suite=side.suite,
+        dtype=side.dtype,
+        target=side.record,
         backend=told[0].backend if told else None,
         loopback=any(_on_one_machine(one) for one in told),
-        price=price,
+        price=side.price,
         file_system_usd_per_hour=file_system_usd_per_hour,
-        refused=refused,
+        refused=side.refused,
         trainings=tuple(
             _trainings(
                 known,
-                price,
+                side.price,
                 file_system_usd_per_hour,
                 apart=all(map(_apart, told)),
             )

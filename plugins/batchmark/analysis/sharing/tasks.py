@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pydantic import Field
 
-from batchmark.analysis.cost import PriceBasis, price_basis
-from batchmark.analysis.pooling import TargetJobs, TargetRecord, group_jobs
+from batchmark.analysis.cost import PriceBasis
+from batchmark.analysis.pooling import TargetRecord
 from batchmark.analysis.samples import parameters_json
 from batchmark.analysis.sharing.advice import Advice, advise
 from batchmark.analysis.sharing.curves import (
@@ -19,9 +19,9 @@ from batchmark.analysis.sharing.curves import (
     task_parameters,
 )
 from batchmark.analysis.sharing.experiments import Experiment, experiments_of
-from batchmark.core.prices import PriceTable
+from batchmark.analysis.sides import PricedTarget
 from batchmark.core.record import Record
-from batchmark.core.run import CollectedRun, LostJob
+from batchmark.core.run import LostJob
 from batchmark_job.result.document import Implementation
 from batchmark_job.result.values import Parameter
 
@@ -46,33 +46,27 @@ class SharedTask(Record):
     experiments: tuple[Experiment, ...]
 
 
-def shared_tasks(run: CollectedRun, prices: PriceTable) -> tuple[SharedTask, ...]:
+def shared_tasks(groups: Iterable[Iterable[PricedTarget]]) -> tuple[SharedTask, ...]:
     """All tasks of a run that shared a device, in the order of its jobs."""
-    return tuple(
-        task
-        for (suite, _), targets in group_jobs(run).items()
-        for target in targets
-        for task in _of_target(suite, target, prices)
-    )
+    return tuple(task for group in groups for side in group for task in _of_target(side))
 
 
-def _of_target(suite: str, target: TargetJobs, prices: PriceTable) -> Iterator[SharedTask]:
+def _of_target(side: PricedTarget) -> Iterator[SharedTask]:
+    target, price, refused = side.pooled, side.price, side.refused
     tasks: dict[tuple[str, str, str], list[SharedSamples]] = defaultdict(list)
     for key in target.samples:
         if samples := SharedSamples.of(target, key):
             workload, parameters, dtype = key
             own = parameters_json(task_parameters(dict(parameters)))
             tasks[workload, own, dtype].append(samples)
-    record, refused = target.record(), target.refusal()
-    price = price_basis(record, prices)
     for (workload, _, dtype), found in tasks.items():
         row = found[0].pooled.row
         curves = () if refused else curves_of(found, price)
         curves = tuple(_with_lost(curve, target.lost) for curve in curves)
         codes = _codes(found)
         yield SharedTask(
-            suite=suite,
-            target=record,
+            suite=side.suite,
+            target=side.record,
             workload=workload,
             parameters=task_parameters(row.parameters),
             dtype=dtype,

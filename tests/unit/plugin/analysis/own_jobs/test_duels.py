@@ -1,19 +1,32 @@
 """Two sides of an own job against each other."""
 
+from collections import Counter
+
 import pytest
 
-from batchmark.analysis.own_jobs.duels import duels_of
-from batchmark.analysis.pooling import group_jobs
+from batchmark.analysis import sides
+from batchmark.analysis.comparison import compare
 from batchmark_job.result.document import Device
-from tests.builders.own_jobs import CPU, GPU, LARGE, LOSS, SMALL, THROUGHPUT, JobOn, failed
-from tests.builders.runs import LAPTOP_ENVIRONMENT, build_run
+from tests.builders.own_jobs import (
+    CPU,
+    GPU,
+    LARGE,
+    LOSS,
+    SIZES,
+    SMALL,
+    THROUGHPUT,
+    JobOn,
+    failed,
+    own_run,
+)
+from tests.builders.runs import LAPTOP_ENVIRONMENT, PRICES, build_run
 
 THIRD = JobOn("c6i.large", start_up=4.0, each=0.3)
 
 
 def duels(*jobs):
-    (targets,) = group_jobs(build_run(*jobs)).values()
-    return duels_of(targets, "size")
+    (study,) = compare(build_run(*jobs), PRICES).own_jobs
+    return study.duels
 
 
 def test_each_two_sides_meet_once_at_each_size_by_time_and_by_metric():
@@ -25,6 +38,19 @@ def test_each_two_sides_meet_once_at_each_size_by_time_and_by_metric():
         for metric in (None, "throughput")
         for pair in pairs
     ]
+
+
+def test_what_is_pooled_and_judged_for_the_duels_serves_the_pairs_too(monkeypatch):
+    asked = []
+    for name in ("group_jobs", "judge"):
+        once = getattr(sides, name)
+        monkeypatch.setattr(sides, name, lambda *of, once=once: asked.append(once) or once(*of))
+    found = compare(own_run(), PRICES)
+    assert len(found.pairs[0].rows) == len(SIZES)
+    assert Counter(one.__name__ for one in asked) == {
+        "group_jobs": 1,
+        "judge": len(found.own_jobs[0].duels),
+    }
 
 
 def test_a_ratio_above_one_is_for_the_first_by_time_and_by_metric():

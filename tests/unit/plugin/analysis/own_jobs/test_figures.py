@@ -2,21 +2,20 @@
 
 import pytest
 
-from batchmark.analysis.cost import PriceBasis
-from batchmark.analysis.own_jobs.figures import figures_of, order, place_of
+from batchmark.analysis.comparison import compare
+from batchmark.analysis.own_jobs.figures import order, place_of
 from batchmark.analysis.own_jobs.records import Place
-from batchmark.analysis.pooling import group_jobs
 from tests.builders.own_jobs import GPU, LARGE, SMALL, THROUGHPUT, failed
-from tests.builders.runs import build_run
+from tests.builders.runs import PRICES, build_run
 
-HOURLY = PriceBasis(instance_type="g5.xlarge", usd_per_hour=3.6, measured_on_it=True)
-NO_PRICE = HOURLY.model_copy(update={"usd_per_hour": None})
+HOURLY = {"g5.xlarge": 3.6}
 IMAGES = ("images", "", "higher")
 
 
-def figures(*jobs, lost=(), price=HOURLY):
-    ((target,),) = group_jobs(build_run(*jobs, lost=lost)).values()
-    return figures_of(target, "size", price)
+def figures(*jobs, lost=(), on_demand=HOURLY):
+    prices = PRICES.model_copy(update={"on_demand": on_demand})
+    (study,) = compare(build_run(*jobs, lost=lost), prices).own_jobs
+    return study.sides[0].figures
 
 
 @pytest.mark.parametrize(
@@ -46,7 +45,7 @@ def test_dollars_are_of_a_job_and_of_the_rates_that_it_tells():
     assert figure.usd_per_job.value == pytest.approx(figure.seconds.value / 1000)
     assert rate.usd_per_unit.value == pytest.approx(1 / 1000 / 50)
     assert images.usd_per_unit is None  # it is no rate
-    (figure,) = figures(*GPU.jobs(told={THROUGHPUT: (50.0,), IMAGES: (64.0,)}), price=NO_PRICE)
+    (figure,) = figures(*GPU.jobs(told={THROUGHPUT: (50.0,), IMAGES: (64.0,)}), on_demand={})
     assert figure.usd_per_job is None
     assert [metric.usd_per_unit for metric in figure.metrics] == [None, None]
 

@@ -3,7 +3,6 @@
 import pytest
 
 from batchmark.analysis.comparison import compare
-from batchmark.analysis.own_jobs.studies import own_job_studies
 from batchmark_job.result.document import Device
 from batchmark_job.result.own_job import BadLine
 from tests.builders.own_jobs import (
@@ -30,7 +29,7 @@ from tests.builders.runs import (
 
 
 def study_of(*jobs, lost=()):
-    (study,) = own_job_studies(build_run(*jobs, lost=lost), PRICES)
+    (study,) = compare(build_run(*jobs, lost=lost), PRICES).own_jobs
     return study
 
 
@@ -47,7 +46,7 @@ def test_a_comparison_is_known_as_one():
 
 
 def test_a_study_has_a_figure_for_each_side_and_size():
-    (study,) = own_job_studies(own_run(), PRICES)
+    (study,) = compare(own_run(), PRICES).own_jobs
     assert (study.name, study.suite, study.axis) == ("thumbnails", "job-thumbnails", "size")
     assert [side.target.target for side in study.sides] == ["g5.xlarge", "c5.2xlarge"]
     for side, truth in zip(study.sides, (GPU, CPU), strict=True):
@@ -64,7 +63,9 @@ def test_a_study_has_a_figure_for_each_side_and_size():
 
 
 def test_other_suites_have_no_study():
-    assert own_job_studies(build_run(build_job("g5.xlarge", [build_row((1.0,) * 6)])), PRICES) == ()
+    assert (
+        compare(build_run(build_job("g5.xlarge", [build_row((1.0,) * 6)])), PRICES).own_jobs == ()
+    )
 
 
 def test_a_job_without_an_axis_has_one_place():

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from batchmark.analysis.comparison import compare
 from batchmark.analysis.scaling.prediction import _rate
 from batchmark.analysis.scaling.ring import fit_ring, load
-from batchmark.analysis.scaling.studies import scaling_studies
 from tests.builders.runs import PRICES, build_run
 from tests.builders.scaling_runs import GRADIENTS, Cluster, scaling_job, sweep
 
@@ -14,7 +14,7 @@ NUMBERS = (1, 2, 4, 8)
 
 
 def prediction_of(*jobs):
-    ((training,),) = (study.trainings for study in scaling_studies(build_run(*jobs), PRICES))
+    ((training,),) = (study.trainings for study in compare(build_run(*jobs), PRICES).scaling)
     return training.prediction
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from batchmark.analysis.comparison import compare
 from batchmark.analysis.scaling.curves import Measured, curves_of
-from batchmark.analysis.scaling.studies import scaling_studies
 from batchmark.core.intervals import Median
 from tests.builders.runs import PRICES, build_run
 from tests.builders.scaling_runs import Cluster, scaling_job, sweep
@@ -14,7 +14,7 @@ NUMBERS = (1, 2, 4, 8)
 
 
 def reach_of(*jobs):
-    ((training,),) = (study.trainings for study in scaling_studies(build_run(*jobs), PRICES))
+    ((training,),) = (study.trainings for study in compare(build_run(*jobs), PRICES).scaling)
     return training.reach
 
 
@@ -93,7 +93,7 @@ def test_more_than_all_that_is_possible_is_noticed():
 
 def test_repeats_that_differ_make_intervals_that_hold_the_truth():
     ((training,),) = (
-        one.trainings for one in scaling_studies(build_run(*sweep(Cluster(), (1, 2))), PRICES)
+        one.trainings for one in compare(build_run(*sweep(Cluster(), (1, 2))), PRICES).scaling
     )
     rng = np.random.default_rng(7)
     hits = 0

@@ -3,7 +3,6 @@
 import pytest
 
 from batchmark.analysis.comparison import compare
-from batchmark.analysis.scaling.studies import scaling_studies
 from batchmark.analysis.side_by_side import Chosen, side_by_side
 from batchmark_job.result.document import Device
 from tests.builders.runs import (
@@ -23,7 +22,7 @@ NUMBERS = (1, 2, 4, 8)
 
 
 def study_of(*jobs, lost=()):
-    (study,) = scaling_studies(build_run(*jobs, lost=lost), PRICES)
+    (study,) = compare(build_run(*jobs, lost=lost), PRICES).scaling
     return study
 
 
@@ -55,7 +54,7 @@ def test_a_point_has_speed_for_each_device_and_what_all_nodes_cost():
 def test_a_file_system_is_paid_for_by_trainings_that_read_it():
     def usd(data, hourly):
         jobs = [scaling_job(GPU, 2, [Cluster().training(2, data=data)])]
-        (study,) = scaling_studies(build_run(*jobs), PRICES, hourly)
+        (study,) = compare(build_run(*jobs), PRICES, file_system_usd_per_hour=hourly).scaling
         assert study.file_system_usd_per_hour == hourly
         return study.trainings[0].points[0].usd_per_epoch.value
 

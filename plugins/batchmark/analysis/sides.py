@@ -1,0 +1,97 @@
+"""The sides of a run's comparisons: each target's jobs, pooled, priced and judged once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from batchmark.analysis.cold_start import ColdStart, cold_start_of
+from batchmark.analysis.cost import PriceBasis, price_basis
+from batchmark.analysis.judging.noise import NoiseTable
+from batchmark.analysis.judging.verdict import Contestant, Judgement, judge
+from batchmark.analysis.pooling import TargetJobs, TargetRecord, group_jobs
+from batchmark.analysis.samples import RowKey
+from batchmark.core.prices import PriceTable
+from batchmark.core.run import CollectedRun
+
+
+@dataclass(frozen=True)
+class PricedTarget:
+    """A target's pooled jobs of one suite and dtype, and what its time is charged at."""
+
+    suite: str
+    dtype: str
+    pooled: TargetJobs
+    prices: PriceTable
+    calibration: NoiseTable | None = None  # names the target, but may no longer fit
+    _judged: dict[tuple[str, RowKey], Judgement] = field(default_factory=dict)
+
+    @cached_property
+    def record(self) -> TargetRecord:
+        return self.pooled.record()
+
+    @cached_property
+    def refused(self) -> str | None:
+        """Why nothing of it is compared; None if it is."""
+        return self.pooled.refusal()
+
+    @cached_property
+    def price(self) -> PriceBasis:
+        return price_basis(self.record, self.prices)
+
+    @cached_property
+    def cold_start(self) -> ColdStart | None:
+        return cold_start_of(self.record, self.price)
+
+    @cached_property
+    def fitting_calibration(self) -> NoiseTable | None:
+        """The calibration, if nothing that matters has changed since."""
+        if self.calibration is None or self.calibration.changes_since(self.pooled):
+            return None
+        return self.calibration
+
+    def against(self, other: PricedTarget, key: RowKey) -> Judgement:
+        """Which of the two is faster on a row that both measured.
+
+        Neither is known to be where one has a GPU that no job used, and both the same CPU.
+        """
+        asked = other.pooled.name, key
+        if asked not in self._judged:
+            found = judge(self._contestant(key), other._contestant(key))
+            if model := _same_cpu(self.pooled, other.pooled):
+                note = f"not comparable: both ran on the same CPU, {model}"
+                noise = found.noise.model_copy(update={"note": note})
+                found = replace(found, faster=None, noise=noise, same_cpu=model)
+            self._judged[asked] = found
+        return self._judged[asked]
+
+    def _contestant(self, key: RowKey) -> Contestant:
+        samples, table = self.pooled.samples[key], self.fitting_calibration
+        return Contestant(self.pooled.name, samples, table.find(samples) if table else None)
+
+
+def priced_targets(
+    run: CollectedRun, prices: PriceTable, calibrations: Iterable[NoiseTable] = ()
+) -> list[list[PricedTarget]]:
+    """The targets that can be compared with each other, by suite and dtype.
+
+    A calibration is used for the target, suite and dtype that it names.
+    """
+    tables = {(table.suite, table.dtype, table.target): table for table in calibrations}
+    return [
+        [
+            PricedTarget(suite, dtype, target, prices, tables.get((suite, dtype, target.name)))
+            for target in targets
+        ]
+        for (suite, dtype), targets in group_jobs(run).items()
+    ]
+
+
+def _same_cpu(first: TargetJobs, second: TargetJobs) -> str | None:
+    """The CPU that two targets' jobs ran on, if one of them has a GPU that no job used."""
+    ours, theirs = first.jobs[0].document, second.jobs[0].document
+    model = ours.environment.cpu_model
+    fell_back = first.fell_back or second.fell_back
+    is_same = model == theirs.environment.cpu_model and ours.target != theirs.target
+    return model if fell_back and is_same else None
