@@ -192,7 +192,7 @@ def compare(target: TargetJobs, design: Design) -> tuple[int, dict[str, int]]:
     comparisons = 0
     different: dict[str, int] = {}
     for (workload, parameters, dtype), samples in target.samples.items():
-        if target.problem((workload, parameters, dtype)):
+        if samples.problem:
             continue
         name = " ".join([workload, *(f"{key}={value}" for key, value in parameters), dtype])
         different[name] = 0

@@ -82,7 +82,7 @@ def test_their_figures_agree_within_the_noise_from_job_to_job(sides, say):
     containers, processes = sides
     different, floors, lines = [], [], []
     for key, samples in containers.samples.items():
-        if containers.problem(key) or processes.problem(key):
+        if samples.problem or processes.samples[key].problem:
             continue
         verdict = judge(
             Contestant("containers", samples, None),

@@ -127,15 +127,18 @@ def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | Unco
     """What both targets' samples of a row that at least one of them has say of each other."""
     gpu_samples = gpu.pooled.samples.get(key, RowSamples(gpu.pooled.name))
     cpu_samples = cpu.pooled.samples.get(key, RowSamples(cpu.pooled.name))
-    gpu_problem, cpu_problem = gpu.pooled.problem(key), cpu.pooled.problem(key)
-    gpu_side = None if gpu_problem else gpu_samples.side
-    cpu_side = None if cpu_problem else cpu_samples.side
+    gpu_side = None if gpu_samples.problem else gpu_samples.side
+    cpu_side = None if cpu_samples.problem else cpu_samples.side
     known = gpu_samples if key in gpu.pooled.samples else cpu_samples
     name = RowName.of(known.row).model_dump()
-    if not (gpu_side and cpu_side and gpu_samples.median and cpu_samples.median):
+    if not (gpu_side and cpu_side):
         return UncomparedRow(
             **name,
-            reason="; ".join(filter(None, (gpu_problem, cpu_problem))),
+            reason="; ".join(
+                f"{target.pooled.name}: {samples.problem}"
+                for target, samples in ((gpu, gpu_samples), (cpu, cpu_samples))
+                if samples.problem
+            ),
             gpu=gpu_side,
             cpu=cpu_side,
             gpu_provenance=gpu_samples.provenance,

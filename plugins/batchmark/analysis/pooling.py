@@ -7,7 +7,7 @@ Durations are in seconds.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -78,7 +78,6 @@ class TargetJobs:
     jobs: list[CollectedJob] = field(default_factory=list)
     lost: list[LostJob] = field(default_factory=list)
     samples: dict[RowKey, RowSamples] = field(default_factory=dict)
-    check_problems: dict[Size, str] = field(default_factory=dict)  # of own jobs
 
     def record(self) -> TargetRecord:
         document = self._telling[0].document if self.jobs else None
@@ -137,22 +136,6 @@ class TargetJobs:
                 differences.append(f"{name}: {', '.join(found)}")
         return differences
 
-    def problem(self, key: RowKey) -> str | None:
-        """Why there is no figure for a row; None if there is one."""
-        samples = self.samples.get(key)
-        if samples is None:
-            return f"{self.name}: not among its rows"
-        if problem := self.check_problems.get(size_of(samples.row.parameters)):
-            return f"{self.name}: {problem}"
-        if not samples.measured:
-            return f"{self.name}: {samples.reasons()}"
-        if len(names := samples.implementations) > 1 and not samples.by_trial:
-            mixed = "; keep the results of each version apart" * (len(samples.code_names) == 1)
-            return (
-                f"{self.name}: its jobs used different implementations ({', '.join(names)}){mixed}"
-            )
-        return None
-
     def warnings(self, key: RowKey) -> Iterable[str]:
         return (f"{self.name}: {warning.text}" for warning in self.samples[key].warnings())
 
@@ -186,14 +169,14 @@ def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
     for lost in run.lost:
         if lost.planned.purpose != CONFIRMATION:
             target_of(lost).lost.append(lost)
-    found = {}
+    found: dict[tuple[str, str], list[TargetJobs]] = {}
     for key, targets in groups.items():
         problems = check_problems({name: target.jobs for name, target in targets.items()})
+        found[key] = []
         for name, target in targets.items():
-            target.check_problems = problems[name]
-        found[key] = [part for target in targets.values() for part in _by_instance_type(target)]
-        for part in found[key]:
-            part.samples = _pool(part)
+            for part in _by_instance_type(target):
+                part.samples = _pool(part, problems[name])
+                found[key].append(part)
     return found
 
 
@@ -241,12 +224,15 @@ def fell_back(job: CollectedJob) -> bool:
     return job.planned.device == "cuda" and on_cpu and counts(job)
 
 
-def _pool(target: TargetJobs) -> dict[RowKey, RowSamples]:
+def _pool(target: TargetJobs, problems: Mapping[Size, str]) -> dict[RowKey, RowSamples]:
     pooled: dict[RowKey, RowSamples] = {}
     for job in target.jobs:
         for row in job.document.measurements:
             key = row_key(row)
-            samples = pooled.setdefault(key, RowSamples(f"{target.name} {key}"))
+            samples = pooled.setdefault(
+                key,
+                RowSamples(f"{target.name} {key}", problems.get(size_of(row.parameters))),
+            )
             measured = row.status is MeasurementStatus.MEASURED
             (samples.measured if measured else samples.unmeasured).append((job, row))
     return pooled

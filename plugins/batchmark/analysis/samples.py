@@ -139,6 +139,7 @@ class RowSamples:
     """
 
     name: str  # the seed of the resampling
+    check_problem: str | None = None  # why a check of their owner lets none of them count
     measured: list[tuple[CollectedJob, Measurement]] = field(default_factory=list)
     unmeasured: list[tuple[CollectedJob, Measurement]] = field(default_factory=list)
 
@@ -232,6 +233,20 @@ class RowSamples:
             "outlier_samples": sum(len(row.outlier_samples) for row in rows),
             "multimodal_jobs": sum(bool(row.multimodal) for row in rows),
         }
+
+    @property
+    def problem(self) -> str | None:
+        """Why there is no figure; None if there is one."""
+        if not (self.measured or self.unmeasured):
+            return "not among its rows"
+        if self.check_problem:
+            return self.check_problem
+        if not self.measured:
+            return self.reasons()
+        if len(names := self.implementations) > 1 and not self.by_trial:
+            mixed = "; keep the results of each version apart" * (len(self.code_names) == 1)
+            return f"its jobs used different implementations ({', '.join(names)}){mixed}"
+        return None
 
     def reasons(self) -> str:
         """Why some jobs did not measure this row."""

@@ -359,6 +359,12 @@ class LostJob(Record):
         default=(), description="earlier attempts with a document, which is kept but not compared"
     )
 
+    @property
+    def left_nothing(self) -> str:
+        """The reason in a line."""
+        first_line = self.reason.partition("\n")[0]
+        return f"its job left no result: {first_line.rstrip('.')}"
+
 
 class StoredRun(Record):
     """All jobs of a run, as `collected.json` holds them."""

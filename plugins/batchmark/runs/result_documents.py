@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Self
 
 from botocore.exceptions import ClientError
@@ -58,26 +57,36 @@ class ExpectedDocument(Record):
         return f"{self.prefix}{document_prefix(job_id)}{attempt}.json"
 
     def read(self, store: RunStore, job_id: str, attempt: int) -> ResultDocument:
-        """The document of one attempt; raises as read_document does."""
+        """The document of one attempt.
+
+        Raises:
+            CollectError: it is missing, too large, cut off, simulated, of another version or job.
+            BotoCoreError, ClientError: S3 does not hand it out now, for any other reason.
+        """
+        uri = self.uri(job_id, attempt)
+        document = _parsed(store, uri)
         expected = self.model_dump(exclude={"dtype", "prefix", "own_job"})
-        expected |= {"job_id": job_id, "job_attempt": attempt}
-        return read_document(store, self.uri(job_id, attempt), expected, self.dtype)
+        for name, value in (expected | {"job_id": job_id, "job_attempt": attempt}).items():
+            if (seen := getattr(document, name)) != value:
+                raise CollectError(f"{uri} has {name} {seen!r}, expected {value!r}")
+        model = document.environment.gpu_model or ""
+        if model.startswith(SIMULATED):
+            raise CollectError(f"{uri} was measured on a {model}, whose figures are no GPU's")
+        for row in document.measurements:
+            trains = row.scaling is None or row.scaling.settings is not None
+            if trains and self.dtype not in {OWN_DTYPES, row.dtype}:
+                raise CollectError(
+                    f"{uri} has a row of {row.workload} in {row.dtype}, expected {self.dtype} only"
+                )
+        return document
 
     def read_last(self, store: RunStore, job: JobDescription) -> ResultDocument:
-        """The document of a job's last attempt; raises as read_document does."""
+        """The document of a job's last attempt; raises as `read` does."""
         writer = first_child(job)
         return self.read(store, writer["jobId"], len(writer["attempts"]))
 
 
-def read_document(
-    store: RunStore, uri: str, expected: Mapping[str, object], dtype: str
-) -> ResultDocument:
-    """Read a document and check that it is the expected one, by the values of some of its fields.
-
-    Raises:
-        CollectError: it is missing, too large, cut off, simulated, of another version or job.
-        BotoCoreError, ClientError: S3 does not hand it out at the moment, for any other reason.
-    """
+def _parsed(store: RunStore, uri: str) -> ResultDocument:
     try:
         text = store.read(key_of(uri), most_bytes=MOST_BYTES)
     except ClientError as error:
@@ -87,24 +96,11 @@ def read_document(
         error.add_note(f"It was to read {uri}.")
         raise
     try:
-        document = parse_document(text)
+        return parse_document(text)
     except ResultError as error:
         raise CollectError(f"{uri}: {error}") from error
     except Exception as error:
         raise CollectError(f"{uri}: {unexpected(error)}") from error
-    for name, value in expected.items():
-        if (seen := getattr(document, name)) != value:
-            raise CollectError(f"{uri} has {name} {seen!r}, expected {value!r}")
-    model = document.environment.gpu_model or ""
-    if model.startswith(SIMULATED):
-        raise CollectError(f"{uri} was measured on a {model}, whose figures are no GPU's")
-    for row in document.measurements:
-        trains = row.scaling is None or row.scaling.settings is not None
-        if trains and dtype not in {OWN_DTYPES, row.dtype}:
-            raise CollectError(
-                f"{uri} has a row of {row.workload} in {row.dtype}, expected {dtype} only"
-            )
-    return document
 
 
 def key_of(uri: str) -> str:

@@ -173,8 +173,8 @@ def measure_noise(
         raise NoiseError(refusal)
     measured: list[RowScatter] = []
     left_out: list[LeftOut] = []
-    for key, samples in target.samples.items():
-        problem = target.problem(key)
+    for samples in target.samples.values():
+        problem = samples.problem and f"{target.name}: {samples.problem}"
         if not problem and len(samples.measured) < FEWEST_JOBS:
             problem = f"only one job has it; {samples.reasons() or 'the others lack it'}"
         if problem:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 
 from batchmark.analysis.own_jobs.figures import order, place_of
@@ -17,16 +17,10 @@ def duels_of(targets: Sequence[PricedTarget], axis: str | None) -> tuple[Duel, .
     found = [
         _duel(key, first, second, axis)
         for first, second in combinations(targets, 2)
-        for key in _shared(first, second)
+        for key, samples in first.pooled.samples.items()
+        if not samples.problem and (theirs := second.pooled.samples.get(key)) and not theirs.problem
     ]
     return tuple(sorted(found, key=lambda duel: (order(duel.place), duel.told or ())))
-
-
-def _shared(first: PricedTarget, second: PricedTarget) -> Iterator[RowKey]:
-    """The rows of which both have a figure."""
-    for key in first.pooled.samples:
-        if not (first.pooled.problem(key) or second.pooled.problem(key)):
-            yield key
 
 
 def _duel(key: RowKey, first: PricedTarget, second: PricedTarget, axis: str | None) -> Duel:

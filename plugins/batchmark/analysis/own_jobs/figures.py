@@ -40,9 +40,8 @@ def figures_of(side: PricedTarget, axis: str | None) -> tuple[JobFigure, ...]:
 
 
 def _figure(side: PricedTarget, key: RowKey, axis: str | None) -> JobFigure:
-    target = side.pooled
-    samples, place = target.samples[key], place_of(key, axis)
-    problem = target.problem(key)
+    samples, place = side.pooled.samples[key], place_of(key, axis)
+    problem = samples.problem
     measured = None if problem else samples.median
     seconds = measured and measured.estimate()
     everything = (*samples.measured, *samples.unmeasured)
@@ -51,7 +50,7 @@ def _figure(side: PricedTarget, key: RowKey, axis: str | None) -> JobFigure:
     return JobFigure(
         place=place,
         seconds=seconds,
-        problem=problem and problem.removeprefix(f"{target.name}: "),
+        problem=problem,
         longest_seconds=None if measured is None else float(measured.samples.max()),
         jobs=len(samples.measured) if measured else 0,
         command_seconds=_over_jobs(samples, lambda job: job.command_seconds),

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Self
 
-from batchmark.analysis.pooling import TargetJobs
-from batchmark.analysis.samples import RowKey, RowSamples
+from batchmark.analysis.samples import RowSamples
 from batchmark.core.intervals import Median
 from batchmark_job.result.scaling import Scaling
 from batchmark_job.result.values import Parameter
@@ -27,14 +26,13 @@ class NodesSamples:
     problem: str | None  # why there is no figure
 
     @classmethod
-    def of(cls, target: TargetJobs, key: RowKey) -> Self | None:
+    def of(cls, pooled: RowSamples) -> Self | None:
         """None for a row whose parameters name no nodes, as those of other suites."""
-        nodes, devices = (_count(dict(key[1]).get(name)) for name in ("nodes", "devices"))
+        nodes, devices = (_count(pooled.row.parameters.get(name)) for name in ("nodes", "devices"))
         if nodes is None or devices is None:
             return None
-        pooled, problem = target.samples[key], target.problem(key)
-        found = problem and problem.removeprefix(f"{target.name}: ")
-        return cls(nodes, devices, pooled, found or _contradiction(nodes, devices, pooled))
+        problem = pooled.problem or _contradiction(nodes, devices, pooled)
+        return cls(nodes, devices, pooled, problem)
 
     @property
     def workload(self) -> str:

@@ -108,8 +108,7 @@ def scaling_studies(
 
 
 def _study(side: PricedTarget, file_system_usd_per_hour: float | None) -> ScalingStudy:
-    target = side.pooled
-    rows = [samples for key in target.samples if (samples := NodesSamples.of(target, key))]
+    rows = list(filter(None, map(NodesSamples.of, side.pooled.samples.values())))
     known = [] if side.refused else rows
     told = [one for samples in rows for one in samples.scalings]
     return ScalingStudy(
@@ -131,7 +130,7 @@ def _study(side: PricedTarget, file_system_usd_per_hour: float | None) -> Scalin
         ),
         all_reduces=all_reduce_points(known),
         readings=reading_points(known),
-        unmeasured=(*_unmeasured(known), *_lost(target.lost)),
+        unmeasured=(*_unmeasured(known), *_lost(side.pooled.lost)),
     )
 
 
@@ -223,8 +222,7 @@ def _lost(lost: Sequence[LostJob]) -> Iterator[Unmeasured]:
         nodes = formatting.count(job.planned.nodes, "node")
         variant = job.planned.scaling.variant if job.planned.scaling else 0
         of_variant = f", variant {variant}" if variant else ""
-        first_line = job.reason.partition("\n")[0].rstrip(".")
         yield Unmeasured(
             name=f"{nodes}, repeat {job.planned.repeat}{of_variant}",
-            reason=f"its job left no result: {first_line}",
+            reason=job.left_nothing,
         )

@@ -10,9 +10,8 @@ from pydantic import Field, ValidationError
 
 from batchmark.analysis.cost import PriceBasis
 from batchmark.analysis.judging.speedup import ratio
-from batchmark.analysis.pooling import TargetJobs
 from batchmark.analysis.roofline import rate
-from batchmark.analysis.samples import Provenance, RowKey, RowSamples
+from batchmark.analysis.samples import Provenance, RowSamples
 from batchmark.analysis.sharing.knee import Knee, find_knee
 from batchmark.analysis.sharing.replicas import ReplicaFigures, Starved, StepTimes, ends_of, starved
 from batchmark.core.intervals import Estimate, Median
@@ -107,18 +106,25 @@ class SharedSamples:
 
     place: Place
     pooled: RowSamples
+    price: PriceBasis
     problem: str | None  # why there is no figure
 
     @classmethod
-    def of(cls, target: TargetJobs, key: RowKey) -> Self | None:
+    def of(cls, pooled: RowSamples, price: PriceBasis) -> Self | None:
         """None for a row of a task that shared nothing."""
-        place, pooled = Place.of(dict(key[1])), target.samples[key]
+        place = Place.of(pooled.row.parameters)
         if place is None or not all(row.sharing for _, row in pooled.measured):
             return None
-        problem = target.problem(key)
+        problem = pooled.problem
         if problem is None and not place.disturbance:
             problem = "; ".join(str(end) for end in ends_of(_rows(pooled)) if not end.ran) or None
-        return cls(place, pooled, problem and problem.removeprefix(f"{target.name}: "))
+        return cls(place, pooled, price, problem)
+
+    def usd_per_1000_steps(self, seconds: Estimate) -> Estimate | None:
+        """What the device's whole instance costs meanwhile; None without a price."""
+        if self.price.usd_per_hour is None:
+            return None
+        return seconds.scaled(self.price.usd_per_hour / SECONDS_PER_HOUR * STEPS)
 
     @property
     def rows(self) -> list[Sharing]:
@@ -135,7 +141,7 @@ def task_parameters(row: Mapping[str, Parameter]) -> dict[str, Parameter]:
     return {name: value for name, value in row.items() if name not in OF_SHARING}
 
 
-def curves_of(found: Sequence[SharedSamples], price: PriceBasis) -> tuple[Curve, ...]:
+def curves_of(found: Sequence[SharedSamples]) -> tuple[Curve, ...]:
     """A curve for each mode and form, of the rows of one task that nothing disturbs."""
     lines: dict[tuple[SharingMode, Form], dict[int, SharedSamples]] = {}
     for samples in found:
@@ -143,7 +149,7 @@ def curves_of(found: Sequence[SharedSamples], price: PriceBasis) -> tuple[Curve,
         if not place.disturbance:
             lines.setdefault((place.mode, place.form), {})[place.replicas] = samples
     return tuple(
-        _curve(mode, form, dict(sorted(line.items())), alone_of(lines, mode, form), price)
+        _curve(mode, form, dict(sorted(line.items())), alone_of(lines, mode, form))
         for (mode, form), line in lines.items()
     )
 
@@ -170,7 +176,6 @@ def _curve(
     form: Form,
     line: Mapping[int, SharedSamples],
     alone: SharedSamples | None,
-    price: PriceBasis,
 ) -> Curve:
     usual = alone or next((one for one in line.values() if one.median), None)
     missing = {replicas: reason for replicas, one in line.items() if (reason := _gap(one, usual))}
@@ -189,10 +194,9 @@ def _curve(
         form=form,
         mps_threads=first.mps_threads,
         mps_memory_mib=first.mps_memory_mib,
-        alone=_alone(alone, price) if alone else None,
+        alone=_alone(alone) if alone else None,
         points=tuple(
-            _point(replicas, line[replicas], median, alone, price)
-            for replicas, median in measured.items()
+            _point(replicas, line[replicas], median, alone) for replicas, median in measured.items()
         ),
         unmeasured=tuple(
             Unmeasured(replicas=replicas, reason=reason) for replicas, reason in missing.items()
@@ -217,14 +221,14 @@ def _gap(samples: SharedSamples, usual: SharedSamples | None) -> str | None:
     return f"other code than {whose}: {' and '.join(used)}, not {' and '.join(expected)}"
 
 
-def _alone(samples: SharedSamples, price: PriceBasis) -> Alone | None:
+def _alone(samples: SharedSamples) -> Alone | None:
     if not samples.median:
         return None
     seconds = samples.median.estimate()
     return Alone(
         throughput=_throughput(seconds),
         steps=ReplicaFigures.of(samples.rows).typical,
-        usd_per_1000_steps=usd_per_1000_steps(seconds, price),
+        usd_per_1000_steps=samples.usd_per_1000_steps(seconds),
     )
 
 
@@ -233,7 +237,6 @@ def _point(
     samples: SharedSamples,
     median: Median,
     alone: SharedSamples | None,
-    price: PriceBasis,
 ) -> Point:
     pooled, seconds = samples.pooled, median.estimate()
     figures = ReplicaFigures.of(samples.rows)
@@ -244,7 +247,7 @@ def _point(
         throughput=_throughput(seconds),
         items_per_second=rate(pooled.row.items, seconds),
         gain=_gain(median, alone.median) if alone and alone.median else None,
-        usd_per_1000_steps=usd_per_1000_steps(seconds, price),
+        usd_per_1000_steps=samples.usd_per_1000_steps(seconds),
         interference=_interference(figures, alone),
         figures=figures,
         starved=tuple(_starved(pooled)),
@@ -263,13 +266,6 @@ def _throughput(seconds: Estimate) -> Estimate:
     steps = rate(1, seconds)
     assert steps is not None  # noqa: S101 - one is an amount
     return steps
-
-
-def usd_per_1000_steps(seconds: Estimate, price: PriceBasis) -> Estimate | None:
-    """What the device's whole instance costs meanwhile; None without a price."""
-    if price.usd_per_hour is None:
-        return None
-    return seconds.scaled(price.usd_per_hour / SECONDS_PER_HOUR * STEPS)
 
 
 def _interference(figures: ReplicaFigures, alone: SharedSamples | None) -> float | None:

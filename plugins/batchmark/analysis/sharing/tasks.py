@@ -52,17 +52,15 @@ def shared_tasks(groups: Iterable[Iterable[PricedTarget]]) -> tuple[SharedTask, 
 
 
 def _of_target(side: PricedTarget) -> Iterator[SharedTask]:
-    target, price, refused = side.pooled, side.price, side.refused
     tasks: dict[tuple[str, str, str], list[SharedSamples]] = defaultdict(list)
-    for key in target.samples:
-        if samples := SharedSamples.of(target, key):
-            workload, parameters, dtype = key
+    for (workload, parameters, dtype), pooled in side.pooled.samples.items():
+        if samples := SharedSamples.of(pooled, side.price):
             own = parameters_json(task_parameters(dict(parameters)))
             tasks[workload, own, dtype].append(samples)
     for (workload, _, dtype), found in tasks.items():
         row = found[0].pooled.row
-        curves = () if refused else curves_of(found, price)
-        curves = tuple(_with_lost(curve, target.lost) for curve in curves)
+        curves = () if side.refused else curves_of(found)
+        curves = tuple(_with_lost(curve, side.pooled.lost) for curve in curves)
         codes = _codes(found)
         yield SharedTask(
             suite=side.suite,
@@ -73,11 +71,11 @@ def _of_target(side: PricedTarget) -> Iterator[SharedTask]:
             threads=codes[0].threads if codes else None,
             codes=codes,
             mig_enabled=any(sharing.mig_enabled for one in found for sharing in one.rows),
-            price=price,
-            refused=refused,
+            price=side.price,
+            refused=side.refused,
             curves=curves,
             advice=advise(curves),
-            experiments=() if refused else experiments_of(found),
+            experiments=() if side.refused else experiments_of(found),
         )
 
 
@@ -93,9 +91,7 @@ def _with_lost(curve: Curve, lost: Sequence[LostJob]) -> Curve:
     for job in lost:
         plan = job.planned.sharing
         if plan and plan.form == curve.form and curve.mode in plan.modes:
-            first_line = job.reason.partition("\n")[0].rstrip(".")
-            reason = f"its job left no result: {first_line}"
-            missing.update({each: reason for each in plan.replicas if each not in found})
+            missing.update({each: job.left_nothing for each in plan.replicas if each not in found})
     unmeasured = [Unmeasured(replicas=each, reason=reason) for each, reason in missing.items()]
     both = sorted((*curve.unmeasured, *unmeasured), key=lambda one: one.replicas)
     return curve.model_copy(update={"unmeasured": tuple(both)})
