@@ -16,16 +16,16 @@ from typing import Any
 
 from airflow.sdk import dag, get_current_context, task
 
-from batchmark.orchestration import dag_parts
+from batchmark.orchestration import dag_parts, option_form
 from batchmark.orchestration.operators.file_system_operators import (
     CollapseFileSystem,
     StandUpFileSystem,
 )
-from batchmark.orchestration.scaling_form import scaling_params
 from batchmark.orchestration.tasks import scaling
+from batchmark_job.result.scaling_options import ScalingRun
 
 PARAMS = {
-    **scaling_params(),
+    **option_form.params(ScalingRun),
     **dag_parts.repeats_param(1, 1, "How often each number of nodes is measured."),
     **dag_parts.cost_params(max_cost_usd=50),
     "reruns": dag_parts.reruns_param(),

@@ -16,12 +16,13 @@ from typing import Any
 
 from airflow.sdk import dag, get_current_context, task
 
-from batchmark.orchestration import dag_parts
-from batchmark.orchestration.sharing_form import sharing_params
+from batchmark.core.suites import TASKS
+from batchmark.orchestration import dag_parts, option_form
 from batchmark.orchestration.tasks import environment, run
+from batchmark_job.result.sharing_options import SharingOptions
 
 PARAMS = {
-    **sharing_params(),
+    **option_form.params(SharingOptions, task={"examples": list(TASKS)}),
     **dag_parts.run_params(
         repeats=1,
         fewest_repeats=1,

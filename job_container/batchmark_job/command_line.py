@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
-from batchmark_job import scaling_arguments, sharing_arguments
+from batchmark_job import suite_arguments
 from batchmark_job.distributed.node import Node
 from batchmark_job.errors import InputError, JobError, drop_output
 from batchmark_job.image_set import arguments as image_set_arguments
@@ -40,6 +40,7 @@ from batchmark_job.suites import (
     USER_SUITE,
     Grid,
     Point,
+    Suite,
     find_suite,
 )
 from batchmark_job.workloads.base import DTYPE_BYTES, Workload
@@ -117,8 +118,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="CloudWatch namespace to publish the machine's utilisation in (default: none)",
     )
-    sharing_arguments.add(run)
-    scaling_arguments.add(run)
+    suite_arguments.add(run)
     image_set_arguments.add(commands)
     show = commands.add_parser("show", help="print a result document as a table")
     show.add_argument("file", metavar="FILE")
@@ -189,7 +189,7 @@ def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> in
             )
     metrics_namespace = _metrics_namespace(arguments.metrics_namespace)
     job_id, job_attempt = job_from_batch()
-    place = sharing_arguments.place(points)
+    place = suite_arguments.place(points)
     node = Node.of(os.environ) if suite == SCALING else None
     address = arguments.output
     if address is None:
@@ -251,28 +251,26 @@ def _what_to_measure(arguments: argparse.Namespace) -> tuple[str, list[Point], R
         raise InputError(f"give either --suite ({', '.join(NAMES)}) or --workload with --axis")
     dtype = one_of("--dtype", arguments.dtype, DTYPES)
     dtypes = () if dtype == SUITE_DTYPES else (dtype,)
+    suite_arguments.refuse(arguments, arguments.suite)
+    if arguments.workload is not None:
+        refuse_name_clash(arguments.workload)
+        points = _fitting(Grid(arguments.workload, _axes(arguments.axis)).points(dtypes))
+        return CUSTOM, points, _limits(arguments, RowLimits(), len(points))
+    suite = _suite(arguments)
+    points = _fitting(suite.points(dtypes))
+    return suite.name, points, _limits(arguments, suite.limits, len(points))
+
+
+def _suite(arguments: argparse.Namespace) -> Suite:
     if arguments.suite == SHARING:
-        scaling_arguments.refuse(arguments)
-        suite = sharing_arguments.suite(arguments, _axes(arguments.axis))
-        points = _fitting(suite.points(dtypes))
-        return suite.name, points, _limits(arguments, suite.limits, len(points))
-    sharing_arguments.refuse(arguments)
+        return suite_arguments.sharing_suite(arguments, _axes(arguments.axis))
     if arguments.suite == SCALING:
         if arguments.axis or arguments.samples is not None:
             raise InputError(f"--axis and --samples are not for --suite {SCALING}; see its own")
-        suite = scaling_arguments.suite(arguments, Node.of(os.environ))
-        points = _fitting(suite.points(dtypes))
-        return suite.name, points, _limits(arguments, suite.limits, len(points))
-    scaling_arguments.refuse(arguments)
-    if arguments.suite is not None:
-        if arguments.axis:
-            raise InputError("--axis goes with --workload; a suite has its own sizes")
-        suite = find_suite(arguments.suite)
-        points = _fitting(suite.points(dtypes))
-        return suite.name, points, _limits(arguments, suite.limits, len(points))
-    refuse_name_clash(arguments.workload)
-    points = _fitting(Grid(arguments.workload, _axes(arguments.axis)).points(dtypes))
-    return CUSTOM, points, _limits(arguments, RowLimits(), len(points))
+        return suite_arguments.scaling_suite(arguments, Node.of(os.environ))
+    if arguments.axis:
+        raise InputError("--axis goes with --workload; a suite has its own sizes")
+    return find_suite(arguments.suite)
 
 
 def _fitting(points: list[Point]) -> list[Point]:

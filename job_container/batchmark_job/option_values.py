@@ -34,19 +34,6 @@ def split(text: str | None) -> list[str]:
     return text.split(",") if text else []
 
 
-def each_of(option: str, text: str | None, known: Sequence[Choice]) -> tuple[Choice, ...]:
-    """The values between commas, each once."""
-    return tuple(one_of(option, name, known) for name in dict.fromkeys(split(text)))
-
-
-def in_range(option: str, value: int, least: int, most: int) -> None:
-    """Raises:
-    InputError: it is not.
-    """
-    if not least <= value <= most:
-        raise InputError(f"{option} {value} is out of range; give {least} to {most}")
-
-
 def whole_number(option: str, text: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,18}", text.strip()):
         raise InputError(f"{option} {text!r} is not a whole number; give digits only")

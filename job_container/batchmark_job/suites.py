@@ -5,12 +5,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from batchmark_job.distributed.point import ScalingOptions, ScalingPoint
+from batchmark_job.distributed.point import ScalingPoint, scaling_points
 from batchmark_job.errors import InputError
 from batchmark_job.measuring.limits import RowLimits
-from batchmark_job.sharing.point import SharingOptions, SharingPoint
+from batchmark_job.result.scaling_options import ScalingOptions
+from batchmark_job.result.sharing_options import SharingOptions
+from batchmark_job.sharing.point import SharingPoint, sharing_points
 from batchmark_job.workloads.base import Axis
 from batchmark_job.workloads.user_files import (
     find_user_files,
@@ -95,18 +98,19 @@ class Suite:
     limits: RowLimits = field(default_factory=RowLimits)
     sharing: SharingOptions | None = None  # how its tasks share the device
     scaling: ScalingOptions | None = None  # what several nodes measure together
+    files: Path | None = None  # folder of the shards that they read
 
     def points(self, dtypes: Sequence[str] = ()) -> list[Point]:
         if self.scaling is not None:
             return [
                 Point(point.measured.workload, {}, dtype, scaling=point)
-                for point in self.scaling.points()
+                for point in scaling_points(self.scaling, self.files)
                 for dtype in (point.measured.trains and dtypes) or ("float32",)
             ]
         points = [point for grid in self.grids for point in grid.points(dtypes)]
         if self.sharing is None:
             return points
-        shares = self.sharing.points()
+        shares = sharing_points(self.sharing)
         return [replace(point, sharing=share) for point in points for share in shares]
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from batchmark.core.clusters.cluster import Cluster as Published
-from batchmark.core.run import PlannedJob, SharingPlan
+from batchmark.core.run import PlannedJob
 from batchmark.runs.plans.pod_plan import plan_pods
 from batchmark_job.result.sharing import SharingMode
+from batchmark_job.result.sharing_options import SharingOptions
 from tests.builders.installations import configured
 from tests.builders.manifests import manifests
 from tests.stand_ins.kubernetes_api.cluster import Cluster
@@ -41,8 +42,8 @@ def published(**changes: Any) -> Published:
     )
 
 
-def wanted(*replicas: int) -> SharingPlan:
-    return SharingPlan(
+def wanted(*replicas: int) -> SharingOptions:
+    return SharingOptions(
         form="pods",
         modes=(SharingMode.TIME_SLICING,),
         replicas=replicas or (20,),

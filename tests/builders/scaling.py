@@ -3,7 +3,9 @@
 import json
 
 from batchmark.core.clusters.multi_node import parse_multi_node
-from batchmark.runs.plans.scaling_plan import Wanted, plan_scaling
+from batchmark.runs.plans.options import asked
+from batchmark.runs.plans.scaling_plan import plan_scaling
+from batchmark_job.result.scaling_options import ScalingRun
 from tests.builders.installations import configured
 
 RUN_ID = "scaling-1"
@@ -18,14 +20,6 @@ FILE_SYSTEM = {
     "repository": "s3://results/images",
     "folder": "/images",
     "id_parameter": "/batchmark/multi-node/file-system",
-}
-SETTINGS = {
-    "learning_rate": 0.1,
-    "momentum": 0.9,
-    "weight_decay": 5e-5,
-    "epochs": 90,
-    "warmup_epochs": 10,
-    "images_per_epoch": 1281167,
 }
 
 
@@ -61,16 +55,10 @@ def on_cpus(**changes):
 
 
 def wanted(**changes):
-    fields = {
-        "node_counts": [1, 2, 4],
-        "data": ["synthetic", "files"],
-        "settings": SETTINGS,
-        "all_reduce_mib": [1, 16],
-    }
-    return Wanted(**fields | changes)
+    return asked(ScalingRun, {"node_counts": [1, 2, 4], "all_reduce_mib": [1, 16]} | changes)
 
 
-def planned(nodes=None, **changes):
+def planned(nodes=None, *, repeats=1, **changes):
     nodes = nodes or stack()
     config = nodes.joined_to(configured(region=nodes.region))
-    return plan_scaling(nodes, config, wanted(**changes), run_name="run")
+    return plan_scaling(nodes, config, wanted(**changes), run_name="run", repeats=repeats)

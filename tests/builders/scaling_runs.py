@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from statistics import median
 
-from batchmark.core.run import ScalingPlan
 from batchmark_job.result.document import MeasurementStatus
 from batchmark_job.result.scaling import Scaling, ScalingNode, StepSplit, TrainingSettings
+from batchmark_job.result.scaling_options import ScalingOptions
 from tests.builders.runs import build_job, build_row, noisy
 
 MIB = 2**20
@@ -145,7 +145,7 @@ def unscaled_row(
 
 def plan(nodes, devices=1, **fields):
     values = {"batches": (64,), "image": 224, "data": ("synthetic",), "steps": 50}
-    return ScalingPlan(nodes=nodes, devices=devices, settings=SETTINGS, **values | fields)
+    return ScalingOptions(nodes=nodes, devices=devices, settings=SETTINGS, **values | fields)
 
 
 def scaling_job(target, nodes, rows, *, devices=1, repeat=1, **fields):

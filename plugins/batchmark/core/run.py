@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from datetime import date
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 from pydantic import AwareDatetime, Field
 
@@ -16,13 +16,10 @@ from batchmark.core.config import PurchaseOption, Target
 from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.core.prices import SECONDS_PER_HOUR, exact
 from batchmark.core.record import Record
-from batchmark.core.suites import MOST_REPLICAS
 from batchmark_job.result.document import ResultDocument
-from batchmark_job.result.scaling import TrainingSettings
-from batchmark_job.result.sharing import Disturbance, SharingMode
-from batchmark_job.result.values import PositiveCount
+from batchmark_job.result.scaling_options import ScalingOptions
+from batchmark_job.result.sharing_options import SharingOptions
 
-DataSource = Literal["synthetic", "files"]
 Purpose = Literal["scheduled", "confirmation", "calibration"]
 CONFIRMATION: Purpose = "confirmation"  # a fresh job for a suspect; no part of its run's figure
 
@@ -35,60 +32,6 @@ class JobLimits(Record):
     )
     attempts: int = Field(ge=1, description="of each submission")
     timeout_seconds: int = Field(ge=1, description="of each attempt")
-
-
-class SharingPlan(Record):
-    """Which tasks share a device in a job, how, and how many of them."""
-
-    form: Literal["processes", "jobs", "pods"] = Field(
-        description="processes of one job, children of an array job, or pods"
-    )
-    modes: tuple[SharingMode, ...] = Field(min_length=1)
-    replicas: tuple[Annotated[int, Field(ge=1, le=MOST_REPLICAS)], ...] = Field(
-        min_length=1, description="in the forms jobs and pods one number: that of those"
-    )
-    task: str = Field(description="workload that each replica runs")
-    axes: dict[str, int] = Field(description="the task's sizes; none means its own defaults")
-    disturbances: tuple[Disturbance, ...] = Field(
-        default=(), description="experiments; in the form processes only"
-    )
-    mps_threads: int | None = Field(
-        default=None, ge=1, le=100, description="per cent of the GPU's, for each client of MPS"
-    )
-    mps_memory_mib: int | None = Field(
-        default=None, ge=1, description="of GPU memory, for each client of MPS"
-    )
-
-    @property
-    def apart(self) -> int | None:
-        """How many jobs or pods the replicas are; None for processes of one job."""
-        return None if self.form == "processes" else self.replicas[0]
-
-
-class ScalingPlan(Record):
-    """What the nodes of one multi-node job measure together."""
-
-    nodes: PositiveCount
-    devices: PositiveCount = Field(description="of each node: GPUs, or processes on the CPU")
-    batches: tuple[PositiveCount, ...] = Field(
-        min_length=1,
-        description="images of each device at each step; the first one is that of weak scaling, "
-        "one after it that of strong scaling",
-    )
-    image: int = Field(ge=32, le=1024, description="width and height in pixels")
-    data: tuple[DataSource, ...] = Field(min_length=1)
-    reads_cold: bool = Field(
-        default=False, description="it is the run's first job that reads the files"
-    )
-    steps: PositiveCount = Field(description="measured, of each row that trains")
-    all_reduce_mib: tuple[PositiveCount, ...] = ()
-    settings: TrainingSettings
-    variant: int = Field(
-        default=0, ge=0, description="of a study over settings; 0 is the run's own settings"
-    )
-    varied: tuple[str, ...] = Field(
-        default=(), description="settings of this variant that are not the run's own"
-    )
 
 
 class PlannedJob(Record):
@@ -108,10 +51,10 @@ class PlannedJob(Record):
     limits: JobLimits | None = Field(
         default=None, description="null in plans of older releases, which sent none"
     )
-    sharing: SharingPlan | None = Field(
+    sharing: SharingOptions | None = Field(
         default=None, description="null where the suite's own defaults hold, and for other suites"
     )
-    scaling: ScalingPlan | None = Field(
+    scaling: ScalingOptions | None = Field(
         default=None, description="of a multi-node job; null for any other"
     )
     own_job: OwnJobPlan | None = Field(

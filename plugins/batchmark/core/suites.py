@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-from batchmark_job.result.sharing import Disturbance, SharingMode
-
 # With what the trigger form says of each.
 SUITES = {
     "smoke": "small sizes of everything; a job takes about a minute, up to two on a busy machine",
@@ -24,33 +22,7 @@ OWN_DTYPES = "suite"  # each row has the number format that the suite gives it
 MAX_REPEATS = 20
 
 SCALING = "scaling"  # several nodes measure together
-IMAGES_OF_RATE = 256  # a run's learning rate is given for so many images of a step
-NODE_COUNTS = (1, 2, 4, 8, 16, 20)
-ALL_REDUCE_MIB = (1, 16, 64, 256)
-LEAST_STEPS = 10  # that the job measures of a row
-# With what the trigger form says of each.
-DATA_SOURCES = {
-    "synthetic": "made on the device: nothing is read",
-    "files": "read from a file system that the run stands up for itself",
-}
-
 SHARING = "sharing"
-# With what the trigger form says of each.
-SHARING_MODES = {
-    SharingMode.EXCLUSIVE: "one task after the other, each alone",
-    SharingMode.TIME_SLICING: "processes at once, as the driver schedules them",
-    SharingMode.MPS: "processes at once through NVIDIA's Multi-Process Service; GPU only",
-    SharingMode.STREAMS: "threads of one process, each on a CUDA stream of its own; GPU only",
-}
-DISTURBANCES = {
-    Disturbance.OUT_OF_MEMORY: "takes memory until there is none",
-    Disturbance.CRASH: "crashes",
-    Disturbance.HANG: "hangs",
-    Disturbance.SLOW: "takes ten times as long for each step",
-}
-REPLICAS = (1, 2, 5, 10, 20)
-MOST_REPLICAS = 100
-MOST_MPS_CLIENTS = 48  # on a GPU; the job says where NVIDIA documents it
 
 
 def is_own_job(suite: str) -> bool:
@@ -90,5 +62,4 @@ TASKS = {
     "attention_forward": _ATTENTION,
     "attention_backward": _ATTENTION,
 }
-TASK, TASK_AXES = "cnn_training_step", "batch=32"  # the defaults
 OWN_TASK = "own:"  # before the name of one of the user's own workloads

@@ -94,7 +94,7 @@ def can_be_repeated(row: SeriesKey) -> bool:
 
 def _again(job: PlannedJob, repeat: int) -> PlannedJob:
     folder = job.result_prefix.removesuffix(f"/{job.repeat}/")
-    warm = job.scaling.model_copy(update={"reads_cold": False}) if job.scaling else None
+    warm = job.scaling.model_copy(update={"passes": ("warm",)}) if job.scaling else None
     return job.model_copy(
         update={
             "repeat": repeat,

@@ -6,7 +6,7 @@ from batchmark.aws.result_bucket import RunStore
 from batchmark.orchestration.xcom import FAILURE_XCOM
 from batchmark.runs.collecting import collect_run
 from batchmark.runs.plans.planning import operator_kwargs
-from batchmark.runs.plans.sharing_plan import plan_sharing, sharing_plan
+from batchmark.runs.plans.sharing_plan import plan_sharing, sharing_options
 from batchmark_job.result.document import MeasurementStatus
 from batchmark_job.result.sharing import ReplicaOutcome, SharingMode
 from tests.builders.installations import configured, target
@@ -65,7 +65,7 @@ def followed(cloud, config, monkeypatch):
 
 def planned(config, **wanted):
     asked = {"modes": ["time_slicing"], "replicas": [REPLICAS], "task": "matmul", "axes": "size=64"}
-    return plan_sharing(config, sharing_plan(**asked | wanted), run_name=RUN_ID)
+    return plan_sharing(config, sharing_options(asked | wanted), run_name=RUN_ID)
 
 
 def test_replicas_in_jobs_of_their_own_leave_one_document_that_is_collected(

@@ -19,7 +19,7 @@ from batchmark.orchestration.operators.batch_operator import BenchmarkJobOperato
 from batchmark.report.alert_message import DAG_ID as CHANGE_ALERT
 from batchmark.runs.budget import refusals, worst_case
 from batchmark.runs.plans.planning import plan_jobs
-from batchmark.runs.plans.sharing_plan import plan_sharing, sharing_plan
+from batchmark.runs.plans.sharing_plan import plan_sharing, sharing_options
 from tests.builders.installations import configured, target
 from tests.faults.dags.broken import BROKEN, WITHOUT_MUTANT
 
@@ -271,11 +271,11 @@ def test_the_form_of_sharing_offers_what_can_be_planned(dag_bag):
     fields = {name: params.get_param(name) for name in names}
     assert {field.schema["section"] for field in fields.values()} == {"The task", "How it shares"}
     values = {name: field.resolve() for name, field in fields.items()}
-    plan_sharing(configured(), sharing_plan(**values), run_name="run")
+    plan_sharing(configured(), sharing_options(values), run_name="run")
     for name in ("modes", "disturbances"):
         every = fields[name].schema["examples"]
         assert fields[name].schema["values_display"].keys() == set(every)
-        sharing_plan(**values | {name: fields[name].resolve(every)})
+        sharing_options(values | {name: fields[name].resolve(every)})
     for task in fields["task"].schema["examples"]:
         assert task in TASKS
 

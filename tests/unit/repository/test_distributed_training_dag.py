@@ -5,16 +5,15 @@ from datetime import timedelta
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
-from airflow.sdk.exceptions import ParamValidationError
 
 from batchmark.core.clusters.multi_node import COLLAPSE_SECONDS
 from batchmark.orchestration.operators.file_system_operators import (
     CollapseFileSystem,
     StandUpFileSystem,
 )
-from batchmark.orchestration.scaling_form import wanted
+from batchmark.runs.plans.options import asked
 from batchmark.runs.plans.scaling_plan import plan_scaling
-from batchmark_job.result.scaling import TrainingSettings
+from batchmark_job.result.scaling_options import ScalingRun
 from tests.builders.installations import configured
 from tests.builders.scaling import stack
 from tests.faults.catalogue.layers import CANCELLED
@@ -77,29 +76,8 @@ def test_the_forms_defaults_can_be_planned(dag):
     params = {name: dag.params.get_param(name).resolve() for name in dag.params}
     nodes = stack()
     config = nodes.joined_to(configured())
-    jobs = plan_scaling(nodes, config, wanted(params), run_name="run")
+    jobs = plan_scaling(nodes, config, asked(ScalingRun, params), run_name="run")
     assert [job.nodes for job in jobs] == [1, 2, 4, 8, 16, 20]
     assert jobs[0].scaling.data == ("synthetic", "files")
     assert jobs[-1].scaling.batches == (64,), "160 devices have no equal share of 512 images"
     assert jobs[-1].scaling.settings.learning_rate == 0.1 * 160 * 64 / 256
-
-
-def test_every_setting_of_the_training_has_a_field(dag):
-    assert set(TrainingSettings.model_fields) <= set(dag.params)
-
-
-@pytest.mark.parametrize(
-    ("param", "value", "message"),
-    [
-        ("node_counts", [], "should be non-empty"),
-        ("node_counts", [0], "0 is less than the minimum of 1"),
-        ("dtype", "float16", "'float16' is not one of"),
-        ("data", ["disk"], "'disk' is not one of"),
-        ("image", 16, "16 is less than the minimum of 32"),
-        ("study", ["x"], "'x' is not of type 'object'"),
-        ("max_cost_usd", 0, "0 is less than or equal to the minimum of 0"),
-    ],
-)
-def test_the_form_refuses_what_the_dag_can_not_do(dag, param, value, message):
-    with pytest.raises(ParamValidationError, match=message):
-        dag.params.get_param(param).resolve(value)

@@ -5,11 +5,11 @@ import pytest
 from batchmark.core import intervals
 from batchmark.core import suites as known_to_airflow
 from batchmark.core.names import document_prefix
-from batchmark_job.distributed.point import DATA
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.output import document_name
+from batchmark_job.result.scaling_options import LEAST_STEPS
 from batchmark_job.result.sharing import Disturbance, SharingMode
-from batchmark_job.sharing.point import MOST_MPS_CLIENTS, MOST_REPLICAS
+from batchmark_job.result.sharing_options import SAYS_OF_DISTURBANCES, SAYS_OF_MODES
 from batchmark_job.suites import CUSTOM, NAMES, SUITES
 from batchmark_job.workloads.base import TOLERANCES
 from batchmark_job.workloads.builtin import WORKLOADS
@@ -31,15 +31,12 @@ def test_the_trigger_form_knows_what_may_share_a_device():
         for name, workload in WORKLOADS.items()
     }
     assert {name: dict(known) for name, known in known_to_airflow.TASKS.items()} == axes
-    assert set(known_to_airflow.SHARING_MODES) == set(SharingMode)
-    assert set(known_to_airflow.DISTURBANCES) == set(Disturbance)
-    assert known_to_airflow.MOST_REPLICAS == MOST_REPLICAS
-    assert known_to_airflow.MOST_MPS_CLIENTS == MOST_MPS_CLIENTS
+    assert set(SAYS_OF_MODES) == set(SharingMode)
+    assert set(SAYS_OF_DISTURBANCES) == set(Disturbance)
 
 
-def test_the_trigger_form_knows_what_several_nodes_may_measure():
-    assert tuple(known_to_airflow.DATA_SOURCES) == DATA
-    assert SUITES[known_to_airflow.SCALING].limits.minimum_samples == known_to_airflow.LEAST_STEPS
+def test_fewest_steps_have_an_interval():
+    assert SUITES[known_to_airflow.SCALING].limits.minimum_samples == LEAST_STEPS
 
 
 @pytest.mark.parametrize("job_id", ["0f1e-2d3c", "0f1e-2d3c:12", "0f1e-2d3c#0"])

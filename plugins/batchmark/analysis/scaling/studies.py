@@ -26,9 +26,10 @@ from batchmark.analysis.sides import PricedTarget
 from batchmark.core import formatting
 from batchmark.core.record import Record
 from batchmark.core.run import LostJob
-from batchmark.core.suites import IMAGES_OF_RATE, SCALING
+from batchmark.core.suites import SCALING
 from batchmark_job.result.document import Implementation
 from batchmark_job.result.scaling import Scaling, TrainingSettings
+from batchmark_job.result.scaling_options import IMAGES_OF_RATE
 from batchmark_job.result.values import Parameter
 
 FILES = "files"  # of the parameter data

@@ -17,8 +17,8 @@ from batchmark.analysis.sharing.replicas import ReplicaFigures, Starved, StepTim
 from batchmark.core.intervals import Estimate, Median
 from batchmark.core.prices import SECONDS_PER_HOUR
 from batchmark.core.record import Record
-from batchmark.core.suites import MOST_REPLICAS
 from batchmark_job.result.sharing import Disturbance, Sharing, SharingMode
+from batchmark_job.result.sharing_options import MOST_REPLICAS
 from batchmark_job.result.values import Parameter
 
 Form = Literal["processes", "jobs", "pods"]

@@ -15,13 +15,14 @@ from batchmark.aws.result_bucket import RunStore
 from batchmark.core.config import Config
 from batchmark.core.errors import ClusterError
 from batchmark.core.run import PlannedJob
-from batchmark.core.suites import MOST_REPLICAS
+from batchmark.core.suites import TASKS
+from batchmark.orchestration import option_form
 from batchmark.orchestration.settings import load_cluster, load_config
-from batchmark.orchestration.sharing_form import SHARING_SECTION, sharing_params
 from batchmark.orchestration.tasks.approval import Arguments, approved_jobs
 from batchmark.orchestration.tasks.budget import Proposal
 from batchmark.orchestration.telling import fail, tell
 from batchmark.orchestration.xcom import PODS_XCOM
+from batchmark_job.result.sharing_options import MOST_REPLICAS, SHARING_SECTION, SharingOptions
 
 START_SECONDS = 900
 POLL_SECONDS = 10
@@ -29,7 +30,7 @@ POLL_SECONDS = 10
 
 def pods_params() -> dict[str, Param]:
     """Return the fields of the form that say what the pods run, and how many there are."""
-    fields = sharing_params()
+    fields = option_form.params(SharingOptions, task={"examples": list(TASKS)})
     return {
         "task": fields["task"],
         "axes": fields["axes"],
@@ -57,18 +58,13 @@ def pods_params() -> dict[str, Param]:
 def plan_pods(context: Context) -> Arguments:
     """Plan a run, as approved_jobs does."""
     from batchmark.runs.plans.pod_plan import plan_pods as plan
-    from batchmark.runs.plans.sharing_plan import sharing_plan
+    from batchmark.runs.plans.sharing_plan import sharing_options
 
     params = context["params"]
     waiting = params["waiting_replicas"]
 
     def propose(config: Config, run_name: str) -> Proposal:
-        wanted = sharing_plan(
-            modes=["time_slicing"],
-            replicas=params["replicas"],
-            task=params["task"],
-            axes=params["axes"] or "",
-        )
+        wanted = sharing_options({**params, "modes": ["time_slicing"]})
         jobs = plan(load_cluster(), config, wanted, run_name=run_name, waiting=waiting)
         return Proposal(config, jobs)
 

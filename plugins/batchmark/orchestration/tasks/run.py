@@ -58,21 +58,13 @@ def plan_jobs(
 
 def plan_sharing(context: Context) -> Arguments:
     """As plan_jobs, for a run of the suite `sharing` with its own parameters."""
-    from batchmark.runs.plans.sharing_plan import left_out, sharing_plan
+    from batchmark.runs.plans.sharing_plan import left_out, sharing_options
     from batchmark.runs.plans.sharing_plan import plan_sharing as plan_tasks
 
     params = context["params"]
 
     def propose(config: Config, run_name: str) -> Proposal:
-        wanted = sharing_plan(
-            modes=params["modes"],
-            replicas=params["replicas"],
-            task=params["task"],
-            axes=params["axes"] or "",
-            disturbances=params["disturbances"] or [],
-            mps_threads=params["mps_threads"],
-            mps_memory_mib=params["mps_memory_mib"],
-        )
+        wanted = sharing_options(params)
         targets, repeats = params["targets"] or [], params["repeats"]
         jobs = plan_tasks(config, wanted, run_name=run_name, targets=targets, repeats=repeats)
         tell(*left_out(config, wanted, jobs))

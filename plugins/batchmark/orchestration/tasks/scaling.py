@@ -5,11 +5,11 @@ from __future__ import annotations
 from airflow.sdk import Context
 
 from batchmark.core.config import Config
-from batchmark.orchestration.scaling_form import wanted
 from batchmark.orchestration.settings import load_config, load_multi_node
 from batchmark.orchestration.tasks.approval import Arguments, approved_jobs
 from batchmark.orchestration.tasks.budget import Proposal
 from batchmark.orchestration.telling import fail_if_refused, tell
+from batchmark_job.result.scaling_options import ScalingRun
 
 
 def check_environment(context: Context) -> str:
@@ -25,15 +25,17 @@ def check_environment(context: Context) -> str:
 
 def plan_jobs(context: Context) -> Arguments:
     """Plan a run, as approved_jobs does."""
+    from batchmark.runs.plans.options import asked
     from batchmark.runs.plans.scaling_plan import left_out, needs_files, plan_scaling
     from batchmark.runs.run_file_system import check_tags
 
     def propose(config: Config, run_name: str) -> Proposal:
         nodes = load_multi_node()
         config = nodes.joined_to(config)
-        asked = wanted(context["params"])
-        jobs = plan_scaling(nodes, config, asked, run_name=run_name)
-        tell(*left_out(asked, jobs))
+        params = context["params"]
+        wanted = asked(ScalingRun, params)
+        jobs = plan_scaling(nodes, config, wanted, run_name=run_name, repeats=params["repeats"])
+        tell(*left_out(wanted, jobs))
         if not needs_files(jobs):
             return Proposal(config, jobs)
         check_tags(context["run_id"])

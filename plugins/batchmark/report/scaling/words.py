@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from batchmark.analysis.scaling.curves import Curve
 from batchmark.analysis.scaling.studies import ScalingStudy, Training
 from batchmark.core import formatting
-from batchmark.core.suites import IMAGES_OF_RATE
 from batchmark.report.blocks import by_text, capitalized
 from batchmark.report.words import (
     NOT_KNOWN,
@@ -18,6 +17,7 @@ from batchmark.report.words import (
 )
 from batchmark_job.result.document import Device
 from batchmark_job.result.scaling import TrainingSettings
+from batchmark_job.result.scaling_options import IMAGES_OF_RATE
 
 SIMULATED = "simulated"  # how the model of a GPU begins that tests imitate
 BACKENDS = {"nccl": "NCCL"}

@@ -17,7 +17,7 @@ from batchmark.core.errors import PlanError
 from batchmark.core.names import INSTALLATION_TAG, RUN_ID_TAG, RUN_TAG, names_of_task, slug
 from batchmark.core.run import JobLimits, PlannedJob, Purpose, job_limits
 from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SCALING, SUITES
-from batchmark.runs.plans import scaling_options, sharing_options
+from batchmark.runs.plans.options import overrides
 from batchmark.runs.result_documents import ExpectedDocument
 from batchmark.runs.retry_rules import RETRY_RULES
 
@@ -220,8 +220,7 @@ def operator_kwargs(
         "after": before[-1] if before else None,
         "ahead": [before[-distance] for distance in AHEAD if distance <= len(before)],
         "turn": len(before) + 1,
-        **sharing_options.overrides(job.sharing),
-        **scaling_options.overrides(job.scaling),
+        **overrides(job),
         "events_log_group": config.events_log_group,
         "parameters": _parameters(run_id, job),
         "tags": _tags(config, run_id, job),

@@ -8,9 +8,10 @@ from batchmark.core.clusters.cluster import GPU, NODE_LABEL, Cluster
 from batchmark.core.config import Config
 from batchmark.core.errors import PlanError
 from batchmark.core.names import INSTALLATION_TAG, names_of_task
-from batchmark.core.run import JobLimits, PlannedJob, SharingPlan
+from batchmark.core.run import JobLimits, PlannedJob
 from batchmark.core.suites import OWN_DTYPES, SHARING
-from batchmark.runs.plans.sharing_options import options
+from batchmark_job.result.options import arguments
+from batchmark_job.result.sharing_options import SharingOptions
 
 FOLDER = "/sharing"  # where a pod sees the folder on the node
 USER = 10001  # the image's own, as in Batch
@@ -27,7 +28,7 @@ KEPT_SECONDS = 3600
 def plan_pods(
     cluster: Cluster,
     config: Config,
-    wanted: SharingPlan,
+    wanted: SharingOptions,
     *,
     run_name: str,
     waiting: int = 0,
@@ -192,5 +193,5 @@ def command(cluster: Cluster, run_id: str, job: PlannedJob, *, threads: int) -> 
         *("--suite", job.suite, "--dtype", job.dtype),
         *("--device", job.device, "--threads", str(threads)),
         *("--run-id", run_id, "--target", cluster.target, "--output", job.result_prefix),
-        *(options(job.sharing) if job.sharing else ()),
+        *(arguments(job.sharing) if job.sharing else ()),
     ]

@@ -7,73 +7,46 @@ A target whose jobs share an instance runs one array job per number of replicas,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from enum import StrEnum
-from typing import TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from batchmark.core.config import Config, Target
 from batchmark.core.errors import PlanError, meant
-from batchmark.core.run import PlannedJob, SharingPlan
-from batchmark.core.suites import (
-    MOST_MPS_CLIENTS,
-    MOST_REPLICAS,
-    OWN_DTYPES,
-    OWN_TASK,
-    SHARING,
-    TASKS,
-)
+from batchmark.core.run import PlannedJob
+from batchmark.core.suites import OWN_DTYPES, OWN_TASK, SHARING, TASKS
+from batchmark.runs.plans.options import asked
 from batchmark.runs.plans.planning import check_repeats, check_targets, planned_job
 from batchmark_job.result.sharing import Disturbance, SharingMode
+from batchmark_job.result.sharing_options import SharingOptions
 
-_Choice = TypeVar("_Choice", bound=StrEnum)
+NO_LIMITS = {"mps_threads": None, "mps_memory_mib": None}
 
 
-def sharing_plan(
-    *,
-    modes: Sequence[str],
-    replicas: Sequence[int],
-    task: str,
-    axes: str,
-    disturbances: Sequence[str] = (),
-    mps_threads: int | None = None,
-    mps_memory_mib: int | None = None,
-) -> SharingPlan:
-    """What all targets are asked for.
+def sharing_options(params: Mapping[str, Any]) -> SharingOptions:
+    """What a filled-in form asks all targets for.
 
     Raises:
-        PlanError: a name is unknown, or a number is out of range.
+        PlanError: an option can't be had.
     """
+    task = params["task"]
     name, own = task.removeprefix(OWN_TASK).strip(), task.startswith(OWN_TASK)
     _check_task(name, own=own)
-    sizes = _parsed(axes)
+    sizes = _parsed(params["axes"] or "")
     if not own:
         _check_axes(name, sizes)
-    chosen = _chosen("modes", modes, SharingMode)
-    limits = {"mps_threads": mps_threads, "mps_memory_mib": mps_memory_mib}
-    given = [f"{field} is {limit}" for field, limit in limits.items() if limit is not None]
-    if given and SharingMode.MPS not in chosen:
-        raise PlanError(f"{given[0]}, and modes are {_list(chosen)}: add mps, or leave it empty")
-    counts = _counts(replicas)
-    if SharingMode.MPS in chosen and counts[-1] > MOST_MPS_CLIENTS:
-        raise PlanError(
-            f"replicas has {counts[-1]}, and MPS takes {MOST_MPS_CLIENTS} clients on a GPU: give "
-            f"1 to {MOST_MPS_CLIENTS}, or leave mps out of modes"
-        )
-    return SharingPlan(
-        form="processes",
-        modes=chosen,
-        mps_threads=mps_threads,
-        mps_memory_mib=mps_memory_mib,
-        replicas=counts,
-        task=name,
-        axes=sizes,
-        disturbances=_chosen("disturbances", disturbances, Disturbance) if disturbances else (),
+    options = asked(SharingOptions, {**params, "task": name, "axes": sizes})
+    return options.model_copy(
+        update={
+            "modes": tuple(mode for mode in SharingMode if mode in options.modes),
+            "replicas": tuple(sorted(set(options.replicas))),
+            "disturbances": tuple(each for each in Disturbance if each in options.disturbances),
+        }
     )
 
 
 def plan_sharing(
     config: Config,
-    wanted: SharingPlan,
+    wanted: SharingOptions,
     *,
     run_name: str,
     targets: Sequence[str] = (),
@@ -119,7 +92,7 @@ def plan_sharing(
     ]
 
 
-def left_out(config: Config, wanted: SharingPlan, jobs: Iterable[PlannedJob]) -> list[str]:
+def left_out(config: Config, wanted: SharingOptions, jobs: Iterable[PlannedJob]) -> list[str]:
     """Which numbers of replicas a run's targets have no room for, in words."""
     found = []
     for name in dict.fromkeys(job.target for job in jobs):
@@ -132,7 +105,7 @@ def left_out(config: Config, wanted: SharingPlan, jobs: Iterable[PlannedJob]) ->
     return found
 
 
-def _plans(name: str, target: Target, wanted: SharingPlan) -> list[SharingPlan] | str:
+def _plans(name: str, target: Target, wanted: SharingOptions) -> list[SharingOptions] | str:
     """The plan of each of a target's jobs, or why it has none."""
     if target.sharing is None:
         return [wanted]
@@ -155,13 +128,14 @@ def _plans(name: str, target: Target, wanted: SharingPlan) -> list[SharingPlan] 
                 "modes": (SharingMode(target.sharing),),
                 "replicas": (count,),
                 "disturbances": (),
+                **({} if target.sharing == "mps" else NO_LIMITS),
             }
         )
         for count in counts
     ]
 
 
-def _folder(plan: SharingPlan) -> str:
+def _folder(plan: SharingOptions) -> str:
     return SHARING if plan.apart is None else f"{SHARING}/of-{plan.apart}"
 
 
@@ -207,26 +181,6 @@ def _check_axes(task: str, sizes: dict[str, int]) -> None:
     for name, axis in known.items():
         if name not in sizes and not axis.is_optional:
             raise PlanError(f"{task} needs its {name}: give it in axes, such as {name}=32")
-
-
-def _counts(replicas: Sequence[int]) -> tuple[int, ...]:
-    for count in replicas:
-        if isinstance(count, bool) or not isinstance(count, int):
-            raise PlanError(f"replicas must be whole numbers, got {count!r}")
-        if not 1 <= count <= MOST_REPLICAS:
-            raise PlanError(f"replicas must be from 1 to {MOST_REPLICAS}, got {count}")
-    if not replicas:
-        raise PlanError("replicas is empty: give some numbers, such as 1, 2 and 5")
-    return tuple(sorted(set(replicas)))
-
-
-def _chosen(field: str, names: Sequence[str], known: type[_Choice]) -> tuple[_Choice, ...]:
-    """The members named, each once, in the order of their definition."""
-    unknown = [name for name in names if name not in list(known)]
-    if unknown or not names:
-        problem = f"has {unknown[0]!r}" if unknown else "is empty"
-        raise PlanError(f"{field} {problem}; known: {_list(known)}")
-    return tuple(each for each in known if each in names)
 
 
 def _list(items: Iterable[object]) -> str:

@@ -123,9 +123,9 @@ def test_ranks_share_the_threads_and_the_time(tmp_path):
 
 
 def test_a_varied_setting_tells_rows_apart():
-    from batchmark_job.distributed.point import SETTINGS
+    from batchmark_job.result.scaling_options import ScalingOptions
 
-    settings = SETTINGS.model_copy(update={"learning_rate": 0.4})
+    settings = ScalingOptions().settings.model_copy(update={"learning_rate": 0.4})
     point = TrainingPoint(64, 224, "synthetic", None, settings, ("learning_rate",))
     assert ScalingPoint(2, 8, point).parameters() == {
         "nodes": 2,

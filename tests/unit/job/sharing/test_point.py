@@ -2,18 +2,20 @@
 
 import pytest
 
-from batchmark_job.errors import InputError
 from batchmark_job.result.sharing import Disturbance, SharingMode
-from batchmark_job.sharing.point import MpsLimits, SharingOptions, SharingPoint
+from batchmark_job.result.sharing_options import SharingOptions
+from batchmark_job.sharing.point import MpsLimits, SharingPoint, sharing_points
 
 TIME_SLICING, MPS = SharingMode.TIME_SLICING, SharingMode.MPS
 
 
 def test_curves_come_first_from_few_to_many_then_experiments():
     options = SharingOptions(
-        (SharingMode.EXCLUSIVE, TIME_SLICING), (1, 5), (Disturbance.CRASH, Disturbance.SLOW)
+        modes=(SharingMode.EXCLUSIVE, TIME_SLICING),
+        replicas=(1, 5),
+        disturbances=(Disturbance.CRASH, Disturbance.SLOW),
     )
-    assert [point.parameters() for point in options.points()] == [
+    assert [point.parameters() for point in sharing_points(options)] == [
         {"mode": "exclusive", "replicas": 1},
         {"mode": "time_slicing", "replicas": 1},
         {"mode": "exclusive", "replicas": 5},
@@ -27,8 +29,10 @@ def test_curves_come_first_from_few_to_many_then_experiments():
     ("replicas", "of_experiment"), [((1, 2, 20), 2), ((3, 4), 4), ((1,), 5), ((10,), 5)]
 )
 def test_an_experiment_has_a_few_replicas(replicas, of_experiment):
-    options = SharingOptions((TIME_SLICING,), replicas, (Disturbance.HANG,))
-    assert options.points()[-1].replicas == of_experiment
+    options = SharingOptions(
+        modes=(TIME_SLICING,), replicas=replicas, disturbances=(Disturbance.HANG,)
+    )
+    assert sharing_points(options)[-1].replicas == of_experiment
 
 
 def test_limits_name_rows_of_mps_alone():
@@ -51,15 +55,13 @@ def test_limits_name_rows_of_mps_alone():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"replicas": (0,)}, "--replicas 0 is out of range; give 1 to 100"),
-        ({"replicas": (101,)}, "--replicas 101 is out of range"),
         (
-            {"modes": (TIME_SLICING,), "limits": MpsLimits(thread_percentage=5)},
-            "--mps-threads and --mps-memory go with mode mps; --modes is time_slicing",
+            {"modes": (TIME_SLICING,), "mps_threads": 5},
+            "--mps_threads is 5, and --modes are time_slicing: add mps, or leave it empty",
         ),
         (
             {"replicas": (1, 49)},
-            "--replicas 49 is more than the 48 clients that MPS takes on a GPU; give 1 to 48, or",
+            "--replicas has 49, and MPS takes 48 clients on a GPU: give 1 to 48, or leave mps out",
         ),
         ({"form": "jobs"}, "--form jobs has one mode, time_slicing or mps; --modes is exclusive"),
         (
@@ -82,23 +84,11 @@ def test_limits_name_rows_of_mps_alone():
     ],
 )
 def test_what_contradicts_itself_is_refused(changes, message):
-    with pytest.raises(InputError, match=message):
-        SharingOptions(**changes).points()
-
-
-@pytest.mark.parametrize(
-    ("limits", "message"),
-    [
-        ((0, None), "--mps-threads 0 is no percentage; give 1 to 100"),
-        ((101, None), "--mps-threads 101"),
-        ((None, 0), "--mps-memory 0 leaves a client nothing"),
-    ],
-)
-def test_limits_of_mps_are_checked(limits, message):
-    with pytest.raises(InputError, match=message):
-        MpsLimits(*limits)
+    found = SharingOptions(**changes).contradiction(lambda name: f"--{name}")
+    assert found.startswith(message)
 
 
 @pytest.mark.parametrize(("mode", "most"), [(MPS, 48), (TIME_SLICING, 100)])
 def test_each_mode_has_as_many_replicas_as_its_gpu_takes(mode, most):
-    assert [point.replicas for point in SharingOptions((mode,), (most,)).points()] == [most]
+    options = SharingOptions(modes=(mode,), replicas=(most,))
+    assert options.contradiction(str) is None

@@ -8,7 +8,7 @@ from batchmark.changes.records import SeriesKey
 from batchmark.core.run import RunPlan
 from batchmark.orchestration.reruns import can_be_repeated, plan_round, reserve
 from batchmark.runs.plans.planning import all_operator_kwargs, plan_jobs
-from batchmark.runs.plans.sharing_plan import plan_sharing, sharing_plan
+from batchmark.runs.plans.sharing_plan import plan_sharing, sharing_options
 from batchmark.runs.spending import run_spending
 from tests.builders.installations import configured, own_types, target
 from tests.builders.scaling import planned, stack
@@ -61,7 +61,9 @@ def row(target, **parameters):
 def test_a_row_of_an_array_is_measured_again_by_an_array_of_the_same_plan():
     shared = target("cuda", sharing="time_slicing", max_replicas=5, gpus=0)
     config = configured(targets={"shared": shared, **own_types(**{NAME: {}})})
-    wanted = sharing_plan(modes=["time_slicing"], replicas=[1, 2, 5], task="matmul", axes="size=64")
+    wanted = sharing_options(
+        {"modes": ["time_slicing"], "replicas": [1, 2, 5], "task": "matmul", "axes": "size=64"}
+    )
     jobs = plan_sharing(config, wanted, run_name="run", repeats=2)
     rows = [row("shared", mode="time_slicing", replicas=n, form="jobs") for n in (5, 5, 2)]
     fresh = plan_round(1, jobs, [*rows, row(NAME, mode="time_slicing", replicas=2)]).jobs
@@ -104,13 +106,13 @@ def test_a_row_of_several_nodes_is_measured_again_by_the_job_of_as_many_and_of_i
 def test_no_fresh_job_reads_the_files_cold_nor_is_asked_to():
     nodes = stack()
     jobs = planned(nodes, node_counts=[1, 2])
-    assert [job.scaling.reads_cold for job in jobs] == [True, False]
+    assert [job.scaling.passes for job in jobs] == [("cold", "warm"), ("warm",)]
     warm, cold = (
         row(nodes.target, nodes=1, devices=8, **{"pass": name}) for name in ("warm", "cold")
     )
     (fresh,) = plan_round(1, jobs, [warm]).jobs
-    assert not fresh.scaling.reads_cold
-    assert fresh.scaling.model_copy(update={"reads_cold": True}) == jobs[0].scaling
+    assert fresh.scaling.passes == ("warm",)
+    assert fresh.scaling.model_copy(update={"passes": ("cold", "warm")}) == jobs[0].scaling
     assert [can_be_repeated(one) for one in (warm, cold, row(NAME))] == [True, False, True]
 
 

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from batchmark.core import formatting
-from batchmark.core.run import SharingPlan
 from batchmark.report.model import Report, render_json
 from batchmark.report.page import render_html
+from batchmark_job.result.sharing_options import SharingOptions
 from tests.builders.reports import NOTICE, report_of, terminal
 from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_lost, build_row, build_run
 
@@ -54,7 +54,7 @@ def test_summary_counts_only_what_is_decided(report_of_gpu, report_of_laptop):
 
 
 def test_a_lost_job_is_named_with_its_number_of_replicas():
-    plan = SharingPlan(form="jobs", modes=("mps",), replicas=(5,), task="matmul", axes={})
+    plan = SharingOptions(form="jobs", modes=("mps",), replicas=(5,), task="matmul", axes={})
     lost = build_lost("g5.xlarge", "killed", suite="sharing", sharing=plan)
     report = report_of(build_run(build_job("c5.2xlarge", [build_row((1.0,))]), lost=[lost]))
     assert "Lost: g5.xlarge, sharing-of-5, repeat 1 (no job): killed" in terminal(report)

@@ -3,9 +3,9 @@
 import pytest
 
 from batchmark.analysis.comparison import compare
-from batchmark.core.run import SharingPlan
 from batchmark.report.sharing import words
 from batchmark_job.result.document import Conditions, Device, Implementation
+from batchmark_job.result.sharing_options import SharingOptions
 from tests.builders.runs import (
     GPU_ENVIRONMENT,
     LAPTOP_ENVIRONMENT,
@@ -310,7 +310,7 @@ def test_rows_of_other_suites_share_nothing():
 
 
 def lost_array(count, reason, mode="time_slicing", repeat=1):
-    plan = SharingPlan(
+    plan = SharingOptions(
         form="jobs", modes=(mode,), replicas=(count,), task="cnn_training_step", axes={"batch": 32}
     )
     return build_lost(GPU, reason, suite="sharing", repeat=repeat, sharing=plan)

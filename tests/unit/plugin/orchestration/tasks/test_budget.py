@@ -188,7 +188,7 @@ def test_numbers_of_replicas_that_a_target_has_no_room_for_are_told(cloud, capsy
 
 
 def test_what_can_not_share_a_device_is_refused_before_anything_is_written(cloud):
-    with pytest.raises(AirflowFailException, match="modes has 'mig'; known: exclusive, "):
+    with pytest.raises(AirflowFailException, match="unknown modes 'mig'; known: exclusive, "):
         tasks.plan_sharing(context(**SHARING | {"modes": ["mig"]}))
     assert cloud.writes == []
 

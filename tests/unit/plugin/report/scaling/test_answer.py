@@ -4,13 +4,13 @@ import re
 
 import pytest
 
-from batchmark.core.suites import IMAGES_OF_RATE
 from batchmark.report.answer import first_screen
 from batchmark.report.model import Report, render_json
 from batchmark.report.page import render_html
 from batchmark.report.scaling.tables import study_tables
 from batchmark.report.summary import summarize
 from batchmark_job.result.document import Device
+from batchmark_job.result.scaling_options import IMAGES_OF_RATE
 from tests.builders.reports import answers, report_of, terminal
 from tests.builders.runs import GPU_ENVIRONMENT, LAPTOP_ENVIRONMENT, build_job, build_row, build_run
 from tests.builders.scaling_runs import SETTINGS, Cluster, scaling_job, sweep, unscaled_row

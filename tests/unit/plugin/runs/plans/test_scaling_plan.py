@@ -10,14 +10,12 @@ from botocore.validate import validate_parameters
 from batchmark.core.clusters import file_system_cost
 from batchmark.core.errors import ConfigError, PlanError
 from batchmark.core.prices import load_prices
-from batchmark.core.run import RunPlan
 from batchmark.runs.budget import refusals, worst_case
 from batchmark.runs.plans.planning import all_operator_kwargs, operator_kwargs, plan_jobs
-from batchmark.runs.plans.scaling_options import options
 from batchmark.runs.plans.scaling_plan import left_out, needs_files
 from tests.builders.installations import configured
 from tests.builders.runs import PRICES
-from tests.builders.scaling import SETTINGS, on_cpus, planned, stack, wanted
+from tests.builders.scaling import on_cpus, planned, stack, wanted
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 P4D = PRICES.model_copy(update={"on_demand": {"p4d.24xlarge": 32.7726}})
@@ -43,7 +41,7 @@ def test_strong_scaling_keeps_the_images_of_all_devices():
     assert batches == {1: (64,), 2: (64, 32), 4: (64, 16), 16: (64, 4)}
     for nodes, (_, *strong) in batches.items():
         assert all(nodes * 8 * batch == 8 * 64 for batch in strong)
-    assert {job.scaling.batches for job in planned(strong=False)} == {(64,)}
+    assert {job.scaling.batches for job in planned(strong_scaling=False)} == {(64,)}
 
 
 def test_numbers_of_nodes_without_an_equal_share_are_named():
@@ -60,7 +58,7 @@ def test_numbers_of_nodes_without_an_equal_share_are_named():
         "3 nodes x 8 devices",
         "20 nodes x 8 devices",
     ]
-    assert left_out(asked._replace(strong=False), jobs) == []
+    assert left_out(asked.model_copy(update={"strong_scaling": False}), jobs) == []
 
 
 def test_the_learning_rate_is_that_of_256_images_and_grows_with_the_images_of_a_step():
@@ -95,9 +93,7 @@ def test_files_are_needed_only_if_they_are_asked_for():
 
 def test_only_the_first_job_of_a_run_reads_what_nobody_has_read():
     jobs = planned(node_counts=[1, 2], repeats=2, study=[{"learning_rate": 0.2}])
-    assert [job.scaling.reads_cold for job in jobs] == [True] + 5 * [False]
-    told = [shlex.join(options(job.scaling)) for job in jobs]
-    assert [text.count("--passes warm") for text in told] == [0] + 5 * [1]
+    assert [job.scaling.passes for job in jobs] == [("cold", "warm"), *5 * [("warm",)]]
 
 
 def test_a_job_is_told_by_overrides_of_all_nodes_that_batch_accepts():
@@ -112,8 +108,8 @@ def test_a_job_is_told_by_overrides_of_all_nodes_that_batch_accepts():
     ((name, value),) = [each.values() for each in range_["containerOverrides"]["environment"]]
     assert name == "BATCHMARK_OPTIONS"
     assert shlex.split(value) == [
-        *("--devices", "8", "--batches", "64", "--image", "224", "--data", "synthetic,files"),
-        *("--steps", "50", "--passes", "warm", "--all-reduce-mib", ""),
+        *("--image", "224", "--steps", "50", "--data", "synthetic,files", "--all-reduce-mib", ""),
+        *("--devices", "8", "--batches", "64", "--passes", "warm"),
         *("--learning-rate", "0.8", "--momentum", "0.9", "--weight-decay", "5e-05"),
         *("--epochs", "90", "--warmup-epochs", "10", "--images-per-epoch", "1281167"),
         *("--varied", "learning_rate"),
@@ -209,11 +205,6 @@ def test_storage_has_a_price_by_type_and_throughput(kind, usd):
     assert file_system_cost.usd_per_gb_month(settings, "us-east-1") == usd
 
 
-def test_a_plan_is_read_as_it_was_written():
-    plan = RunPlan(jobs=tuple(planned()), file_system=stack().file_system)
-    assert RunPlan.model_validate_json(plan.model_dump_json()) == plan
-
-
 def test_other_dags_refuse_the_suite():
     with pytest.raises(PlanError, match="run the DAG distributed_training_benchmark"):
         plan_jobs(configured(), run_name="run", suite="scaling")
@@ -235,34 +226,19 @@ def test_another_installations_stack_is_refused(changes, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"node_counts": []}, "node_counts is empty: give some numbers"),
-        ({"node_counts": [0]}, "node_counts takes numbers from 1 to 1000, got 0"),
-        ({"node_counts": [True]}, "node_counts takes whole numbers, got True"),
         ({"node_counts": [1, 21]}, "has 21, and the stack has room for 20 nodes: ask for fewer"),
         ({"devices": 9}, "devices is 9, and p4d.24xlarge has 8 GPUs: ask for 8 at most"),
-        ({"batch": 0}, "batch takes numbers from 1 to 65536, got 0"),
-        ({"image": 16}, "image must be from 32 to 1024 pixels, got 16"),
-        ({"image": "x"}, "image must be a whole number, got 'x'"),
-        ({"steps": 2.5}, "steps takes whole numbers, got 2.5"),
-        ({"steps": 9}, "steps takes numbers from 10 to 10000, got 9"),
-        ({"data": []}, "data is empty; known: synthetic, files"),
-        ({"data": ["disk"]}, "data has 'disk'; known: synthetic, files"),
-        ({"all_reduce_mib": [0]}, "all_reduce_mib takes numbers from 1 to 16384, got 0"),
-        ({"dtype": "float16"}, "unknown dtype 'float16'; known: suite, bfloat16, float32"),
+        ({"batch": 2, "image": 32, "node_counts": [1, 2]}, "batches has 1, which leaves nothing"),
         ({"repeats": 0}, "repeats must be a whole number from 1 to 20, got 0"),
-        ({"settings": SETTINGS | {"epochs": 5}}, "warmup_epochs is 10, and epochs 5: the rate"),
-        ({"settings": SETTINGS | {"learning_rate": 0}}, "learning_rate: .* got 0"),
-        ({"settings": SETTINGS | {"momentum": "x"}}, "momentum must be a number, got 'x'"),
-        ({"study": {"learning_rate": 1}}, "study must be a list such as"),
+        ({"epochs": 5}, "warmup_epochs is 10, and epochs 5: the rate"),
         ({"study": [{}]}, "study's object 1 is {}: give settings to change"),
         (
             {"study": [{"learning_rate": 0.2}, {"learning-rate": 1}]},
             r"study's object 2 has 'learning-rate' \(did you mean learning_rate\?\); known",
         ),
-        ({"study": [{"epochs": "x"}]}, "study's object 1: epochs must be a number, got 'x'"),
-        ({"study": [{"momentum": float("nan")}]}, "object 1: momentum must be a number, got nan"),
-        ({"study": [{"epochs": 1.5}]}, "study's object 1: epochs: .* got 1.5"),
-        ({"study": [{"momentum": 0.8}] * 21}, "study has 21 objects: give 20 at most"),
+        ({"study": [{"epochs": "x"}]}, "study's object 1: epochs takes whole numbers, got 'x'"),
+        ({"study": [{"momentum": float("nan")}]}, "object 1: momentum takes numbers, got nan"),
+        ({"study": [{"epochs": 1.5}]}, "study's object 1: epochs takes whole numbers, got 1.5"),
     ],
 )
 def test_what_can_not_be_had_is_refused_with_the_value_and_the_fix(changes, message):

@@ -1,0 +1,142 @@
+"""Options declared once, as a model: a form, a plan's record and a command line derive from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from batchmark_job.result.values import Model
+
+UNUSED = ("additionalProperties", "title")  # of what pydantic says of a field
+STRICT = Field(strict=True)  # "5" and True are no numbers
+Whole = Annotated[int, STRICT]
+
+
+def option(
+    default: Any,
+    description: str | None = None,
+    *,
+    command: str | None = None,
+    flag: str | None = None,
+    **form: Any,
+) -> Any:
+    """Return the field of one option.
+
+    Args:
+        description: what the form says of it.
+        command: what the command's help says of it; without that, the command does not have it.
+        flag: what the command calls it, if not by its name.
+        form: more of the form's field: its `section`, without which it is in no form, what it
+            `says` of each choice, and more of JSON Schema.
+    """
+    extra = {"command": command, "flag": flag, **form}
+    given = {name: value for name, value in extra.items() if value is not None}
+    return Field(default, description=description, json_schema_extra=given)
+
+
+class Options(Model):
+    """The options of a kind of run, or of one of its jobs."""
+
+    def contradiction(self, name: Callable[[str], str]) -> str | None:  # noqa: ARG002
+        """What can't be had together; `name` tells what a user calls an option."""
+        return None
+
+
+@cache
+def schemas(model: type[Model]) -> Mapping[str, dict[str, Any]]:
+    """The JSON Schema of each option by its name, without references.
+
+    Of a field that is a record itself, each of its fields is an option.
+    """
+    whole = model.model_json_schema()
+    found = {}
+    for name, given in whole["properties"].items():
+        schema = _plain(given, whole.get("$defs", {}))
+        if "properties" not in schema:
+            found[name] = schema
+        for part, inner in schema.get("properties", {}).items():
+            shared = {"command": schema["command"], "default": schema["default"][part]}
+            found[part] = _plain(inner, {}) | shared
+    return found
+
+
+def flags(model: type[Model]) -> dict[str, str]:
+    """The options that the command has, by name, with what it calls them."""
+    return {
+        name: "--" + schema.get("flag", name).replace("_", "-")
+        for name, schema in schemas(model).items()
+        if "command" in schema
+    }
+
+
+def arguments(options: Options) -> list[str]:
+    """The options as the command takes them; what is empty, and is by default, is left out."""
+    model = type(options)
+    values, named = dict(_values(options)), flags(model)
+    found = []
+    for name, flag in named.items():
+        value = values[name]
+        if isinstance(value, dict):
+            for key, size in value.items():
+                found += [flag, f"{key}={size}"]
+        elif value is not None and (value != [] or schemas(model)[name]["default"]):
+            found += [flag, text(value)]
+    return found
+
+
+def text(value: object) -> str:
+    """A value as the command takes it."""
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def problem(model: type[Model], error: ValidationError, name: Callable[[str], str]) -> str:
+    """Which option can't be had, and what can; `name` tells what a user calls it."""
+    first = error.errors()[0]
+    option_name = next(part for part in reversed(first["loc"]) if isinstance(part, str))
+    schema = schemas(model)[option_name]
+    each, seen, called = schema.get("items", schema), first["input"], name(option_name)
+    kind = first["type"]
+    if kind == "too_short":
+        return f"{called} is empty; give some, such as {text(schema['default'])}"
+    if kind == "too_long":
+        return f"{called} has {len(seen)} values; give {schema['maxItems']} at most"
+    if kind in {"enum", "literal_error"}:
+        return f"unknown {called} {seen!r}; known: {', '.join(each['enum'])}"
+    if kind.startswith(("greater_than", "less_than")):
+        return f"{called} {seen!r} is out of range; give {_range(each)}"
+    if kind.startswith(("int_", "float_", "finite_")):
+        whole = "whole " if "integer" in each["type"] else ""
+        return f"{called} takes {whole}numbers, got {seen!r}"
+    return f"{called}: {first['msg']}, got {seen!r}"
+
+
+def _values(record: Model) -> Iterator[tuple[str, Any]]:
+    for name, value in record.model_dump(mode="json").items():
+        if isinstance(getattr(record, name), Model):
+            yield from value.items()
+        else:
+            yield name, value
+
+
+def _plain(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """A schema with what it refers to put in, and null as one of its types."""
+    found = {key: value for key, value in schema.items() if key not in UNUSED}
+    if reference := found.pop("$ref", None):
+        target = _plain(definitions[reference.rpartition("/")[2]], definitions)
+        found = target | {"description": None} | found
+    if one_of := found.pop("anyOf", None):
+        some = _plain(one_of[0], definitions)
+        found = some | found | {"type": [some["type"], "null"]}
+    if "items" in found:
+        found["items"] = _plain(found["items"], definitions)
+    return {key: value for key, value in found.items() if value is not None or key == "default"}
+
+
+def _range(schema: dict[str, Any]) -> str:
+    if "minimum" not in schema:
+        return f"more than {schema['exclusiveMinimum']}, and {schema['maximum']:g} at most"
+    least, most = schema["minimum"], schema.get("maximum")
+    return f"{least} or more" if most is None else f"{least} to {most}"

@@ -1,0 +1,134 @@
+"""What a run of the suite `sharing`, and each of its jobs, is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from batchmark_job.result.options import Options, Whole, option
+from batchmark_job.result.sharing import Disturbance, SharingMode
+
+Form = Literal["processes", "jobs", "pods"]
+MOST_REPLICAS = 100
+# Of a GPU from Volta on, with drivers up to CUDA 13.0; later ones take 60:
+# https://docs.nvidia.com/deploy/mps/when-to-use-mps.html, "Client-Server Connection Limits"
+MOST_MPS_CLIENTS = 48
+Replicas = Annotated[Whole, Field(ge=1, le=MOST_REPLICAS)]
+TASK_SECTION, SHARING_SECTION = "The task", "How it shares"
+SAYS_OF_MODES = {
+    SharingMode.EXCLUSIVE: "one task after the other, each alone",
+    SharingMode.TIME_SLICING: "processes at once, as the driver schedules them",
+    SharingMode.MPS: "processes at once through NVIDIA's Multi-Process Service; GPU only",
+    SharingMode.STREAMS: "threads of one process, each on a CUDA stream of its own; GPU only",
+}
+SAYS_OF_DISTURBANCES = {
+    Disturbance.OUT_OF_MEMORY: "takes memory until there is none",
+    Disturbance.CRASH: "crashes",
+    Disturbance.HANG: "hangs",
+    Disturbance.SLOW: "takes ten times as long for each step",
+}
+
+
+class SharingOptions(Options):
+    """Which tasks share a device, how, and how many of them."""
+
+    task: Annotated[str, Field(min_length=1)] = option(
+        "cnn_training_step",
+        "What each replica runs: a workload of the suites, or own:NAME for one of your own.",
+        command="workload of each replica",
+        section=TASK_SECTION,
+    )
+    axes: dict[str, Whole] = option(
+        {"batch": 32},
+        "Its size, as NAME=N; several with spaces between them. Empty for the sizes that a "
+        "workload of your own has by default.",
+        command="size of the task",
+        flag="axis",
+        section=TASK_SECTION,
+    )
+    modes: Annotated[tuple[SharingMode, ...], Field(min_length=1)] = option(
+        tuple(SharingMode),
+        "How the replicas share the device. A target whose jobs share an instance measures its "
+        "own mode alone.",
+        command="how the replicas share the device",
+        section=SHARING_SECTION,
+        says=SAYS_OF_MODES,
+    )
+    replicas: Annotated[tuple[Replicas, ...], Field(min_length=1)] = option(
+        (1, 2, 5, 10, 20),
+        "How many share it at once, one number per line. Include 1: the others are compared with "
+        "it.",
+        command="how many at once; as jobs and pods one number",
+        section=SHARING_SECTION,
+    )
+    disturbances: tuple[Disturbance, ...] = option(
+        (),
+        "Experiments of their own: what one replica does while others share the device with it. "
+        "None by default.",
+        command="what one replica does in an experiment of its own",
+        section=SHARING_SECTION,
+        says=SAYS_OF_DISTURBANCES,
+    )
+    mps_threads: Annotated[Whole, Field(ge=1, le=100)] | None = option(
+        None,
+        "Per cent of the GPU's threads for each client of MPS. Empty for no limit.",
+        command="per cent of the GPU's threads for each MPS client",
+        section=SHARING_SECTION,
+    )
+    mps_memory_mib: Annotated[Whole, Field(ge=1)] | None = option(
+        None,
+        "Mebibytes of GPU memory for each client of MPS. Empty for no limit.",
+        command="mebibytes of GPU memory for each MPS client",
+        flag="mps-memory",
+        section=SHARING_SECTION,
+    )
+    form: Form = option(
+        "processes",
+        command="where the replicas are; as jobs and pods this process is one of them",
+    )
+
+    @property
+    def apart(self) -> int | None:
+        """How many jobs or pods the replicas are; None for processes of one job."""
+        return None if self.form == "processes" else self.replicas[0]
+
+    def contradiction(self, name: Callable[[str], str]) -> str | None:
+        if found := self._of_mps(name):
+            return found
+        return None if self.form == "processes" else self._apart(name)
+
+    def _of_mps(self, name: Callable[[str], str]) -> str | None:
+        if SharingMode.MPS in self.modes:
+            most = max(self.replicas)
+            return (
+                f"{name('replicas')} has {most}, and MPS takes {MOST_MPS_CLIENTS} clients on a "
+                f"GPU: give 1 to {MOST_MPS_CLIENTS}, or leave mps out of {name('modes')}"
+                if most > MOST_MPS_CLIENTS
+                else None
+            )
+        limits = {"mps_threads": self.mps_threads, "mps_memory_mib": self.mps_memory_mib}
+        for limit, value in limits.items():
+            if value is not None:
+                return (
+                    f"{name(limit)} is {value}, and {name('modes')} are {', '.join(self.modes)}: "
+                    "add mps, or leave it empty"
+                )
+        return None
+
+    def _apart(self, name: Callable[[str], str]) -> str | None:
+        form = f"{name('form')} {self.form}"
+        if self.modes not in {(SharingMode.TIME_SLICING,), (SharingMode.MPS,)}:
+            return (
+                f"{form} has one mode, time_slicing or mps; {name('modes')} is "
+                f"{','.join(self.modes)}"
+            )
+        if len(self.replicas) != 1:
+            return (
+                f"{form} has one number of replicas, that of its {self.form}; {name('replicas')} "
+                f"is {','.join(map(str, self.replicas))}"
+            )
+        if self.disturbances:
+            return f"{name('disturbances')} go with {name('form')} processes, not with {self.form}"
+        return None

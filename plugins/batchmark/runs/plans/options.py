@@ -1,0 +1,61 @@
+"""Between a form, the options of a run, and what its jobs are told."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from batchmark.core.errors import PlanError
+from batchmark.core.run import PlannedJob
+from batchmark_job.result.options import Options, arguments, problem, schemas
+
+OPTIONS_VARIABLE = "BATCHMARK_OPTIONS"  # further options of `run`, split as a shell does
+SMALLEST_ARRAY = 2  # by SubmitJob
+ALL_NODES = "0:"  # as in the job definition, or SubmitJob refuses another number of nodes
+
+_Options = TypeVar("_Options", bound=Options)
+
+
+def asked(model: type[_Options], params: Mapping[str, Any], where: str = "") -> _Options:
+    """What a filled-in form asks for; options that it does not have are as by default.
+
+    `where` is put before what an option is called.
+
+    Raises:
+        PlanError: an option can't be had.
+    """
+    # A form gives nothing for an empty list.
+    given = {
+        name: () if params[name] is None and "items" in schema else params[name]
+        for name, schema in schemas(model).items()
+        if name in params
+    }
+    try:
+        options = model(**given)
+    except ValidationError as error:
+        raise PlanError(problem(model, error, lambda name: f"{where}{name}")) from error
+    if contradiction := options.contradiction(lambda name: name):
+        raise PlanError(f"{where}{contradiction}")
+    return options
+
+
+def overrides(job: PlannedJob) -> dict[str, Any]:
+    """What a job with options is submitted with beside the others' arguments."""
+    options = job.sharing or job.scaling
+    if options is None:
+        return {}
+    told = [{"name": OPTIONS_VARIABLE, "value": shlex.join(arguments(options))}]
+    container = {"environment": told}
+    if job.scaling:
+        of_nodes = [{"targetNodes": ALL_NODES, "containerOverrides": container}]
+        return {
+            "node_overrides": {"numNodes": job.nodes, "nodePropertyOverrides": of_nodes},
+        }
+    found: dict[str, Any] = {"container_overrides": container}
+    apart = job.sharing.apart if job.sharing and job.sharing.form == "jobs" else None
+    if apart and apart >= SMALLEST_ARRAY:
+        found["array_properties"] = {"size": apart}
+    return found
