@@ -2,13 +2,56 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from batchmark_job.errors import InputError
+from batchmark_job.result.options import Options, flags, problem, schemas, text
+
+AXIS = "--axis"  # of any workload, and so added by itself
 
 Choice = TypeVar("Choice", bound=str)
+_Options = TypeVar("_Options", bound=Options)
+
+
+def add_options(to: Any, model: type[Options]) -> None:
+    """Add a model's options to a parser or to a group of one."""
+    for name, flag in command_flags(model).items():
+        to.add_argument(flag, dest=name, help=_help(schemas(model)[name]))
+
+
+def command_flags(model: type[Options]) -> dict[str, str]:
+    """What the command line calls the options that add_options adds, by name."""
+    return {name: flag for name, flag in flags(model).items() if flag != AXIS}
+
+
+def parse(model: type[_Options], arguments: argparse.Namespace, **more: object) -> _Options:
+    """The model of the options given; `more` are fields that the command line does not have.
+
+    Raises:
+        InputError: an option can't be had.
+    """
+    named = command_flags(model)
+    given = {
+        name: _value(flag, getattr(arguments, name), schemas(model)[name])
+        for name, flag in named.items()
+        if getattr(arguments, name) is not None
+    }
+    for name, field in model.model_fields.items():
+        if isinstance(field.default, BaseModel):
+            usual = field.default.model_dump()
+            more[name] = {part: given.pop(part, value) for part, value in usual.items()}
+    try:
+        options = model(**given, **more)
+    except ValidationError as error:
+        raise InputError(problem(model, error, named.__getitem__)) from None
+    if contradiction := options.contradiction(named.__getitem__):
+        raise InputError(contradiction)
+    return options
 
 
 def number(option: str, text: str | None, default: float) -> float:
@@ -29,11 +72,6 @@ def one_of(option: str, value: str, known: Sequence[Choice]) -> Choice:
     raise InputError(f"unknown {option} {value!r}; known: {', '.join(known)}")
 
 
-def split(text: str | None) -> list[str]:
-    """The values between commas; none where the option is missing or empty."""
-    return text.split(",") if text else []
-
-
 def whole_number(option: str, text: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,18}", text.strip()):
         raise InputError(f"{option} {text!r} is not a whole number; give digits only")
@@ -41,3 +79,19 @@ def whole_number(option: str, text: str) -> int:
     if number < 0:
         raise InputError(f"{option} {number} is negative; give a positive number")
     return number
+
+
+def _help(schema: dict[str, Any]) -> str:
+    choices = schema.get("items", schema).get("enum")
+    known = f"of {', '.join(choices)}: " if choices else ""
+    usual = "none" if schema["default"] in (None, []) else text(schema["default"])
+    return f"{known}{schema['command']} (default: {usual})"
+
+
+def _value(flag: str, given: str, schema: dict[str, Any]) -> object:
+    if "items" in schema:
+        parts = given.split(",") if given else ()
+        return tuple(dict.fromkeys(_value(flag, part, schema["items"]) for part in parts))
+    if "integer" in schema["type"]:
+        return whole_number(flag, given)
+    return number(flag, given, schema["default"]) if schema["type"] == "number" else given

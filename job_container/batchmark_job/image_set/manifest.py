@@ -2,22 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Annotated
+
 from pydantic import Field
 
+from batchmark_job.result.options import Options, Whole, option
 from batchmark_job.result.values import Model
 
 FILE = "manifest.json"
 SUFFIX = ".tar"
+# A shard is made in memory, and a pixel takes about half a byte as JPEG.
+BYTES_PER_PIXEL, MOST_SHARD_BYTES = 0.6, 2**31
 
 
-class Settings(Model):
+class Settings(Options):
     """All that decides the content of a set; the same settings give the same bytes."""
 
-    count: int = Field(description="images")
-    size: int = Field(description="their width and height in pixels")
-    shards: int
-    classes: int
-    seed: int
+    count: Annotated[Whole, Field(ge=1, le=10_000_000)] = option(1024, command="images")
+    size: Annotated[Whole, Field(ge=16, le=4096)] = option(
+        256, command="their width and height in pixels"
+    )
+    shards: Annotated[Whole, Field(ge=1, le=100_000)] = option(
+        16, command="tar files to spread them over"
+    )
+    classes: Annotated[Whole, Field(ge=1, le=1000)] = option(
+        1000, command="that the images belong to"
+    )
+    seed: Annotated[Whole, Field(ge=0, lt=2**31)] = option(
+        0, command="another one gives other images"
+    )
+
+    def contradiction(self, name: Callable[[str], str]) -> str | None:
+        shards = f"{name('shards')} {self.shards}"
+        if self.shards > self.count:
+            return (
+                f"{shards} is more than {name('count')} {self.count}; give one image or more for "
+                "each shard"
+            )
+        shard_bytes = BYTES_PER_PIXEL * self.size**2 * self.count / self.shards
+        if shard_bytes > MOST_SHARD_BYTES:
+            needed = -(-int(shard_bytes * self.shards) // MOST_SHARD_BYTES)
+            return (
+                f"{shards} makes shards of about {shard_bytes / 2**30:.1f} GiB; give {needed} or "
+                "more, for 2 GiB or less each"
+            )
+        return None
 
     def images_of(self, shard: int) -> range:
         return range(shard * self.count // self.shards, (shard + 1) * self.count // self.shards)

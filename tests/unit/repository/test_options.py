@@ -10,8 +10,9 @@ from batchmark.core.errors import PlanError
 from batchmark.core.run import RunPlan
 from batchmark.orchestration import option_form
 from batchmark.runs.plans.options import asked
-from batchmark_job import suite_arguments
 from batchmark_job.errors import InputError
+from batchmark_job.image_set.manifest import Settings
+from batchmark_job.option_values import add_options, parse
 from batchmark_job.result.options import Options, arguments, flags, schemas
 from batchmark_job.result.scaling_options import ScalingOptions, ScalingRun
 from batchmark_job.result.sharing import Disturbance, SharingMode
@@ -20,7 +21,7 @@ from tests.builders.clusters import planned as planned_pods
 from tests.builders.scaling import planned
 
 FORMS = (SharingOptions, ScalingRun)
-COMMANDS = (SharingOptions, ScalingOptions)
+COMMANDS = (SharingOptions, ScalingOptions, Settings)
 NOT_BY_DEFAULT: dict[type[Options], dict[str, Any]] = {
     SharingOptions: {
         "task": "matmul",
@@ -41,14 +42,15 @@ NOT_BY_DEFAULT: dict[type[Options], dict[str, Any]] = {
         "settings": ScalingRun(learning_rate=0.4, epochs=45).settings,
         "varied": ("learning_rate", "epochs"),
     },
+    Settings: {"count": 4, "size": 16, "shards": 2, "classes": 3, "seed": 7},
 }
 
 
 def parsed(model, *words, **more):
     parser = argparse.ArgumentParser()
     parser.add_argument("--axis", action="append")
-    suite_arguments.add(parser)
-    return suite_arguments.parse(model, parser.parse_args(words), **more)
+    add_options(parser, model)
+    return parse(model, parser.parse_args(words), **more)
 
 
 def of_numbers(model):
@@ -77,7 +79,7 @@ def test_a_job_is_told_what_was_planned(model, others):
 
 
 def test_without_words_the_command_has_the_defaults():
-    assert [parsed(model) for model in COMMANDS] == [SharingOptions(), ScalingOptions()]
+    assert [parsed(model) for model in COMMANDS] == [model() for model in COMMANDS]
     assert parsed(ScalingOptions, nodes=4).nodes == 4
 
 
