@@ -13,10 +13,10 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
-from batchmark.analysis.fingerprint import Fingerprint
 from batchmark.analysis.owners_checks import Size, check_problems, counts, size_of
 from batchmark.analysis.samples import Provenance, RowKey, RowSamples, row_key
 from batchmark.core.config import PurchaseOption
+from batchmark.core.fingerprint import Fingerprint
 from batchmark.core.intervals import Median
 from batchmark.core.record import Record
 from batchmark.core.run import CONFIRMATION, CollectedJob, CollectedRun, LostJob

@@ -13,9 +13,9 @@ from urllib.parse import unquote
 from batchmark.changes.alerts.delivering import UnsureError
 from batchmark.changes.alerts.outbox import RunMessage
 from batchmark.changes.alerts.settings import AlertSettings
+from batchmark.changes.alerts.sns_limits import cut, subject_line
 from batchmark.core.config import Config
 from batchmark.core.errors import AlertError
-from batchmark.core.sns_limits import cut, subject_line
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection

@@ -11,7 +11,6 @@ from fractions import Fraction
 from statistics import median
 from typing import Any
 
-from batchmark.analysis.fingerprint import Fingerprint
 from batchmark.analysis.judging.noise import NoiseTable
 from batchmark.analysis.samples import kept_samples, parameters_json
 from batchmark.aws.price_list import stored_prices
@@ -20,6 +19,7 @@ from batchmark.changes.noise_model import Prior
 from batchmark.changes.records import SeriesKey
 from batchmark.changes.suspects import JOBS_OF_ROUND
 from batchmark.core.config import Config
+from batchmark.core.fingerprint import Fingerprint
 from batchmark.core.prices import exact
 from batchmark.core.run import (
     CONFIRMATION,

@@ -10,11 +10,11 @@ from itertools import groupby
 from batchmark.changes.alerts.merging import Merged
 from batchmark.changes.alerts.outbox import Delivery, RunMessage
 from batchmark.changes.alerts.records import LISTED, Alert, Improvement, Recovery
+from batchmark.changes.alerts.sns_limits import TEXT_BYTES, size, subject_line
 from batchmark.changes.records import WORSE, ChangePoint
 from batchmark.core import formatting
 from batchmark.core.names import PAGES
 from batchmark.core.shares import Rate
-from batchmark.core.sns_limits import TEXT_BYTES, size, subject_line
 from batchmark.report import change_words
 from batchmark.report.changes import AlertBoard, AlertLine
 

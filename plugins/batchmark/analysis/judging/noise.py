@@ -8,7 +8,6 @@ from typing import Literal
 
 from pydantic import AwareDatetime, ConfigDict, Field, ValidationError
 
-from batchmark.analysis.fingerprint import Fingerprint
 from batchmark.analysis.judging.significance import (
     ENOUGH_REPEATS,
     JobNoise,
@@ -21,6 +20,7 @@ from batchmark.analysis.judging.significance import (
 from batchmark.analysis.pooling import TargetJobs
 from batchmark.analysis.samples import RowSamples, kept_samples, row_key
 from batchmark.core.errors import NoiseError
+from batchmark.core.fingerprint import Fingerprint
 from batchmark.core.record import Record, first_problem
 from batchmark_job.result.document import Device, Measurement
 from batchmark_job.result.values import CONFIDENCE_TEXT, Parameter

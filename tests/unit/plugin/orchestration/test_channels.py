@@ -17,8 +17,8 @@ from botocore.exceptions import (
 
 from batchmark.changes.alerts.delivering import UnsureError
 from batchmark.changes.alerts.settings import AlertSettings
+from batchmark.changes.alerts.sns_limits import TEXT_BYTES
 from batchmark.core.errors import AlertError
-from batchmark.core.sns_limits import TEXT_BYTES
 from batchmark.orchestration import channels
 from tests.builders.alerts import message
 from tests.builders.installations import configured

@@ -5,9 +5,15 @@ import json
 import pytest
 
 from batchmark.changes.alerts.records import precision
+from batchmark.changes.alerts.sns_limits import (
+    SUBJECT_CHARACTERS,
+    TEXT_BYTES,
+    cut,
+    size,
+    subject_line,
+)
 from batchmark.changes.records import Cause
 from batchmark.core.shares import Rate
-from batchmark.core.sns_limits import SUBJECT_CHARACTERS, TEXT_BYTES, cut, size, subject_line
 from batchmark.report.alert_message import MessageContext, alert_board, build_message
 from batchmark.report.change_words import MOST_POINTS
 from tests.builders.alerts import (

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from batchmark.analysis.fingerprint import Fingerprint
 from batchmark.analysis.judging.noise import measure_noise, parse_table
 from batchmark.analysis.judging.significance import LEAST_LOG_SD, log_spread, upper_bound
 from batchmark.analysis.samples import RowSamples
 from batchmark.core.errors import NoiseError
+from batchmark.core.fingerprint import Fingerprint
 from batchmark_job.result.document import Device, Implementation, MeasurementStatus
 from tests.builders.noise import JOB, SAMPLES, jobs_of, samples_of, target_of
 from tests.builders.runs import CPU_ENVIRONMENT, GPU_ENVIRONMENT, build_job, build_lost, build_row
