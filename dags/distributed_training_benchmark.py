@@ -12,9 +12,7 @@ whatever happens. With synthetic images alone there is none.
 takes. It is refused if that could be more than `max_cost_usd`; `dry_run` shows how much it is.
 """
 
-from typing import Any
-
-from airflow.sdk import dag, get_current_context, task
+from airflow.sdk import dag
 
 from batchmark.orchestration import dag_parts, option_form
 from batchmark.orchestration.operators.file_system_operators import (
@@ -34,31 +32,20 @@ PARAMS = {
 
 @dag(
     dag_display_name="Distributed training benchmark",
-    schedule=None,
-    catchup=False,
-    max_active_runs=1,
     params=PARAMS,
     description="How training scales over nodes, and what that costs",
-    tags=["batchmark", "benchmark"],
     doc_md=__doc__,
-    default_args=dag_parts.default_args(),
+    schedule=None,
+    **dag_parts.benchmark_args(),
 )
 def distributed_training_benchmark():
-    @task
-    def check_environment() -> str:
-        return scaling.check_environment(get_current_context())
-
-    @task
-    def plan_jobs() -> list[dict[str, Any]]:
-        return scaling.plan_jobs(get_current_context())
-
     def layer() -> dag_parts.Layer:
         return dag_parts.Layer(
             StandUpFileSystem(task_id="stand_up_file_system"),
             CollapseFileSystem(task_id="collapse_file_system", **dag_parts.INSISTING),
         )
 
-    dag_parts.benchmark(check_environment, plan_jobs, layer)
+    dag_parts.benchmark(scaling.check_environment, scaling.plan_jobs, layer)
 
 
 distributed_training_benchmark()

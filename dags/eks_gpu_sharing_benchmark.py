@@ -15,7 +15,7 @@ from airflow.sdk import chain, dag, get_current_context, task
 
 from batchmark.orchestration import assets, dag_parts
 from batchmark.orchestration.pods.pods_operator import PodsOperator
-from batchmark.orchestration.tasks import pods, run
+from batchmark.orchestration.tasks import pods
 from batchmark.runs.plans.pod_plan import TRIES
 
 PARAMS = pods.pods_params() | dag_parts.cost_params(max_cost_usd=50)
@@ -23,14 +23,11 @@ PARAMS = pods.pods_params() | dag_parts.cost_params(max_cost_usd=50)
 
 @dag(
     dag_display_name="EKS GPU sharing benchmark",
-    schedule=None,
-    catchup=False,
-    max_active_runs=1,
     params=PARAMS,
     description="How many pods may share a node's GPUs by time-slicing",
-    tags=["batchmark", "benchmark"],
     doc_md=__doc__,
-    default_args=dag_parts.default_args(),
+    schedule=None,
+    **dag_parts.benchmark_args(),
 )
 def eks_gpu_sharing_benchmark():
     @task
@@ -53,14 +50,6 @@ def eks_gpu_sharing_benchmark():
     def collect_results() -> str:
         return pods.collect_results(get_current_context(), run_pods.task_id)
 
-    @task
-    def compare(collected_key: str) -> str:
-        return run.compare(get_current_context(), collected_key)
-
-    @task(trigger_rule="all_done", outlets=[assets.REPORT])
-    def publish_report(comparison_key: str | None) -> str:
-        return run.publish_report(get_current_context(), comparison_key)
-
     planned = dag_parts.with_report_link(plan_pods())
     started = start_node()
     run_pods = PodsOperator.partial(
@@ -73,9 +62,7 @@ def eks_gpu_sharing_benchmark():
     # It ends the node also when the run fails or is marked so.
     ended = end_node().as_teardown(setups=started, on_failure_fail_dagrun=True)
     chain(planned, started, wait_for_node(), run_pods, [collected, ended])
-    report = dag_parts.with_report_link(publish_report(compare(collected)))
-    # A run that could not be planned is to fail by that task alone.
-    chain(planned, report)
+    dag_parts.conclude(planned, collected, reruns=False)
 
 
 eks_gpu_sharing_benchmark()

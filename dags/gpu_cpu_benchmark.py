@@ -10,9 +10,9 @@ same limit. Terraform publishes the targets as the SSM parameter `/airflow/varia
 """
 
 from datetime import timedelta
-from typing import Any
+from functools import partial
 
-from airflow.sdk import CronTriggerTimetable, dag, get_current_context, task
+from airflow.sdk import CronTriggerTimetable, dag
 
 from batchmark.orchestration import dag_parts
 from batchmark.orchestration.tasks import environment, run
@@ -31,24 +31,13 @@ PARAMS = dag_parts.params(
     schedule=CronTriggerTimetable(
         "0 3 * * 1", timezone="UTC", run_immediately=timedelta(minutes=10)
     ),
-    catchup=False,
-    max_active_runs=1,
     params=PARAMS,
     description="Every GPU target against every CPU target, in time and in dollars, and over time",
-    tags=["batchmark", "benchmark"],
     doc_md=__doc__,
-    default_args=dag_parts.default_args(),
+    **dag_parts.benchmark_args(),
 )
 def gpu_cpu_benchmark():
-    @task
-    def check_environment() -> str:
-        return environment.check_environment(get_current_context(), shared_too=False)
-
-    @task
-    def plan_jobs() -> list[dict[str, Any]]:
-        return run.plan_jobs(get_current_context())
-
-    dag_parts.benchmark(check_environment, plan_jobs)
+    dag_parts.benchmark(partial(environment.check_environment, shared_too=False), run.plan_jobs)
 
 
 gpu_cpu_benchmark()

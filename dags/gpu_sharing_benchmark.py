@@ -12,9 +12,7 @@ the device.
 `dry_run` shows how much that is.
 """
 
-from typing import Any
-
-from airflow.sdk import dag, get_current_context, task
+from airflow.sdk import dag
 
 from batchmark.core.suites import TASKS
 from batchmark.orchestration import dag_parts, option_form
@@ -35,25 +33,14 @@ PARAMS = {
 
 @dag(
     dag_display_name="GPU sharing benchmark",
-    schedule=None,
-    catchup=False,
-    max_active_runs=1,
     params=PARAMS,
     description="How many tasks may share one GPU, in which mode, and what that costs",
-    tags=["batchmark", "benchmark"],
     doc_md=__doc__,
-    default_args=dag_parts.default_args(),
+    schedule=None,
+    **dag_parts.benchmark_args(),
 )
 def gpu_sharing_benchmark():
-    @task
-    def check_environment() -> str:
-        return environment.check_environment(get_current_context())
-
-    @task
-    def plan_jobs() -> list[dict[str, Any]]:
-        return run.plan_sharing(get_current_context())
-
-    dag_parts.benchmark(check_environment, plan_jobs)
+    dag_parts.benchmark(environment.check_environment, run.plan_sharing)
 
 
 gpu_sharing_benchmark()

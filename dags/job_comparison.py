@@ -12,9 +12,7 @@ queue and its instances with whatever else runs there.
 the dearest instances that they may get; `dry_run` shows how much that is.
 """
 
-from typing import Any
-
-from airflow.sdk import dag, get_current_context, task
+from airflow.sdk import dag
 
 from batchmark.orchestration import dag_parts
 from batchmark.orchestration.own_job_form import comparison_params
@@ -23,25 +21,14 @@ from batchmark.orchestration.tasks import own_jobs
 
 @dag(
     dag_display_name="Job comparison",
-    schedule=None,
-    catchup=False,
-    max_active_runs=1,
     params=comparison_params(),
     description="Existing queues and job definitions against each other, in time and in dollars",
-    tags=["batchmark", "benchmark"],
     doc_md=__doc__,
-    default_args=dag_parts.default_args(),
+    schedule=None,
+    **dag_parts.benchmark_args(),
 )
 def job_comparison():
-    @task
-    def check_environment() -> str:
-        return own_jobs.check_sides(get_current_context())
-
-    @task
-    def plan_jobs() -> list[dict[str, Any]]:
-        return own_jobs.plan_comparison(get_current_context())
-
-    dag_parts.benchmark(check_environment, plan_jobs)
+    dag_parts.benchmark(own_jobs.check_sides, own_jobs.plan_comparison)
 
 
 job_comparison()

@@ -11,9 +11,7 @@ A job whose exit code or check says that its result is wrong is not compared.
 `dry_run` shows how much that is.
 """
 
-from typing import Any
-
-from airflow.sdk import dag, get_current_context, task
+from airflow.sdk import dag
 
 from batchmark.orchestration import dag_parts
 from batchmark.orchestration.own_job_form import own_job_params
@@ -22,25 +20,14 @@ from batchmark.orchestration.tasks import own_jobs
 
 @dag(
     dag_display_name="Own job benchmark",
-    schedule=None,
-    catchup=False,
-    max_active_runs=1,
     params=own_job_params(),
     description="A job of your own, as it is, on each of its targets, in time and in dollars",
-    tags=["batchmark", "benchmark"],
     doc_md=__doc__,
-    default_args=dag_parts.default_args(),
+    schedule=None,
+    **dag_parts.benchmark_args(),
 )
 def own_job_benchmark():
-    @task
-    def check_environment() -> str:
-        return own_jobs.check_own_job(get_current_context())
-
-    @task
-    def plan_jobs() -> list[dict[str, Any]]:
-        return own_jobs.plan_own_job(get_current_context())
-
-    dag_parts.benchmark(check_environment, plan_jobs)
+    dag_parts.benchmark(own_jobs.check_own_job, own_jobs.plan_own_job)
 
 
 own_job_benchmark()

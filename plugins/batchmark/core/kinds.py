@@ -14,14 +14,15 @@ class Kind(NamedTuple):
     folder: str | None = None  # of pages by day, of runs without a folder of their own
     costs: bool = False  # it is planned and booked, and stands in the list of runs
     jobs: bool = False  # it submits Batch jobs, and the leak guard asks whether it still runs
+    no_reruns: str | None = None  # why its suspects are never measured again
 
     @property
     def has_pages(self) -> bool:
         return bool(self.pages or self.folder)
 
 
-def _benchmark(dag_id: str, title: str, *, jobs: bool = True) -> Kind:
-    return Kind(dag_id, title, ("report", "plan"), costs=True, jobs=jobs)
+def _benchmark(dag_id: str, title: str, *, jobs: bool = True, no_reruns: str | None = None) -> Kind:
+    return Kind(dag_id, title, ("report", "plan"), costs=True, jobs=jobs, no_reruns=no_reruns)
 
 
 KINDS = {
@@ -29,7 +30,12 @@ KINDS = {
     for kind in (
         _benchmark("gpu_cpu_benchmark", "GPU-CPU benchmark"),
         _benchmark("gpu_sharing_benchmark", "GPU sharing benchmark"),
-        _benchmark("eks_gpu_sharing_benchmark", "EKS GPU sharing benchmark", jobs=False),
+        _benchmark(
+            "eks_gpu_sharing_benchmark",
+            "EKS GPU sharing benchmark",
+            jobs=False,
+            no_reruns="the node of its pods has ended by then",
+        ),
         _benchmark("distributed_training_benchmark", "Distributed training benchmark"),
         _benchmark("own_job_benchmark", "Own job benchmark"),
         _benchmark("job_comparison", "Job comparison"),

@@ -7,7 +7,16 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from airflow.sdk import BaseOperator, Param, TaskGroup, XComArg, chain, get_current_context, task
+from airflow.sdk import (
+    BaseOperator,
+    Context,
+    Param,
+    TaskGroup,
+    XComArg,
+    chain,
+    get_current_context,
+    task,
+)
 from airflow.sdk.definitions.mappedoperator import MappedOperator
 
 from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SCALING, SUITES
@@ -15,6 +24,7 @@ from batchmark.orchestration import assets
 from batchmark.orchestration.links import ReportLink
 from batchmark.orchestration.operators.batch_operator import BenchmarkJobOperator
 from batchmark.orchestration.tasks import alerts, regressions, run
+from batchmark.orchestration.tasks.approval import Arguments
 from batchmark.orchestration.xcom import RERUN_TASKS
 from batchmark.runs.plans.planning import RUNNABLE_SECONDS
 
@@ -40,6 +50,16 @@ class Layer(NamedTuple):
 
     stand_up: BaseOperator
     collapse: BaseOperator
+
+
+def benchmark_args() -> dict[str, Any]:
+    """Return the arguments of the DAG of a benchmark that all of them have."""
+    return {
+        "catchup": False,
+        "max_active_runs": 1,
+        "tags": ["batchmark", "benchmark"],
+        "default_args": default_args(),
+    }
 
 
 def default_args(retries: int = 2) -> dict[str, Any]:
@@ -185,7 +205,7 @@ def with_report_link(published: Any) -> Any:
     return published
 
 
-def detect_regressions(collected: Any, *, one_by_one: bool = False) -> XComArg:
+def detect_regressions(collected: Any, *, reruns: bool = True, one_by_one: bool = False) -> XComArg:
     """Return the tasks from a collected run to what changed: suspects, fresh jobs, a decision."""
 
     @task
@@ -202,35 +222,21 @@ def detect_regressions(collected: Any, *, one_by_one: bool = False) -> XComArg:
     def detect_regressions(collected_key: str | None) -> str:
         return regressions.detect_regressions(get_current_context(), collected_key)
 
-    once, twice = RERUN_TASKS
-    suspects, agreeing = find_suspects(collected), find_agreeing()
-    changes = detect_regressions(collected)
-    rerun_once = run_benchmark(suspects, task_id=once, one_by_one=one_by_one)
-    rerun_twice = run_benchmark(agreeing, task_id=twice, one_by_one=one_by_one)
-    chain(rerun_once, agreeing, rerun_twice, changes)
-    # These keep their order even if they are cleared without the jobs between them.
-    chain(suspects, agreeing, changes)
+    suspects, changes = find_suspects(collected), detect_regressions(collected)
     chain(suspects, changes)
+    if reruns:
+        once, twice = RERUN_TASKS
+        agreeing = find_agreeing()
+        rerun_once = run_benchmark(suspects, task_id=once, one_by_one=one_by_one)
+        rerun_twice = run_benchmark(agreeing, task_id=twice, one_by_one=one_by_one)
+        chain(rerun_once, agreeing, rerun_twice, changes)
+        # These keep their order even if they are cleared without the jobs between them.
+        chain(suspects, agreeing, changes)
     return changes
 
 
-def benchmark(
-    check_environment: Callable[[], Any],
-    plan_jobs: Callable[[], Any],
-    layer: Callable[[], Layer] | None = None,
-) -> None:
-    """Add the tasks of a benchmark, from its check to its alerts.
-
-    Args:
-        check_environment, plan_jobs: what differs from one to another, as task functions.
-        layer: makes the tasks of what the jobs, which then run one by one, need beside themselves.
-            It stays until the fresh jobs of suspects have ended, as they need it, too.
-    """
-    one_by_one = layer is not None
-
-    @task(trigger_rule="all_done", outlets=[assets.RESULTS])
-    def collect_results() -> str:
-        return run.collect_results(get_current_context(), running.task_id)
+def conclude(planned: Any, collected: Any, *, reruns: bool = True, one_by_one: bool = False) -> Any:
+    """Add the tasks after a run's results, to its alerts; return the one that finds changes."""
 
     @task
     def compare(collected_key: str) -> str:
@@ -252,15 +258,9 @@ def benchmark(
     def announce_regressions() -> None:
         alerts.announce_regressions(get_current_context())
 
-    with group("measure"):
-        planned = with_report_link(plan_jobs())
-        running = run_benchmark(planned, one_by_one=one_by_one)
-        collected: Any = collect_results()
-        chain(check_environment(), planned, running, collected)
-        below = layer() if layer else None
     compared: Any = compare(collected)
     with group("watch"):
-        changes: Any = detect_regressions(collected, one_by_one=one_by_one)
+        changes: Any = detect_regressions(collected, reruns=reruns, one_by_one=one_by_one)
         opened: Any = open_alerts(changes)
     with group("publish"):
         report = with_report_link(publish_report(compared))
@@ -268,11 +268,47 @@ def benchmark(
         publish_alerts(opened, report)
         announced = announce_regressions()
         chain(opened, announced)
+    # A run that could not be planned is to fail by that task alone, all others skipped.
+    chain(planned, announced)
+    return changes
+
+
+def benchmark(
+    check: Callable[[Context], str],
+    plan: Callable[[Context], Arguments],
+    layer: Callable[[], Layer] | None = None,
+) -> None:
+    """Add the tasks of a benchmark, from its check to its alerts.
+
+    Args:
+        check, plan: what differs from one to another.
+        layer: makes the tasks of what the jobs, which then run one by one, need beside themselves.
+            It stays until the fresh jobs of suspects have ended, as they need it, too.
+    """
+    one_by_one = layer is not None
+
+    @task
+    def check_environment() -> str:
+        return check(get_current_context())
+
+    @task
+    def plan_jobs() -> list[dict[str, Any]]:
+        return plan(get_current_context())
+
+    @task(trigger_rule="all_done", outlets=[assets.RESULTS])
+    def collect_results() -> str:
+        return run.collect_results(get_current_context(), running.task_id)
+
+    with group("measure"):
+        planned = with_report_link(plan_jobs())
+        running = run_benchmark(planned, one_by_one=one_by_one)
+        collected: Any = collect_results()
+        chain(check_environment(), planned, running, collected)
+        below = layer() if layer else None
+    changes = conclude(planned, collected, one_by_one=one_by_one)
     if below:
         # It ends the layer also when the run fails or is marked so. Costs are settled before, and
         # it adds the layer's own.
         ended = below.collapse.as_teardown(setups=below.stand_up, on_failure_fail_dagrun=True)
         chain(planned, below.stand_up, running)
         chain(changes, ended)
-    # A run that could not be planned is to fail by that task alone, all others skipped.
-    chain(planned, announced)

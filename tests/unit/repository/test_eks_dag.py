@@ -22,9 +22,12 @@ def dag():
 
 def test_it_runs_in_order(dag):
     line = ("plan_pods", "start_node", "wait_for_node", "run_pods", "collect_results")
-    for before, after in itertools.pairwise((*line, "compare", "publish_report")):
-        assert after in dag.get_task(before).downstream_task_ids
-    assert "publish_report" in dag.get_task("plan_pods").downstream_task_ids
+    watch = ("collect_results", "find_suspects", "detect_regressions", "open_alerts")
+    for each in ((*line, "compare", "publish_report", "publish_alerts"), watch):
+        for before, after in itertools.pairwise(each):
+            assert after in dag.get_task(before).downstream_task_ids
+    assert "publish_report" in dag.get_task("open_alerts").downstream_task_ids
+    assert "announce_regressions" in dag.get_task("plan_pods").downstream_task_ids
     assert "end_node" in dag.get_task("run_pods").downstream_task_ids
 
 
@@ -48,8 +51,7 @@ def test_jobs_run_one_at_a_time_and_as_often_as_the_caps_count(dag):
 
 def test_what_a_failed_job_must_not_stop_runs_all_the_same(dag):
     assert {task.task_id for task in dag.tasks if task.trigger_rule == "all_done"} == {
-        "collect_results",
-        "publish_report",
+        *("collect_results", "detect_regressions", "publish_report", "publish_alerts"),
     }
 
 
@@ -57,5 +59,4 @@ def test_the_docs_name_its_tasks(dag):
     page = (DOCS / "eks-gpu-sharing.md").read_text()
     named = set(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE))
     listed = {task for row in named for task in re.findall(r"`(\w+)`", row)}
-    assert listed <= set(dag.task_ids)
-    assert set(dag.task_ids) - listed == {"compare"}
+    assert listed == set(dag.task_ids)

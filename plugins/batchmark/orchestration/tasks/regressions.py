@@ -9,6 +9,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from batchmark.aws.result_bucket import CHANGES, CHANGES_SECTION, SUSPECTS
+from batchmark.core.kinds import KINDS
 from batchmark.orchestration.telling import console, tell
 from batchmark.orchestration.xcom import RERUN_TASKS
 
@@ -35,8 +36,11 @@ def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
             f"{one.series.parameters}: {one.seconds:.6g} s, expected {one.expected:.6g} s"
         )
     params, note = context["params"], None
+    kind = KINDS.get(run.plan.dag_id or "")
     if not found:
         tell(f"No suspect among {len(run.weighed)} series with enough runs.")
+    elif kind and kind.no_reruns:
+        note = f"suspects are not measured again: {kind.no_reruns}"
     elif not params["reruns"]:
         note = "suspects are not measured again: the run was asked not to (reruns)"
     elif note := reserve(

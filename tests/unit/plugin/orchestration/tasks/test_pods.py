@@ -11,12 +11,17 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from batchmark.aws import node_group, price_list
+from batchmark.aws.result_bucket import CHANGES_SECTION
+from batchmark.changes import suspects
+from batchmark.changes.suspects import Suspect
+from batchmark.core.errors import AlertError
 from batchmark.core.names import slug
 from batchmark.core.run import RunPlan
 from batchmark.history.store import HistoryStore
+from batchmark.orchestration import run_history
 from batchmark.orchestration.pods import cluster_api, pods_operator, pods_watch
 from batchmark.orchestration.pods.pods_operator import PodsOperator
-from batchmark.orchestration.tasks import approval, pods, run
+from batchmark.orchestration.tasks import alerts, approval, pods, regressions, run
 from tests.builders.clusters import RUN_ID, applied, published
 from tests.builders.installations import configured
 from tests.builders.runs import PRICES
@@ -98,7 +103,7 @@ def account(monkeypatch, tmp_path):
         monkeypatch.setattr(price_list, "fetch_prices", lambda *_, **__: TABLE)
         for module in (pods, pods_operator):
             monkeypatch.setattr(module, "load_cluster", published)
-        for module in (approval, pods, pods_operator, run):
+        for module in (alerts, approval, pods, pods_operator, run, run_history):
             monkeypatch.setattr(module, "load_config", lambda: config)
         for module in (cluster_api, pods_watch, pods):
             monkeypatch.setattr(module, "POLL_SECONDS", 0.001)
@@ -140,6 +145,38 @@ def test_a_whole_run(account, capsys):
     assert "1 Pending, 4 Running" in said
     assert "20 Running" in said
     assert "Collected 2 rows of 2 jobs; the history has them." in said
+
+
+def test_its_figures_are_watched_but_not_measured_again(account, monkeypatch, capsys):
+    planned = pods.plan_pods(account.context())
+    pods.start_node(account.context())
+    account.start_nodes()
+    run_pods(account, planned)
+    collected = pods.collect_results(account.context(), "run_pods")
+
+    def slow(histories, *_):
+        series = histories[0].key
+        return [Suspect(series=series, run_id=RUN_ID, kind="run", expected=1.0, seconds=2.0)]
+
+    monkeypatch.setattr(suspects, "suspects_among", slow)
+    assert regressions.find_suspects(account.context(), collected) == []
+    assert "not measured again: the node of its pods has ended by then" in capsys.readouterr().out
+    changes = regressions.detect_regressions(account.context(), collected)
+    assert alerts.open_alerts(account.context(), changes) == [], "it is the first run"
+    section = account.bucket.objects[f"{FOLDER}/{CHANGES_SECTION}"].decode()
+    assert "the node of its pods has ended by then" in section
+
+
+def test_settings_of_alerts_that_can_not_be_used_are_told_before_anything_is_booked(
+    account, monkeypatch
+):
+    def refuse():
+        raise AlertError("no such channel")
+
+    monkeypatch.setattr(alerts, "check_settings", refuse)
+    with pytest.raises(AirflowFailException, match="no such channel"):
+        pods.plan_pods(account.context())
+    assert not account.bucket.objects
 
 
 def test_what_it_can_cost_at_most_is_booked_before_anything_starts(account):
