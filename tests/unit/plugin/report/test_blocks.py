@@ -1,0 +1,52 @@
+"""Every block, whoever made it, on the page and on the terminal."""
+
+import html
+import typing
+
+import pytest
+
+from batchmark.core.formatting import Figure
+from batchmark.report import blocks
+from batchmark.report.page import TEMPLATES, page_html
+from tests.builders.reports import printed
+
+EVIL = "<script>alert(1)</script>[/b]\x1b[31m"
+
+
+def page(text):
+    """A page with each block that holds text of its own, and what it must show."""
+    made = [
+        blocks.Text(f"{text} said", "warning"),
+        blocks.Table(f"{text} table", f"{text} caption", ("Heading", text), [("a", text)]),
+        blocks.Table("folded", "", ("Wide", text), [(text, "")], folded=True, wide=True),
+        blocks.Table("figures", "", ("Hidden", text), [(Figure("1", ""), Figure(text, text))]),
+        blocks.Charts(f"{text} charts", [blocks.Chart(f"{text} title", lambda: "<svg></svg>")]),
+        blocks.Verdict(f"{text} verdict", f"{text} sentence"),
+        blocks.Facts(f"{text} facts", [(f"{text} question", f"{text} answer")]),
+        blocks.Remarks([f"{text} remark"]),
+        blocks.Lines(f"{text} lines", [(f"{text} which", f"{text} line")], left_out=2),
+    ]
+    folded = blocks.Folded(f"{text} folded", made)
+    return blocks.Page(text, text, f"{text} answer", [folded], [f"{text} warns"], [f"{text} notes"])
+
+
+def test_each_block_has_a_template():
+    names = {block.__name__ for block in typing.get_args(blocks.Block)}
+    assert names == {path.stem for path in (TEMPLATES / "blocks").iterdir()}
+
+
+def test_the_page_and_the_terminal_have_what_blocks_say():
+    web, text = html.unescape(page_html(page("Some"))), printed(page("Some"))
+    for said in ("said", "table", "caption", "question", "answer", "remark", "which", "line"):
+        assert f"Some {said}" in web
+        assert f"Some {said}" in text
+    for said in ("charts", "title", "verdict", "sentence", "facts", "folded", "warns", "notes"):
+        assert f"Some {said}" in web
+    assert "2 lines more, not shown." in web
+    assert web.index("Some notes") < web.index("Some answer")
+    assert text.index("Some notes") < text.index("Some said")
+
+
+@pytest.mark.parametrize(("show", "mark"), [(page_html, "<script>"), (printed, "\x1b")])
+def test_texts_stay_text(show, mark):
+    assert mark not in show(page(EVIL))
