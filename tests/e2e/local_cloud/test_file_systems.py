@@ -5,7 +5,6 @@ import errno
 import socket
 
 import pytest
-from botocore.exceptions import ClientError
 
 from tests.clouds import running
 from tests.containers.restarting import restarting
@@ -153,16 +152,6 @@ def file_systems(own_cloud, wait_until):
         made.delete(found["FileSystemId"])
 
 
-@pytest.fixture
-def faults(own_cloud):
-    def begin(**fault):
-        with own_cloud.control() as control:
-            answer = control.post("/_faults", json=fault)
-            assert answer.status_code == 201, answer.text
-
-    return begin
-
-
 def test_all_nodes_read_what_s3_has(own_cloud, file_systems, bucket):
     made = file_systems.wait_for(file_systems.create(), "AVAILABLE")
     assert file_systems.associate(made, bucket) == "AVAILABLE"
@@ -179,7 +168,7 @@ def test_all_nodes_read_what_s3_has(own_cloud, file_systems, bucket):
     file_systems.delete(made)
 
 
-def test_hosts_wait_for_their_file_system(own_cloud, file_systems, faults):
+def test_hosts_wait_for_their_file_system(own_cloud, file_systems):
     file_systems.mounted_by_hosts(f"fs-{'0' * 17}")
     job_id = file_systems.submit(SIZES, files="/fsx", num_nodes=1)
     other = own_cloud.shell("true")
@@ -212,34 +201,6 @@ def test_a_full_file_system_takes_no_more(own_cloud, file_systems, bucket):
     with own_cloud.control() as control:
         control.delete("/_faults")
     assert own_cloud.finish(file_systems.submit(WRITE, num_nodes=1))["status"] == "SUCCEEDED"
-
-
-def test_standing_up_may_fail(file_systems, faults):
-    faults(kind="file_system_creation_fails", reason="no capacity")
-    made = file_systems.wait_for(file_systems.create(), "FAILED")
-    (found,) = file_systems.fsx.describe_file_systems(FileSystemIds=[made])["FileSystems"]
-    assert found["FailureDetails"]["Message"] == "no capacity"
-    file_systems.delete(made)
-
-
-def test_the_data_may_be_out_of_reach(file_systems, faults, bucket):
-    made = file_systems.wait_for(file_systems.create(), "AVAILABLE")
-    faults(kind="association_misconfigured", file_system=made)
-    assert file_systems.associate(made, bucket) == "MISCONFIGURED"
-
-
-def test_taking_down_may_fail_once_and_be_slow(own_cloud, file_systems, faults):
-    made = file_systems.wait_for(file_systems.create(), "AVAILABLE")
-    faults(kind="file_system_deletion_refused", file_system=made)
-    faults(kind="file_system_deletion_slow", delay_seconds=1)
-    with pytest.raises(ClientError, match=r"BadRequest.*data repository task"):
-        file_systems.fsx.delete_file_system(FileSystemId=made)
-    file_systems.fsx.delete_file_system(FileSystemId=made)
-    file_systems.wait_for(made, "DELETING")
-    with own_cloud.control() as control:
-        shown = control.get("/_faults").json()["faults"]
-        assert [fault["strikes"] for fault in shown] == [1, 1]
-    file_systems.delete(made)
 
 
 def test_file_systems_outlive_a_kill(wait_until, tmp_path):

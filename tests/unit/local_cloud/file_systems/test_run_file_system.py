@@ -71,13 +71,3 @@ def test_one_that_fails_leaves_nothing(account, made, trouble):
         finish(account, layer.stand_up)
     finish(account, layer.collapse)
     assert account.fsx.describe_file_systems()["FileSystems"] == []
-
-
-@pytest.mark.parametrize("steps", range(1, 5))
-def test_one_that_is_only_half_there_is_collapsed(account, made, steps):
-    layer = made()
-    for _ in range(steps):
-        layer.stand_up()
-        account.wait()
-    finish(account, made().collapse)
-    assert account.fsx.describe_file_systems()["FileSystems"] == []
