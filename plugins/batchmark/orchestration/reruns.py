@@ -237,8 +237,9 @@ def calibrated(tables: Iterable[NoiseTable], rows: Iterable[Row]) -> dict[Series
     found = {}
     for row in rows:
         noise = noises.get((row["target"], *(row[name] for name in POINT)))
-        now = Fingerprint.of_row(row)
-        if noise and not by_target[row["target"]].fingerprint.differences(now):
+        if noise is None:
+            continue
+        if not by_target[row["target"]].fingerprint.differences(Fingerprint.of_row(row)):
             runs = min(noise.jobs, MOST_RUNS_OF_A_CALIBRATION)
             found[series_of_row(row)] = Prior(math.log1p(noise.floor), runs)
     return found

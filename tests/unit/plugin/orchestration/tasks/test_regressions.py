@@ -5,10 +5,11 @@ from datetime import date
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from batchmark.aws.result_bucket import CHANGES_SECTION, COLLECTED, PLAN, SUSPECTS
+from batchmark.aws.result_bucket import CHANGES_SECTION, COLLECTED, PLAN, SUSPECTS, noise_key
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.changes.evidence import LEAST_AFTER
 from batchmark.core.run import WorstCase
+from batchmark.core.suites import OWN_DTYPES
 from batchmark.history.rebuild import rebuild
 from batchmark.history.store import HistoryStore
 from batchmark.orchestration import run_history
@@ -16,6 +17,7 @@ from batchmark.orchestration.tasks import regressions
 from batchmark.report.changes import ChangesSection
 from batchmark.runs import result_documents
 from batchmark.runs.spending import run_spending
+from tests.builders.pairs import calibration
 from tests.builders.spending import build_spending
 from tests.stand_ins.regression_schedule import CPU, GPU, Instance, quiet_runs
 
@@ -210,6 +212,19 @@ def test_fresh_jobs_open_the_runs_booking_until_they_are_collected(schedule, mon
     closed = run_spending(store, key)
     assert (closed.finished, closed.reserved_usd) == (True, 0.0)
     assert closed.job_usd.keys() == {"first", *(f"run-016-{GPU}-{n}" for n in (2, 3, 4))}
+
+
+def test_a_calibration_tells_the_noise_of_the_rows_that_it_still_fits(schedule):
+    def priors(**factors):
+        schedule.measure(**factors)
+        schedule.keep()
+        run = run_history.RunHistory(schedule.context, schedule.store.prefix + COLLECTED)
+        assert run.priors.keys() <= {one.key for one in run.histories["time"]}
+        return [key.target for key in run.priors]
+
+    schedule.store.put(noise_key("blog", OWN_DTYPES, GPU), calibration(GPU).to_json())
+    assert priors() == [GPU]
+    assert priors(gpu=1.12) == []  # with another driver
 
 
 def test_fresh_jobs_stay_within_the_runs_cap(schedule, capsys):
