@@ -18,7 +18,7 @@ from batchmark.core.run import CollectedRun, LostJob, RunPlan
 from batchmark.history import store as history_store
 from batchmark.history.parquet import decode
 from batchmark.history.store import HistoryStore, run_prices
-from batchmark.orchestration import reruns, run_history
+from batchmark.orchestration import run_history
 from batchmark.orchestration.tasks import alerts, regressions
 from batchmark.runs.collected_runs import readable_run, store_run
 from batchmark.runs.plans.planning import plan_jobs
@@ -75,7 +75,7 @@ class Schedule:
         self.number = 0
         self.fresh = {}  # factors of the next run's fresh jobs, by target
         self._noise = np.random.default_rng(6)
-        monkeypatch.setattr(reruns, "collect_run", self._collect)
+        monkeypatch.setattr(run_history, "collect_run", self._collect)
 
     @property
     def run_id(self):

@@ -127,6 +127,7 @@ def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | Unco
     """What both targets' samples of a row that at least one of them has say of each other."""
     gpu_samples = gpu.pooled.samples.get(key, RowSamples(gpu.pooled.name))
     cpu_samples = cpu.pooled.samples.get(key, RowSamples(cpu.pooled.name))
+    sides = (gpu.pooled.name, gpu_samples), (cpu.pooled.name, cpu_samples)
     gpu_side = None if gpu_samples.problem else gpu_samples.side
     cpu_side = None if cpu_samples.problem else cpu_samples.side
     known = gpu_samples if key in gpu.pooled.samples else cpu_samples
@@ -134,11 +135,7 @@ def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | Unco
     if not (gpu_side and cpu_side):
         return UncomparedRow(
             **name,
-            reason="; ".join(
-                f"{target.pooled.name}: {samples.problem}"
-                for target, samples in ((gpu, gpu_samples), (cpu, cpu_samples))
-                if samples.problem
-            ),
+            reason="; ".join(f"{one}: {of.problem}" for one, of in sides if of.problem),
             gpu=gpu_side,
             cpu=cpu_side,
             gpu_provenance=gpu_samples.provenance,
@@ -160,7 +157,7 @@ def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | Unco
         verdict=FASTER[judged.faster],
         same_cpu=judged.same_cpu,
         noise=judged.noise,
-        warnings=(*gpu.pooled.warnings(key), *cpu.pooled.warnings(key)),
+        warnings=tuple(f"{one}: {told.text}" for one, of in sides for told in of.warnings()),
         efficiency=weighed,
         cheaper=None if gpu.pooled.fell_back else _cheaper(speedup, judged.noise, weighed),
         calls_until_gpu_pays=calls,

@@ -7,7 +7,7 @@ Durations are in seconds.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -135,9 +135,6 @@ class TargetJobs:
                 )
                 differences.append(f"{name}: {', '.join(found)}")
         return differences
-
-    def warnings(self, key: RowKey) -> Iterable[str]:
-        return (f"{self.name}: {warning.text}" for warning in self.samples[key].warnings())
 
     def total(self, span: Span) -> Median | None:
         """Durations of whole jobs, one sample a job; interrupted jobs don't count."""

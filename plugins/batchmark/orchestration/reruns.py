@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from statistics import median
@@ -14,25 +14,17 @@ from typing import Any
 from batchmark.analysis.judging.noise import NoiseTable
 from batchmark.analysis.samples import kept_samples, parameters_json
 from batchmark.aws.price_list import stored_prices
-from batchmark.aws.result_bucket import RunStore, rerun_name
+from batchmark.aws.result_bucket import RunStore
 from batchmark.changes.noise_model import Prior
 from batchmark.changes.records import SeriesKey
 from batchmark.changes.suspects import JOBS_OF_ROUND
 from batchmark.core.config import Config
 from batchmark.core.fingerprint import Fingerprint
 from batchmark.core.prices import exact
-from batchmark.core.run import (
-    CONFIRMATION,
-    CollectedJob,
-    CollectedRun,
-    PlannedJob,
-    RunPlan,
-    WorstCase,
-)
+from batchmark.core.run import CONFIRMATION, CollectedJob, PlannedJob, RunPlan, WorstCase
 from batchmark.history.rows import Row
 from batchmark.history.series import MACHINE, POINT
 from batchmark.runs.budget import RUN_CAP, book, refusals, worst_case
-from batchmark.runs.collecting import collect_run
 from batchmark.runs.spending import month_spending, run_spending
 from batchmark_job.result.document import Measurement, MeasurementStatus
 from batchmark_job.result.own_job import START
@@ -157,36 +149,6 @@ def _above_run_cap(
         f"{jobs} fresh jobs could cost {worst.usd:.2f} USD, and {RUN_CAP} leaves "
         f"{max(0.0, float(left)):.2f}"
     )
-
-
-def collect_rounds(
-    store: RunStore,
-    batch: Any,
-    logs: Any,
-    *,
-    run_id: str,
-    config: Config,
-    rounds: int,
-    job_ids: Callable[[int, int], Sequence[str | None]],
-) -> CollectedRun:
-    """The collected fresh jobs of the first rounds; none if none was planned.
-
-    `job_ids` are what a round's tasks reported, given the round and its number of jobs.
-    """
-    collected = CollectedRun(run_id=run_id, jobs=())
-    for number in range(1, rounds + 1):
-        if planned := store.plan(rerun_name(number)).jobs:
-            found = collect_run(
-                store,
-                batch,
-                logs,
-                run_id=run_id,
-                planned=planned,
-                job_ids=job_ids(number, len(planned)),
-                config=config,
-            )
-            collected = collected.joined(found)
-    return collected
 
 
 def figures_by_series(

@@ -32,11 +32,12 @@ from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.rows import Row
 from batchmark.history.series import COLUMNS, series_histories
 from batchmark.history.store import HistoryStore
-from batchmark.orchestration.reruns import calibrated, collect_rounds, figures_by_series
+from batchmark.orchestration.reruns import calibrated, figures_by_series
 from batchmark.orchestration.settings import config_of, load_config, load_detector_settings
 from batchmark.orchestration.telling import tell
 from batchmark.orchestration.xcom import JOB_ID_XCOM, RERUN_TASKS
 from batchmark.runs.collected_runs import stored_run
+from batchmark.runs.collecting import collect_run
 from batchmark.runs.plans.planning import all_operator_kwargs
 
 HISTORY_DAYS = 730
@@ -227,18 +228,23 @@ class RunHistory:
         return all_operator_kwargs(self.config, self.run_id, planned.jobs)
 
     def collect(self, context: Context, *, rounds: int) -> CollectedRun:
-        """The results of the fresh jobs of the first rounds."""
-        return collect_rounds(
-            self.store,
-            client("batch", self.config.region),
-            client("logs", self.config.region),
-            run_id=self.run_id,
-            config=self.config,
-            rounds=rounds,
-            job_ids=lambda number, count: context["ti"].xcom_pull(
-                task_ids=RERUN_TASKS[number - 1], key=JOB_ID_XCOM, map_indexes=range(count)
-            ),
-        )
+        """The results of the fresh jobs of the first rounds; none if none was planned."""
+        found = CollectedRun(run_id=self.run_id, jobs=())
+        for number, task_id in enumerate(RERUN_TASKS[:rounds], start=1):
+            if planned := self.store.plan(rerun_name(number)).jobs:
+                of_round = collect_run(
+                    self.store,
+                    client("batch", self.config.region),
+                    client("logs", self.config.region),
+                    run_id=self.run_id,
+                    planned=planned,
+                    job_ids=context["ti"].xcom_pull(
+                        task_ids=task_id, key=JOB_ID_XCOM, map_indexes=range(len(planned))
+                    ),
+                    config=self.config,
+                )
+                found = found.joined(of_round)
+        return found
 
     def verdicts(self, fresh: CollectedRun, shown: Sequence[ChangePoint]) -> list[Confirmation]:
         """What the fresh jobs made of the suspects; `shown` are the changes that show with them."""
