@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 from batchmark_job.result.values import Model
 
 UNUSED = ("additionalProperties", "title")  # of what pydantic says of a field
+NULL = {"type": "null"}
 STRICT = Field(strict=True)  # "5" and True are no numbers
 Whole = Annotated[int, STRICT]
 
@@ -26,11 +27,11 @@ def option(
     """Return the field of one option.
 
     Args:
-        description: what the form says of it.
+        description: what the form says of it; without that, no form has it.
         command: what the command's help says of it; without that, the command does not have it.
         flag: what the command calls it, if not by its name.
-        form: more of the form's field: its `section`, without which it is in no form, what it
-            `says` of each choice, and more of JSON Schema.
+        form: more of the form's field: its `section`, what it `says` of each choice, and whether
+            it `must` be filled in though it may be empty.
     """
     extra = {"command": command, "flag": flag, **form}
     given = {name: value for name, value in extra.items() if value is not None}
@@ -94,8 +95,10 @@ def text(value: object) -> str:
 
 def problem(model: type[Model], error: ValidationError, name: Callable[[str], str]) -> str:
     """Which option can't be had, and what can; `name` tells what a user calls it."""
-    first = error.errors()[0]
-    option_name = next(part for part in reversed(first["loc"]) if isinstance(part, str))
+    where = error.errors()[0]["loc"][:2]
+    # What may be of several types has an error of each.
+    *_, first = (each for each in error.errors() if each["loc"][:2] == where)
+    option_name = next(str(part) for part in first["loc"] if part in schemas(model))
     schema = schemas(model)[option_name]
     each, seen, called = schema.get("items", schema), first["input"], name(option_name)
     kind = first["type"]
@@ -128,8 +131,9 @@ def _plain(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any
         target = _plain(definitions[reference.rpartition("/")[2]], definitions)
         found = target | {"description": None} | found
     if one_of := found.pop("anyOf", None):
-        some = _plain(one_of[0], definitions)
-        found = some | found | {"type": [some["type"], "null"]}
+        # Of whole numbers and others, the others' bounds are both's.
+        *_, some = (_plain(each, definitions) for each in one_of if each != NULL)
+        found = some | found | ({"type": [some["type"], "null"]} if NULL in one_of else {})
     if "items" in found:
         found["items"] = _plain(found["items"], definitions)
     return {key: value for key, value in found.items() if value is not None or key == "default"}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from batchmark.core.config import parse_published
 from batchmark.core.record import Record
+from batchmark.core.suites import MAX_REPEATS
+from batchmark_job.result.options import STRICT, Options, Whole, option
 from batchmark_job.result.own_job import BETTER, METRIC, START, UNIT
 from batchmark_job.result.values import PositiveCount
 
@@ -23,6 +26,76 @@ MOST_BAD_LINES = 100  # that are kept of a job, and shown of a side
 JobName = Annotated[str, Field(pattern=NAME_PATTERN)]
 # A whole number stays one, so that `Ref::size` becomes 64, not 64.0.
 JobSize = Annotated[int, Field(gt=0, lt=2**63)] | Annotated[float, Field(gt=0, le=1e18)]
+
+
+# As JobSize, but "64" and True are no sizes.
+Size = (
+    Annotated[int, STRICT, Field(gt=0, le=10**18)] | Annotated[float, STRICT, Field(gt=0, le=1e18)]
+)
+Sizes = Annotated[tuple[Size, ...], Field(max_length=MOST_SIZES)]
+Repeats = Annotated[Whole, Field(ge=1, le=MAX_REPEATS)]
+Deadline = Annotated[float, STRICT, Field(gt=0, le=1e9)]
+MOST_SIDES = 20
+
+
+def _repeats(place: str) -> Any:
+    return option(
+        6,
+        f"Jobs of each {place} and size. With 6 or more they have intervals. Each queue runs one "
+        "job more, first of all, to start its instance.",
+    )
+
+
+def _deadline() -> Any:
+    return option(
+        None,
+        "The report says what is cheapest within it, waiting left out. Empty for none.",
+    )
+
+
+class OwnJobRun(Options):
+    """What a run of one of Terraform's own jobs asks for."""
+
+    job: JobName | None = option(None, "Name of an own job: a key of own_jobs in Terraform.")
+    sizes: Sizes = option((), "Sizes of its axis, one number per line; none means Terraform's.")
+    targets: tuple[str, ...] = option((), "Targets; none means all that the job is defined for.")
+    repeats: Repeats = _repeats("target")
+    deadline_seconds: Deadline | None = _deadline()
+
+
+class ComparisonRun(Options):
+    """What a comparison of jobs that run already asks for."""
+
+    name: JobName = option(
+        "comparison",
+        "What its results are kept under; the same name goes on with its history.",
+    )
+    sides: Annotated[tuple[dict[str, Any], ...], Field(max_length=MOST_SIDES)] = option(
+        (),
+        'Objects such as {"name": "old", "job_queue": "images", "job_definition": "resize:7"}; '
+        "also parameters, environment, command, vcpus, memory_mib, gpus, timeout_seconds, check, "
+        "output, output_sha256 and shell.",
+        must=True,
+    )
+    parameter: Annotated[str, Field(pattern=PARAMETER_PATTERN)] | None = option(
+        None,
+        "Placeholder of the sides' commands that takes the sizes, such as size for Ref::size. "
+        "Empty for none.",
+    )
+    sizes: Sizes = option((), "Sizes of the parameter, one number per line.")
+    repeats: Repeats = _repeats("side")
+    deadline_seconds: Deadline | None = _deadline()
+
+    def contradiction(self, name: Callable[[str], str]) -> str | None:
+        parameter = f"{name('parameter')} is {self.parameter!r}"
+        if self.parameter in TAKEN:
+            return (
+                f"{parameter}, which results have already: call it other than {', '.join(TAKEN)} "
+                "in the commands"
+            )
+        if self.parameter and not self.sizes:
+            return f"{parameter}, and has no sizes: give some, or leave it empty"
+        return None
 
 
 class _Published(BaseModel):

@@ -7,7 +7,7 @@ import pytest
 from batchmark.checks.leak_records import LeakAges
 from batchmark.checks.leaks import end_leaks, look
 from batchmark.core.errors import PlanError
-from batchmark.core.own_jobs import OwnJobPlan
+from batchmark.core.own_jobs import ComparisonRun, OwnJobPlan
 from batchmark.core.prices import load_prices
 from batchmark.runs.own_jobs.discovery import discover
 from batchmark.runs.own_jobs.options import container_overrides
@@ -67,9 +67,8 @@ def planned(cloud, queue, definition, **changes):
     found = {name: side.at_worst(load_prices()) for name, side in found.items()}
     targets = {name: side.target for name, side in found.items()}
     config = configured().model_copy(update={"targets": targets})
-    jobs = plan_comparison(
-        config, found, run_name="run", name="echo", parameter="size", sizes=[8, 0.5], repeats=1
-    )
+    wanted = ComparisonRun(name="echo", parameter="size", sizes=(8, 0.5), repeats=1)
+    jobs = plan_comparison(config, found, wanted, run_name="run")
     return config, jobs
 
 

@@ -13,6 +13,7 @@ from batchmark.analysis.published import NOISE, published_table
 from batchmark.changes.evidence import LEAST_AFTER, LEAST_BEFORE
 from batchmark.changes.suspects import too_early
 from batchmark.core.formatting import apart
+from batchmark.core.own_jobs import OwnJobRun
 from batchmark.core.prices import load_prices, price_file
 from batchmark.orchestration.own_job_form import MAX_COST_USD
 from batchmark.runs.budget import worst_case
@@ -115,7 +116,7 @@ def most_usd(file, types, timeout_seconds=None):
     )
     targets = own_types(**{name: {"job_queue": f"arn:queue-{name}"} for name in types})
     config = configured(targets=targets)
-    jobs = plan_own_jobs(config, job, run_name="run", name="thumbnails")
+    jobs = plan_own_jobs(config, job, OwnJobRun(job="thumbnails"), run_name="run")
     return worst_case(config, jobs, load_prices(), datetime.now(UTC)).usd
 
 

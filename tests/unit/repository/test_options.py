@@ -7,6 +7,7 @@ import pytest
 from airflow.sdk.exceptions import ParamValidationError
 
 from batchmark.core.errors import PlanError
+from batchmark.core.own_jobs import ComparisonRun, OwnJobRun
 from batchmark.core.run import RunPlan
 from batchmark.orchestration import option_form
 from batchmark.runs.plans.options import asked
@@ -20,7 +21,7 @@ from batchmark_job.result.sharing_options import SharingOptions
 from tests.builders.clusters import planned as planned_pods
 from tests.builders.scaling import planned
 
-FORMS = (SharingOptions, ScalingRun)
+FORMS = (SharingOptions, ScalingRun, OwnJobRun, ComparisonRun)
 COMMANDS = (SharingOptions, ScalingOptions, Settings)
 NOT_BY_DEFAULT: dict[type[Options], dict[str, Any]] = {
     SharingOptions: {
@@ -94,6 +95,7 @@ def test_a_field_may_be_left_empty_where_nothing_is_something():
     assert {name for name, kind in types.items() if "null" in kind} == {
         *("axes", "disturbances", "mps_threads", "mps_memory_mib"),
         *("devices", "all_reduce_mib", "study"),
+        *("job", "sizes", "targets", "parameter", "deadline_seconds"),
     }
 
 
@@ -130,6 +132,9 @@ def test_the_command_refuses_them_too_under_its_own_names(model):
         (ScalingRun, {"learning_rate": 2e6}, "learning_rate 2000000.0 is out of range; give more"),
         (ScalingRun, {"dtype": "float16"}, "unknown dtype 'float16'; known: suite, bfloat16, floa"),
         (ScalingRun, {"study": ({"epochs": 1},) * 21}, "study has 21 values; give 20 at most"),
+        (OwnJobRun, {"sizes": (True,)}, "sizes takes numbers, got True"),
+        (OwnJobRun, {"sizes": (64, "64")}, "sizes takes numbers, got '64'"),
+        (OwnJobRun, {"sizes": range(1, 22)}, "sizes has 21 values; give 20 at most"),
         (ScalingRun, {"study": {"epochs": 1}}, "study: Input should be a valid tuple, got {'ep"),
     ],
 )

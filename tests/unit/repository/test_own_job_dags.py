@@ -6,7 +6,9 @@ import re
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 
+from batchmark.core.own_jobs import ComparisonRun, OwnJobRun
 from batchmark.runs.own_jobs.sides import Side, parse_sides
+from batchmark.runs.plans.options import asked
 from batchmark.runs.plans.own_job_plan import plan_comparison, plan_own_jobs
 from tests.builders.existing_jobs import found, own_jobs
 from tests.builders.installations import configured
@@ -26,8 +28,9 @@ def defaults(dag, *names):
 
 
 def test_the_defaults_run_an_own_job_on_all_its_targets_and_sizes(dags):
-    asked = defaults(dags[OWN], "sizes", "targets", "repeats", "deadline_seconds")
-    jobs = plan_own_jobs(configured(), own_jobs(), run_name="run", name="thumbnails", **asked)
+    filled_in = defaults(dags[OWN], "sizes", "targets", "repeats", "deadline_seconds")
+    wanted = asked(OwnJobRun, {**filled_in, "job": "thumbnails"})
+    jobs = plan_own_jobs(configured(), own_jobs(), wanted, run_name="run")
     assert len(jobs) == 2 + 2 * 2 * 6
 
 
@@ -40,8 +43,8 @@ def test_the_example_in_the_docs_is_taken_by_the_form_and_can_be_planned(dags):
     config = configured().model_copy(
         update={"targets": {name: side.target for name, side in sides.items()}}
     )
-    asked = {name: conf[name] for name in ("name", "parameter", "sizes", "deadline_seconds")}
-    assert len(plan_comparison(config, sides, run_name="run", **asked)) == 1 + 3 * 3 * 6
+    wanted = asked(ComparisonRun, conf)
+    assert len(plan_comparison(config, sides, wanted, run_name="run")) == 1 + 3 * 3 * 6
 
 
 def test_every_field_of_a_side_is_in_the_docs_and_in_the_form(dags):

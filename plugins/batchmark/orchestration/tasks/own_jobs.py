@@ -10,10 +10,12 @@ from airflow.sdk import Context
 from batchmark.aws.boto_clients import patient_clients
 from batchmark.aws.result_bucket import RunStore
 from batchmark.core.config import Config, Target
+from batchmark.core.own_jobs import ComparisonRun, OwnJobRun
 from batchmark.orchestration.settings import load_config, load_own_jobs
 from batchmark.orchestration.tasks.approval import Arguments, approved_jobs
 from batchmark.orchestration.tasks.budget import Proposal, prices_of
 from batchmark.orchestration.telling import fail_if_refused, tell
+from batchmark.runs.plans.options import asked
 
 if TYPE_CHECKING:
     from batchmark.runs.own_jobs.sides import FoundSide
@@ -24,12 +26,12 @@ def check_own_job(context: Context) -> str:
     from batchmark.orchestration.tasks import environment
     from batchmark.runs.plans.own_job_plan import chosen_job, own_targets
 
-    params = context["params"]
     with fail_if_refused(context):
         config, own_jobs = load_config(), load_own_jobs()
-        name = params["job"] or ""
+        wanted = asked(OwnJobRun, context["params"])
+        name = wanted.job or ""
         job = chosen_job(config, own_jobs, name)
-        targets = own_targets(config, name, job, params["targets"] or [])
+        targets = own_targets(config, name, job, wanted.targets)
     defined = {
         target: config.targets[target].model_copy(
             update={"job_definition": job.job_definitions[target]}
@@ -44,21 +46,10 @@ def plan_own_job(context: Context) -> Arguments:
     from batchmark.runs.plans.own_job_plan import plan_own_jobs
     from batchmark.runs.run_file_system import check_tags
 
-    params = context["params"]
-
     def propose(config: Config, run_name: str) -> Proposal:
         check_tags(context["run_id"])
-        jobs = plan_own_jobs(
-            config,
-            load_own_jobs(),
-            run_name=run_name,
-            name=params["job"] or "",
-            sizes=params["sizes"] or (),
-            targets=params["targets"] or (),
-            repeats=params["repeats"],
-            deadline_seconds=params["deadline_seconds"],
-        )
-        return Proposal(config, jobs)
+        wanted = asked(OwnJobRun, context["params"])
+        return Proposal(config, plan_own_jobs(config, load_own_jobs(), wanted, run_name=run_name))
 
     return approved_jobs(context, propose)
 
@@ -82,26 +73,16 @@ def plan_comparison(context: Context) -> Arguments:
     from batchmark.runs.plans.own_job_plan import plan_comparison as plan
     from batchmark.runs.run_file_system import check_tags
 
-    params = context["params"]
-
     def propose(config: Config, run_name: str) -> Proposal:
         check_tags(context["run_id"])
+        wanted = asked(ComparisonRun, context["params"])
         found = _found(context, config)
         # Of all types, as only a collected job tells which one it ran on.
         prices = prices_of(config, {name for side in found.values() for name in side.types})
         found = {name: side.at_worst(prices.table) for name, side in found.items()}
         sides = _targets(found)
         config = config.with_targets(sides)
-        jobs = plan(
-            config,
-            found,
-            run_name=run_name,
-            name=params["name"],
-            parameter=params["parameter"] or None,
-            sizes=params["sizes"] or (),
-            repeats=params["repeats"],
-            deadline_seconds=params["deadline_seconds"],
-        )
+        jobs = plan(config, found, wanted, run_name=run_name)
         return Proposal(config, jobs, sides=sides, prices=prices)
 
     arguments = approved_jobs(context, propose)

@@ -10,13 +10,12 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from batchmark.core.config import Target
 from batchmark.core.errors import PlanError, meant
-from batchmark.core.own_jobs import JobName
+from batchmark.core.own_jobs import MOST_SIDES, JobName
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record, first_problem
 from batchmark_job.result.metric import FILE_VARIABLE
 from batchmark_job.result.values import PositiveCount
 
-MOST_SIDES = 20
 OUR_VARIABLES = ("AWS_BATCH", "BATCHMARK_")  # prefixes of what Batch and we set
 
 Word = Annotated[str, Field(min_length=1)]

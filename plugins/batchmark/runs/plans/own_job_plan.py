@@ -10,30 +10,18 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple
 
 from batchmark.core.config import Config
 from batchmark.core.errors import ConfigError, PlanError, meant
-from batchmark.core.own_jobs import (
-    MOST_SIZES,
-    NAME_PATTERN,
-    PARAMETER_PATTERN,
-    TAKEN,
-    JobSize,
-    OwnJob,
-    OwnJobPlan,
-    OwnJobs,
-)
+from batchmark.core.own_jobs import ComparisonRun, JobSize, OwnJob, OwnJobPlan, OwnJobRun, OwnJobs
 from batchmark.core.run import JobLimits, PlannedJob, job_limits
 from batchmark.core.suites import OWN_DTYPES, OWN_JOB
 from batchmark.runs.own_jobs.options import container_overrides
 from batchmark.runs.own_jobs.sides import FoundSide
-from batchmark.runs.plans.planning import check_repeats, check_targets, planned_job
+from batchmark.runs.plans.planning import check_targets, planned_job
 
-REPEATS = 6
 MOST_JOBS = 500  # each waits in a triggerer, which has room for 1,000 by default, other runs' too
-MOST_SIZE = 10**18
-MOST_SECONDS = 10**9
 _PLACEHOLDER = re.compile(r"Ref::([A-Za-z0-9_-]+)")
 
 
@@ -48,24 +36,21 @@ class _OnTarget(NamedTuple):
 def plan_own_jobs(
     config: Config,
     own_jobs: OwnJobs,
+    wanted: OwnJobRun,
     *,
     run_name: str,
-    name: str,
-    sizes: Sequence[JobSize] = (),
-    targets: Sequence[str] = (),
-    repeats: int = REPEATS,
-    deadline_seconds: float | None = None,
 ) -> list[PlannedJob]:
     """All jobs of a run of one own job; no sizes and no targets mean all that it has.
 
     Raises:
-        PlanError: a name is unknown, a number is out of range, or a placeholder has no value.
+        PlanError: a name is unknown, or a placeholder has no value.
         ConfigError: the own jobs are another installation's.
     """
+    name = wanted.job or ""
     job = chosen_job(config, own_jobs, name)
     axis = job.axis.parameter if job.axis else None
     of_targets = []
-    for target in own_targets(config, name, job, targets):
+    for target in own_targets(config, name, job, wanted.targets):
         plan = OwnJobPlan(
             name=name,
             job_definition=job.job_definitions[target],
@@ -76,55 +61,33 @@ def plan_own_jobs(
             check=job.check,
             output=job.output,
             output_sha256=job.output_sha256,
-            deadline_seconds=_deadline(deadline_seconds),
+            deadline_seconds=wanted.deadline_seconds,
         )
         changes = {"attempts": job.attempts, "timeout_seconds": job.timeout_seconds}
         limits = job_limits(config.targets[target]).model_copy(update=changes)
         of_targets.append(_OnTarget(target, plan, limits))
-    asked = _sizes(axis, sizes or (job.axis.sizes if job.axis else ()))
-    return _planned(config, of_targets, asked, run_name=run_name, repeats=repeats)
+    sizes = _sizes(axis, wanted.sizes or (job.axis.sizes if job.axis else ()))
+    return _planned(config, of_targets, sizes, run_name=run_name, repeats=wanted.repeats)
 
 
 def plan_comparison(
     config: Config,
     found: Mapping[str, FoundSide],
+    wanted: ComparisonRun,
     *,
     run_name: str,
-    name: str,
-    parameter: str | None = None,
-    sizes: Sequence[JobSize] = (),
-    repeats: int = REPEATS,
-    deadline_seconds: float | None = None,
 ) -> list[PlannedJob]:
     """All jobs of a comparison of existing queues and job definitions; `config` has their targets.
 
     Raises:
         PlanError: as plan_own_jobs.
     """
-    if not re.fullmatch(NAME_PATTERN, name):
-        raise PlanError(
-            f"name is {name!r}: give a word of a-z, 0-9 and -, that begins with a letter and has "
-            "up to 32 characters"
-        )
-    if parameter is not None and not re.fullmatch(PARAMETER_PATTERN, parameter):
-        raise PlanError(f"parameter is {parameter!r}: give the name behind Ref:: in the commands")
-    if parameter in TAKEN:
-        raise PlanError(
-            f"parameter is {parameter!r}, which results have already: call it other than "
-            f"{', '.join(TAKEN)} in the commands"
-        )
-    if parameter is not None and not sizes:
-        raise PlanError(f"parameter {parameter!r} has no sizes: give some, or leave it empty")
     of_sides = [
-        _OnTarget(
-            side,
-            _plan_of(each, name, parameter, _deadline(deadline_seconds)),
-            job_limits(each.target),
-        )
+        _OnTarget(side, _plan_of(each, wanted), job_limits(each.target))
         for side, each in found.items()
     ]
-    asked = _sizes(parameter, sizes)
-    return _planned(config, of_sides, asked, run_name=run_name, repeats=repeats)
+    sizes = _sizes(wanted.parameter, wanted.sizes)
+    return _planned(config, of_sides, sizes, run_name=run_name, repeats=wanted.repeats)
 
 
 def chosen_job(config: Config, own_jobs: OwnJobs, name: str) -> OwnJob:
@@ -162,9 +125,7 @@ def own_targets(config: Config, name: str, job: OwnJob, targets: Sequence[str] =
     return chosen
 
 
-def _plan_of(
-    found: FoundSide, name: str, axis: str | None, deadline_seconds: float | None
-) -> OwnJobPlan:
+def _plan_of(found: FoundSide, wanted: ComparisonRun) -> OwnJobPlan:
     side = found.side
     named = _placeholders([*found.command, side.check or "", side.output or ""])
     for parameter in side.parameters:
@@ -174,7 +135,7 @@ def _plan_of(
                 f"have{meant(parameter, named)}"
             )
     return OwnJobPlan(
-        name=name,
+        name=wanted.name,
         job_definition=found.target.job_definition,
         command=found.command,
         parameters=found.parameters,
@@ -182,12 +143,12 @@ def _plan_of(
         vcpus=side.vcpus,
         memory_mib=side.memory_mib,
         gpus=side.gpus,
-        axis=axis,
+        axis=wanted.parameter,
         shell=side.shell,
         check=side.check,
         output=side.output,
         output_sha256=side.output_sha256,
-        deadline_seconds=deadline_seconds,
+        deadline_seconds=wanted.deadline_seconds,
         existing=True,
     )
 
@@ -200,7 +161,6 @@ def _planned(
     run_name: str,
     repeats: int,
 ) -> list[PlannedJob]:
-    check_repeats(repeats)
     once = [
         each._replace(plan=_at(each.target, each.plan, size))
         for size in sizes
@@ -295,29 +255,5 @@ def _sizes(axis: str | None, sizes: Sequence[JobSize]) -> Sequence[JobSize | Non
                 f"sizes has {sizes[0]!r}, and the job has no axis: name a parameter of its command"
             )
         return [None]
-    if len(sizes) > MOST_SIZES:
-        raise PlanError(f"sizes has {len(sizes)} numbers: give {MOST_SIZES} at most")
-    return sorted({_size(each) for each in sizes})
-
-
-def _size(given: object) -> JobSize:
-    """A whole number as one, so that a command gets 64, not 64.0."""
-    if _is_number(given, MOST_SIZE):
-        return int(given) if given == int(given) else given
-    raise PlanError(f"sizes takes numbers above 0 and up to {MOST_SIZE:g}, got {given!r}")
-
-
-def _is_number(given: object, most: float) -> TypeGuard[int | float]:
-    """Whether it is one above 0 and up to `most`."""
-    return isinstance(given, int | float) and not isinstance(given, bool) and 0 < given <= most
-
-
-def _deadline(given: object) -> float | None:
-    if given is None:
-        return None
-    if _is_number(given, MOST_SECONDS):
-        return float(given)
-    raise PlanError(
-        f"deadline_seconds takes a number above 0 and up to {MOST_SECONDS:g}, or nothing for no "
-        f"deadline, got {given!r}"
-    )
+    # A whole number as one, so that a command gets 64, not 64.0.
+    return sorted({int(each) if each == int(each) else each for each in sizes})

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from airflow.sdk import DAG, task
 
+from batchmark.core.own_jobs import OwnJobRun
 from batchmark.orchestration import dag_parts
 from batchmark.orchestration.operators.batch_operator import BenchmarkJobOperator
 from batchmark.runs.own_jobs import wrapper
@@ -94,7 +95,9 @@ def mapped(planned):
 def test_an_own_jobs_command_is_no_template_and_its_script_is_in_no_plan():
     named = {"script": "{{ 6 * 7 }}"}
     jobs = own_jobs(command=[*BRACES, "Ref::script"], axis=None, parameters=named)
-    planned = plan_own_jobs(configured(), jobs, run_name="r", name="thumbnails", repeats=1)
+    planned = plan_own_jobs(
+        configured(), jobs, OwnJobRun(job="thumbnails", repeats=1), run_name="r"
+    )
     arguments = all_operator_kwargs(configured(), "r", planned)
     assert "sh" not in json.dumps(arguments).split('"')
     operator, context = mapped(arguments)

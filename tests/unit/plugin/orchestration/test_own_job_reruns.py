@@ -4,6 +4,7 @@ import pytest
 
 from batchmark.analysis.samples import parameters_json
 from batchmark.changes.records import SeriesKey
+from batchmark.core.own_jobs import OwnJobRun
 from batchmark.orchestration.reruns import can_be_repeated, plan_round
 from batchmark.runs.plans.own_job_plan import plan_own_jobs
 from batchmark.runs.plans.planning import all_operator_kwargs
@@ -26,7 +27,9 @@ def own_row(**parameters):
 
 
 def test_a_fresh_own_job_is_of_the_rows_size():
-    jobs = plan_own_jobs(configured(), own_jobs(), run_name="run", name="thumbnails", repeats=2)
+    jobs = plan_own_jobs(
+        configured(), own_jobs(), OwnJobRun(job="thumbnails", repeats=2), run_name="run"
+    )
     plan = plan_round(1, jobs, [own_row(size=256, start="warm")])
     assert {(job.target, job.own_job.size) for job in plan.jobs} == {("g5.xlarge", 256)}
     (job, *_) = plan.jobs
@@ -40,7 +43,7 @@ def test_a_fresh_own_job_is_of_the_rows_size():
 
 def test_an_own_job_without_an_axis_is_repeated_as_it_is():
     one = own_jobs(axis=None, command=["convert"])
-    jobs = plan_own_jobs(configured(), one, run_name="run", name="thumbnails", repeats=1)
+    jobs = plan_own_jobs(configured(), one, OwnJobRun(job="thumbnails", repeats=1), run_name="run")
     (job, *_) = plan_round(1, jobs, [own_row(start="warm")]).jobs
     assert job.own_job.size is None
 

@@ -9,10 +9,12 @@ from botocore.session import get_session
 from botocore.validate import validate_parameters
 
 from batchmark.core.errors import ConfigError, PlanError
+from batchmark.core.own_jobs import ComparisonRun, OwnJobRun
 from batchmark.core.run import RunPlan
 from batchmark.runs.budget import worst_case
 from batchmark.runs.own_jobs import wrapper
 from batchmark.runs.own_jobs.options import container_overrides
+from batchmark.runs.plans.options import asked
 from batchmark.runs.plans.own_job_plan import plan_comparison, plan_own_jobs
 from batchmark.runs.plans.planning import all_operator_kwargs, longest_seconds, operator_kwargs
 from tests.builders.existing_jobs import found, own_jobs, side
@@ -23,15 +25,16 @@ NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
 def planned(jobs=None, config=None, **changes):
-    asked = {"run_name": "run", "name": "thumbnails", "repeats": 2} | changes
-    return plan_own_jobs(config or configured(), jobs or own_jobs(), **asked)
+    run_name = changes.pop("run_name", "run")
+    wanted = asked(OwnJobRun, {"job": "thumbnails", "repeats": 2} | changes)
+    return plan_own_jobs(config or configured(), jobs or own_jobs(), wanted, run_name=run_name)
 
 
 def compared(*sides, **changes):
     found_sides = {each.side.name: each for each in sides or (found("old"), found("new"))}
     targets = {name: each.target for name, each in found_sides.items()}
-    asked = {"run_name": "run", "name": "resize", "repeats": 2} | changes
-    return plan_comparison(with_targets(targets), found_sides, **asked), targets
+    wanted = asked(ComparisonRun, {"name": "resize", "repeats": 2} | changes)
+    return plan_comparison(with_targets(targets), found_sides, wanted, run_name="run"), targets
 
 
 def places(jobs):
@@ -128,16 +131,11 @@ def test_other_sizes_may_be_asked_for(sizes, commands):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"name": "thumbnail"}, "unknown own job 'thumbnail' (did you mean thumbnails?); known: t"),
+        ({"job": "thumbnail"}, "unknown own job 'thumbnail' (did you mean thumbnails?); known: t"),
         ({"targets": ["c5.xlarge"]}, "thumbnails has no target 'c5.xlarge' (did you mean c5.2xl"),
-        ({"repeats": 0}, "repeats must be a whole number from 1 to 20, got 0"),
-        ({"sizes": [0]}, "sizes takes numbers above 0 and up to 1e+18, got 0"),
-        ({"sizes": ["64"]}, "got '64'"),
-        ({"sizes": [True]}, "got True"),
-        ({"sizes": [float("nan")]}, "got nan"),
-        ({"sizes": list(range(1, 22))}, "sizes has 21 numbers: give 20 at most"),
-        ({"deadline_seconds": 0}, "deadline_seconds takes a number above 0"),
-        ({"deadline_seconds": "5"}, "or nothing for no deadline, got '5'"),
+        ({"sizes": [0]}, "sizes 0 is out of range; give more than 0, and 1e+18 at most"),
+        ({"sizes": [float("nan")]}, "sizes takes numbers, got nan"),
+        ({"deadline_seconds": "5"}, "deadline_seconds takes numbers, got '5'"),
         ({"jobs": own_jobs(parameters={})}, "has Ref::quality, which has no value: give one"),
         ({"jobs": own_jobs(check="test Ref::x")}, "the check of g5.xlarge has Ref::x, which has"),
         ({"jobs": own_jobs(output="/tmp/Ref::x")}, "the output of g5.xlarge has Ref::x, which"),
@@ -268,13 +266,17 @@ def test_a_sides_parameter_may_be_one_of_its_check_alone():
 @pytest.mark.parametrize(
     ("sides", "changes", "message"),
     [
-        ((), {"name": "Resize it"}, "name is 'Resize it': give a word of a-z, 0-9 and -"),
-        ((), {"name": "resize\n"}, r"name is 'resize\n': give a word"),
-        ((), {"parameter": "size\n", "sizes": [1]}, r"parameter is 'size\n': give the name behind"),
+        (
+            (),
+            {"name": "Resize it"},
+            "name: String should match pattern '^[a-z]",
+        ),
+        ((), {"name": "resize\n"}, r"got 'resize\n'"),
+        ((), {"parameter": "size\n", "sizes": [1]}, r"got 'size\n'"),
         ((), {"parameter": "sise", "sizes": [1]}, "does not have Ref::sise, so sizes would change"),
-        ((), {"parameter": "a b", "sizes": [1]}, "parameter is 'a b': give the name behind Ref::"),
+        ((), {"parameter": "a b", "sizes": [1]}, "parameter: String should match pattern"),
         ((), {"parameter": "unit", "sizes": [1]}, "'unit', which results have already: call it"),
-        ((), {"parameter": "size"}, "parameter 'size' has no sizes: give some, or leave it empty"),
+        ((), {"parameter": "size"}, "parameter is 'size', and has no sizes: give some, or"),
         ((), {"sizes": [1]}, "and the job has no axis: name a parameter of its command"),
         (
             (found(side=side(parameters={"qualty": "1"})),),
