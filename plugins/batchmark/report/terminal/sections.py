@@ -102,7 +102,8 @@ def _table(shown: Table) -> RichTable:
     )
     for place in kept:
         table.add_column(
-            shown.headings[place], justify="right" if place and not shown.wide else "left"
+            RichText(clean(shown.headings[place])),
+            justify="right" if place and not shown.wide else "left",
         )
     for row in shown.rows:
         table.add_row(*(RichText(clean(str(row[place]))) for place in kept))
