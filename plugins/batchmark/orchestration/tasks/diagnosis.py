@@ -25,7 +25,9 @@ def diagnose_queues(context: Context) -> str:
     from batchmark.aws.batch_targets import published_queues
     from batchmark.aws.boto_clients import patient_clients
     from batchmark.checks.diagnosis.diagnose import diagnose
-    from batchmark.report.pages.diagnosis_page import DiagnosisReport, render_html, render_table
+    from batchmark.report.page import page_html
+    from batchmark.report.pages.diagnosis_page import DiagnosisReport, diagnosis_page
+    from batchmark.report.terminal.sections import print_page
 
     try:
         config = load_config()
@@ -49,10 +51,11 @@ def diagnose_queues(context: Context) -> str:
             for queue in published_queues({name: config.targets[name]})
         ),
     )
-    render_table(report, console(200))
+    page = diagnosis_page(report)
+    print_page(page, console(200))
     store = RunStore.of(config, context["run_id"])
     prefix = f"{DIAGNOSES_FOLDER}{slug(context['run_id'])}"
     store.put(f"{prefix}.json", report.model_dump_json(indent=2))
-    key = store.put(f"{prefix}.html", render_html(report), "text/html")
+    key = store.put(f"{prefix}.html", page_html(page), "text/html")
     tell(f"Diagnosis: {page_url(context, store, key)}")
     return key

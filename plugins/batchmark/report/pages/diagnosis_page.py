@@ -1,16 +1,15 @@
-"""Diagnoses of queues as a table on a terminal and as a self-contained HTML page."""
+"""Diagnoses of queues: causes, evidence, remedies."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pydantic import AwareDatetime
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from batchmark.checks.diagnosis.records import Diagnosis
+from batchmark.core import formatting
 from batchmark.core.record import Record
-from batchmark.report.page import page_templates
+from batchmark.report.blocks import Block, Page, Table, Text
 
 
 class DiagnosisReport(Record):
@@ -21,24 +20,26 @@ class DiagnosisReport(Record):
     diagnoses: tuple[Diagnosis, ...]
 
 
-def render_table(report: DiagnosisReport, console: Console) -> None:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for heading in ("queue", "job", "", "cause", "evidence", "remedy"):
-        table.add_column(heading, overflow="fold", no_wrap=heading in ("", "cause"))
-    for diagnosis in report.diagnoses:
-        subject = (Text(diagnosis.queue), Text(diagnosis.job_id or "-"))
-        for finding in diagnosis.findings:
-            certainty = "certain" if finding.certain else "suspected"
-            words = (certainty, finding.cause, finding.evidence, finding.remedy)
-            table.add_row(*subject, *map(Text, words))
-        if not diagnosis.findings:
-            table.add_row(*subject, "", "", Text(diagnosis.summary), "")
-        table.add_section()
-    console.print(table)
-    for diagnosis in report.diagnoses:
-        for text in diagnosis.unread:
-            console.print(Text(f"Not asked of {diagnosis.queue}: {text}"), soft_wrap=True)
+def diagnosis_page(report: DiagnosisReport) -> Page:
+    found = [one for one in report.diagnoses if one.findings]
+    queues = formatting.count(len(report.diagnoses), "queue")
+    return Page(
+        "Diagnosis",
+        f"{queues} in {report.region}, asked on {report.created_at:%Y-%m-%d %H:%M %Z}.",
+        f"{len(found)} of {queues} with a cause.",
+        [block for one in report.diagnoses for block in _blocks(one)],
+    )
 
 
-def render_html(report: DiagnosisReport) -> str:
-    return page_templates().get_template("diagnosis.html.jinja").render(report=report)
+def _blocks(diagnosis: Diagnosis) -> Iterator[Block]:
+    yield Text(diagnosis.summary, "summary")
+    if diagnosis.findings:
+        rows = [
+            (f"{one.cause}, {one.certainty}", one.evidence, one.remedy)
+            for one in diagnosis.findings
+        ]
+        yield Table(diagnosis.queue, "", ("Cause", "Evidence", "Remedy"), rows, wide=True)
+    yield Text(f"Checked: {', '.join(diagnosis.checked) or 'nothing'}.")
+    yield from (
+        Text(f"Not asked of {diagnosis.queue}: {one}", "warning") for one in diagnosis.unread
+    )

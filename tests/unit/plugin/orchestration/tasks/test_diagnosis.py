@@ -7,7 +7,8 @@ from airflow.sdk.exceptions import AirflowFailException
 from batchmark.checks.diagnosis.records import Diagnosis, Finding
 from batchmark.core.names import slug
 from batchmark.orchestration.tasks import diagnosis as diagnosis_tasks
-from batchmark.report.pages.diagnosis_page import DiagnosisReport, render_html
+from batchmark.report.page import page_html
+from batchmark.report.pages.diagnosis_page import DiagnosisReport, diagnosis_page
 from tests.builders.installations import configured, published
 from tests.stand_ins.diagnosis_answers import NOW
 from tests.stand_ins.moto_account import moto_account
@@ -84,9 +85,8 @@ def test_the_page_escapes_what_aws_said():
     hostile_diagnosis = diagnosis(
         Finding.of("queue_invalid", hostile, certain=True), unread=(hostile,)
     )
-    page = render_html(
-        DiagnosisReport(created_at=NOW, region="us-east-1", diagnoses=(hostile_diagnosis,))
-    )
+    report = DiagnosisReport(created_at=NOW, region="us-east-1", diagnoses=(hostile_diagnosis,))
+    page = page_html(diagnosis_page(report))
     assert hostile not in page
     assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 2
     assert "1 certain (queue_invalid)" in page
@@ -94,6 +94,6 @@ def test_the_page_escapes_what_aws_said():
 
 def test_the_page_of_a_queue_without_findings_lists_the_checks():
     report = DiagnosisReport(created_at=NOW, region="us-east-1", diagnoses=(diagnosis(),))
-    page = render_html(report)
+    page = page_html(diagnosis_page(report))
     assert "Nothing found that would keep a job in queue queue from starting." in page
     assert "Checked: the queue." in page
