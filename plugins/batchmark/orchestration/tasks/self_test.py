@@ -87,12 +87,15 @@ def publish_self_test(context: Context, tested_key: str) -> str:
     """Publish the results as a page and a table; return the page's key."""
 
     from batchmark.changes.self_test.records import SelfTest
-    from batchmark.report.pages.self_test_page import render_html, render_table
+    from batchmark.report.page import page_html
+    from batchmark.report.pages.self_test_page import self_test_page
+    from batchmark.report.terminal.sections import print_page
 
     store = RunStore.of(load_config(), context["run_id"])
     report = SelfTest.model_validate_json(store.read(tested_key))
-    render_table(report, console())
-    key = store.put(_key(context, "html"), render_html(report), "text/html")
+    page = self_test_page(report)
+    print_page(page, console())
+    key = store.put(_key(context, "html"), page_html(page), "text/html")
     tell(f"Self-test: {page_url(context, store, key)}")
     return key
 

@@ -40,6 +40,4 @@ def _blocks(diagnosis: Diagnosis) -> Iterator[Block]:
         ]
         yield Table(diagnosis.queue, "", ("Cause", "Evidence", "Remedy"), rows, wide=True)
     yield Text(f"Checked: {', '.join(diagnosis.checked) or 'nothing'}.")
-    yield from (
-        Text(f"Not asked of {diagnosis.queue}: {one}", "warning") for one in diagnosis.unread
-    )
+    yield from (Text(f"Not asked: {one}", "warning") for one in diagnosis.unread)

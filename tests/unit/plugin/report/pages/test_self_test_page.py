@@ -1,17 +1,21 @@
 """The self-test's page and table."""
 
-import io
+import re
 from datetime import UTC, datetime
 
 import pytest
-from rich.console import Console
 
-from batchmark.changes.self_test.records import Machine, SelfTest, Steps
+from batchmark.changes.self_test.records import Alarms, Machine, Part, SelfTest, Steps, SuiteTest
 from batchmark.changes.self_test.self_test import EARLY, WAITED, try_suite
 from batchmark.core.shares import Rate
-from batchmark.report.pages.self_test_page import RecallChart, delay_bars, render_html, render_table
+from batchmark.report.blocks import Text
+from batchmark.report.page import page_html
+from batchmark.report.pages.self_test_page import self_test_page
+from tests.builders.reports import printed
 from tests.builders.self_test import Threshold, level_histories
 from tests.unit.plugin.report.test_page import Page
+
+NONE = Alarms(alarms=0, withdrawn=0, series_runs=0, low=0.0, high=None)
 
 
 def report_of(*suites, **fields):
@@ -38,10 +42,9 @@ def build_steps(delays, cases, size=0.1):
 
 
 def shown(report):
-    console = Console(file=io.StringIO(), width=300)
-    render_table(report, console)
-    page = " ".join(Page(render_html(report)).texts)
-    return [" ".join(text.split()) for text in (page, console.file.getvalue())]
+    page = self_test_page(report)
+    texts = " ".join(Page(page_html(page)).texts), printed(page, width=300)
+    return [" ".join(text.split()) for text in texts]
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +74,7 @@ def test_page_and_table_say_what_was_found_and_where(report):
 
 
 def test_the_page_is_valid_self_contained_and_accessible(report):
-    page = Page(render_html(report))
+    page = Page(page_html(self_test_page(report)))
     page.check()
     assert "b" not in {name for name, _ in page.tags}
 
@@ -87,29 +90,14 @@ def test_the_record_survives_as_json(report):
     assert SelfTest.model_validate_json(report.model_dump_json()) == report
 
 
-def test_shares_lie_higher_the_larger_they_are_within_the_frame():
-    chart = RecallChart(
-        [build_steps((), 8, 0.03), build_steps((1, 2, 7), 8), build_steps((1,) * 8, 8)]
-    )
-    waited = [mark for mark in chart.marks if mark.kind == "waited"]
-    assert [mark.y for mark in waited] == sorted((mark.y for mark in waited), reverse=True)
-    assert chart.sizes == [(24.17, "3 %"), (54.5, "10 %"), (84.83, "10 %")]
-    assert chart.ticks == [(88, "0 %"), (47, "50 %"), (6, "100 %")]
-    for mark in chart.marks:
-        assert 0 <= mark.high <= mark.y <= mark.low <= 100
-        assert 0 <= mark.x <= 100
-
-
-def test_the_last_bar_is_of_what_was_never_found():
-    found = delay_bars(build_steps((1, 1, 4), 5), WAITED)
-    assert [(bar.found, bar.height) for bar in found] == [
-        (True, 100.0),
-        (True, 50.0),
-        (False, 100.0),
-    ]
-    assert found[0].x == 0
-    assert all(bar.x + bar.width <= 100 for bar in found)
-    assert delay_bars(build_steps((WAITED,), 1), WAITED)[0].found
+def test_what_was_never_found_is_counted():
+    steps = (build_steps((1, 1, 4), 5), build_steps((), 8, 0.03))
+    part = Part(source="history", series=1, runs=40, steps=steps, alarms=NONE)
+    page = self_test_page(report_of(SuiteTest(suite="blog", parts=(part,), notes=())))
+    chart, table, _ = (block for block in page.blocks if not isinstance(block, Text))
+    assert [row[-1] for row in table.rows] == ["1: 2, 4: 1, never: 2", "never: 8"]
+    titles = re.findall(r"<title>([^<]*)</title>", chart.charts[0].svg)
+    assert any(title.startswith("10 %, Found in 10 runs: 3 of 5") for title in titles)
 
 
 def test_machines_are_told_apart_by_what_they_ran_on():
