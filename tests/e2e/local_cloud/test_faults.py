@@ -114,27 +114,6 @@ def test_a_terminated_job_stays_terminated_when_its_host_goes(cloud, faults, gat
     assert (job["statusReason"], len(job["attempts"])) == ("no longer needed", 1)
 
 
-def test_an_invalid_environment_starts_no_job_until_it_is_valid(cloud, faults):
-    environment = cloud.create_compute_environment(cloud.name("broken"))
-    name = environment.rpartition("/")[2]
-    queue = cloud.create_queue(compute_environment=environment)
-    fault = faults(
-        kind="invalid_environment", compute_environment=name, reason="CLIENT_ERROR - no such role"
-    )
-    (described,) = cloud.batch.describe_compute_environments(computeEnvironments=[name])[
-        "computeEnvironments"
-    ]
-    assert described["status"] == "INVALID"
-    assert described["statusReason"] == "CLIENT_ERROR - no such role"
-    job_id = cloud.shell("true", queue=queue)
-    time.sleep(0.5)
-    job = cloud.describe(job_id)
-    assert job["status"] == "RUNNABLE"
-    assert "CE(s) associated with the job queue are invalid" in job["statusReason"]
-    faults.client.delete(f"/_faults/{fault}")
-    assert cloud.finish(job_id)["status"] == "SUCCEEDED"
-
-
 def test_a_job_goes_to_the_next_environment_of_its_queue(cloud, faults):
     first, second = (cloud.create_compute_environment(cloud.name("environment")) for _ in range(2))
     queue = cloud.batch.create_job_queue(

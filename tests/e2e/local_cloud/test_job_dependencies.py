@@ -124,7 +124,6 @@ def test_a_job_can_wait_for_a_whole_array(cloud, gate):
         ({"dependsOn": [{"type": "SEQUENTIAL"}]}, "array jobs only"),
         ({"dependsOn": [{"jobId": "x"}] * 21}, "at most 20"),
         ({"dependsOn": [{"jobId": "x", "type": "N_TO_N"}]}, "no N_TO_N dependencies"),
-        ({"arrayProperties": {"size": 1}}, "between 2 and 10000"),
     ],
 )
 def test_impossible_dependencies_are_refused(cloud, fields, message):
