@@ -56,7 +56,8 @@ def side_by_side(first: Chosen, second: Chosen) -> list[SideBySide]:
     """Compare two targets in each suite that both measured.
 
     Raises:
-        CollectError: a run has no such target, or they have no suite in common.
+        CollectError: a run has no such target or ran it on several instance types, or they have no
+            suite in common.
     """
     ours, theirs = _by_suite(first), _by_suite(second)
     suites = [suite for suite in ours if suite in theirs]
@@ -106,7 +107,15 @@ def _by_suite(side: Chosen) -> dict[str, PricedTarget]:
         for table in side.calibrations
         if table.target == side.target
     ]
-    return {target.suite: target for (target,) in priced_targets(run, side.prices, tables)}
+    groups = priced_targets(run, side.prices, tables)
+    for group in groups:
+        if len(group) > 1:
+            types = ", ".join(part.pooled.instance_type for part in group)
+            raise CollectError(
+                f"{side.label} ran on several instance types ({types}), so it has no one time; the "
+                "run's report compares each of them"
+            )
+    return {target.suite: target for (target,) in groups}
 
 
 def _is_of(job: CollectedJob | LostJob, side: Chosen) -> bool:

@@ -3,6 +3,8 @@
 import pytest
 
 from batchmark.analysis.comparison import compare
+from batchmark.analysis.side_by_side import Chosen, side_by_side
+from batchmark.core.errors import CollectError
 from batchmark_job.result.document import Device
 from batchmark_job.result.own_job import BadLine
 from tests.builders.own_jobs import (
@@ -277,6 +279,13 @@ def test_a_side_on_two_instance_types_has_figures_of_each():
     ]
     assert not any(one.problem for one in second.figures)
     assert len(study.duels) == 6  # of any two of three, by time and by one metric
+
+
+def test_a_side_on_two_instance_types_is_compared_with_no_other_run():
+    parts = on_type("queue-a", "c5.2xlarge", (1, 2)), on_type("queue-a", "g5.xlarge", (3, 4))
+    run = build_run(*parts[0], *parts[1], *GPU.jobs())
+    with pytest.raises(CollectError, match=r"several instance types \(c5\.2xlarge, g5\.xlarge\)"):
+        side_by_side(Chosen(run, "queue-a", PRICES), Chosen(run, "g5.xlarge", PRICES))
 
 
 def test_a_check_that_failed_on_one_type_makes_a_side_doubtful_on_all():
