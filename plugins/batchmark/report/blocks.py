@@ -12,10 +12,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from batchmark.core.formatting import Figure
+from batchmark.report.scale import Scale
 
 if TYPE_CHECKING:
     from batchmark.analysis.cold_start import ColdStart
+    from batchmark.analysis.comparison import Pair
     from batchmark.analysis.pooling import JobRecord
+    from batchmark.report.charts import SizeChart
     from batchmark.report.machines import JobLine
     from batchmark.report.machines import Machines as MachineRows
 
@@ -60,6 +63,12 @@ class Charts(NamedTuple):
     charts: Sequence[Chart]
 
 
+class SizeCharts(NamedTuple):
+    """Of times and dollars over size, each with its table; on the page alone."""
+
+    charts: Sequence[SizeChart]
+
+
 class Verdict(NamedTuple):
     verdict: str
     sentence: str
@@ -73,7 +82,10 @@ class Facts(NamedTuple):
 
 
 class Remarks(NamedTuple):
+    """What to read with care, then what else is to be known."""
+
     texts: Sequence[str]
+    notes: Sequence[str] = ()
 
 
 class Lines(NamedTuple):
@@ -104,9 +116,26 @@ class Machines(NamedTuple):
 
 
 class Jobs(NamedTuple):
-    """Jobs with what each cost; a terminal counts them, as they are many."""
+    """Jobs with what each cost; a terminal counts them, unless they are to be listed."""
 
     jobs: Sequence[JobLine]
+    listed: bool = False
+
+
+class Comparison(NamedTuple):
+    """The rows of two targets, first against second, and their whole jobs."""
+
+    pair: Pair
+
+    @property
+    def scale(self) -> Scale:
+        return Scale(row.speedup for row in self.pair.rows)
+
+
+class Uncompared(NamedTuple):
+    """Rows that only one of two targets measured, or none."""
+
+    pair: Pair
 
 
 class Folded(NamedTuple):
@@ -118,6 +147,7 @@ Block: TypeAlias = (
     Text
     | Table
     | Charts
+    | SizeCharts
     | Verdict
     | Facts
     | Remarks
@@ -126,6 +156,8 @@ Block: TypeAlias = (
     | ColdStarts
     | Machines
     | Jobs
+    | Comparison
+    | Uncompared
     | Folded
 )
 

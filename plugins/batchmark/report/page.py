@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -15,19 +14,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from batchmark.changes.records import Change, ChangePoint
 from batchmark.core import formatting
-from batchmark.core.intervals import Estimate
 from batchmark.report import change_words, sections, words
 from batchmark.report.answer import first_screen
-from batchmark.report.blocks import Block, ColdStarts, Jobs, Machines, Page
+from batchmark.report.blocks import Page
 from batchmark.report.changes import ChangesSection, SeriesTrace
-from batchmark.report.charts import log_ticks, size_charts
-from batchmark.report.machines import Machines as MachineRows
-from batchmark.report.machines import job_lines
 from batchmark.report.studies import sections as study_sections
 from batchmark_job.result.values import CONFIDENCE_TEXT
 
 if TYPE_CHECKING:
-    from batchmark.analysis.comparison import Pair
     from batchmark.report.model import Report
 
 SHOWN_ROWS = 6  # of a change; the others are folded
@@ -35,7 +29,6 @@ MARGIN = 0.08  # of a chart's width and height
 LEAST_RANGE = 0.02  # of a chart's values, as a share of the level: less would make noise look large
 
 TEMPLATES = Path(__file__).with_name("templates")
-CHART_MINIMUM_DECADES = 0.8  # so that small differences look small
 
 
 @cache
@@ -74,9 +67,8 @@ def render_html(report: Report, *, beside: Mapping[str, str] = MappingProxyType(
     return page.render(
         report=report,
         screen=screen,
-        size_charts=size_charts([pair for pair in report.pairs if not words.is_own_job(pair)]),
         calls=any(not words.is_own_job(pair) for pair in report.pairs),
-        studies=study_sections(report),
+        sections=study_sections(report),
         meaning=[text for story in screen.stories for text in story.meaning],
         beside=beside,
         words=words,
@@ -86,51 +78,11 @@ def render_html(report: Report, *, beside: Mapping[str, str] = MappingProxyType(
         costs=sections.costs(report),
         price_cautions=words.price_cautions(report),
         age_days=report.prices.age_days(report.created_at),
-        charts=[_Chart(row.speedup for row in pair.rows) for pair in report.pairs],
-        pair_blocks=[list(_below(pair)) for pair in report.pairs],
     )
 
 
 def page_html(page: Page) -> str:
     return page_templates().get_template("small.html.jinja").render(page=page)
-
-
-def _below(pair: Pair) -> Iterator[Block]:
-    """Cold starts, machines and jobs; own jobs have theirs with all sides together."""
-    if words.is_own_job(pair):
-        return
-    targets = (pair.gpu, pair.cpu)
-    labels = {pair.gpu.target: words.gpu_label(pair), pair.cpu.target: pair.cpu.target}
-    yield ColdStarts(pair.cold_starts, labels, not words.outside_ec2([pair]))
-    if not pair.refused:
-        yield Machines(MachineRows.of(targets))
-    yield Jobs(job_lines(targets, pair.job_costs))
-
-
-class _Chart:
-    """Where a factor lies on a pair's logarithmic axis, in percent of its width."""
-
-    def __init__(self, estimates: Iterable[Estimate]) -> None:
-        values = [1.0]
-        for estimate in estimates:
-            values.append(estimate.value)
-            if estimate.interval:
-                values += [max(estimate.interval.low, estimate.value / 1e3), estimate.interval.high]
-        low, high = math.log10(min(values)), math.log10(max(values))
-        missing = max(0.0, CHART_MINIMUM_DECADES - (high - low)) / 2
-        margin = 0.04 * (high - low) + missing
-        self._low, self._high = low - margin, high + margin
-
-    def percent(self, value: float) -> float:
-        share = (math.log10(max(value, 1e-12)) - self._low) / (self._high - self._low)
-        return round(100 * min(1.0, max(0.0, share)), 2)
-
-    @property
-    def ticks(self) -> list[tuple[float, str]]:
-        """Positions and labels."""
-        values = log_ticks(10**self._low, 10**self._high)
-        inside = [value for value in values if 4 < self.percent(value) < 96]
-        return [(self.percent(value), f"{value:g}{formatting.TIMES}") for value in inside]
 
 
 def _web_address(address: str) -> str | None:

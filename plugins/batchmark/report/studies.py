@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from batchmark.report.blocks import Section, Story
 from batchmark.report.own_jobs import answer as own_jobs
 from batchmark.report.own_jobs.sections import sections as own_job_sections
+from batchmark.report.pairs.sections import sections as pair_sections
 from batchmark.report.scaling import answer as scaling
 from batchmark.report.scaling.sections import sections as scaling_sections
 from batchmark.report.sharing import answer as sharing
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from batchmark.report.model import Report
 
 STORIES = (sharing.story, scaling.story, own_jobs.story)
-SECTIONS = (sharing_sections, scaling_sections, own_job_sections)
+SECTIONS = (sharing_sections, scaling_sections, own_job_sections, pair_sections)
 
 
 def stories(report: Report) -> list[Story]:

@@ -2,102 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
 
-from rich import box
 from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table
-from rich.text import Text
 
-from batchmark.analysis.compared_rows import SIGNS
 from batchmark.core import formatting
-from batchmark.core.intervals import Estimate
 from batchmark.report import change_words, words
-from batchmark.report.answer import AHEAD, answer_lines, cost
+from batchmark.report.answer import answer_lines, cost
 from batchmark.report.changes import AlertBoard, ChangesSection
 from batchmark.report.studies import sections
-from batchmark.report.terminal.sections import cold_start_lines, notes, print_section
-from batchmark.report.terminal.text import clean, print_text
-from batchmark.report.words import NOT_KNOWN
-from batchmark_job.result.values import CONFIDENCE_TEXT
+from batchmark.report.terminal.sections import notes, print_section
+from batchmark.report.terminal.text import print_text
 
 if TYPE_CHECKING:
-    from batchmark.analysis.compared_rows import Row, TotalTime
-    from batchmark.analysis.comparison import Pair
     from batchmark.report.model import Report
-
-
-class _Layout(NamedTuple):
-    separator: str = "\n"  # between a value and its interval
-    noise: bool = True
-    ceilings: bool = True
-    counts: bool = True  # of samples, and the efficiency; the verdict has its gist
-    jobs: bool = True  # by their numbers in the list below
-
-    def headings(self, pair: Pair) -> Iterator[str]:
-        median = f"median [{CONFIDENCE_TEXT}]"
-        yield f"{pair.gpu.target}\n{'(ran on the CPU)' if pair.cpu_fallback else median}"
-        yield f"{pair.cpu.target}\n{median}"
-        yield f"speedup\n[{CONFIDENCE_TEXT}]"
-        yield "GPU is"
-        if self.counts:
-            yield f"efficiency\n[{CONFIDENCE_TEXT}]"
-        if self.noise:
-            yield "noise,\nmissed below"
-        if self.ceilings:
-            yield "of ceiling,\nGPU, CPU"
-        if self.counts:
-            yield "n"
-        if self.counts and self.jobs:
-            yield "jobs"
-
-    def cells(self, row: Row, pair: Pair, job_numbers: Mapping[str, int]) -> Iterator[str]:
-        sides = (row.gpu, row.cpu)
-        for side in sides:
-            yield self.cell(side.median_seconds, formatting.time)
-        yield self.cell(row.speedup, formatting.factor)
-        yield "-" if pair.cpu_fallback else f",{self.separator}".join(_verdict(row))
-        if self.counts:
-            yield self.cell(row.efficiency.estimate, formatting.number)
-        if self.noise:
-            noise = (row.noise.floor, row.noise.smallest_detectable_change)
-            yield f",{self.separator}".join(map(formatting.noise, noise))
-        if self.ceilings:
-            yield self.shares(*(side.roofline.share if side.roofline else None for side in sides))
-        if self.counts:
-            yield f",{self.separator}".join(str(side.samples) for side in sides)
-        if self.counts and self.jobs:
-            yield _ranges([job_numbers[job.job_id] for side in sides for job in side.provenance])
-
-    def cell(self, estimate: Estimate | None, kind: Callable[[Estimate], formatting.Figure]) -> str:
-        return self.separator.join(filter(None, kind(estimate))) if estimate else "-"
-
-    def whole_jobs(self, total: TotalTime) -> str:
-        if not (speedup := words.whole_jobs_speedup(total)):
-            return "-"
-        value = speedup.value.replace("known ", f"known{self.separator}")
-        return self.separator.join(filter(None, (value, speedup.interval)))
-
-    def efficiency(self, total: TotalTime) -> str:
-        estimate = total.efficiency.estimate
-        return self.cell(estimate if estimate and estimate.interval else None, formatting.number)
-
-    def shares(self, *values: float | None) -> str:
-        texts = ("-" if value is None else formatting.percent(value) for value in values)
-        return f",{self.separator}".join(texts)
-
-
-# The first that fits the console is taken, else the last.
-LAYOUTS = (
-    _Layout(separator=" "),
-    _Layout(separator=" ", ceilings=False),
-    _Layout(),
-    _Layout(ceilings=False),
-    _Layout(ceilings=False, noise=False, counts=False),
-)
 
 
 def render_table(report: Report, console: Console) -> None:
@@ -112,9 +31,6 @@ def render_table(report: Report, console: Console) -> None:
         print_text(console, line)
     for section in sections(report):
         print_section(section, console, said)
-    for pair in report.pairs:
-        console.print()
-        _print_pair(pair, console, said)
     console.print()
     for lost, paid_for in zip(report.lost, report.lost_costs, strict=True):
         job = f"job {lost.job_id}" if lost.job_id else "no job"
@@ -136,123 +52,6 @@ def render_table(report: Report, console: Console) -> None:
     )
     for line in notes(words.price_cautions(report), said):
         print_text(console, line)
-
-
-def _print_pair(pair: Pair, console: Console, said: list[str]) -> None:
-    print_text(console, f"{pair.label}, suite {pair.suite}", "bold")
-    if prices := words.prices(pair):
-        print_text(console, prices)
-    if pair.refused:
-        print_text(console, f"Not compared: {pair.refused}", "yellow")
-    jobs = {job.job_id: n for n, job in enumerate((*pair.gpu.jobs, *pair.cpu.jobs), start=1)}
-    if pair.rows or pair.totals:
-        console.print(_comparison(pair, jobs, console))
-    for text in chain(_remarks(pair, said), _crossovers(pair)):
-        print_text(console, text)
-    if words.is_own_job(pair):
-        return  # its sides have theirs together
-    labels = {pair.gpu.target: words.gpu_label(pair), pair.cpu.target: pair.cpu.target}
-    cold_starts = chain.from_iterable(
-        cold_start_lines(one, labels[one.target], said) for one in pair.cold_starts
-    )
-    for text in chain(cold_starts, _jobs(pair, jobs)):
-        print_text(console, text)
-
-
-def _jobs(pair: Pair, job_numbers: Mapping[str, int]) -> Iterable[str]:
-    costs = {cost.job_id: cost.usd for cost in pair.job_costs}
-    for target in (pair.gpu, pair.cpu):
-        for job in target.jobs:
-            paid = f", {formatting.usd(usd)}" if (usd := costs[job.job_id]) else ""
-            yield (
-                f"[{job_numbers[job.job_id]}] {target.target} repeat {job.repeat}: job "
-                f"{job.job_id} attempt {job.job_attempt}{paid}, log {job.log_group} "
-                f"{job.log_stream}\n    {job.log_url}\n    {job.document_uri}"
-            )
-            if job.telemetry:
-                metrics = "; ".join(words.metric(summary) for summary in job.telemetry)
-                yield f"    telemetry, mean (range): {metrics}"
-
-
-def _comparison(pair: Pair, job_numbers: Mapping[str, int], console: Console) -> Table:
-    """The widest layout that fits."""
-    unbounded = console.options.update(width=10_000)
-    layouts = list(LAYOUTS)
-    if words.is_own_job(pair):
-        layouts = [one._replace(jobs=False) for one in LAYOUTS if not one.ceilings]
-    tables = [_table(pair, job_numbers, layout) for layout in layouts]
-    fitting = (
-        table
-        for table in tables
-        if Measurement.get(console, unbounded, table).maximum <= console.width
-    )
-    return next(fitting, tables[-1])
-
-
-def _table(pair: Pair, job_numbers: Mapping[str, int], layout: _Layout) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
-    table.add_column("row", no_wrap=layout.counts)
-    for heading in layout.headings(pair):
-        table.add_column(Text(clean(heading)), justify="right", no_wrap=True)
-    for row in pair.rows:
-        name = Text(clean(words.row_label(row, layout.separator)))
-        table.add_row(name, *layout.cells(row, pair, job_numbers))
-    table.add_section()
-    for total in pair.totals:
-        table.add_row(
-            words.SPAN_NAMES[total.span],
-            layout.cell(total.gpu_seconds, formatting.time),
-            layout.cell(total.cpu_seconds, formatting.time),
-            layout.whole_jobs(total),
-            *(["", layout.efficiency(total)][: 1 + layout.counts]),
-        )
-    return table
-
-
-def _verdict(row: Row) -> Iterator[str]:
-    """What the GPU target is, in time and, where that is known, in dollars."""
-    signs = {"time": SIGNS[row.verdict], "dollars": SIGNS[row.cheaper]}
-    if not any(signs.values()):
-        yield NOT_KNOWN
-    for measure, (ahead, behind) in AHEAD.items():
-        if sign := signs[measure]:
-            yield ahead if sign > 0 else behind
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """1, 2, 3, 5 as "1-3 5"."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return " ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
-
-
-def _remarks(pair: Pair, said: list[str]) -> Iterable[str]:
-    if pair.summary:
-        yield pair.summary
-    for uncompared in pair.uncompared:
-        yield f"Not compared: {words.row_label(uncompared)}: {uncompared.reason}"
-    for reason in dict.fromkeys(total.reason for total in pair.totals if total.reason):
-        yield f"Whole jobs: {reason}."
-    yield from notes((*pair.notes, *words.price_notes(pair)), said)
-
-
-def _crossovers(pair: Pair) -> Iterable[str]:
-    if not pair.crossovers:
-        return
-    gpu, cpu = pair.gpu.target, pair.cpu.target
-    yield f"Sizes from which {gpu} stays ahead of {cpu} [{CONFIDENCE_TEXT}]:"
-    for crossover in pair.crossovers:
-        figures = words.crossover_figures(crossover, pair)
-        kinds = zip(words.crossover_kinds(pair), figures, strict=True)
-        found = [f"{kind} {figure}" for kind, figure in kinds if figure]
-        name = f"{words.crossover_name(crossover)} ({words.crossover_sizes(crossover)})"
-        yield f"  {name}: {'; '.join(found)}"
-        for remark in words.crossover_remarks(crossover, pair):
-            yield f"    {remark}"
 
 
 def _change_lines(report: Report) -> Iterator[str]:

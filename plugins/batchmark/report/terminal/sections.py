@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -16,6 +17,7 @@ from batchmark.report import words
 from batchmark.report.blocks import (
     Block,
     ColdStarts,
+    Comparison,
     Facts,
     Folded,
     Jobs,
@@ -26,7 +28,10 @@ from batchmark.report.blocks import (
     Table,
     Text,
     Traces,
+    Uncompared,
 )
+from batchmark.report.machines import JobLine
+from batchmark.report.terminal.rows import comparison_table
 from batchmark.report.terminal.text import clean, print_text
 
 STYLES = {"notice": "yellow"}
@@ -54,38 +59,70 @@ def print_blocks(blocks: Iterable[Block], console: Console, said: list[str] | No
     for block in blocks:
         if isinstance(block, Table):
             console.print(_table(block))
+        elif isinstance(block, Comparison):
+            console.print(comparison_table(block.pair, console))
         elif isinstance(block, Folded):
             print_blocks(block.blocks, console, said)
         else:
             style = STYLES.get(block.style, "") if isinstance(block, Text) else ""
-            for line in _lines(block, said):
+            for line in LINES[type(block)](block, said) if type(block) in LINES else ():
                 print_text(console, line, style)
 
 
-def _lines(block: Block, said: list[str]) -> Iterator[str]:
-    match block:
-        case Text():
-            yield block.text
-        case Facts():
-            yield from (f"{question}: {text}" for question, text in block.facts)
-        case Remarks():
-            yield from block.texts
-        case Lines():
-            yield f"{block.title}:"
-            yield from (f"  {text}: {line}" for text, line in block.lines)
-        case Traces():
-            for job in block.jobs:
-                yield (
-                    f"{job.job_id} attempt {job.job_attempt}, log {job.log_group} {job.log_stream}"
-                )
-                yield f"    {job.log_url}\n    {job.document_uri}"
-        case ColdStarts():
-            for start in block.starts:
-                yield from cold_start_lines(start, block.labels[start.target], said)
-        case Jobs():
-            for target, jobs in Counter(line.target for line in block.jobs).items():
-                count = formatting.count(jobs, "job")
-                yield f"{target}: {count}; logs and documents: see the page"
+def _traces(block: Traces, _: list[str]) -> Iterator[str]:
+    for job in block.jobs:
+        yield f"{job.job_id} attempt {job.job_attempt}, log {job.log_group} {job.log_stream}"
+        yield f"    {job.log_url}\n    {job.document_uri}"
+
+
+def _cold_starts(block: ColdStarts, said: list[str]) -> Iterator[str]:
+    for start in block.starts:
+        yield from cold_start_lines(start, block.labels[start.target], said)
+
+
+def _uncompared(block: Uncompared, _: list[str]) -> Iterator[str]:
+    for row in block.pair.uncompared:
+        yield f"Not compared: {words.row_label(row)}: {row.reason}"
+
+
+def _told(block: Lines, _: list[str]) -> Iterator[str]:
+    yield f"{block.title}:"
+    yield from (f"  {text}: {line}" for text, line in block.lines)
+
+
+def _jobs(block: Jobs, _: list[str]) -> Iterator[str]:
+    if block.listed:
+        for number, line in enumerate(block.jobs, start=1):
+            yield from _job_lines(number, line)
+        return
+    for target, jobs in Counter(line.target for line in block.jobs).items():
+        yield f"{target}: {formatting.count(jobs, 'job')}; logs and documents: see the page"
+
+
+# Of each block that is lines of text; `said` are notes that need not be repeated.
+LINES: dict[type, Callable[[Any, list[str]], Iterable[str]]] = {
+    Text: lambda block, _: [block.text],
+    Facts: lambda block, _: [f"{question}: {text}" for question, text in block.facts],
+    Remarks: lambda block, said: notes((*block.texts, *block.notes), said),
+    Lines: _told,
+    Traces: _traces,
+    ColdStarts: _cold_starts,
+    Uncompared: _uncompared,
+    Jobs: _jobs,
+}
+
+
+def _job_lines(number: int, line: JobLine) -> Iterator[str]:
+    job, usd = line.job, line.cost.usd if line.cost else None
+    paid = f", {formatting.usd(usd)}" if usd else ""
+    yield (
+        f"[{number}] {line.target} repeat {job.repeat}: job {job.job_id} attempt "
+        f"{job.job_attempt}{paid}, log {job.log_group} {job.log_stream}"
+    )
+    yield f"    {job.log_url}\n    {job.document_uri}"
+    if job.telemetry:
+        metrics = "; ".join(words.metric(summary) for summary in job.telemetry)
+        yield f"    telemetry, mean (range): {metrics}"
 
 
 def _table(shown: Table) -> RichTable:
@@ -115,7 +152,7 @@ def notes(notes: Iterable[str | None], said: list[str]) -> Iterator[str]:
     for note in notes:
         if note and note not in said:
             said.append(note)
-            yield f"Note: {note}"
+            yield note
 
 
 def cold_start_lines(start: ColdStart | None, label: str, said: list[str]) -> Iterable[str]:

@@ -346,6 +346,6 @@ def test_beside_a_pair_both_questions_are_answered():
     assert answers(found)[0].verdict == "Well to about 4 nodes"
     page = render_html(found)
     assert page.index("How far does the training scale?") < page.index("Does the GPU pay off?")
-    assert "resnet50_data_parallel" not in page[page.index('id="pairs"') : page.index("Prices")]
+    assert "resnet50_data_parallel" not in page[page.index('id="pair-1"') : page.index("Prices")]
     (pair,) = found.pairs
     assert {row.workload for row in pair.rows} == {"matmul"}

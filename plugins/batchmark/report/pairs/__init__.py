@@ -1,0 +1,1 @@
+"""GPU targets against CPU targets, row by row."""

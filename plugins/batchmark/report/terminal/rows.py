@@ -1,0 +1,153 @@
+"""The rows of two targets as a table that fits the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich import box
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from batchmark.analysis.compared_rows import SIGNS
+from batchmark.core import formatting
+from batchmark.core.intervals import Estimate
+from batchmark.report import words
+from batchmark.report.answer import AHEAD
+from batchmark.report.terminal.text import clean
+from batchmark.report.words import NOT_KNOWN
+from batchmark_job.result.values import CONFIDENCE_TEXT
+
+if TYPE_CHECKING:
+    from batchmark.analysis.compared_rows import Row, TotalTime
+    from batchmark.analysis.comparison import Pair
+
+
+class _Layout(NamedTuple):
+    separator: str = "\n"  # between a value and its interval
+    noise: bool = True
+    ceilings: bool = True
+    counts: bool = True  # of samples, and the efficiency; the verdict has its gist
+    jobs: bool = True  # by their numbers in the list below
+
+    def headings(self, pair: Pair) -> Iterator[str]:
+        median = f"median [{CONFIDENCE_TEXT}]"
+        yield f"{pair.gpu.target}\n{'(ran on the CPU)' if pair.cpu_fallback else median}"
+        yield f"{pair.cpu.target}\n{median}"
+        yield f"speedup\n[{CONFIDENCE_TEXT}]"
+        yield "GPU is"
+        if self.counts:
+            yield f"efficiency\n[{CONFIDENCE_TEXT}]"
+        if self.noise:
+            yield "noise,\nmissed below"
+        if self.ceilings:
+            yield "of ceiling,\nGPU, CPU"
+        if self.counts:
+            yield "n"
+        if self.counts and self.jobs:
+            yield "jobs"
+
+    def cells(self, row: Row, pair: Pair, job_numbers: Mapping[str, int]) -> Iterator[str]:
+        sides = (row.gpu, row.cpu)
+        for side in sides:
+            yield self.cell(side.median_seconds, formatting.time)
+        yield self.cell(row.speedup, formatting.factor)
+        yield "-" if pair.cpu_fallback else f",{self.separator}".join(_verdict(row))
+        if self.counts:
+            yield self.cell(row.efficiency.estimate, formatting.number)
+        if self.noise:
+            noise = (row.noise.floor, row.noise.smallest_detectable_change)
+            yield f",{self.separator}".join(map(formatting.noise, noise))
+        if self.ceilings:
+            yield self.shares(*(side.roofline.share if side.roofline else None for side in sides))
+        if self.counts:
+            yield f",{self.separator}".join(str(side.samples) for side in sides)
+        if self.counts and self.jobs:
+            yield _ranges([job_numbers[job.job_id] for side in sides for job in side.provenance])
+
+    def cell(self, estimate: Estimate | None, kind: Callable[[Estimate], formatting.Figure]) -> str:
+        return self.separator.join(filter(None, kind(estimate))) if estimate else "-"
+
+    def whole_jobs(self, total: TotalTime) -> str:
+        if not (speedup := words.whole_jobs_speedup(total)):
+            return "-"
+        value = speedup.value.replace("known ", f"known{self.separator}")
+        return self.separator.join(filter(None, (value, speedup.interval)))
+
+    def efficiency(self, total: TotalTime) -> str:
+        estimate = total.efficiency.estimate
+        return self.cell(estimate if estimate and estimate.interval else None, formatting.number)
+
+    def shares(self, *values: float | None) -> str:
+        texts = ("-" if value is None else formatting.percent(value) for value in values)
+        return f",{self.separator}".join(texts)
+
+
+# The first that fits the console is taken, else the last.
+LAYOUTS = (
+    _Layout(separator=" "),
+    _Layout(separator=" ", ceilings=False),
+    _Layout(),
+    _Layout(ceilings=False),
+    _Layout(ceilings=False, noise=False, counts=False),
+)
+
+
+def comparison_table(pair: Pair, console: Console) -> Table:
+    """The widest layout that fits; jobs are numbered in their order."""
+    jobs = (*pair.gpu.jobs, *pair.cpu.jobs)
+    job_numbers = {job.job_id: number for number, job in enumerate(jobs, start=1)}
+    unbounded = console.options.update(width=10_000)
+    layouts = list(LAYOUTS)
+    if words.is_own_job(pair):
+        layouts = [one._replace(jobs=False) for one in LAYOUTS if not one.ceilings]
+    tables = [_table(pair, job_numbers, layout) for layout in layouts]
+    fitting = (
+        table
+        for table in tables
+        if Measurement.get(console, unbounded, table).maximum <= console.width
+    )
+    return next(fitting, tables[-1])
+
+
+def _table(pair: Pair, job_numbers: Mapping[str, int], layout: _Layout) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
+    table.add_column("row", no_wrap=layout.counts)
+    for heading in layout.headings(pair):
+        table.add_column(Text(clean(heading)), justify="right", no_wrap=True)
+    for row in pair.rows:
+        name = Text(clean(words.row_label(row, layout.separator)))
+        table.add_row(name, *layout.cells(row, pair, job_numbers))
+    table.add_section()
+    for total in pair.totals:
+        table.add_row(
+            words.SPAN_NAMES[total.span],
+            layout.cell(total.gpu_seconds, formatting.time),
+            layout.cell(total.cpu_seconds, formatting.time),
+            layout.whole_jobs(total),
+            *(["", layout.efficiency(total)][: 1 + layout.counts]),
+        )
+    return table
+
+
+def _verdict(row: Row) -> Iterator[str]:
+    """What the GPU target is, in time and, where that is known, in dollars."""
+    signs = {"time": SIGNS[row.verdict], "dollars": SIGNS[row.cheaper]}
+    if not any(signs.values()):
+        yield NOT_KNOWN
+    for measure, (ahead, behind) in AHEAD.items():
+        if sign := signs[measure]:
+            yield ahead if sign > 0 else behind
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """1, 2, 3, 5 as "1-3 5"."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return " ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
