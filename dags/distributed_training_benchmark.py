@@ -14,25 +14,17 @@ takes. It is refused if that could be more than `max_cost_usd`; `dry_run` shows 
 
 from airflow.sdk import dag
 
-from batchmark.orchestration import dag_parts, option_form
+from batchmark.orchestration import dag_parts, forms
 from batchmark.orchestration.operators.file_system_operators import (
     CollapseFileSystem,
     StandUpFileSystem,
 )
 from batchmark.orchestration.tasks import scaling
-from batchmark_job.result.scaling_options import ScalingRun
-
-PARAMS = {
-    **option_form.params(ScalingRun),
-    **dag_parts.repeats_param(1, 1, "How often each number of nodes is measured."),
-    **dag_parts.cost_params(max_cost_usd=50),
-    "reruns": dag_parts.reruns_param(),
-}
 
 
 @dag(
     dag_display_name="Distributed training benchmark",
-    params=PARAMS,
+    params=forms.scaling_params(),
     description="How training scales over nodes, and what that costs",
     doc_md=__doc__,
     schedule=None,

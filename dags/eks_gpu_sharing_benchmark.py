@@ -13,17 +13,15 @@ from typing import Any
 
 from airflow.sdk import chain, dag, get_current_context, task
 
-from batchmark.orchestration import assets, dag_parts
+from batchmark.orchestration import assets, dag_parts, forms
 from batchmark.orchestration.pods.pods_operator import PodsOperator
 from batchmark.orchestration.tasks import pods
 from batchmark.runs.plans.pod_plan import TRIES
 
-PARAMS = pods.pods_params() | dag_parts.cost_params(max_cost_usd=50)
-
 
 @dag(
     dag_display_name="EKS GPU sharing benchmark",
-    params=PARAMS,
+    params=forms.pods_params(),
     description="How many pods may share a node's GPUs by time-slicing",
     doc_md=__doc__,
     schedule=None,

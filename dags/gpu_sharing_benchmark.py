@@ -14,26 +14,13 @@ the device.
 
 from airflow.sdk import dag
 
-from batchmark.core.suites import TASKS
-from batchmark.orchestration import dag_parts, option_form
+from batchmark.orchestration import dag_parts, forms
 from batchmark.orchestration.tasks import environment, run
-from batchmark_job.result.sharing_options import SharingOptions
-
-PARAMS = {
-    **option_form.params(SharingOptions, task={"examples": list(TASKS)}),
-    **dag_parts.run_params(
-        repeats=1,
-        fewest_repeats=1,
-        about_repeats="How often each target measures everything.",
-        max_cost_usd=50,
-    ),
-    "reruns": dag_parts.reruns_param(),
-}
 
 
 @dag(
     dag_display_name="GPU sharing benchmark",
-    params=PARAMS,
+    params=forms.sharing_params(),
     description="How many tasks may share one GPU, in which mode, and what that costs",
     doc_md=__doc__,
     schedule=None,

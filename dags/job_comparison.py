@@ -14,14 +14,13 @@ the dearest instances that they may get; `dry_run` shows how much that is.
 
 from airflow.sdk import dag
 
-from batchmark.orchestration import dag_parts
-from batchmark.orchestration.own_job_form import comparison_params
+from batchmark.orchestration import dag_parts, forms
 from batchmark.orchestration.tasks import own_jobs
 
 
 @dag(
     dag_display_name="Job comparison",
-    params=comparison_params(),
+    params=forms.comparison_params(),
     description="Existing queues and job definitions against each other, in time and in dollars",
     doc_md=__doc__,
     schedule=None,

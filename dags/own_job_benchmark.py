@@ -13,14 +13,13 @@ A job whose exit code or check says that its result is wrong is not compared.
 
 from airflow.sdk import dag
 
-from batchmark.orchestration import dag_parts
-from batchmark.orchestration.own_job_form import own_job_params
+from batchmark.orchestration import dag_parts, forms
 from batchmark.orchestration.tasks import own_jobs
 
 
 @dag(
     dag_display_name="Own job benchmark",
-    params=own_job_params(),
+    params=forms.own_job_params(),
     description="A job of your own, as it is, on each of its targets, in time and in dollars",
     doc_md=__doc__,
     schedule=None,

@@ -15,7 +15,7 @@ from batchmark.changes.suspects import too_early
 from batchmark.core.formatting import apart
 from batchmark.core.own_jobs import OwnJobRun
 from batchmark.core.prices import load_prices, price_file
-from batchmark.orchestration.own_job_form import MAX_COST_USD
+from batchmark.orchestration.forms import MAX_COST_USD
 from batchmark.runs.budget import worst_case
 from batchmark.runs.plans.own_job_plan import plan_own_jobs
 from batchmark_job.workloads.user_files import FOLDER_VARIABLE, find_user_files

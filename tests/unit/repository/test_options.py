@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import ParamValidationError
 from batchmark.core.errors import PlanError
 from batchmark.core.own_jobs import ComparisonRun, OwnJobRun
 from batchmark.core.run import RunPlan
-from batchmark.orchestration import option_form
+from batchmark.orchestration.forms import option_params
 from batchmark.runs.plans.options import asked
 from batchmark_job.errors import InputError
 from batchmark_job.image_set.manifest import Settings
@@ -64,7 +64,7 @@ def of_numbers(model):
 
 @pytest.mark.parametrize("model", FORMS)
 def test_the_defaults_of_the_form_are_those_of_the_plan(model):
-    filled_in = {name: field.resolve() for name, field in option_form.params(model).items()}
+    filled_in = {name: field.resolve() for name, field in option_params(model).items()}
     if model is SharingOptions:
         assert filled_in.pop("axes") == "batch=32"
     assert asked(model, filled_in) == model()
@@ -90,7 +90,7 @@ def test_a_field_may_be_left_empty_where_nothing_is_something():
     types = {
         name: field.schema["type"]
         for model in FORMS
-        for name, field in option_form.params(model).items()
+        for name, field in option_params(model).items()
     }
     assert {name for name, kind in types.items() if "null" in kind} == {
         *("axes", "disturbances", "mps_threads", "mps_memory_mib"),
@@ -101,7 +101,7 @@ def test_a_field_may_be_left_empty_where_nothing_is_something():
 
 @pytest.mark.parametrize("model", FORMS)
 def test_form_and_plan_refuse_the_same_numbers(model):
-    fields = option_form.params(model)
+    fields = option_params(model)
     for name, bad, is_list in of_numbers(model):
         value = [bad] if is_list else bad
         with pytest.raises(ParamValidationError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from airflow.sdk import Context, Param
+from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from batchmark.aws import node_group
@@ -15,44 +15,14 @@ from batchmark.aws.result_bucket import RunStore
 from batchmark.core.config import Config
 from batchmark.core.errors import ClusterError
 from batchmark.core.run import PlannedJob
-from batchmark.core.suites import TASKS
-from batchmark.orchestration import option_form
 from batchmark.orchestration.settings import load_cluster, load_config
 from batchmark.orchestration.tasks.approval import Arguments, approved_jobs
 from batchmark.orchestration.tasks.budget import Proposal
 from batchmark.orchestration.telling import fail, tell
 from batchmark.orchestration.xcom import PODS_XCOM
-from batchmark_job.result.sharing_options import MOST_REPLICAS, SHARING_SECTION, SharingOptions
 
 START_SECONDS = 900
 POLL_SECONDS = 10
-
-
-def pods_params() -> dict[str, Param]:
-    """Return the fields of the form that say what the pods run, and how many there are."""
-    fields = option_form.params(SharingOptions, task={"examples": list(TASKS)})
-    return {
-        "task": fields["task"],
-        "axes": fields["axes"],
-        "waiting_replicas": Param(
-            5,
-            type="integer",
-            minimum=0,
-            maximum=MOST_REPLICAS,
-            section=SHARING_SECTION,
-            description="Pods of a first job that begins without sharing: each takes a GPU for "
-            "itself, and those that find none wait until sharing is switched on. 0 for none.",
-        ),
-        "replicas": Param(
-            [20],
-            type="array",
-            items={"type": "integer", "minimum": 1, "maximum": MOST_REPLICAS},
-            minItems=1,
-            section=SHARING_SECTION,
-            description="Pods that share the node's GPUs by time-slicing, one number per line: a "
-            "job for each.",
-        ),
-    }
 
 
 def plan_pods(context: Context) -> Arguments:

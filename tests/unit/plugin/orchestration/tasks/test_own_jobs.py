@@ -13,7 +13,7 @@ from batchmark.core.errors import PlanError
 from batchmark.core.names import full_name
 from batchmark.history.store import HistoryStore
 from batchmark.orchestration import run_history
-from batchmark.orchestration.own_job_form import comparison_params, own_job_params
+from batchmark.orchestration.forms import comparison_params, own_job_params
 from batchmark.orchestration.reruns import plan_round, series_of_row
 from batchmark.orchestration.run_history import RunHistory
 from batchmark.orchestration.settings import config_of

@@ -6,7 +6,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from batchmark.aws.result_bucket import PLAN_HTML, RunStore
-from batchmark.orchestration import option_form
+from batchmark.orchestration.forms import option_params
 from batchmark.orchestration.tasks import alerts, approval, budget, environment, scaling
 from batchmark.runs.spending import month_spending
 from batchmark_job.result.scaling_options import ScalingRun
@@ -35,7 +35,7 @@ def run(monkeypatch):
     monkeypatch.setattr(budget, "page_url", lambda *_: "the page")
 
     def context(**changes):
-        fields = {name: param.resolve() for name, param in option_form.params(ScalingRun).items()}
+        fields = {name: param.resolve() for name, param in option_params(ScalingRun).items()}
         fields |= {"node_counts": [1, 2], "repeats": 1, "max_cost_usd": 300, "dry_run": False}
         return {
             "run_id": RUN_ID,
