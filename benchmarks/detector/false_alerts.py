@@ -18,7 +18,8 @@ from threadpoolctl import threadpool_limits
 
 from batchmark.changes.change_points import search
 from batchmark.changes.evidence import EVIDENCE
-from batchmark.changes.false_alerts import METRICS, evidence_of
+from batchmark.changes.false_alerts import evidence_of
+from batchmark.changes.records import Metric
 from benchmarks.detector import history_alone
 from benchmarks.detector.history_alone import NOISES, histories_without, rises
 from benchmarks.detector.reruns import RUNS
@@ -73,7 +74,7 @@ def main() -> int:
         print(f"{kind:<26}" + "".join(f"{1000 * rate:8.3f}" for rate in rates[kind]), flush=True)
     rate, decay = fit(rates)
     print(f"mean of the first {len(FAMILY)}: RATE {rate:.2g}, DECAY {decay:.2f}\n")
-    promised = 1 / len(METRICS)
+    promised = 1 / len(Metric)
     needed = [evidence_of(number * RUNS_A_MONTH, 1.0) for number in FLEETS]
     print(f"False alerts a month of so many series of times, each week; promised {promised:g}")
     print(f"{'':<26}" + "".join(f"{number:10,}" for number in FLEETS))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from enum import StrEnum
 from typing import Literal
 
 from pydantic import Field
@@ -20,9 +21,15 @@ from batchmark.core.intervals import Estimate
 from batchmark.core.record import Record
 from batchmark_job.result.values import Parameter
 
-Measure = Literal["time", "dollars"]
 Winner = Literal["gpu", "cpu", "unknown"]
 WINNERS: dict[int, Winner] = {1: "gpu", -1: "cpu", 0: "unknown"}
+
+
+class Measure(StrEnum):
+    """What two targets are weighed by."""
+
+    TIME = "time"
+    DOLLARS = "dollars"
 
 
 class Duel(Record):
@@ -119,7 +126,7 @@ def _standing(
 ) -> Standing:
     pairs = {(pair.suite, pair.cpu.target): pair for pair, _ in found}
     crossings = [
-        (crossover.axis, crossover.warm_seconds if measure == "time" else crossover.warm_usd)
+        (crossover.axis, crossover.warm_seconds if measure == Measure.TIME else crossover.warm_usd)
         for pair in pairs.values()
         for crossover in pair.crossovers
         if (crossover.workload, crossover.dtype) == (workload, dtype)
@@ -134,7 +141,7 @@ def _standing(
 
 
 def _duel(pair: Pair, row: Row, measure: Measure) -> Duel:
-    in_time = measure == "time"
+    in_time = measure == Measure.TIME
     ratio = row.speedup if in_time else row.efficiency.estimate
     assert ratio is not None  # noqa: S101 - both amounts are known
     return Duel(
@@ -149,7 +156,7 @@ def _duel(pair: Pair, row: Row, measure: Measure) -> Duel:
 
 def _amounts(row: Row, measure: Measure) -> tuple[float, ...]:
     """What a call takes on the GPU and on the CPU; empty where that is not known."""
-    if measure == "time":
+    if measure == Measure.TIME:
         return row.gpu.median_seconds.value, row.cpu.median_seconds.value
     gpu, cpu = row.gpu_usd, row.cpu_usd
     known = gpu is not None and cpu is not None and row.efficiency.estimate is not None

@@ -42,8 +42,8 @@ KINDS: tuple[ChangeKind, ...] = (*WORSE.values(), *BETTER.values())
 # Other differences may make a run slower, but not its instance dearer.
 CAUSES_OF_A_PRICE = {"instance type", "compute environment", "purchase option", "region"}
 WITHOUT_USD: Mapping[Metric, str] = {
-    "noise": "scatter by itself costs nothing",
-    "speedup": "a speedup is of two targets, and dollars stand with their times",
+    Metric.NOISE: "scatter by itself costs nothing",
+    Metric.SPEEDUP: "a speedup is of two targets, and dollars stand with their times",
 }
 
 
@@ -143,14 +143,14 @@ def _explanation(speedup: ChangePoint, points: Iterable[ChangePoint]) -> list[Ch
 
     The GPU's got worse or better as the speedup did, the CPU's the other way.
     """
-    if speedup.metric != "speedup":
+    if speedup.metric != Metric.SPEEDUP:
         return []
     own = speedup.series
     same_way = {own.target: True, own.against: False}
     return [
         point
         for point in points
-        if point.metric == "time"
+        if point.metric == Metric.TIME
         and (series := point.series).target in same_way
         and series.suite == own.suite
         and row_name(series) == row_name(own)
@@ -206,7 +206,7 @@ def _join(group: _Group, groups: list[_Group]) -> None:
     """Add a group; it joins one of another target that has the same time and cause."""
     for other in groups:
         if (
-            group.points[0].metric in {"time", "noise"}
+            group.points[0].metric in {Metric.TIME, Metric.NOISE}
             and (group.suite, group.kind, group.workload, group.environment)
             == (other.suite, other.kind, other.workload, other.environment)
             and not group.causes.keys() & other.causes.keys()
@@ -248,7 +248,7 @@ def _shared_differences(
         cause
         for point in points
         for cause in differences(before, after, row_name(point.series))
-        if point.metric != "price" or cause.name in CAUSES_OF_A_PRICE
+        if point.metric != Metric.PRICE or cause.name in CAUSES_OF_A_PRICE
     )
     return [cause for cause, count in counts.items() if 2 * count >= len(points)]
 
@@ -303,7 +303,7 @@ def _prices(points: Sequence[ChangePoint], runs: RunTargets) -> dict[str, float 
         target = point.series.target
         if prices.get(target) is not None or point.series.instance_type is None:
             prices.setdefault(target, None)
-        elif point.metric == "price":
+        elif point.metric == Metric.PRICE:
             prices[target] = point.after.median
         else:
             seen = (runs.get((run, target)) for run in (point.first_run_id, point.last_run_id))
@@ -333,7 +333,7 @@ def _usd_per_month(
             return None, f"no dollars for {target}: {why}"
         extra = (
             own[0].after.median - own[0].before.median
-            if metric == "price"
+            if metric == Metric.PRICE
             else price * fmean(point.change for point in own)
         )
         usd += HOURS_PER_MONTH * extra

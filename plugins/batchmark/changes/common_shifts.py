@@ -18,7 +18,7 @@ import numpy as np
 
 from batchmark.changes.evidence import LEAST_BEFORE, LEAST_BETWEEN
 from batchmark.changes.noise_model import median_of_rows
-from batchmark.changes.records import NEAR_RUNS, Series, SeriesKey
+from batchmark.changes.records import NEAR_RUNS, Metric, Series, SeriesKey
 from batchmark.changes.steps import LevelChange
 from batchmark.changes.timelines import Timeline
 
@@ -92,7 +92,7 @@ def _median_row(key: SeriesKey, rows: Sequence[Series]) -> Series:
     run_ids = list(at)
     return Series(
         key,
-        "time",
+        Metric.TIME,
         [run_ids[place] for place in kept],
         when[kept],
         np.exp(median_of_rows(off[kept], counts[kept])),

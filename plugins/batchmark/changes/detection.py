@@ -68,7 +68,7 @@ def detect_changes(
     """
     chosen = settings or DetectorSettings()
     known = priors or {}
-    times = [place for place, history in enumerate(histories) if history.metric == "time"]
+    times = [place for place, history in enumerate(histories) if history.metric == Metric.TIME]
     commons = common_series([histories[place] for place in times])
     every = [*histories, *(common.series for common in commons)]
     lines = [ledger(history, chosen.runs) for history in every]
@@ -83,11 +83,11 @@ def detect_changes(
     found = search(
         # A speedup that falls is the bad news, and the search finds rises sooner.
         [
-            -line.logs if history.metric == "speedup" else line.logs
+            -line.logs if history.metric == Metric.SPEEDUP else line.logs
             for history, line in zip(every, lines, strict=True)
         ],
         [
-            known.get(history.key, Prior()) if history.metric == "time" else Prior()
+            known.get(history.key, Prior()) if history.metric == Metric.TIME else Prior()
             for history in every
         ],
         least_log_shift,

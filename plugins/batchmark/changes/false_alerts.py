@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from batchmark.changes.evidence import EVIDENCE
-from batchmark.changes.records import METRICS, Series
+from batchmark.changes.records import Metric, Series
 
 RATE = 0.0006  # false alerts of a series in a run, if its changes need EVIDENCE ...
 DECAY = 0.67  # ... and by how much the log of this falls with each further nat of evidence
@@ -27,7 +27,7 @@ def evidence_needed(histories: Sequence[Series], false_alerts_a_month: float) ->
 
 def evidence_of(figures: float, false_alerts_a_month: float) -> float:
     """The same for so many figures a month; each metric has an equal share of the false alerts."""
-    too_many = RATE * max(figures, 1) * len(METRICS) / false_alerts_a_month
+    too_many = RATE * max(figures, 1) * len(Metric) / false_alerts_a_month
     return EVIDENCE + max(0.0, math.log(too_many) / DECAY)
 
 

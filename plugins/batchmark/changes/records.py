@@ -6,8 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import StrEnum
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,23 +22,32 @@ from batchmark_job.result.values import Parameter
 
 NEAR_RUNS = 3  # on either side, to which a later run may move a change
 UNKNOWN_DTYPE = "unknown"  # of what other tools measured
-Metric = Literal["time", "price", "noise", "speedup"]
-METRICS: tuple[Metric, ...] = get_args(Metric)
 RerunOutcome = Literal["confirmed", "refuted", "unsettled"]
 ChangeKind = Literal[
     "slower", "faster", "dearer", "cheaper", "noisier", "steadier", "speedup lost", "speedup gained"
 ]
+
+
+class Metric(StrEnum):
+    """What a series is of, by the name that records, settings and addresses have."""
+
+    TIME = "time"
+    PRICE = "price"
+    NOISE = "noise"
+    SPEEDUP = "speedup"
+
+
 WORSE: dict[Metric, ChangeKind] = {
-    "time": "slower",
-    "price": "dearer",
-    "noise": "noisier",
-    "speedup": "speedup lost",
+    Metric.TIME: "slower",
+    Metric.PRICE: "dearer",
+    Metric.NOISE: "noisier",
+    Metric.SPEEDUP: "speedup lost",
 }
 BETTER: dict[Metric, ChangeKind] = {
-    "time": "faster",
-    "price": "cheaper",
-    "noise": "steadier",
-    "speedup": "speedup gained",
+    Metric.TIME: "faster",
+    Metric.PRICE: "cheaper",
+    Metric.NOISE: "steadier",
+    Metric.SPEEDUP: "speedup gained",
 }
 
 
@@ -164,7 +174,7 @@ class ChangePoint(Record):
 
     @property
     def worse(self) -> bool:
-        return self.change < 0 if self.metric == "speedup" else self.change > 0
+        return self.change < 0 if self.metric == Metric.SPEEDUP else self.change > 0
 
     @property
     def kind(self) -> ChangeKind:

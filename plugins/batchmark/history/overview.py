@@ -8,7 +8,7 @@ from statistics import median
 import numpy as np
 import pyarrow as pa
 
-from batchmark.changes.records import Series, moment
+from batchmark.changes.records import Metric, Series, moment
 from batchmark.changes.standing import Standing, standings
 from batchmark.core import formatting, row_values
 from batchmark.history.series import series_histories
@@ -19,7 +19,7 @@ RUNS_SHOWN = 10
 
 def overview(suite: str, table: pa.Table, runs: int = RUNS_SHOWN) -> Iterator[str]:
     """What a suite's rows come to; `table` has the columns of `history.series`."""
-    found = [series for series in series_histories(table, "time") if series.usable().size]
+    found = [series for series in series_histories(table, Metric.TIME) if series.usable().size]
     if not found:
         yield f"suite {suite}: no row was measured"
         return

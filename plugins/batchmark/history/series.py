@@ -21,9 +21,9 @@ from batchmark_job.result.own_job import METRIC
 MACHINE = ("suite", "target", "actual_device", "instance_type", "cpu_model", "gpu_model")
 POINT = ("workload", "parameters", "dtype")
 FIGURES: dict[Metric, str] = {
-    "time": "median_seconds",
-    "noise": "relative_spread",
-    "price": "price_usd_per_hour",
+    Metric.TIME: "median_seconds",
+    Metric.NOISE: "relative_spread",
+    Metric.PRICE: "price_usd_per_hour",
 }
 # The columns to read from the history, which adds the suite to every table.
 COLUMNS = (
@@ -57,15 +57,15 @@ def series_histories(table: pa.Table, metric: Metric) -> list[Series]:
     than others. Those of times are in `Series.fresh`. A price series has one purchase option: that
     of most rows of its newest run. The table has COLUMNS.
     """
-    if metric == "speedup":
+    if metric == Metric.SPEEDUP:
         return speedups(table)
-    if metric == "price":
+    if metric == Metric.PRICE:
         groups = _prices(table)
     else:
         groups = list(_groups(table, (*MACHINE, *POINT), FIGURES[metric], is_counted(table)))
     _, run_ids = dictionary_codes(table["run_id"])
     fell_back = _fell_back(table)
-    fresh = _fresh_figures(table) if metric == "time" else {}
+    fresh = _fresh_figures(table) if metric == Metric.TIME else {}
     return [
         Series(
             SeriesKey(**group.names),
@@ -92,11 +92,11 @@ def speedups(table: pa.Table) -> list[Series]:
         for device in (Device.CPU, Device.CUDA)
     )
     by_point = defaultdict(list)
-    for cpu in _groups(table, ("suite", *POINT, "target"), FIGURES["time"], on_cpu):
+    for cpu in _groups(table, ("suite", *POINT, "target"), FIGURES[Metric.TIME], on_cpu):
         by_point[_point(cpu)].append(cpu)
     _, run_ids = dictionary_codes(table["run_id"])
     histories = []
-    for gpu in _groups(table, (*MACHINE, *POINT), FIGURES["time"], on_gpu):
+    for gpu in _groups(table, (*MACHINE, *POINT), FIGURES[Metric.TIME], on_gpu):
         for cpu in by_point[_point(gpu)]:
             runs, of_gpu, of_cpu = np.intersect1d(
                 gpu.runs, cpu.runs, assume_unique=True, return_indices=True
@@ -106,7 +106,7 @@ def speedups(table: pa.Table) -> list[Series]:
             histories.append(
                 Series(
                     SeriesKey(**gpu.names, against=cpu.names["target"]),
-                    "speedup",
+                    Metric.SPEEDUP,
                     run_ids[runs].tolist(),
                     gpu.recorded_at[of_gpu],
                     cpu.figures[of_cpu] / gpu.figures[of_gpu],
@@ -118,14 +118,12 @@ def speedups(table: pa.Table) -> list[Series]:
 def _fresh_figures(table: pa.Table) -> dict[tuple[Any, ...], dict[str, list[float]]]:
     """What fresh jobs measured, in their order, by run and by what `_Group.names` holds."""
     measured = _is(table, "status", "measured") & _is(table, "purpose", CONFIRMATION)
-    names = (*MACHINE, *POINT)
+    names, seconds = (*MACHINE, *POINT), FIGURES[Metric.TIME]
     found: dict[tuple[Any, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    rows = table.filter(pa.array(measured)).select(
-        [*names, "run_id", "recorded_at", FIGURES["time"]]
-    )
+    rows = table.filter(pa.array(measured)).select([*names, "run_id", "recorded_at", seconds])
     for row in rows.sort_by("recorded_at").to_pylist():
-        if row[FIGURES["time"]]:
-            found[tuple(row[name] for name in names)][row["run_id"]].append(row[FIGURES["time"]])
+        if row[seconds]:
+            found[tuple(row[name] for name in names)][row["run_id"]].append(row[seconds])
     return found
 
 
@@ -147,7 +145,9 @@ def _prices(table: pa.Table) -> list[_Group]:
     place = table.column_names.index("purchase_option")
     table = table.set_column(place, "purchase_option", bought)
     machines = defaultdict(list)
-    for group in _groups(table, (*MACHINE, "purchase_option"), FIGURES["price"], is_counted(table)):
+    for group in _groups(
+        table, (*MACHINE, "purchase_option"), FIGURES[Metric.PRICE], is_counted(table)
+    ):
         del group.names["purchase_option"]
         machines[tuple(group.names.values())].append(group)
     return [max(groups, key=_rows_of_newest_run(groups)) for groups in machines.values()]

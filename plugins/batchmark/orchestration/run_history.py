@@ -22,7 +22,7 @@ from batchmark.changes.change_points import Newest
 from batchmark.changes.detection import DetectorSettings, detect_changes, recoveries
 from batchmark.changes.false_alerts import evidence_needed
 from batchmark.changes.noise_model import Prior
-from batchmark.changes.records import METRICS, ChangePoint, Confirmation, Metric, Series, SeriesKey
+from batchmark.changes.records import ChangePoint, Confirmation, Metric, Series, SeriesKey
 from batchmark.changes.suspects import Suspect, Suspects, verdict, weigh
 from batchmark.changes.timelines import timeline
 from batchmark.core.config import Config
@@ -96,17 +96,19 @@ class RunHistory:
     def histories(self) -> dict[Metric, list[Series]]:
         """By metric, the series that this run measured, without its fresh jobs."""
         if not self.collected.jobs:
-            return {metric: [] for metric in METRICS}
+            return {metric: [] for metric in Metric}
         ended = max(job.stopped_at for job in self.collected.jobs)
         table = HistoryStore.of(self.config).read(
             COLUMNS, suites=[self.suite], since=(ended - timedelta(days=HISTORY_DAYS)).date()
         )
         found = {
             metric: [one for one in series_histories(table, metric) if self.run_id in one.run_ids]
-            for metric in METRICS
+            for metric in Metric
         }
         # A retry finds the fresh jobs of the first try.
-        return found | {"time": [_with_fresh(one, self.run_id, ()) for one in found["time"]]}
+        return found | {
+            Metric.TIME: [_with_fresh(one, self.run_id, ()) for one in found[Metric.TIME]]
+        }
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -143,18 +145,18 @@ class RunHistory:
         ]
         for change in changes:
             for point in change.points:
-                if point.metric == "time":
+                if point.metric == Metric.TIME:
                     found[point.series].add(point.first_run_id)
         return found
 
     @cached_property
     def weighed(self) -> dict[SeriesKey, Newest]:
         """What the times say of slower levels, without this run's fresh jobs."""
-        return self.weigh(self.histories["time"])
+        return self.weigh(self.histories[Metric.TIME])
 
     def weigh(self, times: Sequence[Series]) -> dict[SeriesKey, Newest]:
         """What the times of some of the run's series say of slower levels."""
-        evidence = evidence_needed(self.histories["time"], self.settings.false_alerts_a_month)
+        evidence = evidence_needed(self.histories[Metric.TIME], self.settings.false_alerts_a_month)
         return weigh(times, self.run_id, self.priors, evidence)
 
     def times_with(self, fresh: CollectedRun) -> list[Series]:
@@ -162,12 +164,12 @@ class RunHistory:
         measured = figures_by_series(fresh.jobs)
         return [
             _with_fresh(one, self.run_id, [value for _, value in measured.get(one.key, ())])
-            for one in self.histories["time"]
+            for one in self.histories[Metric.TIME]
         ]
 
     def shown(self, times: Sequence[Series]) -> list[ChangePoint]:
         """The changes of all metrics that show, given the series of times with fresh jobs."""
-        others = [own for metric, own in self.histories.items() if metric != "time"]
+        others = [own for metric, own in self.histories.items() if metric != Metric.TIME]
         return detect_changes(list(chain(times, *others)), self.settings, self.priors)
 
     def _recent(self, points: Sequence[ChangePoint]) -> list[ChangePoint]:
@@ -197,7 +199,7 @@ class RunHistory:
         found = [
             point
             for point in self._recent(shown)
-            if point.metric != "speedup" or not _is_about(point, explained)
+            if point.metric != Metric.SPEEDUP or not _is_about(point, explained)
         ]
         seen = {
             (one.series, run_id) for one in found if not one.worse for run_id in one.near_run_ids
@@ -207,13 +209,13 @@ class RunHistory:
 
     def _recoveries(self) -> Iterable[ChangePoint]:
         return recoveries(
-            self.histories["time"],
+            self.histories[Metric.TIME],
             [
                 point
                 for alert in self.alerts
                 if alert.state in WATCHED
                 for point in alert.change.points
-                if point.metric == "time" and point.series not in alert.back
+                if point.metric == Metric.TIME and point.series not in alert.back
             ],
         )
 

@@ -11,7 +11,7 @@ from batchmark.changes.alerts.merging import Merged
 from batchmark.changes.alerts.outbox import Delivery, RunMessage
 from batchmark.changes.alerts.records import LISTED, Alert, Improvement, Recovery
 from batchmark.changes.alerts.sns_limits import TEXT_BYTES, size, subject_line
-from batchmark.changes.records import WORSE, ChangePoint
+from batchmark.changes.records import WORSE, ChangePoint, Metric
 from batchmark.core import formatting
 from batchmark.core.names import PAGES
 from batchmark.core.shares import Rate
@@ -141,7 +141,9 @@ def _improved(improvements: Sequence[Improvement]) -> Iterator[_Entry]:
 def _logs(points: Sequence[ChangePoint], log_urls: Mapping[tuple[str, str], str]) -> Iterator[str]:
     """Where the logs of this run's jobs are; a price has none."""
     jobs = dict.fromkeys(
-        (point.series.suite, point.series.target) for point in points if point.metric != "price"
+        (point.series.suite, point.series.target)
+        for point in points
+        if point.metric != Metric.PRICE
     )
     for suite, target in jobs:
         if url := log_urls.get((suite, target)):

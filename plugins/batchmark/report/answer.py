@@ -25,7 +25,7 @@ QUESTION = "Does the GPU pay off?"
 Colour = Literal["gpu", "cpu", "both", "unknown"]
 NO_FILE_SYSTEM = "not included: the file system"
 OUTSIDE_EC2 = "No dollars: the jobs ran on a machine outside EC2."
-AHEAD = {"time": ("faster", "slower"), "dollars": ("cheaper", "dearer")}
+AHEAD = {Measure.TIME: ("faster", "slower"), Measure.DOLLARS: ("cheaper", "dearer")}
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class FirstScreen:
 
 
 def first_screen(report: Report) -> FirstScreen:
-    answers: list[Answer] = [find_answer(report.pairs, name) for name in ("time", "dollars")]
+    answers: list[Answer] = [find_answer(report.pairs, name) for name in Measure]
     known = [answer for answer in answers if answer.workloads]
     asks_otherwise = report.studied and not report.pairs
     verdict, sentence = ("", "") if asks_otherwise else headline(report, known)
@@ -93,7 +93,7 @@ def _verdict(known: Sequence[Answer]) -> str:
     """By dollars where they are known, as that is what has to pay off."""
     last = known[-1]
     rows, ahead, behind = last.rows(), last.rows("gpu"), last.rows("cpu")
-    in_time = last.measure == "time"
+    in_time = last.measure == Measure.TIME
     never_in_time = known[0].rows("cpu") == known[0].rows()
     if ahead == rows:
         return "Yes, in time" if in_time else "Yes"
@@ -158,7 +158,7 @@ def _matrix(answer: Answer) -> Matrix:
 def _caption(answer: Answer) -> str:
     cpus = {duel.cpu for one in answer.workloads for of in one.standings for duel in of.duels}
     rival = next(iter(cpus)) if len(cpus) == 1 else "the CPU target that is best at each size"
-    amounts = "times" if answer.measure == "time" else "dollars"
+    amounts = "times" if answer.measure == Measure.TIME else "dollars"
     return (
         f"Each GPU target against {rival}; ratios are of {amounts}, CPU / GPU, over the rows that "
         "are decided, if any is."

@@ -52,7 +52,7 @@ def title(change: Change) -> str:
     where = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
     point = _told(change)
     what = kind(change).capitalize()
-    if point.metric == "price":
+    if point.metric == Metric.PRICE:
         return f"{what}: {where}, {movement(point)}"
     if against := point.series.against:
         where = f"{where} over {target(against, change.fell_back)}"
@@ -93,16 +93,16 @@ def value(amount: float, metric: Metric, series: SeriesKey) -> str:
 
 def read(amount: float, metric: Metric, series: SeriesKey) -> float:
     """A figure as people read it: of a metric that an own job told its value."""
-    return row_values.value(series.values, amount) if metric == "time" else amount
+    return row_values.value(series.values, amount) if metric == Metric.TIME else amount
 
 
 def value_text(amount: float, metric: Metric, series: SeriesKey) -> str:
     """What `read` returns, with its unit."""
-    if metric == "time":
+    if metric == Metric.TIME:
         return row_values.value_text(series.values, amount)
-    if metric == "price":
+    if metric == Metric.PRICE:
         return formatting.usd_per_hour(amount)
-    return formatting.percent(amount) if metric == "noise" else formatting.multiple(amount)
+    return formatting.percent(amount) if metric == Metric.NOISE else formatting.multiple(amount)
 
 
 def level(level: Level) -> str:
@@ -120,7 +120,7 @@ def movement(point: ChangePoint) -> str:
 
 def share(point: ChangePoint, moved: float) -> str:
     """A relative change of a point's figures, as people read them, with its sign."""
-    of_values = point.metric == "time"
+    of_values = point.metric == Metric.TIME
     return formatting.change(row_values.change(point.series.values, moved) if of_values else moved)
 
 
@@ -145,7 +145,7 @@ def causes(change: Change) -> list[str]:
 
 def _unit_hint(point: ChangePoint) -> Iterator[str]:
     """A level 1,000 times the last one is more likely in milliseconds than slow."""
-    timed = point.metric == "time" and not point.series.is_metric
+    timed = point.metric == Metric.TIME and not point.series.is_metric
     if timed and point.before.median and point.after.median:
         moved = math.log(point.after.median / point.before.median)
         for factor in UNIT_FACTORS:
@@ -172,7 +172,7 @@ def cost(change: Change) -> list[str]:
     ]
     point = _told(change)
     price = change.usd_per_hour.get(point.series.target)
-    if point.metric == "time" and price is not None:
+    if point.metric == Metric.TIME and price is not None:
         whole = is_own_job(point.series.suite)
         calls, each = (1, "job") if whole else (MILLION, "million calls")
         before, after = (
@@ -279,7 +279,7 @@ def facts(change: Change) -> Iterator[tuple[str, list[str]]]:
         if len(reruns) < len(change.points):
             shown.insert(0, f"{len(reruns)} of {len(change.points)} rows were measured again")
         yield "re-run", shown
-    elif first.metric == "time":
+    elif first.metric == Metric.TIME:
         yield "re-run", [NO_RERUN]
     yield "cost", cost(change)
     if change.speedups:

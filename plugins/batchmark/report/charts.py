@@ -29,9 +29,9 @@ MOST_DECADES = 2.4  # of an axis with labels between the decades
 LEAST_TICKS = 2
 # An axis' labels in Vega's expressions; its own "300m" reads as minutes.
 LABELS: dict[Measure, str] = {
-    "time": "datum.value >= 1 ? format(datum.value, ',~g') + ' s' : datum.value >= 1e-3 ? "
+    Measure.TIME: "datum.value >= 1 ? format(datum.value, ',~g') + ' s' : datum.value >= 1e-3 ? "
     "format(datum.value * 1e3, '~g') + ' ms' : format(datum.value * 1e6, '~g') + ' µs'",
-    "dollars": "format(datum.value, ',~g')",
+    Measure.DOLLARS: "format(datum.value, ',~g')",
 }
 # A point or line with a description, which browsers show as a tooltip once it is a title.
 NAMED_MARK = re.compile(
@@ -79,7 +79,7 @@ class SizeChart(NamedTuple):
     def measures(self) -> list[Measure]:
         """What it can be drawn by: dollars need the price of at least one target."""
         points = [point for of in self.targets.values() for point in of.values()]
-        return ["time", "dollars"] if any(point.usd for point in points) else ["time"]
+        return list(Measure) if any(point.usd for point in points) else [Measure.TIME]
 
     @property
     def rows(self) -> Iterator[tuple[str, list[Cell | None]]]:
@@ -91,7 +91,7 @@ class SizeChart(NamedTuple):
                 [Cell.of(point, self.per) if point else None for point in points],
             )
 
-    def svg(self, measure: Measure = "time") -> str:
+    def svg(self, measure: Measure = Measure.TIME) -> str:
         return draw(self, measure)
 
 
@@ -149,7 +149,7 @@ def _crossovers(
     pairs: Sequence[Pair], name: tuple[str, str], chart: SizeChart
 ) -> dict[Measure, list[Mark]]:
     """From which size each GPU target is ahead of the only CPU target; with several, none."""
-    found: dict[Measure, list[Mark]] = {"time": [], "dollars": []}
+    found: dict[Measure, list[Mark]] = {measure: [] for measure in Measure}
     if len({pair.cpu.target for pair in pairs}) > 1:
         return found
     for pair in pairs:
@@ -192,7 +192,7 @@ def _size(value: Parameter | None) -> float | None:
     return float(value) if isinstance(value, int | float) and value > 0 else None
 
 
-def draw(chart: SizeChart, measure: Measure = "time") -> str:
+def draw(chart: SizeChart, measure: Measure = Measure.TIME) -> str:
     """An SVG for the page itself, which takes on its text colour and loads nothing."""
     values = [
         value
@@ -202,7 +202,7 @@ def draw(chart: SizeChart, measure: Measure = "time") -> str:
     ]
     log = alt.Scale(type="log", nice=False)
     ends = [value[name] for value in values for name in ("low", "high", "cold") if value[name]]
-    unit = "time" if measure == "time" else f"dollars per {chart.per}"
+    unit = "time" if measure == Measure.TIME else f"dollars per {chart.per}"
     labels = alt.Axis(labelExpr=LABELS[measure], values=log_ticks(min(ends), max(ends)))
     y: dict[str, Any] = {"scale": log, "title": unit, "axis": labels}
     x = alt.X("size:Q", scale=log, title=chart.axis, axis=_sizes_axis(chart))
@@ -295,12 +295,12 @@ def _values(
     chart: SizeChart, target: str, size: float, point: Point, measure: Measure
 ) -> Iterator[dict[str, Any]]:
     """A point as Vega-Lite takes it; none where it has no dollars."""
-    amount = point.seconds if measure == "time" else point.usd
+    amount = point.seconds if measure == Measure.TIME else point.usd
     if amount is None:
         return
     cell = Cell.of(point, chart.per)
     text = ", ".join(filter(None, (target, str(cell.time), cell.cold, cell.usd)))
-    cold = point.cold_seconds if measure == "time" else None
+    cold = point.cold_seconds if measure == Measure.TIME else None
     yield figure_of(target, size, amount, text, cold=cold)
 
 

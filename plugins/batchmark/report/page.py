@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from batchmark.analysis.answer import Measure
 from batchmark.changes.records import Change, ChangePoint
 from batchmark.core import formatting
 from batchmark.report import change_words, sections, words
@@ -42,6 +43,7 @@ def page_templates() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(
+        Measure=Measure,
         count=formatting.count,
         confidence=CONFIDENCE_TEXT.replace(" ", "\N{NO-BREAK SPACE}"),
     )

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 NOT_KNOWN = "not known yet"
 NOT_COMPARABLE = "not comparable"  # as both sides ran on the same CPU
 NO_DOLLARS = "no\N{NO-BREAK SPACE}dollars"
+IMAGE_RATE = "images/s"
 CALLS, JOB = "million calls", "job"  # that dollars are told for
 SPAN_NAMES = {"process": "Whole job, process", "batch_job": "Whole job, Batch"}
 OPTIONS = {"spot": "Spot", "on_demand": "On-Demand"}
@@ -219,7 +220,7 @@ def side_facts(side: Side) -> Iterable[tuple[str, str]]:
         yield "a call", f"{alone or 'not known'} of the GPU alone, {known} until the host knows"
     if side.items_per_second:
         images = formatting.number(side.items_per_second)
-        yield "throughput", f"{images.value} images/s {images.interval}".rstrip()
+        yield "throughput", f"{images.value} {IMAGE_RATE} {images.interval}".rstrip()
     if side.peak_memory_bytes:
         yield "peak memory", formatting.memory(side.peak_memory_bytes)
     if side.energy_joules:

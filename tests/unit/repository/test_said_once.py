@@ -2,8 +2,11 @@
 
 import re
 
+from batchmark.analysis.answer import Measure
 from batchmark.analysis.judging.significance import POWER
 from batchmark.analysis.sharing.knee import WORTH
+from batchmark.changes.records import Metric
+from batchmark.report.words import IMAGE_RATE
 from batchmark_job.result.values import CONFIDENCE, CONFIDENCE_TEXT
 from tests.documented import TEXT
 from tests.paths import ROOT
@@ -39,3 +42,15 @@ def test_docs_name_the_shares_that_the_code_has():
     assert " ".join(power.split()) == f"{100 * POWER:g} % power"
     worth = {share for _, share in places(r"[\d.]+ %\s+of\s+(?:the best throughput|their)", texts)}
     assert {share.split(" %")[0] for share in worth} == {f"{100 * WORTH:g}"}
+
+
+def test_what_a_series_or_an_answer_is_of_is_compared_by_its_constant():
+    """Mypy finds a name in quotes everywhere else."""
+    name = rf"""["'](?:{"|".join({*Metric, *Measure})})["']"""
+    assert places(rf"(?:metric|measure)\)? (?:[!=]=|(?:not )?in) [({{\[]?{name}") == []
+    assert places(rf"""{name} (?:[!=]=|(?:not )?in) \S*(?:metric|measure)s?\b|"eq", {name}""") == []
+
+
+def test_the_plugins_name_the_unit_of_images_once():
+    (only,) = [path for path, _ in places(rf"\b(?i:{IMAGE_RATE})\b") if path.parts[0] == "plugins"]
+    assert only.name == "words.py"

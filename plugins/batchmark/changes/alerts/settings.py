@@ -15,7 +15,7 @@ from batchmark.core.record import Record, first_problem
 VARIABLE = "batchmark_alerts"
 # Airflow's secrets backend may find the variable in SSM, beside the one that Terraform writes.
 ABOUT_VARIABLE = f"correct it in Airflow (Admin, Variables) or in the SSM parameter {VARIABLE}"
-DEFAULT_MINIMUM: Mapping[Metric, float] = {"time": 0.03, "price": 0.03, "noise": 1, "speedup": 0.03}
+DEFAULT_MINIMUM: Mapping[Metric, float] = {**dict.fromkeys(Metric, 0.03), Metric.NOISE: 1}
 
 Minimum = dict[Metric, Annotated[float, Field(ge=0)]]
 

@@ -16,7 +16,7 @@ from numpy.random import Generator
 from scipy import stats
 
 from batchmark.changes.noise_model import MAD_TO_SD
-from batchmark.changes.records import ChangePoint, Series, SeriesKey
+from batchmark.changes.records import ChangePoint, Metric, Series, SeriesKey
 from batchmark.changes.self_test.records import Alarms, Machine, Part, Source, Steps, SuiteTest
 from batchmark.changes.self_test.replay import PlacedSeries, Replay
 from batchmark.core.shares import Rate
@@ -117,7 +117,7 @@ def _machine(key: SeriesKey) -> Machine:
 
 
 def _slower(points: Iterable[ChangePoint]) -> Iterator[ChangePoint]:
-    return (point for point in points if point.metric == "time" and point.worse)
+    return (point for point in points if point.metric == Metric.TIME and point.worse)
 
 
 def _openings(replay: Replay, detector: Detector) -> Iterator[tuple[int, int]]:

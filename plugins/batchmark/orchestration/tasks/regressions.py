@@ -9,6 +9,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from batchmark.aws.result_bucket import CHANGES, CHANGES_SECTION, SUSPECTS
+from batchmark.changes.records import Metric
 from batchmark.core.kinds import KINDS
 from batchmark.orchestration.telling import console, tell
 from batchmark.orchestration.xcom import RERUN_TASKS
@@ -27,7 +28,7 @@ def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
     from batchmark.runs.budget import RUN_CAP, parse_cap
 
     run = RunHistory(context, collected_key)
-    repeatable = [one for one in run.histories["time"] if can_be_repeated(one.key)]
+    repeatable = [one for one in run.histories[Metric.TIME] if can_be_repeated(one.key)]
     found = suspects_among(repeatable, run.weighed, uncertainties(run.rows))
     suspects = Suspects(suspects=tuple(found), hard_to_watch=hard_to_watch(run.weighed))
     for one in found:
@@ -112,7 +113,7 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
     changes = group_changes(
         points,
         run_conditions(rows),
-        measured=[one.key for one in run.histories["time"]],
+        measured=[one.key for one in run.histories[Metric.TIME]],
         confirmations=verdicts,
     )
     everything = [one for own in run.histories.values() for one in own]

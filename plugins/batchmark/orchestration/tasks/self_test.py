@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import Context, Param
 
 from batchmark.aws.result_bucket import RunStore, dated_key
+from batchmark.changes.records import Metric
 from batchmark.core.config import Config
 from batchmark.core.suites import SUITES
 from batchmark.orchestration.links import page_url
@@ -106,7 +107,7 @@ def read_times(config: Config, suites: Collection[str] | None, since: date) -> l
     from batchmark.history.store import HistoryStore
 
     table = HistoryStore.of(config).read(COLUMNS, suites=suites, since=since)
-    return series_histories(table, "time")
+    return series_histories(table, Metric.TIME)
 
 
 def current_detector() -> tuple[Detector, str]:

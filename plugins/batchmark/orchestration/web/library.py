@@ -175,7 +175,7 @@ class Library:
 
     def standings(self, suite: str, metric: Metric, least_runs: int) -> dict[SeriesKey, Standing]:
         """Where each series' newest run stands; prices have no noise to stand out from."""
-        if metric == "price":
+        if metric == Metric.PRICE:
             return {}
         series = self.series(suite, metric, least_runs)
         try:

@@ -11,6 +11,7 @@ from typing import Any
 
 import altair as alt
 
+from batchmark.analysis.answer import Measure
 from batchmark.analysis.own_jobs.records import OwnJobStudy, Place
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
@@ -41,10 +42,10 @@ def charts(study: OwnJobStudy) -> list[Chart]:
     found = []
     sizes = _sizes(study, places)
     if len(sizes.sizes) >= LEAST_SIZES:
-        found.append(Chart(f"Time of a job over {study.axis}", partial(sizes.svg, "time")))
-        if "dollars" in sizes.measures:
+        found.append(Chart(f"Time of a job over {study.axis}", partial(sizes.svg, Measure.TIME)))
+        if Measure.DOLLARS in sizes.measures:
             title = f"Dollars of a job over {study.axis}"
-            found.append(Chart(title, partial(sizes.svg, "dollars")))
+            found.append(Chart(title, partial(sizes.svg, Measure.DOLLARS)))
     values = list(_paid(study, places))
     if len({value["target"] for value in values}) >= LEAST_POINTS:
         found.append(Chart("Dollars over time: lower left is better", partial(_dollars, values)))
@@ -93,8 +94,8 @@ def _dollars(values: list[dict[str, Any]]) -> str:
     names = list(dict.fromkeys(value["target"] for value in values))
     colours, dashes = (alt.Scale(domain=names, range=one) for one in (COLOURS, DASHES))
     base = alt.Chart(alt.InlineData(values=values)).encode(
-        x=_axis(values, "seconds", "time of a job", LABELS["time"], alt.X),
-        y=_axis(values, "usd", "dollars per job", LABELS["dollars"], alt.Y),
+        x=_axis(values, "seconds", "time of a job", LABELS[Measure.TIME], alt.X),
+        y=_axis(values, "usd", "dollars per job", LABELS[Measure.DOLLARS], alt.Y),
         color=alt.Color("target:N", scale=colours, title=None),
         description="text:N",
     )

@@ -26,7 +26,6 @@ from batchmark.report.page import page_templates
 from batchmark.report.summary import RunSummary
 from batchmark.report.words import NOT_KNOWN
 
-MEASURES: tuple[Measure, ...] = ("time", "dollars")
 COLOURS: dict[frozenset[Winner], Colour] = {
     frozenset({"gpu"}): "gpu",
     frozenset({"cpu"}): "cpu",
@@ -57,7 +56,7 @@ def render_html() -> str:
         screen=_screen(table, factor, prices),
         chart=_chart(table),
         not_drawn=_not_drawn(table),
-        crossovers=[_crossover(table, factor, measure) for measure in MEASURES],
+        crossovers=[_crossover(table, factor, measure) for measure in Measure],
         rows=[_view(row, factor) for row in table.rows],
         total=table.total,
         total_words=_words(table.total, factor),
@@ -86,7 +85,7 @@ def published_summary() -> RunSummary:
 
 def _screen(table: PublishedTable, factor: float, prices: PriceTable) -> FirstScreen:
     counts = []
-    for measure, by in zip(MEASURES, (1.0, factor), strict=True):
+    for measure, by in zip(Measure, (1.0, factor), strict=True):
         ahead, behind = AHEAD[measure]
         winners = [row.winner(by) for row in table.judged]
         counts.append(
@@ -100,7 +99,7 @@ def _screen(table: PublishedTable, factor: float, prices: PriceTable) -> FirstSc
         sentence=(
             f"Of {rows} rows {OTHERS}, {rows - judged} can't be judged; in the other {judged}, "
             f"{table.gpu} against {table.cpu} is {'; '.join(counts)}. "
-            f"{_crossover(table, factor, 'time')}"
+            f"{_crossover(table, factor, Measure.TIME)}"
         ),
         obstacles=[
             "Its CPU code was 2 to 17 times slower than plain library calls. Against those, only "
@@ -109,8 +108,8 @@ def _screen(table: PublishedTable, factor: float, prices: PriceTable) -> FirstSc
             f"to {NOISE:.1f}{formatting.TIMES}, so from a smaller ratio nothing follows.",
         ],
         matrices=[
-            _matrix(table, "time", 1.0, "times"),
-            _matrix(table, "dollars", factor, f"dollars at {' and '.join(rates)}"),
+            _matrix(table, Measure.TIME, 1.0, "times"),
+            _matrix(table, Measure.DOLLARS, factor, f"dollars at {' and '.join(rates)}"),
         ],
         lines=[
             Line(
@@ -171,7 +170,7 @@ def _cell(rows: list[PublishedRow], measure: Measure, factor: float) -> Cell:
 
 
 def _crossover(table: PublishedTable, factor: float, measure: Measure) -> str:
-    found = table.matmul_crossover(1.0 if measure == "time" else factor)
+    found = table.matmul_crossover(1.0 if measure == Measure.TIME else factor)
     ahead, _ = AHEAD[measure]
     low, high = found.cpu_ahead[-1], found.gpu_ahead[0]
     return (
@@ -232,7 +231,7 @@ def _view(row: PublishedRow, factor: float) -> RowView:
 
 def _words(times: Times, factor: float) -> tuple[str, str]:
     """By time and by dollars."""
-    return _word(times.winner(), "time"), _word(times.winner(factor), "dollars")
+    return _word(times.winner(), Measure.TIME), _word(times.winner(factor), Measure.DOLLARS)
 
 
 def _word(winner: Winner, measure: Measure) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from batchmark.analysis.answer import Measure
 from batchmark.analysis.comparison import Pair
 from batchmark.analysis.crossover import Crossover
 from batchmark.report import machines, words
@@ -38,7 +39,7 @@ ONE_CALL = (
 def sections(report: Report) -> Iterator[Section]:
     """With several pairs, all but the summaries is folded."""
     if charts := size_charts([pair for pair in report.pairs if not words.is_own_job(pair)]):
-        priced = any("dollars" in chart.measures for chart in charts)
+        priced = any(Measure.DOLLARS in chart.measures for chart in charts)
         title = f"Time {'and dollars ' if priced else ''}over size"
         yield Section("sizes", title, [SizeCharts(charts)])
     for number, pair in enumerate(report.pairs, start=1):

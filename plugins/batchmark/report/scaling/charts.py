@@ -11,6 +11,7 @@ from typing import Any
 
 import altair as alt
 
+from batchmark.analysis.answer import Measure
 from batchmark.analysis.scaling.curves import Curve
 from batchmark.analysis.scaling.points import TrainingPoint
 from batchmark.analysis.scaling.prediction import Prediction
@@ -34,7 +35,7 @@ from batchmark.report.charts import (
 from batchmark.report.scaling import words
 
 IDEAL, PREDICTED, MEASURED = "ideal", "predicted", "measured"
-TIME = f"datum.value == 0 ? '0' : {LABELS['time']}"
+TIME = f"datum.value == 0 ? '0' : {LABELS[Measure.TIME]}"
 CLOSE = 1.3  # labels of an axis by powers of two that are nearer than this factor overlap
 
 

@@ -14,8 +14,10 @@ from batchmark.core.formatting import Figure
 from batchmark.core.intervals import Estimate
 from batchmark.report.blocks import Table, capitalized, plain
 from batchmark.report.scaling import words
+from batchmark.report.words import IMAGE_RATE
 
 OTHERS = "published by others"
+IMAGES = capitalized(IMAGE_RATE)
 LOSS = "Loss, first and last"
 CHECKED = {"holds": "yes", "wrong": "no", "too_noisy": "too noisy to tell"}
 
@@ -30,7 +32,7 @@ def training_tables(study: ScalingStudy, training: Training) -> Iterator[Table]:
         "Speed and price" if priced else "Speed",
         _paid(study, training) if priced else "",
         [
-            *("Nodes", _plural(study), f"Batch per {each}", "Step", "Images/s", f"Per {each}"),
+            *("Nodes", _plural(study), f"Batch per {each}", "Step", IMAGES, f"Per {each}"),
             *(("An epoch", "A million images") if priced else ()),
         ],
         [_speed(point, priced=priced) for point in points],
@@ -73,7 +75,7 @@ def study_tables(study: ScalingStudy) -> Iterator[Table]:
             "Settings",
             "The variants of the study, beside the run's own settings on the same nodes. Few steps "
             "of made-up images say nothing of the accuracy in the end.",
-            ("Settings", "Data", "Nodes", "Images/s", LOSS),
+            ("Settings", "Data", "Nodes", IMAGES, LOSS),
             variants,
         )
     if study.all_reduces:
@@ -133,7 +135,7 @@ def published_table(study: ScalingStudy) -> Table | None:
     return Table(
         "Beside what others published",
         _missing(),
-        ("Who", "On", "Images/s", "Per device", "Efficiency"),
+        ("Who", "On", IMAGES, "Per device", "Efficiency"),
         [*ours, theirs],
     )
 
@@ -146,7 +148,8 @@ def _missing() -> str:
         f"{other.gpus} GPUs {other.claim}, and lacks what that takes: the speed of one node, a "
         "spread, the number format, and the share of a step that waits for data. Each GPU made "
         f"{formatting.percent(other.share_of_vendor)} of the {other.vendor_images_per_second:,} "
-        "images/s that NVIDIA published for one, which is no efficiency, as the code is another."
+        f"{IMAGE_RATE} that NVIDIA published for one, which is no efficiency, as the code is "
+        "another."
     )
 
 
@@ -183,7 +186,7 @@ def prediction_table(study: ScalingStudy, prediction: Prediction) -> Table:
     return Table(
         "The model" if prediction.outcome == "wrong" else "Predicted",
         caption,
-        ("Nodes", _plural(study), "Efficiency", "Images/s", "Communication", "Measured, too"),
+        ("Nodes", _plural(study), "Efficiency", IMAGES, "Communication", "Measured, too"),
         [
             (
                 plain(str(point.nodes)),
@@ -240,7 +243,7 @@ def _curve_table(study: ScalingStudy, curve: Curve) -> Table:
     return Table(
         capitalized(name),
         f"Against {words.nodes(curve.base_nodes)}.",
-        ("Nodes", f"Batch per {words.device(study)}", "Images/s", "Speed-up", "Efficiency"),
+        ("Nodes", f"Batch per {words.device(study)}", IMAGES, "Speed-up", "Efficiency"),
         [
             (
                 plain(str(point.nodes)),

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import altair as alt
 
+from batchmark.analysis.answer import Measure
 from batchmark.analysis.sharing.curves import STEPS, Curve, Point
 from batchmark.analysis.sharing.tasks import SharedTask
 from batchmark.core import formatting
@@ -40,8 +41,8 @@ TITLES: dict[Amount, str] = {
 UNITS: dict[Amount, str] = {"throughput": "steps/s", "p95": "time", "dollars": "dollars"}
 AXES: dict[Amount, str] = {
     "throughput": PLAIN,
-    "p95": LABELS["time"],
-    "dollars": LABELS["dollars"],
+    "p95": LABELS[Measure.TIME],
+    "dollars": LABELS[Measure.DOLLARS],
 }
 
 
@@ -76,7 +77,7 @@ def _figure(point: Point, amount: Amount) -> Estimate | None:
 
 def _said(figure: Estimate, amount: Amount) -> str:
     if amount == "throughput":
-        return f"{formatting.number(figure)} steps/s"
+        return f"{formatting.number(figure)} {UNITS[amount]}"
     return str(formatting.usd_figure(figure) if amount == "dollars" else formatting.time(figure))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 import vl_convert
 
+from batchmark.analysis.answer import Measure
 from batchmark.analysis.side_by_side import SideBySide
 from batchmark.changes.records import Metric
 from batchmark.report.charts import COLOURS, LABELS, chart_style, embedded, log_ticks
@@ -19,7 +20,7 @@ LABEL_WIDTH = 330  # browsers' fonts are wider than the one that is measured her
 BAR_HEIGHT = 34
 TWO_LINES = "[split(datum.label, ' ')[0], slice(datum.label, indexof(datum.label, ' ') + 1)]"
 PNG_SCALE = 2.0
-UNITS: dict[Metric, str] = {"price": ", dollars an hour"}
+UNITS: dict[Metric, str] = {Metric.PRICE: ", dollars an hour"}
 PALE, DARK, INK = "#999999", "#57616c", "#1a1f25"
 
 
@@ -32,7 +33,7 @@ def series_svg(trend: Trend) -> str:
     marks = [
         {"place": mark.place, "kind": MARKS[mark.kind], "text": mark.text} for mark in trend.marks
     ]
-    in_seconds = trend.metric == "time" and not trend.key.is_metric
+    in_seconds = trend.metric == Metric.TIME and not trend.key.is_metric
     axis = alt.X("place:Q", title="runs, oldest first", axis=alt.Axis(tickMinStep=1, labels=False))
     runs = alt.Chart(alt.InlineData(values=values)).encode(
         x=axis,
@@ -40,7 +41,7 @@ def series_svg(trend: Trend) -> str:
             "value:Q",
             title=trend.measures + UNITS.get(trend.metric, ""),
             scale=alt.Scale(zero=False),
-            axis=alt.Axis(labelExpr=LABELS["time" if in_seconds else "dollars"]),
+            axis=alt.Axis(labelExpr=LABELS[Measure.TIME if in_seconds else Measure.DOLLARS]),
         ),
         description="text:N",
     )

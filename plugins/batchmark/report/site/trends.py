@@ -23,10 +23,10 @@ from batchmark.core.suites import SCALING, is_own_job
 from batchmark.report import change_words
 
 METRICS: dict[Metric, str] = {
-    "time": "time of a call or a job",
-    "speedup": "speedup, CPU time / GPU time",
-    "price": "price of the instance",
-    "noise": "noise within a run",
+    Metric.TIME: "time of a call or a job",
+    Metric.SPEEDUP: "speedup, CPU time / GPU time",
+    Metric.PRICE: "price of the instance",
+    Metric.NOISE: "noise within a run",
 }
 FEWEST_RUNS, MOST_RUNS = 60, 1000  # drawn
 MARGIN = 0.06  # of a chart's width and height
@@ -85,7 +85,7 @@ class Trend:
     @property
     def measures(self) -> str:
         """What its figures are of; of a metric that an own job told, its name and unit."""
-        told = ToldMetric.of(self.key.values) if self.metric == "time" else None
+        told = ToldMetric.of(self.key.values) if self.metric == Metric.TIME else None
         return ", ".join(filter(None, told[:2])) if told else METRICS[self.metric]
 
     @property
@@ -321,7 +321,7 @@ def _middle(of_pair: Sequence[Trend]) -> Trend:
     key = of_pair[0].key.model_copy(
         update={"workload": None, "parameters": formatting.count(most, "row"), "dtype": None}
     )
-    return Trend(key, "speedup", runs, [])
+    return Trend(key, Metric.SPEEDUP, runs, [])
 
 
 def _percent(share: float) -> float:

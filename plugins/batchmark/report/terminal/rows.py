@@ -11,6 +11,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from batchmark.analysis.answer import Measure
 from batchmark.analysis.compared_rows import SIGNS
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
@@ -134,7 +135,7 @@ def _table(pair: Pair, job_numbers: Mapping[str, int], layout: _Layout) -> Table
 
 def _verdict(row: Row) -> Iterator[str]:
     """What the GPU target is, in time and, where that is known, in dollars."""
-    signs = {"time": SIGNS[row.verdict], "dollars": SIGNS[row.cheaper]}
+    signs = {Measure.TIME: SIGNS[row.verdict], Measure.DOLLARS: SIGNS[row.cheaper]}
     if not any(signs.values()):
         yield NOT_KNOWN
     for measure, (ahead, behind) in AHEAD.items():

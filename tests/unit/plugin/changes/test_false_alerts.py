@@ -7,7 +7,7 @@ import pytest
 
 from batchmark.changes.evidence import EVIDENCE
 from batchmark.changes.false_alerts import DECAY, RATE, evidence_needed, evidence_of, runs_a_month
-from batchmark.changes.records import METRICS
+from batchmark.changes.records import Metric
 from tests.builders.changed_series import build_history, build_key, noisy
 
 
@@ -23,7 +23,7 @@ def test_a_months_figures_are_those_of_the_busiest_thirty_days():
 
 
 def test_few_series_need_the_least_evidence_and_many_need_more():
-    promised = len(METRICS) * RATE  # a metric's share is what one figure a month alerts
+    promised = len(Metric) * RATE  # a metric's share is what one figure a month alerts
 
     assert evidence_of(0, promised) == evidence_of(1, promised) == EVIDENCE
     assert evidence_of(100, promised) == pytest.approx(EVIDENCE + np.log(100) / DECAY)

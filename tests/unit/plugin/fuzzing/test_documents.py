@@ -11,7 +11,7 @@ from batchmark.analysis.comparison import Comparison, compare
 from batchmark.aws.result_bucket import PRICES as PRICES_NAME
 from batchmark.aws.result_bucket import RunStore
 from batchmark.changes.detection import detect_changes
-from batchmark.changes.records import METRICS
+from batchmark.changes.records import Metric
 from batchmark.core.names import full_name
 from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.parquet import encode_rows
@@ -109,7 +109,7 @@ def check_history(made):
         history.put(key, body)
     table = history.read(ALL_COLUMNS)
     assert table.num_rows == count + len(EARLIER)
-    for metric in METRICS:
+    for metric in Metric:
         detect_changes(series_histories(table, metric))
     assert history.unreadable == []
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from batchmark.changes.conditions import run_conditions
 from batchmark.changes.detection import detect_changes
-from batchmark.changes.records import METRICS
+from batchmark.changes.records import Metric
 from batchmark.changes.suspects import weigh
 from batchmark.history.columns import ALL_COLUMNS, SCHEMA
 from batchmark.history.exports import asv, bencher, csv
@@ -91,7 +91,7 @@ def check(body, folder):
     assert table.num_rows >= len(GOOD)
     assert (table.num_rows == len(GOOD)) >= bool(history.unreadable)
     assert {row["run_id"] for row in GOOD} <= set(table["run_id"].to_pylist())
-    for metric in METRICS:
+    for metric in Metric:
         histories = series_histories(table, metric)
         detect_changes(histories)
         if metric == "time":

@@ -10,7 +10,7 @@ from batchmark.changes.alerts.settings import AlertSettings
 from batchmark.changes.attribution import group_changes
 from batchmark.changes.conditions import run_conditions
 from batchmark.changes.detection import DetectorSettings, detect_changes
-from batchmark.changes.records import METRICS
+from batchmark.changes.records import Metric
 from batchmark.history.columns import SCHEMA
 from batchmark.history.exports import asv, bencher
 from batchmark.history.overview import overview
@@ -61,7 +61,7 @@ def table(rows):
 
 
 def changes(rows):
-    histories = [one for metric in METRICS for one in series_histories(table(rows), metric)]
+    histories = [one for metric in Metric for one in series_histories(table(rows), metric)]
     points = detect_changes(histories, DetectorSettings())
     measured = [one.key for one in histories if one.metric == "time"]
     return group_changes(points, run_conditions(rows), measured=measured)

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, HTTPException, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from batchmark.analysis.published import published_table
+from batchmark.changes.records import Metric
 from batchmark.core.kinds import COSTING, KINDS, title
 from batchmark.history.columns import IMPORTED
 from batchmark.orchestration.web import airflow_runs
@@ -91,7 +92,7 @@ def runs(
     speedups = [
         one
         for name in ([suite] if suite else books.history.suites())
-        for one in trends.trends(books.series(name, "speedup", trends.FEWEST_RUNS), [], {})
+        for one in trends.trends(books.series(name, Metric.SPEEDUP, trends.FEWEST_RUNS), [], {})
     ]
     of_suites = [
         (run.suite, target)

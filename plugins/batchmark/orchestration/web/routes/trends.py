@@ -47,7 +47,7 @@ def all_trends(
     here: Here,
     books: Books,
     suite: str = "",
-    metric: Metric = "time",
+    metric: Metric = Metric.TIME,
     runs: Runs = trends.FEWEST_RUNS,
 ) -> HTMLResponse:
     suites = books.history.suites()
@@ -73,7 +73,7 @@ def all_trends(
 
 @router.get("/trends.csv")
 def trends_csv(
-    books: Books, suite: str, metric: Metric = "time", runs: Runs = trends.FEWEST_RUNS
+    books: Books, suite: str, metric: Metric = Metric.TIME, runs: Runs = trends.FEWEST_RUNS
 ) -> Response:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -90,7 +90,7 @@ def one_trend(
     books: Books,
     series_id: str,
     suite: str,
-    metric: Metric = "time",
+    metric: Metric = Metric.TIME,
     runs: Runs = trends.FEWEST_RUNS,
 ) -> HTMLResponse:
     for trend in _shown_trends(books, suite, metric, runs):
