@@ -45,7 +45,7 @@ from batchmark_job.suites import (
 )
 from batchmark_job.workloads.base import DTYPE_BYTES, Workload
 from batchmark_job.workloads.builtin import WORKLOADS
-from batchmark_job.workloads.user_files import (
+from batchmark_job.workloads.own.files import (
     BUNDLED,
     find_user_files,
     read_workload,

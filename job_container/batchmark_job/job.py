@@ -40,7 +40,7 @@ from batchmark_job.settings import JobSettings
 from batchmark_job.sharing.meeting import Meeting, attend
 from batchmark_job.sharing.row import Choice, SharingRow
 from batchmark_job.suites import Point
-from batchmark_job.workloads.user_files import find_workload
+from batchmark_job.workloads.own.files import find_workload
 
 # torch loads it with the first optimizer or backward pass, for most of a second.
 FOR_TRAINING = ("torch._dynamo",)

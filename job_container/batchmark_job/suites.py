@@ -15,7 +15,7 @@ from batchmark_job.result.scaling_options import ScalingOptions
 from batchmark_job.result.sharing_options import SharingOptions
 from batchmark_job.sharing.point import SharingPoint, sharing_points
 from batchmark_job.workloads.base import Axis
-from batchmark_job.workloads.user_files import (
+from batchmark_job.workloads.own.files import (
     find_user_files,
     find_workload,
     read_workload,

@@ -37,7 +37,7 @@ def reference(zeros):
 # job, whatever the stack's others are: only that measures well enough to find 10 %.
 ONLY_OURS = (
     "import pathlib, runpy, sys; sys.path.insert(0, {job!r}); "
-    "import batchmark_job.workloads.user_files as own; own.BUNDLED = pathlib.Path({folder!r}); "
+    "import batchmark_job.workloads.own.files as own; own.BUNDLED = pathlib.Path({folder!r}); "
     "runpy.run_module('batchmark_job', run_name='__main__')"
 )
 

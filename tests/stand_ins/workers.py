@@ -9,7 +9,7 @@ from batchmark_job.machine import memory
 from batchmark_job.machine.inventory import take_inventory
 from batchmark_job.measuring.measured_row import Bench
 from batchmark_job.measuring.processes.workers import StepError, Usage, ignore
-from batchmark_job.workloads.user_errors import where_raised
+from batchmark_job.workloads.own.errors import where_raised
 
 
 def _step(function, *arguments, **named):

@@ -18,8 +18,8 @@ from batchmark_job.sharing.answers import Lost, Ran, Started
 from batchmark_job.sharing.disturbances import disturb
 from batchmark_job.sharing.point import SLOW_CALLS
 from batchmark_job.sharing.schedule import Steps
+from batchmark_job.workloads.own.errors import where_raised
 from batchmark_job.workloads.support import torch_calls
-from batchmark_job.workloads.user_errors import where_raised
 
 if TYPE_CHECKING:
     from batchmark_job.measuring.problem import Problem

@@ -1,1 +1,1 @@
-"""One file per workload, and the user's own."""
+"""One file per workload."""

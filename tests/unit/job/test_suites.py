@@ -39,7 +39,8 @@ def test_points_are_valid_and_unique(name):
 
 def test_smoke_shows_a_trend_in_everything_but_the_slowest():
     for workload in WORKLOADS.keys() - {"resnet50_inference", "resnet50_training"}:
-        assert len({parameters[0] for parameters in sizes("smoke", workload)}) >= 2
+        few = {parameters[0] for parameters in sizes("smoke", workload)}
+        assert len(few) >= 2, f"give {workload} two sizes in the suite smoke, not {few}"
     assert not sizes("smoke", "resnet50_training")
 
 

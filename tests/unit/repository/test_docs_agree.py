@@ -18,7 +18,8 @@ from batchmark.core.prices import load_prices, price_file
 from batchmark.orchestration.forms import MAX_COST_USD
 from batchmark.runs.budget import worst_case
 from batchmark.runs.plans.own_job_plan import plan_own_jobs
-from batchmark_job.workloads.user_files import FOLDER_VARIABLE, find_user_files
+from batchmark_job.workloads.builtin import WORKLOADS
+from batchmark_job.workloads.own.files import FOLDER_VARIABLE, find_user_files
 from tests.builders import existing_jobs
 from tests.builders.installations import configured, own_types
 from tests.unit.repository.test_commands import ROOT, TEXT
@@ -154,6 +155,17 @@ def test_the_recipe_of_the_gate_measures_two_versions_of_a_library():
     assert in_turns.index("for side in old new") < installed < measured
     assert "./$side" in in_turns[installed:measured]
     assert re.search(r"^uv==", (ROOT / "requirements-dev.txt").read_text(), re.MULTILINE)
+
+
+def test_the_recipe_of_a_workload_names_each_file_that_lists_workloads():
+    recipe = re.search(r"^\| a workload \|.*$", TEXT[ROOT / "CONTRIBUTING.md"], re.MULTILINE)[0]
+    named = re.findall(r"`([\w/]+/[\w/.]*)`", recipe)
+    assert [name for name in named if not (ROOT / name).exists()] == []
+    for folder in ("benchmarks", "job_container", "plugins"):
+        for path in (ROOT / folder).rglob("*.py"):
+            listed = set(re.findall(r'"(\w+)"', path.read_text()))
+            if listed >= WORKLOADS.keys():
+                assert str(path.relative_to(ROOT)) in named, f"the recipe lacks {path}"
 
 
 def test_the_suite_own_measures_a_users_folder_alone(tmp_path, monkeypatch):

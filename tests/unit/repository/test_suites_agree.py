@@ -30,7 +30,9 @@ def test_the_trigger_form_knows_what_may_share_a_device():
         }
         for name, workload in WORKLOADS.items()
     }
-    assert {name: dict(known) for name, known in known_to_airflow.TASKS.items()} == axes
+    assert {name: dict(known) for name, known in known_to_airflow.TASKS.items()} == axes, (
+        "TASKS of plugins/batchmark/core/suites.py has each workload of the job, with its axes"
+    )
     assert set(SAYS_OF_MODES) == set(SharingMode)
     assert set(SAYS_OF_DISTURBANCES) == set(Disturbance)
 

@@ -341,7 +341,7 @@ def _serve(pipe: Connection, stderr: str) -> NoReturn:
 
 def _answer_questions(pipe: Connection) -> None:
     from batchmark_job.machine import memory
-    from batchmark_job.workloads.user_errors import where_raised
+    from batchmark_job.workloads.own.errors import where_raised
 
     def tell(kind: str, value: Any) -> None:
         pipe.send(("told", kind, value))

@@ -14,8 +14,8 @@ from batchmark_job.measuring.prepared import Prepared
 from batchmark_job.measuring.rows import Row
 from batchmark_job.measuring.samples import transfers
 from batchmark_job.result.document import Conditions, MeasurementStatus, Stopping
-from batchmark_job.workloads import user_files
 from batchmark_job.workloads.builtin import WORKLOADS
+from batchmark_job.workloads.own.files import read_workload
 from tests.stand_ins.scripted_timer import ScriptedTimer
 from tests.stand_ins.workers import bench_here
 from tests.stand_ins.workloads import after, matmul_by, product_by, raising, slowed
@@ -417,7 +417,7 @@ def elements_held(size): return 10**15
 '''
     )
     bench = bench_here(LIMITS, device=device)
-    measurement = Row(user_files.read_workload(path), {"size": 1}, "float32").measure(bench)
+    measurement = Row(read_workload(path), {"size": 1}, "float32").measure(bench)
     assert measurement.status == "skipped", measurement.reason
     assert measurement.reason.startswith("needs 3725290.30 GiB of ")
 

@@ -19,7 +19,7 @@ from batchmark_job.measuring.processes import workers
 from batchmark_job.measuring.processes.workers import ForkedWorkers, StepError
 from batchmark_job.measuring.rows import Row
 from batchmark_job.workloads.builtin import WORKLOADS
-from batchmark_job.workloads.user_files import read_workload
+from batchmark_job.workloads.own.files import read_workload
 from tests.waiting import wait_for
 
 DEADLINE_SECONDS = 60

@@ -23,8 +23,8 @@ import numpy as np
 from batchmark_job.errors import InputError
 from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Workload
 from batchmark_job.workloads.builtin import WORKLOADS
+from batchmark_job.workloads.own.implementations import UserArrays, UserCode, as_tensor
 from batchmark_job.workloads.support import reference, torch_calls
-from batchmark_job.workloads.user_code import UserArrays, UserCode, as_tensor
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from batchmark_job.workloads.base import Parameters, Tensors
 
 FOLDER_VARIABLE = "BATCHMARK_WORKLOADS"
-BUNDLED = Path(__file__).parents[2] / "own_workloads"
+BUNDLED = Path(__file__).parents[3] / "own_workloads"
 LARGEST = 10**12
 MODULE_PREFIX = "own_workload_"
 

@@ -22,7 +22,7 @@ ASSUMED_SETS = 4  # of inputs fit the memory that a file says nothing about
 
 
 class CodeFile(Protocol):
-    """What its implementations need to know of a user's file: user_files.UserWorkload."""
+    """What its implementations need to know of a user's file: files.UserWorkload."""
 
     checksum: str
     repeatable: bool

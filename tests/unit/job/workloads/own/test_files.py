@@ -9,7 +9,7 @@ from batchmark_job.command_line import main
 from batchmark_job.errors import InputError
 from batchmark_job.result.document import MeasurementStatus, parse_document
 from batchmark_job.suites import SUITES, find_suite
-from batchmark_job.workloads.user_files import BUNDLED, find_workload
+from batchmark_job.workloads.own.files import BUNDLED, find_workload
 from tests import documented
 from tests.stand_ins.workers import run_job_here
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import traceback
 from pathlib import Path
 
-from batchmark_job.workloads.user_code import NUMPY_CODE
-from batchmark_job.workloads.user_files import MODULE_PREFIX
+from batchmark_job.workloads.own.files import MODULE_PREFIX
+from batchmark_job.workloads.own.implementations import NUMPY_CODE
 
 
 def where_raised(error: BaseException) -> str:

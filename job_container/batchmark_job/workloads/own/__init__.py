@@ -1,0 +1,1 @@
+"""What users bring themselves: their files, what these lack, and the code in them."""
