@@ -17,7 +17,7 @@ from batchmark_job.result.scaling_options import ScalingOptions
 from batchmark_job.result.sharing_options import SharingOptions
 from batchmark_job.sharing.meeting import Place
 from batchmark_job.suites import SCALING, SHARING, SUITES, Grid, Point, Suite
-from batchmark_job.workloads.user_files import refuse_name_clash
+from batchmark_job.workloads.own.files import refuse_name_clash
 
 MODELS: dict[str, type[Options]] = {SHARING: SharingOptions, SCALING: ScalingOptions}
 FILES = "BATCHMARK_FILES"  # folder of the shards
