@@ -96,7 +96,10 @@ def test_grid_multiplies_its_axes_and_fills_in_defaults():
         ("nope", {}, "unknown workload 'nope'; known: matmul"),
         ("matmul", {"batch": (1,)}, "matmul has no axis 'batch'; it has size"),
         ("matmul", {}, "matmul needs its axis 'size'"),
-        ("matmul", {"size": (0,)}, "matmul can't have size=0; give 1 to"),
+        *(
+            ("matmul", {"size": (n,)}, f"matmul can't have size={n}; give 1 to")
+            for n in (0, 10**17)
+        ),
         ("gaussian_blur", {"size": (7,)}, "gaussian_blur can't have size=7; give 8 to"),
         ("image_convolution", {"size": (64,), "batch": (0,)}, "can't have batch=0"),
     ],

@@ -567,14 +567,6 @@ def test_by_default_only_a_job_whose_run_is_over_is_ended(clients):
     assert [resource.ended for resource in report.resources] == [True, False, False]
 
 
-def test_an_unknown_runs_job_is_left_alone_by_default(clients):
-    answer_jobs(clients, job())
-    answer_others(clients)
-    report, _ = seen(clients, "unknown")
-    report = end_leaks(report, clients, lambda _: "unknown", may_end=["jobs"])
-    assert actions(report) == {"job": "Left alone: end_leaks does not name jobs_of_unknown_runs."}
-
-
 def test_everything_is_ended_if_all_is_allowed(clients):
     found = look_at_all(clients, "unknown")
     clients.answer("batch", "describe_jobs", {"jobs": [job()]})
@@ -602,21 +594,24 @@ def test_what_is_in_use_is_never_ended(clients):
     assert end_leaks(report, clients, lambda _: "over", may_end=ENDABLE) == report
 
 
-def test_a_run_that_was_cleared_meanwhile_keeps_its_job(clients):
+@pytest.mark.parametrize(
+    ("first", "then", "status", "action"),
+    [
+        ("unknown", "unknown", None, "Left alone: end_leaks does not name jobs_of_unknown_runs."),
+        ("over", "live", None, "Left alone: its run is live."),  # it was cleared meanwhile
+        ("over", "over", "SUCCEEDED", "It has ended by itself meanwhile."),
+    ],
+)
+def test_a_job_is_left_alone_where_it_may_be_anothers_or_of_use(
+    clients, first, then, status, action
+):
     answer_jobs(clients, job())
     answer_others(clients)
-    found, _ = seen(clients)
-    report = end_leaks(found, clients, lambda _: "live", may_end=["jobs"])
-    assert actions(report) == {"job": "Left alone: its run is live."}
-
-
-def test_a_job_that_ended_meanwhile_is_not_ended_again(clients):
-    answer_jobs(clients, job())
-    answer_others(clients)
-    found, _ = seen(clients)
-    clients.answer("batch", "describe_jobs", {"jobs": [job("SUCCEEDED")]})
-    report = end_leaks(found, clients, lambda _: "over", may_end=["jobs"])
-    assert actions(report) == {"job": "It has ended by itself meanwhile."}
+    found, _ = seen(clients, first)
+    if status:
+        clients.answer("batch", "describe_jobs", {"jobs": [job(status)]})
+    report = end_leaks(found, clients, lambda _: then, may_end=["jobs"])
+    assert actions(report) == {"job": action}
 
 
 def test_a_refused_termination_is_reported(clients):

@@ -133,11 +133,8 @@ def test_instances_of_another_environments_group_are_not_asked_for(find, aws):
     assert aws.asked("DescribeInstances") == []
 
 
-def test_an_instance_that_is_still_booting_is_not_a_cause(find):
+def test_an_instance_that_still_boots_or_has_joined_is_not_a_cause(find):
     assert find(running("i-1", minutes=9)).findings == ()
-
-
-def test_an_instance_that_joined_is_not_a_cause(find):
     assert find(running("i-1") | cluster(container_instance("i-1"))).findings == ()
 
 
