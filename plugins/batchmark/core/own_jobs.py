@@ -25,14 +25,10 @@ MOST_BAD_LINES = 100  # that are kept of a job, and shown of a side
 
 JobName = Annotated[str, Field(pattern=NAME_PATTERN)]
 # A whole number stays one, so that `Ref::size` becomes 64, not 64.0.
-JobSize = Annotated[int, Field(gt=0, lt=2**63)] | Annotated[float, Field(gt=0, le=1e18)]
-
-
-# As JobSize, but "64" and True are no sizes.
-Size = (
+JobSize = (
     Annotated[int, STRICT, Field(gt=0, le=10**18)] | Annotated[float, STRICT, Field(gt=0, le=1e18)]
 )
-Sizes = Annotated[tuple[Size, ...], Field(max_length=MOST_SIZES)]
+Sizes = Annotated[tuple[JobSize, ...], Field(max_length=MOST_SIZES)]
 Repeats = Annotated[Whole, Field(ge=1, le=MAX_REPEATS)]
 Deadline = Annotated[float, STRICT, Field(gt=0, le=1e9)]
 MOST_SIDES = 20

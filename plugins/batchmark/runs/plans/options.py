@@ -37,7 +37,7 @@ def asked(model: type[_Options], params: Mapping[str, Any], where: str = "") -> 
         options = model(**given)
     except ValidationError as error:
         raise PlanError(problem(model, error, lambda name: f"{where}{name}")) from error
-    if contradiction := options.contradiction(lambda name: name):
+    if contradiction := options.contradiction(str):
         raise PlanError(f"{where}{contradiction}")
     return options
 

@@ -165,9 +165,7 @@ def test_images_of_a_class_are_alike(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--count", "0"], "--count 0 is out of range; give 1 to 10000000"),
         (["--count", "x"], "--count 'x' is not a whole number"),
-        (["--size", "8"], "--size 8 is out of range; give 16 to 4096"),
         (["--classes", "1001"], "--classes 1001 is out of range; give 1 to 1000"),
         (["--seed", "-1"], "--seed -1 is negative"),
         (["--count", "3", "--shards", "4"], "--shards 4 is more than --count 3"),

@@ -31,15 +31,3 @@ def test_own_jobs_are_chosen_from_those_that_the_environment_names(monkeypatch):
 def test_the_forms_refuse_what_the_dags_can_not_do(params, name, value, message):
     with pytest.raises(ParamValidationError, match=message):
         params()[name].resolve(value)
-
-
-def test_both_forms_ask_the_same_of_a_run():
-    own, comparison = own_job_params(), comparison_params()
-    shared = own.keys() & comparison.keys()
-    assert shared == {
-        *("sizes", "repeats", "deadline_seconds"),
-        *("max_cost_usd", "dry_run", "reruns"),
-    }
-    assert {name: own[name].value for name in shared} == {
-        name: comparison[name].value for name in shared
-    }
