@@ -120,12 +120,19 @@ def _rows(points: Sequence[Point], elsewhere: Workers | None) -> list[MeasuredRo
     choices: dict[tuple[Hashable, ...], Choice] = defaultdict(Choice)
     rows: list[MeasuredRow] = []
     for point in points:
-        row = find_workload(point.workload), point.parameters, point.dtype
+        row = find_workload(point.workload), point.named_parameters, point.dtype
         if point.sharing is None:
             rows.append(Row(*row))
-        else:
-            choice = choices[point.workload, tuple(point.parameters.items()), point.dtype]
-            rows.append(SharingRow.of(*row, point.sharing, choice, elsewhere))
+            continue
+        rows.append(
+            SharingRow(
+                *row,
+                task_parameters=point.parameters,
+                point=point.sharing,
+                choice=choices[point.workload, tuple(point.parameters.items()), point.dtype],
+                elsewhere=elsewhere,
+            )
+        )
     return rows
 
 

@@ -37,6 +37,11 @@ class Ran(NamedTuple):
     answer: Answer
     busy_share: float | None  # of all GPUs, while the samples were taken
 
+    @property
+    def seconds(self) -> tuple[float, ...]:
+        """The samples."""
+        return self.answer.samples_seconds
+
 
 @dataclass
 class _Joined:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 from batchmark_job.distributed.nodes import Nodes, Ran
 from batchmark_job.distributed.point import AllReducePoint, Measured, Ranks, ScalingPoint
-from batchmark_job.machine.conditions import mean_conditions
 from batchmark_job.measuring.limits import PATIENCE
 from batchmark_job.measuring.measured_row import Bench, MeasuredRow
 from batchmark_job.measuring.processes.workers import StepError
-from batchmark_job.measuring.row_process import sample_fields
-from batchmark_job.measuring.samples.sample_statistics import median_interval, spread_too_far
-from batchmark_job.result.document import Measurement, MeasurementStatus, Phases, Stopping
+from batchmark_job.measuring.samples.sample_statistics import spread_too_far
+from batchmark_job.result.document import Measurement, MeasurementStatus
 from batchmark_job.result.scaling import Scaling, StepSplit
 
 STARTING_SECONDS = 600.0  # of all ranks, their libraries and their first call
@@ -30,23 +28,13 @@ class Joint(NamedTuple):
     name: str
 
 
-class LaunchTurn(NamedTuple):
-    """What one launch measured."""
-
-    ran: Ran
-
-    @property
-    def seconds(self) -> tuple[float, ...]:
-        return self.ran.answer.samples_seconds
-
-
 @dataclass
 class ScalingRow(MeasuredRow):
     """Each turn is a launch: fresh processes on all nodes."""
 
     point: ScalingPoint = field(kw_only=True)
     nodes: Nodes = field(kw_only=True)
-    launched: list[LaunchTurn] = field(default_factory=list, kw_only=True)
+    launched: list[Ran] = field(default_factory=list, kw_only=True)
     _throttled: list[bool] = field(default_factory=list, kw_only=True)  # by sample
 
     backends: ClassVar[Mapping[str, str]] = {"cpu": "gloo", "cuda": "nccl"}
@@ -61,17 +49,13 @@ class ScalingRow(MeasuredRow):
         return self.point.measured
 
     @property
-    def samples(self) -> list[float]:
-        return [seconds for turn in self.launched for seconds in turn.seconds]
-
-    @property
-    def turns(self) -> list[LaunchTurn]:
+    def turns(self) -> list[Ran]:
         return self.launched
 
     def take_turn(self, bench: Bench) -> None:
         self.begun = True
         launches = self.measured.launches
-        self.limits = bench.limits.with_processes(launches)
+        self.limits = replace(bench.limits, processes=launches, turns=1)
         if isinstance(self.measured, AllReducePoint) and self.point.nodes * self.point.devices == 1:
             self.give_up(MeasurementStatus.SKIPPED, NOTHING_TO_REDUCE)
             return
@@ -87,23 +71,20 @@ class ScalingRow(MeasuredRow):
         try:
             ran = self.nodes.run(self.measured.task(ranks), self.point.devices, patience)
         except StepError as error:
-            skipped = MeasurementStatus.SKIPPED if error.out_of_memory else None
-            self.give_up(skipped or MeasurementStatus.FAILED, str(error))
+            self.give_up_after(error)
             return
         self._take(bench, ran)
 
     def _take(self, bench: Bench, ran: Ran) -> None:
         answer = ran.answer
         self.found.setdefault("cold_seconds", answer.cold_seconds)
-        known = self.found.get("correctness")
-        if known is None or answer.correctness.relative_error > known.relative_error:
-            self.found["correctness"] = answer.correctness
+        self._keep_the_worst(answer.correctness)
         self.found.update(
             implementation=answer.implementation,
             items=answer.items,
             bytes_moved=answer.bytes_moved,
         )
-        self.launched.append(LaunchTurn(ran))
+        self.launched.append(ran)
         spans = list(zip(answer.starts, answer.starts[1:], strict=False))
         if spans:
             self._throttled += self.conditions_of(bench.monitor, spans)
@@ -118,7 +99,7 @@ class ScalingRow(MeasuredRow):
         if apart := spread_too_far(self.samples):
             self.end(MeasurementStatus.UNSETTLED, apart)
             return
-        remarks = [turn.ran.answer.remark for turn in self.launched if turn.ran.answer.remark]
+        remarks = [ran.answer.remark for ran in self.launched if ran.answer.remark]
         count = len(self.samples)
         if count < LEAST_SAMPLES:
             remarks.append(f"only {count} samples, so it has no interval")
@@ -126,30 +107,25 @@ class ScalingRow(MeasuredRow):
 
     def _as_measured(self, status: MeasurementStatus, reason: str | None) -> Measurement:
         found: dict[str, Any] = dict(self.found)
-        answers = [turn.ran.answer for turn in self.launched]
-        counts = [len(each.samples_seconds) for each in answers]
-        if counts:
-            interval = median_interval(self.samples)
+        answers = [ran.answer for ran in self.launched]
+        if answers:
             enough = len(self.samples) >= self.limits.samples
             found.update(
-                sample_fields(self.samples, counts, counts),
+                self._sampled(
+                    [len(each.samples_seconds) for each in answers],
+                    self._throttled,
+                    "max_samples" if enough else "max_seconds",
+                ),
                 timer="monotonic",
                 warmup_calls=sum(each.warmup_calls for each in answers),
-                stopping=Stopping(
-                    criterion="max_samples" if enough else "max_seconds",
-                    relative_half_width=interval and interval.relative_half_width,
-                ),
-                phases=Phases(compute_seconds=statistics.median(self.samples)),
-                conditions_during=mean_conditions(self._during),
-                throttled_samples=tuple(i for i, slow in enumerate(self._throttled) if slow),
                 peak_memory_bytes=max(each.peak_memory_bytes or 0 for each in answers) or None,
             )
         found["scaling"] = self._scaling()
         return self._named(status, reason, **found)
 
     def _scaling(self) -> Scaling:
-        answers = [turn.ran.answer for turn in self.launched]
-        busy = [turn.ran.busy_share for turn in self.launched if turn.ran.busy_share is not None]
+        answers = [ran.answer for ran in self.launched]
+        busy = [ran.busy_share for ran in self.launched if ran.busy_share is not None]
         trained = answers and answers[0].split is not None
         return Scaling(
             nodes=self.nodes.records(self.point.devices),

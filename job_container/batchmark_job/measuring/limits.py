@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from batchmark_job.errors import InputError
 from batchmark_job.result.values import MOST_SAMPLES
@@ -45,10 +45,6 @@ class RowLimits:
             raise InputError(
                 f"--max-seconds {self.max_seconds} is not a time; give a finite number above 0"
             )
-
-    def with_processes(self, processes: int) -> RowLimits:
-        """The same, with so many processes of one turn each."""
-        return replace(self, processes=processes, turns=1)
 
     def of_one_turn(self) -> RowLimits:
         """The limits of each turn of each of the processes."""

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-from batchmark_job.machine.conditions import Monitor
+from batchmark_job.machine.conditions import Monitor, mean_conditions
 from batchmark_job.machine.inventory import Machine
 from batchmark_job.measuring.limits import PATIENCE, RowLimits
 from batchmark_job.measuring.marks import JobMarks
-from batchmark_job.measuring.processes.workers import Workers
-from batchmark_job.result.document import Conditions, Measurement, MeasurementStatus
+from batchmark_job.measuring.processes.workers import StepError, Workers
+from batchmark_job.measuring.samples.sample_statistics import median_interval, multimodal, outliers
+from batchmark_job.result.document import (
+    Conditions,
+    Correctness,
+    Measurement,
+    MeasurementStatus,
+    Phases,
+    Stopping,
+)
 from batchmark_job.result.values import MOST_CHARACTERS
 
 
@@ -90,13 +99,13 @@ class MeasuredRow(ABC):
 
     @property
     @abstractmethod
-    def samples(self) -> Sequence[float]:
-        """Of all turns that have ended."""
+    def turns(self) -> Sequence[Turn]:
+        """Those that have ended, one process' after the other's."""
 
     @property
-    @abstractmethod
-    def turns(self) -> Sequence[Turn]:
-        """Those that have ended."""
+    def samples(self) -> list[float]:
+        """Of all turns that have ended."""
+        return [seconds for turn in self.turns for seconds in turn.seconds]
 
     @abstractmethod
     def take_turn(self, bench: Bench) -> None:
@@ -119,6 +128,11 @@ class MeasuredRow(ABC):
         except Exception:
             self.measurement = self._named(status, reason)
         return self.measurement
+
+    def give_up_after(self, error: StepError) -> None:
+        """End it because a step failed: what does not fit is no fault."""
+        fault = MeasurementStatus.FAILED
+        self.give_up(MeasurementStatus.SKIPPED if error.out_of_memory else fault, str(error))
 
     def end(self, status: MeasurementStatus, reason: str | None) -> None:
         """End it with what was measured; where that breaks the schema, it failed."""
@@ -154,12 +168,41 @@ class MeasuredRow(ABC):
         self.found.update(conditions_after=monitor.at(end))
         return [monitor.throttled(*span) for span in spans]
 
+    def _keep_the_worst(self, correctness: Correctness | None) -> None:
+        known = self.found.get("correctness")
+        if correctness and (known is None or correctness.relative_error > known.relative_error):
+            self.found["correctness"] = correctness
+
     def _is_over(self) -> bool:
         """Whether all turns were taken, or another one would try one's patience."""
         done, limits = len(self.turns), self.limits
         next_ends = self.spent_seconds * (done + 1) / done
         late = next_ends > PATIENCE * limits.max_seconds
         return done >= limits.processes * limits.turns or late
+
+    def _sampled(
+        self,
+        process_samples: Sequence[int],
+        throttled: Sequence[bool],
+        criterion: Literal["precise", "max_samples", "max_seconds"],
+        resolution_seconds: float = 0.0,
+        **phases: float,
+    ) -> dict[str, Any]:
+        """The fields of Measurement that follow from the samples, and who took them and when."""
+        samples, interval = self.samples, median_interval(self.samples)
+        return {
+            "samples_seconds": tuple(samples),
+            "process_samples": tuple(process_samples),
+            "turn_samples": tuple(len(turn.seconds) for turn in self.turns if turn.seconds),
+            "outlier_samples": outliers(samples),
+            "throttled_samples": tuple(i for i, slow in enumerate(throttled) if slow),
+            "multimodal": multimodal(samples, resolution_seconds),
+            "stopping": Stopping(
+                criterion=criterion, relative_half_width=interval and interval.relative_half_width
+            ),
+            "phases": Phases(compute_seconds=statistics.median(samples), **phases),
+            "conditions_during": mean_conditions(self._during),
+        }
 
     def _named(self, status: MeasurementStatus, reason: str | None, **figures: Any) -> Measurement:
         return Measurement(

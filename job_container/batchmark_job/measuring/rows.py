@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from batchmark_job.machine.conditions import Monitor, mean_conditions
+from batchmark_job.machine.conditions import mean_conditions
 from batchmark_job.measuring import steps
 from batchmark_job.measuring.candidate import CHANGES_INPUTS, Candidate
 from batchmark_job.measuring.implementation_choice import (
@@ -20,7 +22,6 @@ from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.answers import LastLook, TurnSamples
 from batchmark_job.measuring.processes.input_store import InputStore
 from batchmark_job.measuring.processes.workers import StepError, Worker
-from batchmark_job.measuring.row_process import RowProcess, together
 from batchmark_job.measuring.samples.sample_statistics import spread_too_far
 from batchmark_job.result.document import Measurement, MeasurementStatus, Trial
 from batchmark_job.result.values import MOST_CHARACTERS
@@ -28,6 +29,17 @@ from batchmark_job.workloads.base import Workload
 
 LONG_WAIT = 0.4  # share of their time; two threads on one core wait for half of it
 FAULTS = ("wrong", "failed", "too large", "refused")  # of candidates, the worst first
+CRITERIA = ("max_seconds", "max_samples", "precise")  # of turns, the first counts for the row
+
+
+@dataclass
+class RowProcess:
+    """One of the processes that measure a row: its worker, and what it has measured by now."""
+
+    worker: Worker
+    turns: list[TurnSamples] = field(default_factory=list)
+    throttled: list[bool] = field(default_factory=list)  # by sample
+    last_look: LastLook | None = None
 
 
 @dataclass
@@ -41,10 +53,6 @@ class Row(MeasuredRow):
     input_sets: int = 0
     _store: InputStore | None = None
     _worker: Worker | None = None  # that won the trial, and measures first
-
-    @property
-    def samples(self) -> list[float]:
-        return [seconds for process in self.processes for seconds in process.samples]
 
     @property
     def turns(self) -> list[TurnSamples]:
@@ -61,10 +69,7 @@ class Row(MeasuredRow):
         except StepError as error:
             if self.chosen and not self.turns and self.chosen.correctness is None:
                 self.found.update(trials=self._trials_with(str(error), "failed"))
-            status = MeasurementStatus.FAILED
-            if error.out_of_memory:
-                status = MeasurementStatus.SKIPPED
-            self.give_up(status, str(error))
+            self.give_up_after(error)
         finally:
             if self.measurement is not None:
                 self.close()
@@ -148,7 +153,8 @@ class Row(MeasuredRow):
         process.turns.append(turn)
         if turn.evicted_bytes and bench.cache_bytes:
             self.found.update(caches_filled=turn.evicted_bytes / bench.cache_bytes)
-        self._note_conditions(bench.monitor, process, turn)
+        spans = list(zip(turn.starts, [*turn.starts[1:], turn.end], strict=True))
+        process.throttled += self.conditions_of(bench.monitor, spans, turn.wait_share)
         if len(process.turns) == self.limits.turns:
             self._look_back(bench, process)
         self.spent_seconds += time.perf_counter() - began
@@ -198,20 +204,13 @@ class Row(MeasuredRow):
             for trial in trials
         )
 
-    def _note_conditions(self, monitor: Monitor, process: RowProcess, turn: TurnSamples) -> None:
-        """Take the conditions under which a turn measured."""
-        spans = list(zip(turn.starts, [*turn.starts[1:], turn.end], strict=True))
-        process.throttled += self.conditions_of(monitor, spans, turn.wait_share)
-
     def _look_back(self, bench: Bench, process: RowProcess) -> None:
         """End a process after its last turn; fail the row where it was wrong."""
         phases = bench.device == "cuda" and process is self.processes[0]
         last: LastLook = process.worker.ask("look_back", phases=phases)
         process.worker.end()
         process.last_look = last
-        error, known = last.correctness, self.found["correctness"]
-        if error and (known is None or error.relative_error > known.relative_error):
-            self.found.update(correctness=error)
+        self._keep_the_worst(last.correctness)
         if last.changed_inputs:
             self.give_up(MeasurementStatus.FAILED, CHANGES_INPUTS)
         elif last.wrong:
@@ -248,15 +247,32 @@ class Row(MeasuredRow):
     def _as_measured(self, status: MeasurementStatus, reason: str | None) -> Measurement:
         found = dict(self.found)
         if self.turns:
-            throttled = [slow for process in self.processes for slow in process.throttled]
-            found.update(
-                together([process for process in self.processes if process.turns]),
-                conditions_during=mean_conditions(self._during),
-                throttled_samples=tuple(i for i, slow in enumerate(throttled) if slow),
-            )
+            found.update(self._measured())
         elif self.unfinished:
             found.update(samples_seconds=tuple(self.unfinished))
         return self._named(status, reason, **found)
+
+    def _measured(self) -> dict[str, Any]:
+        """The fields of Measurement that the processes fill in together."""
+        turns = self.turns
+        processes = [process for process in self.processes if process.turns]
+        looks = [process.last_look for process in processes if process.last_look]
+        peaks = [look.peak_memory_bytes for look in looks if look.peak_memory_bytes is not None]
+        joules = [turn.joules for turn in turns if turn.joules is not None]
+        return {
+            **self._sampled(
+                [sum(len(turn.seconds) for turn in process.turns) for process in processes],
+                [slow for process in processes for slow in process.throttled],
+                min((turn.stopping.criterion for turn in turns), key=CRITERIA.index),
+                turns[0].resolution_seconds,
+                **(looks[0].phases if looks else {}),
+            ),
+            "timer": turns[0].timer,
+            "warmup_calls": sum(turn.warmup_calls for turn in turns),
+            "unrecorded_calls": sum(turn.unrecorded_calls for turn in turns),
+            "peak_memory_bytes": max(peaks, default=None),
+            "energy_joules": statistics.fmean(joules) if joules else None,
+        }
 
     def problem(self, bench: Bench) -> Problem:
         stored = self._store.path if self._store else None

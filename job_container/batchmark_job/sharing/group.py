@@ -48,6 +48,7 @@ class Group:
     ran: list[Ran | Lost] = field(default_factory=list)
     spans: list[Window] = field(default_factory=list)  # in which each replica was measured
     windows: list[Window] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)  # samples, of windows with steps
     device_memory_bytes: int | None = None
     mig_enabled: bool | None = None
     last_look: LastLook | None = None

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from batchmark_job.errors import CannotMeasureError
-from batchmark_job.machine.conditions import mean_conditions
 from batchmark_job.measuring.measured_row import Bench
 from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.workers import Workers
-from batchmark_job.measuring.row_process import sample_fields
 from batchmark_job.measuring.rows import Row
-from batchmark_job.measuring.samples.sample_statistics import median_interval, spread_too_far
-from batchmark_job.result.document import Measurement, MeasurementStatus, Phases, Stopping
+from batchmark_job.measuring.samples.sample_statistics import spread_too_far
+from batchmark_job.result.document import Measurement, MeasurementStatus
 from batchmark_job.result.sharing import Replica, SharingMode
 from batchmark_job.sharing.answers import Lost
 from batchmark_job.sharing.group import Group, Task, measure
 from batchmark_job.sharing.point import SharingPoint
 from batchmark_job.sharing.record import sharing_record
 from batchmark_job.sharing.schedule import seconds_per_step
-from batchmark_job.workloads.base import Workload
 
 NEEDS_GPU = {
     SharingMode.MPS: "mps is a service of NVIDIA's driver; this ran on the CPU",
@@ -51,14 +47,6 @@ class Choice:
 
 
 @dataclass
-class GroupTurn:
-    """The samples of one group."""
-
-    group: Group
-    seconds: list[float]
-
-
-@dataclass
 class SharingRow(Row):
     """Like any row, but each turn is a group of fresh processes, and a sample a window of time.
 
@@ -70,37 +58,12 @@ class SharingRow(Row):
     point: SharingPoint = field(kw_only=True)
     choice: Choice = field(kw_only=True)
     elsewhere: Workers | None = field(default=None, kw_only=True)  # of replicas elsewhere
-    groups: list[GroupTurn] = field(default_factory=list, kw_only=True)
+    groups: list[Group] = field(default_factory=list, kw_only=True)
     _remark: str | None = field(default=None, kw_only=True)
     _throttled: list[bool] = field(default_factory=list, kw_only=True)  # by window
 
-    @classmethod
-    def of(
-        cls,
-        workload: Workload,
-        task_parameters: Mapping[str, int],
-        dtype: str,
-        point: SharingPoint,
-        choice: Choice,
-        elsewhere: Workers | None = None,
-    ) -> SharingRow:
-        parameters: dict[str, Any] = {**task_parameters, **point.parameters()}
-        return cls(
-            workload,
-            parameters,
-            dtype,
-            task_parameters=task_parameters,
-            point=point,
-            choice=choice,
-            elsewhere=elsewhere,
-        )
-
     @property
-    def samples(self) -> list[float]:
-        return [seconds for turn in self.groups for seconds in turn.seconds]
-
-    @property
-    def turns(self) -> list[GroupTurn]:  # type: ignore[override]
+    def turns(self) -> list[Group]:  # type: ignore[override]
         return self.groups
 
     def choose(self, bench: Bench) -> None:
@@ -165,7 +128,8 @@ class SharingRow(Row):
         others = group.ran[1:] if disturbed else group.ran
         alive = [one.steps for one in others if not isinstance(one, Lost)]
         seconds = [seconds_per_step(alive, window) for window in group.windows]
-        self.groups.append(GroupTurn(group, [each for each in seconds if each is not None]))
+        group.seconds = [each for each in seconds if each is not None]
+        self.groups.append(group)
         if lost and not disturbed:
             number = group.ran.index(lost[0]) + 1
             reason = f"replica {number} of {len(group.ran)}: {lost[0].reason}"
@@ -181,22 +145,11 @@ class SharingRow(Row):
 
     def _as_measured(self, status: MeasurementStatus, reason: str | None) -> Measurement:
         found: dict[str, Any] = dict(self.found)
-        counts = [len(turn.seconds) for turn in self.groups if turn.seconds]
+        counts = [len(group.seconds) for group in self.groups if group.seconds]
         if counts:
-            interval = median_interval(self.samples)
-            found.update(
-                sample_fields(self.samples, counts, counts),
-                timer="monotonic",
-                stopping=Stopping(
-                    criterion="max_seconds",
-                    relative_half_width=interval and interval.relative_half_width,
-                ),
-                phases=Phases(compute_seconds=statistics.median(self.samples)),
-                conditions_during=mean_conditions(self._during),
-                throttled_samples=tuple(i for i, slow in enumerate(self._throttled) if slow),
-            )
+            found.update(self._sampled(counts, self._throttled, "max_seconds"), timer="monotonic")
         if self.groups:
-            sharing = sharing_record(self.point, [turn.group for turn in self.groups])
+            sharing = sharing_record(self.point, self.groups)
             found.update(sharing=sharing, peak_memory_bytes=_peak(sharing.replicas))
         return self._named(status, reason, **found)
 

@@ -16,8 +16,7 @@ from batchmark_job.result.sharing import Disturbance, SharingMode
 from batchmark_job.sharing import group, row
 from batchmark_job.sharing.answers import Started
 from batchmark_job.sharing.point import MpsLimits, SharingPoint
-from batchmark_job.sharing.row import Choice, SharingRow
-from batchmark_job.workloads.builtin import WORKLOADS
+from tests.builders.sharing_rows import sharing_row
 
 LIMITS = RowLimits(max_seconds=0.3, processes=2, turns=1)
 # Two of a few milliseconds each: a step of microseconds would leave 40,000 moments to send.
@@ -39,7 +38,7 @@ def short_patience(monkeypatch):
 
 def make_row(mode="time_slicing", replicas=2, **point):
     shared = SharingPoint(SharingMode(mode), replicas, **point)
-    return SharingRow.of(WORKLOADS["matmul"], {"size": SIZE}, "float32", shared, Choice())
+    return sharing_row(SIZE, shared)
 
 
 def outcomes(measurement):

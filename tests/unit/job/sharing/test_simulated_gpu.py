@@ -14,8 +14,7 @@ from batchmark_job.result.sharing import Disturbance, SharingMode
 from batchmark_job.sharing import replicas
 from batchmark_job.sharing.disturbances import disturb
 from batchmark_job.sharing.point import MpsLimits, SharingPoint
-from batchmark_job.sharing.row import Choice, SharingRow
-from batchmark_job.workloads.builtin import WORKLOADS
+from tests.builders.sharing_rows import sharing_row
 from tests.stand_ins import cuda
 from tests.stand_ins.workers import bench_here
 
@@ -33,8 +32,7 @@ def own_environment(monkeypatch):
 
 def measured(mode, replicas=1, *, row_limits=LIMITS, **point):
     shared = SharingPoint(SharingMode(mode), replicas, **point)
-    row = SharingRow.of(WORKLOADS["matmul"], {"size": 64}, "float32", shared, Choice())
-    return row.measure(bench_here(row_limits, device="cuda"))
+    return sharing_row(64, shared).measure(bench_here(row_limits, device="cuda"))
 
 
 def test_streams_are_threads_of_one_process_each_with_its_own():
