@@ -28,7 +28,7 @@ def a_task(**changes):
         "batch": 2,
         "image": 32,
         "data": "synthetic",
-        "steps": 3,
+        "samples": 3,
         "max_seconds": 0.1,
         "settings": SETTINGS,
         "threads": 1,
@@ -38,7 +38,7 @@ def a_task(**changes):
 
 def alone(rank=0, size=1):
     """A rank's place; where there are others, nobody has met them."""
-    return World(rank=rank, size=size, local_rank=0, device=torch.device("cpu"))
+    return World(rank=rank, size=size, device=torch.device("cpu"))
 
 
 def write_shards(folder, shards=4, images=3):

@@ -89,10 +89,11 @@ def main(folder: Path) -> None:
         answers = {
             "train": training.measure(task, world, Source(cycle(batches))),
             "all_reduce": all_reduce.measure(
-                AllReduce(device="cpu", size_bytes=40_000, calls=5, max_seconds=5, threads=1), world
+                AllReduce(device="cpu", size_bytes=40_000, samples=5, max_seconds=5, threads=1),
+                world,
             ),
             "read": reading.measure(
-                Read(device="cpu", folder=folder, cold=False, passes=3, max_seconds=5, threads=2),
+                Read(device="cpu", folder=folder, cold=False, samples=3, max_seconds=5, threads=2),
                 world,
                 find_shards(folder, world),
             ),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from batchmark_job.distributed.task import AllReduce, Read, Task, Train
+from batchmark_job.distributed.task import AllReduce, Ranks, Read, Task, Train
 from batchmark_job.errors import InputError
 from batchmark_job.option_values import one_of
 from batchmark_job.result.scaling import TrainingSettings
@@ -19,17 +19,6 @@ WARM_PASSES = 5
 LEAST_CALLS = 100  # of an all-reduce in each launch: they are short, and vary
 COLD_SECONDS = 12 * 3600.0
 LAUNCHES = 2  # fresh processes on all nodes, for each row
-
-
-@dataclass(frozen=True)
-class Ranks:
-    """What a task is told beside what it measures."""
-
-    device: Literal["cpu", "cuda"]
-    dtype: str
-    threads: int
-    samples: int  # of this launch
-    max_seconds: float
 
 
 @dataclass(frozen=True)
@@ -52,16 +41,12 @@ class TrainingPoint:
 
     def task(self, ranks: Ranks) -> Task:
         return Train(
-            device=ranks.device,
-            dtype=ranks.dtype,
+            **ranks.model_dump(),
             batch=self.batch,
             image=self.image,
             data=self.data,
             folder=self.folder,
-            steps=ranks.samples,
-            max_seconds=ranks.max_seconds,
             settings=self.settings,
-            threads=ranks.threads,
         )
 
 
@@ -78,12 +63,9 @@ class AllReducePoint:
         return {"mib": self.mib}
 
     def task(self, ranks: Ranks) -> Task:
+        calls = max(ranks.samples, LEAST_CALLS)
         return AllReduce(
-            device=ranks.device,
-            size_bytes=self.mib * 2**20,
-            calls=max(ranks.samples, LEAST_CALLS),
-            max_seconds=ranks.max_seconds,
-            threads=ranks.threads,
+            **ranks.model_dump(exclude={"samples"}), samples=calls, size_bytes=self.mib * 2**20
         )
 
 
@@ -109,13 +91,12 @@ class ReadingPoint:
         return {"pass": "cold" if self.cold else "warm"}
 
     def task(self, ranks: Ranks) -> Task:
+        passes = 1 if self.cold else min(WARM_PASSES, ranks.samples)
         return Read(
-            device=ranks.device,
+            **ranks.model_dump(exclude={"samples"}),
+            samples=passes,
             folder=self.folder,
             cold=self.cold,
-            passes=1 if self.cold else min(WARM_PASSES, ranks.samples),
-            max_seconds=ranks.max_seconds,
-            threads=ranks.threads,
         )
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 from batchmark_job.distributed.nodes import Nodes, Ran
-from batchmark_job.distributed.point import AllReducePoint, Measured, Ranks, ScalingPoint
+from batchmark_job.distributed.point import AllReducePoint, Measured, ScalingPoint
+from batchmark_job.distributed.task import Ranks
 from batchmark_job.measuring.limits import PATIENCE
 from batchmark_job.measuring.measured_row import Bench, MeasuredRow
 from batchmark_job.measuring.processes.workers import StepError

@@ -19,47 +19,46 @@ TASK_VARIABLE, ANSWER_VARIABLE = "BATCHMARK_TASK", "BATCHMARK_ANSWER"
 ERROR_SUFFIX = ".error"  # of each rank's RankError, a file beside the answer
 
 
-class Train(Model):
-    """Train ResNet-50, each rank on batches of its own."""
+class Ranks(Model):
+    """What a task is told beside what it measures."""
+
+    device: Literal["cpu", "cuda"]
+    dtype: str = Field(
+        default="float32", description="or tf32, bfloat16 or float64; weights stay float32"
+    )
+    threads: int = Field(description="CPU threads of each rank")
+    samples: int = Field(description="to take in this launch")
+    max_seconds: float = Field(description="to take them in; fewer where they take longer")
+
+
+class Train(Ranks):
+    """Train ResNet-50, each rank on batches of its own: a sample is a step."""
 
     kind: Literal["train"] = "train"
-    device: Literal["cpu", "cuda"]
-    dtype: str = Field(description="float32, tf32, bfloat16 or float64; weights stay float32")
     batch: int = Field(description="images of each rank at each step")
     image: int = Field(description="width and height in pixels")
     data: Literal["synthetic", "files"]
     folder: Path | None = Field(default=None, description="of the shards, where data is files")
-    steps: int = Field(description="samples to take")
-    max_seconds: float = Field(description="to take them in; fewer where they take longer")
     settings: TrainingSettings
-    threads: int = Field(description="CPU threads of each rank")
     seed: int = 0
 
 
-class AllReduce(Model):
+class AllReduce(Ranks):
     """Sum a tensor over all ranks, again and again."""
 
     kind: Literal["all_reduce"] = "all_reduce"
-    device: Literal["cpu", "cuda"]
     size_bytes: int
-    calls: int
-    max_seconds: float
-    threads: int
 
 
-class Read(Model):
-    """Read all shards, each node its own share of them."""
+class Read(Ranks):
+    """Read all shards, each node its own share of them: a sample is a pass."""
 
     kind: Literal["read"] = "read"
-    device: Literal["cpu", "cuda"]
     folder: Path
     cold: bool = Field(
         description="the first pass of all over the file system, which takes what it lacks from "
         "S3; else passes that follow, without what the nodes' memory holds of the files"
     )
-    passes: int
-    max_seconds: float
-    threads: int
 
 
 Task = Annotated[Train | AllReduce | Read, Field(discriminator="kind")]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Workload
-from batchmark_job.workloads.support import compiled, images, reference, torch_calls
+from batchmark_job.workloads.support import compiled, images, reference, torch_calls, triton_filters
 from batchmark_job.workloads.support.cuda_graph import CudaGraph
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 from batchmark_job.workloads.support.training import TrainingStep, initial_weights, views
@@ -233,7 +233,7 @@ class CompiledResNet50(FoldedResNet50):
     least_row_seconds = compiled.LEAST_ROW_SECONDS
 
     def refusal(self, device: str, dtype: str) -> str | None:
-        return super().refusal(device, dtype) or compiled.refusal()
+        return super().refusal(device, dtype) or triton_filters.missing()
 
     def network(self, weights: Tensor, statistics: Tensor) -> Network:
         return compiled.compile_network(super().network(weights, statistics))

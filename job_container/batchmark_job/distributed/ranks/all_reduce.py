@@ -11,7 +11,7 @@ from batchmark_job.distributed.ranks.stopwatch import Stopwatch, longest_seconds
 from batchmark_job.distributed.ranks.world import World
 from batchmark_job.distributed.task import AllReduce, Answer
 from batchmark_job.errors import InputError
-from batchmark_job.machine import memory, threads
+from batchmark_job.machine import threads
 from batchmark_job.result.document import Correctness, Implementation
 
 WARMUP = 3
@@ -51,13 +51,12 @@ def measure(task: AllReduce, world: World) -> Answer:
     # Sums of zeros stay finite however many there are, and take as long.
     tensor.zero_()
     expected = statistics.median(longest_seconds(world, call) for _ in range(WARMUP))
-    timed = time_calls(world, call, task.calls, task.max_seconds, expected)
+    timed = time_calls(world, call, task.samples, task.max_seconds, expected)
     _fill(tensor, world)
     world.summed(tensor)
     errors.append(_error(tensor, world))
     (error,) = world.largest([max(errors)])
     correctness = Correctness(relative_error=error, tolerance=TOLERANCE)
-    (peak,) = world.largest([float(memory.peak_bytes(task.device) or 0)])
     return Answer(
         implementation=Implementation(
             name=f"torch.distributed all_reduce by {world.backend}",
@@ -71,7 +70,7 @@ def measure(task: AllReduce, world: World) -> Answer:
         correctness=correctness,
         wrong=None if correctness.passed else "the sums over all ranks are not exact",
         bytes_moved=task.size_bytes * world.size,
-        peak_memory_bytes=int(peak) or None,
+        peak_memory_bytes=world.peak_bytes(task.device),
     )
 
 

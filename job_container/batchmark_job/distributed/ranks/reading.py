@@ -14,7 +14,6 @@ from batchmark_job.distributed.ranks.world import World
 from batchmark_job.distributed.task import Answer, Read
 from batchmark_job.errors import InputError
 from batchmark_job.image_set.manifest import FILE
-from batchmark_job.machine import memory
 from batchmark_job.result.document import Correctness, Implementation
 
 BLOCK_BYTES = 4 * 2**20  # Lustre's stripes are of 1 MiB and more
@@ -49,14 +48,13 @@ def measure(task: Read, world: World, shards: list[ShardFile]) -> Answer:
     first = None
     if not task.cold:
         first = _one_pass(task, world, mine, check=True).seconds
-    passes = 1 if task.cold else task.passes
+    passes = 1 if task.cold else task.samples
     while not samples or (len(samples) < passes and spent < task.max_seconds):
         found = _one_pass(task, world, mine)
         samples.append(found.seconds)
         starts.append(found.began)
         spent += found.seconds
         total = world.mean([float(found.bytes)])[0] * world.size
-    (peak,) = world.largest([float(memory.peak_bytes("cpu") or 0)])
     return Answer(
         implementation=Implementation(
             name=f"reads of {BLOCK_BYTES // 2**20} MiB",
@@ -71,7 +69,7 @@ def measure(task: Read, world: World, shards: list[ShardFile]) -> Answer:
             relative_error=abs(total - expected) / expected, tolerance=TOLERANCE
         ),
         bytes_moved=expected,
-        peak_memory_bytes=int(peak) or None,
+        peak_memory_bytes=world.peak_bytes("cpu"),
     )
 
 

@@ -20,7 +20,7 @@ from batchmark_job.distributed.ranks.stopwatch import Stopwatch, Timed, longest_
 from batchmark_job.distributed.ranks.world import World
 from batchmark_job.distributed.task import Answer, Train
 from batchmark_job.errors import CannotMeasureError, InputError
-from batchmark_job.machine import memory, threads
+from batchmark_job.machine import threads
 from batchmark_job.measuring.samples.sample_statistics import drift
 from batchmark_job.result.document import Implementation
 from batchmark_job.result.scaling import StepSplit
@@ -77,7 +77,7 @@ def measure(task: Train, world: World, source: Source) -> Answer:
         expected = _warm_up(task, world, trainer, source.period)
         warmup_calls = trainer.steps_made
         timed = time_calls(
-            world, trainer.step, task.steps, task.max_seconds, expected, source.period
+            world, trainer.step, task.samples, task.max_seconds, expected, source.period
         )
         losses = trainer.mean_losses()
         differing = differing_weights(trainer.network, world)
@@ -90,7 +90,6 @@ def measure(task: Train, world: World, source: Source) -> Answer:
             f"{differing} of {len(trainer.network.weights)} weights differ between ranks after "
             f"{trainer.steps_made} steps from the same start"
         )
-    (peak,) = world.largest([float(memory.peak_bytes(task.device) or 0)])
     return Answer(
         implementation=Implementation(
             name="torch DistributedDataParallel, channels-last"
@@ -109,7 +108,7 @@ def measure(task: Train, world: World, source: Source) -> Answer:
         split=split,
         losses=losses,
         gradient_bytes=sum(weight.nbytes for weight in trainer.network.weights),
-        peak_memory_bytes=int(peak) or None,
+        peak_memory_bytes=world.peak_bytes(task.device),
         remark=drift(timed.samples),
     )
 
@@ -232,7 +231,7 @@ def _split(task: Train, world: World, trainer: Trainer, period: int, timed: Time
         compute = time_calls(
             world,
             trainer.step_alone,
-            min(task.steps, MOST_COMPUTE),
+            min(task.samples, MOST_COMPUTE),
             COMPUTE_SHARE * task.max_seconds,
             expected,
             period,

@@ -13,6 +13,7 @@ import torch
 import torch.distributed as dist
 
 from batchmark_job.errors import CannotMeasureError, InputError
+from batchmark_job.machine import memory
 
 WAIT_SECONDS = 600.0  # for another rank: longer than any step or check takes
 
@@ -23,7 +24,6 @@ class World:
 
     rank: int
     size: int
-    local_rank: int  # among those of its node
     device: torch.device
 
     @classmethod
@@ -36,7 +36,7 @@ class World:
         """
         rank, size, local_rank = map(_number, ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
         if device == "cpu":
-            return cls(rank, size, local_rank, torch.device("cpu"))
+            return cls(rank, size, torch.device("cpu"))
         gpus = torch.cuda.device_count()
         if local_rank >= gpus:
             raise CannotMeasureError(
@@ -44,7 +44,7 @@ class World:
                 f"start {gpus} or fewer ranks on each node"
             )
         torch.cuda.set_device(local_rank)
-        return cls(rank, size, local_rank, torch.device("cuda", local_rank))
+        return cls(rank, size, torch.device("cuda", local_rank))
 
     @property
     def backend(self) -> str:
@@ -66,14 +66,16 @@ class World:
         # Not after an error: it may wait for ranks that are gone.
         dist.destroy_process_group()
 
+    def peak_bytes(self, device: str) -> int | None:
+        """The most memory that any rank has held so far; None where none can tell."""
+        (peak,) = self.largest([float(memory.peak_bytes(device) or 0)])
+        return int(peak) or None
+
     def wait_for_all(self) -> None:
         self.largest([0.0])
 
     def largest(self, values: Sequence[float]) -> list[float]:
         return self._reduced(values, dist.ReduceOp.MAX)
-
-    def smallest(self, values: Sequence[float]) -> list[float]:
-        return self._reduced(values, dist.ReduceOp.MIN)
 
     def mean(self, values: Sequence[float]) -> list[float]:
         return [value / self.size for value in self._reduced(values, dist.ReduceOp.SUM)]

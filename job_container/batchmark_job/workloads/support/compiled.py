@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from batchmark_job.workloads.support import triton_filters, triton_stub
+from batchmark_job.workloads.support import triton_stub
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -14,11 +14,6 @@ if TYPE_CHECKING:
 
 # Compiling takes tens of seconds, in each job that tries it.
 LEAST_ROW_SECONDS = 10.0
-
-
-def refusal() -> str | None:
-    """Why nothing can be compiled for CUDA here."""
-    return triton_filters.missing()
 
 
 def compile_network(network: Network) -> Network:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Workload
-from batchmark_job.workloads.support import compiled, images, reference, torch_calls
+from batchmark_job.workloads.support import compiled, images, reference, torch_calls, triton_filters
 from batchmark_job.workloads.support.cuda_graph import captured
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 
@@ -180,7 +180,7 @@ class CompiledSgdStep(SgdStep):
     least_row_seconds = compiled.LEAST_ROW_SECONDS
 
     def refusal(self, device: str, dtype: str) -> str | None:
-        return super().refusal(device, dtype) or compiled.refusal()
+        return super().refusal(device, dtype) or triton_filters.missing()
 
     def network(self, parameters: Sequence[Tensor]) -> Network:
         return compiled.compile_network(super().network(parameters))

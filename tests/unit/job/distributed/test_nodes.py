@@ -53,7 +53,7 @@ def port():
 
 @pytest.fixture
 def task(tmp_path):
-    return Read(device="cpu", folder=tmp_path, cold=False, passes=4, max_seconds=1, threads=1)
+    return Read(device="cpu", folder=tmp_path, cold=False, samples=4, max_seconds=1, threads=1)
 
 
 class Followers:

@@ -5,14 +5,9 @@ import pytest
 from batchmark_job.distributed import local_ranks
 from batchmark_job.distributed.node import Node
 from batchmark_job.distributed.nodes import Nodes
-from batchmark_job.distributed.point import (
-    AllReducePoint,
-    Ranks,
-    ReadingPoint,
-    ScalingPoint,
-    TrainingPoint,
-)
+from batchmark_job.distributed.point import AllReducePoint, ReadingPoint, ScalingPoint
 from batchmark_job.distributed.row import ScalingRow
+from batchmark_job.distributed.task import Ranks
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.result.document import Correctness
 from tests.stand_ins.workers import bench_here
@@ -115,23 +110,8 @@ def test_one_device_has_nothing_to_reduce(row, bench):
 
 
 def test_ranks_share_the_threads_and_the_time(tmp_path):
-    ranks = Ranks("cpu", "float32", threads=3, samples=25, max_seconds=30.0)
+    ranks = Ranks(device="cpu", threads=3, samples=25, max_seconds=30.0)
     task = AllReducePoint(16).task(ranks)
-    assert (task.size_bytes, task.calls, task.threads) == (16 * 2**20, 100, 3)
+    assert (task.size_bytes, task.samples, task.threads) == (16 * 2**20, 100, 3)
     task = ReadingPoint(tmp_path, cold=True).task(ranks)
-    assert (task.passes, task.cold) == (1, True)
-
-
-def test_a_varied_setting_tells_rows_apart():
-    from batchmark_job.result.scaling_options import ScalingOptions
-
-    settings = ScalingOptions().settings.model_copy(update={"learning_rate": 0.4})
-    point = TrainingPoint(64, 224, "synthetic", None, settings, ("learning_rate",))
-    assert ScalingPoint(2, 8, point).parameters() == {
-        "nodes": 2,
-        "devices": 8,
-        "batch": 64,
-        "image": 224,
-        "data": "synthetic",
-        "learning_rate": 0.4,
-    }
+    assert (task.samples, task.cold) == (1, True)

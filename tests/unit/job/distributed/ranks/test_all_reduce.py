@@ -16,7 +16,7 @@ def test_the_expected_sums_are_those_of_all_ranks_values(ranks):
 def test_a_sum_that_is_off_by_one_is_wrong(monkeypatch):
     world = alone()
     monkeypatch.setattr(type(world), "summed", lambda _self, tensor: tensor.add_(1))
-    task = AllReduce(device="cpu", size_bytes=4096, calls=3, max_seconds=1.0, threads=1)
+    task = AllReduce(device="cpu", size_bytes=4096, samples=3, max_seconds=1.0, threads=1)
     answer = all_reduce.measure(task, world)
     assert answer.wrong == "the sums over all ranks are not exact"
     assert not answer.correctness.passed
@@ -31,7 +31,7 @@ def test_numbers_are_made_and_compared_in_parts(monkeypatch):
         all_reduce, "own_values", lambda count, rank: made.append(count) or real(count, rank)
     )
     world = alone()
-    task = AllReduce(device="cpu", size_bytes=4 * 7_500, calls=3, max_seconds=1.0, threads=1)
+    task = AllReduce(device="cpu", size_bytes=4 * 7_500, samples=3, max_seconds=1.0, threads=1)
     assert all_reduce.measure(task, world).correctness.relative_error == 0
     assert max(made) == 3_000
 
@@ -47,6 +47,6 @@ def test_numbers_are_made_and_compared_in_parts(monkeypatch):
 def test_a_size_that_holds_no_whole_number_is_refused(size, monkeypatch):
     for name, value in (("RANK", "0"), ("WORLD_SIZE", "1"), ("LOCAL_RANK", "0")):
         monkeypatch.setenv(name, value)
-    task = AllReduce(device="cpu", size_bytes=size, calls=3, max_seconds=1.0, threads=1)
+    task = AllReduce(device="cpu", size_bytes=size, samples=3, max_seconds=1.0, threads=1)
     with pytest.raises(InputError, match=f"{size} bytes .* multiple of 4"):
         all_reduce.all_reduce(task)

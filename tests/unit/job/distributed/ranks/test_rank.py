@@ -14,7 +14,7 @@ from laptop.processes import free_port
 from tests.builders.shards import a_task, write_shards
 from tests.paths import ROOT
 
-REDUCE = AllReduce(device="cuda", size_bytes=2**30, calls=1, max_seconds=1.0, threads=1)
+REDUCE = AllReduce(device="cuda", size_bytes=2**30, samples=1, max_seconds=1.0, threads=1)
 
 
 NCCL_ERROR = (
@@ -188,7 +188,7 @@ def fails(prepare, monkeypatch, capsys):
 def test_rank_0_leaves_one_whole_answer(prepare, tmp_path):
     """As a process of its own, without torchrun."""
     write_shards(tmp_path)
-    prepare(Read(device="cpu", folder=tmp_path, cold=True, passes=1, max_seconds=1.0, threads=1))
+    prepare(Read(device="cpu", folder=tmp_path, cold=True, samples=1, max_seconds=1.0, threads=1))
     ended = subprocess.run(
         [sys.executable, "-m", "batchmark_job.distributed.ranks.rank"],
         capture_output=True,
@@ -219,7 +219,7 @@ def test_without_torchrun_the_variable_is_named(fails):
 
 def test_memory_that_is_not_there_is_told_to_the_launcher(fails, tmp_path):
     """By torch's allocator on the CPU: no machine has an exabyte."""
-    huge = AllReduce(device="cpu", size_bytes=2**60, calls=1, max_seconds=1.0, threads=1)
+    huge = AllReduce(device="cpu", size_bytes=2**60, samples=1, max_seconds=1.0, threads=1)
     code, said = fails(huge)
     assert code == 1, said
     left = RankError.model_validate_json((tmp_path / "0.error").read_bytes())

@@ -21,7 +21,7 @@ def folder(tmp_path):
 
 
 def task(folder, **changes):
-    given = {"device": "cpu", "cold": False, "passes": 3, "max_seconds": 60.0, "threads": 2}
+    given = {"device": "cpu", "cold": False, "samples": 3, "max_seconds": 60.0, "threads": 2}
     return Read(folder=folder, **(given | changes))
 
 

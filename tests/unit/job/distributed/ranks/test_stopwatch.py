@@ -62,5 +62,5 @@ def test_on_cuda_events_tell_the_time():
         stopwatch.mark()
         (seconds,) = stopwatch.seconds()
         assert 0.003 <= seconds < 1.0
-        world = World(0, 1, 0, torch.device("cuda", 0))
+        world = World(0, 1, torch.device("cuda", 0))
         assert len(time_calls(world, two_laps, 4, 10.0, 0.01).laps) == 4

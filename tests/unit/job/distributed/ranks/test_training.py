@@ -56,7 +56,7 @@ def test_a_loader_that_is_too_slow_is_seen_in_all_steps(tmp_path, monkeypatch):
     """Four workers make a batch of two every 40 ms, all four at about the same time."""
     write_shards(tmp_path)
     monkeypatch.setattr(loader, "Images", lambda *_: Slow())
-    task = a_task(data="files", folder=tmp_path, threads=4, steps=10, max_seconds=5.0)
+    task = a_task(data="files", folder=tmp_path, threads=4, samples=10, max_seconds=5.0)
     with batches(task, alone()) as source:
         answer = measure(task, alone(), source)
     supply = 2 * 0.08 / 4
@@ -85,7 +85,7 @@ def test_steps_that_become_slower_are_told(monkeypatch):
         time.sleep(0.02 if trainer.steps_made > 1 + training.MOST_WARMUP + 10 else 0)
 
     monkeypatch.setattr(Trainer, "_update", update)
-    task = a_task(steps=20, max_seconds=2.0)
+    task = a_task(samples=20, max_seconds=2.0)
     answer = measure(task, alone(), Source(cycle(synthetic(task, alone()))))
     assert answer.remark.startswith("the last 6 samples have a median +")
 
@@ -95,7 +95,7 @@ def test_steps_that_become_slower_are_told(monkeypatch):
 def test_a_gpu_is_warmed_up_for_a_time(monkeypatch):
     monkeypatch.setattr(training, "WARMUP_SECONDS", 0.3)
     with cuda.installed("A10G"):
-        world = World(0, 1, 0, torch.device("cuda", 0))
+        world = World(0, 1, torch.device("cuda", 0))
         task = a_task(device="cuda", max_seconds=1.0)
         answer = measure(task, world, Source(cycle(synthetic(task, world))))
     assert training.MOST_WARMUP + 1 < answer.warmup_calls <= 2 + 0.3 / 0.001
@@ -169,7 +169,7 @@ def test_it_learns_and_answers(device, monkeypatch):
         answer = answer_of(alone())
     else:
         with cuda.installed("A10G") as gpu:
-            answer = answer_of(World(0, 1, 0, torch.device("cuda", 0)), device=device, steps=16)
+            answer = answer_of(World(0, 1, torch.device("cuda", 0)), device=device, steps=16)
             assert answer.peak_memory_bytes == gpu.peak_bytes
     assert answer.wrong is None
     assert answer.correctness.relative_error < 1e-3
@@ -185,7 +185,7 @@ def test_it_learns_and_answers(device, monkeypatch):
 
 
 def answer_of(world, steps=6, **changes):
-    task = a_task(batch=8, steps=steps, max_seconds=6.0, **changes)
+    task = a_task(batch=8, samples=steps, max_seconds=6.0, **changes)
     return measure(task, world, Source(cycle(synthetic(task, world))))
 
 
