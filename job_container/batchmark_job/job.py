@@ -31,6 +31,7 @@ from batchmark_job.measuring.processes.workers import (
     ForkedWorkers,
     StepError,
     Workers,
+    WorkerSource,
 )
 from batchmark_job.measuring.rows import Row
 from batchmark_job.progress import describe, describe_first_turn, has_figures, time_left, warnings
@@ -105,7 +106,7 @@ def _run_on_nodes(
 
 
 @contextlib.contextmanager
-def _meeting(settings: JobSettings, workers: Workers) -> Iterator[Workers | None]:
+def _meeting(settings: JobSettings, workers: Workers) -> Iterator[WorkerSource | None]:
     """Workers in other containers, where replicas are there; from now on, as they wait."""
     sharing = settings.points[0].sharing
     if settings.place is None or sharing is None:
@@ -115,7 +116,7 @@ def _meeting(settings: JobSettings, workers: Workers) -> Iterator[Workers | None
         yield meeting
 
 
-def _rows(points: Sequence[Point], elsewhere: Workers | None) -> list[MeasuredRow]:
+def _rows(points: Sequence[Point], elsewhere: WorkerSource | None) -> list[MeasuredRow]:
     """A row for each point; rows that share a task share the choice of its implementation."""
     choices: dict[tuple[Hashable, ...], Choice] = defaultdict(Choice)
     rows: list[MeasuredRow] = []

@@ -59,24 +59,13 @@ class ThreadTime(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GpuState:
-    """NVML's values at one moment, in the units of Conditions."""
-
-    clock_hz: float | None = None
-    memory_clock_hz: float | None = None
-    temperature_celsius: float | None = None
-    power_watts: float | None = None
-    slowdowns: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Reading:
     """Everything at one moment of time.perf_counter()."""
 
     at: float
     ticks: CpuTicks | None
     frequencies_hz: tuple[float, ...]
-    gpu: GpuState
+    gpu: Conditions  # its fields of the GPU alone
 
 
 class Monitor:
@@ -142,7 +131,9 @@ class Monitor:
         """
         readings = self._kept()
         near = _near(readings, start, end)
-        if any(nvml.DISTURBANCES.intersection(reading.gpu.slowdowns) for reading in near):
+        if any(
+            nvml.DISTURBANCES.intersection(reading.gpu.gpu_throttle_reasons) for reading in near
+        ):
             return True
         stolen = _stolen(readings, start, end)
         if stolen is not None and stolen[0] - 1 > STEAL_LIMIT * stolen[1]:
@@ -218,16 +209,11 @@ def mean_conditions(spans: Sequence[Conditions]) -> Conditions:
 
 
 def _conditions(readings: Sequence[Reading], stolen: tuple[int, int] | None) -> Conditions:
-    states = [reading.gpu for reading in readings]
-    return Conditions(
-        cpu_frequency_hz=mean_known(hz for reading in readings for hz in reading.frequencies_hz),
-        cpu_steal_share=stolen[0] / stolen[1] if stolen and stolen[1] else None,
-        gpu_clock_hz=mean_known(state.clock_hz for state in states),
-        gpu_memory_clock_hz=mean_known(state.memory_clock_hz for state in states),
-        gpu_temperature_celsius=mean_known(state.temperature_celsius for state in states),
-        gpu_power_watts=mean_known(state.power_watts for state in states),
-        gpu_throttle_reasons=tuple(sorted({name for s in states for name in s.slowdowns})),
-    )
+    of_cpu = {
+        "cpu_frequency_hz": mean_known(hz for reading in readings for hz in reading.frequencies_hz),
+        "cpu_steal_share": stolen[0] / stolen[1] if stolen and stolen[1] else None,
+    }
+    return mean_conditions([reading.gpu for reading in readings]).model_copy(update=of_cpu)
 
 
 def mean_known(values: Iterable[float | None]) -> float | None:
@@ -236,17 +222,18 @@ def mean_known(values: Iterable[float | None]) -> float | None:
     return statistics.fmean(known) if known else None
 
 
-def _gpu_state(gpu: nvml.Gpu | None) -> GpuState:
+def _gpu_state(gpu: nvml.Gpu | None) -> Conditions:
     if gpu is not None:
         with contextlib.suppress(Exception):
-            return GpuState(
-                clock_hz=gpu.clock_hz(),
-                memory_clock_hz=gpu.memory_clock_hz(),
-                temperature_celsius=gpu.temperature_celsius(),
-                power_watts=gpu.power_watts(),
-                slowdowns=tuple(r for r in gpu.event_reasons() or () if r in nvml.SLOWDOWNS),
+            reasons = gpu.event_reasons() or ()
+            return Conditions(
+                gpu_clock_hz=gpu.clock_hz(),
+                gpu_memory_clock_hz=gpu.memory_clock_hz(),
+                gpu_temperature_celsius=gpu.temperature_celsius(),
+                gpu_power_watts=gpu.power_watts(),
+                gpu_throttle_reasons=tuple(r for r in reasons if r in nvml.SLOWDOWNS),
             )
-    return GpuState()
+    return Conditions()
 
 
 def _cpu_ticks(stat_file: Path) -> CpuTicks | None:

@@ -13,7 +13,7 @@ from batchmark_job.machine import mps, nvml
 from batchmark_job.measuring.limits import PATIENCE
 from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.answers import LastLook
-from batchmark_job.measuring.processes.workers import Hear, StepError, Worker, Workers
+from batchmark_job.measuring.processes.workers import Hear, StepError, Worker, WorkerSource
 from batchmark_job.result.sharing import ReplicaOutcome, SharingMode
 from batchmark_job.sharing import steps
 from batchmark_job.sharing.answers import Lost, Ran, Started
@@ -76,7 +76,7 @@ def measure(
     task: Task,
     point: SharingPoint,
     seconds: float,
-    workers: Workers,
+    workers: WorkerSource,
     hear: Hear,
     gpu_uuid: str | None,
 ) -> Group:
@@ -111,7 +111,7 @@ class _Runner:
     task: Task
     point: SharingPoint
     seconds: float
-    workers: Workers
+    workers: WorkerSource
     hear: Hear
     gpu_uuid: str | None
     environment: Mapping[str, str]

@@ -21,14 +21,7 @@ from typing import Any, NamedTuple
 
 from batchmark_job.errors import CannotMeasureError, InputError, say
 from batchmark_job.formatting import count
-from batchmark_job.measuring.processes.workers import (
-    Hear,
-    StepError,
-    Usage,
-    Worker,
-    Workers,
-    ignore,
-)
+from batchmark_job.measuring.processes.workers import Hear, StepError, Worker, Workers, ignore
 
 FOLDER = "BATCHMARK_SHARING_FOLDER"
 SOCKET, OVER = "socket", "over"
@@ -111,14 +104,8 @@ class Meeting:
             return self._here.start(make, *arguments, hear=hear)
         return RemoteWorker(self._came[place], make, arguments)
 
-    def run(self, function: Callable[..., Any], *arguments: Any, hear: Hear = ignore) -> Any:
-        return self._here.run(function, *arguments, hear=hear)
-
     def wait_for_ended(self) -> None:
         self._here.wait_for_ended()
-
-    def usage(self) -> Usage:
-        return self._here.usage()
 
     def close(self) -> None:
         """Let the others go, and tell who comes later that it is over."""

@@ -9,7 +9,7 @@ from typing import Any
 from batchmark_job.errors import CannotMeasureError
 from batchmark_job.measuring.measured_row import Bench
 from batchmark_job.measuring.problem import Problem
-from batchmark_job.measuring.processes.workers import Workers
+from batchmark_job.measuring.processes.workers import WorkerSource
 from batchmark_job.measuring.rows import Row
 from batchmark_job.measuring.samples.sample_statistics import spread_too_far
 from batchmark_job.result.document import Measurement, MeasurementStatus
@@ -57,7 +57,7 @@ class SharingRow(Row):
     task_parameters: Mapping[str, int] = field(kw_only=True)
     point: SharingPoint = field(kw_only=True)
     choice: Choice = field(kw_only=True)
-    elsewhere: Workers | None = field(default=None, kw_only=True)  # of replicas elsewhere
+    elsewhere: WorkerSource | None = field(default=None, kw_only=True)  # of replicas elsewhere
     groups: list[Group] = field(default_factory=list, kw_only=True)
     _remark: str | None = field(default=None, kw_only=True)
     _throttled: list[bool] = field(default_factory=list, kw_only=True)  # by window

@@ -91,7 +91,7 @@ class Worker(Protocol):
         """End the process; harmless where it has ended."""
 
 
-class Workers(Protocol):
+class WorkerSource(Protocol):
     """Where workers come from."""
 
     def start(self, make: Callable[..., Any], *arguments: Any, hear: Hear = ...) -> Worker:
@@ -100,6 +100,13 @@ class Workers(Protocol):
         What it tells goes to `hear` by (kind, value).
         """
 
+    def wait_for_ended(self) -> None:
+        """Wait until those that were ended hold nothing any more."""
+
+
+class Workers(WorkerSource, Protocol):
+    """All workers of this container."""
+
     def run(self, function: Callable[..., Any], *arguments: Any, hear: Hear = ...) -> Any:
         """function(tell, *arguments), in a worker of its own.
 
@@ -107,9 +114,6 @@ class Workers(Protocol):
             StepError: as in Worker.ask.
             JobError: the function raised it.
         """
-
-    def wait_for_ended(self) -> None:
-        """Wait until those that were ended hold nothing any more."""
 
     def usage(self) -> Usage:
         """Of all workers since the first one."""
