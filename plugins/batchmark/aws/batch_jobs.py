@@ -11,6 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as BotocoreConnectionError
 
 from batchmark.aws.array_jobs import ON_THE_WAY, child_ids, occupies_instance, with_children
+from batchmark.aws.boto_clients import listed
 from batchmark.aws.job_description import FINISHED, PARENT_REASON, JobDescription
 from batchmark.aws.multi_node_jobs import main_node_ids, with_main_node
 from batchmark.core.names import INSTALLATION_TAG
@@ -59,13 +60,11 @@ def list_jobs(batch: Any, queues: Iterable[str | None], prefix: str) -> list[dic
     Queues are names or ARNs; None is left out. Of array jobs that have ended, only their children
     know why, so these are described.
     """
-    pages = batch.get_paginator("list_jobs")
     named = [{"name": "JOB_NAME", "values": [f"{prefix}*"]}]
     found = [
         job
         for queue in dict.fromkeys(filter(None, queues))
-        for page in pages.paginate(jobQueue=queue, filters=named)
-        for job in page["jobSummaryList"]
+        for job in listed(batch, "list_jobs", "jobSummaryList", jobQueue=queue, filters=named)
         if job["jobName"].startswith(prefix)  # Batch ignores case
     ]
     arrays = describe_jobs(
@@ -82,15 +81,13 @@ def ours(
 
     Jobs that Batch can't describe are left out.
     """
-    listed = list(jobs)
-    tags = {
-        job_id: job.get("tags", {})
-        for job_id, job in _described(batch, [job["jobId"] for job in listed]).items()
-    }
+    found = list(jobs)
+    described = _described(batch, [job["jobId"] for job in found])
     return [
         job
-        for job in listed
-        if job["jobId"] in tags and tags[job["jobId"]].get(INSTALLATION_TAG) == installation
+        for job in found
+        if (known := described.get(job["jobId"]))
+        and known.get("tags", {}).get(INSTALLATION_TAG) == installation
     ]
 
 

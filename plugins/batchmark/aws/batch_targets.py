@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, get_args
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from batchmark.aws.boto_clients import Clients
+from batchmark.aws.boto_clients import Clients, listed
 from batchmark.core.config import Config, PurchaseOption, Target
 
 NO_ANSWER = (BotoCoreError, ClientError)
@@ -166,10 +166,8 @@ class BatchEnvironment:
 
 def newest_definition(batch: Any, name: str) -> dict[str, Any] | None:
     """The newest ACTIVE revision of a job definition; None if there is none."""
-    pages = batch.get_paginator("describe_job_definitions").paginate(
-        jobDefinitionName=name, status="ACTIVE"
-    )
-    revisions = (found for page in pages for found in page["jobDefinitions"])
+    asked = {"jobDefinitionName": name, "status": "ACTIVE"}
+    revisions = listed(batch, "describe_job_definitions", "jobDefinitions", **asked)
     return max(revisions, key=lambda found: int(found["revision"]), default=None)
 
 

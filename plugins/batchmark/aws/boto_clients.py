@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -18,6 +18,12 @@ PATIENT = Config(
 def client(service: str, region: str | None, config: Config | None = None) -> Any:
     """A new client; without a region, for the default region of the AWS settings."""
     return boto3.client(service, region_name=region, config=config)
+
+
+def listed(client: Any, operation: str, field: str, **asked: Any) -> Iterator[Any]:
+    """What all pages of an answer list in a field."""
+    for page in client.get_paginator(operation).paginate(**asked):
+        yield from page.get(field, ())
 
 
 def patient_clients(region: str) -> Clients:

@@ -1,4 +1,4 @@
-"""Queues, job definitions and instance types of the account, whoever made them.
+"""Queues, job definitions, instances and their types in the account, whoever made them.
 
 Every function may raise `botocore.exceptions.ClientError` or `BotoCoreError`.
 """
@@ -6,10 +6,11 @@ Every function may raise `botocore.exceptions.ClientError` or `BotoCoreError`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 from batchmark.aws.batch_targets import newest_definition
+from batchmark.aws.boto_clients import listed
 
 # Of which families Batch may launch: the API reference and, of `optimal` before it was the same as
 # default_x86_64, the user guide.
@@ -30,6 +31,15 @@ class InstanceType(NamedTuple):
     memory_mib: int
     gpus: int
 
+    @classmethod
+    def of(cls, described: Mapping[str, Any]) -> Self:
+        return cls(
+            name=described["InstanceType"],
+            vcpus=described["VCpuInfo"]["DefaultVCpus"],
+            memory_mib=described["MemoryInfo"]["SizeInMiB"],
+            gpus=sum(each.get("Count", 0) for each in described.get("GpuInfo", {}).get("Gpus", ())),
+        )
+
     def holds(self, other: InstanceType) -> bool:
         """Whether a job of that size fits; the system and ECS always keep some of the memory."""
         return (
@@ -46,8 +56,8 @@ def find_queue(batch: Any, queue: str) -> dict[str, Any] | None:
 
 
 def queue_names(batch: Any) -> list[str]:
-    pages = batch.get_paginator("describe_job_queues").paginate()
-    return [queue["jobQueueName"] for page in pages for queue in page["jobQueues"]]
+    queues = listed(batch, "describe_job_queues", "jobQueues")
+    return [queue["jobQueueName"] for queue in queues]
 
 
 def find_definition(batch: Any, definition: str) -> dict[str, Any] | None:
@@ -71,18 +81,17 @@ def possible_types(ec2: Any, named: Iterable[str]) -> list[InstanceType]:
     """The types that an environment's `instanceTypes` stand for: types, families and bundles."""
     values = [value for name in named for value in BUNDLES.get(name, (name,))]
     patterns = sorted({value if "." in value else f"{value}.*" for value in values})
-    pages = ec2.get_paginator("describe_instance_types").paginate(
-        Filters=[{"Name": "instance-type", "Values": patterns}]
-    )
-    found = (_type_of(each) for page in pages for each in page["InstanceTypes"])
+    found = map(InstanceType.of, described_types(ec2, patterns))
     return sorted(found, key=lambda each: (each.vcpus, each.memory_mib, each.name))
 
 
-def _type_of(described: Mapping[str, Any]) -> InstanceType:
-    gpus = described.get("GpuInfo", {}).get("Gpus", ())
-    return InstanceType(
-        name=described["InstanceType"],
-        vcpus=described["VCpuInfo"]["DefaultVCpus"],
-        memory_mib=described["MemoryInfo"]["SizeInMiB"],
-        gpus=sum(each.get("Count", 0) for each in gpus),
-    )
+def instances(ec2: Any, filters: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """EC2's description of the instances that pass the filters."""
+    for reservation in listed(ec2, "describe_instances", "Reservations", Filters=filters):
+        yield from reservation["Instances"]
+
+
+def described_types(ec2: Any, patterns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """EC2's description of the types that the patterns name."""
+    filters = [{"Name": "instance-type", "Values": patterns}]
+    return listed(ec2, "describe_instance_types", "InstanceTypes", Filters=filters)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from botocore.exceptions import ClientError
 
+from batchmark.aws.boto_clients import listed
 from batchmark.core.clusters.multi_node import FileSystem
 from batchmark.core.names import INSTALLATION_TAG
 
@@ -92,11 +93,9 @@ def delete(fsx: Any, file_system_id: str) -> None:
 
 def of_installation(fsx: Any, name: str) -> list[Described]:
     """All file systems of an installation, those that are being deleted included."""
-    pages = fsx.get_paginator("describe_file_systems").paginate()
     return [
         described
-        for page in pages
-        for described in page["FileSystems"]
+        for described in listed(fsx, "describe_file_systems", "FileSystems")
         if tags_of(described).get(INSTALLATION_TAG) == name
     ]
 

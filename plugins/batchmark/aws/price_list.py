@@ -16,6 +16,7 @@ import boto3
 from botocore.config import Config as ClientConfig
 from botocore.exceptions import BotoCoreError, ClientError
 
+from batchmark.aws.boto_clients import listed
 from batchmark.aws.result_bucket import PRICES, PRICES_FOLDER, RunStore
 from batchmark.core.errors import PriceError
 from batchmark.core.prices import (
@@ -138,25 +139,24 @@ def stored_prices(store: RunStore, region: str, now: datetime) -> PriceTable:
 
 def _offers(pricing: Any, region: str, instance_type: str) -> list[str]:
     wanted = PLAIN_LINUX | {"instanceType": instance_type, "regionCode": region}
-    pages = pricing.get_paginator("get_products").paginate(
-        ServiceCode="AmazonEC2",
-        FormatVersion="aws_v1",
-        Filters=[
-            {"Type": "TERM_MATCH", "Field": field, "Value": value}
-            for field, value in wanted.items()
-        ],
-    )
-    return [offer for page in pages for offer in page["PriceList"]]
+    filters = [
+        {"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()
+    ]
+    asked = {"ServiceCode": "AmazonEC2", "FormatVersion": "aws_v1", "Filters": filters}
+    return list(listed(pricing, "get_products", "PriceList", **asked))
 
 
 def _spot_history(ec2: Any, instance_types: Sequence[str], now: datetime) -> list[dict[str, Any]]:
-    pages = ec2.get_paginator("describe_spot_price_history").paginate(
+    prices = listed(
+        ec2,
+        "describe_spot_price_history",
+        "SpotPriceHistory",
         InstanceTypes=instance_types,
         ProductDescriptions=["Linux/UNIX"],
         StartTime=now - SPOT_HISTORY,
         EndTime=now,
     )
-    return [entry for page in pages for entry in page["SpotPriceHistory"]]
+    return list(prices)
 
 
 def _clause(error: Exception) -> str:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, ValidationError
 
-from batchmark.aws.boto_clients import client
+from batchmark.aws.boto_clients import client, listed
 from batchmark.core.config import Config
 from batchmark.core.errors import CollectError
 from batchmark.core.names import slug, url_safe
@@ -194,10 +194,8 @@ class RunStore:
 
     def keys(self, folder: str) -> list[str]:
         """The keys of all objects that begin with `folder`."""
-        pages = self._s3.get_paginator("list_objects_v2").paginate(
-            Bucket=self.bucket, Prefix=folder
-        )
-        return [found["Key"] for page in pages for found in page.get("Contents", ())]
+        found = listed(self._s3, "list_objects_v2", "Contents", Bucket=self.bucket, Prefix=folder)
+        return [each["Key"] for each in found]
 
     def object_url(self, key: str) -> str:
         """A link for people: the S3 console in AWS, elsewhere the object itself for a week."""

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from batchmark.aws.boto_clients import listed
+
 STATE_CHANGE = "Batch Job State Change"
 
 log = logging.getLogger(__name__)
@@ -42,15 +44,17 @@ def state_times(
     seen: dict[str, dict[str, datetime]] = defaultdict(dict)
     try:
         if group and job_ids:
-            pages = logs.get_paginator("filter_log_events").paginate(
+            entries = listed(
+                logs,
+                "filter_log_events",
+                "events",
                 logGroupName=group,
                 filterPattern=f'"{STATE_CHANGE}"',
                 startTime=_milliseconds(created_at) - 1000,  # events have whole seconds
                 endTime=_milliseconds(stopped_at) + 60_000,  # they arrive late
             )
-            for page in pages:
-                for entry in page["events"]:
-                    _note(entry["message"], job_ids, seen)
+            for entry in entries:
+                _note(entry["message"], job_ids, seen)
     except (BotoCoreError, ClientError) as error:
         log.warning("Times of RUNNABLE and STARTING are missing: log group %s: %s", group, error)
     return {

@@ -10,7 +10,7 @@ from typing import Any, Self, TypedDict, Unpack
 
 import pyarrow as pa
 
-from batchmark.aws.boto_clients import client
+from batchmark.aws.boto_clients import client, listed
 from batchmark.aws.price_list import stored_prices
 from batchmark.aws.result_bucket import CONDITION_NOT_MET, RunStore
 from batchmark.core.config import Config
@@ -177,11 +177,9 @@ class HistoryStore:
         return self._folders(f"{FOLDER}suite={suite}/month=")
 
     def _folders(self, prefix: str) -> list[str]:
-        pages = self._s3.get_paginator("list_objects_v2").paginate(
-            Bucket=self.bucket, Prefix=prefix, Delimiter="/"
-        )
-        folders = [found["Prefix"] for page in pages for found in page.get("CommonPrefixes", ())]
-        return [folder.removeprefix(prefix).rstrip("/") for folder in folders]
+        asked = {"Bucket": self.bucket, "Prefix": prefix, "Delimiter": "/"}
+        folders = listed(self._s3, "list_objects_v2", "CommonPrefixes", **asked)
+        return [folder["Prefix"].removeprefix(prefix).rstrip("/") for folder in folders]
 
     def keys(self, suite: str | None = None, since: date | None = None) -> list[str]:
         """Return the keys of all objects, or of a suite's, or of a suite's from a month on."""
@@ -193,12 +191,11 @@ class HistoryStore:
         return self._listed(f"{FOLDER}suite={suite}/month={month}/")
 
     def _listed(self, folder: str, after: str = "") -> dict[str, str]:
-        pages = self._s3.get_paginator("list_objects_v2").paginate(
-            Bucket=self.bucket, Prefix=folder, **({"StartAfter": after} if after else {})
-        )
-        found = {item["Key"]: item["ETag"] for page in pages for item in page.get("Contents", ())}
+        asked = {"Bucket": self.bucket, "Prefix": folder}
+        asked |= {"StartAfter": after} if after else {}
+        found = listed(self._s3, "list_objects_v2", "Contents", **asked)
         # Consoles create keys that end with a slash, for folders.
-        return {key: etag for key, etag in found.items() if not key.endswith("/")}
+        return {each["Key"]: each["ETag"] for each in found if not each["Key"].endswith("/")}
 
     def get(self, key: str) -> bytes:
         """Return a file.

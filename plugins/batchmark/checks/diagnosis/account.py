@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from functools import partial
 from operator import itemgetter
 
 from batchmark.aws.batch_targets import Image
 from batchmark.aws.vcpu_quotas import describe_quota, vcpu_quota
 from batchmark.checks.diagnosis.instances import instance_types
 from batchmark.checks.diagnosis.records import Finding
-from batchmark.checks.diagnosis.subject import Described, Obstacle, Subject, is_spot, name_of
+from batchmark.checks.diagnosis.subject import (
+    Described,
+    Obstacle,
+    Subject,
+    in_each_environment,
+    is_spot,
+    name_of,
+)
 from batchmark.checks.image import find_image
 from batchmark.core.errors import DiagnosisError
 
@@ -54,11 +60,8 @@ def image_not_pulled(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def service_quota(subject: Subject) -> Iterator[Finding]:
-    yield from subject.findings(partial(_quota_exceeded, subject))
-
-
-def _quota_exceeded(subject: Subject, environment: Described) -> Obstacle | None:
+@in_each_environment
+def service_quota(subject: Subject, environment: Described) -> Obstacle | None:
     types = instance_types(subject, environment)
     if not types:
         return None

@@ -7,12 +7,15 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 
+from batchmark.aws.boto_clients import listed
+from batchmark.aws.existing_jobs import InstanceType, described_types, instances
 from batchmark.checks.diagnosis.records import Cause, Finding
 from batchmark.checks.diagnosis.subject import (
     Described,
     Needs,
     Obstacle,
     Subject,
+    in_each_environment,
     is_spot,
     name_of,
     resources_of,
@@ -71,22 +74,13 @@ def instance_types(subject: Subject, environment: Described) -> list[Described]:
             f"Batch chooses the types of {name_of(environment)}: {', '.join(named)}"
         )
     patterns = [name if "." in name else f"{name}.*" for name in named]
-    if not patterns:
-        return []
-    pages = (
-        subject.client("ec2")
-        .get_paginator("describe_instance_types")
-        .paginate(Filters=[{"Name": "instance-type", "Values": patterns}])
-    )
-    return [described for page in pages for described in page["InstanceTypes"]]
+    return list(described_types(subject.client("ec2"), patterns)) if patterns else []
 
 
 def _shortfall(needs: Needs, instance_type: Described) -> tuple[str, bool] | None:
     """Return what an instance has, and whether it is certainly too small; None if the job fits."""
-    vcpus = int(instance_type["VCpuInfo"]["DefaultVCpus"])
-    memory = int(instance_type["MemoryInfo"]["SizeInMiB"])
-    gpus = sum(int(gpu["Count"]) for gpu in instance_type.get("GpuInfo", {}).get("Gpus", ()))
-    has = f"{instance_type['InstanceType']} with {Needs(vcpus, memory, gpus)}"
+    name, vcpus, memory, gpus = InstanceType.of(instance_type)
+    has = f"{name} with {Needs(vcpus, memory, gpus)}"
     if needs.vcpus > vcpus or needs.gpus > gpus or needs.memory_mib > memory - AGENT_MEMORY_MIB:
         return has, True
     if needs.memory_mib > memory * (1 - FREE_MEMORY_SHARE):
@@ -94,11 +88,8 @@ def _shortfall(needs: Needs, instance_type: Described) -> tuple[str, bool] | Non
     return None
 
 
-def max_vcpus_reached(subject: Subject) -> Iterator[Finding]:
-    yield from subject.findings(partial(_all_vcpus_in_use, subject))
-
-
-def _all_vcpus_in_use(subject: Subject, environment: Described) -> Obstacle | None:
+@in_each_environment
+def max_vcpus_reached(subject: Subject, environment: Described) -> Obstacle | None:
     resources = resources_of(environment)
     limit, desired = resources.get("maxvCpus"), resources.get("desiredvCpus")
     if limit is None or desired is None or desired < limit:
@@ -112,19 +103,14 @@ def _all_vcpus_in_use(subject: Subject, environment: Described) -> Obstacle | No
     return Obstacle("max_vcpus_reached", text, certain=False) if tasks else None
 
 
-def missing_from_cluster(subject: Subject) -> Iterator[Finding]:
+@in_each_environment
+def missing_from_cluster(subject: Subject, environment: Described) -> Obstacle | None:
     """Find instances that never joined their ECS cluster, or whose agent is disconnected."""
-    yield from subject.findings(partial(_not_in_cluster, subject, _groups_of_batch(subject)))
-
-
-def _not_in_cluster(
-    subject: Subject, groups: Sequence[Described], environment: Described
-) -> Obstacle | None:
     registered = {
         instance["ec2InstanceId"]: instance["agentConnected"]
         for instance in _container_instances(subject, environment)
     }
-    booted = _booted_instances(subject, [g for g in groups if _made_for(environment, g)])
+    booted = _booted_instances(subject, _groups_of(subject, environment))
     if booted and not registered.keys() & set(booted):
         text = (
             f"{some(booted)} of {name_of(environment)} have run for more than "
@@ -143,10 +129,12 @@ def _container_instances(subject: Subject, environment: Described) -> list[Descr
     if cluster is None:
         return []
     ecs = subject.client("ecs")
-    pages = ecs.get_paginator("list_container_instances").paginate(
-        cluster=cluster, status="ACTIVE", PaginationConfig={"MaxItems": MOST_INSTANCES}
+    asked = {"cluster": cluster, "status": "ACTIVE"}
+    most = {"MaxItems": MOST_INSTANCES}
+    found = listed(
+        ecs, "list_container_instances", "containerInstanceArns", PaginationConfig=most, **asked
     )
-    arns = [arn for page in pages for arn in page["containerInstanceArns"]]
+    arns = list(found)
     if not arns:
         return []
     answer: list[Described] = ecs.describe_container_instances(
@@ -164,28 +152,19 @@ def _booted_instances(subject: Subject, groups: Sequence[Described]) -> list[str
         {"Name": "instance-state-name", "Values": ["running"]},
         {"Name": "instance-id", "Values": ids[:MOST_INSTANCES]},
     ]
-    pages = subject.client("ec2").get_paginator("describe_instances").paginate(Filters=filters)
     return [
         instance["InstanceId"]
-        for page in pages
-        for reservation in page["Reservations"]
-        for instance in reservation["Instances"]
+        for instance in instances(subject.client("ec2"), filters)
         if subject.now - instance["LaunchTime"] > BOOT_TIME
     ]
 
 
-def failed_launches(subject: Subject) -> Iterator[Finding]:
+@in_each_environment
+def failed_launches(subject: Subject, environment: Described) -> Obstacle | None:
     """Check each environment's newest launch within the last hour."""
-    yield from subject.findings(partial(_failed_launch, subject, _groups_of_batch(subject)))
-
-
-def _failed_launch(
-    subject: Subject, groups: Sequence[Described], environment: Described
-) -> Obstacle | None:
     launches = [
         launch
-        for group in groups
-        if _made_for(environment, group)
+        for group in _groups_of(subject, environment)
         for launch in _launches(subject, group["AutoScalingGroupName"])
     ]
     newest = max(launches, key=lambda launch: launch["StartTime"], default=None)
@@ -223,14 +202,8 @@ def _launches(subject: Subject, group: str) -> list[Described]:
     ]
 
 
-def _groups_of_batch(subject: Subject) -> list[Described]:
-    """Return the Auto Scaling groups with the tag that Batch's managed policies ask for."""
-    pages = (
-        subject.client("autoscaling")
-        .get_paginator("describe_auto_scaling_groups")
-        .paginate(Filters=[{"Name": "tag-key", "Values": ["AWSBatchServiceTag"]}])
-    )
-    return [group for page in pages for group in page["AutoScalingGroups"]]
+def _groups_of(subject: Subject, environment: Described) -> list[Described]:
+    return [group for group in subject.groups_of_batch if _made_for(environment, group)]
 
 
 def _made_for(environment: Described, group: Described) -> bool:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
-from batchmark.checks.diagnosis.records import Finding
-from batchmark.checks.diagnosis.subject import Described, Obstacle, Subject, name_of, resources_of
+from batchmark.aws.boto_clients import listed
+from batchmark.checks.diagnosis.subject import (
+    Described,
+    Obstacle,
+    Subject,
+    in_each_environment,
+    name_of,
+    resources_of,
+)
 
 EVERYWHERE = ("0.0.0.0/0", "::/0")
 WAYS_OUT = (
@@ -27,11 +33,9 @@ WAYS_OUT = (
 ENDPOINTS = ("ecs", "ecs-agent", "ecs-telemetry", "ecr.api", "ecr.dkr", "logs", "s3")
 
 
-def subnets_without_route(subject: Subject) -> Iterator[Finding]:
-    yield from subject.findings(partial(_no_way_out, subject.client("ec2")))
-
-
-def _no_way_out(ec2: Any, environment: Described) -> Obstacle | None:
+@in_each_environment
+def subnets_without_route(subject: Subject, environment: Described) -> Obstacle | None:
+    ec2 = subject.client("ec2")
     ids = resources_of(environment).get("subnets") or []
     subnets = ec2.describe_subnets(SubnetIds=ids)["Subnets"] if ids else []
     problems = [text for subnet in subnets if (text := _problem(ec2, subnet))]
@@ -60,17 +64,13 @@ def _problem(ec2: Any, subnet: Described) -> str | None:
 
 def _route_table(ec2: Any, subnet_id: str, vpc_id: str) -> Described:
     """Return the subnet's own table, or its VPC's main table."""
-    pages = ec2.get_paginator("describe_route_tables").paginate(
-        Filters=[{"Name": "vpc-id", "Values": [vpc_id]}]
-    )
     main: Described = {}
-    for page in pages:
-        for table in page["RouteTables"]:
-            for association in table.get("Associations", ()):
-                if association.get("SubnetId") == subnet_id:
-                    return dict(table)
-                if association.get("Main"):
-                    main = table
+    for table in _of_vpc(ec2, vpc_id, "describe_route_tables", "RouteTables"):
+        for association in table.get("Associations", ()):
+            if association.get("SubnetId") == subnet_id:
+                return dict(table)
+            if association.get("Main"):
+                main = table
     return main
 
 
@@ -83,10 +83,12 @@ def _default_route(table: Described) -> Described | None:
 
 
 def _missing_endpoints(ec2: Any, vpc_id: str) -> list[str]:
-    pages = ec2.get_paginator("describe_vpc_endpoints").paginate(
-        Filters=[{"Name": "vpc-id", "Values": [vpc_id]}]
-    )
-    services = [endpoint["ServiceName"] for page in pages for endpoint in page["VpcEndpoints"]]
+    endpoints = _of_vpc(ec2, vpc_id, "describe_vpc_endpoints", "VpcEndpoints")
+    services = [endpoint["ServiceName"] for endpoint in endpoints]
     return [
         name for name in ENDPOINTS if not any(service.endswith(f".{name}") for service in services)
     ]
+
+
+def _of_vpc(ec2: Any, vpc_id: str, operation: str, field: str) -> Iterator[Described]:
+    return listed(ec2, operation, field, Filters=[{"Name": "vpc-id", "Values": [vpc_id]}])

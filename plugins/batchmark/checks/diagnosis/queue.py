@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import partial
 
 from batchmark.aws.array_jobs import child_ids
+from batchmark.aws.boto_clients import listed
 from batchmark.aws.job_description import JobDescription
 from batchmark.checks.diagnosis.records import Cause, Finding
 from batchmark.checks.diagnosis.subject import (
@@ -81,16 +82,15 @@ def blocked_events(subject: Subject) -> Iterator[Finding]:
     """Find logged events of the job, or of the queue if no job waits; they may be outdated."""
     if subject.events_log_group is None:
         return
-    pages = (
-        subject.client("logs")
-        .get_paginator("filter_log_events")
-        .paginate(
-            logGroupName=subject.events_log_group,
-            filterPattern=f'"{BLOCKED}"',
-            startTime=int((subject.now - BLOCKED_WITHIN).timestamp() * 1000),
-        )
+    entries = listed(
+        subject.client("logs"),
+        "filter_log_events",
+        "events",
+        logGroupName=subject.events_log_group,
+        filterPattern=f'"{BLOCKED}"',
+        startTime=int((subject.now - BLOCKED_WITHIN).timestamp() * 1000),
     )
-    events = [json.loads(entry["message"]) for page in pages for entry in page["events"]]
+    events = [json.loads(entry["message"]) for entry in entries]
     blocked = [
         event
         for event in events

@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property, partial, wraps
 from typing import Any, NamedTuple
 
 from batchmark.aws.batch_targets import requirements_of
-from batchmark.aws.boto_clients import Clients
+from batchmark.aws.boto_clients import Clients, listed
 from batchmark.aws.job_description import JobDescription
 from batchmark.checks.diagnosis.records import Cause, Finding
 from batchmark.core.errors import DiagnosisError
@@ -78,6 +79,13 @@ class Subject:
             return None
         return Needs(vcpus, int(memory), int(asked.get("GPU", 0)))
 
+    @cached_property
+    def groups_of_batch(self) -> list[Described]:
+        """The Auto Scaling groups with the tag that Batch's managed policies ask for."""
+        filters = [{"Name": "tag-key", "Values": ["AWSBatchServiceTag"]}]
+        autoscaling, operation = self.client("autoscaling"), "describe_auto_scaling_groups"
+        return list(listed(autoscaling, operation, "AutoScalingGroups", Filters=filters))
+
     def findings(self, obstacle_in: Callable[[Described], Obstacle | None]) -> Iterator[Finding]:
         """Yield one finding per cause: certain only if every candidate has a certain obstacle."""
         obstacles = list(map(obstacle_in, self.candidates))
@@ -88,6 +96,18 @@ class Subject:
         for cause, some in by_cause.items():
             evidence = " ".join(obstacle.evidence for obstacle in some)
             yield Finding.of(cause, evidence, certain=nowhere_left)
+
+
+def in_each_environment(
+    obstacle_in: Callable[[Subject, Described], Obstacle | None],
+) -> Callable[[Subject], Iterator[Finding]]:
+    """Make a question about an environment one about all that the job could go to."""
+
+    @wraps(obstacle_in)
+    def question(subject: Subject) -> Iterator[Finding]:
+        return subject.findings(partial(obstacle_in, subject))
+
+    return question
 
 
 def name_of(environment: Described) -> str:
@@ -111,14 +131,11 @@ def is_spot(environment: Described) -> bool:
 def waiting_jobs(batch: Any, queue: Described) -> list[Described]:
     """Return the queue's RUNNABLE jobs, oldest first, or those STARTING if there are none."""
     for status in ("RUNNABLE", "STARTING"):
-        pages = batch.get_paginator("list_jobs").paginate(
-            jobQueue=queue["jobQueueArn"],
-            jobStatus=status,
-            PaginationConfig={"MaxItems": MOST_WAITING_JOBS},
-        )
-        jobs = [job for page in pages for job in page["jobSummaryList"]]
-        if jobs:
-            return sorted(jobs, key=lambda job: int(job["createdAt"]))
+        asked = {"jobQueue": queue["jobQueueArn"], "jobStatus": status}
+        most = {"MaxItems": MOST_WAITING_JOBS}
+        jobs = listed(batch, "list_jobs", "jobSummaryList", PaginationConfig=most, **asked)
+        if found := sorted(jobs, key=lambda job: int(job["createdAt"])):
+            return found
     return []
 
 
