@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal, Self, get_args
 
 from pydantic import AwareDatetime, Field
 
@@ -63,6 +63,9 @@ class Resource(Record):
     )
     ended: bool = Field(default=False, description="it was told to end, or has ended by itself")
     action: str = Field(default="", description="what the guard did, or what is left to do")
+
+    def judged(self, verdict: LeakVerdict, reason: str, endable: Endable | None = None) -> Self:
+        return self.model_copy(update={"verdict": verdict, "reason": reason, "endable": endable})
 
 
 class GuardReport(Record):

@@ -8,39 +8,29 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from batchmark.aws.array_jobs import child_ids
 from batchmark.aws.batch_jobs import describe_jobs, is_live, list_jobs, terminate_job
 from batchmark.aws.batch_targets import NO_ANSWER, published_queues, why_unread
-from batchmark.aws.boto_clients import Clients
-from batchmark.aws.file_systems import tags_of
+from batchmark.aws.boto_clients import Clients, listed
 from batchmark.aws.job_description import CHILDREN, ON_AN_INSTANCE, JobDescription, moment
 from batchmark.checks.file_system_leaks import end_file_system, end_parameter, file_system_resources
+from batchmark.checks.leak_judge import AskRun, Judge, unknown_run
 from batchmark.checks.leak_records import GuardReport, LeakAges, LeakKind, Resource, RunName
 from batchmark.checks.node_leaks import cluster_resources, end_node
 from batchmark.core.clusters.cluster import Cluster
 from batchmark.core.clusters.multi_node import MultiNode
 from batchmark.core.config import Config, Target
-from batchmark.core.names import (
-    DAG_TAG,
-    INSTALLATION_TAG,
-    RUN_ID_TAG,
-    RUN_TAG,
-    TARGET_TAG,
-    slug,
-    url_safe,
-)
+from batchmark.core.names import DAG_TAG, INSTALLATION_TAG, RUN_ID_TAG, RUN_TAG, slug, url_safe
 
 MANUAL_RUN_ID = "manual"  # the job definitions' default
 # Longer than any job waits and runs. Batch forgets finished jobs after 7 days.
 LOOK_BACK = timedelta(days=30)
 REASON = "Batchmark's leak guard: its Airflow run is over"
 
-RunState = Literal["live", "over", "unknown"]
-# Asks Airflow about a run: unknown if this Airflow has none of that id.
-AskRun = Callable[[RunName], RunState]
 Jobs = Mapping[str, list[JobDescription]]
+Ending = Callable[[Clients, str], str]  # ends a resource by its id, and says what it did
 
 
 def look(
@@ -63,32 +53,26 @@ def look(
         ClientError, BotoCoreError: Batch can't list the jobs. Instances and file systems that
             can't be listed are named in the report's `unread`.
     """
+    judge = Judge(client, ask_run, limits, now)
     jobs = _jobs(config, client("batch"), now)
-    live = sum(is_live(job) for listed in jobs.values() for job in listed)
-    found = [
-        _judge_job(config, job, ask_run, limits, now)
-        for listed in jobs.values()
-        for job in listed
-        if is_live(job)
-    ]
+    live = [job for of_queue in jobs.values() for job in of_queue if is_live(job)]
+    found = [_judge_job(config, job, judge) for job in live]
 
     def elsewhere(queue: str) -> list[Resource]:
         there = _jobs_elsewhere(config, client("batch"), queue)
-        return [_judge_job(config, job, ask_run, limits, now) for job in there]
+        return [_judge_job(config, job, judge) for job in there]
 
     unread = []
     others = sorted(set(queues).difference(published_queues(config.targets)))
     questions: dict[str, Callable[[], Iterable[Resource]]] = {
         **{f"queue {queue}": partial(elsewhere, queue) for queue in others},
-        "instances": lambda: _instances(config, client, jobs, limits, now, of_cluster=cluster),
+        "instances": lambda: _instances(config, judge, jobs, of_cluster=cluster),
         "file systems": lambda: file_system_resources(
-            config.name, client, ask_run, limits, now, live_jobs=live, nodes=nodes
+            config.name, judge, live_jobs=len(live), nodes=nodes
         ),
     }
     if cluster:
-        questions[f"cluster {cluster.cluster}"] = lambda: cluster_resources(
-            cluster, client, ask_run, limits, now
-        )
+        questions[f"cluster {cluster.cluster}"] = lambda: cluster_resources(cluster, judge)
     for what, question in questions.items():
         try:
             found += question()
@@ -113,6 +97,14 @@ def end_leaks(
     nodes: MultiNode | None = None,
 ) -> GuardReport:
     """End the leaks that may be ended; the returned report says what was done about each."""
+    endings: dict[LeakKind, Ending] = {
+        "job": _end_job,
+        "instance": _end_instance,
+        "parameter": end_parameter,
+        "file system": partial(end_file_system, nodes=nodes),
+    }
+    if cluster:
+        endings["node"] = lambda client, _: end_node(cluster, client)
     resources = []
     for resource in report.resources:
         changes: dict[str, object] = {}
@@ -122,24 +114,16 @@ def end_leaks(
             elif resource.run and ask_run(resource.run) == "live":
                 changes["action"] = "Left alone: its run is live."
             else:
-                changes = _end(resource, client, cluster, nodes)
+                changes = _end(resource, client, endings[resource.kind])
         resources.append(resource.model_copy(update=changes))
     return report.model_copy(update={"resources": tuple(resources)})
 
 
-def _end(
-    resource: Resource, client: Clients, cluster: Cluster | None, nodes: MultiNode | None
-) -> dict[str, object]:
+def _end(resource: Resource, client: Clients, ending: Ending) -> dict[str, object]:
     try:
-        if resource.kind == "node" and cluster:
-            done = end_node(cluster, client)
-        elif resource.kind == "file system":
-            done = end_file_system(client, resource.id, nodes)
-        else:
-            done = ENDINGS[resource.kind](client, resource.id)
+        return {"action": ending(client, resource.id), "ended": True}
     except NO_ANSWER as error:
         return {"action": f"Could not be ended: {why_unread(error)}"}
-    return {"ended": True, "action": done}
 
 
 def _end_job(client: Clients, job_id: str) -> str:
@@ -155,24 +139,15 @@ def _end_instance(client: Clients, instance_id: str) -> str:
     return "Ended."
 
 
-ENDINGS: Mapping[LeakKind, Callable[[Clients, str], str]] = {
-    "job": _end_job,
-    "instance": _end_instance,
-    "parameter": end_parameter,
-}
-
-
 def _jobs(config: Config, batch: Any, now: datetime) -> dict[str, list[JobDescription]]:
     """Each queue's jobs: live ones and array jobs described, finished ones as ListJobs has them."""
     since = str(int((now - LOOK_BACK).timestamp() * 1000))
     found = {}
     for queue in published_queues(config.targets):
-        pages = batch.get_paginator("list_jobs").paginate(
-            jobQueue=queue, filters=[{"name": "AFTER_CREATED_AT", "values": [since]}]
-        )
-        listed = [job for page in pages for job in page["jobSummaryList"]]
-        asked = [job["jobId"] for job in listed if is_live(job) or child_ids(job)]
-        found[queue] = [job for job in listed if not (is_live(job) or child_ids(job))]
+        recent = [{"name": "AFTER_CREATED_AT", "values": [since]}]
+        jobs = list(listed(batch, "list_jobs", "jobSummaryList", jobQueue=queue, filters=recent))
+        asked = [job["jobId"] for job in jobs if is_live(job) or child_ids(job)]
+        found[queue] = [job for job in jobs if not (is_live(job) or child_ids(job))]
         found[queue] += describe_jobs(batch, asked).values()
     return found
 
@@ -180,8 +155,8 @@ def _jobs(config: Config, batch: Any, now: datetime) -> dict[str, list[JobDescri
 def _jobs_elsewhere(config: Config, batch: Any, queue: str) -> list[JobDescription]:
     """Our live jobs in a queue of others, which may be gone."""
     there = batch.describe_job_queues(jobQueues=[queue])["jobQueues"]
-    listed = list_jobs(batch, [each["jobQueueArn"] for each in there], f"{config.name}-")
-    described = describe_jobs(batch, [job["jobId"] for job in listed if is_live(job)]).values()
+    named = list_jobs(batch, [each["jobQueueArn"] for each in there], f"{config.name}-")
+    described = describe_jobs(batch, [job["jobId"] for job in named if is_live(job)]).values()
     return [
         job
         for job in described
@@ -189,9 +164,7 @@ def _jobs_elsewhere(config: Config, batch: Any, queue: str) -> list[JobDescripti
     ]
 
 
-def _judge_job(
-    config: Config, job: JobDescription, ask_run: AskRun, limits: LeakAges, now: datetime
-) -> Resource:
+def _judge_job(config: Config, job: JobDescription, judge: Judge) -> Resource:
     tags = job.get("tags", {})
     seen = Resource(
         kind="job",
@@ -203,27 +176,18 @@ def _judge_job(
         verdict="in use",
         reason="Its run is live.",
     )
-
-    def judged(**changes: object) -> Resource:
-        return seen.model_copy(update=changes)
-
     if tags.get(INSTALLATION_TAG) != config.name:
-        return judged(verdict="by hand", reason="It has no tag of ours, so it is never touched.")
+        return seen.judged("by hand", "It has no tag of ours, so it is never touched.")
     if job.get("isTerminated") or job.get("isCancelled"):
-        return judged(verdict="ending", reason="It was told to stop.")
-    state = ask_run(seen.run) if seen.run else "unknown"
+        return seen.judged("ending", "It was told to stop.")
+    state = judge.ask_run(seen.run) if seen.run else "unknown"
     if state == "live":
         return seen
-    if now - seen.since < timedelta(minutes=limits.grace_minutes):
-        return judged(verdict="new", reason=f"It is younger than {limits.grace_minutes:g} minutes.")
+    grace = judge.limits.grace_minutes
     shown = seen.run.run_id if seen.run else tags.get(RUN_TAG, "(it names none)")
     if state == "over":
-        return judged(verdict="leaked", reason=f"Its run {shown} is over.", endable="jobs")
-    return judged(
-        verdict="leaked",
-        reason=f"This Airflow has no run {shown}: it was deleted, or is another Airflow's.",
-        endable="jobs_of_unknown_runs",
-    )
+        return judge.leaked(seen, f"Its run {shown} is over.", "jobs", minutes=grace)
+    return judge.leaked(seen, unknown_run(shown), "jobs_of_unknown_runs", minutes=grace)
 
 
 def _run_of(job: JobDescription) -> RunName | None:
@@ -238,63 +202,47 @@ def _run_of(job: JobDescription) -> RunName | None:
 
 
 def _instances(
-    config: Config,
-    client: Clients,
-    jobs: Jobs,
-    limits: LeakAges,
-    now: datetime,
-    *,
-    of_cluster: Cluster | None,
+    config: Config, judge: Judge, jobs: Jobs, *, of_cluster: Cluster | None
 ) -> Iterator[Resource]:
     """The instances of the installation, without the nodes of its cluster.
 
     An instance counts as used while any job of its target runs, on whichever instance; one whose
     target is not published, such as one that Terraform removed, while a job runs on itself.
     """
-    filters = [
-        {"Name": f"tag:{INSTALLATION_TAG}", "Values": [config.name]},
-        {"Name": "instance-state-name", "Values": ["pending", "running"]},
-    ]
-    pages = client("ec2").get_paginator("describe_instances").paginate(Filters=filters)
     of_none = []
-    for reservation in (entry for page in pages for entry in page["Reservations"]):
-        for instance in reservation["Instances"]:
-            target = tags_of(instance).get(TARGET_TAG)
-            if of_cluster and target == of_cluster.target:
-                continue
-            if target in config.targets:
-                of_target = _jobs_of(config.targets[target], jobs)
-                yield _judge_instance(instance, target, of_target, limits, now)
-            else:
-                of_none.append(instance)
+    for seen in judge.running_instances(config.name):
+        if of_cluster and seen.target == of_cluster.target:
+            continue
+        if seen.target in config.targets:
+            yield _judge_instance(seen, _jobs_of(config.targets[seen.target], jobs), judge)
+        else:
+            of_none.append(_judge_instance(seen, [], judge))
     # Last: ECS may not answer.
-    clusters = _clusters(config, client) if of_none else []
-    for instance in of_none:
-        seen = _judge_instance(instance, tags_of(instance).get(TARGET_TAG), [], limits, now)
-        if seen.verdict == "leaked" and (tasks := _tasks_on(instance, clusters, client)):
-            changes = {"verdict": "in use", "reason": f"{tasks} job(s) run on it.", "endable": None}
-            seen = seen.model_copy(update=changes)
-        yield seen
+    clusters = _clusters(config, judge.client) if of_none else []
+    for seen in of_none:
+        if seen.verdict == "leaked" and (tasks := _tasks_on(seen.id, clusters, judge.client)):
+            yield seen.judged("in use", f"{tasks} job(s) run on it.")
+        else:
+            yield seen
 
 
 def _clusters(config: Config, client: Clients) -> list[str]:
     """The ECS clusters of all compute environments of the installation, published or not."""
-    pages = client("batch").get_paginator("describe_compute_environments").paginate()
+    found = listed(client("batch"), "describe_compute_environments", "computeEnvironments")
     return [
         environment["ecsClusterArn"]
-        for page in pages
-        for environment in page["computeEnvironments"]
+        for environment in found
         if environment.get("tags", {}).get(INSTALLATION_TAG) == config.name
         and "ecsClusterArn" in environment
     ]
 
 
-def _tasks_on(instance: Mapping[str, Any], clusters: list[str], client: Clients) -> int:
+def _tasks_on(instance_id: str, clusters: list[str], client: Clients) -> int:
     """How many ECS tasks an instance runs or is about to."""
     found, ecs = 0, client("ecs")
     for cluster in clusters:
         arns = ecs.list_container_instances(
-            cluster=cluster, filter=f"ec2InstanceId == {instance['InstanceId']}"
+            cluster=cluster, filter=f"ec2InstanceId == {instance_id}"
         )["containerInstanceArns"]
         if arns:
             answer = ecs.describe_container_instances(cluster=cluster, containerInstances=arns)
@@ -305,39 +253,21 @@ def _tasks_on(instance: Mapping[str, Any], clusters: list[str], client: Clients)
     return found
 
 
-def _judge_instance(
-    instance: Mapping[str, Any],
-    target: str | None,
-    jobs: list[JobDescription],
-    limits: LeakAges,
-    now: datetime,
-) -> Resource:
+def _judge_instance(seen: Resource, jobs: Iterable[JobDescription], judge: Judge) -> Resource:
     """Idle since its launch, or since its target's last job ended if that is later."""
     single = [one for job in jobs for one in job.get(CHILDREN) or [job]]
     running = sum(job["status"] in ON_AN_INSTANCE for job in single)
+    if running:
+        return seen.judged("in use", f"{running} job(s) of its target run.")
     waiting = sum(job["status"] == "RUNNABLE" for job in single)
     stopped = [moment(one, "stoppedAt") for one in single if "stoppedAt" in one]
-    idle_since = max([instance["LaunchTime"], *stopped])
-    seen = Resource(
-        kind="instance",
-        id=instance["InstanceId"],
-        what=f"{instance['InstanceType']}, {instance['State']['Name']}",
-        target=target,
-        since=instance["LaunchTime"],
-        verdict="in use",
-        reason=f"{running} job(s) of its target run.",
-    )
-    if running:
-        return seen
-    if now - idle_since < timedelta(minutes=limits.idle_minutes):
-        reason = f"Idle for less than {limits.idle_minutes:g} minutes."
-        return seen.model_copy(update={"verdict": "new", "reason": reason})
-    reason = f"No job in STARTING or RUNNING since {idle_since:%Y-%m-%d %H:%M %Z}"
-    if waiting:
-        reason += f", though {waiting} in RUNNABLE: it may never have joined its cluster"
-    return seen.model_copy(
-        update={"verdict": "leaked", "reason": f"{reason}.", "endable": "instances"}
-    )
+    idle = judge.limits.idle_minutes
+    if judge.now - max([seen.since, *stopped]) < timedelta(minutes=idle):
+        return seen.judged("new", f"Idle for less than {idle:g} minutes.")
+    since = f"{max([seen.since, *stopped]):%Y-%m-%d %H:%M %Z}"
+    but = f", though {waiting} in RUNNABLE: it may never have joined its cluster" if waiting else ""
+    reason = f"No job in STARTING or RUNNING since {since}{but}."
+    return seen.judged("leaked", reason, "instances")
 
 
 def _jobs_of(target: Target, jobs: Jobs) -> list[JobDescription]:

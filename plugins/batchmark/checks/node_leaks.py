@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
-from typing import Any
+from collections.abc import Iterator
+from datetime import timedelta
 
 from batchmark.aws.boto_clients import Clients
 from batchmark.aws.node_group import NodeGroup, describe, end
-from batchmark.checks.leak_records import LeakAges, Resource, RunName
+from batchmark.checks.leak_judge import Judge, run_of
+from batchmark.checks.leak_records import Resource
 from batchmark.core.clusters.cluster import Cluster
-from batchmark.core.names import DAG_TAG, INSTALLATION_TAG, RUN_ID_TAG, TARGET_TAG
+from batchmark.core.names import TARGET_TAG
 
 
-def cluster_resources(
-    cluster: Cluster,
-    client: Clients,
-    ask_run: Callable[[RunName], str],
-    limits: LeakAges,
-    now: datetime,
-) -> list[Resource]:
+def cluster_resources(cluster: Cluster, judge: Judge) -> list[Resource]:
     """The control plane, and the node or, where none is wanted, what is left of it."""
-    eks = client("eks")
+    eks = judge.client("eks")
     described = eks.describe_cluster(name=cluster.cluster)["cluster"]
     found = Resource(
         kind="cluster",
@@ -33,19 +27,12 @@ def cluster_resources(
     )
     group = describe(eks, cluster)
     if group.size:
-        return [found, _judge(cluster, group, ask_run, limits, now)]
-    return [found, *_left(cluster, group, client("ec2"), limits, now)]
+        return [found, _judge(cluster, group, judge)]
+    return [found, *_left(cluster, group, judge)]
 
 
-def _judge(
-    cluster: Cluster,
-    group: NodeGroup,
-    ask_run: Callable[[RunName], str],
-    limits: LeakAges,
-    now: datetime,
-) -> Resource:
-    run_id = group.tags.get(RUN_ID_TAG)
-    run = RunName(dag_id=group.tags.get(DAG_TAG), run_id=run_id) if run_id else None
+def _judge(cluster: Cluster, group: NodeGroup, judge: Judge) -> Resource:
+    run = run_of(group.tags)
     seen = Resource(
         kind="node",
         id=f"{cluster.cluster}/{cluster.node_group}",
@@ -56,49 +43,24 @@ def _judge(
         verdict="in use",
         reason="Its run is live.",
     )
-    if run and ask_run(run) == "live":
-        if now - seen.since < timedelta(hours=limits.node_hours):
-            return seen
-        reason = (
-            f"Its run {run_id} is live for more than {limits.node_hours:g} hours: "
-            "cancel it if it hangs."
-        )
-        return seen.model_copy(update={"verdict": "leaked", "reason": reason, "endable": "nodes"})
-    if now - seen.since < timedelta(minutes=limits.grace_minutes):
-        reason = f"It was asked for less than {limits.grace_minutes:g} minutes ago."
-        return seen.model_copy(update={"verdict": "new", "reason": reason})
-    reason = f"Its run {run_id} is not live." if run else "No run asked for it."
-    return seen.model_copy(update={"verdict": "leaked", "reason": reason, "endable": "nodes"})
+    if run and judge.ask_run(run) == "live":
+        return judge.of_live_run(seen, run, judge.limits.node_hours, "nodes")
+    grace = judge.limits.grace_minutes
+    if judge.is_younger(seen, minutes=grace):
+        return seen.judged("new", f"It was asked for less than {grace:g} minutes ago.")
+    reason = f"Its run {run.run_id} is not live." if run else "No run asked for it."
+    return seen.judged("leaked", reason, "nodes")
 
 
-def _left(
-    cluster: Cluster, group: NodeGroup, ec2: Any, limits: LeakAges, now: datetime
-) -> Iterator[Resource]:
+def _left(cluster: Cluster, group: NodeGroup, judge: Judge) -> Iterator[Resource]:
     """Instances of the node group that run although it wants none."""
-    filters = [
-        {"Name": f"tag:{INSTALLATION_TAG}", "Values": [cluster.name]},
-        {"Name": f"tag:{TARGET_TAG}", "Values": [cluster.target]},
-        {"Name": "instance-state-name", "Values": ["pending", "running"]},
-    ]
-    pages = ec2.get_paginator("describe_instances").paginate(Filters=filters)
-    for reservation in (entry for page in pages for entry in page["Reservations"]):
-        for instance in reservation["Instances"]:
-            seen = Resource(
-                kind="instance",
-                id=instance["InstanceId"],
-                what=f"{instance['InstanceType']}, {instance['State']['Name']}",
-                target=cluster.target,
-                since=instance["LaunchTime"],
-                verdict="ending",
-                reason="Its node group wants no node.",
-            )
-            if now - group.changed_at < timedelta(minutes=limits.idle_minutes):
-                yield seen
-            else:
-                reason = f"Its node group wants no node since {group.changed_at:%Y-%m-%d %H:%M %Z}."
-                yield seen.model_copy(
-                    update={"verdict": "leaked", "reason": reason, "endable": "instances"}
-                )
+    reason, since = "Its node group wants no node", f"{group.changed_at:%Y-%m-%d %H:%M %Z}"
+    may_end = judge.now - group.changed_at < timedelta(minutes=judge.limits.idle_minutes)
+    for seen in judge.running_instances(cluster.name, **{TARGET_TAG: cluster.target}):
+        if may_end:
+            yield seen.judged("ending", f"{reason}.")
+        else:
+            yield seen.judged("leaked", f"{reason} since {since}.", "instances")
 
 
 def end_node(cluster: Cluster, client: Clients) -> str:

@@ -8,8 +8,8 @@ from airflow.sdk import Context, Param
 from airflow.sdk.exceptions import AirflowFailException
 
 from batchmark.aws.result_bucket import RunStore, dated_key
+from batchmark.checks.leak_judge import RunState
 from batchmark.checks.leak_records import ENDABLE, LeakAges, RunName
-from batchmark.checks.leaks import RunState
 from batchmark.core.errors import ConfigError
 from batchmark.core.kinds import SUBMITTING
 from batchmark.orchestration.links import page_url

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from batchmark.checks.leak_judge import Judge
 from batchmark.checks.leak_records import GuardReport, LeakAges, RunName
 from batchmark.checks.leaks import end_leaks
 from batchmark.checks.node_leaks import cluster_resources
@@ -23,6 +24,7 @@ INSTANCE = {
     "InstanceType": "g4dn.12xlarge",
     "State": {"Name": "running"},
     "LaunchTime": NOW - timedelta(hours=3),
+    "Tags": [{"Key": "Target", "Value": "g4dn.12xlarge-eks"}],
 }
 TAGS = {"batchmark:dag": "eks_gpu_sharing_benchmark", "batchmark:run-id": RUN_ID}
 
@@ -59,7 +61,7 @@ def looked(clients, size, state="over", instances=(), **group):
         asked.append(run)
         return state
 
-    found = cluster_resources(published(), clients, ask_run, LeakAges(), NOW)
+    found = cluster_resources(published(), Judge(clients, ask_run, LeakAges(), NOW))
     assert asked in ([], [RunName(dag_id="eks_gpu_sharing_benchmark", run_id=RUN_ID)])
     return found
 
