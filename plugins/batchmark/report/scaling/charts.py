@@ -33,6 +33,7 @@ from batchmark.report.charts import (
     lines_of,
 )
 from batchmark.report.scaling import words
+from batchmark.report.words import IMAGE_RATE
 
 IDEAL, PREDICTED, MEASURED = "ideal", "predicted", "measured"
 TIME = f"datum.value == 0 ? '0' : {LABELS[Measure.TIME]}"
@@ -109,7 +110,7 @@ def _speed(study: ScalingStudy, of: Sequence[Curve]) -> str:
             values.append(_value(name, point.nodes, point.images_per_second))
             amount = first.images_per_second.value * point.nodes / first.nodes
             ideal.append({"name": name, "size": point.nodes, "amount": amount, "high": amount})
-    y = from_zero([*values, *ideal], "images/s")
+    y = from_zero([*values, *ideal], IMAGE_RATE)
     line = (
         alt.Chart(alt.InlineData(values=ideal))
         .mark_line(strokeDash=[2, 2], strokeWidth=1, color="currentColor")
