@@ -97,9 +97,11 @@ def test_down_keeps_runs_and_says_how_to_delete_them(tmp_path, capsys):
     up.down(folder)
     assert capsys.readouterr().out == "nothing was running\n"
     (folder / up.KEPT).mkdir(parents=True)
+    for name in (up.LOGIN, up.SHELL):  # they lead to the stack that is stopped
+        (folder / name).touch()
     up.down(folder)
+    assert [path.name for path in folder.iterdir()] == [up.KEPT]
     assert f"kept in {folder}: `make down STATE=delete`" in capsys.readouterr().out
-    assert folder.exists()
     up.down(folder, delete_state=True)
     assert f"deleted {folder}" in capsys.readouterr().out
     assert not folder.exists()
@@ -168,13 +170,6 @@ def test_a_stack_that_is_up_says_how_to_give_it_own_jobs(stack, tmp_path, monkey
     assert capsys.readouterr().out.startswith("already up\nAirflow: a")
 
 
-def test_down_takes_what_leads_to_the_stopped_stack_away(stack, capsys):
-    for name in (up.LOGIN, up.SHELL):
-        (stack.folder / name).touch()
-    up.down(stack.folder)
-    assert list(stack.folder.iterdir()) == []
-
-
 class StartedStack:
     def __init__(self, folder, *_, profile=PROFILE, beside=()):
         self.folder, self.profile, self.beside = folder, profile, beside
@@ -209,41 +204,41 @@ def test_the_demo_ends_with_the_answer_and_where_everything_lies(tmp_path, monke
     assert copies.endswith(f"below {folder}")
 
 
-def test_the_demo_of_sharing_has_its_own_targets_and_dag(tmp_path, monkeypatch, capsys):
-    folder = tmp_path / "demo"
-    folder.mkdir()
-    asked = []
+SHARED = ["g4dn.xlarge", "g4dn.2xlarge-shared"]
+
+
+@pytest.mark.parametrize(
+    ("command", "done"),
+    [
+        (demo.demo_sharing, [("local_sharing.tfvars", SHARED, "gpu_sharing_benchmark")]),
+        (
+            demo.demo_distributed,
+            [
+                "images",
+                ("local_multi_node.tfvars", None, "distributed_training_benchmark"),
+                "no file system",
+            ],
+        ),
+    ],
+)
+def test_the_other_demos_have_stacks_and_dags_of_their_own(
+    tmp_path, monkeypatch, capsys, command, done
+):
+    found = []
 
     def run(stack, conf, _, dag_id):
-        asked.append((stack.profile.name, conf["targets"], dag_id))
+        found.append((stack.profile.name, conf.get("targets"), dag_id))
 
     monkeypatch.setattr(demo, "Stack", StartedStack)
     monkeypatch.setattr(demo, "run_benchmark", run)
+    monkeypatch.setattr(demo, "make_images", lambda _: found.append("images"))
+    monkeypatch.setattr(demo, "refuse_file_systems", lambda _: found.append("no file system"))
     monkeypatch.setattr(terminal, "render_table", lambda *_: None)
-    monkeypatch.setattr(report_answer, "answer_lines", lambda _: iter(["Up to 2 replicas."]))
-    demo.demo_sharing(folder)
-    targets = ["g4dn.xlarge", "g4dn.2xlarge-shared"]
-    assert asked == [("local_sharing.tfvars", targets, "gpu_sharing_benchmark")]
-    profile = demo.SHARING_PROFILE.read_text()
-    assert all(f'"{target}"' in profile for target in targets)
-    assert "Up to 2 replicas." in capsys.readouterr().out
-
-
-def test_the_demo_of_several_nodes_makes_images_first_and_leaves_no_file_system(
-    tmp_path, monkeypatch, capsys
-):
-    folder = tmp_path / "demo"
-    folder.mkdir()
-    done = []
-    monkeypatch.setattr(demo, "Stack", StartedStack)
-    monkeypatch.setattr(demo, "make_images", lambda _: done.append("images"))
-    monkeypatch.setattr(demo, "run_benchmark", lambda stack, *_: done.append(stack.profile.name))
-    monkeypatch.setattr(demo, "refuse_file_systems", lambda _: done.append("gone"))
-    monkeypatch.setattr(terminal, "render_table", lambda *_: None)
-    monkeypatch.setattr(report_answer, "answer_lines", lambda _: iter(["It scales to 2 nodes."]))
-    demo.demo_distributed(folder)
-    assert done == ["images", "local_multi_node.tfvars", "gone"]
-    assert "It scales to 2 nodes." in capsys.readouterr().out
+    monkeypatch.setattr(report_answer, "answer_lines", lambda _: iter(["Up to 2 of them."]))
+    command(tmp_path)
+    assert found == done
+    assert "Up to 2 of them." in capsys.readouterr().out
+    assert all(f'"{target}"' in demo.SHARING_PROFILE.read_text() for target in SHARED)
 
 
 def test_the_demo_tells_progress_instead_of_every_row(monkeypatch):

@@ -62,7 +62,11 @@ def open_stack(folder, **options):
     return Terraform(folder, data_dir=work / "data", state=work / "my.tfstate", **options)
 
 
-def fake_terraform(folder, script):
+def fake_terraform(folder, script="", version="1.12.0"):
+    """A program that gives this version, if any, and else runs the script."""
+    if version:
+        answer = f'{{"terraform_version": "{version}", "platform": "os_cpu"}}'
+        script = f"""[ "$1" = version ] && echo '{answer}'\n{script}"""
     folder.mkdir()
     program = folder / "terraform"
     program.write_text(f"#!/bin/sh\n{script}\n")
@@ -184,8 +188,7 @@ def test_a_state_file_in_the_current_folder_does_not_matter(stack_dir, tmp_path,
     """python-terraform reads one, whatever it holds."""
     (tmp_path / "terraform.tfstate").write_text("not JSON")
     monkeypatch.chdir(tmp_path)
-    answer = '{"terraform_version": "1.12.0", "platform": "os_cpu"}'
-    env = fake_terraform(tmp_path / "bin", f"echo '{answer}'")
+    env = fake_terraform(tmp_path / "bin", "true")
     assert open_stack(stack_dir, env=env).run("validate").code == 0
 
 
@@ -197,8 +200,7 @@ def test_missing_terraform_is_one_clear_line(stack_dir, tmp_path):
 
 @pytest.mark.parametrize("version", ["1.10.5", "0.12.31", "1.9.0-rc1"])
 def test_old_terraform_is_refused(stack_dir, tmp_path, version):
-    answer = f'{{"terraform_version": "{version}", "platform": "linux_amd64"}}'
-    env = fake_terraform(tmp_path / "bin", f"""echo $1 >> "$0.calls"; echo '{answer}'""")
+    env = fake_terraform(tmp_path / "bin", 'echo $1 >> "$0.calls"', version)
     with pytest.raises(TerraformError) as caught:
         open_stack(stack_dir, env=env).apply()
     assert str(caught.value) == (
@@ -209,17 +211,13 @@ def test_old_terraform_is_refused(stack_dir, tmp_path, version):
 
 @pytest.mark.parametrize("script", ["echo Terraform v0.11", "exit 3", "echo '{}'", "echo '[]'"])
 def test_terraform_without_a_version_is_refused(stack_dir, tmp_path, script):
-    env = fake_terraform(tmp_path / "bin", script)
+    env = fake_terraform(tmp_path / "bin", script, version=None)
     with pytest.raises(TerraformError, match=r"gave no version: install Terraform 1\.11 or newer"):
         open_stack(stack_dir, env=env).init()
 
 
 def test_init_uses_a_mirror_only_for_what_is_locked(stack_dir, tmp_path):
-    env = fake_terraform(
-        tmp_path / "bin",
-        """[ "$1" = version ] && echo '{"terraform_version": "1.12.0", "platform": "os_cpu"}'"""
-        """\necho "$@" >> "$0.calls\"""",
-    )
+    env = fake_terraform(tmp_path / "bin", 'echo "$@" >> "$0.calls"')
     lock(stack_dir, "5.100.0")
     env["HOME"] = str(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
@@ -336,8 +334,7 @@ def test_ctrl_c_in_the_very_moment_of_the_start_leaves_no_process_behind(
     started = stack_dir / "started"
     env = fake_terraform(
         tmp_path / "bin",
-        """[ "$1" = version ] && echo '{"terraform_version": "1.11.0", "platform": "os_cpu"}'
-        [ "$1" = apply ] || exit 0
+        """[ "$1" = apply ] || exit 0
         echo $$ > started
         exec sleep 600""",
     )
@@ -353,8 +350,7 @@ def test_an_ignored_ctrl_c_stays_ignored(stack_dir, tmp_path):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     env = fake_terraform(
         tmp_path / "bin",
-        """[ "$1" = version ] && echo '{"terraform_version": "1.11.0", "platform": "os_cpu"}'
-        [ "$1" = apply ] && kill -INT $PPID
+        """[ "$1" = apply ] && kill -INT $PPID
         exit 0""",
     )
     open_stack(stack_dir, env=env).apply()
@@ -364,8 +360,7 @@ def test_an_ignored_ctrl_c_stays_ignored(stack_dir, tmp_path):
 def test_ctrl_c_ends_even_what_does_not_want_to(stack_dir, tmp_path, times):
     env = fake_terraform(
         tmp_path / "bin",
-        """[ "$1" = version ] && echo '{"terraform_version": "1.11.0", "platform": "os_cpu"}'
-        [ "$1" = apply ] || exit 0
+        """[ "$1" = apply ] || exit 0
         trap '' INT TERM
         sleep 600 &
         echo $$ > started; echo $! > child

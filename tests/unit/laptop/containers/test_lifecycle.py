@@ -126,20 +126,15 @@ def test_an_unknown_profile_is_reported(docker, deployment):
         compose_for(Deployment(profile="moon", folder=deployment.folder))
 
 
-def test_the_engines_socket_goes_with_its_group(docker, deployment, tmp_path):
-    socket = tmp_path / "docker.sock"
-    socket.touch()
-    docker(host=f"unix://{socket}")
-    found = engine_socket(Compose(deployment))
-    assert found == {"ENGINE_SOCKET": str(socket), "ENGINE_GROUP": str(socket.stat()[stat.ST_GID])}
-
-
-def test_a_rootless_engines_socket_is_its_containers_roots(docker, deployment, tmp_path):
+@pytest.mark.parametrize("about", ["Debian [name=seccomp]", "Debian [name=rootless]"])
+def test_the_engines_socket_goes_with_its_group(docker, deployment, tmp_path, about):
+    """A rootless engine's belongs to root in its containers."""
     if os.getgid() == 0:
         os.chown(tmp_path, -1, 12)
-    docker(host=f"unix://{tmp_path}", about="Debian [name=seccomp name=rootless name=cgroupns]")
+    docker(host=f"unix://{tmp_path}", about=about)
+    group = "0" if "rootless" in about else str(tmp_path.stat()[stat.ST_GID])
     found = engine_socket(Compose(deployment))
-    assert found == {"ENGINE_SOCKET": str(tmp_path), "ENGINE_GROUP": "0"}
+    assert found == {"ENGINE_SOCKET": str(tmp_path), "ENGINE_GROUP": group}
 
 
 @pytest.mark.parametrize(
@@ -212,16 +207,12 @@ def test_an_image_of_the_users_own_is_never_built_over(docker, deployment, monke
         monkeypatch.delenv(name, raising=False)
     for name in own:
         monkeypatch.setenv(name, "mine:1")
-    lifecycle._build(Compose(deployment), Clock())
-    asked.touch()
-    assert [Path(line.split()[-1]).name for line in asked.read_text().splitlines()] == built
-
-
-def test_wheels_of_the_users_own_go_into_the_job_image(docker, deployment, monkeypatch):
-    asked = docker()
     monkeypatch.setenv("WHEELS", "/wheels of mine")
     lifecycle._build(Compose(deployment), Clock())
-    assert "--build-context wheels=/wheels of mine " in asked.read_text()
+    asked.touch()
+    wheels = "--build-context wheels=/wheels of mine "
+    assert (wheels in asked.read_text()) is ("job_container" in built)
+    assert [Path(line.split()[-1]).name for line in asked.read_text().splitlines()] == built
 
 
 def test_two_commands_at_once_are_reported(deployment):

@@ -81,17 +81,6 @@ def test_differing_files_are_written_before_obsolete_ones_are_removed(filled):
     assert changes == [("PutObject", key), ("DeleteObject", foreign), ("DeleteObject", stale)]
 
 
-def test_a_dry_run_reports_the_same_and_changes_nothing(filled):
-    (key, *_) = filled.objects(HISTORY)
-    stale = f"{HISTORY}suite=blog/month=2026-09/gone.parquet"
-    filled.put(key, b"damaged")
-    filled.put(stale, b"of no run")
-    before = filled.objects()
-    done = rebuilt(filled, dry_run=True)
-    assert (done.written, done.removed) == ([key], [stale])
-    assert filled.objects() == before
-
-
 def test_the_raw_document_counts_rather_than_its_copy(bucket):
     bucket.append(FIRST)
     right = bucket.objects(HISTORY)

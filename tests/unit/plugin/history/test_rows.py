@@ -25,6 +25,7 @@ from tests.builders.runs import (
     build_run,
     noisy,
 )
+from tests.builders.scaling_runs import Cluster, scaling_job
 from tests.paths import ROOT
 
 EXPLAINED = json.loads((ROOT / "terraform/modules/analytics/history_columns.json").read_text())
@@ -178,3 +179,17 @@ def test_the_month_is_in_utc():
 def test_the_order_of_parameters_does_not_matter():
     assert parameters_json({"size": 1, "batch": 2}) == parameters_json({"batch": 2, "size": 1})
     assert parameters_json({"size": 1000, "kind": "größer"}) == '{"kind":"größer","size":1000}'
+
+
+def test_what_several_nodes_measured_has_its_parameters_and_no_ceiling_of_one_device():
+    cluster = Cluster()
+    trained = [cluster.training(2, seed=1), cluster.training(2, data="files", seed=1)]
+    measured = [*trained, *cluster.all_reduces(2, (64,), seed=1), cluster.reading(2, "cold", 1e8)]
+    found = rows(scaling_job("g5.xlarge", 2, measured))
+    parameters = [json.loads(row["parameters"]) for row in found]
+    assert [one.get("data") for one in parameters] == ["synthetic", "files", None, None]
+    assert [one.get("pass") for one in parameters] == [None, None, None, "cold"]
+    assert {one["nodes"] for one in parameters} == {2}
+    reading = found[-1]
+    assert (reading["suite"], reading["samples"], reading["bytes_moved"]) == ("scaling", 1, 10**10)
+    assert reading["memory_ceiling_share"] is None

@@ -57,12 +57,6 @@ def job(target="c5.2xlarge", at=NOON, **fields):
     return finished(build_job(target, build_rows(SIZES, seed=1), **fields), at)
 
 
-def test_a_run_has_one_file_per_suite_and_month(bucket):
-    assert bucket.append(two_targets()) == (NOVEMBER,)
-    assert list(bucket.objects("history/")) == [NOVEMBER]
-    assert bucket.history.read(["run_id"]).num_rows == 4
-
-
 def test_a_retry_writes_the_same_bytes_to_the_same_key(bucket):
     run = two_targets()
     bucket.append(run)
@@ -73,11 +67,19 @@ def test_a_retry_writes_the_same_bytes_to_the_same_key(bucket):
     assert bucket.called("DeleteObject") == []
 
 
-def test_jobs_that_end_in_two_months_make_two_files(bucket):
-    run = run_of(job(at=MONTHS_END), job("g5.xlarge", at=MONTHS_END + timedelta(hours=1)))
-    keys = bucket.append(run)
-    assert [FileLocation.of(key).month for key in keys] == ["2026-11", "2026-12"]
-    table = bucket.history.read(["target"])
+def test_a_run_has_one_file_per_suite_and_month(bucket):
+    assert bucket.append(two_targets()) == (NOVEMBER,)
+    later = job("g5.xlarge", at=MONTHS_END + timedelta(hours=1))
+    keys = bucket.append(run_of(job(at=MONTHS_END), later, job(suite="smoke")))
+    places = [FileLocation.of(key) for key in keys]
+    assert [(place.suite, place.month) for place in places] == [
+        ("blog", "2026-11"),
+        ("blog", "2026-12"),
+        ("smoke", "2026-11"),
+    ]
+    assert sorted(bucket.objects("history/")) == sorted([NOVEMBER, *keys])
+    assert bucket.history.suites() == ["blog", "smoke"]
+    table = bucket.history.read(["target"], run_ids=[RUN_ID], suites=["blog"])
     assert table["target"].to_pylist() == ["c5.2xlarge"] * 2 + ["g5.xlarge"] * 2
     assert table["month"].to_pylist() == ["2026-11"] * 2 + ["2026-12"] * 2
 
@@ -120,12 +122,6 @@ def test_a_cleared_run_that_lost_all_its_jobs_has_no_rows(bucket):
 
 def test_a_run_that_measured_nothing_writes_nothing(bucket):
     assert bucket.append(run_of(build_job("c5.2xlarge", []))) == ()
-
-
-def test_a_run_of_two_suites_makes_two_files(bucket):
-    keys = bucket.append(run_of(job(), job(suite="smoke")))
-    assert [FileLocation.of(key).suite for key in keys] == ["blog", "smoke"]
-    assert bucket.history.suites() == ["blog", "smoke"]
 
 
 def test_only_the_given_columns_and_the_partition_keys_are_read(bucket):
