@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from batchmark_job import job
-from batchmark_job.errors import CannotMeasureError, InputError, OutputError
+from batchmark_job.errors import InputError, OutputError
 from batchmark_job.machine.inventory import Machine
 from batchmark_job.machine.telemetry import Telemetry
 from batchmark_job.measuring.limits import RowLimits
@@ -156,24 +156,11 @@ def test_reader_of_the_log_is_warned():
 
 
 @NO_CUDA
-def test_cuda_is_not_replaced_silently(make_settings, tmp_path):
-    with pytest.raises(CannotMeasureError, match=r"cannot measure: --device cuda.*cpu-fallback"):
-        run_job(make_settings(requested_device="cuda"))
-    assert not list(tmp_path.iterdir())
-
-
-@NO_CUDA
 def test_fallback_is_labelled(make_settings, capsys):
     document = document_of(make_settings(requested_device="cuda", allow_cpu_fallback=True))
     assert capsys.readouterr().out.startswith("batchmark-job: NOT A GPU MEASUREMENT: cuda was")
     assert (document.requested_device, document.actual_device) == ("cuda", "cpu")
     assert document.environment.gpu_model is None
-
-
-@NO_CUDA
-def test_auto_takes_the_cpu_without_a_warning(make_settings, capsys):
-    assert run_job(make_settings(requested_device="auto")) == 0
-    assert "NOT A GPU" not in capsys.readouterr().out
 
 
 def test_more_threads_than_there_are_is_said(make_settings, capsys):

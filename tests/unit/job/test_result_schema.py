@@ -11,7 +11,6 @@ import pytest
 from batchmark_job.result.document import (
     Measurement,
     MeasurementStatus,
-    ResultDocument,
     ResultError,
     json_schema,
     parse_document,
@@ -264,10 +263,6 @@ def test_the_largest_document_that_a_job_writes_is_read(raw):
     rows = [row | {"parameters": {"size": number}} for number in range(MOST_ROWS // 100)]
     document = parse_document(json.dumps(raw | {"measurements": rows}))
     assert len(document.to_json()) < MOST_BYTES / 100
-
-
-def test_version_is_part_of_every_document():
-    assert "schema_version" in ResultDocument.model_json_schema()["properties"]
 
 
 def test_samples_of_the_processes_are_all_of_the_rows():

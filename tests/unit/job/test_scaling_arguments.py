@@ -103,8 +103,3 @@ def test_settings_are_options_and_varied_ones_tell_rows_apart(settings):
 def test_what_can_not_be_had_is_refused_at_once(options, reason, capsys):
     assert command_line.main(["run", "--suite", "scaling", *options]) == 2
     assert reason in capsys.readouterr().err
-
-
-def test_other_suites_have_no_use_for_them(capsys):
-    assert command_line.main(["run", "--suite", "smoke", "--devices", "2"]) == 2
-    assert "--devices goes with --suite scaling only" in capsys.readouterr().err

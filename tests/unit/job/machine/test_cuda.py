@@ -171,7 +171,7 @@ def test_the_cpu_image_in_a_cuda_job():
     assert remedy.startswith("run the gpu variant of the job image, whose tag does not end in -cpu")
 
 
-def test_a_job_says_it_in_one_line_and_measures_nothing(make_settings):
+def test_a_job_says_it_in_one_line_and_measures_nothing(make_settings, tmp_path):
     with (
         no_cuda(Installed(version="535.183.01", cuda=12020), torch_says=TOO_OLD),
         pytest.raises(CannotMeasureError) as caught,
@@ -183,6 +183,7 @@ def test_a_job_says_it_in_one_line_and_measures_nothing(make_settings):
     assert "driver 580 or newer" in message
     assert message.endswith("or give --allow-cpu-fallback to measure on the CPU instead")
     assert "\n" not in message
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_gpu_that_is_full_at_the_start_says_how_full(make_settings):

@@ -69,11 +69,3 @@ def test_image_digest_from_the_ecs_agent(metadata_url, monkeypatch):
     assert metadata.image_digest() is None
     monkeypatch.delenv("ECS_CONTAINER_METADATA_URI_V4")
     assert metadata.image_digest() is None
-
-
-def test_the_agents_answer_is_an_object_or_nothing(metadata_url, monkeypatch):
-    monkeypatch.setenv("ECS_CONTAINER_METADATA_URI_V4", f"{metadata_url}/v4")
-    assert metadata.ecs_metadata("/task")["Image"] == "job:1"
-    assert metadata.ecs_metadata() == {}
-    monkeypatch.setenv("ECS_CONTAINER_METADATA_URI_V4", "ftp://127.0.0.1")
-    assert metadata.ecs_metadata() == {}

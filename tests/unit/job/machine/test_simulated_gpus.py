@@ -111,26 +111,6 @@ def test_a_graph_s_memory_is_in_the_row_s_peak():
         assert memory.peak_bytes("cuda") == gpu.peak_bytes >= 3 * 4 * size**2
 
 
-def test_cudnn_may_try_all_its_algorithms():
-    before = torch.backends.cudnn.benchmark, torch.backends.cudnn.benchmark_limit
-    with torch_calls.cudnn_search():
-        assert torch.backends.cudnn.benchmark
-        assert torch.backends.cudnn.benchmark_limit == 0
-    assert (torch.backends.cudnn.benchmark, torch.backends.cudnn.benchmark_limit) == before
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        "CUDA driver error: out of memory",
-        "Triton Error [CUDA]: out of memory",
-        "cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
-    ],
-)
-def test_errors_for_want_of_memory_are_known(message):
-    assert memory.is_out_of_memory(RuntimeError(message))
-
-
 def document_of(make_settings, **changes):
     points = (Point("matmul", {"size": 16}), Point("fft", {"size": 16, "batch": 1}))
     settings = make_settings(points=points, requested_device="cuda", **changes)

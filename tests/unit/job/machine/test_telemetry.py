@@ -5,7 +5,6 @@ import threading
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
-import pynvml
 import pytest
 import torch
 
@@ -111,19 +110,6 @@ def test_gpu_metrics_are_those_of_the_first_gpu_that_torch_sees(two_gpus):
     }
     two_gpus.cards["GPU-cc"].utilization = None
     assert "GPUUtilization" not in gpu.read(), "though another GPU has it"
-
-
-def test_a_gpu_that_is_lost_ends_its_metrics_alone(two_gpus, capsys):
-    sampled = start(*meters_for(1, no_workers, visible_gpus()[0]))
-    two_gpus.cards["GPU-cc"].milliwatts = None
-    two_gpus.cards["GPU-cc"].error = pynvml.NVML_ERROR_GPU_IS_LOST
-    sampled.stop()
-    sampled.stop()
-    samples = {s.metric: s.samples for s in sampled.summary() if s.metric.startswith("GPU")}
-    metrics = ("Utilization", "MemoryUsed", "Power", "Clock", "Temperature")
-    assert samples == {f"GPU{metric}": 1 for metric in metrics}
-    warning = capsys.readouterr().out
-    assert warning.startswith("batchmark-job: warning: GpuMeter ends early: NVMLError_GpuIsLost: ")
 
 
 def test_without_a_gpu_there_is_the_process_alone():

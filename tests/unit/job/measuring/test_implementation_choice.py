@@ -116,6 +116,7 @@ def test_wrong_and_broken_candidates_are_not_chosen_however_fast():
     wrong, _, broken, later = (candidate.trial_record() for candidate in entered)
     assert wrong.outcome == "wrong"
     assert wrong.reason == "relative error 1, float32 allows 1e-05"
+    assert wrong.correctness.relative_error == pytest.approx(1)
     assert (broken.outcome, broken.reason) == ("failed", "LookupError: no such kernel")
     assert (later.outcome, later.reason) == ("failed", "out of memory when tried: gone")
 
@@ -242,6 +243,9 @@ def test_calls_that_change_their_inputs_are_out_though_their_result_is_right():
         torch.AcceleratorError("CUDA error: out of memory\nCUDA kernel errors might be ..."),
         RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
         RuntimeError("cuFFT error: CUFFT_ALLOC_FAILED"),
+        RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"),
+        RuntimeError("CUDA driver error: out of memory"),
+        RuntimeError("Triton Error [CUDA]: out of memory"),
         RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to ..."),
         cv2.error("OpenCV(5.0.0) alloc.cpp:73: error: (-4:Insufficient memory) Failed to allocate"),
         MemoryError(),

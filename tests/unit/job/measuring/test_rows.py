@@ -107,20 +107,6 @@ def test_broken_candidate_says_more_than_one_out_of_memory():
     assert measurement.reason == "LookupError: no such kernel"
 
 
-def test_wrong_candidate_leaves_its_trace_beside_the_right_one():
-    measurement = measured_by(
-        product_by("wrong", lambda product: product * 1.01),
-        product_by("broken", raising(LookupError("no such kernel"))),
-        product_by("right"),
-    )
-    assert measurement.status in {"measured", "unsettled"}
-    assert measurement.implementation.name == "right"
-    wrong, broken, right = measurement.trials
-    assert (wrong.outcome, broken.outcome, right.outcome) == ("wrong", "failed", "chosen")
-    assert wrong.correctness.relative_error == pytest.approx(0.01, rel=0.01)
-    assert broken.reason == "LookupError: no such kernel"
-
-
 def test_result_that_turns_wrong_later_fails_its_row():
     measurement = measured_spoilt(after(1, lambda product: product * 1.01))
     assert measurement.status == "failed"
@@ -286,12 +272,6 @@ def test_energy_is_per_call(monkeypatch):
     assert measurement.energy_joules >= 3 * 0.15
     mean = sum(measurement.samples_seconds) / len(measurement.samples_seconds)
     assert measurement.energy_joules == pytest.approx(3 * mean, rel=0.2)
-
-
-def test_samples_are_kept_by_process():
-    measurement = measured(matmul_by(product_by("plain")), processes=3)
-    assert measurement.process_samples == (4, 4, 4)
-    assert len(measurement.samples_seconds) == 12
 
 
 def test_processes_take_turns_and_look_back_once_each(monkeypatch):

@@ -152,15 +152,6 @@ def test_replicas_share_one_gpu_and_compute_the_same(bench, monkeypatch, found, 
     assert (measured.status, measured.reason) == ("failed", reason)
 
 
-def test_a_formula_that_breaks_the_schema_costs_its_row_alone(bench, monkeypatch):
-    monkeypatch.setattr(row, "spread_too_far", lambda _: None)
-    made = make_row()
-    made.take_turn(bench)
-    made.found["items"] = 0
-    assert made.measure(bench).status == "failed"
-    assert "items" in made.measurement.reason
-
-
 def test_limits_are_recorded_of_mps_alone(bench):
     measured = make_row(limits=MpsLimits(25, 100)).measure(bench)
     assert measured.sharing.active_thread_percentage is None

@@ -86,17 +86,6 @@ def test_attention_flops_are_those_counted(name, backward):
     assert workload.flops(parameters) == counter.get_total_flops()
 
 
-def test_other_formulas():
-    fft, sort, reduction = (WORKLOADS[name] for name in ("fft", "sort", "reduction"))
-    # 2.5 · 1024² · 20 operations; 4 bytes in and (513 / 512) · 4 bytes out per pixel.
-    assert fft.flops({"size": 1024, "batch": 2}) == 2 * 50 * 1024**2
-    assert fft.bytes_moved({"size": 1024, "batch": 1}, "float32") == 4 * 1024**2 + 8 * 1024 * 513
-    assert sort.flops({"size": 10}) is None
-    assert sort.bytes_moved({"size": 10}, "float64") == 160
-    assert reduction.flops({"size": 10}) == 9
-    assert reduction.bytes_moved({"size": 10}, "float16") == 24
-
-
 def test_attention_kernels_are_torchs():
     implementations = WORKLOADS["attention_forward"].implementations
     kernels = {

@@ -252,6 +252,11 @@ def test_inputs_are_the_same_for_the_same_seed(name):
         ("image_convolution", {"size": 100, "batch": 2}, 201_600_000, 880_000 + 20_352),
         ("gaussian_blur", {"size": 100, "batch": 2}, 60 * 60_000, 2 * 60_000 * 4),
         ("edge_detection", {"size": 100, "batch": 2}, 26 * 60_000, 2 * 60_000 * 4),
+        # 2.5 · 1024² · 20 operations; 4 bytes in and (513 / 512) · 4 bytes out per pixel.
+        ("fft", {"size": 1024, "batch": 1}, 50 * 1024**2, 4 * 1024**2 + 8 * 1024 * 513),
+        ("fft", {"size": 1024, "batch": 2}, 2 * 50 * 1024**2, 8 * 1024**2 + 16 * 1024 * 513),
+        ("sort", {"size": 10}, None, 80),
+        ("reduction", {"size": 10}, 9, 44),
     ],
 )
 def test_formulas(name, parameters, flops, bytes_moved):
@@ -282,13 +287,15 @@ def test_bands_cover_each_row_once():
 
 
 def test_cudnn_searches_only_inside():
-    before = torch.backends.cudnn.benchmark
+    """It tries all its algorithms there."""
+    cudnn = torch.backends.cudnn
+    before = cudnn.benchmark, cudnn.benchmark_limit
 
     def search():
         with torch_calls.cudnn_search():
-            assert torch.backends.cudnn.benchmark
+            assert (cudnn.benchmark, cudnn.benchmark_limit) == (True, 0)
             raise ValueError("broken")
 
     with pytest.raises(ValueError, match="broken"):
         search()
-    assert torch.backends.cudnn.benchmark == before
+    assert (cudnn.benchmark, cudnn.benchmark_limit) == before

@@ -129,11 +129,6 @@ def test_a_trend_is_drift(count):
     assert drift(list(rising[::-1])) is not None
 
 
-def test_drift_says_what_it_saw():
-    samples = [1.0] * 6 + [1.1] * 6 + [1.3] * 6
-    assert drift(samples) == "the last 6 samples have a median +30% from that of the first 6"
-
-
 def test_a_small_drift_is_none():
     assert drift([1.0] * 50 + [1.09] * 50) is None
     assert drift([1.0, 2.0, 3.0]) is None
