@@ -131,30 +131,33 @@ def test_the_state_of_another_volume_is_reported_and_stays(filled, tmp_path):
     assert (state / "terraform.tfstate").read_text() == "all of it"
 
 
-def test_the_job_image_gets_the_name_that_job_definitions_have(engine):
-    engine.images = {OURS: "sha256:1"}
+@pytest.mark.parametrize(
+    ("own", "there", "tagged"),
+    [
+        (None, OURS, [(OURS, IMAGE)]),
+        (None, IMAGE, []),  # it has that name, which is enough
+        ("mine", "mine", [("mine", IMAGE)]),
+    ],
+)
+def test_the_job_image_gets_the_name_that_job_definitions_have(engine, own, there, tagged):
+    engine.images = {there: "sha256:1"}
+    engine.env |= {"JOB_IMAGE": own} if own else {}
     tag_for_jobs(engine, IMAGE)
-    assert engine.tagged == [(OURS, IMAGE)]
+    assert engine.tagged == tagged
 
 
-def test_a_job_image_that_has_that_name_is_enough(engine):
-    tag_for_jobs(engine, IMAGE)
-    assert engine.tagged == []
-
-
-def test_a_missing_job_image_is_reported(engine):
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        ({}, "leave out BUILD=no"),
+        ({"JOB_IMAGE": "mine"}, "JOB_IMAGE=mine: `docker pull` it first: No such image"),
+    ],
+)
+def test_a_missing_job_image_is_reported(engine, env, said):
     engine.images = {"postgres:17": "sha256:1"}
-    with pytest.raises(LaptopError, match="leave out BUILD=no"):
+    engine.env |= env
+    with pytest.raises(LaptopError, match=said):
         tag_for_jobs(engine, IMAGE)
-
-
-def test_an_image_of_the_users_own_is_used_or_reported_missing(engine):
-    engine.env["JOB_IMAGE"] = "mine"
-    with pytest.raises(LaptopError, match="JOB_IMAGE=mine: `docker pull` it first: No such image"):
-        tag_for_jobs(engine, IMAGE)
-    engine.images["mine"] = "sha256:2"
-    tag_for_jobs(engine, IMAGE)
-    assert engine.tagged == [("mine", IMAGE)]
 
 
 def test_the_job_images_name_goes_with_the_last_cloud_and_the_image_stays(engine):

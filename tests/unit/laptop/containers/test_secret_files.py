@@ -117,22 +117,25 @@ class TestAwsCredentials:
         modes = [stat.S_IMODE(path.stat().st_mode) for path in (found, found / "credentials")]
         assert modes == [0o755, 0o644]
 
-    def test_half_of_the_keys_are_reported(self, tmp_path):
-        with pytest.raises(LaptopError, match="without AWS_SECRET_ACCESS_KEY: set both"):
-            aws_folder(tmp_path / "secrets", {"AWS_ACCESS_KEY_ID": "a"})
-
     def test_the_callers_folder_is_read_as_the_caller(self, tmp_path, monkeypatch):
         monkeypatch.setattr(secret_files.os, "getuid", lambda: 1234)
         (tmp_path / ".aws").mkdir()
         found, user = aws_folder(tmp_path / "secrets", {"HOME": str(tmp_path)})
         assert (found, user) == (tmp_path / ".aws", "1234:10001")
 
-    def test_roots_folder_is_refused(self, tmp_path, monkeypatch):
+    @pytest.mark.parametrize(
+        ("env", "has_folder", "said"),
+        [
+            ({"AWS_ACCESS_KEY_ID": "a"}, True, "without AWS_SECRET_ACCESS_KEY: set both"),
+            ({}, True, "no container of ours runs as root"),
+            ({}, False, "no AWS credentials: set AWS_ACCESS_KEY_ID"),
+        ],
+    )
+    def test_what_no_container_could_use_is_reported(
+        self, tmp_path, monkeypatch, env, has_folder, said
+    ):
         monkeypatch.setattr(secret_files.os, "getuid", lambda: 0)
-        (tmp_path / ".aws").mkdir()
-        with pytest.raises(LaptopError, match="no container of ours runs as root"):
-            aws_folder(tmp_path / "secrets", {"HOME": str(tmp_path)})
-
-    def test_missing_credentials_are_reported(self, tmp_path):
-        with pytest.raises(LaptopError, match="no AWS credentials: set AWS_ACCESS_KEY_ID"):
-            aws_folder(tmp_path / "secrets", {"HOME": str(tmp_path)})
+        if has_folder:
+            (tmp_path / ".aws").mkdir()
+        with pytest.raises(LaptopError, match=said):
+            aws_folder(tmp_path / "secrets", {"HOME": str(tmp_path)} | env)

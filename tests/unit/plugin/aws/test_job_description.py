@@ -13,7 +13,6 @@ from batchmark.aws.job_description import (
     timing,
     waiting_since,
 )
-from tests.builders.watched_jobs import described
 
 
 def job(**container):
@@ -63,22 +62,36 @@ def test_a_line_without_an_end_is_cut():
     assert text.endswith("xxx\nboom")
 
 
+SUCCEEDED = {"status": "SUCCEEDED"}
+IN_FLUENTD = {"logConfiguration": {"logDriver": "fluentd"}}
+
+
 @pytest.mark.parametrize(
-    ("failed", "said"),
+    ("failed", "problem", "said"),
     [
-        (job() | {"attempts": []}, ("no exit code", "It has no log")),  # it never started
-        (job(exitCode=1, **LOGGED), ("is empty",)),
-        (job(reason="CannotPullContainerError: not found"), ("CannotPullContainerError",)),
+        (job() | {"attempts": []}, None, "FAILED: no exit code: its container never ran to an end"),
+        (job(), None, "\nIt has no log: no attempt was started."),
+        (job(exitCode=1, **LOGGED), None, "of /aws/batch/batchmark is empty."),
+        (
+            job(reason="CannotPullContainerError: not found"),
+            None,
+            "container: CannotPullContainerEr",
+        ),
+        (job() | SUCCEEDED, "it left no document", "1) is SUCCEEDED, but it left no document\n"),
+        (
+            *(job(logStreamName="s", **IN_FLUENTD), None),
+            "\nIts log is not in CloudWatch: its definition logs by fluentd.",
+        ),
     ],
 )
-def test_a_failure_without_a_line_says_what_is_known(failed, said):
-    text = failure_message(failed, [])
-    assert [words for words in said if words not in text] == []
+def test_what_is_known_without_a_line_of_log(failed, problem, said):
+    assert said in failure_message(failed, [], problem)
 
 
 def test_log_group_defaults_to_batchs_own():
     assert log_location(job(logStreamName="s")) == LogLocation("/aws/batch/job", "s")
     assert log_location(job()) is None
+    assert log_location(job(logStreamName="s", **IN_FLUENTD)) is None
 
 
 def test_console_links_escape_twice():
@@ -154,11 +167,6 @@ def test_times_of_a_job_that_never_started_are_left_out():
     }
 
 
-def test_what_makes_a_failure_of_a_success_stands_first():
-    text = failure_message(job() | {"status": "SUCCEEDED"}, [], "it left no valid document")
-    assert text.startswith("Batch job 1234 (batchmark-g5-xlarge-smoke-1) is SUCCEEDED, but it left")
-
-
 def test_the_last_attempts_time_is_told_apart_from_the_earlier_ones():
     last = {"startedAt": 70_000, "stoppedAt": 100_000}
     record = job() | {"createdAt": 500, "attempts": [RAN, NEVER_RAN, RAN, last]}
@@ -168,11 +176,3 @@ def test_the_last_attempts_time_is_told_apart_from_the_earlier_ones():
         "earlier_attempts_seconds": 121.0,
     }
     assert timing(job() | {"createdAt": 500})["phases"]["last_attempt_seconds"] == 0
-
-
-def test_a_log_that_another_driver_takes_is_not_looked_for_in_cloudwatch():
-    job = described("FAILED", code=3, container={"logConfiguration": {"logDriver": "fluentd"}})
-    assert log_location(job) is None
-    said = failure_message(job, []).splitlines()[-1]
-    assert said == "Its log is not in CloudWatch: its definition logs by fluentd."
-    assert log_location(described()) == LogLocation("/aws/batch/job", "own/default/1")

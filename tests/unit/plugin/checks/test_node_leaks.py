@@ -108,35 +108,29 @@ def test_an_instance_that_outlives_its_node_group_is_seen(clients, minutes, verd
     assert left.endable == ("instances" if verdict == "leaked" else None)
 
 
-def test_a_node_whose_run_is_live_is_reported_and_never_ended(clients):
+def ended(clients, resources, may_end, state="over"):
+    """What the guard says of the node, and whether it was ended."""
     report = GuardReport(
-        installation="batchmark",
-        region="us-east-1",
-        looked_at=NOW,
-        resources=tuple(looked(clients, 1, "live", minutes=361)),
+        installation="batchmark", region="us-east-1", looked_at=NOW, resources=tuple(resources)
     )
-    after = end_leaks(report, clients, lambda _: "live", may_end=["nodes"], cluster=published())
-    assert after.resources[1].action == "Left alone: its run is live."
+    cluster = published()
+    after = end_leaks(report, clients, lambda _: state, may_end=may_end, cluster=cluster)
+    return after.resources[1].action, after.resources[1].ended
+
+
+def test_a_node_whose_run_is_live_is_reported_and_never_ended(clients):
+    found = looked(clients, 1, "live", minutes=361)
+    assert ended(clients, found, ["nodes"], "live") == ("Left alone: its run is live.", False)
 
 
 def test_a_leaked_node_is_ended_where_that_is_allowed(clients):
-    report = GuardReport(
-        installation="batchmark",
-        region="us-east-1",
-        looked_at=NOW,
-        resources=tuple(looked(clients, 1)),
-    )
-
-    def ended(may_end):
-        return end_leaks(
-            report, clients, lambda _: "over", may_end=may_end, cluster=published()
-        ).resources[1]
-
-    assert ended(["instances"]).action == "Left alone: end_leaks does not name nodes."
+    found = looked(clients, 1)
+    left = "Left alone: end_leaks does not name nodes."
+    assert ended(clients, found, ["instances"]) == (left, False)
     update = {"update": {"id": "u", "status": "InProgress"}}
     clients.answer(
         "eks", "update_nodegroup_config", update, {**NAMED, "scalingConfig": {"desiredSize": 0}}
     )
     answer_group(clients, 0)
     clients.answer("eks", "untag_resource", {}, {"resourceArn": ARN, "tagKeys": list(TAGS)})
-    assert ended(["nodes"]).ended
+    assert ended(clients, found, ["nodes"]) == ("Ended.", True)

@@ -37,16 +37,19 @@ def test_an_image_that_ecr_does_not_have(find, aws, code):
     assert "there it will fail" in waits.evidence
 
 
-def test_an_image_by_digest(find, aws):
-    digest = f"sha256:{'0' * 64}"
-    image = IMAGE.replace(":0.1.0", f"@{digest}")
+BY_DIGEST = f"sha256:{'0' * 64}"
+
+
+@pytest.mark.parametrize(
+    ("image", "asked"),
+    [
+        (IMAGE.replace(":0.1.0", f"@{BY_DIGEST}"), [[{"imageDigest": BY_DIGEST}]]),
+        ("python:3.11", []),  # of another registry
+    ],
+)
+def test_an_image_is_looked_up_as_its_name_says(find, aws, image, asked):
     assert find(job=job(container=container(image=image))).findings == ()
-    assert aws.asked("DescribeImages")[0]["imageIds"] == [{"imageDigest": digest}]
-
-
-def test_an_image_of_another_registry_is_not_looked_up(find, aws):
-    assert find(job=job(container=container(image="python:3.11"))).findings == ()
-    assert aws.asked("DescribeImages") == []
+    assert [each["imageIds"] for each in aws.asked("DescribeImages")] == asked
 
 
 def test_an_image_that_could_not_be_pulled(find):

@@ -68,12 +68,6 @@ def test_an_environment_that_takes_no_jobs(find, fields, cause, evidence):
     assert finding.evidence == f"Compute environment {ENVIRONMENT} {evidence}"
 
 
-def test_one_invalid_environment_of_two_is_only_suspected(find):
-    invalid = {"status": "INVALID", "statusReason": "no role"}
-    diagnosis = find(two_environments(first=invalid))
-    assert only(diagnosis, "environment_invalid").certain is False
-
-
 def test_two_environments_with_one_cause_make_one_finding(find):
     diagnosis = find(two_environments(first={"state": "DISABLED"}, second={"state": "DISABLED"}))
     finding = only(diagnosis, "environment_disabled")
@@ -198,6 +192,12 @@ def test_a_limit_below_the_jobs_vcpus(find):
     assert finding.evidence == f"The job asks for 4 vCPUs, and {ENVIRONMENT} may have at most 2."
 
 
-def test_a_limit_of_one_environment_of_two_is_only_suspected(find):
-    diagnosis = find(two_environments(first={"resources": {"maxvCpus": 2}}))
-    assert only(diagnosis, "max_vcpus_too_small").certain is False
+@pytest.mark.parametrize(
+    ("first", "cause"),
+    [
+        ({"resources": {"maxvCpus": 2}}, "max_vcpus_too_small"),
+        ({"status": "INVALID", "statusReason": "no role"}, "environment_invalid"),
+    ],
+)
+def test_what_keeps_a_job_from_one_environment_of_two_is_only_suspected(find, first, cause):
+    assert only(find(two_environments(first=first)), cause).certain is False
