@@ -175,7 +175,7 @@ def test_bad_values_are_refused_in_one_line(options, message, tmp_path, capsys):
     assert not (tmp_path / "new").exists()
 
 
-def test_the_documented_command_makes_a_set_and_says_where(tmp_path, capsys, monkeypatch):
+def test_the_documented_command_makes_a_set(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(making, "REPORT_SECONDS", 0.0)
     given = arguments(the_command(".venv/bin/batchmark-job images"))
     assert given[-2:] == ["--to", "/tmp/images/"]

@@ -12,7 +12,7 @@ from batchmark_job.result.sharing import Disturbance, ReplicaOutcome, SharingMod
 from batchmark_job.sharing import group
 from batchmark_job.sharing.answers import Lost, Ran, Started
 from batchmark_job.sharing.group import Task, measure
-from batchmark_job.sharing.point import SharingPoint
+from batchmark_job.sharing.point import MpsLimits, SharingPoint
 from batchmark_job.sharing.record import sharing_record
 from batchmark_job.sharing.schedule import Steps, seconds_per_step
 from batchmark_job.workloads.builtin import WORKLOADS
@@ -196,7 +196,7 @@ def test_what_became_of_a_replica_is_told_apart(fault, outcome):
 
 def test_a_record_holds_each_replicas_steps_gaps_and_start():
     workers = Scripted({"seconds": 0.0019}, {"seconds": 0.0045})
-    point, found = run("time_slicing", workers)
+    point, found = run("time_slicing", workers, limits=MpsLimits(25, 100))
     record = sharing_record(point, [found, found])
     fast, slow = record.replicas
     assert (fast.group_steps, slow.group_steps) == ((53, 53), (22, 22))
@@ -204,11 +204,9 @@ def test_a_record_holds_each_replicas_steps_gaps_and_start():
     assert slow.step_seconds_p99 == pytest.approx(0.0045)
     assert slow.longest_gap_seconds == pytest.approx(0.0045)
     assert (fast.startup_seconds, fast.device_uuid, fast.peak_memory_bytes) == (0.5, "a-gpu", 1000)
-    assert (record.mode, record.form, record.device_memory_bytes) == (
-        "time_slicing",
-        "processes",
-        None,
-    )
+    assert (record.mode, record.form) == ("time_slicing", "processes")
+    assert record.device_memory_bytes is None
+    assert record.active_thread_percentage is record.memory_limit_bytes is None, "of MPS alone"
 
 
 def test_a_stream_each_takes_one_process():

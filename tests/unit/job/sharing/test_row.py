@@ -15,7 +15,7 @@ from batchmark_job.measuring.processes.workers import ForkedWorkers
 from batchmark_job.result.sharing import Disturbance, SharingMode
 from batchmark_job.sharing import group, row
 from batchmark_job.sharing.answers import Started
-from batchmark_job.sharing.point import MpsLimits, SharingPoint
+from batchmark_job.sharing.point import SharingPoint
 from tests.builders.sharing_rows import sharing_row
 
 LIMITS = RowLimits(max_seconds=0.3, processes=2, turns=1)
@@ -150,12 +150,6 @@ def test_replicas_share_one_gpu_and_compute_the_same(bench, monkeypatch, found, 
     monkeypatch.setattr(row, "measure", lambda *_: found)
     measured = make_row().measure(bench)
     assert (measured.status, measured.reason) == ("failed", reason)
-
-
-def test_limits_are_recorded_of_mps_alone(bench):
-    measured = make_row(limits=MpsLimits(25, 100)).measure(bench)
-    assert measured.sharing.active_thread_percentage is None
-    assert measured.sharing.memory_limit_bytes is None
 
 
 def test_an_interruption_keeps_the_groups_that_ended(bench):

@@ -247,17 +247,16 @@ def test_losses_are_kept_from_the_first_to_the_last_step(steps, kept):
     assert kept is None or list(losses) == kept
 
 
-@pytest.mark.parametrize("image", [16, 32])
-def test_nothing_to_normalise_is_refused(image, monkeypatch):
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"batch": 1, "image": 16}, "1 image of 16 x 16 .* give a batch of 2, or images of 33"),
+        ({"batch": 1, "image": 32}, "1 image of 32 x 32 .* give a batch of 2, or images of 33"),
+        ({"dtype": "int8"}, "training in 'int8' is not there; known: float32"),
+    ],
+)
+def test_what_can_not_be_trained_is_refused(changes, message, monkeypatch):
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
         monkeypatch.setenv(name, "1" if name == "WORLD_SIZE" else "0")
-    message = f"1 image of {image} x {image} .* give a batch of 2, or images of 33"
     with pytest.raises(InputError, match=message):
-        training.train(a_task(batch=1, image=image))
-
-
-def test_an_unknown_dtype_is_refused(monkeypatch):
-    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
-        monkeypatch.setenv(name, "1" if name == "WORLD_SIZE" else "0")
-    with pytest.raises(InputError, match="training in 'int8' is not there; known: float32"):
-        training.train(a_task(dtype="int8"))
+        training.train(a_task(**changes))
