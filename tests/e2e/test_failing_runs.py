@@ -30,7 +30,7 @@ def test_a_calibration_leaves_each_targets_noise(calibration, aws):
         assert {row.workload for row in known} == {"softmax"}
         assert sorted(row.parameters["rows"] for row in known) == [1000, 4000]
     page = httpx.get(store.object_url(store.prefix + NOISE_HTML))
-    assert "2 jobs: noise" in page.text
+    assert "suite own, 2 jobs" in page.text
 
 
 @pytest.mark.parametrize(
