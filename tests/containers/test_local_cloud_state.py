@@ -35,7 +35,7 @@ def submit(cloud):
 
 
 def test_jobs_go_on_and_those_that_ended_are_read(cloud, submit, again, client):
-    ends_meanwhile = submit(COUNT.format(4))
+    ends_meanwhile = submit(COUNT.format(12))  # it is to be seen running on a busy machine, too
     goes_on = submit(COUNT.format(40))
     timed = submit(FOR_EVER, timeout={"attemptDurationSeconds": 8})
     for job_id in (ends_meanwhile, goes_on, timed):
@@ -52,7 +52,7 @@ def test_jobs_go_on_and_those_that_ended_are_read(cloud, submit, again, client):
 
     job = cloud.finish(ends_meanwhile)
     assert (job["status"], job["container"]["exitCode"]) == ("FAILED", 4)
-    assert cloud.lines(job) == [str(n) for n in range(4)]
+    assert cloud.lines(job) == [str(n) for n in range(12)]
     job = cloud.finish(goes_on)
     assert (job["status"], job["container"]["exitCode"]) == ("FAILED", 4)
     assert cloud.lines(job) == [str(n) for n in range(40)]
