@@ -254,7 +254,8 @@ def answer_lines(report: Report) -> Iterator[str]:
     screen = first_screen(report)
     for story in screen.stories:
         for answer in story.answers:
-            yield f"{answer.question} {answer.verdict}. {answer.text(between=chr(10))}"
+            text = answer.text(between="\n")
+            yield f"{answer.question} {answer.verdict}. {text}"
             yield from answer.cautions
     for story in screen.stories:
         yield from (f"{line.question} {line.answer}" for line in story.lines)
@@ -266,10 +267,10 @@ def answer_lines(report: Report) -> Iterator[str]:
 def in_short(report: Report) -> tuple[str, str]:
     """A run's verdict in a word or two, and its sentence: of its studies, if it has any."""
     screen = first_screen(report)
-    for story in screen.stories:
-        known = [one for one in story.answers if one.is_known]
-        return _of_all(known or story.answers)
-    return screen.verdict, screen.sentence
+    if not screen.stories:
+        return screen.verdict, screen.sentence
+    answers = screen.stories[0].answers
+    return _of_all([one for one in answers if one.is_known] or answers)
 
 
 def _of_all(answers: Sequence[StudyAnswer]) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from batchmark.changes.records import Change, ChangePoint
 from batchmark.core import formatting
 from batchmark.report import change_words, sections, words
 from batchmark.report.answer import first_screen
-from batchmark.report.blocks import Page
+from batchmark.report.blocks import Page, capitalized
 from batchmark.report.changes import ChangesSection, SeriesTrace
 from batchmark.report.studies import sections as study_sections
 from batchmark_job.result.values import CONFIDENCE_TEXT
@@ -57,7 +57,7 @@ def page_templates() -> Environment:
         usd=formatting.usd,
         parameters=formatting.parameters,
         web_address=_web_address,
-        capitalize_first=lambda text: text[:1].upper() + text[1:],
+        capitalize_first=capitalized,
     )
     return environment
 

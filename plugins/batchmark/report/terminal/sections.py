@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
-from batchmark.analysis.cold_start import ColdStart
 from batchmark.core import formatting
 from batchmark.report import words
 from batchmark.report.blocks import (
@@ -77,7 +76,16 @@ def _traces(block: Traces, _: list[str]) -> Iterator[str]:
 
 def _cold_starts(block: ColdStarts, said: list[str]) -> Iterator[str]:
     for start in block.starts:
-        yield from cold_start_lines(start, block.labels[start.target], said)
+        jobs = f"median of {start.jobs} jobs" if start.jobs > 1 else "one job"
+        usd = ""
+        if start.usd:
+            usd = f", at least {formatting.usd(start.usd)}, billed from {start.billed_from} on"
+        span = words.cold_start_span(start)
+        label, seconds = block.labels[start.target], formatting.seconds(start.seconds)
+        yield f"{label}, {span}: {seconds}{usd} ({jobs})"
+        steps = (f"{step.name} {formatting.seconds(step.seconds)}" for step in start.steps)
+        yield f"  {'; '.join(steps)}"
+        yield from (f"  {note}" for note in notes(start.notes, said))
 
 
 def _uncompared(block: Uncompared, _: list[str]) -> Iterator[str]:
@@ -153,18 +161,3 @@ def notes(notes: Iterable[str | None], said: list[str]) -> Iterator[str]:
         if note and note not in said:
             said.append(note)
             yield note
-
-
-def cold_start_lines(start: ColdStart | None, label: str, said: list[str]) -> Iterable[str]:
-    if start is None:
-        return
-    jobs = f"median of {start.jobs} jobs" if start.jobs > 1 else "one job"
-    usd = ""
-    if start.usd:
-        usd = f", at least {formatting.usd(start.usd)}, billed from {start.billed_from} on"
-    span = words.cold_start_span(start)
-    yield f"{label}, {span}: {formatting.seconds(start.seconds)}{usd} ({jobs})"
-    yield "  " + "; ".join(
-        f"{step.name} {formatting.seconds(step.seconds)}" for step in start.steps
-    )
-    yield from (f"  {note}" for note in notes(start.notes, said))
