@@ -86,7 +86,7 @@ def test_signal_during_a_long_call(number, exit_code, start_job, moto_client, tm
         *("--output", f"{tmp_path}/result.json"),
         AWS_ENDPOINT_URL=cloudwatch.meta.endpoint_url,
     )
-    wait_for_line(process, r"size=32 .* turn 1 of 12")
+    wait_for_line(process, r"\] matmul size=32 ")
     wait_until_computing(process, seconds=4)
     used = cpu_seconds(process)
     process.send_signal(number)
@@ -146,7 +146,7 @@ def test_bad_input_ends_at_once(start_job, tmp_path):
 
 def test_nothing_is_left_of_a_job_that_is_killed(start_job, tmp_path):
     process = start_job(*LONG_MATMUL, "--output", f"{tmp_path}/result.json")
-    wait_for_line(process, "turn 1 of 12")
+    wait_for_line(process, r"\] matmul size=32 ")
     wait_until_computing(process, seconds=0.2)
     workers = psutil.Process(process.pid).children(recursive=True)
     assert len(workers) >= 2  # the server and its worker

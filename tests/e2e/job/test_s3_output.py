@@ -147,7 +147,8 @@ def test_second_signal_ends_a_hanging_write(start_job, stubborn_s3):
         *("--output", "s3://b/k.json"),
         AWS_ENDPOINT_URL=stubborn_s3.url,
     )
-    assert any("turn 1 of" in line for line in process.stdout)
+    # On a busy machine the first turn may use up the limit: then the row is said to have ended.
+    assert any("] matmul size=16 " in line for line in process.stdout)
     process.send_signal(signal.SIGTERM)
     assert stubborn_s3.document_arrived.wait(DEADLINE_SECONDS)
     process.send_signal(signal.SIGTERM)
