@@ -68,10 +68,11 @@ def demo(suite: str, folder: Path) -> None:
     clock = Clock()
     stack = Stack(folder, Ports(), clock.say)
     report = run_once(stack, DAG_ID, {"suite": suite}, clock)
-    from batchmark.report.pages.published_page import render_html
+    from batchmark.report.page import page_html
+    from batchmark.report.pages.published_page import published_page
 
     example = folder / EXAMPLE
-    example.write_text(render_html())
+    example.write_text(page_html(published_page()))
     show(report, folder, f"with a GPU's figures, published by others: {example}\n")
     clock.say("done")
 
@@ -172,11 +173,12 @@ def show(report: Report, folder: Path, more: str = "") -> None:
     """Print a run's table, its answer, and where everything lies."""
     from rich.console import Console
 
-    from batchmark.report.answer import answer_lines
-    from batchmark.report.terminal.run import render_table
+    from batchmark.report.answer import answer_lines, first_screen
+    from batchmark.report.pages.run_page import run_page
+    from batchmark.report.terminal.sections import print_page
 
-    render_table(report, Console(width=None if sys.stdout.isatty() else LOG_WIDTH))
-    answer, *_ = answer_lines(report)
+    print_page(run_page(report), Console(width=None if sys.stdout.isatty() else LOG_WIDTH))
+    answer, *_ = answer_lines(first_screen(report))
     print(f"\n{answer}\n\nreport: {folder / REPORT_HTML}\n        {folder / REPORT_JSON}")
     print(f"{more}runs/… and s3://…/raw/… are in the bucket; their copies lie below {folder}")
 

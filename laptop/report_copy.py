@@ -8,7 +8,8 @@ from urllib.parse import unquote
 
 from batchmark.aws.result_bucket import REPORT_HTML, REPORT_JSON, RunStore
 from batchmark.report.model import Report, render_json
-from batchmark.report.page import render_html
+from batchmark.report.page import page_html
+from batchmark.report.pages.run_page import run_page
 
 
 def copy_run(store: RunStore, folder: Path) -> Report:
@@ -28,5 +29,5 @@ def copy_run(store: RunStore, folder: Path) -> Report:
     link_into_bucket = re.escape(store.bucket_url) + r'([^"?]+)[^"]*'
     report = Report.model_validate_json(re.sub(link_into_bucket, copy, published))
     (folder / REPORT_JSON).write_text(render_json(report))
-    (folder / REPORT_HTML).write_text(render_html(report))
+    (folder / REPORT_HTML).write_text(page_html(run_page(report)))
     return report

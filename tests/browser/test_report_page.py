@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from batchmark.report.page import render_html
-from batchmark.report.pages.published_page import render_html as published_html
-from batchmark.report.pages.what_if_page import render_html as what_if_html
+from batchmark.report.page import page_html
+from batchmark.report.pages.published_page import published_page
+from batchmark.report.studies import beside
 from batchmark_job.result.own_job import BadLine
 from tests.browser import views
 from tests.builders.own_job_studies import (
@@ -19,7 +19,7 @@ from tests.builders.own_job_studies import (
     side,
     study,
 )
-from tests.builders.reports import report_of
+from tests.builders.reports import render_html, report_of
 from tests.builders.runs import build_full_job, build_lost, build_row, build_run, noisy
 from tests.builders.scaling_runs import Cluster, scaling_job, sweep
 
@@ -84,9 +84,9 @@ def pages():
     return {
         "nine-pairs": render_html(nine_pairs()),
         "lost-jobs": render_html(lost()),
-        "published-alone": published_html(),
+        "published-alone": page_html(published_page()),
         "nodes": render_html(nodes(), beside={"what-if": "scaling.html"}),
-        "what-if": what_if_html(nodes()),
+        "what-if": page_html(beside(nodes())[0].page),
         "own-job": render_html(own_job()),
     }
 

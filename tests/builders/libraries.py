@@ -8,12 +8,12 @@ from batchmark.analysis.comparison import compare
 from batchmark.aws.result_bucket import REPORT_HTML, REPORT_JSON, SUMMARY, RunStore
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.report.model import build_report, render_json
-from batchmark.report.page import render_html
 from batchmark.report.summary import summarize
 from batchmark.runs.spending import RunSpending, spending_key
 from tests.builders.alerts import opened
 from tests.builders.history import BUCKET, REGION, ResultBucket, two_targets
 from tests.builders.leaks import config
+from tests.builders.reports import render_html
 from tests.builders.runs import PRICES
 from tests.stand_ins.bucket import MemoryBucket
 

@@ -141,7 +141,7 @@ def two_sides(times=None, **fields):
 def own_job_report(*studies, jobs=(), **fields):
     """A report of these studies, and of the pairs of some jobs."""
     return report_of(build_run(*jobs)).model_copy(
-        update={"notices": (), "own_jobs": studies} | fields
+        update={"notices": (), "studies": {"own_jobs": studies}} | fields
     )
 
 

@@ -8,7 +8,8 @@ from rich.console import Console
 from batchmark.analysis.comparison import compare
 from batchmark.report.answer import first_screen
 from batchmark.report.model import build_report
-from batchmark.report.terminal.run import render_table
+from batchmark.report.page import page_html
+from batchmark.report.pages.run_page import run_page
 from batchmark.report.terminal.sections import print_page
 from tests.builders.runs import PRICES
 
@@ -24,10 +25,12 @@ def report_of(run, prices=PRICES, **fields):
     return build_report(compare(run, prices), **{"created_at": NOON} | fields)
 
 
+def render_html(report, beside=None):
+    return page_html(run_page(report), beside or {})
+
+
 def terminal(report, width=160):
-    console = Console(file=io.StringIO(), width=width)
-    render_table(report, console)
-    return console.file.getvalue()
+    return printed(run_page(report), width)
 
 
 def printed(page, width=160):
@@ -38,4 +41,5 @@ def printed(page, width=160):
 
 def answers(report):
     """What the first screen says of each study."""
-    return [one for story in first_screen(report).stories for one in story.answers]
+    stories = [story for story in first_screen(report).stories if story.anchor != "answer"]
+    return [one for story in stories for one in story.answers]

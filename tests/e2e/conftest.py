@@ -22,7 +22,7 @@ ON_ONE_STACK = tuple(
     for name in (
         *("main_job", "failing_runs", "budget", "diagnose_queue", "guard", "own_jobs"),
         *("regressions", "documented_commands", "least_privilege", "killed_runs"),
-        "airflow_pages",
+        *("airflow_pages", "made_up_kind"),
     )
 )
 # No other chain of tests takes as long: the other workers give way to it.

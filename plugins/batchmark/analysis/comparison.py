@@ -24,14 +24,12 @@ from batchmark.analysis.cost import JobCost, PriceBasis, RunCost, run_costs, spo
 from batchmark.analysis.crossover import Crossover, RowVerdict, find_crossovers
 from batchmark.analysis.judging.noise import NoiseTable
 from batchmark.analysis.notes import pair_notes, run_notices, summary
-from batchmark.analysis.own_jobs.records import OwnJobStudy
-from batchmark.analysis.own_jobs.studies import own_job_studies
 from batchmark.analysis.pooling import Span, TargetRecord
 from batchmark.analysis.samples import RowKey, row_key
-from batchmark.analysis.scaling.studies import ScalingStudy, scaling_studies
 from batchmark.analysis.sharing.curves import Place
-from batchmark.analysis.sharing.tasks import SharedTask, shared_tasks
 from batchmark.analysis.sides import PricedTarget, priced_targets
+from batchmark.analysis.studies import AnyStudy, Studies, find_studies, of_type
+from batchmark.analysis.study import Study
 from batchmark.core.formatting import target_label
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record
@@ -92,27 +90,21 @@ class Comparison(Record):
     notices: tuple[str, ...] = Field(description="to be read before any figure")
     pairs: tuple[Pair, ...]
     lost: tuple[LostJob, ...]
-    prices: PriceTable = Field(description="of the instance types in the pairs and shared tasks")
+    prices: PriceTable = Field(description="of the instance types in the pairs and studies")
     cost: RunCost = Field(description="of all attempts of all jobs, as bought; lost ones last")
-    sharing: tuple[SharedTask, ...] = Field(
-        default=(), description="tasks that shared a device, one for each target"
-    )
-    scaling: tuple[ScalingStudy, ...] = Field(
-        default=(), description="nodes that measured together, one for each target"
-    )
-    own_jobs: tuple[OwnJobStudy, ...] = Field(
-        default=(), description="jobs not written for Batchmark, each on all its targets"
-    )
+    studies: Studies = Field(default={}, description="of what asks no GPU against a CPU, by name")
+
+    def of(self, kind: type[AnyStudy]) -> tuple[AnyStudy, ...]:
+        """The studies of a kind."""
+        return of_type(self.studies, kind)
 
     @property
     def targets(self) -> Iterator[TargetRecord]:
         """All of which anything is told, some more than once."""
         for pair in self.pairs:
             yield from (pair.gpu, pair.cpu)
-        yield from (task.target for task in self.sharing)
-        yield from (study.target for study in self.scaling)
-        for own_job in self.own_jobs:
-            yield from (side.target for side in own_job.sides)
+        for study in self.of(Study):
+            yield from (one.target for one in study.studied)
 
 
 def compare(
@@ -128,7 +120,7 @@ def compare(
 
     A calibration is used in the environment that it was made in.
     """
-    groups = priced_targets(run, prices, calibrations)
+    groups = priced_targets(run, prices, calibrations, file_system_usd_per_hour)
     cost = run_costs(run, prices)
     job_costs = {job.job_id: job for job in cost.jobs}
     pairs = tuple(
@@ -138,19 +130,15 @@ def compare(
         for cpu in group
         if (gpu.pooled.device, cpu.pooled.device) == ("cuda", "cpu") and gpu.suite != SCALING
     )
-    sharing = shared_tasks(groups)
-    scaling = scaling_studies(groups, file_system_usd_per_hour)
-    own_jobs = own_job_studies(groups)
+    studies = find_studies(groups)
     found = Comparison(
         run_id=run.run_id,
-        notices=tuple(run_notices(run, compared=bool(pairs or sharing or scaling or own_jobs))),
+        notices=tuple(run_notices(run, compared=bool(pairs or studies))),
         pairs=pairs,
         lost=run.lost,
         prices=prices,
         cost=cost,
-        sharing=sharing,
-        scaling=scaling,
-        own_jobs=own_jobs,
+        studies=studies,
     )
     compared = prices.only(target.instance_type for target in found.targets)
     return found.model_copy(update={"prices": compared})

@@ -25,6 +25,7 @@ class PricedTarget:
     pooled: TargetJobs
     prices: PriceTable
     calibration: NoiseTable | None = None  # names the target, but may no longer fit
+    file_system_usd_per_hour: float | None = None  # that the run stands up; None if it is unknown
     _judged: dict[tuple[str, RowKey], Judgement] = field(default_factory=dict)
 
     @cached_property
@@ -72,7 +73,10 @@ class PricedTarget:
 
 
 def priced_targets(
-    run: CollectedRun, prices: PriceTable, calibrations: Iterable[NoiseTable] = ()
+    run: CollectedRun,
+    prices: PriceTable,
+    calibrations: Iterable[NoiseTable] = (),
+    file_system_usd_per_hour: float | None = None,
 ) -> list[list[PricedTarget]]:
     """The targets that can be compared with each other, by suite and dtype.
 
@@ -81,7 +85,14 @@ def priced_targets(
     tables = {(table.suite, table.dtype, table.target): table for table in calibrations}
     return [
         [
-            PricedTarget(suite, dtype, target, prices, tables.get((suite, dtype, target.name)))
+            PricedTarget(
+                suite,
+                dtype,
+                target,
+                prices,
+                tables.get((suite, dtype, target.name)),
+                file_system_usd_per_hour,
+            )
             for target in targets
         ]
         for (suite, dtype), targets in group_jobs(run).items()

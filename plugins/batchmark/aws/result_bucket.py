@@ -23,7 +23,6 @@ COMPARISON = "comparison.json"
 PRICES = "prices.json"
 REPORT_JSON = "report.json"
 REPORT_HTML = "report.html"
-SCALING_HTML = "scaling.html"  # what more nodes would do
 PLAN_HTML = "plan.html"  # of a dry run
 SUMMARY = "summary.json"
 SUSPECTS = "suspects.json"

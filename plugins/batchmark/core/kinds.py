@@ -15,30 +15,41 @@ class Kind(NamedTuple):
     costs: bool = False  # it is planned and booked, and stands in the list of runs
     jobs: bool = False  # it submits Batch jobs, and the leak guard asks whether it still runs
     no_reruns: str | None = None  # why its suspects are never measured again
+    study: str | None = None  # the room in analysis/ and in report/ that answers what it asks
 
     @property
     def has_pages(self) -> bool:
         return bool(self.pages or self.folder)
 
 
-def _benchmark(dag_id: str, title: str, *, jobs: bool = True, no_reruns: str | None = None) -> Kind:
-    return Kind(dag_id, title, ("report", "plan"), costs=True, jobs=jobs, no_reruns=no_reruns)
+def benchmark(
+    dag_id: str,
+    title: str,
+    study: str | None = None,
+    *,
+    jobs: bool = True,
+    no_reruns: str | None = None,
+) -> Kind:
+    """Return a kind whose runs are planned, booked, measured and reported as all benchmarks are."""
+    pages = ("report", "plan")
+    return Kind(dag_id, title, pages, costs=True, jobs=jobs, no_reruns=no_reruns, study=study)
 
 
 KINDS = {
     kind.dag_id: kind
     for kind in (
-        _benchmark("gpu_cpu_benchmark", "GPU-CPU benchmark"),
-        _benchmark("gpu_sharing_benchmark", "GPU sharing benchmark"),
-        _benchmark(
+        benchmark("gpu_cpu_benchmark", "GPU-CPU benchmark"),
+        benchmark("gpu_sharing_benchmark", "GPU sharing benchmark", "sharing"),
+        benchmark(
             "eks_gpu_sharing_benchmark",
             "EKS GPU sharing benchmark",
+            "sharing",
             jobs=False,
             no_reruns="the node of its pods has ended by then",
         ),
-        _benchmark("distributed_training_benchmark", "Distributed training benchmark"),
-        _benchmark("own_job_benchmark", "Own job benchmark"),
-        _benchmark("job_comparison", "Job comparison"),
+        benchmark("distributed_training_benchmark", "Distributed training benchmark", "scaling"),
+        benchmark("own_job_benchmark", "Own job benchmark", "own_jobs"),
+        benchmark("job_comparison", "Job comparison", "own_jobs"),
         Kind("noise_calibration", "Noise calibration", ("noise", "plan"), costs=True, jobs=True),
         Kind("environment_check", "Environment check", ("environment",)),
         Kind("leak_guard", "Leak guard", folder="guard"),
@@ -49,6 +60,7 @@ KINDS = {
     )
 }
 COSTING = tuple(kind.dag_id for kind in KINDS.values() if kind.costs)
+STUDIES = tuple(dict.fromkeys(kind.study for kind in KINDS.values() if kind.study))
 SUBMITTING = tuple(kind.dag_id for kind in KINDS.values() if kind.jobs)
 
 

@@ -94,7 +94,7 @@ def scaling_params() -> dict[str, Param]:
     return {
         **option_params(ScalingRun),
         **dag_parts.repeats_param(1, 1, "How often each number of nodes is measured."),
-        **_of_any_run(),
+        **of_any_run(),
     }
 
 
@@ -103,13 +103,13 @@ def own_job_params() -> dict[str, Param]:
     known = [name for name in os.environ.get(OWN_JOBS_VARIABLE, "").split(",") if name]
     choice = {"default": known[0], "examples": known} if known else {}
     targets = dag_parts.targets_param("none means all that the job is defined for")
-    return option_params(OwnJobRun, job=choice) | {"targets": targets} | _of_any_run()
+    return option_params(OwnJobRun, job=choice) | {"targets": targets} | of_any_run()
 
 
 def comparison_params() -> dict[str, Param]:
     """Return the fields of a comparison of jobs that run already."""
-    return option_params(ComparisonRun) | _of_any_run()
+    return option_params(ComparisonRun) | of_any_run()
 
 
-def _of_any_run() -> dict[str, Param]:
+def of_any_run() -> dict[str, Param]:
     return {**dag_parts.cost_params(MAX_COST_USD), "reruns": dag_parts.reruns_param()}

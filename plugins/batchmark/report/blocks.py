@@ -9,39 +9,55 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from batchmark.core.formatting import Figure
 from batchmark.report.scale import Scale
 
 if TYPE_CHECKING:
+    from batchmark.analysis.answer import Measure
     from batchmark.analysis.cold_start import ColdStart
     from batchmark.analysis.comparison import Pair
     from batchmark.analysis.pooling import JobRecord
     from batchmark.report.charts import SizeChart
+    from batchmark.report.history_chart import HistoryChart
     from batchmark.report.machines import JobLine
     from batchmark.report.machines import Machines as MachineRows
 
 NOT_KNOWN = "Not known"  # how a verdict begins that is none
+SHOWN_ROWS = 6  # of a change; the others are folded
+Colour = Literal["gpu", "cpu", "both", "unknown"]
+
+
+class Link(NamedTuple):
+    """Of an address that is no web address, or of none, only the text is shown."""
+
+    text: str
+    address: str
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class Text(NamedTuple):
-    """A sentence or some; `style` is its class on the page."""
+    """A sentence or some, perhaps with a link at its end; `style` is its class on the page."""
 
     text: str
     style: str = "meta"
+    link: Link | None = None
 
 
 class Table(NamedTuple):
     """Rows of figures or words; a terminal, which is narrow, leaves some columns out.
 
-    On a narrow screen a wide one becomes a list of cards, and any other scrolls.
+    On a narrow screen a wide one becomes a list of cards, and any other scrolls. Without a title it
+    stands below its section's.
     """
 
     title: str
     caption: str
     headings: Sequence[str]
-    rows: Sequence[Sequence[Figure | str]]
+    rows: Sequence[Sequence[Figure | Link | str]]
     folded: bool = False
     wide: bool = False
     on_page_alone: frozenset[str] = frozenset()  # headings
@@ -75,7 +91,7 @@ class Verdict(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Questions with their answers."""
+    """Questions with their answers; without a title they stand below their section's."""
 
     title: str
     facts: Sequence[tuple[str, str]]
@@ -138,6 +154,35 @@ class Uncompared(NamedTuple):
     pair: Pair
 
 
+class ChangedRow(NamedTuple):
+    """A figure's two levels, and its runs drawn where they were kept."""
+
+    name: str
+    of: str
+    before: Figure
+    after: Figure
+    change: Figure
+    chart: HistoryChart | None
+
+
+class ChangeDetails(NamedTuple):
+    """A change: its facts and its rows on the page, the same in lines on a terminal."""
+
+    title: str
+    worse: bool
+    facts: Sequence[tuple[str, Sequence[str]]]
+    rows: Sequence[ChangedRow]
+    lines: Sequence[str]
+
+    @property
+    def shown(self) -> Sequence[ChangedRow]:
+        return self.rows[:SHOWN_ROWS]
+
+    @property
+    def folded(self) -> Sequence[ChangedRow]:
+        return self.rows[SHOWN_ROWS:]
+
+
 class Folded(NamedTuple):
     title: str
     blocks: Sequence[Block]
@@ -158,6 +203,7 @@ Block: TypeAlias = (
     | Jobs
     | Comparison
     | Uncompared
+    | ChangeDetails
     | Folded
 )
 
@@ -169,17 +215,7 @@ class Section(NamedTuple):
     title: str
     blocks: Sequence[Block]
     more: str = ""
-
-
-class Page(NamedTuple):
-    """An answer and some blocks; `notices` are to be read before it."""
-
-    title: str
-    about: str
-    answer: str
-    blocks: Sequence[Block]
-    warnings: Sequence[str] = ()
-    notices: Sequence[str] = ()
+    on_page_alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -208,14 +244,63 @@ class Line(NamedTuple):
     section: str | None
 
 
+class Cell(NamedTuple):
+    """A target in all rows of a workload: a verdict, its ratios, what qualifies it."""
+
+    word: str
+    ratio: str
+    note: str
+    colour: Colour
+
+
+class Matrix(NamedTuple):
+    """Verdicts by workload, one column for each GPU target."""
+
+    measure: Measure
+    caption: str
+    gpus: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[Cell | None]]]
+
+
 class Story(NamedTuple):
-    """What is to say of the studies of one kind, if a run has any."""
+    """What is to say of what a run asked, if it asked that."""
 
     anchor: str  # of the first answer
+    title: str  # of the run's page
     answers: Sequence[StudyAnswer]
-    lines: Sequence[Line]
     trust: str  # how far the figures can be trusted, in a sentence or two
     meaning: Sequence[str]  # how to read them
+    lines: Sequence[Line] = ()
+    matrices: Sequence[Matrix] = ()
+    not_paid: tuple[str, str] | None = None  # what the cost leaves out: its name, and a sentence
+
+
+class FirstScreen(NamedTuple):
+    """What a run's page begins with."""
+
+    stories: Sequence[Story]
+    lines: Sequence[Line]
+
+
+class Page(NamedTuple):
+    """An answer, some blocks, then sections; `notices` are to be read before it."""
+
+    title: str
+    about: str
+    answer: str | FirstScreen = ""
+    blocks: Sequence[Block] = ()
+    warnings: Sequence[str] = ()
+    notices: Sequence[str] = ()
+    sections: Sequence[Section] = ()
+    moment: str = ""  # tells tabs of a browser apart
+
+
+class Beside(NamedTuple):
+    """A page beside a run's report, in a file of its own, that a section leads to."""
+
+    section: str
+    file: str
+    page: Page
 
 
 def plain(text: str) -> Figure:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, model_validator
 
-from batchmark.analysis.comparison import Comparison, Pair
-from batchmark.analysis.cost import JobCost, PriceBasis, RunCost
-from batchmark.analysis.own_jobs.records import OwnJobStudy
-from batchmark.analysis.pooling import TargetRecord
-from batchmark.analysis.scaling.studies import ScalingStudy
-from batchmark.analysis.sharing.tasks import SharedTask
-from batchmark.core.prices import PriceTable
-from batchmark.core.record import Record
-from batchmark.core.run import LostJob
+from batchmark.analysis.comparison import Comparison
+from batchmark.analysis.cost import JobCost
+from batchmark.analysis.study import Studied, Study
 from batchmark.report.changes import AlertBoard, ChangesSection
 from batchmark_job.result.document import Device
 
-# History of the report's JSON, newest first. One of version 2 to 5 is read as one of version 6.
+# History of the report's JSON, newest first. One of version 2 to 6 is read as one of version 7.
+#   7  (2026-12) studies by name, instead of a key for each kind of study
 #   6  (2026-12) jobs that were not written for Batchmark
 #   5  (2026-12) nodes that measured together
 #   4  (2026-12) tasks that shared a device
@@ -27,39 +23,27 @@ from batchmark_job.result.document import Device
 #   2  (2026-11) crossovers, cold starts (key `ledgers`), noise, roofline and flags of rows, rivals'
 #      trials, telemetry
 #   1  (2026-11) first version
-REPORT_VERSION: Final = 6
+REPORT_VERSION: Final = 7
+STUDIES_OF_VERSION_6 = ("sharing", "scaling", "own_jobs")
 
 
-class Studied(NamedTuple):
-    """A target that a study says something of."""
-
-    suite: str
-    target: TargetRecord
-    price: PriceBasis
-
-
-class Report(Record):
-    report_version: Literal[2, 3, 4, 5, 6] = REPORT_VERSION
-    notices: tuple[str, ...] = Field(description="to be read before any figure")
-    run_id: str
+class Report(Comparison):
+    report_version: Literal[2, 3, 4, 5, 6, 7] = REPORT_VERSION
     created_at: AwareDatetime
-    pairs: tuple[Pair, ...]
-    lost: tuple[LostJob, ...]
-    prices: PriceTable
-    cost: RunCost = Field(description="of all attempts of all jobs, as bought; lost ones last")
-    sharing: tuple[SharedTask, ...] = Field(
-        default=(), description="tasks that shared a device, one for each target"
-    )
-    scaling: tuple[ScalingStudy, ...] = Field(
-        default=(), description="nodes that measured together, one for each target"
-    )
-    own_jobs: tuple[OwnJobStudy, ...] = Field(
-        default=(), description="jobs not written for Batchmark, each on all its targets"
-    )
     changes: ChangesSection | None = Field(
         default=None, description="null where the history was not searched"
     )
     alerts: AlertBoard | None = Field(default=None, description="null where none were read")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, stored: Any) -> Any:
+        """Reports of older versions have a key for each kind of study."""
+        if not isinstance(stored, dict) or "studies" in stored:
+            return stored
+        read = dict(stored)
+        studies = {name: read.pop(name, ()) for name in STUDIES_OF_VERSION_6}
+        return read | {"studies": {name: found for name, found in studies.items() if found}}
 
     @property
     def fell_back(self) -> set[str]:
@@ -73,14 +57,7 @@ class Report(Record):
     @property
     def studied(self) -> tuple[Studied, ...]:
         """The targets of all studies, which stand beside the pairs of two."""
-        studies: tuple[SharedTask | ScalingStudy, ...] = (*self.sharing, *self.scaling)
-        alone = [Studied(study.suite, study.target, study.price) for study in studies]
-        together = [
-            Studied(study.suite, side.target, side.price)
-            for study in self.own_jobs
-            for side in study.sides
-        ]
-        return (*alone, *together)
+        return tuple(one for study in self.of(Study) for one in study.studied)
 
     @property
     def lost_costs(self) -> tuple[JobCost, ...]:
@@ -101,4 +78,6 @@ def build_report(
 
 
 def render_json(report: Report) -> str:
-    return report.model_dump_json(indent=2) + "\n"
+    """With what must be known before any figure first."""
+    first = {"report_version": report.report_version, "notices": report.notices}
+    return json.dumps(first | report.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"

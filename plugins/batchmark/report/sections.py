@@ -8,6 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from batchmark.analysis.samples import ABOVE_CEILING, TOO_FAST
+from batchmark.analysis.study import Study
 from batchmark.core import formatting
 from batchmark.report import change_words, words
 from batchmark.report.answer import cost
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from batchmark.analysis.cold_start import ColdStart
     from batchmark.analysis.compared_rows import Row, UncomparedRow
     from batchmark.analysis.comparison import Pair
+    from batchmark.report.blocks import Story
     from batchmark.report.model import Report
 
 MACHINE = {
@@ -151,23 +153,20 @@ def _machines(pair: Pair) -> str:
     return "; ".join(sides)
 
 
-def costs(report: Report) -> list[Fact]:
+def costs(report: Report, told: Sequence[Story]) -> list[Fact]:
     """What the run cost, by target, cold starts and Spot."""
     return [
-        ("This run", cost(report)),
-        *([("Not included", " ".join(_not_included(report)))] if report.cost.usd else []),
+        ("This run", cost(report, told)),
+        *([("Not included", " ".join(_not_included(told)))] if report.cost.usd else []),
         *_by_target(report),
         *_spot(report),
         *_cold_starts(_starts(report)),
     ]
 
 
-def _not_included(report: Report) -> Iterator[str]:
+def _not_included(told: Iterable[Story]) -> Iterator[str]:
     yield "Instances also bill while they start and end."
-    if reading := [study for study in report.scaling if study.reads_files]:
-        hourly = reading[0].file_system_usd_per_hour
-        price = f"at {formatting.usd_per_hour(hourly)}, " if hourly else ""
-        yield f"The file system bills, {price}from when it is stood up until it is gone."
+    yield from (story.not_paid[1] for story in told if story.not_paid)
 
 
 def _by_target(report: Report) -> Iterator[Fact]:
@@ -206,11 +205,10 @@ def _spot(report: Report) -> Iterator[Fact]:
 
 
 def _starts(report: Report) -> Iterator[ColdStart]:
-    """Of pairs, and of own jobs, which have no pair where no GPU meets a CPU."""
     for pair in report.pairs:
         yield from pair.cold_starts
-    for study in report.own_jobs:
-        yield from (side.cold_start for side in study.sides if side.cold_start)
+    for study in report.of(Study):
+        yield from study.cold_starts
 
 
 def _cold_starts(starts: Iterable[ColdStart]) -> Iterator[Fact]:

@@ -1,31 +1,38 @@
-"""The kinds of studies that a report may have, and what each says: the only list of them."""
+"""What each kind of study says of a run: the rooms that core/kinds names, and pairs of targets.
+
+A room has two functions for others: `story`, its part of the first screen, and `sections`, with the
+details. One with a page beside the report has `beside`, too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from batchmark.report.blocks import Section, Story
-from batchmark.report.own_jobs import answer as own_jobs
-from batchmark.report.own_jobs.sections import sections as own_job_sections
-from batchmark.report.pairs.sections import sections as pair_sections
-from batchmark.report.scaling import answer as scaling
-from batchmark.report.scaling.sections import sections as scaling_sections
-from batchmark.report.sharing import answer as sharing
-from batchmark.report.sharing.sections import sections as sharing_sections
+from batchmark.core.kinds import STUDIES
+from batchmark.report.blocks import Beside, Section, Story
 
 if TYPE_CHECKING:
     from batchmark.report.model import Report
 
-STORIES = (sharing.story, scaling.story, own_jobs.story)
-SECTIONS = (sharing_sections, scaling_sections, own_job_sections, pair_sections)
-
 
 def stories(report: Report) -> list[Story]:
-    """Of the kinds that the run has."""
-    return [found for story in STORIES if (found := story(report))]
+    """Of the studies that the run has; there is at least one."""
+    return [story for room in _rooms() if (story := room.story(report))]
 
 
 def sections(report: Report) -> Iterator[Section]:
-    for of_kind in SECTIONS:
-        yield from of_kind(report)
+    for room in _rooms():
+        yield from room.sections(report)
+
+
+def beside(report: Report) -> list[Beside]:
+    """The pages beside the report."""
+    found = (room.beside(report) for room in _rooms() if hasattr(room, "beside"))
+    return [page for page in found if page]
+
+
+def _rooms() -> Iterator[Any]:
+    for name in (*STUDIES, "pairs"):
+        yield import_module(f"batchmark.report.{name}")

@@ -8,6 +8,7 @@ from pydantic import AwareDatetime, Field
 
 from batchmark.core.record import Record
 from batchmark.report.answer import cost, in_short
+from batchmark.report.studies import stories
 
 if TYPE_CHECKING:
     from batchmark.report.model import Report
@@ -32,7 +33,8 @@ class RunSummary(Record):
 
 
 def summarize(report: Report) -> RunSummary:
-    verdict, sentence = in_short(report)
+    told = stories(report)
+    verdict, sentence = in_short(told)
     studied = [study.target for study in report.studied]
     found = report.changes.changes if report.changes else ()
     return RunSummary(
@@ -51,7 +53,7 @@ def summarize(report: Report) -> RunSummary:
         ),
         verdict=verdict,
         sentence=sentence,
-        cost=cost(report),
+        cost=cost(report, told),
         worse=sum(change.points[0].worse for change in found),
         too_early=bool(report.changes and report.changes.too_early),
         usd=report.cost.usd,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from batchmark.analysis.answer import Measure
 from batchmark.analysis.cold_start import ColdStart
 from batchmark.core import formatting, suites
 from batchmark.core.intervals import MINIMUM_SAMPLES
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
     from batchmark.analysis.pooling import TargetRecord
     from batchmark.analysis.roofline import Roofline
     from batchmark.analysis.samples import Keyed, Side
+    from batchmark.analysis.study import Studied
     from batchmark.core.intervals import Estimate
-    from batchmark.report.model import Report, Studied
+    from batchmark.report.model import Report
 
 NOT_KNOWN = "not known yet"
+AHEAD = {Measure.TIME: ("faster", "slower"), Measure.DOLLARS: ("cheaper", "dearer")}
 NOT_COMPARABLE = "not comparable"  # as both sides ran on the same CPU
 NO_DOLLARS = "no\N{NO-BREAK SPACE}dollars"
 IMAGE_RATE = "images/s"
@@ -129,26 +132,11 @@ def _per_gpu(basis: PriceBasis) -> str:
     return f", {per_gpu:g} per GPU" if per_gpu is not None and basis.idle_gpus else ""
 
 
-def title(report: Report) -> str:
-    """A run's suites and targets, in a line of the page."""
-    if report.own_jobs:
-        jobs = formatting.some([study.name for study in report.own_jobs], most=1)
-        sides = [side.target for study in report.own_jobs for side in study.sides]
-        return f"{jobs} on {formatting.some(list(dict.fromkeys(map(measured_target, sides))))}"
-    if not report.pairs:
-        found = [
-            formatting.some(list(dict.fromkeys(names)), most=1)
-            for names in (
-                (study.suite for study in report.studied),
-                (study.target.target for study in report.studied),
-            )
-        ]
-        return ": ".join(filter(None, found)) or "Batchmark report"
-    suites = dict.fromkeys(pair.suite for pair in report.pairs)
-    gpus = dict.fromkeys(map(gpu_label, report.pairs))
-    cpus = dict.fromkeys(pair.cpu.target for pair in report.pairs)
-    names = [formatting.some(list(one), most=1) for one in (suites, gpus, cpus)]
-    return f"{names[0]}: {names[1]} against {names[2]}"
+def suites_and_targets(studied: Iterable[Studied]) -> str:
+    """What studies are about, in a line."""
+    found = list(studied)
+    names = ((one.suite for one in found), (one.target.target for one in found))
+    return ": ".join(formatting.some(list(dict.fromkeys(one)), most=1) for one in names)
 
 
 def machine_property(name: str, value: object) -> str | None:

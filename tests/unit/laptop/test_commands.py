@@ -12,8 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from batchmark.report import answer as report_answer
-from batchmark.report.terminal import run as terminal
+from batchmark.report.terminal import sections as terminal
 from laptop import __main__ as program
 from laptop import demo, install, up
 from laptop.airflow import Airflow
@@ -21,6 +20,8 @@ from laptop.containers import backup, lifecycle
 from laptop.errors import LaptopError
 from laptop.own_jobs import try_job
 from laptop.stack import PROFILE, ROOT
+from tests.builders.reports import report_of
+from tests.builders.runs import build_run
 from tests.documented import documented, recipe
 
 
@@ -33,6 +34,7 @@ def test_up_takes_airflows_usual_port(monkeypatch):
     assert called == [(8080, program.BUILD / "up", None)]
 
 
+NOT_KNOWN = "Does the GPU pay off? Not known. No GPU target was compared with a CPU target."
 EXAMPLE = "job_container/own_jobs/thumbnails/job.tfvars"
 # The first is for another folder; the second needs TO=, and says so.
 NOT_ALONE = {"make -C batchmark install", "make containers-backup"}
@@ -190,16 +192,13 @@ def test_the_demo_ends_with_the_answer_and_where_everything_lies(tmp_path, monke
     folder = tmp_path / "demo"
     folder.mkdir()
     monkeypatch.setattr(demo, "Stack", StartedStack)
-    monkeypatch.setattr(demo, "run_benchmark", lambda *_: None)
-    monkeypatch.setattr(terminal, "render_table", lambda _, console: widths.append(console.width))
-    monkeypatch.setattr(
-        report_answer, "answer_lines", lambda _: iter(["Does the GPU pay off? Yes.", "No."])
-    )
+    monkeypatch.setattr(demo, "run_benchmark", lambda *_: report_of(build_run()))
+    monkeypatch.setattr(terminal, "print_page", lambda _, console: widths.append(console.width))
     widths = []
     demo.demo("smoke", folder)
     answer, _, report, _, _, copies, _ = capsys.readouterr().out.splitlines()[-7:]
     assert widths == [80]  # of a log, too
-    assert (answer, report) == ("Does the GPU pay off? Yes.", f"report: {folder}/report.html")
+    assert (answer, report) == (NOT_KNOWN, f"report: {folder}/report.html")
     assert copies.startswith("runs/… and s3://…/raw/… are in the bucket")
     assert copies.endswith(f"below {folder}")
 
@@ -228,16 +227,15 @@ def test_the_other_demos_have_stacks_and_dags_of_their_own(
 
     def run(stack, conf, _, dag_id):
         found.append((stack.profile.name, conf.get("targets"), dag_id))
+        return report_of(build_run())
 
     monkeypatch.setattr(demo, "Stack", StartedStack)
     monkeypatch.setattr(demo, "run_benchmark", run)
     monkeypatch.setattr(demo, "make_images", lambda _: found.append("images"))
     monkeypatch.setattr(demo, "refuse_file_systems", lambda _: found.append("no file system"))
-    monkeypatch.setattr(terminal, "render_table", lambda *_: None)
-    monkeypatch.setattr(report_answer, "answer_lines", lambda _: iter(["Up to 2 of them."]))
     command(tmp_path)
     assert found == done
-    assert "Up to 2 of them." in capsys.readouterr().out
+    assert f"\n{NOT_KNOWN}\n" in capsys.readouterr().out
     assert all(f'"{target}"' in demo.SHARING_PROFILE.read_text() for target in SHARED)
 
 
@@ -282,7 +280,7 @@ def test_the_local_cloud_keeps_its_port_where_it_is_free(tmp_path):
 INTERRUPTED_IN_A_STRING = """
 import signal, sys
 from batchmark.report import answer as report_answer
-from batchmark.report.terminal import run as terminal
+from batchmark.report.terminal import sections
 from laptop import __main__ as program
 program._run_processes = lambda _: exec("signal.raise_signal(signal.SIGINT)")
 sys.argv = ["laptop", "demo"]

@@ -9,6 +9,7 @@ from batchmark.analysis.cost import PriceBasis
 from batchmark.analysis.judging.noise import RowNoise
 from batchmark.analysis.pooling import TargetRecord
 from batchmark.analysis.samples import Provenance
+from batchmark.analysis.study import Studied, Study
 from batchmark.core.intervals import Estimate
 from batchmark.core.own_jobs import JobSize
 from batchmark.core.record import Record
@@ -135,11 +136,10 @@ class Best(Record):
     )
 
 
-class OwnJobStudy(Record):
+class OwnJobStudy(Study):
     """One own job, or one comparison, on all its sides."""
 
     name: str
-    suite: str
     axis: str | None
     deadline_seconds: float | None
     existing: bool = Field(
@@ -148,3 +148,11 @@ class OwnJobStudy(Record):
     sides: tuple[JobSide, ...]
     duels: tuple[Duel, ...] = Field(description="of any two sides, each two once")
     best: tuple[Best, ...] = Field(description="by place, cold instances and small sizes first")
+
+    @property
+    def studied(self) -> tuple[Studied, ...]:
+        return tuple(Studied(self.suite, side.target, side.price) for side in self.sides)
+
+    @property
+    def cold_starts(self) -> tuple[ColdStart, ...]:
+        return tuple(side.cold_start for side in self.sides if side.cold_start)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from batchmark.analysis.own_jobs.best import best_of
 from batchmark.analysis.own_jobs.duels import duels_of
@@ -12,16 +12,16 @@ from batchmark.analysis.sides import PricedTarget
 from batchmark.core.own_jobs import MOST_BAD_LINES, OwnJobPlan
 from batchmark_job.result.own_job import BadLine
 
+STUDY = OwnJobStudy
 
-def own_job_studies(groups: Iterable[Sequence[PricedTarget]]) -> tuple[OwnJobStudy, ...]:
+
+def find(groups: Iterable[Sequence[PricedTarget]]) -> Iterator[OwnJobStudy]:
     """One for each own job or comparison, in the order of the run's jobs."""
-    found = []
     for group in groups:
         planned = [job.planned for side in group for job in side.pooled.jobs]
         planned += [lost.planned for side in group for lost in side.pooled.lost]
         if plan := next((one.own_job for one in planned if one.own_job), None):
-            found.append(_study(group, plan))
-    return tuple(found)
+            yield _study(group, plan)
 
 
 def _study(targets: Sequence[PricedTarget], plan: OwnJobPlan) -> OwnJobStudy:

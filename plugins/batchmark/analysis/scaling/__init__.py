@@ -1,1 +1,5 @@
 """What several nodes that measure together come to: how far it scales, and what limits it."""
+
+from batchmark.analysis.scaling.studies import STUDY, find
+
+__all__ = ["STUDY", "find"]

@@ -23,6 +23,7 @@ from batchmark.analysis.scaling.transfers import (
     reading_points,
 )
 from batchmark.analysis.sides import PricedTarget
+from batchmark.analysis.study import Studied, Study
 from batchmark.core import formatting
 from batchmark.core.record import Record
 from batchmark.core.run import LostJob
@@ -68,10 +69,9 @@ class Training(Record):
         return not TrainingSettings.model_fields.keys().isdisjoint(self.parameters)
 
 
-class ScalingStudy(Record):
+class ScalingStudy(Study):
     """All that the nodes of a target measured together."""
 
-    suite: str
     dtype: str = Field(description="that its jobs were asked for")
     target: TargetRecord
     backend: str | None = Field(description="of torch.distributed; null where no job tells")
@@ -91,24 +91,24 @@ class ScalingStudy(Record):
     unmeasured: tuple[Unmeasured, ...]
 
     @property
+    def studied(self) -> tuple[Studied, ...]:
+        return (Studied(self.suite, self.target, self.price),)
+
+    @property
     def reads_files(self) -> bool:
         trains = any(one.parameters.get("data") == FILES for one in self.trainings)
         return trains or bool(self.readings)
 
 
-def scaling_studies(
-    groups: Iterable[Iterable[PricedTarget]], file_system_usd_per_hour: float | None = None
-) -> tuple[ScalingStudy, ...]:
+STUDY = ScalingStudy
+
+
+def find(groups: Iterable[Iterable[PricedTarget]]) -> Iterator[ScalingStudy]:
     """One for each target and number format, in the order of the run's jobs."""
-    return tuple(
-        _study(side, file_system_usd_per_hour)
-        for group in groups
-        for side in group
-        if side.suite == SCALING
-    )
+    return (_study(side) for group in groups for side in group if side.suite == SCALING)
 
 
-def _study(side: PricedTarget, file_system_usd_per_hour: float | None) -> ScalingStudy:
+def _study(side: PricedTarget) -> ScalingStudy:
     rows = list(filter(None, map(NodesSamples.of, side.pooled.samples.values())))
     known = [] if side.refused else rows
     told = [one for samples in rows for one in samples.scalings]
@@ -119,13 +119,13 @@ def _study(side: PricedTarget, file_system_usd_per_hour: float | None) -> Scalin
         backend=told[0].backend if told else None,
         loopback=any(_on_one_machine(one) for one in told),
         price=side.price,
-        file_system_usd_per_hour=file_system_usd_per_hour,
+        file_system_usd_per_hour=side.file_system_usd_per_hour,
         refused=side.refused,
         trainings=tuple(
             _trainings(
                 known,
                 side.price,
-                file_system_usd_per_hour,
+                side.file_system_usd_per_hour,
                 apart=all(map(_apart, told)),
             )
         ),

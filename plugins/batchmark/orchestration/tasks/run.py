@@ -16,7 +16,6 @@ from batchmark.aws.result_bucket import (
     NOISE_JSON,
     REPORT_HTML,
     REPORT_JSON,
-    SCALING_HTML,
     SUMMARY,
     RunStore,
     noise_key,
@@ -170,7 +169,7 @@ def compare(context: Context, collected_key: str) -> str:
 
 
 def publish_report(context: Context, comparison_key: str | None) -> str:
-    """Write report.json, report.html, and scaling.html if it predicts; return the report's key.
+    """Write report.json, report.html and the pages beside it; return the report's key.
 
     If all jobs succeeded, an event of the asset REPORT has the times of each.
 
@@ -188,11 +187,11 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     from batchmark.report.alert_message import alert_board
     from batchmark.report.changes import ChangesSection
     from batchmark.report.model import build_report, render_json
-    from batchmark.report.page import render_html
-    from batchmark.report.pages.what_if_page import render_html as render_what_if
-    from batchmark.report.scaling.answer import WHAT_IF_SECTION
+    from batchmark.report.page import page_html
+    from batchmark.report.pages.run_page import run_page
+    from batchmark.report.studies import beside
     from batchmark.report.summary import summarize
-    from batchmark.report.terminal.run import render_table
+    from batchmark.report.terminal.sections import print_page
     from batchmark.runs.collected_runs import stored_run
 
     store = RunStore.of(load_config(), context["run_id"])
@@ -208,11 +207,13 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     report = build_report(comparison, created_at=datetime.now(UTC), changes=changes, alerts=board)
     store.write(REPORT_JSON, render_json(report))
     store.write(SUMMARY, summarize(report).model_dump_json(indent=2))
-    beside = {}
-    if page := render_what_if(report):
-        beside[WHAT_IF_SECTION] = store.object_url(store.write(SCALING_HTML, page, "text/html"))
-    key = store.write(REPORT_HTML, render_html(report, beside=beside), "text/html")
-    render_table(report, console())
+    addresses = {
+        one.section: store.object_url(store.write(one.file, page_html(one.page), "text/html"))
+        for one in beside(report)
+    }
+    page = run_page(report)
+    key = store.write(REPORT_HTML, page_html(page, addresses), "text/html")
+    print_page(page, console())
     print_costs(store, comparison.cost)
     tell(f"Report: {page_url(context, store, key)}")
     _fail_if_a_job_did(collected, "the report holds what there is", gone)

@@ -38,8 +38,8 @@ from batchmark.history.store import HistoryStore, run_prices
 from batchmark.history.view import HistoryView
 from batchmark.orchestration.run_history import calibrations
 from batchmark.orchestration.settings import load_detector_settings
-from batchmark.report.pages.published_page import published_summary
-from batchmark.report.pages.published_page import render_html as published_html
+from batchmark.report.page import page_html
+from batchmark.report.pages.published_page import published_page, published_summary
 from batchmark.report.site.costs import Month
 from batchmark.report.summary import RunSummary
 from batchmark.runs.collected_runs import readable_run
@@ -89,7 +89,7 @@ class Library:
         The imported table that others published has the example's.
         """
         if run_id == published_table().run_id:
-            return published_html()
+            return page_html(published_page())
         run, kind = self.store.of_run(run_id), KINDS.get(dag_id)
         keys = [f"{run.prefix}{name}.html" for name in kind.pages] if kind else []
         if kind and kind.folder:

@@ -66,14 +66,23 @@ def question(study: OwnJobStudy) -> str:
 
 def story(report: Report) -> Story | None:
     """The pairs know from which size a GPU is ahead."""
-    found = report.own_jobs
+    found = report.of(OwnJobStudy)
     if not found:
         return None
     answers = [
         answer(study, [pair for pair in report.pairs if pair.suite == study.suite])
         for study in found
     ]
-    return Story("own-jobs", answers, list(_lines(found)), trust(found), MEANING)
+    targets = dict.fromkeys(measured_target(one.target) for study in found for one in study.studied)
+    jobs = formatting.some([study.name for study in found], most=1)
+    return Story(
+        "own-jobs",
+        f"{jobs} on {formatting.some(list(targets))}",
+        answers,
+        trust(found),
+        MEANING,
+        lines=list(_lines(found)),
+    )
 
 
 def answer(study: OwnJobStudy, pairs: Sequence[Pair] = ()) -> StudyAnswer:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def sections(report: Report) -> Iterator[Section]:
-    for number, study in enumerate(report.own_jobs, start=1):
+    for number, study in enumerate(report.of(OwnJobStudy), start=1):
         blocks = [*_blocks(study), _jobs(study, report)]
         yield Section(f"own-job-{number}", words.heading(study), blocks)
 

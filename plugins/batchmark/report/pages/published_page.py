@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from datetime import UTC, datetime, time
-from typing import NamedTuple
 
 from batchmark.analysis.answer import Measure, Winner
 from batchmark.analysis.published import (
@@ -17,14 +16,30 @@ from batchmark.analysis.published import (
     published_table,
 )
 from batchmark.core import formatting
+from batchmark.core.formatting import Figure
 from batchmark.core.intervals import Estimate, Interval
 from batchmark.core.prices import PriceTable, load_prices
-from batchmark.report.answer import AHEAD, Cell, Colour, FirstScreen, Matrix
-from batchmark.report.blocks import Line
+from batchmark.report.blocks import (
+    Cell,
+    Chart,
+    Charts,
+    Colour,
+    Facts,
+    FirstScreen,
+    Line,
+    Matrix,
+    Page,
+    Remarks,
+    Section,
+    Story,
+    StudyAnswer,
+    Table,
+    Text,
+)
 from batchmark.report.charts import Point, SizeChart
-from batchmark.report.page import page_templates
+from batchmark.report.pairs.answer import QUESTION
 from batchmark.report.summary import RunSummary
-from batchmark.report.words import NOT_KNOWN
+from batchmark.report.words import AHEAD, NOT_KNOWN
 
 COLOURS: dict[frozenset[Winner], Colour] = {
     frozenset({"gpu"}): "gpu",
@@ -34,49 +49,87 @@ COLOURS: dict[frozenset[Winner], Colour] = {
 }
 
 
-class RowView(NamedTuple):
-    name: str
-    cpu: Estimate
-    gpu: Estimate
-    ratio: Estimate
-    published: str
-    word: str
-    dollars: str
-    defect: str
-
-
-def render_html() -> str:
-    """The page of the published table that ships with Batchmark."""
+def published_page() -> Page:
+    """The published table that ships with Batchmark."""
     table, prices = published_table(), load_prices()
     factor = table.price_factor(prices)
-    page = page_templates().get_template("published.html.jinja")
-    return page.render(
-        table=table,
-        prices=prices,
-        screen=_screen(table, factor, prices),
-        chart=_chart(table),
-        not_drawn=_not_drawn(table),
-        crossovers=[_crossover(table, factor, measure) for measure in Measure],
-        rows=[_view(row, factor) for row in table.rows],
-        total=table.total,
-        total_words=_words(table.total, factor),
-        defects=_defects(table),
-        factor=factor,
+    chart = _chart(table)
+    return Page(
+        "A table published by others",
+        "",
+        _screen(table, factor, prices),
+        notices=[
+            f"Published by others, not measured by Batchmark: {table.name}. Verdicts, intervals, "
+            "dollars and the crossover are ours."
+        ],
+        sections=[
+            Section(
+                "sizes",
+                f"Time over size, {OTHERS}",
+                [
+                    *(Text(_crossover(table, factor, one), "summary") for one in Measure),
+                    Charts("", [Chart(chart.title, chart.svg)]),
+                    Text(_not_drawn(table)),
+                ],
+            ),
+            Section("rows", f"All rows, {OTHERS}", [_rows(table, factor)]),
+            Section("defects", "What is wrong with it", [Facts("", _defects(table))]),
+            Section("how", "How we computed", [Remarks([], _method(table, factor, prices))]),
+        ],
     )
+
+
+def _rows(table: PublishedTable, factor: float) -> Table:
+    cells = [_cells(row, factor) for row in table.rows]
+    total = table.total
+    seconds = (f"{total.cpu_seconds} s", f"{total.gpu_seconds} s")
+    told = f"{total.speedup}{formatting.TIMES}"
+    last = ("Total job time", *seconds, formatting.factor(total.ratio), told)
+    return Table(
+        "",
+        "Times published by others, in seconds with what rounding leaves open. The ratio's "
+        "interval holds what rounding leaves open and what two single runs may differ by.",
+        (
+            "Row",
+            f"CPU, {table.cpu}",
+            f"GPU, {table.gpu}",
+            "CPU / GPU",
+            "Published",
+            "In time",
+            "In dollars",
+        ),
+        [*cells, (*last, *_words(total, factor))],
+        wide=True,
+    )
+
+
+def _method(table: PublishedTable, factor: float, prices: PriceTable) -> list[str]:
+    gpu, cpu = (f"{name} at ${prices.on_demand[name]}" for name in (table.gpu, table.cpu))
+    return [
+        f"Dollars are times × On-Demand prices of {prices.region} as of {prices.as_of} "
+        f"({prices.source}): {gpu} and {cpu} an hour. So a GPU that is {1 / factor:.3g} times as "
+        "fast costs the same.",
+        "A row is decided by the rule of every Batchmark report: its ratio has to lie beyond what "
+        "noise alone does between two single runs of which nothing else is known. Not judged are "
+        "the row whose time is start-up, and the one that repeats another row's times.",
+        "The crossover is given as the two sizes that it lies between with start-up counted: "
+        "nothing places it better.",
+    ]
 
 
 def published_summary() -> RunSummary:
     """The table as the list of all runs shows it."""
     table, prices = published_table(), load_prices()
-    screen = _screen(table, table.price_factor(prices), prices)
+    (story,) = _screen(table, table.price_factor(prices), prices).stories
+    (answer,) = story.answers
     return RunSummary(
         run_id=table.run_id,
         created_at=datetime.combine(table.read_on, time(), UTC),
         suites=(),
         gpus=(table.gpu,),
         cpus=(table.cpu,),
-        verdict=screen.verdict,
-        sentence=screen.sentence,
+        verdict=answer.verdict,
+        sentence=answer.sentence,
         cost="not ours",
         worse=None,
         usd=None,
@@ -94,24 +147,26 @@ def _screen(table: PublishedTable, factor: float, prices: PriceTable) -> FirstSc
         )
     judged, rows = len(table.judged), len(table.rows)
     rates = [formatting.usd_per_hour(prices.on_demand[name]) for name in (table.gpu, table.cpu)]
-    return FirstScreen(
-        verdict="Yes at large sizes",
-        sentence=(
-            f"Of {rows} rows {OTHERS}, {rows - judged} can't be judged; in the other {judged}, "
-            f"{table.gpu} against {table.cpu} is {'; '.join(counts)}. "
-            f"{_crossover(table, factor, Measure.TIME)}"
-        ),
-        obstacles=[
+    answer = StudyAnswer(
+        QUESTION,
+        "Yes at large sizes",
+        f"Of {rows} rows {OTHERS}, {rows - judged} can't be judged; in the other {judged}, "
+        f"{table.gpu} against {table.cpu} is {'; '.join(counts)}. "
+        f"{_crossover(table, factor, Measure.TIME)}",
+        [
             "Its CPU code was 2 to 17 times slower than plain library calls. Against those, only "
             "the large matrix products would still be decided.",
             "One run each, times with two decimals: by our rule two single runs may differ by up "
             f"to {NOISE:.1f}{formatting.TIMES}, so from a smaller ratio nothing follows.",
         ],
-        matrices=[
-            _matrix(table, Measure.TIME, 1.0, "times"),
-            _matrix(table, Measure.DOLLARS, factor, f"dollars at {' and '.join(rates)}"),
-        ],
-        lines=[
+    )
+    matrices = [
+        _matrix(table, Measure.TIME, 1.0, "times"),
+        _matrix(table, Measure.DOLLARS, factor, f"dollars at {' and '.join(rates)}"),
+    ]
+    return FirstScreen(
+        [Story("answer", table.name, [answer], "", (), matrices=matrices)],
+        [
             Line(
                 "Has it changed?",
                 "Not known. Two runs of the same code were published, and they disagree: the whole "
@@ -210,22 +265,20 @@ def _rounded(seconds: float) -> Estimate:
     return Estimate(value=seconds, interval=Interval(low=low, high=high))
 
 
-def _view(row: PublishedRow, factor: float) -> RowView:
+def _cells(row: PublishedRow, factor: float) -> tuple[Figure | str, ...]:
     defects = {
         None: "",
         "start-up": "start-up, not the product",
         "repeated": "the times of image 2048",
     }
-    in_time, in_dollars = _words(row, factor) if row.judged else ("not judged", "not judged")
-    return RowView(
-        f"{row.workload} {formatting.parameters(row.parameters)}",
-        _rounded(row.cpu_seconds),
-        _rounded(row.gpu_seconds),
-        row.ratio,
+    words = _words(row, factor) if row.judged else ("not judged", "not judged")
+    return (
+        Figure(f"{row.workload} {formatting.parameters(row.parameters)}", defects[row.defect]),
+        formatting.time(_rounded(row.cpu_seconds)),
+        formatting.time(_rounded(row.gpu_seconds)),
+        formatting.factor(row.ratio),
         f"{row.speedup:g}{formatting.TIMES}",
-        in_time,
-        in_dollars,
-        defects[row.defect],
+        *words,
     )
 
 

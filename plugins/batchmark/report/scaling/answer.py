@@ -17,6 +17,7 @@ from batchmark.analysis.scaling.studies import ScalingStudy, Training
 from batchmark.core import formatting
 from batchmark.report.blocks import Line, Story, StudyAnswer, capitalized
 from batchmark.report.scaling import words
+from batchmark.report.words import suites_and_targets
 
 if TYPE_CHECKING:
     from batchmark.report.model import Report
@@ -53,10 +54,29 @@ HOLDS = {"holds": "holds", "wrong": "does not hold", "too_noisy": "can't be told
 
 
 def story(report: Report) -> Story | None:
-    found = report.scaling
+    found = report.of(ScalingStudy)
     if not found:
         return None
-    return Story("scaling", _answers(found), list(_lines(found)), _trust(found), MEANING)
+    return Story(
+        "scaling",
+        suites_and_targets(one for study in found for one in study.studied),
+        _answers(found),
+        _trust(found),
+        MEANING,
+        lines=list(_lines(found)),
+        not_paid=_not_paid(found),
+    )
+
+
+def _not_paid(studies: Sequence[ScalingStudy]) -> tuple[str, str] | None:
+    """The file system, where any training read from it."""
+    reading = [study for study in studies if study.reads_files]
+    if not reading:
+        return None
+    hourly = reading[0].file_system_usd_per_hour
+    price = f"at {formatting.usd_per_hour(hourly)}, " if hourly else ""
+    until = f"The file system bills, {price}from when it is stood up until it is gone."
+    return "the file system", until
 
 
 def _answers(studies: Sequence[ScalingStudy]) -> list[StudyAnswer]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def sections(report: Report) -> Iterator[Section]:
-    for number, study in enumerate(report.scaling, start=1):
+    for number, study in enumerate(report.of(ScalingStudy), start=1):
         if study.refused:
             refused = Text(f"Not judged: {study.refused}", "notice")
             yield Section(f"scaling-{number}", words.where(study), [refused])
@@ -27,7 +27,7 @@ def sections(report: Report) -> Iterator[Section]:
             yield Section(f"scaling-{number}-{place}", name, list(_blocks(study, training)))
         name = f"Network, files and jobs of {words.target_name(study)}, {study.dtype}"
         yield Section(f"scaling-{number}-rest", name, list(_rest(study)))
-    if predicted := what_if(report.scaling):
+    if predicted := what_if(report.of(ScalingStudy)):
         more = "The prediction, its check and what it assumes"
         yield Section(WHAT_IF_SECTION, WHAT_IF, [Text(capitalized(predicted), "")], more)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from batchmark.analysis.sharing.advice import Choice
 from batchmark.analysis.sharing.curves import STEPS
 from batchmark.analysis.sharing.knee import WORTH
-from batchmark.analysis.sharing.tasks import SharedTask
+from batchmark.analysis.sharing.studies import SharedTask
 from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate, overlap
 from batchmark.report.blocks import Line, Story, StudyAnswer
@@ -21,7 +21,7 @@ from batchmark.report.sharing.words import (
     target_name,
     task_name,
 )
-from batchmark.report.words import NOT_KNOWN
+from batchmark.report.words import NOT_KNOWN, suites_and_targets
 from batchmark_job.result.document import Device
 from batchmark_job.result.sharing import SharingMode
 from batchmark_job.result.values import CONFIDENCE_TEXT
@@ -45,15 +45,17 @@ SIMULATED = "simulated"  # how the model of a GPU begins that tests imitate
 
 
 def story(report: Report) -> Story | None:
-    if not report.sharing:
+    found = report.of(SharedTask)
+    if not found:
         return None
-    cheapest = _cheapest(report.sharing)
+    cheapest = _cheapest(found)
     return Story(
         "sharing",
-        [_answer(task) for task in report.sharing],
-        [Line("Where is it cheapest?", cheapest, None)] if cheapest else [],
-        _trust(report.sharing),
+        suites_and_targets(one for task in found for one in task.studied),
+        [_answer(task) for task in found],
+        _trust(found),
         MEANING,
+        lines=[Line("Where is it cheapest?", cheapest, None)] if cheapest else [],
     )
 
 

@@ -14,7 +14,7 @@ import altair as alt
 
 from batchmark.analysis.answer import Measure
 from batchmark.analysis.sharing.curves import STEPS, Curve, Point
-from batchmark.analysis.sharing.tasks import SharedTask
+from batchmark.analysis.sharing.studies import SharedTask
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.report.blocks import Chart

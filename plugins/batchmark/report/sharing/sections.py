@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from batchmark.analysis.sharing.curves import Curve
-from batchmark.analysis.sharing.tasks import SharedTask
+from batchmark.analysis.sharing.studies import SharedTask
 from batchmark.report.blocks import Block, Charts, Facts, Remarks, Section, Table, Text, Traces
 from batchmark.report.sharing import words
 from batchmark.report.sharing.charts import sharing_charts
@@ -19,7 +19,7 @@ ON_PAGE_ALONE = frozenset({"Median replica", "Longest gap", "Start-up"})
 
 
 def sections(report: Report) -> Iterator[Section]:
-    for number, task in enumerate(report.sharing, start=1):
+    for number, task in enumerate(report.of(SharedTask), start=1):
         yield Section(f"shared-{number}", words.task_name(task), list(_blocks(task)))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from batchmark.analysis.sharing.curves import STEPS, Curve, Form, Point
 from batchmark.analysis.sharing.experiments import Experiment
 from batchmark.analysis.sharing.replicas import OUTCOMES, ReplicaFigures, StepTimes
-from batchmark.analysis.sharing.tasks import SharedTask
+from batchmark.analysis.sharing.studies import SharedTask
 from batchmark.core import formatting
 from batchmark.report.blocks import plain
 from batchmark.report.words import (

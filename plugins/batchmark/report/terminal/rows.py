@@ -16,9 +16,8 @@ from batchmark.analysis.compared_rows import SIGNS
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.report import words
-from batchmark.report.answer import AHEAD
 from batchmark.report.terminal.text import clean
-from batchmark.report.words import NOT_KNOWN
+from batchmark.report.words import AHEAD, NOT_KNOWN
 from batchmark_job.result.values import CONFIDENCE_TEXT
 
 if TYPE_CHECKING:

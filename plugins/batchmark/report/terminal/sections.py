@@ -13,8 +13,10 @@ from rich.text import Text as RichText
 
 from batchmark.core import formatting
 from batchmark.report import words
+from batchmark.report.answer import answer_lines
 from batchmark.report.blocks import (
     Block,
+    ChangeDetails,
     ColdStarts,
     Comparison,
     Facts,
@@ -43,11 +45,19 @@ def print_section(section: Section, console: Console, said: list[str]) -> None:
 
 
 def print_page(page: Page, console: Console) -> None:
+    """Print a page; a short answer comes last, where a reader of a log looks first."""
     for notice in page.notices:
         print_text(console, notice, "bold yellow")
     print_text(console, f"{page.title}: {page.about}")
-    print_blocks(page.blocks, console)
-    print_text(console, page.answer, "bold")
+    said = [] if isinstance(page.answer, str) else list(answer_lines(page.answer))
+    for line in said:
+        print_text(console, line)
+    print_blocks(page.blocks, console, said)
+    for section in page.sections:
+        if not section.on_page_alone:
+            print_section(section, console, said)
+    if isinstance(page.answer, str):
+        print_text(console, page.answer, "bold")
     for warning in page.warnings:
         print_text(console, warning, "yellow")
 
@@ -109,7 +119,8 @@ def _jobs(block: Jobs, _: list[str]) -> Iterator[str]:
 
 # Of each block that is lines of text; `said` are notes that need not be repeated.
 LINES: dict[type, Callable[[Any, list[str]], Iterable[str]]] = {
-    Text: lambda block, _: [block.text],
+    Text: lambda block, _: [" ".join(filter(None, (block.text, str(block.link or ""))))],
+    ChangeDetails: lambda block, _: [block.title, *(f"  {line}" for line in block.lines)],
     Facts: lambda block, _: [f"{question}: {text}" for question, text in block.facts],
     Remarks: lambda block, said: notes((*block.texts, *block.notes), said),
     Lines: _told,

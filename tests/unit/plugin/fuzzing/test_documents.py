@@ -20,7 +20,6 @@ from batchmark.history.rows import history_rows
 from batchmark.history.series import series_histories
 from batchmark.history.store import HistoryStore
 from batchmark.report.model import build_report, render_json
-from batchmark.report.page import render_html
 from batchmark.runs.collected_runs import readable_run, store_run
 from batchmark.runs.collecting import collect_run
 from batchmark.runs.result_documents import ExpectedDocument, key_of
@@ -28,7 +27,7 @@ from batchmark_job.result.document import json_schema
 from tests.builders.history import BUCKET, REGION, two_targets
 from tests.builders.hostile import fuzzed, texts
 from tests.builders.installations import configured, target
-from tests.builders.reports import NOON, terminal
+from tests.builders.reports import NOON, render_html, terminal
 from tests.builders.runs import PRICES
 from tests.stand_ins.batch import TAGS, FakeBatch
 from tests.stand_ins.bucket import MemoryBucket

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batchmark.report.model import Report, render_json
-from batchmark.report.page import render_html
-from batchmark.report.pages.what_if_page import render_html as what_if_html
+from batchmark.report.page import page_html
+from batchmark.report.studies import beside
 from batchmark_job.result.document import ResultError, json_schema, parse_document
 from batchmark_job.result.own_job import BadLine
 from tests.builders.hostile import changed, fuzzed
 from tests.builders.own_jobs import CPU, GPU, LARGE, SMALL
-from tests.builders.reports import report_of, terminal
+from tests.builders.reports import render_html, report_of, terminal
 from tests.builders.runs import build_run
 from tests.builders.scaling_runs import Cluster, scaling_job
 from tests.builders.sharing import curve_rows, shared_row, sharing_job
@@ -58,5 +58,7 @@ def test_a_report_is_made_of_any_document_that_can_be_read(kind, data):
     for jobs in ([job], [job, *others]):
         report = report_of(build_run(*jobs))
         assert Report.model_validate_json(render_json(report)) == report
-        assert "<script>alert" not in render_html(report) + (what_if_html(report) or "")
+        assert "<script>alert" not in "".join(
+            [render_html(report), *(page_html(one.page) for one in beside(report))]
+        )
         assert "\x1b" not in terminal(report)

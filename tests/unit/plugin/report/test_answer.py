@@ -6,8 +6,7 @@ from batchmark.analysis.notes import few_jobs
 from batchmark.changes.suspects import too_early
 from batchmark.report.answer import answer_lines, first_screen
 from batchmark.report.changes import ChangesSection
-from batchmark.report.page import render_html
-from tests.builders.reports import report_of, terminal
+from tests.builders.reports import render_html, report_of, terminal
 from tests.builders.runs import LAPTOP_ENVIRONMENT, build_job, build_rows, build_run
 
 GPU, CPU = "g5.xlarge", "c5.2xlarge"  # at 1.006 and 0.34 USD an hour
@@ -20,6 +19,13 @@ def jobs(target, *seconds, repeats=6, workload="matmul", **fields):
         build_job(target, build_rows(medians, seed=repeat), repeat=repeat, **fields)
         for repeat in range(1, repeats + 1)
     ]
+
+
+def asked(report):
+    """The first screen's answer on all pairs, and what stands with it."""
+    (story,) = first_screen(report).stories
+    (answer,) = story.answers
+    return answer, story
 
 
 def report_on(*of_targets, **fields):
@@ -51,9 +57,8 @@ def report_on(*of_targets, **fields):
 )
 def test_the_word_is_by_dollars_and_the_sentence_counts_both(gpu, cpu, verdict, sentence):
     report = report_on(jobs(GPU, *gpu), jobs(CPU, *cpu))
-    screen = first_screen(report)
-    assert (screen.verdict, screen.sentence) == (verdict, sentence)
-    assert screen.obstacles == []
+    answer, _ = asked(report)
+    assert (answer.verdict, answer.sentence, answer.cautions) == (verdict, sentence, [])
     assert f"Does the GPU pay off? {verdict}. {sentence}" in terminal(report)
 
 
@@ -61,22 +66,23 @@ def test_the_word_is_by_dollars_and_the_sentence_counts_both(gpu, cpu, verdict, 
     ("cpu", "verdict"), [(4.0, "Yes, in time"), (0.2, "No, not in time"), (1.0, "Not known yet")]
 )
 def test_without_prices_the_word_is_by_time_and_says_so(cpu, verdict):
-    screen = first_screen(report_on(jobs(GPU, 1.0), jobs(CPU, cpu, environment=LAPTOP_ENVIRONMENT)))
-    assert screen.verdict == verdict
-    assert screen.sentence.endswith("; what that costs is not known.")
-    (obstacle,) = screen.obstacles
+    on_laptop = jobs(CPU, cpu, environment=LAPTOP_ENVIRONMENT)
+    answer, story = asked(report_on(jobs(GPU, 1.0), on_laptop))
+    assert answer.verdict == verdict
+    assert answer.sentence.endswith("; what that costs is not known.")
+    (obstacle,) = answer.cautions
     assert obstacle == "No dollars for c5.2xlarge: its time was measured on a machine outside EC2."
-    assert [matrix.measure for matrix in screen.matrices] == ["time"]
+    assert [matrix.measure for matrix in story.matrices] == ["time"]
 
 
 def test_too_few_jobs_are_said_once_and_only_where_they_keep_something_unknown():
     near = [jobs(one, 1.1, repeats=1, suite="blog") for one in (CPU, "c5.9xlarge")]
-    screen = first_screen(report_on(jobs(GPU, 1.0, repeats=1), *near))
-    assert screen.verdict == "Not known yet"
-    assert screen.obstacles[0] == few_jobs(1)
-    assert "against the best CPU target" in screen.sentence
-    far = first_screen(report_on(jobs(GPU, 1.0, repeats=1), jobs(CPU, 500.0, repeats=1)))
-    assert far.obstacles == []
+    answer, _ = asked(report_on(jobs(GPU, 1.0, repeats=1), *near))
+    assert answer.verdict == "Not known yet"
+    assert answer.cautions[0] == few_jobs(1)
+    assert "against the best CPU target" in answer.sentence
+    far, _ = asked(report_on(jobs(GPU, 1.0, repeats=1), jobs(CPU, 500.0, repeats=1)))
+    assert far.cautions == []
 
 
 def test_a_cell_says_in_words_what_its_colour_says():
@@ -105,7 +111,8 @@ def test_a_cell_says_in_words_what_its_colour_says():
         for side, target in enumerate((GPU, CPU))
     )
     report = report_on(gpu, cpu)
-    matrix = first_screen(report).matrices[0]
+    _, story = asked(report)
+    matrix = story.matrices[0]
     cells = {workload: cell for workload, (cell,) in matrix.rows}
     assert matrix.caption.startswith("Each GPU target against c5.2xlarge;")
     assert cells["crosses"].word == "faster from size 400"  # the first that is sure
@@ -120,20 +127,18 @@ def test_a_cell_says_in_words_what_its_colour_says():
 
 
 def test_a_laptop_measured_no_gpu_and_rented_nothing(report_of_laptop):
-    screen = first_screen(report_of_laptop)
-    assert (screen.verdict, screen.matrices, screen.obstacles) == ("Not known", [], [])
-    assert screen.sentence == "No GPU was measured: all jobs ran on a CPU."
-    cost = screen.lines[-1]
-    assert cost.answer == "No dollars: the jobs ran on a machine outside EC2."
-    assert list(answer_lines(report_of_laptop)) == [
-        "Does the GPU pay off? Not known. No GPU was measured: all jobs ran on a CPU."
-    ]
+    answer, story = asked(report_of_laptop)
+    assert (answer.verdict, answer.cautions, story.matrices) == ("Not known", [], [])
+    assert answer.sentence == "No GPU was measured: all jobs ran on a CPU."
+    first, *_, cost = answer_lines(first_screen(report_of_laptop))
+    assert first == "Does the GPU pay off? Not known. No GPU was measured: all jobs ran on a CPU."
+    assert cost == "What did it cost? No dollars: the jobs ran on a machine outside EC2."
 
 
 def test_one_side_alone_is_no_answer():
-    screen = first_screen(report_on(jobs(GPU, 1.0)))
-    assert screen.verdict == "Not known"
-    assert screen.sentence == "No GPU target was compared with a CPU target."
+    answer, _ = asked(report_on(jobs(GPU, 1.0)))
+    assert answer.verdict == "Not known"
+    assert answer.sentence == "No GPU target was compared with a CPU target."
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ from batchmark.analysis.comparison import compare
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate, Interval
 from batchmark.report.charts import MOST_CHARTS, Point, SizeChart, log_ticks, size_charts
-from batchmark.report.page import render_html
-from tests.builders.reports import report_of
+from tests.builders.reports import render_html, report_of
 from tests.builders.runs import PRICES, build_job, build_row, build_run, noisy
 
 GPU, CPU = "g5.xlarge", "c5.2xlarge"

@@ -12,9 +12,8 @@ from batchmark.core import formatting
 from batchmark.core.prices import SpotPrice
 from batchmark.report import words
 from batchmark.report.model import render_json
-from batchmark.report.page import render_html
 from batchmark_job.result.document import Device, parse_document
-from tests.builders.reports import NOON, NOTICE, report_of, terminal
+from tests.builders.reports import NOON, NOTICE, render_html, report_of, terminal
 from tests.builders.runs import (
     CPU_ENVIRONMENT,
     GPU_ENVIRONMENT,
@@ -250,7 +249,7 @@ def test_title_and_heading_name_suite_and_targets(report_of_gpu):
     at = f"{report_of_gpu.created_at:%Y-%m-%d %H:%M %Z}"
     assert f"<title>Batchmark: {heading}, {at}</title>" in html
     assert f"<h1>{heading}</h1>" in html
-    assert f"<code>{report_of_gpu.run_id}</code>" in html
+    assert f"report of run {report_of_gpu.run_id}, {at}." in html
 
 
 def test_what_is_known_of_the_figures_is_folded_while_there_is_no_verdict(

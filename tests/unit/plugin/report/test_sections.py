@@ -7,6 +7,7 @@ from batchmark.core.shares import Rate
 from batchmark.report.changes import AlertBoard
 from batchmark.report.model import build_report
 from batchmark.report.sections import costs, trust
+from batchmark.report.studies import stories
 from batchmark_job.result.document import Ceiling, Conditions, MeasurementStatus
 from tests.builders.reports import NOON, report_of
 from tests.builders.runs import (
@@ -21,6 +22,10 @@ from tests.builders.runs import (
     build_run,
 )
 from tests.builders.scaling_runs import Cluster, sweep
+
+
+def told_costs(report):
+    return dict(costs(report, stories(report)))
 
 
 def report(jobs=6, **fields):
@@ -123,28 +128,28 @@ def test_lost_jobs_are_named():
 
 def test_costs_by_target_add_up():
     one = report()
-    found = dict(costs(one))
+    found = told_costs(one)
     assert found["g5.xlarge"].endswith("for 6 jobs.")
     assert "container time of all attempts" in found["This run"]
     assert "g5.xlarge" in found["Cold start, from submission to the end of warm-up"]
 
 
 def test_spot_savings_are_against_on_demand():
-    assert "Spot" not in dict(costs(report()))
+    assert "Spot" not in told_costs(report())
     one = report()
     jobs = tuple(
         job.model_copy(update={"purchase_option": "spot", "usd": job.usd / 4})
         for job in one.cost.jobs
     )
     bought = one.model_copy(update={"cost": one.cost.model_copy(update={"jobs": jobs})})
-    assert "75 % of it" in dict(costs(bought))["Spot"]
+    assert "75 % of it" in told_costs(bought)["Spot"]
 
 
 def test_costs_of_nodes_count_them_and_name_the_file_system_that_they_leave_out():
     def told(**training):
         jobs = sweep(Cluster(), (1, 2, 4), training=training)
         found = compare(build_run(*jobs), PRICES, file_system_usd_per_hour=2.5)
-        return dict(costs(build_report(found, created_at=NOON)))
+        return told_costs(build_report(found, created_at=NOON))
 
     assert told()["g5.xlarge"].endswith(" for 3 jobs on 7 nodes.")
     assert "file system" not in " ".join(told().values())

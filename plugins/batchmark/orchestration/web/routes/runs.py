@@ -18,7 +18,8 @@ from batchmark.orchestration.web import airflow_runs
 from batchmark.orchestration.web.access import READ_DAG, Reader, check_may_read
 from batchmark.orchestration.web.library import Library
 from batchmark.orchestration.web.routes.parts import CONTENT_TYPES, Books, Here
-from batchmark.report.pages.published_page import render_html as published_html
+from batchmark.report.page import page_html
+from batchmark.report.pages.published_page import published_page
 from batchmark.report.site import trends
 from batchmark.report.site.runs import (
     ELSEWHERE,
@@ -212,7 +213,7 @@ def result(here: Here, books: Books, folder: str, job_id: str) -> Response:
 @router.get("/published")
 def example(here: Here) -> HTMLResponse:
     """What a page looks like before a GPU was rented: a table that others published."""
-    return HTMLResponse(here.within(published_html(), current="published"))
+    return HTMLResponse(here.within(page_html(published_page()), current="published"))
 
 
 def dag_ids(books: Library, run_ids: Sequence[str]) -> dict[str, str]:

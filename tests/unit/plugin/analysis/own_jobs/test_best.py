@@ -11,7 +11,7 @@ from tests.builders.runs import LAPTOP_ENVIRONMENT, PRICES, build_run
 
 def study_of(*sides, sizes=(SMALL, LARGE), repeats=6):
     run = build_run(*(job for side in sides for job in side.jobs(sizes, repeats)))
-    (study,) = compare(run, PRICES).own_jobs
+    (study,) = compare(run, PRICES).studies["own_jobs"]
     return study
 
 
@@ -64,7 +64,7 @@ def test_without_an_interval_the_longest_job_must_keep_the_deadline():
 
 def test_a_job_that_took_longer_than_the_interval_keeps_no_deadline_below_it():
     jobs = [CPU.job(repeat=n, seconds=40.0 if n == 10 else 10.0 + n / 100) for n in range(1, 31)]
-    (study,) = compare(build_run(*jobs), PRICES).own_jobs
+    (study,) = compare(build_run(*jobs), PRICES).studies["own_jobs"]
     assert study.sides[0].figures[0].seconds.interval.high < 11
     assert [(step.from_seconds, step.jobs) for step in study.best[0].deadlines] == [(40, 30)]
 
@@ -82,7 +82,7 @@ def test_two_sides_that_dollars_do_not_tell_apart_are_both_named_by_a_deadline()
     same = JobOn("c5.2xlarge", start_up=GPU.seconds(SMALL) * 1.006 / 0.34 * 0.997, each=0.0)
     prices = PRICES.model_copy(update={"on_demand": PRICES.on_demand | {"c5.2xlarge": 0.34}})
     run = build_run(*GPU.jobs(), *same.jobs())
-    (study,) = compare(run, prices).own_jobs
+    (study,) = compare(run, prices).studies["own_jobs"]
     (best,) = study.best
     assert (best.fastest, best.cheapest) == ("g5.xlarge", None)
     first, second = best.deadlines
@@ -137,7 +137,7 @@ def test_a_name_with_two_units_is_two_metrics():
         for side, factor in ((GPU, 1.0), (CPU, 2.0))
         for job in side.jobs(told={speeds[0]: (10.0 * factor,), speeds[1]: (3.0 * factor,)})
     ]
-    (study,) = compare(build_run(*jobs), PRICES).own_jobs
+    (study,) = compare(build_run(*jobs), PRICES).studies["own_jobs"]
     duels = {duel.told: duel.better for duel in study.duels if duel.metric}
     assert duels == {
         ToldMetric("speed", "images/s", higher_is_better=True): "c5.2xlarge",

@@ -25,7 +25,7 @@ THIRD = JobOn("c6i.large", start_up=4.0, each=0.3)
 
 
 def duels(*jobs):
-    (study,) = compare(build_run(*jobs), PRICES).own_jobs
+    (study,) = compare(build_run(*jobs), PRICES).studies["own_jobs"]
     return study.duels
 
 
@@ -49,7 +49,7 @@ def test_what_is_pooled_and_judged_for_the_duels_serves_the_pairs_too(monkeypatc
     assert len(found.pairs[0].rows) == len(SIZES)
     assert Counter(one.__name__ for one in asked) == {
         "group_jobs": 1,
-        "judge": len(found.own_jobs[0].duels),
+        "judge": len(found.studies["own_jobs"][0].duels),
     }
 
 

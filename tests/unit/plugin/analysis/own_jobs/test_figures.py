@@ -14,7 +14,7 @@ IMAGES = ("images", "", "higher")
 
 def figures(*jobs, lost=(), on_demand=HOURLY):
     prices = PRICES.model_copy(update={"on_demand": on_demand})
-    (study,) = compare(build_run(*jobs, lost=lost), prices).own_jobs
+    (study,) = compare(build_run(*jobs, lost=lost), prices).studies["own_jobs"]
     return study.sides[0].figures
 
 

@@ -31,7 +31,7 @@ from tests.builders.runs import (
 
 
 def study_of(*jobs, lost=()):
-    (study,) = compare(build_run(*jobs, lost=lost), PRICES).own_jobs
+    (study,) = compare(build_run(*jobs, lost=lost), PRICES).studies["own_jobs"]
     return study
 
 
@@ -48,7 +48,7 @@ def test_a_comparison_is_known_as_one():
 
 
 def test_a_study_has_a_figure_for_each_side_and_size():
-    (study,) = compare(own_run(), PRICES).own_jobs
+    (study,) = compare(own_run(), PRICES).studies["own_jobs"]
     assert (study.name, study.suite, study.axis) == ("thumbnails", "job-thumbnails", "size")
     assert [side.target.target for side in study.sides] == ["g5.xlarge", "c5.2xlarge"]
     for side, truth in zip(study.sides, (GPU, CPU), strict=True):
@@ -65,9 +65,8 @@ def test_a_study_has_a_figure_for_each_side_and_size():
 
 
 def test_other_suites_have_no_study():
-    assert (
-        compare(build_run(build_job("g5.xlarge", [build_row((1.0,) * 6)])), PRICES).own_jobs == ()
-    )
+    found = compare(build_run(build_job("g5.xlarge", [build_row((1.0,) * 6)])), PRICES)
+    assert found.studies == {}
 
 
 def test_a_job_without_an_axis_has_one_place():
@@ -239,7 +238,7 @@ def test_two_sides_of_one_device_are_compared_without_a_pair():
     small, large = JobOn("c5.2xlarge"), JobOn("c6i.large", each=0.2)
     found = compare(build_run(*small.jobs(), *large.jobs()), PRICES)
     assert (found.pairs, found.notices) == ((), ())
-    assert found.own_jobs[0].best[0].fastest == "c5.2xlarge"
+    assert found.studies["own_jobs"][0].best[0].fastest == "c5.2xlarge"
     assert set(found.prices.on_demand) == {"c5.2xlarge"}
 
 

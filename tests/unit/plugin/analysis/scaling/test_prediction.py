@@ -14,7 +14,9 @@ NUMBERS = (1, 2, 4, 8)
 
 
 def prediction_of(*jobs):
-    ((training,),) = (study.trainings for study in compare(build_run(*jobs), PRICES).scaling)
+    ((training,),) = (
+        study.trainings for study in compare(build_run(*jobs), PRICES).studies["scaling"]
+    )
     return training.prediction
 
 

@@ -14,7 +14,9 @@ NUMBERS = (1, 2, 4, 8)
 
 
 def reach_of(*jobs):
-    ((training,),) = (study.trainings for study in compare(build_run(*jobs), PRICES).scaling)
+    ((training,),) = (
+        study.trainings for study in compare(build_run(*jobs), PRICES).studies["scaling"]
+    )
     return training.reach
 
 
@@ -93,7 +95,8 @@ def test_more_than_all_that_is_possible_is_noticed():
 
 def test_repeats_that_differ_make_intervals_that_hold_the_truth():
     ((training,),) = (
-        one.trainings for one in compare(build_run(*sweep(Cluster(), (1, 2))), PRICES).scaling
+        one.trainings
+        for one in compare(build_run(*sweep(Cluster(), (1, 2))), PRICES).studies["scaling"]
     )
     rng = np.random.default_rng(7)
     hits = 0

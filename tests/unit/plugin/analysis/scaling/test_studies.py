@@ -22,7 +22,7 @@ NUMBERS = (1, 2, 4, 8)
 
 
 def study_of(*jobs, lost=()):
-    (study,) = compare(build_run(*jobs, lost=lost), PRICES).scaling
+    (study,) = compare(build_run(*jobs, lost=lost), PRICES).studies["scaling"]
     return study
 
 
@@ -54,7 +54,8 @@ def test_a_point_has_speed_for_each_device_and_what_all_nodes_cost():
 def test_a_file_system_is_paid_for_by_trainings_that_read_it():
     def usd(data, hourly):
         jobs = [scaling_job(GPU, 2, [Cluster().training(2, data=data)])]
-        (study,) = compare(build_run(*jobs), PRICES, file_system_usd_per_hour=hourly).scaling
+        found = compare(build_run(*jobs), PRICES, file_system_usd_per_hour=hourly)
+        (study,) = found.studies["scaling"]
         assert study.file_system_usd_per_hour == hourly
         return study.trainings[0].points[0].usd_per_epoch.value
 
@@ -266,9 +267,9 @@ def test_nodes_are_no_side_of_a_pair_and_leave_the_others_as_they_are():
     alone = compare(build_run(*ordinary()), PRICES)
     assert mixed.pairs == alone.pairs
     assert mixed.notices == alone.notices == ()
-    assert [study.target.target for study in mixed.scaling] == [GPU, "c5.2xlarge"]
+    assert [study.target.target for study in mixed.studies["scaling"]] == [GPU, "c5.2xlarge"]
     assert mixed.prices.on_demand.keys() == {GPU, "c5.2xlarge"}
-    assert alone.scaling == ()
+    assert alone.studies == {}
 
 
 def test_a_study_alone_is_something_to_read():

@@ -10,18 +10,11 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from batchmark.analysis.comparison import Comparison
 from batchmark.analysis.judging.noise import parse_table
-from batchmark.aws.result_bucket import (
-    COLLECTED,
-    NOISE_HTML,
-    NOISE_JSON,
-    PLAN,
-    SCALING_HTML,
-    RunStore,
-    noise_key,
-)
+from batchmark.aws.result_bucket import COLLECTED, NOISE_HTML, NOISE_JSON, PLAN, RunStore, noise_key
 from batchmark.core.clusters.file_system_cost import FileSystemWorst
 from batchmark.core.run import RunPlan, WorstCase
 from batchmark.orchestration.tasks import run
+from batchmark.report.scaling.what_if import FILE
 from batchmark.runs.collected_runs import store_run
 from tests.builders.installations import configured
 from tests.builders.runs import build_job, build_lost, build_row, build_run, put_documents
@@ -144,16 +137,16 @@ def test_a_report_of_nodes_links_to_the_page_of_its_predictions(store):
     context = CONTEXT | {"outlet_events": OutletEventAccessors()}
     collect(store, *sweep(Cluster(), (1, 2, 4)))
     key = run.publish_report(context, run.compare(CONTEXT, store.prefix + COLLECTED))
-    page = store.read(store.prefix + SCALING_HTML)
+    page = store.read(store.prefix + FILE)
     assert b"What if there were more nodes?" in page
-    assert SCALING_HTML.encode() in store.read(key)
+    assert FILE.encode() in store.read(key)
 
 
 def test_a_report_without_predictions_has_no_such_page(store):
     context = CONTEXT | {"outlet_events": OutletEventAccessors()}
     collect(store, *jobs())
     run.publish_report(context, run.compare(CONTEXT, store.prefix + COLLECTED))
-    assert store.read_if_there(store.prefix + SCALING_HTML) is None
+    assert store.read_if_there(store.prefix + FILE) is None
 
 
 def test_the_price_of_the_planned_file_system_is_in_what_reading_trainings_cost(store):
@@ -171,5 +164,6 @@ def test_the_price_of_the_planned_file_system_is_in_what_reading_trainings_cost(
     )
     store.write(PLAN, RunPlan(jobs=(), worst_case=worst).model_dump_json())
     key = collect(store, *sweep(Cluster(), (1, 2), training={"data": "files"}))
-    (study,) = Comparison.model_validate_json(store.read(run.compare(CONTEXT, key))).scaling
+    comparison = Comparison.model_validate_json(store.read(run.compare(CONTEXT, key)))
+    (study,) = comparison.studies["scaling"]
     assert study.file_system_usd_per_hour == pytest.approx(0.14)  # 672 GiB in 672 hours

@@ -7,7 +7,6 @@ from batchmark.report.answer import first_screen
 from batchmark.report.model import Report, render_json
 from batchmark.report.own_jobs.answer import METRICS, answer, question, trust
 from batchmark.report.own_jobs.words import prices
-from batchmark.report.page import render_html
 from batchmark.report.summary import summarize
 from tests.builders.own_job_studies import (
     CPU,
@@ -23,7 +22,7 @@ from tests.builders.own_job_studies import (
     study,
     two_sides,
 )
-from tests.builders.reports import answers, terminal
+from tests.builders.reports import answers, render_html, terminal
 
 QUESTION = "Which of its targets runs thumbnails best?"
 TWO_CPUS = {"c5.2xlarge": {64: 10.0}, "c6i.2xlarge": {64: 5.0}}
@@ -370,8 +369,10 @@ def test_the_list_of_runs_has_the_answer_and_all_targets():
 def test_a_report_of_own_jobs_survives_and_older_ones_read():
     report = own_job_report(two_sides())
     assert Report.model_validate_json(render_json(report)) == report
-    older = report.model_dump(mode="json", exclude={"own_jobs"}) | {"report_version": 5}
-    assert Report.model_validate(older).own_jobs == ()
+    older = report.model_dump(mode="json", exclude={"studies"}) | {"report_version": 6}
+    study = report.model_dump(mode="json")["studies"]["own_jobs"]
+    assert Report.model_validate(older | {"own_jobs": study}).studies == report.studies
+    assert Report.model_validate(older).studies == {}
 
 
 def test_the_question_names_the_job():

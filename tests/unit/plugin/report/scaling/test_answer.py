@@ -6,12 +6,11 @@ import pytest
 
 from batchmark.report.answer import first_screen
 from batchmark.report.model import Report, render_json
-from batchmark.report.page import render_html
 from batchmark.report.scaling.tables import study_tables
 from batchmark.report.summary import summarize
 from batchmark_job.result.document import Device
 from batchmark_job.result.scaling_options import IMAGES_OF_RATE
-from tests.builders.reports import answers, report_of, terminal
+from tests.builders.reports import answers, render_html, report_of, terminal
 from tests.builders.runs import GPU_ENVIRONMENT, LAPTOP_ENVIRONMENT, build_job, build_row, build_run
 from tests.builders.scaling_runs import SETTINGS, Cluster, scaling_job, sweep, unscaled_row
 
@@ -248,7 +247,7 @@ def test_variants_of_a_study_have_a_table_and_no_answer_of_their_own():
     assert answer(found).verdict == "Not well"
     assert summarize(found).verdict == "Not well"
     assert "learning rate" not in lines(found)["What does an epoch cost?"].answer
-    settings_table = next(study_tables(found.scaling[0]))
+    settings_table = next(study_tables(found.studies["scaling"][0]))
     assert [row[0].value for row in settings_table.rows] == ["the run's own", "learning rate 0.2"]
     for shown in (render_html(found), terminal(found)):
         assert "learning rate 0.2" in shown
@@ -341,8 +340,7 @@ def test_beside_a_pair_both_questions_are_answered():
         build_job(target, [build_row((level,) * 8)]) for target, level in ((GPU, 0.5), (CPU, 1.0))
     ]
     found = report_of(build_run(*ordinary, *sweep(Cluster(), NUMBERS)))
-    screen = first_screen(found)
-    assert screen.verdict
+    assert [story.anchor for story in first_screen(found).stories] == ["scaling", "answer"]
     assert answers(found)[0].verdict == "Well to about 4 nodes"
     page = render_html(found)
     assert page.index("How far does the training scale?") < page.index("Does the GPU pay off?")

@@ -4,11 +4,10 @@ import html
 import re
 
 from batchmark.analysis.comparison import compare
-from batchmark.report.page import render_html
 from batchmark.report.scaling.charts import training_charts
 from batchmark.report.scaling.tables import published_table, study_tables, training_tables
 from batchmark.report.scaling.words import remarks
-from tests.builders.reports import report_of, terminal
+from tests.builders.reports import render_html, report_of, terminal
 from tests.builders.runs import LAPTOP_ENVIRONMENT, PRICES, build_run
 from tests.builders.scaling_runs import Cluster, scaling_job, sweep, unscaled_row
 
@@ -17,7 +16,7 @@ NUMBERS = (1, 2, 4, 8)
 
 
 def study(*jobs):
-    (found,) = report_of(build_run(*jobs)).scaling
+    (found,) = report_of(build_run(*jobs)).studies["scaling"]
     return found
 
 
@@ -107,7 +106,7 @@ def test_one_number_of_nodes_is_a_table_and_no_chart():
 def test_the_section_has_what_it_is_of_and_every_table():
     found = report_of(build_run(*sweep(Cluster(), NUMBERS, strong=True)))
     page, text = html.unescape(render_html(found)), terminal(found)
-    for title in tables(found.scaling[0]):
+    for title in tables(found.studies["scaling"][0]):
         assert title in page
         assert title in text
     assert "learning rate 0.4 for 256 images, momentum 0.9" in page
@@ -126,7 +125,7 @@ def test_the_link_to_the_predictions_is_there_if_their_page_is():
 def test_what_the_dollars_are_for_is_said():
     def caption(data, hourly):
         run = build_run(scaling_job(GPU, 2, [Cluster().training(2, data=data)]))
-        (one,) = compare(run, PRICES, file_system_usd_per_hour=hourly).scaling
+        (one,) = compare(run, PRICES, file_system_usd_per_hour=hourly).studies["scaling"]
         return tables(one)["Speed and price"].caption
 
     assert caption("files", 2.5).endswith(

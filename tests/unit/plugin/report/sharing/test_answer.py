@@ -6,10 +6,9 @@ import pytest
 
 from batchmark.report.answer import first_screen
 from batchmark.report.model import Report, render_json
-from batchmark.report.page import render_html
 from batchmark.report.summary import summarize
 from batchmark_job.result.document import Device
-from tests.builders.reports import answers, report_of, terminal
+from tests.builders.reports import answers, render_html, report_of, terminal
 from tests.builders.runs import GPU_ENVIRONMENT, LAPTOP_ENVIRONMENT, PRICES, build_run
 from tests.builders.sharing import curve_rows, replica, shared_row, sharing_job, unshared_row
 

@@ -3,11 +3,10 @@
 import html
 import re
 
-from batchmark.report.page import render_html
 from batchmark.report.sharing import words
 from batchmark.report.sharing.charts import sharing_charts
 from batchmark_job.result.document import Implementation
-from tests.builders.reports import report_of, terminal
+from tests.builders.reports import render_html, report_of, terminal
 from tests.builders.runs import LAPTOP_ENVIRONMENT, build_run
 from tests.builders.sharing import curve_rows, replica, shared_row, sharing_job, unshared_row
 
@@ -21,7 +20,7 @@ def report(*rows, **fields):
 
 
 def charts(*rows, **fields):
-    (task,) = report(*rows, **fields).sharing
+    (task,) = report(*rows, **fields).studies["sharing"]
     return {chart.title: html.unescape(chart.svg) for chart in sharing_charts(task)}
 
 
@@ -50,7 +49,7 @@ def test_a_single_number_of_replicas_and_unknown_dollars_are_not_drawn():
 
 
 def test_a_table_has_each_figure_below_its_heading():
-    (task,) = report(*curve_rows("time_slicing", SATURATING)).sharing
+    (task,) = report(*curve_rows("time_slicing", SATURATING)).studies["sharing"]
     (curve,) = [one for one in task.curves if one.mode == "time_slicing"]
     point = curve.point(4)
     cells = dict(zip(words.headings(task), words.cells(task, point), strict=True))
@@ -70,7 +69,8 @@ def memory(task, curve, replicas):
 
 
 def test_memory_is_of_the_gpu_with_its_contexts_where_that_is_known():
-    (task,) = report(*curve_rows("time_slicing", SATURATING, device_memory_bytes=2**33)).sharing
+    rows = curve_rows("time_slicing", SATURATING, device_memory_bytes=2**33)
+    (task,) = report(*rows).studies["sharing"]
     (curve,) = [one for one in task.curves if one.mode == "time_slicing"]
     assert memory(task, curve, 4) == "2.0 GiB"
     assert words.memory_note(task, curve).endswith("contexts included.")
@@ -81,7 +81,7 @@ def test_memory_that_is_not_known_of_the_gpu_is_torchs_and_none_at_all_is_none()
         shared_row("time_slicing", 1, 100.0),
         shared_row("time_slicing", 2, 190.0, device_memory_bytes=2**33),
         shared_row("time_slicing", 4, 210.0, device_memory_bytes=0),
-    ).sharing
+    ).studies["sharing"]
     in_turn, at_once = task.curves
     shown = [memory(task, at_once, number) for number in (1, 2, 4)]
     assert shown == ["1.0 GiB", "4.0 GiB", "0.0 KiB"]

@@ -1,13 +1,8 @@
 """The tables on a terminal."""
 
-import io
-
 import pytest
-from rich.console import Console
 
-from batchmark.report.page import render_html
-from batchmark.report.terminal.run import render_table
-from tests.builders.reports import report_of
+from tests.builders.reports import render_html, report_of, terminal
 from tests.builders.runs import build_job, build_row, build_run
 
 
@@ -31,9 +26,8 @@ def report(repeats):
 @pytest.mark.parametrize("width", [80, 140])
 @pytest.mark.parametrize(("repeats", "known"), [(5, False), (6, True)])
 def test_whole_jobs_have_a_ratio_where_it_has_an_interval(width, repeats, known):
-    out = io.StringIO()
-    render_table(report(repeats), Console(file=out, width=width))
-    (line,) = [line for line in out.getvalue().splitlines() if "Whole job, Batch" in line]
+    text = terminal(report(repeats), width)
+    (line,) = [line for line in text.splitlines() if "Whole job, Batch" in line]
     assert ("1.99" in line, "not known" in line) == (known, not known)
     page = render_html(report(repeats))
     assert page.count("needs at least 6</span>") == (0 if known else 2)

@@ -30,7 +30,7 @@ ALONE = 100.0  # steps a second
 
 
 def task_of(*rows, target=GPU, **fields):
-    (task,) = compare(build_run(sharing_job(target, rows, **fields)), PRICES).sharing
+    (task,) = compare(build_run(sharing_job(target, rows, **fields)), PRICES).studies["sharing"]
     return task
 
 
@@ -79,7 +79,7 @@ def test_jobs_are_pooled_and_their_disagreement_widens_the_interval():
             sharing_job(GPU, [shared_row("time_slicing", 2, level, seed=n)], repeat=n)
             for n, level in enumerate(levels, start=1)
         ]
-        (one,) = compare(build_run(*jobs), PRICES).sharing
+        (one,) = compare(build_run(*jobs), PRICES).studies["sharing"]
         return one.curves[0].points[0]
 
     equal, apart = task(100, 100, 100), task(90, 100, 110)
@@ -168,7 +168,7 @@ def test_skipped_modes_and_numbers_that_did_not_fit_are_told_with_their_reason()
 def in_a_job_each(*rows):
     """As on a shared target: each number of replicas has a job, which chooses its own code."""
     jobs = [sharing_job(GPU, [row], job_id=f"job-{n}") for n, row in enumerate(rows)]
-    (task,) = compare(build_run(*jobs), PRICES).sharing
+    (task,) = compare(build_run(*jobs), PRICES).studies["sharing"]
     return task
 
 
@@ -236,7 +236,7 @@ def test_jobs_of_different_environments_are_refused():
         sharing_job(GPU, [alone()], repeat=n, environment=environment)
         for n, environment in enumerate((GPU_ENVIRONMENT, other), start=1)
     ]
-    (task,) = compare(build_run(*jobs), PRICES).sharing
+    (task,) = compare(build_run(*jobs), PRICES).studies["sharing"]
     assert "driver major" in task.refused
     assert task.curves == ()
 
@@ -306,7 +306,8 @@ def test_a_disturbed_row_is_on_no_curve():
 
 def test_rows_of_other_suites_share_nothing():
     own = build_row(noisy(0.1), parameters={"mode": "mps", "replicas": 2})
-    assert compare(build_run(build_job(GPU, [own, build_row(noisy(0.1))])), PRICES).sharing == ()
+    found = compare(build_run(build_job(GPU, [own, build_row(noisy(0.1))])), PRICES)
+    assert found.studies == {}
 
 
 def lost_array(count, reason, mode="time_slicing", repeat=1):
@@ -324,7 +325,7 @@ def test_a_number_of_replicas_whose_job_is_lost_is_unmeasured_with_its_reason():
         lost_array(2, "a repeat that another makes up for", repeat=2),
         lost_array(10, "another mode's", mode="mps"),
     ]
-    (task,) = compare(build_run(sharing_job(GPU, rows), lost=lost), PRICES).sharing
+    (task,) = compare(build_run(sharing_job(GPU, rows), lost=lost), PRICES).studies["sharing"]
     assert [(one.replicas, one.reason) for one in curve(task).unmeasured] == [
         (5, "its job left no result: Host EC2 terminated"),
         (20, "its job left no result: Of 20 children 1 failed"),
@@ -335,5 +336,5 @@ def test_a_lost_job_of_processes_leaves_curves_of_jobs_as_they_are():
     rows = curve_rows("time_slicing", {1: 100}, form="jobs")
     plan = lost_array(2, "").planned.sharing.model_copy(update={"form": "processes"})
     lost = build_lost(GPU, "killed", suite="sharing", repeat=2, sharing=plan)
-    (task,) = compare(build_run(sharing_job(GPU, rows), lost=[lost]), PRICES).sharing
+    (task,) = compare(build_run(sharing_job(GPU, rows), lost=[lost]), PRICES).studies["sharing"]
     assert curve(task).unmeasured == ()

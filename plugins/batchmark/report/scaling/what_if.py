@@ -1,4 +1,4 @@
-"""What more nodes would do, as one self-contained HTML page beside the report."""
+"""What more nodes would do, as a page beside the report."""
 
 from __future__ import annotations
 
@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING
 from batchmark.analysis.scaling.prediction import MOST_RANKS, Prediction
 from batchmark.analysis.scaling.studies import ScalingStudy, Training
 from batchmark.core import formatting
-from batchmark.report.blocks import Block, Charts, Facts, Section, Text, Verdict, capitalized
-from batchmark.report.page import page_templates
+from batchmark.report.blocks import (
+    Beside,
+    Block,
+    Charts,
+    Facts,
+    Page,
+    Remarks,
+    Section,
+    Text,
+    Verdict,
+    capitalized,
+)
 from batchmark.report.scaling import answer, words
 from batchmark.report.scaling.charts import prediction_chart
 from batchmark.report.scaling.tables import check_table, prediction_table
@@ -18,6 +28,11 @@ from batchmark_job.result.values import CONFIDENCE_TEXT
 if TYPE_CHECKING:
     from batchmark.report.model import Report
 
+FILE = "scaling.html"
+NOTICE = (
+    "Predicted by a model that is fitted to what was measured. Nothing on this page was measured, "
+    "unless it says so."
+)
 VERDICTS = {
     "holds": "The model holds",
     "wrong": "The model is wrong",
@@ -40,19 +55,31 @@ ASSUMPTIONS = (
 )
 
 
-def render_html(report: Report) -> str | None:
+def beside(report: Report) -> Beside | None:
     """None where nothing can be predicted."""
-    if not any(one.prediction.points for study in report.scaling for one in study.trainings):
+    studies = report.of(ScalingStudy)
+    if not any(one.prediction.points for study in studies for one in study.trainings):
         return None
-    page = page_templates().get_template("what_if.html.jinja")
-    return page.render(report=report, sections=list(_sections(report)), assumptions=ASSUMPTIONS)
-
-
-def _sections(report: Report) -> Iterator[Section]:
-    trainings = [(study, one) for study in report.scaling for one in words.trainings(study)]
-    for number, (study, training) in enumerate(trainings, start=1):
-        name = words.training_name(study, training)
-        yield Section(f"prediction-{number}", name, list(_blocks(study, training)))
+    trainings = [(study, one) for study in studies for one in words.trainings(study)]
+    moment = f"{report.created_at:%Y-%m-%d %H:%M %Z}"
+    page = Page(
+        "What if there were more nodes?",
+        f"Run {report.run_id}, {moment}.",
+        notices=[NOTICE],
+        sections=[
+            *(
+                Section(
+                    f"prediction-{number}",
+                    words.training_name(study, training),
+                    list(_blocks(study, training)),
+                )
+                for number, (study, training) in enumerate(trainings, start=1)
+            ),
+            Section("assumptions", "What it assumes", [Remarks([], ASSUMPTIONS)]),
+        ],
+        moment=moment,
+    )
+    return Beside(answer.WHAT_IF_SECTION, FILE, page)
 
 
 def _blocks(study: ScalingStudy, training: Training) -> Iterator[Block]:

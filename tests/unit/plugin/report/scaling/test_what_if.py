@@ -3,7 +3,8 @@
 import html
 import re
 
-from batchmark.report.pages.what_if_page import ASSUMPTIONS, render_html
+from batchmark.report.page import page_html
+from batchmark.report.scaling.what_if import ASSUMPTIONS, beside
 from tests.builders.reports import report_of
 from tests.builders.runs import LAPTOP_ENVIRONMENT, build_run
 from tests.builders.scaling_runs import Cluster, scaling_job, sweep
@@ -13,8 +14,7 @@ NUMBERS = (1, 2, 4, 8)
 
 
 def page_of(*jobs):
-    found = render_html(report_of(build_run(*jobs)))
-    return found and html.unescape(found)
+    return html.unescape(page_html(beside(report_of(build_run(*jobs))).page))
 
 
 def test_it_is_marked_as_a_prediction_and_says_what_it_rests_on():
@@ -100,5 +100,5 @@ def test_a_training_that_can_not_be_predicted_says_why_beside_one_that_can():
 
 
 def test_without_any_prediction_there_is_no_page():
-    assert page_of(*sweep(Cluster(), (2,))) is None
-    assert render_html(report_of(build_run())) is None
+    assert beside(report_of(build_run(*sweep(Cluster(), (2,))))) is None
+    assert beside(report_of(build_run())) is None

@@ -20,16 +20,15 @@ from batchmark.analysis.sharing.curves import (
 )
 from batchmark.analysis.sharing.experiments import Experiment, experiments_of
 from batchmark.analysis.sides import PricedTarget
-from batchmark.core.record import Record
+from batchmark.analysis.study import Studied, Study
 from batchmark.core.run import LostJob
 from batchmark_job.result.document import Implementation
 from batchmark_job.result.values import Parameter
 
 
-class SharedTask(Record):
+class SharedTask(Study):
     """A task on a target."""
 
-    suite: str
     target: TargetRecord
     workload: str
     parameters: dict[str, Parameter] = Field(description="the task's own")
@@ -45,10 +44,17 @@ class SharedTask(Record):
     advice: Advice
     experiments: tuple[Experiment, ...]
 
+    @property
+    def studied(self) -> tuple[Studied, ...]:
+        return (Studied(self.suite, self.target, self.price),)
 
-def shared_tasks(groups: Iterable[Iterable[PricedTarget]]) -> tuple[SharedTask, ...]:
+
+STUDY = SharedTask
+
+
+def find(groups: Iterable[Iterable[PricedTarget]]) -> Iterator[SharedTask]:
     """All tasks of a run that shared a device, in the order of its jobs."""
-    return tuple(task for group in groups for side in group for task in _of_target(side))
+    return (task for group in groups for side in group for task in _of_target(side))
 
 
 def _of_target(side: PricedTarget) -> Iterator[SharedTask]:

@@ -1,0 +1,119 @@
+"""The page of a run: its answer, what changed, trust, cost, then each study's sections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from batchmark.core import formatting
+from batchmark.report import change_blocks, sections, studies, words
+from batchmark.report.answer import first_screen
+from batchmark.report.blocks import (
+    Facts,
+    FirstScreen,
+    Folded,
+    Link,
+    Page,
+    Remarks,
+    Section,
+    Table,
+    Text,
+)
+from batchmark.report.tables import amount
+
+if TYPE_CHECKING:
+    from batchmark.report.model import Report
+
+FIGURES = (
+    "Figures carry as many digits as their interval supports. Intervals are bootstrapped: with "
+    "several jobs, jobs are resampled first, then samples within each."
+)
+CHANGES = (
+    "Changes are of levels over many runs, not of this run alone. A spread is one standard "
+    "deviation from run to run, relative to the median. What differs between the last run before "
+    "and the first one since is a hint, no proof."
+)
+
+
+def run_page(report: Report) -> Page:
+    screen, moment = first_screen(report), f"{report.created_at:%Y-%m-%d %H:%M %Z}"
+    return Page(
+        screen.stories[0].title,
+        f"Batchmark report of run {report.run_id}, {moment}.",
+        screen,
+        notices=report.notices,
+        sections=list(_sections(report, screen)),
+        moment=moment,
+    )
+
+
+def _sections(report: Report, screen: FirstScreen) -> Iterator[Section]:
+    changes = change_blocks.section(report)
+    if changes:
+        yield changes
+    if report.pairs:
+        trust = Facts("", sections.trust(report))
+        judged = any(story.matrices for story in screen.stories)
+        block = trust if judged else Folded("What is known of the figures", [trust])
+        yield Section("trust", "Can it be trusted?", [block])
+    if report.pairs or report.studied:
+        yield Section(
+            "cost", "What did it cost?", [Facts("", sections.costs(report, screen.stories))]
+        )
+    yield from studies.sections(report)
+    if report.lost:
+        yield Section("lost", "Lost jobs", [_lost(report)])
+    if not words.outside_ec2(report.pairs, report.studied):
+        yield _prices(report)
+    meaning = [text for story in screen.stories for text in story.meaning]
+    read = [FIGURES, *meaning, *([CHANGES] if report.changes and changes else [])]
+    yield Section("reading", "How to read this", [Remarks([], read)], on_page_alone=True)
+
+
+def _lost(report: Report) -> Table:
+    rows = [
+        (
+            lost.planned.target,
+            lost.planned.measures,
+            str(lost.planned.repeat),
+            lost.job_id or "none",
+            lost.reason,
+            "-" if cost.seconds is None else formatting.seconds(cost.seconds),
+            "; ".join(filter(None, ("-" if cost.usd is None else amount(cost.usd), cost.reason))),
+        )
+        for lost, cost in zip(report.lost, report.lost_costs, strict=True)
+    ]
+    heads = ("Target", "Suite", "Repeat", "Job", "Why", "Time", "Cost")
+    return Table("", "Jobs of this run that left no result.", heads, rows, wide=True)
+
+
+def _prices(report: Report) -> Section:
+    prices = report.prices
+    days = formatting.count(prices.age_days(report.created_at), "day")
+    rows = []
+    for name in dict.fromkeys((*prices.on_demand, *prices.spot)):
+        spot = prices.spot.get(name)
+        rows.append(
+            (
+                name,
+                str(prices.on_demand.get(name, "-")),
+                f"{spot.usd_per_hour} ({spot.lowest_usd_per_hour} to {spot.highest_usd_per_hour}, "
+                f"last change {spot.changed_at:%Y-%m-%d %H:%M %Z})"
+                if spot
+                else "-",
+            )
+        )
+    source = Link(prices.source, prices.source_url or "")
+    caption = (
+        f"{prices.operating_system} in {prices.region}, {prices.currency} per hour. Spot: median "
+        "of the zones and their range."
+    )
+    return Section(
+        "prices",
+        "Prices",
+        [
+            Text(f"As of {prices.as_of}, {days} before this report. Source:", link=source),
+            Remarks(words.price_cautions(report)),
+            Table("", caption, ("Instance type", "On-Demand", "Spot"), rows),
+        ],
+    )

@@ -1,0 +1,218 @@
+"""Does the GPU pay off: the answer over all pairs of targets, and what stands in the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import TYPE_CHECKING, Literal
+
+from batchmark.analysis.answer import Answer, Duel, Measure, Standing, find_answer
+from batchmark.analysis.notes import few_jobs
+from batchmark.core import formatting
+from batchmark.core.intervals import MINIMUM_SAMPLES
+from batchmark.report import words
+from batchmark.report.blocks import Cell, Colour, Matrix, Story, StudyAnswer
+from batchmark.report.words import AHEAD, NOT_KNOWN
+
+if TYPE_CHECKING:
+    from batchmark.report.model import Report
+
+QUESTION = "Does the GPU pay off?"
+ROWS = (
+    "A row is decided only where the whole interval lies on one side of 1, and the noise from job "
+    "to job does not explain it. Beside each speedup: that noise (one standard deviation) with its "
+    "source, and the smallest change that this run would find in 95 of 100 cases.",
+    "Efficiency is (CPU price × CPU time) / (GPU price × GPU time). Its interval comes from the "
+    "times; prices are taken as exact.",
+)
+CALLS = (
+    "First calls are timed apart and never part of a median. Samples taken while the device was "
+    "slowed down stay in the document and are left out of the median where enough others remain.",
+    "Each row's code is the fastest correct rival of a short trial on the same inputs.",
+    "Shares of what a machine can do refer to rates measured in the same jobs: a large matrix "
+    "product, and a large copy or sum, whichever is faster.",
+    "Whole jobs hold start-up, inputs, first calls and every sample taken, so they say more about "
+    "this benchmark than about the workloads.",
+)
+
+
+def story(report: Report) -> Story | None:
+    """None where a run asked something else, and no GPU met a CPU."""
+    if report.studied and not report.pairs:
+        return None
+    answers: list[Answer] = [find_answer(report.pairs, name) for name in Measure]
+    known = [answer for answer in answers if answer.workloads]
+    verdict, sentence = headline(report, known)
+    of_calls = any(not words.is_own_job(pair) for pair in report.pairs)
+    return Story(
+        "answer",
+        _title(report),
+        [StudyAnswer(QUESTION, verdict, sentence, list(_obstacles(report, known)))],
+        _trust(report) if of_calls or not report.studied else "",
+        list(_meaning(report, of_calls=of_calls)),
+        matrices=[_matrix(answer) for answer in known],
+    )
+
+
+def _title(report: Report) -> str:
+    if not report.pairs:
+        return "Batchmark report"
+    suites = dict.fromkeys(pair.suite for pair in report.pairs)
+    gpus = dict.fromkeys(map(words.gpu_label, report.pairs))
+    cpus = dict.fromkeys(pair.cpu.target for pair in report.pairs)
+    names = [formatting.some(list(one), most=1) for one in (suites, gpus, cpus)]
+    return f"{names[0]}: {names[1]} against {names[2]}"
+
+
+def _meaning(report: Report, *, of_calls: bool) -> Iterator[str]:
+    if report.pairs:
+        yield from ROWS
+        yield (
+            f"Dollars per {'call' if of_calls else 'job'}, efficiency, who is cheaper, crossovers "
+            "in dollars and cold starts are at the On-Demand prices of both targets, however their "
+            "instances were bought. What jobs cost is at the price that each was bought at."
+        )
+    yield from CALLS if of_calls else ()
+
+
+def headline(report: Report, known: Sequence[Answer]) -> tuple[str, str]:
+    """The answer in a word or two, and in a sentence; `known` holds time's, then dollars'."""
+    if not known:
+        return "Not known", _why_unknown(report)
+    counts = [_count(answer, known[0].rows()) for answer in known]
+    if len(known) == 1:
+        counts.append("what that costs is not known")
+    rows = formatting.count(known[0].rows(), "row")
+    rivals = " against the best CPU target" if len(_targets(report, "cpu")) > 1 else ""
+    return _verdict(known), f"Of {rows}{rivals}, the GPU is {'; '.join(counts)}."
+
+
+def _verdict(known: Sequence[Answer]) -> str:
+    """By dollars where they are known, as that is what has to pay off."""
+    last = known[-1]
+    rows, ahead, behind = last.rows(), last.rows("gpu"), last.rows("cpu")
+    in_time = last.measure == Measure.TIME
+    never_in_time = known[0].rows("cpu") == known[0].rows()
+    if ahead == rows:
+        return "Yes, in time" if in_time else "Yes"
+    if behind == rows:
+        return "No, not in time" if in_time else "No" if never_in_time else "No, not in dollars"
+    if not ahead and not behind:
+        return "Not known yet"
+    return "It depends"
+
+
+def _count(answer: Answer, rows: int) -> str:
+    ahead, behind = AHEAD[answer.measure]
+    parts = [f"{ahead} in {answer.rows('gpu')}", f"{behind} in {answer.rows('cpu')}"]
+    if unknown := answer.rows("unknown"):
+        parts.append(f"{NOT_KNOWN} in {unknown}")
+    text = ", ".join(parts)
+    return text if answer.rows() == rows else f"{text} of the {answer.rows()} with prices"
+
+
+def _why_unknown(report: Report) -> str:
+    if not report.pairs:
+        return "No GPU target was compared with a CPU target."
+    if all(pair.cpu_fallback for pair in report.pairs):
+        return "No GPU was measured: all jobs ran on a CPU."
+    refused = [pair.refused for pair in report.pairs if pair.refused]
+    return (
+        f"Nothing was compared: {refused[0]}" if refused else "No row was measured on both sides."
+    )
+
+
+def _targets(report: Report, side: Literal["gpu", "cpu"]) -> set[str]:
+    return {getattr(pair, side).target for pair in report.pairs}
+
+
+def _obstacles(report: Report, known: Sequence[Answer]) -> Iterator[str]:
+    """What keeps an answer from being known, with the remedy, each once."""
+    if any(answer.rows("unknown") for answer in known):
+        compared = [pair for pair in report.pairs if pair.rows and not pair.cpu_fallback]
+        of_calls = [pair for pair in compared if not words.is_own_job(pair)]
+        jobs = [len(side.jobs) for pair in of_calls for side in (pair.gpu, pair.cpu)]
+        if (fewest := min(jobs, default=MINIMUM_SAMPLES)) < MINIMUM_SAMPLES:
+            yield few_jobs(fewest)
+    if len(known) == 1:
+        bases = (basis for pair in report.pairs for basis in (pair.gpu_price, pair.cpu_price))
+        yield from dict.fromkeys(basis.note for basis in bases if basis.note)
+    if known:
+        yield from dict.fromkeys(
+            f"{pair.label} is not compared: {pair.refused}" for pair in report.pairs if pair.refused
+        )
+
+
+def _matrix(answer: Answer) -> Matrix:
+    dtypes = {workload.dtype for workload in answer.workloads}
+    rows = []
+    for workload in answer.workloads:
+        by_gpu = {standing.gpu: standing for standing in workload.standings}
+        name = workload.workload + (f", {workload.dtype}" if len(dtypes) > 1 else "")
+        rows.append((name, [_cell(by_gpu.get(gpu), answer.measure) for gpu in answer.gpus]))
+    return Matrix(answer.measure, _caption(answer), list(answer.gpus), rows)
+
+
+def _caption(answer: Answer) -> str:
+    cpus = {duel.cpu for one in answer.workloads for of in one.standings for duel in of.duels}
+    rival = next(iter(cpus)) if len(cpus) == 1 else "the CPU target that is best at each size"
+    amounts = "times" if answer.measure == Measure.TIME else "dollars"
+    return (
+        f"Each GPU target against {rival}; ratios are of {amounts}, CPU / GPU, over the rows that "
+        "are decided, if any is."
+    )
+
+
+def _cell(standing: Standing | None, measure: Measure) -> Cell | None:
+    if standing is None:
+        return None
+    ahead, behind = AHEAD[measure]
+    rows, wins, losses = len(standing.duels), standing.rows("gpu"), standing.rows("cpu")
+    unknown = rows - wins - losses
+    note = f"{unknown} of {rows} {NOT_KNOWN}" if unknown and unknown < rows else ""
+    word, colour = _word(standing, ahead, behind, wins, losses)
+    return Cell(word, _ratios(standing.duels), note, colour)
+
+
+def _word(
+    standing: Standing, ahead: str, behind: str, wins: int, losses: int
+) -> tuple[str, Colour]:
+    if not wins and not losses:
+        return NOT_KNOWN, "unknown"
+    if not losses:
+        return ahead, "gpu"
+    if not wins:
+        return behind, "cpu"
+    crossing = standing.crossover
+    if crossing and crossing.monotonic:
+        gpu_above = crossing.ahead_above == "gpu"
+        word, sizes = (ahead, crossing.gpu_ahead) if gpu_above else (behind, crossing.cpu_ahead)
+        return f"{word} from {standing.axis} {formatting.size(min(sizes))}", "both"
+    return f"{ahead} in {wins} of {len(standing.duels)}", "both"
+
+
+def _ratios(duels: Sequence[Duel]) -> str:
+    """Of the rows that are decided, if any is."""
+    decided = [duel for duel in duels if duel.winner != "unknown"]
+    ratios = sorted((duel.ratio for duel in decided or duels), key=lambda ratio: ratio.value)
+    if len(ratios) == 1:
+        return str(formatting.factor(ratios[0]))
+    return f"{formatting.factor(ratios[0]).value} to {formatting.factor(ratios[-1]).value}"
+
+
+def _trust(report: Report) -> str:
+    rows = [row for pair in report.pairs if not pair.cpu_fallback for row in pair.rows]
+    if not rows:
+        return "There is no verdict to trust yet."
+    decided = sum(row.verdict != "undecided" for row in rows)
+    sources = Counter(row.noise.source for row in rows)
+    source = ", ".join(f"{name} for {count}" for name, count in sources.items())
+    source = next(iter(sources)) if len(sources) == 1 else source
+    floor = formatting.noise(median(row.noise.floor for row in rows))
+    text = (
+        f"{decided} of {formatting.count(len(rows), 'verdict')} on time stand above the noise from "
+        f"job to job, whose median over the rows is {floor} ({source})."
+    )
+    doubtful = sum(bool(row.warnings) for row in rows)
+    return f"{text} {formatting.count(doubtful, 'row')} to read with care." if doubtful else text

@@ -1,0 +1,82 @@
+"""A kind of run that nobody planned for: five files make it, and everything knows it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from tests.paths import ROOT
+
+MADE_UP = ROOT / "tests" / "made_up_kind"
+KINDS = "plugins/batchmark/core/kinds.py"
+BEFORE = '        benchmark("job_comparison", "Job comparison", "own_jobs"),\n'
+RECORD = '        benchmark("steadiness_benchmark", "Steadiness benchmark", "steadiness"),\n'
+
+
+@pytest.fixture(scope="module")
+def product(tmp_path_factory):
+    """A copy of the product with the kind's record and its four files."""
+    copy = tmp_path_factory.mktemp("product")
+    shutil.copytree(ROOT / "plugins", copy / "plugins")
+    shutil.copytree(MADE_UP, copy, dirs_exist_ok=True)
+    kinds = copy / KINDS
+    text = kinds.read_text()
+    assert BEFORE in text
+    kinds.write_text(text.replace(BEFORE, BEFORE + RECORD))
+    return copy
+
+
+@pytest.fixture(scope="module")
+def run(stack, product, tmp_path_factory):
+    """What became of a run on the local cloud, and what its log says."""
+    home = tmp_path_factory.mktemp("airflow")
+    airflow = replace(stack.airflow, home=home, dags=product / "dags")
+    env = os.environ | airflow.environment(product, stack.aws) | stack.aws
+    imported = [product / "plugins", ROOT / "job_container", ROOT]
+    env |= {
+        "PYTHONPATH": os.pathsep.join(map(str, imported)),
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.e2e.made_up_run", product / "dags", home],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
+    return json.loads(done.stdout.splitlines()[-1]), done.stdout
+
+
+def test_it_takes_five_files_and_200_lines():
+    files = list(MADE_UP.rglob("*.py"))
+    lines = sum(len(path.read_text().splitlines()) for path in files) + RECORD.count("\n")
+    assert len(files) + 1 <= 5
+    assert lines <= 200
+
+
+def test_it_is_planned_run_and_reported_on_page_and_terminal(run):
+    found, said = run
+    assert found["state"] == "success"
+    assert found["planned"] == ["steadiness_benchmark", ["c5.2xlarge"] * 2]
+    assert found["studies"] == ["steadiness"]
+    *_, report = found["pages"]
+    for text in (report, said):
+        assert "How steady is the target?" in text
+        assert "Within 1." in text
+        assert "Steadiness of c5.2xlarge" in text
+
+
+def test_the_pages_the_guard_and_the_laptop_know_it(run):
+    found, _ = run
+    of_dag, all_runs, _ = found["pages"]
+    for page in (of_dag, all_runs):
+        assert "Steadiness benchmark" in page
+        assert "Within 1." in page
+    assert found["guarded"]
