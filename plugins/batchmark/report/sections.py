@@ -17,7 +17,7 @@ from batchmark_job.result.document import MeasurementStatus
 if TYPE_CHECKING:
     from batchmark.analysis.cold_start import ColdStart
     from batchmark.analysis.compared_rows import Row, UncomparedRow
-    from batchmark.analysis.comparison import Pair
+    from batchmark.analysis.pooling import TargetRecord
     from batchmark.report.blocks import Story
     from batchmark.report.model import Report
 
@@ -127,7 +127,9 @@ def _of_run(report: Report) -> Iterator[Fact]:
             [f"{one.planned.target}, {one.planned.measures}: {one.reason}" for one in report.lost]
         )
         yield "Lost jobs", f"{len(report.lost)}: {lost}."
-    yield from dict.fromkeys(("Machines", text) for text in map(_machines, report.pairs) if text)
+    machines = dict.fromkeys(filter(None, map(_machine, report.targets)))
+    if machines:
+        yield "Machines", f"{'; '.join(machines)}."
     if report.alerts and not report.alerts.is_empty:
         yield "The detector", change_words.precision(report.alerts.precision)
 
@@ -141,16 +143,11 @@ def _why(missing: Sequence[UncomparedRow]) -> str:
     return f"; mostly {reason}"
 
 
-def _machines(pair: Pair) -> str:
-    """Both sides' machines in a line."""
-    sides = []
-    for target in (pair.gpu, pair.cpu):
-        if target.environment:
-            found = ((name, getattr(target.environment, field)) for field, name in MACHINE.items())
-            sides.append(
-                f"{target.target}: {', '.join(f'{name}{one}' for name, one in found if one)}"
-            )
-    return "; ".join(sides)
+def _machine(target: TargetRecord) -> str:
+    if not target.environment:
+        return ""
+    found = ((name, getattr(target.environment, field)) for field, name in MACHINE.items())
+    return f"{target.target}: {', '.join(f'{name}{one}' for name, one in found if one)}"
 
 
 def costs(report: Report, told: Sequence[Story]) -> list[Fact]:
