@@ -8,9 +8,8 @@ from airflow.sdk.exceptions import AirflowFailException
 from batchmark.aws.result_bucket import DIAGNOSES_FOLDER, RunStore
 from batchmark.core.errors import BatchmarkError
 from batchmark.core.names import slug
-from batchmark.orchestration.links import page_url
+from batchmark.orchestration.publishing import publish_page
 from batchmark.orchestration.settings import load_config
-from batchmark.orchestration.telling import console, tell
 from batchmark.runs.plans.planning import check_targets
 
 
@@ -25,9 +24,7 @@ def diagnose_queues(context: Context) -> str:
     from batchmark.aws.batch_targets import published_queues
     from batchmark.aws.boto_clients import patient_clients
     from batchmark.checks.diagnosis.diagnose import diagnose
-    from batchmark.report.page import page_html
     from batchmark.report.pages.diagnosis_page import DiagnosisReport, diagnosis_page
-    from batchmark.report.terminal.sections import print_page
 
     try:
         config = load_config()
@@ -51,11 +48,7 @@ def diagnose_queues(context: Context) -> str:
             for queue in published_queues({name: config.targets[name]})
         ),
     )
-    page = diagnosis_page(report)
-    print_page(page, console(200))
     store = RunStore.of(config, context["run_id"])
     prefix = f"{DIAGNOSES_FOLDER}{slug(context['run_id'])}"
     store.put(f"{prefix}.json", report.model_dump_json(indent=2))
-    key = store.put(f"{prefix}.html", page_html(page), "text/html")
-    tell(f"Diagnosis: {page_url(context, store, key)}")
-    return key
+    return publish_page(context, store, f"{prefix}.html", diagnosis_page(report), "Diagnosis:")

@@ -8,9 +8,9 @@ from airflow.sdk import Context
 
 from batchmark.aws.result_bucket import ENVIRONMENT_HTML, ENVIRONMENT_JSON, RunStore
 from batchmark.core.config import Config
-from batchmark.orchestration.links import page_url
+from batchmark.orchestration.publishing import publish_page
 from batchmark.orchestration.settings import load_config
-from batchmark.orchestration.telling import console, fail, fail_if_refused, tell
+from batchmark.orchestration.telling import fail, fail_if_refused
 
 DAG_ID = "environment_check"  # elsewhere a run's own page is another
 
@@ -50,9 +50,7 @@ def check(
 
     from batchmark.aws.boto_clients import patient_clients
     from batchmark.checks.environment import check_environment
-    from batchmark.report.page import page_html
     from batchmark.report.pages.table_pages import environment_page
-    from batchmark.report.terminal.sections import print_page
 
     clients, now = patient_clients(config.region), datetime.now(UTC)
     result = check_environment(
@@ -66,11 +64,14 @@ def check(
     )
     store = RunStore.of(config, context["run_id"])
     store.write(ENVIRONMENT_JSON, result.model_dump_json(indent=2))
-    page = environment_page(result)
-    print_page(page, console(200))
-    key = store.write(ENVIRONMENT_HTML, page_html(page), "text/html")
-    url = page_url(context, store, key, is_runs=context["ti"].dag_id == DAG_ID)
-    tell(f"Environment: {result.summary}. {url}")
+    key = publish_page(
+        context,
+        store,
+        store.prefix + ENVIRONMENT_HTML,
+        environment_page(result),
+        f"Environment: {result.summary}.",
+        is_runs=context["ti"].dag_id == DAG_ID,
+    )
     if failures := result.failures():
         fail(
             context,

@@ -12,13 +12,13 @@ from batchmark.checks.leak_judge import RunState
 from batchmark.checks.leak_records import ENDABLE, LeakAges, RunName
 from batchmark.core.errors import ConfigError
 from batchmark.core.kinds import SUBMITTING
-from batchmark.orchestration.links import page_url
+from batchmark.orchestration.publishing import publish_page
 from batchmark.orchestration.settings import (
     load_cluster_if_any,
     load_config,
     load_multi_node_if_any,
 )
-from batchmark.orchestration.telling import console, tell
+from batchmark.orchestration.telling import tell
 
 LIVE_RUN = ["queued", "running"]
 # For the topic's subscription filters, as alerts have them.
@@ -104,24 +104,22 @@ def report_leaks(context: Context, found_key: str) -> str:
     from batchmark.checks.leak_records import GuardReport
     from batchmark.core.errors import AlertError
     from batchmark.orchestration.channels import publish
-    from batchmark.report.page import page_html
     from batchmark.report.pages.table_pages import guard_page
-    from batchmark.report.terminal.sections import print_page
 
     config = load_config()
     store = RunStore.of(config, context["run_id"])
     report = GuardReport.model_validate_json(store.read(found_key))
-    page = guard_page(report)
-    print_page(page, console(200))
-    tell(f"Leak guard: {report.summary}.")
-    for line in report.unread:
-        tell(f"Not checked: {line}")
     text = ""
     if alarm := report.alarm():
         text = f"{len(report.of('leaked'))} leak(s) of {config.name}:\n{alarm}"
         tell(text)
-    key = store.put(_guard_key(context, "html"), page_html(page), "text/html")
-    tell(f"Report: {page_url(context, store, key)}")
+    key = publish_page(
+        context,
+        store,
+        _guard_key(context, "html"),
+        guard_page(report),
+        f"{report.summary}. Report:",
+    )
     if text and config.topic_arn is None:
         raise AirflowFailException(f"{text}\nOnly this task tells of it: no topic is published")
     if text:

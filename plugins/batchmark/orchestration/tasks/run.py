@@ -24,11 +24,11 @@ from batchmark.core import formatting
 from batchmark.core.config import Config
 from batchmark.core.run import CollectedRun, LostJob, Purpose, RunPlan, StoredRun
 from batchmark.orchestration.assets import REPORT, RESULTS, report_metadata, results_metadata
-from batchmark.orchestration.links import page_url
+from batchmark.orchestration.publishing import publish_page
 from batchmark.orchestration.settings import config_of, load_config
 from batchmark.orchestration.tasks.approval import Arguments, approved_jobs
 from batchmark.orchestration.tasks.budget import Proposal
-from batchmark.orchestration.telling import console, tell
+from batchmark.orchestration.telling import tell
 from batchmark.orchestration.xcom import JOB_ID_XCOM
 from batchmark.runs.plans.planning import plan_jobs as plan
 
@@ -191,7 +191,6 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     from batchmark.report.pages.run_page import run_page
     from batchmark.report.studies import beside
     from batchmark.report.summary import summarize
-    from batchmark.report.terminal.sections import print_page
     from batchmark.runs.collected_runs import stored_run
 
     store = RunStore.of(load_config(), context["run_id"])
@@ -211,11 +210,9 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
         one.section: store.object_url(store.write(one.file, page_html(one.page), "text/html"))
         for one in beside(report)
     }
-    page = run_page(report)
-    key = store.write(REPORT_HTML, page_html(page, addresses), "text/html")
-    print_page(page, console())
+    key = store.prefix + REPORT_HTML
+    publish_page(context, store, key, run_page(report), "Report:", beside=addresses)
     print_costs(store, comparison.cost)
-    tell(f"Report: {page_url(context, store, key)}")
     _fail_if_a_job_did(collected, "the report holds what there is", gone)
     context["outlet_events"][REPORT].extra = report_metadata(collected, comparison, key)
     return key
@@ -237,9 +234,7 @@ def publish_noise(context: Context, collected_key: str) -> str:
     from batchmark.aws.price_list import stored_prices
     from batchmark.orchestration.run_history import noise_table
     from batchmark.orchestration.tasks.budget import print_costs
-    from batchmark.report.page import page_html
     from batchmark.report.pages.table_pages import noise_page
-    from batchmark.report.terminal.sections import print_page
     from batchmark.runs.collected_runs import readable_run
 
     config = load_config()
@@ -256,11 +251,9 @@ def publish_noise(context: Context, collected_key: str) -> str:
             kept.append(f"{key} stays that of run {before.run_id}: {reason}.")
         else:
             store.put(key, table.to_json())
-    page = noise_page(report, kept)
-    print_page(page, console())
-    key = store.write(NOISE_HTML, page_html(page), "text/html")
     print_costs(store, run_costs(collected, stored_prices(store, config.region, datetime.now(UTC))))
-    tell(f"Noise: {page_url(context, store, key)}")
+    key = store.prefix + NOISE_HTML
+    publish_page(context, store, key, noise_page(report, kept), "Noise:")
     if report.refused:
         raise AirflowFailException("; ".join(report.refused))
     _fail_if_a_job_did(collected, "the tables hold what there is")

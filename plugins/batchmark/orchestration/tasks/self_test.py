@@ -12,9 +12,9 @@ from batchmark.aws.result_bucket import RunStore, dated_key
 from batchmark.changes.records import Metric
 from batchmark.core.config import Config
 from batchmark.core.suites import SUITES
-from batchmark.orchestration.links import page_url
+from batchmark.orchestration.publishing import publish_page
 from batchmark.orchestration.settings import load_config, load_detector_settings
-from batchmark.orchestration.telling import console, tell
+from batchmark.orchestration.telling import tell
 
 if TYPE_CHECKING:
     from batchmark.changes.records import Series
@@ -88,17 +88,12 @@ def publish_self_test(context: Context, tested_key: str) -> str:
     """Publish the results as a page and a table; return the page's key."""
 
     from batchmark.changes.self_test.records import SelfTest
-    from batchmark.report.page import page_html
     from batchmark.report.pages.self_test_page import self_test_page
-    from batchmark.report.terminal.sections import print_page
 
     store = RunStore.of(load_config(), context["run_id"])
     report = SelfTest.model_validate_json(store.read(tested_key))
     page = self_test_page(report)
-    print_page(page, console())
-    key = store.put(_key(context, "html"), page_html(page), "text/html")
-    tell(f"Self-test: {page_url(context, store, key)}")
-    return key
+    return publish_page(context, store, _key(context, "html"), page, "Self-test:")
 
 
 def read_times(config: Config, suites: Collection[str] | None, since: date) -> list[Series]:

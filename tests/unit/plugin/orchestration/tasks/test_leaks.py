@@ -121,7 +121,7 @@ def test_without_a_leak_no_alert_is_sent(account, capsys):
     assert leaks.report_leaks(context(), key) == f"{KEY}.html"
     assert alerts() == []
     said = capsys.readouterr().out
-    assert "Leak guard: 1 in use." in said
+    assert "1 in use." in said
     assert "Report: https://" in said
     assert "leak(s)" not in said
 
@@ -170,7 +170,7 @@ def test_a_failed_check_fails_the_task_without_an_alert(account, capsys):
     ):
         leaks.report_leaks(context(), key)
     assert alerts() == []
-    assert "Not checked: file systems: later" in capsys.readouterr().out
+    assert "Not looked at: file systems: later" in capsys.readouterr().out
 
 
 def test_the_defaults_of_the_form_are_those_of_leak_ages():
