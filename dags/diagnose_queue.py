@@ -11,7 +11,7 @@ It changes nothing and starts nothing.
 
 from airflow.sdk import dag, get_current_context, task
 
-from batchmark.orchestration import dag_parts
+from batchmark.orchestration import dag_parts, forms
 from batchmark.orchestration.tasks import diagnosis
 
 
@@ -20,7 +20,7 @@ from batchmark.orchestration.tasks import diagnosis
     schedule=None,
     catchup=False,
     max_active_runs=1,
-    params={"targets": dag_parts.targets_param()},
+    params={"targets": forms.targets_param()},
     description="Why a job does not start: causes, evidence, remedies",
     tags=["batchmark", "operations"],
     doc_md=__doc__,

@@ -10,7 +10,7 @@ Every benchmark and calibration begins with this check; a line that says *fail* 
 
 from airflow.sdk import dag, get_current_context, task
 
-from batchmark.orchestration import dag_parts
+from batchmark.orchestration import dag_parts, forms
 from batchmark.orchestration.tasks import environment
 
 
@@ -19,7 +19,7 @@ from batchmark.orchestration.tasks import environment
     schedule=None,
     catchup=False,
     max_active_runs=1,
-    params={"targets": dag_parts.targets_param()},
+    params={"targets": forms.targets_param()},
     description="Check that everything is there that a benchmark needs",
     tags=["batchmark", "guard"],
     doc_md=__doc__,

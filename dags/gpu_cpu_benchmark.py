@@ -14,15 +14,15 @@ from functools import partial
 
 from airflow.sdk import CronTriggerTimetable, dag
 
-from batchmark.orchestration import dag_parts
+from batchmark.orchestration import dag_parts, forms
 from batchmark.orchestration.tasks import environment, run
 
-PARAMS = dag_parts.params(
+PARAMS = forms.suite_params(
     repeats=1,
     fewest_repeats=1,
     about_repeats="Jobs per target. With 6 or more, whole jobs have intervals, too.",
     max_cost_usd=50,
-) | {"reruns": dag_parts.reruns_param()}
+) | {"reruns": forms.reruns_param()}
 
 
 @dag(

@@ -14,10 +14,10 @@ from typing import Any
 
 from airflow.sdk import chain, dag, get_current_context, task
 
-from batchmark.orchestration import assets, dag_parts
+from batchmark.orchestration import assets, dag_parts, forms
 from batchmark.orchestration.tasks import environment, run
 
-PARAMS = dag_parts.params(
+PARAMS = forms.suite_params(
     repeats=6,
     fewest_repeats=2,
     about_repeats="Identical jobs per target. More jobs detect smaller changes; with 6 or more, "

@@ -1,25 +1,14 @@
-"""What DAGs have in common: fields of the trigger form, and the tasks that run jobs."""
+"""What DAGs have in common: their arguments, and the tasks that run jobs."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from airflow.sdk import (
-    BaseOperator,
-    Context,
-    Param,
-    TaskGroup,
-    XComArg,
-    chain,
-    get_current_context,
-    task,
-)
+from airflow.sdk import BaseOperator, Context, TaskGroup, XComArg, chain, get_current_context, task
 from airflow.sdk.definitions.mappedoperator import MappedOperator
 
-from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SCALING, SUITES
 from batchmark.orchestration import assets
 from batchmark.orchestration.links import ReportLink
 from batchmark.orchestration.operators.batch_operator import BenchmarkJobOperator
@@ -37,12 +26,6 @@ GROUPS = {
 }
 # Of a task that ends what costs money: AWS refuses while it is still coming up.
 INSISTING = {"retries": 20, "retry_delay": timedelta(minutes=1)}
-# Asking AWS here would hold up whoever parses DAGs.
-TARGETS_VARIABLE = "BATCHMARK_TARGETS"
-EVERY_TARGET = "none means all that Terraform made"
-# Those whose jobs share an instance run only if they are named.
-EVERY_TARGET_ALONE = f"{EVERY_TARGET}, except those whose jobs share an instance: name these"
-DEFAULT_SUITE_VARIABLE = "BATCHMARK_DEFAULT_SUITE"  # the laptop's is the quick one
 
 
 class Layer(NamedTuple):
@@ -70,97 +53,6 @@ def default_args(retries: int = 2) -> dict[str, Any]:
         # What people are told is in the log; that a task returned a key says nothing to them.
         "show_return_value_in_logs": False,
     }
-
-
-def params(
-    repeats: int, fewest_repeats: int, about_repeats: str, max_cost_usd: float
-) -> dict[str, Param]:
-    """Return the form's fields; `repeats` (jobs per target) and `max_cost_usd` are defaults."""
-    offered = {name: says for name, says in SUITES.items() if name != SCALING}
-    return {
-        "suite": Param(
-            os.environ.get(DEFAULT_SUITE_VARIABLE, "blog"),
-            enum=list(offered),
-            values_display={name: f"{name}: {says}" for name, says in offered.items()},
-            description="What to measure.",
-        ),
-        "dtype": Param(
-            OWN_DTYPES,
-            enum=[OWN_DTYPES, *DTYPES],
-            values_display={OWN_DTYPES: "suite: each row has the suite's own"},
-            description="Number format of every row.",
-        ),
-        **run_params(repeats, fewest_repeats, about_repeats, max_cost_usd),
-        "targets": targets_param(EVERY_TARGET_ALONE),
-    }
-
-
-def run_params(
-    repeats: int, fewest_repeats: int, about_repeats: str, max_cost_usd: float
-) -> dict[str, Param]:
-    """Return the fields of the form that do not depend on what is measured."""
-    return {
-        "targets": targets_param(),
-        **repeats_param(repeats, fewest_repeats, about_repeats),
-        **cost_params(max_cost_usd),
-    }
-
-
-def repeats_param(repeats: int, fewest_repeats: int, about_repeats: str) -> dict[str, Param]:
-    """Return the field of how often everything is measured."""
-    return {
-        "repeats": Param(
-            repeats,
-            type="integer",
-            minimum=fewest_repeats,
-            maximum=MAX_REPEATS,
-            description=about_repeats,
-        )
-    }
-
-
-def cost_params(max_cost_usd: float) -> dict[str, Param]:
-    """Return the fields of the form on what a run may cost."""
-    return {
-        "max_cost_usd": Param(
-            max_cost_usd,
-            type=["number", "null"],
-            exclusiveMinimum=0,
-            description="Nothing is submitted if the run could cost more: jobs x submissions "
-            "(2 where On-Demand follows Spot) x attempts x timeout x On-Demand price; a multi-node "
-            "job counts once for each node, which also waits for the others and idles afterwards. "
-            "Empty for no cap.",
-        ),
-        "dry_run": Param(
-            False,
-            type="boolean",
-            description="Only show the plan and what it can cost at most; submit nothing.",
-        ),
-    }
-
-
-def targets_param(every: str = EVERY_TARGET) -> Param:
-    """Return the field of the targets: to choose from where they are known, else to type.
-
-    `every` says which they are if none is named.
-    """
-    # Without "null" the form marks the field as one that must be filled in.
-    schema: dict[str, Any] = {"type": ["array", "null"], "items": {"type": "string"}}
-    known = [name for name in os.environ.get(TARGETS_VARIABLE, "").split(",") if name]
-    if known:
-        schema["examples"] = known  # which Airflow lets people choose from
-    how = "" if known else ", one per line"
-    return Param([], description=f"Targets{how}; {every}.", **schema)
-
-
-def reruns_param() -> Param:
-    """Return the field that allows fresh jobs for what looks slower."""
-    return Param(
-        True,
-        type="boolean",
-        description="Measure again what looks slower, by one to three fresh jobs of its target, "
-        "before an alert. They count against max_cost_usd.",
-    )
 
 
 def group(name: str) -> TaskGroup:

@@ -1,4 +1,4 @@
-"""The fields of each benchmark's form: of the options that it has, and of what all runs have."""
+"""The fields of each DAG's form: of its options, which are models, and of what all runs have."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from typing import Any
 from airflow.sdk import Param
 
 from batchmark.core.own_jobs import ComparisonRun, OwnJobRun
-from batchmark.core.suites import TASKS
-from batchmark.orchestration import dag_parts
+from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SCALING, SUITES, TASKS
 from batchmark_job.result.options import Options, schemas
 from batchmark_job.result.scaling_options import ScalingRun
 from batchmark_job.result.sharing_options import MOST_REPLICAS, SHARING_SECTION, SharingOptions
 
 # Asking AWS here would hold up whoever parses DAGs.
 OWN_JOBS_VARIABLE = "BATCHMARK_OWN_JOBS"
+TARGETS_VARIABLE = "BATCHMARK_TARGETS"
+EVERY_TARGET = "none means all that Terraform made"
+# Those whose jobs share an instance run only if they are named.
+EVERY_TARGET_ALONE = f"{EVERY_TARGET}, except those whose jobs share an instance: name these"
+DEFAULT_SUITE_VARIABLE = "BATCHMARK_DEFAULT_SUITE"  # the laptop's is the quick one
 MAX_COST_USD = 50
 KNOWN_TASKS = {"examples": list(TASKS)}
 REQUIRED = {"enum", "minItems", "minLength", "must", "pattern"}
@@ -54,13 +58,13 @@ def sharing_params() -> dict[str, Param]:
     """Return the fields of a run of tasks that share a device."""
     return {
         **option_params(SharingOptions, task=KNOWN_TASKS),
-        **dag_parts.run_params(
+        **run_params(
             repeats=1,
             fewest_repeats=1,
             about_repeats="How often each target measures everything.",
             max_cost_usd=MAX_COST_USD,
         ),
-        "reruns": dag_parts.reruns_param(),
+        "reruns": reruns_param(),
     }
 
 
@@ -85,7 +89,7 @@ def pods_params() -> dict[str, Param]:
             "itself, and those that find none wait until sharing is switched on. 0 for none.",
         ),
         "replicas": fields["replicas"],
-        **dag_parts.cost_params(MAX_COST_USD),
+        **cost_params(MAX_COST_USD),
     }
 
 
@@ -93,7 +97,7 @@ def scaling_params() -> dict[str, Param]:
     """Return the fields of a run of nodes that train together."""
     return {
         **option_params(ScalingRun),
-        **dag_parts.repeats_param(1, 1, "How often each number of nodes is measured."),
+        **repeats_param(1, 1, "How often each number of nodes is measured."),
         **of_any_run(),
     }
 
@@ -102,7 +106,7 @@ def own_job_params() -> dict[str, Param]:
     """Return the fields of a run of one of Terraform's own jobs."""
     known = [name for name in os.environ.get(OWN_JOBS_VARIABLE, "").split(",") if name]
     choice = {"default": known[0], "examples": known} if known else {}
-    targets = dag_parts.targets_param("none means all that the job is defined for")
+    targets = targets_param("none means all that the job is defined for")
     return option_params(OwnJobRun, job=choice) | {"targets": targets} | of_any_run()
 
 
@@ -112,4 +116,95 @@ def comparison_params() -> dict[str, Param]:
 
 
 def of_any_run() -> dict[str, Param]:
-    return {**dag_parts.cost_params(MAX_COST_USD), "reruns": dag_parts.reruns_param()}
+    return {**cost_params(MAX_COST_USD), "reruns": reruns_param()}
+
+
+def suite_params(
+    repeats: int, fewest_repeats: int, about_repeats: str, max_cost_usd: float
+) -> dict[str, Param]:
+    """Return the form's fields; `repeats` (jobs per target) and `max_cost_usd` are defaults."""
+    offered = {name: says for name, says in SUITES.items() if name != SCALING}
+    return {
+        "suite": Param(
+            os.environ.get(DEFAULT_SUITE_VARIABLE, "blog"),
+            enum=list(offered),
+            values_display={name: f"{name}: {says}" for name, says in offered.items()},
+            description="What to measure.",
+        ),
+        "dtype": Param(
+            OWN_DTYPES,
+            enum=[OWN_DTYPES, *DTYPES],
+            values_display={OWN_DTYPES: "suite: each row has the suite's own"},
+            description="Number format of every row.",
+        ),
+        **run_params(repeats, fewest_repeats, about_repeats, max_cost_usd),
+        "targets": targets_param(EVERY_TARGET_ALONE),
+    }
+
+
+def run_params(
+    repeats: int, fewest_repeats: int, about_repeats: str, max_cost_usd: float
+) -> dict[str, Param]:
+    """Return the fields of the form that do not depend on what is measured."""
+    return {
+        "targets": targets_param(),
+        **repeats_param(repeats, fewest_repeats, about_repeats),
+        **cost_params(max_cost_usd),
+    }
+
+
+def repeats_param(repeats: int, fewest_repeats: int, about_repeats: str) -> dict[str, Param]:
+    """Return the field of how often everything is measured."""
+    return {
+        "repeats": Param(
+            repeats,
+            type="integer",
+            minimum=fewest_repeats,
+            maximum=MAX_REPEATS,
+            description=about_repeats,
+        )
+    }
+
+
+def cost_params(max_cost_usd: float) -> dict[str, Param]:
+    """Return the fields of the form on what a run may cost."""
+    return {
+        "max_cost_usd": Param(
+            max_cost_usd,
+            type=["number", "null"],
+            exclusiveMinimum=0,
+            description="Nothing is submitted if the run could cost more: jobs x submissions "
+            "(2 where On-Demand follows Spot) x attempts x timeout x On-Demand price; a multi-node "
+            "job counts once for each node, which also waits for the others and idles afterwards. "
+            "Empty for no cap.",
+        ),
+        "dry_run": Param(
+            False,
+            type="boolean",
+            description="Only show the plan and what it can cost at most; submit nothing.",
+        ),
+    }
+
+
+def targets_param(every: str = EVERY_TARGET) -> Param:
+    """Return the field of the targets: to choose from where they are known, else to type.
+
+    `every` says which they are if none is named.
+    """
+    # Without "null" the form marks the field as one that must be filled in.
+    schema: dict[str, Any] = {"type": ["array", "null"], "items": {"type": "string"}}
+    known = [name for name in os.environ.get(TARGETS_VARIABLE, "").split(",") if name]
+    if known:
+        schema["examples"] = known  # which Airflow lets people choose from
+    how = "" if known else ", one per line"
+    return Param([], description=f"Targets{how}; {every}.", **schema)
+
+
+def reruns_param() -> Param:
+    """Return the field that allows fresh jobs for what looks slower."""
+    return Param(
+        True,
+        type="boolean",
+        description="Measure again what looks slower, by one to three fresh jobs of its target, "
+        "before an alert. They count against max_cost_usd.",
+    )

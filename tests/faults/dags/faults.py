@@ -13,7 +13,7 @@ from airflow.sdk import chain, dag, get_current_context, task
 from broken import ALERTING, BROKEN
 
 from batchmark.aws.result_bucket import RunStore
-from batchmark.orchestration import assets, dag_parts
+from batchmark.orchestration import assets, dag_parts, forms
 from batchmark.orchestration.operators.batch_operator import BenchmarkJobOperator
 from batchmark.orchestration.settings import load_config
 from batchmark.orchestration.tasks import alerts, run
@@ -40,7 +40,7 @@ def define(
         schedule=None,
         max_active_runs=64,
         max_active_tasks=64,
-        params=dag_parts.params(
+        params=forms.suite_params(
             repeats=1, fewest_repeats=1, about_repeats="Jobs per target.", max_cost_usd=50
         ),
         default_args=RETRIES,
