@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 
 from batchmark.analysis.cost import usd_per_job
@@ -32,16 +33,20 @@ def order(place: Place) -> tuple[int, float]:
 
 def figures_of(side: PricedTarget, axis: str | None) -> tuple[JobFigure, ...]:
     """One for each place at which the target had a job, lost ones included."""
-    found = [
-        _figure(side, key, axis) for key in side.pooled.samples if not ToldMetric.of(dict(key[1]))
-    ]
+    keys: dict[Place, list[RowKey]] = defaultdict(list)
+    for key in side.pooled.samples:
+        if not ToldMetric.of(dict(key[1])):
+            keys[place_of(key, axis)].append(key)
+    found = [_figure(side, of_place, axis) for of_place in keys.values()]
     found += _lost(side.pooled, {figure.place.size for figure in found})
     return tuple(sorted(found, key=lambda figure: order(figure.place)))
 
 
-def _figure(side: PricedTarget, key: RowKey, axis: str | None) -> JobFigure:
-    samples, place = side.pooled.samples[key], place_of(key, axis)
-    problem = samples.problem
+def _figure(side: PricedTarget, keys: Sequence[RowKey], axis: str | None) -> JobFigure:
+    """Of the rows at a place: our documents have one, so of several nobody knows which counts."""
+    samples, place = side.pooled.samples[keys[0]], place_of(keys[0], axis)
+    several = f"its documents have {len(keys)} rows of it, and may have one" * (len(keys) > 1)
+    problem = several or samples.problem
     measured = None if problem else samples.median
     seconds = measured and measured.estimate()
     everything = (*samples.measured, *samples.unmeasured)

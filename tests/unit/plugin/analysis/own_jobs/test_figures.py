@@ -5,7 +5,8 @@ import pytest
 from batchmark.analysis.comparison import compare
 from batchmark.analysis.own_jobs.figures import order, place_of
 from batchmark.analysis.own_jobs.records import Place
-from tests.builders.own_jobs import GPU, LARGE, SMALL, THROUGHPUT, failed
+from tests.builders.own_jobs import CPU, GPU, LARGE, SMALL, THROUGHPUT, failed
+from tests.builders.reports import render_html, report_of
 from tests.builders.runs import PRICES, build_run
 
 HOURLY = {"g5.xlarge": 3.6}
@@ -48,6 +49,21 @@ def test_dollars_are_of_a_job_and_of_the_rates_that_it_tells():
     (figure,) = figures(*GPU.jobs(told={THROUGHPUT: (50.0,), IMAGES: (64.0,)}), on_demand={})
     assert figure.usd_per_job is None
     assert [metric.usd_per_unit for metric in figure.metrics] == [None, None]
+
+
+def test_of_two_rows_of_one_place_neither_counts():
+    def doubled(job):
+        (row,) = (one for one in job.document.measurements if "metric" not in one.parameters)
+        rows = (*job.document.measurements, row.model_copy(update={"dtype": "float32"}))
+        document = job.document.model_copy(update={"measurements": rows})
+        return job.model_copy(update={"document": document})
+
+    jobs = [doubled(GPU.job(repeat=1)), *CPU.jobs(repeats=1)]
+    report = report_of(build_run(*jobs))
+    (study,) = report.studies["own_jobs"]
+    (figure,) = study.sides[0].figures
+    assert figure.problem == "its documents have 2 rows of it, and may have one"
+    assert "its documents have 2 rows of it" in render_html(report)
 
 
 def test_the_longest_job_is_of_those_that_count():
