@@ -6,6 +6,7 @@ import pytest
 from batchmark.changes.change_points import AT_A_TIME, search
 from batchmark.changes.evidence import LEAST_AFTER, LEAST_BEFORE, LEAST_BETWEEN
 from batchmark.changes.noise_model import WINDOW, Prior, windows_before
+from tests.builders.noise import quick_and_long
 
 
 def noise(count, seed=0, log_sd=0.01):
@@ -44,7 +45,7 @@ def test_between_two_changes_there_are_runs_enough_for_a_level():
 
 
 @pytest.mark.parametrize("log_sd", [0.01, 0.03, 0.05])
-@pytest.mark.parametrize("count", [20, pytest.param(1000, marks=pytest.mark.monte_carlo)])
+@quick_and_long("count", [20], [1000])
 def test_noise_alone_has_hardly_a_change(log_sd, count):
     found = search([noise(200, 100 + seed, log_sd) for seed in range(count)])
     assert sum(map(len, found)) <= 0.001 * 200 * count
