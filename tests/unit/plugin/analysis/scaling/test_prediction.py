@@ -8,9 +8,8 @@ from batchmark.analysis.scaling.prediction import _rate
 from batchmark.analysis.scaling.ring import fit_ring, load
 from tests.builders.noise import quick_and_long
 from tests.builders.runs import PRICES, build_run
-from tests.builders.scaling_runs import GRADIENTS, Cluster, scaling_job, sweep
+from tests.builders.scaling_runs import GRADIENTS, Cluster, job_of, otherwise, sweep
 
-GPU = "g5.xlarge"
 NUMBERS = (1, 2, 4, 8)
 
 
@@ -25,7 +24,7 @@ def holds(estimate, truth):
 
 def measured(cluster, nodes, seed, seed_of_exchanges):
     exchanges = cluster.all_reduces(nodes, seed=seed_of_exchanges) if nodes > 1 else ()
-    return scaling_job(GPU, nodes, [cluster.training(nodes, seed=seed), *exchanges])
+    return job_of(cluster.training(nodes, seed=seed), *exchanges)
 
 
 def drawn(value):
@@ -167,13 +166,9 @@ def test_an_exchange_that_is_slower_than_by_itself_hides_less_than_nothing():
 def test_parts_that_are_longer_than_their_step_predict_nothing():
     jobs = []
     for nodes in NUMBERS:
-        row = Cluster(spread=0.3).training(nodes)
-        split = row.scaling.split.model_copy(update={"communication_seconds": 1e3})
-        scaling = row.scaling.model_copy(update={"split": split, "gradient_bytes": 2**60})
-        exchanges = Cluster().all_reduces(nodes) if nodes > 1 else []
-        jobs.append(
-            scaling_job(GPU, nodes, [row.model_copy(update={"scaling": scaling}), *exchanges])
-        )
+        row = Cluster(spread=0.3).training(nodes, gradient_bytes=2**60)
+        exchanges = Cluster().all_reduces(nodes) if nodes > 1 else ()
+        jobs.append(job_of(otherwise(row, split={"communication_seconds": 1e3}), *exchanges))
     found = prediction_of(*jobs)
     assert (found.outcome, found.points) == ("not_known", ())
 
@@ -235,21 +230,10 @@ def test_noise_makes_no_model_hold(runs):
 
 def test_nodes_that_may_share_a_machine_predict_nothing():
     off_ec2 = [
-        row.model_copy(
-            update={
-                "scaling": row.scaling.model_copy(
-                    update={
-                        "nodes": tuple(
-                            one.model_copy(update={"instance_type": None})
-                            for one in row.scaling.nodes
-                        )
-                    }
-                )
-            }
-        )
-        for row in (Cluster().training(nodes) for nodes in (1, 2, 4))
+        otherwise(Cluster().training(nodes), *[{"instance_type": None}] * nodes)
+        for nodes in (1, 2, 4)
     ]
-    found = prediction_of(*(scaling_job(GPU, len(row.scaling.nodes), [row]) for row in off_ec2))
+    found = prediction_of(*map(job_of, off_ec2))
     assert found.outcome == "not_known"
     assert found.reason.startswith("its nodes are on one machine, or may be")
 
@@ -267,8 +251,7 @@ def test_a_bandwidth_is_that_of_most_draws():
     ],
 )
 def test_what_is_not_told_is_not_predicted(told, reason):
-    jobs = [scaling_job(GPU, n, [Cluster().training(n, **told)]) for n in (1, 2, 4)]
-    found = prediction_of(*jobs)
+    found = prediction_of(*(job_of(Cluster().training(n, **told)) for n in (1, 2, 4)))
     assert (found.outcome, found.reason, found.points) == ("not_known", reason, ())
 
 
