@@ -4,6 +4,7 @@ import json
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from batchmark.report.model import Report, render_json
 from batchmark.report.page import render_html
@@ -11,7 +12,6 @@ from batchmark.report.pages.what_if_page import render_html as what_if_html
 from batchmark_job.result.document import ResultError, json_schema, parse_document
 from batchmark_job.result.own_job import BadLine
 from tests.builders.hostile import changed, fuzzed
-from tests.builders.noise import quick_and_long
 from tests.builders.own_jobs import CPU, GPU, LARGE, SMALL
 from tests.builders.reports import report_of, terminal
 from tests.builders.runs import build_run
@@ -44,25 +44,17 @@ RUNS = {
 }
 
 
-@quick_and_long("examples", [4], [100])
 @pytest.mark.parametrize("kind", RUNS)
-def test_a_report_is_made_of_any_document_that_can_be_read(kind, examples):
+@given(st.data())
+@fuzzed(6)
+def test_a_report_is_made_of_any_document_that_can_be_read(kind, data):
     job, others = RUNS[kind]
     good = json.loads(job.document.to_json())
-
-    @given(changed(good, json_schema()))
-    @fuzzed(examples)
-    def report(value):
-        try:
-            document = parse_document(json.dumps(value).encode())
-        except ResultError:
-            return
-        check(job.model_copy(update={"document": document}), others)
-
-    report()
-
-
-def check(job, others):
+    try:
+        document = parse_document(json.dumps(data.draw(changed(good, json_schema()))).encode())
+    except ResultError:
+        return
+    job = job.model_copy(update={"document": document})
     for jobs in ([job], [job, *others]) if others else ([job],):
         report = report_of(build_run(*jobs))
         assert Report.model_validate_json(render_json(report)) == report
