@@ -11,11 +11,14 @@ SAMPLES = 8
 ROW = build_row((1.0,) * SAMPLES)
 
 
-def quick_and_long(names, quick, long):
-    """Parametrises a statistical test: the long version runs by `make test-statistics` alone."""
+def quick_and_long(names, quick, long, *marks):
+    """Parametrises a statistical test: the long version runs by `make test-statistics` alone.
+
+    It alone has the given marks.
+    """
     versions = [
         pytest.param(*quick, id="quick"),
-        pytest.param(*long, id="long", marks=pytest.mark.monte_carlo),
+        pytest.param(*long, id="long", marks=[pytest.mark.monte_carlo, *marks]),
     ]
     return pytest.mark.parametrize(names, versions)
 

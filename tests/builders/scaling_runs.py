@@ -58,7 +58,7 @@ class Cluster:
             ScalingNode(
                 index=index,
                 host=f"10.0.0.{index + 10}",
-                instance_type=fields.pop("instance_type", "g5.xlarge"),
+                instance_type="g5.xlarge",
                 device_model=self.model,
                 devices=self.devices,
                 joined_seconds=2.0 * index,
@@ -130,6 +130,17 @@ class Cluster:
         )
 
 
+def otherwise(row, *nodes, split=None, **told):
+    """The row as if its nodes told this: changes of each node in turn, and of the split's parts."""
+    scaling = row.scaling
+    if nodes:
+        pairs = zip(scaling.nodes, nodes, strict=True)
+        told["nodes"] = tuple(node.model_copy(update=change) for node, change in pairs)
+    if split:
+        told["split"] = scaling.split.model_copy(update=split)
+    return row.model_copy(update={"scaling": scaling.model_copy(update=told)})
+
+
 def unscaled_row(
     nodes, reason, *, workload="resnet50_data_parallel", status="failed", **parameters
 ):
@@ -156,6 +167,11 @@ def scaling_job(target, nodes, rows, *, devices=1, repeat=1, **fields):
     own = {"dtype": dtypes.pop() if len(dtypes) == 1 else "suite"}
     planned = job.planned.model_copy(update={"scaling": plan(nodes, devices), **own})
     return job.model_copy(update={"planned": planned})
+
+
+def job_of(*rows, **fields):
+    """A GPU target's job of as many nodes as its rows name."""
+    return scaling_job("g5.xlarge", rows[0].parameters["nodes"], rows, **fields)
 
 
 def sweep(cluster, numbers, *, target="g5.xlarge", strong=False, all_reduce=True, **fields):

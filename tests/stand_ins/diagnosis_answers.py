@@ -85,6 +85,11 @@ def environment(name=ENVIRONMENT, *, resources=None, **fields):
     } | fields
 
 
+def one_environment(**fields):
+    """Return the answer for a queue with this one environment."""
+    return {"DescribeComputeEnvironments": {"computeEnvironments": [environment(**fields)]}}
+
+
 def two_environments(*, first=None, second=None):
     """Return the answers for a queue that tries Spot first."""
     spot = {"type": "SPOT"} | (first or {}).pop("resources", {})
@@ -161,7 +166,7 @@ INTERNET = {"DestinationCidrBlock": "0.0.0.0/0", "GatewayId": "igw-1", "State": 
 
 HEALTHY: dict[str, Any] = {
     "DescribeJobQueues": {"jobQueues": [queue()]},
-    "DescribeComputeEnvironments": {"computeEnvironments": [environment()]},
+    **one_environment(),
     "ListJobs": {"jobSummaryList": [summary()]},
     "DescribeJobs": {"jobs": [job()]},
     "DescribeJobDefinitions": {"jobDefinitions": []},
@@ -225,8 +230,12 @@ class Aws:
         return AWSResponse(None, 200, {}, None), answer
 
 
-def only(diagnosis, cause):
+def only(diagnosis, cause, *evidence, certain=None):
+    """The one finding: of this cause, with these words, and as certain, if that is given."""
     (finding,) = diagnosis.findings
     assert finding.cause == cause
     assert finding.remedy == REMEDIES[finding.cause]
+    for words in evidence:
+        assert words in finding.evidence
+    assert certain is None or finding.certain is certain
     return finding

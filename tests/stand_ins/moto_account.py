@@ -21,10 +21,12 @@ def _signing_key():
 
 @contextmanager
 def moto_account():
-    with pytest.MonkeyPatch.context() as patch, mock_aws():
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            patch.setenv(name, "test")
-        patch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")  # 1,301 images, which nobody asks for
+    with pytest.MonkeyPatch.context() as patch:
+        # 1,301 images, which nobody asks for, and which an account that begins makes, too.
+        patch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
         patch.delenv("AWS_ENDPOINT_URL", raising=False)
         patch.setattr(Subscription, "private_key", lambda _: _signing_key())
-        yield
+        with mock_aws(), pytest.MonkeyPatch.context() as access:
+            for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+                access.setenv(name, "test")
+            yield

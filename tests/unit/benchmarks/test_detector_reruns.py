@@ -41,10 +41,10 @@ def harness(tmp_path):
     return load(str(path))
 
 
-def outcome(*alerts, rises=(30,), missing=()):
+def outcome(*alerts, missing=()):
     seconds = [None if run in missing else [1.0] for run in range(80) for _ in range(JOBS_PER_RUN)]
-    ups = [JOBS_PER_RUN * rise for rise in rises]
-    one = {"grp": "step:10%", "cv": 0.01, "mag": 0.1, "samples": seconds, "ups": ups}
+    step = {"mag": 0.1, "ups": [JOBS_PER_RUN * 30]}
+    one = {"grp": "step:10%", "cv": 0.01, "samples": seconds, **step}
     return Outcome(series_of(one, 0), alerts=list(alerts))
 
 

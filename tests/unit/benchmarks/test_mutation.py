@@ -28,6 +28,7 @@ def shop(tmp_path, monkeypatch):
     for path, text in TREE.items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(text)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they take longer than the tests
     monkeypatch.setattr(mutation, "ROOT", tmp_path)
     monkeypatch.setattr(mutation, "ROOMS", {"shop": "tests"})
     return tmp_path

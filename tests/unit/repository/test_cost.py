@@ -29,9 +29,9 @@ def test_processor_time_is_told_by_file_and_of_children_apart(tmp_path):
     (tmp_path / "test_own.py").write_text(BY_ITSELF)
     (tmp_path / "pytest.ini").touch()
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "tests.cost", "--cost", "-n", "1"],
+        [sys.executable, "-m", "pytest", "-p", "xdist", "-p", "tests.cost", "--cost", "-n", "1"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         check=False,

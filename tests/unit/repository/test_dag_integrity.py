@@ -64,6 +64,13 @@ def test_dag_file_is_thin(path):
     assert len(path.read_text().splitlines()) <= 100
 
 
+def assert_order(dag, *lines):
+    """Each task of a line is followed by the next one."""
+    for line in lines:
+        for before, after in itertools.pairwise(line):
+            assert after in dag.get_task(before).downstream_task_ids
+
+
 @pytest.mark.parametrize("dag_id", BENCHMARKS)
 def test_benchmark_runs_in_order(dag_bag, dag_id):
     dag = dag_bag.dags[dag_id]
@@ -77,9 +84,7 @@ def test_benchmark_runs_in_order(dag_bag, dag_id):
         ("open_alerts", "announce_regressions"),
         ("plan_jobs", "announce_regressions"),  # else a run without a plan would succeed
     )
-    for line in lines:
-        for before, after in itertools.pairwise(line):
-            assert after in dag.get_task(before).downstream_task_ids
+    assert_order(dag, *lines)
     assert set(dag.task_ids) == set(itertools.chain(*lines))
     assert {task.task_id for task in dag.leaves} == {"publish_alerts", "announce_regressions"}
 
@@ -154,8 +159,7 @@ def test_what_a_failed_job_must_not_stop_runs_all_the_same(dag_bag, dag_id):
 def test_other_dags_run_in_order(dag_bag, dag_id, tasks):
     dag = dag_bag.dags[dag_id]
     assert [task.task_id for task in dag.topological_sort()] == tasks
-    for before, after in itertools.pairwise(tasks):
-        assert after in dag.get_task(before).downstream_task_ids
+    assert_order(dag, tasks)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from tests.builders.installations import configured
 from tests.builders.scaling import stack
 from tests.faults.catalogue.layers import CANCELLED
 from tests.paths import ROOT
+from tests.unit.repository.test_dag_integrity import assert_order
 
 DAG_ID = "distributed_training_benchmark"
 STAND_UP, COLLAPSE = "stand_up_file_system", "collapse_file_system"
@@ -38,9 +39,7 @@ def test_it_runs_in_order(dag):
         ("open_alerts", "announce_regressions"),
         ("plan_jobs", "announce_regressions"),
     )
-    for line in lines:
-        for before, after in itertools.pairwise(line):
-            assert after in dag.get_task(before).downstream_task_ids
+    assert_order(dag, *lines)
     assert set(dag.task_ids) == set(itertools.chain(*lines))
 
 

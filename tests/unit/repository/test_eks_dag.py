@@ -1,6 +1,5 @@
 """The DAG that shares GPUs in EKS: its order, and that the node ends whatever happens."""
 
-import itertools
 import re
 from datetime import timedelta
 
@@ -11,6 +10,7 @@ from batchmark.orchestration.pods.pods_operator import PodsOperator
 from batchmark.orchestration.tasks.pods import START_SECONDS
 from batchmark.runs.plans.pod_plan import TRIES
 from tests.paths import DOCS, ROOT
+from tests.unit.repository.test_dag_integrity import assert_order
 
 DAG_ID = "eks_gpu_sharing_benchmark"
 
@@ -21,14 +21,15 @@ def dag():
 
 
 def test_it_runs_in_order(dag):
-    line = ("plan_pods", "start_node", "wait_for_node", "run_pods", "collect_results")
-    watch = ("collect_results", "find_suspects", "detect_regressions", "open_alerts")
-    for each in ((*line, "compare", "publish_report", "publish_alerts"), watch):
-        for before, after in itertools.pairwise(each):
-            assert after in dag.get_task(before).downstream_task_ids
-    assert "publish_report" in dag.get_task("open_alerts").downstream_task_ids
-    assert "announce_regressions" in dag.get_task("plan_pods").downstream_task_ids
-    assert "end_node" in dag.get_task("run_pods").downstream_task_ids
+    assert_order(
+        dag,
+        ("plan_pods", "start_node", "wait_for_node", "run_pods", "collect_results", "compare"),
+        ("compare", "publish_report", "publish_alerts"),
+        ("collect_results", "find_suspects", "detect_regressions", "open_alerts"),
+        ("open_alerts", "publish_report"),
+        ("plan_pods", "announce_regressions"),
+        ("run_pods", "end_node"),
+    )
 
 
 def test_the_node_ends_whatever_becomes_of_the_run(dag):

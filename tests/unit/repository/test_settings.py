@@ -27,7 +27,10 @@ def constants(tree):
 
 def variables_read(path):
     """Names of environment variables that a module reads, where they stand in it."""
-    tree = ast.parse(path.read_text())
+    text = path.read_text()
+    if "environ" not in text:
+        return
+    tree = ast.parse(text)
     named = constants(tree)
     for node in ast.walk(tree):
         match node:

@@ -20,8 +20,9 @@ STARTS = ("cold", "warm", None)  # in the order of places
 def place_of(key: RowKey, axis: str | None) -> Place:
     parameters = dict(key[1])
     size, start = parameters.get(axis or ""), parameters.get(START)
+    is_size = isinstance(size, int | float) and not isinstance(size, bool) and size > 0
     return Place(
-        size=None if isinstance(size, str | bool) else size,
+        size=size if is_size else None,
         start="cold" if start == "cold" else "warm" if start == "warm" else None,
     )
 

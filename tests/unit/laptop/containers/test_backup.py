@@ -8,10 +8,8 @@ import threading
 from contextlib import closing
 from dataclasses import replace
 
-import boto3
 import pytest
 from botocore.stub import Stubber
-from moto import mock_aws
 
 from laptop.aws import AwsClients
 from laptop.containers import bucket
@@ -19,6 +17,7 @@ from laptop.containers.backup import backup, read_backup, restore
 from laptop.containers.compose import Deployment, with_published_ports
 from laptop.containers.secret_files import make_missing
 from laptop.errors import LaptopError
+from tests.stand_ins.moto_account import moto_account, moto_client
 from tests.unit.laptop.containers.conftest import BUCKET, make_bucket
 
 # Its services: those whose records are in the file `services`. It has no database `airflow`.
@@ -44,12 +43,9 @@ def deployment(tmp_path):
 
 
 @pytest.fixture
-def s3(monkeypatch):
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    with mock_aws():
-        client = boto3.client("s3", region_name="us-east-1")
+def s3():
+    with moto_account():
+        client = moto_client("s3", region_name="us-east-1")
         client.create_bucket(Bucket=BUCKET)
         yield client
 

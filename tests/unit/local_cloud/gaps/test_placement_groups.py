@@ -1,16 +1,15 @@
-import boto3
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 
 from local_cloud.gaps import placement_groups
+from tests.stand_ins.moto_account import moto_account, moto_client
 
 
 @pytest.fixture
 def ec2():
     placement_groups.fill()
-    with mock_aws():
-        yield boto3.client("ec2", region_name="us-east-1")
+    with moto_account():
+        yield moto_client("ec2", region_name="us-east-1")
 
 
 def create(ec2, name="ours", **given):

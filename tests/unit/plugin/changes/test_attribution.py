@@ -17,6 +17,7 @@ from tests.builders.changed_series import (
 
 NEW_IMAGE = ("sha256:" + "bb" * 32,)
 GPU, CPU = "g5.xlarge", "c5.2xlarge"
+SPOT = {"purchase_option": ("spot",)}
 TOLD = '{"better":"higher","metric":"throughput","size":1,"unit":"images/s"}'
 
 
@@ -35,6 +36,16 @@ def build_history_row(key, number, **fields):
         "parameters": key.parameters,
         "dtype": key.dtype,
     } | fields
+
+
+def causes_of(before, after, row=None):
+    """What is named for a change of a run with `after`, after one with `before`."""
+    runs = {
+        (run_id(19), GPU): build_conditions(19, **before),
+        (run_id(20), GPU): build_conditions(20, **after),
+    }
+    (change,) = changes_of(build_point(row or build_key()), runs=runs)
+    return change.causes
 
 
 def test_one_point_is_one_change_that_says_if_nothing_differs():
@@ -86,40 +97,26 @@ def test_image_and_driver_that_both_changed_are_both_named_image_first():
         ({"implementation": {}}, {"implementation": {"x": ("torch 2",)}}, []),  # of another row
         ({}, {"purchase_option": ("spot",)}, ["purchase option"]),
         ({}, {"price_usd_per_hour": (1.2,)}, ["price"]),
+        # A Spot price moves by itself.
+        (SPOT | {"price_usd_per_hour": (0.59,)}, SPOT | {"price_usd_per_hour": (0.6,)}, []),
     ],
 )
 def test_what_differs_is_what_is_known_of_both_runs(before, after, named):
-    runs = {
-        (run_id(19), GPU): build_conditions(19, **before),
-        (run_id(20), GPU): build_conditions(20, **after),
-    }
-    (change,) = changes_of(build_point(build_key()), runs=runs)
-    assert [cause.name for cause in change.causes] == named
+    assert [cause.name for cause in causes_of(before, after)] == named
 
 
-def test_jobs_of_one_run_that_disagree_are_shown_joined():
-    runs = runs_of(GPU, ami_id=("ami-1", "ami-2"))
-    runs[run_id(19), GPU] = build_conditions(19, ami_id=("ami-1",))
-    (change,) = changes_of(build_point(build_key()), runs=runs)
-    assert (change.causes[0].before, change.causes[0].after) == ("ami-1", "ami-1, ami-2")
-
-
-def test_two_clocks_are_told_apart_by_their_megahertz():
-    runs = runs_of(GPU, gpu_application_clock_hz=(1.71e9,))
-    runs[run_id(19), GPU] = build_conditions(19, gpu_application_clock_hz=(1.711e9,))
-    (change,) = changes_of(build_point(build_key()), runs=runs)
-    assert (change.causes[0].before, change.causes[0].after) == ("1711 MHz", "1710 MHz")
-
-
-def test_a_spot_price_that_moves_by_itself_is_no_hint():
-    runs = {
-        (run_id(number), GPU): build_conditions(
-            number, purchase_option=("spot",), price_usd_per_hour=(0.4 + number / 100,)
-        )
-        for number in (19, 20)
-    }
-    (change,) = changes_of(build_point(build_key()), runs=runs)
-    assert change.causes == ()
+@pytest.mark.parametrize(
+    ("field", "before", "after", "shown"),
+    [
+        ("ami_id", ("ami-1",), ("ami-1", "ami-2"), ("ami-1", "ami-1, ami-2")),
+        ("gpu_application_clock_hz", (1.711e9,), (1.71e9,), ("1711 MHz", "1710 MHz")),
+    ],
+)
+def test_what_jobs_of_a_run_disagree_in_is_joined_and_clocks_are_in_megahertz(
+    field, before, after, shown
+):
+    (cause,) = causes_of({field: before}, {field: after})
+    assert (cause.before, cause.after) == shown
 
 
 def test_a_cause_one_run_off_is_named_with_its_run():
@@ -354,12 +351,7 @@ def test_an_own_jobs_image_is_said_once():
         }
         for tag in ("1.1", "1.2")
     )
-    runs = {
-        (run_id(19), GPU): build_conditions(19, **before),
-        (run_id(20), GPU): build_conditions(20, **after),
-    }
-    (change,) = changes_of(build_point(row), runs=runs)
-    assert [(cause.name, cause.after) for cause in change.causes] == [
+    assert [(cause.name, cause.after) for cause in causes_of(before, after, row)] == [
         ("image", "registry.example/thumbnails:1.2")
     ]
 

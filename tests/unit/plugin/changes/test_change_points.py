@@ -5,7 +5,8 @@ import pytest
 
 from batchmark.changes.change_points import AT_A_TIME, search
 from batchmark.changes.evidence import LEAST_AFTER, LEAST_BEFORE, LEAST_BETWEEN
-from batchmark.changes.noise_model import WINDOW, Prior, windows_before
+from batchmark.changes.noise_model import WINDOW, windows_before
+from tests.builders.noise import quick_and_long
 
 
 def noise(count, seed=0, log_sd=0.01):
@@ -16,15 +17,14 @@ def steps(*levels, runs=20, seed=0, log_sd=0.01):
     return np.repeat(levels, runs) + noise(len(levels) * runs, seed, log_sd)
 
 
-def indexes(logs, **known):
-    return [found.index for found in search([logs], **known)[0]]
+def indexes(logs):
+    return [found.index for found in search([logs])[0]]
 
 
-@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("shift", [0.1, -0.1, 2.0, 20.0])
-def test_a_clear_step_is_found_where_it_is_as_soon_as_the_runs_suffice(shift, seed):
-    (found,) = search([steps(0, shift, seed=seed)])[0]
-    assert (found.index, found.shown_after) == (20, 20 + LEAST_AFTER)
+def test_a_clear_step_is_found_where_it_is_as_soon_as_the_runs_suffice(shift):
+    for (found,) in search([steps(0, shift, seed=seed) for seed in range(5)]):
+        assert (found.index, found.shown_after) == (20, 20 + LEAST_AFTER)
 
 
 def test_every_level_of_a_staircase_is_found():
@@ -44,7 +44,7 @@ def test_between_two_changes_there_are_runs_enough_for_a_level():
 
 
 @pytest.mark.parametrize("log_sd", [0.01, 0.03, 0.05])
-@pytest.mark.parametrize("count", [20, pytest.param(1000, marks=pytest.mark.monte_carlo)])
+@quick_and_long("count", [20], [1000])
 def test_noise_alone_has_hardly_a_change(log_sd, count):
     found = search([noise(200, 100 + seed, log_sd) for seed in range(count)])
     assert sum(map(len, found)) <= 0.001 * 200 * count
@@ -68,18 +68,6 @@ def test_what_later_runs_took_back_is_no_change_in_the_end():
     bump = np.r_[noise(30), 0.045 + noise(6, seed=1), noise(60, seed=2)]
     assert indexes(bump[:36])
     assert len(indexes(bump)) in (0, 2)  # never a change without its end
-
-
-def test_a_shift_below_the_least_is_none_however_sure():
-    logs = steps(0, 0.03, runs=40, log_sd=0.001)
-    assert indexes(logs) == [40]
-    assert indexes(logs, least_log_shift=0.04) == []
-
-
-def test_a_prior_of_much_noise_asks_short_histories_for_more():
-    logs = steps(0, 0.06, runs=9)
-    assert indexes(logs) == [9]
-    assert indexes(logs, priors=[Prior(log_sd=0.2, runs=10)]) == []
 
 
 def test_many_series_at_once_are_searched_as_each_alone():
@@ -185,13 +173,9 @@ def test_the_level_of_the_logs_does_not_matter():
     assert indexes(logs) == indexes(logs - 30) == indexes(logs + 600)
 
 
-@pytest.mark.parametrize("runs", range(16))
-def test_short_histories_are_no_error(runs):
-    assert search([noise(runs)]) == [[]]
-
-
-def test_no_series_is_no_error():
+def test_no_series_and_short_histories_are_no_error():
     assert search([]) == []
+    assert [search([noise(runs)]) for runs in range(16)] == [[[]]] * 16
 
 
 def test_windows_end_before_their_run_and_begin_with_the_level():

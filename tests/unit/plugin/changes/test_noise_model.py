@@ -48,9 +48,6 @@ def test_a_single_run_is_expected_to_scatter_as_others_do():
 
 def test_equal_runs_prove_little_noise_and_never_none():
     assert LEAST_LOG_SD <= density([1.0] * 60).log_sd[0] < EXPECTED_LOG_SD / 2
-
-
-def test_equal_runs_of_which_nothing_was_expected_scatter_by_the_least():
     noise = density([1.0] * 60, prior=Prior(0.0, 1))
     assert (noise.log_sd[0], noise.scale[0]) == (LEAST_LOG_SD, LEAST_LOG_SD) == (0.004, 0.004)
 

@@ -45,6 +45,10 @@ def job(status="RUNNING", *, tags=None, run_id=RUN_ID, minutes=60, **fields):
     }
 
 
+def finished(status, minutes):
+    return job(status, stoppedAt=ago(minutes=minutes))
+
+
 def summary(described):
     left_out = ("jobQueue", "parameters", "tags", "jobDefinition")
     return {key: value for key, value in described.items() if key not in left_out}
@@ -59,13 +63,16 @@ def answer_jobs(clients, *jobs, children=()):
         listed = [summary(job) for job in jobs] if number == 0 else []
         asked = {"jobQueue": queue_arn(target, suffix), "filters": [since]}
         clients.answer("batch", "list_jobs", {"jobSummaryList": listed}, asked)
-        live = [job for job in jobs if "stoppedAt" not in job]
-        if number == 0 and live:
-            asked = {"jobs": [job["jobId"] for job in live]}
-            clients.answer("batch", "describe_jobs", {"jobs": live}, asked)
-        if number == 0 and children:
-            asked = {"jobs": [child["jobId"] for child in children]}
-            clients.answer("batch", "describe_jobs", {"jobs": list(children)}, asked)
+        if number == 0:
+            answer_described(clients, [job for job in jobs if "stoppedAt" not in job])
+            answer_described(clients, children)
+
+
+def answer_described(clients, jobs):
+    """No jobs, no question."""
+    if jobs:
+        asked = {"jobs": [job["jobId"] for job in jobs]}
+        clients.answer("batch", "describe_jobs", {"jobs": list(jobs)}, asked)
 
 
 def answer_others(clients, instances=(), file_systems=()):
@@ -83,8 +90,15 @@ def answer_others(clients, instances=(), file_systems=()):
     clients.answer("fsx", "describe_file_systems", {"FileSystems": list(file_systems)})
 
 
-def seen(clients, state="over", **options):
-    """What a look finds, and the runs that it asks Airflow about."""
+def seen(clients, state="over", jobs=(), instances=(), file_systems=(), **options):
+    """What a look at these finds, and the runs that it asks Airflow about."""
+    answer_jobs(clients, *jobs)
+    answer_others(clients, instances, file_systems)
+    return looked(clients, state, **options)
+
+
+def looked(clients, state="over", **options):
+    """What a look at what was answered finds, and the runs that it asks Airflow about."""
     asked = []
 
     def ask_run(run):
@@ -121,17 +135,14 @@ def answer_elsewhere(clients, *jobs):
     clients.answer("batch", "describe_job_queues", {"jobQueues": [QUEUE]}, asked)
     asked = {"jobQueue": ELSEWHERE, "filters": [{"name": "JOB_NAME", "values": ["lab-*"]}]}
     clients.answer("batch", "list_jobs", {"jobSummaryList": list(map(summary, jobs))}, asked)
-    live = [one for one in jobs if one["status"] == "RUNNING"]
-    if live:
-        asked = {"jobs": [one["jobId"] for one in live]}
-        clients.answer("batch", "describe_jobs", {"jobs": live}, asked)
+    answer_described(clients, [one for one in jobs if "stoppedAt" not in one])
 
 
 def seen_elsewhere(clients, *jobs, state="over"):
     answer_jobs(clients)
     answer_elsewhere(clients, *jobs)
     answer_others(clients)
-    return seen(clients, state, queues=[ELSEWHERE, GONE, queue_arn("g5.xlarge")])
+    return looked(clients, state, queues=[ELSEWHERE, GONE, queue_arn("g5.xlarge")])
 
 
 @pytest.mark.parametrize(
@@ -158,7 +169,7 @@ def test_where_a_queue_of_others_can_not_be_asked_all_else_is_looked_at(clients)
     clients.refuse("batch", "describe_job_queues", "AccessDeniedException")
     answer_elsewhere(clients, own_job())
     answer_others(clients)
-    report, _ = seen(clients, queues=[closed, GONE, ELSEWHERE])
+    report, _ = looked(clients, queues=[closed, GONE, ELSEWHERE])
     (unread,) = report.unread
     assert unread.startswith(f"queue {closed}: AccessDeniedException")
     assert [one.id for one in report.resources] == ["j-9"]
@@ -192,9 +203,7 @@ FOREIGN = {"batchmark:installation": "another", "batchmark:run": slug(RUN_ID)}
 def test_a_job_is_judged_by_its_run_its_age_and_its_tags(
     clients, described, state, verdict, reason, endable
 ):
-    answer_jobs(clients, described)
-    answer_others(clients)
-    report, _ = seen(clients, state)
+    report, _ = seen(clients, state, [described])
     (found,) = report.resources
     assert (found.verdict, found.reason, found.endable) == (verdict, reason, endable)
     assert (found.id, found.target) == ("j-1", "g5.xlarge")
@@ -209,9 +218,7 @@ def test_a_job_is_judged_by_its_run_its_age_and_its_tags(
     ],
 )
 def test_a_run_is_looked_up_by_its_id_and_the_dag_of_its_tag(clients, tags, dag_id):
-    answer_jobs(clients, job(tags=job()["tags"] | tags))
-    answer_others(clients)
-    _, asked = seen(clients)
+    _, asked = seen(clients, jobs=[job(tags=job()["tags"] | tags)])
     assert asked == [RunName(dag_id=dag_id, run_id=RUN_ID)]
 
 
@@ -224,9 +231,8 @@ def test_a_run_is_looked_up_by_its_id_and_the_dag_of_its_tag(clients, tags, dag_
     ],
 )
 def test_a_run_id_that_differs_from_its_tag_is_not_looked_up(clients, tags, run_id, shown):
-    answer_jobs(clients, job(tags={"batchmark:installation": "lab"} | tags, run_id=run_id))
-    answer_others(clients)
-    report, asked = seen(clients)
+    ours = {"batchmark:installation": "lab"} | tags
+    report, asked = seen(clients, jobs=[job(tags=ours, run_id=run_id)])
     assert asked == []
     assert report.resources[0].endable == "jobs_of_unknown_runs"
     assert report.resources[0].reason == (
@@ -235,9 +241,7 @@ def test_a_run_id_that_differs_from_its_tag_is_not_looked_up(clients, tags, run_
 
 
 def test_finished_jobs_are_not_shown(clients):
-    answer_jobs(clients, job("SUCCEEDED", stoppedAt=ago(minutes=50)))
-    answer_others(clients)
-    report, _ = seen(clients)
+    report, _ = seen(clients, jobs=[finished("SUCCEEDED", 50)])
     assert report.resources == ()
     assert (report.summary, report.alarm()) == ("nothing runs", "")
 
@@ -245,14 +249,14 @@ def test_finished_jobs_are_not_shown(clients):
 def test_a_failure_to_list_jobs_is_an_error(clients):
     clients.refuse("batch", "list_jobs", "AccessDeniedException", "no")
     with pytest.raises(ClientError, match="AccessDeniedException"):
-        seen(clients)
+        looked(clients)
 
 
 def test_other_unreadable_resources_are_reported(clients):
     answer_jobs(clients)
     clients.refuse("ec2", "describe_instances", "UnauthorizedOperation", "not you")
     clients.refuse("fsx", "describe_file_systems", "InternalServerError", "later")
-    report, _ = seen(clients)
+    report, _ = looked(clients)
     assert report.unread == (
         "instances: UnauthorizedOperation: not you (attach the policies of `terraform output "
         "airflow_policy_arns` to Airflow's role)",
@@ -274,10 +278,6 @@ def instance(hours=2.0, target="g5.xlarge"):
 
 
 IDLE = "No job in STARTING or RUNNING since 2026-11-21 "
-
-
-def finished(status, minutes):
-    return job(status, stoppedAt=ago(minutes=minutes))
 
 
 def answer_array(clients, *children):
@@ -322,7 +322,7 @@ def test_an_instance_leaks_when_its_target_has_run_nothing_for_long(
 ):
     answer(clients, *jobs)
     answer_others(clients, [instance(hours)])
-    report, _ = seen(clients, "live")
+    report, _ = looked(clients, "live")
     (found,) = [each for each in report.resources if each.kind == "instance"]
     assert (found.verdict, found.reason) == (verdict, reason)
     assert found.endable == ("instances" if verdict == "leaked" else None)
@@ -374,7 +374,7 @@ def test_an_instance_of_an_unknown_target_is_used_while_a_job_runs_on_it(
     answer_jobs(clients, job())
     answer_others(clients, [instance(target="m5.large")])
     answer_hosts(clients, running, pending)
-    report, _ = seen(clients, "live")
+    report, _ = looked(clients, "live")
     (found,) = [each for each in report.resources if each.kind == "instance"]
     assert (found.verdict, found.reason, found.target) == (verdict, reason, "m5.large")
     assert found.endable == ("instances" if verdict == "leaked" else None)
@@ -386,7 +386,7 @@ def test_where_ecs_gives_no_answer_an_instance_of_an_unknown_target_is_no_leak(c
     there = [environment("lab-m5-large", ecsClusterArn=CLUSTER)]
     clients.answer("batch", "describe_compute_environments", {"computeEnvironments": there})
     clients.refuse("ecs", "list_container_instances", "ServerException", "later")
-    report, _ = seen(clients)
+    report, _ = looked(clients)
     assert [one.id for one in report.of("leaked")] == ["i-2"]
     assert report.unread == ("instances: ServerException: later",)
 
@@ -429,9 +429,7 @@ def file_system(hours=30.0, lifecycle="AVAILABLE", **tags):
 def test_a_file_system_leaks_when_it_is_old_and_nothing_uses_it(
     clients, jobs, there, state, verdict, reason
 ):
-    answer_jobs(clients, *jobs)
-    answer_others(clients, file_systems=[there])
-    report, _ = seen(clients, state)
+    report, _ = seen(clients, state, jobs, file_systems=[there])
     (found,) = [each for each in report.resources if each.kind == "file system"]
     assert (found.verdict, found.reason) == (verdict, reason)
     assert found.what.startswith("LUSTRE, 1200 GiB, ")
@@ -452,9 +450,7 @@ def set_to_none(clients):
 
 
 def look_with_nodes(clients, *file_systems):
-    answer_jobs(clients)
-    answer_others(clients, file_systems=file_systems)
-    return seen(clients, nodes=NODES)[0]
+    return seen(clients, file_systems=file_systems, nodes=NODES)[0]
 
 
 def test_a_file_system_that_nodes_would_mount_is_named_no_more_before_it_is_deleted(clients):
@@ -487,10 +483,8 @@ def test_a_file_system_is_deleted_although_the_parameter_can_not_be_read(clients
     ],
 )
 def test_by_default_a_deleted_runs_file_system_is_deleted_too(clients, tags, done):
-    answer_jobs(clients)
     there = file_system(25, **tags)
-    answer_others(clients, file_systems=[there])
-    found, _ = seen(clients, "unknown")
+    found, _ = seen(clients, "unknown", file_systems=[there])
     if done == "Deleted.":
         clients.answer("fsx", "delete_file_system", {}, {"FileSystemId": there["FileSystemId"]})
     assert end_by_default(found, clients, "unknown") == {"file system": done}
@@ -513,17 +507,13 @@ def test_a_parameter_that_names_a_file_system_which_is_gone_is_set_to_none(clien
 
 
 def test_another_installations_file_system_is_not_even_shown(clients):
-    answer_jobs(clients)
-    answer_others(clients, file_systems=[file_system(installation="another")])
-    report, _ = seen(clients)
+    report, _ = seen(clients, file_systems=[file_system(installation="another")])
     assert report.resources == ()
 
 
 def look_at_all(clients, state="over"):
     """Search an account with a leaked job, instance and file system."""
-    answer_jobs(clients, job("RUNNABLE"))
-    answer_others(clients, [instance()], [file_system(run_id="r")])
-    return seen(clients, state)[0]
+    return seen(clients, state, [job("RUNNABLE")], [instance()], [file_system(run_id="r")])[0]
 
 
 def test_only_what_may_be_ended_is_ended(clients):
@@ -560,9 +550,7 @@ def test_everything_is_ended_if_all_is_allowed(clients):
 
 
 def test_what_is_in_use_is_never_ended(clients):
-    answer_jobs(clients, job())
-    answer_others(clients, [instance()], [file_system(run_id="r")])
-    report, _ = seen(clients, "live")
+    report, _ = seen(clients, "live", [job()], [instance()], [file_system(run_id="r")])
     assert end_leaks(report, clients, lambda _: "over", may_end=ENDABLE) == report
 
 
@@ -576,9 +564,7 @@ def test_what_is_in_use_is_never_ended(clients):
     ],
 )
 def test_a_leaked_job_that_is_not_ended_says_why(clients, first, then, now, done):
-    answer_jobs(clients, job())
-    answer_others(clients)
-    found, _ = seen(clients, first)
+    found, _ = seen(clients, first, [job()])
     if now:
         clients.answer("batch", "describe_jobs", {"jobs": [job(now)]})
     if now == "RUNNING":

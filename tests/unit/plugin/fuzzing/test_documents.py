@@ -27,6 +27,7 @@ from batchmark_job.result.document import json_schema
 from tests.builders.history import BUCKET, REGION, two_targets
 from tests.builders.hostile import fuzzed, texts
 from tests.builders.installations import configured, target
+from tests.builders.noise import quick_and_long
 from tests.builders.reports import NOON, render_html, terminal
 from tests.builders.runs import PRICES
 from tests.stand_ins.batch import TAGS, FakeBatch
@@ -130,19 +131,16 @@ def check(text, seen):
         check_report(made)
 
 
-SEEN = set()
 DOCUMENTS = texts(json.loads(HOSTILE.document.to_json()), json_schema())
 
 
-@given(DOCUMENTS)
-@fuzzed(20)
-def test_no_document_costs_more_than_its_job(text):
-    check(text, set())
+@quick_and_long("examples", [12], [10_000], pytest.mark.timeout(1800))
+def test_no_document_costs_more_than_its_job(examples):
+    seen = set()
 
+    @given(DOCUMENTS)
+    @fuzzed(examples)
+    def follow(text):
+        check(text, seen)
 
-@pytest.mark.monte_carlo
-@pytest.mark.timeout(1800)
-@given(DOCUMENTS)
-@fuzzed(10_000)
-def test_none_of_many_documents_costs_more_than_its_job(text):
-    check(text, SEEN)
+    follow()

@@ -22,6 +22,7 @@ from batchmark.history.series import series_histories
 from batchmark.history.store import HistoryStore
 from tests.builders.history import BUCKET, REGION, two_targets
 from tests.builders.hostile import damaged, fuzzed
+from tests.builders.noise import quick_and_long
 from tests.builders.runs import PRICES
 from tests.stand_ins.bucket import MemoryBucket
 
@@ -102,15 +103,11 @@ def check(body, folder):
     csv.write([table], folder / "history.csv")
 
 
-@given(body=FILES)
-@fuzzed(12)
-def test_no_file_of_the_history_costs_more_than_itself(tmp_path_factory, body):
-    check(body, tmp_path_factory.getbasetemp())
+@quick_and_long("examples", [8], [2_000], pytest.mark.timeout(1800))
+def test_no_file_of_the_history_costs_more_than_itself(tmp_path, examples):
+    @given(FILES)
+    @fuzzed(examples)
+    def read(body):
+        check(body, tmp_path)
 
-
-@pytest.mark.monte_carlo
-@pytest.mark.timeout(1800)
-@given(body=FILES)
-@fuzzed(2_000)
-def test_none_of_many_files_of_the_history_costs_more_than_itself(tmp_path_factory, body):
-    check(body, tmp_path_factory.getbasetemp())
+    read()

@@ -2,12 +2,12 @@
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from batchmark_job.result.metric import MetricLineError, json_schema, parse_metric_line
 from tests.builders.hostile import changed, damaged, fuzzed
+from tests.builders.noise import quick_and_long
 
 GOOD = {
     "metric": "throughput",
@@ -32,14 +32,11 @@ def check(text):
     return ""
 
 
-@given(ANYTHING)
-@fuzzed(30)
-def test_no_line_is_an_unknown_error(text):
-    assert len(check(text)) < 400
+@quick_and_long("examples", [30], [5_000])
+def test_no_line_is_an_unknown_error(examples):
+    @given(ANYTHING)
+    @fuzzed(examples)
+    def tell(text):
+        assert len(check(text)) < 400
 
-
-@pytest.mark.monte_carlo
-@given(ANYTHING)
-@fuzzed(5_000)
-def test_none_of_many_lines_is_an_unknown_error(text):
-    assert len(check(text)) < 400
+    tell()

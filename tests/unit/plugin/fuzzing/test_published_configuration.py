@@ -3,7 +3,6 @@
 import json
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import given
 
 from batchmark.core.config import Config, parse_config
@@ -12,6 +11,7 @@ from batchmark.runs.budget import refusals, worst_case
 from batchmark.runs.plans.planning import operator_kwargs, plan_jobs
 from tests.builders.hostile import fuzzed, texts
 from tests.builders.installations import own_types, published
+from tests.builders.noise import quick_and_long
 from tests.builders.runs import PRICES
 
 PUBLISHED = published(targets=own_types(**{"g5.xlarge": {}, "c5.2xlarge": {}}), monthly_cap_usd=50)
@@ -32,14 +32,11 @@ def check(text):
     return ""
 
 
-@given(VARIABLES)
-@fuzzed(40)
-def test_no_published_configuration_is_an_unknown_error(text):
-    assert len(check(text.decode(errors="replace"))) < 1000
+@quick_and_long("examples", [40], [3_000])
+def test_no_published_configuration_is_an_unknown_error(examples):
+    @given(VARIABLES)
+    @fuzzed(examples)
+    def publish(text):
+        assert len(check(text.decode(errors="replace"))) < 1000
 
-
-@pytest.mark.monte_carlo
-@given(VARIABLES)
-@fuzzed(3_000)
-def test_none_of_many_published_configurations_is_an_unknown_error(text):
-    assert len(check(text.decode(errors="replace"))) < 1000
+    publish()

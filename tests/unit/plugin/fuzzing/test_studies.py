@@ -4,7 +4,6 @@ import json
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from batchmark.report.model import Report, render_json
 from batchmark.report.page import page_html
@@ -12,6 +11,7 @@ from batchmark.report.studies import beside
 from batchmark_job.result.document import ResultError, json_schema, parse_document
 from batchmark_job.result.own_job import BadLine
 from tests.builders.hostile import changed, fuzzed
+from tests.builders.noise import quick_and_long
 from tests.builders.own_jobs import CPU, GPU, LARGE, SMALL
 from tests.builders.reports import render_html, report_of, terminal
 from tests.builders.runs import build_run
@@ -44,21 +44,28 @@ RUNS = {
 }
 
 
+@quick_and_long("examples", [6], [300], pytest.mark.timeout(1800))
 @pytest.mark.parametrize("kind", RUNS)
-@given(st.data())
-@fuzzed(6)
-def test_a_report_is_made_of_any_document_that_can_be_read(kind, data):
+def test_a_report_is_made_of_any_document_that_can_be_read(kind, examples):
     job, others = RUNS[kind]
     good = json.loads(job.document.to_json())
-    try:
-        document = parse_document(json.dumps(data.draw(changed(good, json_schema()))).encode())
-    except ResultError:
-        return
-    job = job.model_copy(update={"document": document})
-    for jobs in ([job], [job, *others]):
+
+    @given(changed(good, json_schema()))
+    @fuzzed(examples)
+    def follow(made):
+        try:
+            document = parse_document(json.dumps(made).encode())
+        except ResultError:
+            return
+        check(job.model_copy(update={"document": document}), others)
+
+    follow()
+
+
+def check(job, others):
+    for jobs in ([job], [job, *others]) if others else ([job],):
         report = report_of(build_run(*jobs))
         assert Report.model_validate_json(render_json(report)) == report
-        assert "<script>alert" not in "".join(
-            [render_html(report), *(page_html(one.page) for one in beside(report))]
-        )
+        pages = [render_html(report), *(page_html(one.page) for one in beside(report))]
+        assert "<script>alert" not in "".join(pages)
         assert "\x1b" not in terminal(report)

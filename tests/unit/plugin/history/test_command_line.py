@@ -2,7 +2,7 @@
 
 import json
 import os
-import subprocess
+import runpy
 import sys
 
 import pytest
@@ -301,10 +301,12 @@ def test_an_export_of_nothing_says_why_and_writes_nothing(bucket, capsys, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_it_runs_as_a_module():
-    command = [sys.executable, "-m", "batchmark.history", "--help"]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "{show,rebuild,import,export}" in told
+def test_it_runs_as_a_module(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["history", "--help"])
+    monkeypatch.delitem(sys.modules, command_line.__name__)  # runpy warns of what is imported
+    with pytest.raises(SystemExit):
+        runpy.run_module("batchmark.history", run_name="__main__")
+    assert "{show,rebuild,import,export}" in capsys.readouterr().out
 
 
 def test_only_a_file_that_names_its_machines_needs_no_target(bucket, capsys):

@@ -15,31 +15,24 @@ from batchmark.report.changes import ChangesSection
 from batchmark.report.model import Report
 from batchmark.runs.collected_runs import readable_run
 from batchmark.runs.spending import month_spending
-from tests.builders.history import BUCKET, REGION
+from tests.builders.history import BUCKET, REGION, ResultBucket
 from tests.paths import DATA
-from tests.unit.plugin.history.conftest import moto_bucket
+from tests.stand_ins.bucket import MemoryBucket
 
 LAST = "run-014"
 
 
 @pytest.fixture(scope="module")
 def bucket():
-    """The bucket, which no test changes."""
-    with moto_bucket() as made:
-        yield made
-
-
-def put_release(bucket):
+    made = ResultBucket(MemoryBucket(BUCKET, REGION), [])
     with tarfile.open(DATA / "buckets" / "0.1.0.tar.xz") as archive:
         for member in archive:
-            bucket.s3.put_object(
-                Bucket=BUCKET, Key=member.name, Body=archive.extractfile(member).read()
-            )
+            made.put(member.name, archive.extractfile(member).read())
+    return made
 
 
 @pytest.fixture(scope="module")
 def store(bucket):
-    put_release(bucket)
     return RunStore(bucket.s3, BUCKET, LAST)
 
 
@@ -72,14 +65,12 @@ def test_alert_and_booking_are_read(store):
     assert float(month_spending(store, "costs/2026-11/x.json").exact_usd) == 1.5
 
 
-def test_history_is_read_and_rebuilt_as_it_was():
-    with moto_bucket() as bucket:
-        put_release(bucket)
-        before = bucket.history.read(ALL_COLUMNS).to_pylist()
-        assert len(before) == 31
-        done = rebuild(bucket.s3, BUCKET, REGION)
-        # Each file gets the columns of this release.
-        assert (done.sources, len(done.written), done.removed) == (14, 14, [])
-        after = bucket.history.read(ALL_COLUMNS).to_pylist()
-        assert sorted(after, key=str) == sorted(before, key=str)
-        assert not rebuild(bucket.s3, BUCKET, REGION).written
+def test_history_is_read_and_rebuilt_as_it_was(bucket):
+    before = bucket.history.read(ALL_COLUMNS).to_pylist()
+    assert len(before) == 31
+    done = rebuild(bucket.s3, BUCKET, REGION)
+    # Each file gets the columns of this release.
+    assert (done.sources, len(done.written), done.removed) == (14, 14, [])
+    after = bucket.history.read(ALL_COLUMNS).to_pylist()
+    assert sorted(after, key=str) == sorted(before, key=str)
+    assert not rebuild(bucket.s3, BUCKET, REGION).written

@@ -26,10 +26,15 @@ HISTORY = "history/"
 FIRST, SECOND = two_targets(), two_targets(1)
 FIRST_FOLDER = f"runs/{slug(FIRST.run_id)}/"
 FIRST_COLLECTED = FIRST_FOLDER + COLLECTED
+GPU_DOCUMENT = FIRST.jobs[0].document_uri.removeprefix(f"s3://{BUCKET}/")
 
 
 def rebuilt(bucket, **options):
     return rebuild(bucket.s3, BUCKET, REGION, **options)
+
+
+def targets(bucket, **chosen):
+    return set(bucket.history.read(["target"], **chosen)["target"].to_pylist())
 
 
 @pytest.fixture
@@ -95,45 +100,41 @@ def test_the_raw_document_counts_rather_than_its_copy(bucket):
 
 
 @pytest.fixture(params=[None, '{"schema_version": 2, "run_id'])
-def spoilt_key(bucket, request):
-    """Key of a raw document of FIRST, deleted or cut off after its rows were written."""
+def spoilt(bucket, request):
+    """The bucket with FIRST, whose GPU's document was lost or cut off after its rows were there."""
     bucket.append(FIRST)
-    key = FIRST.jobs[0].document_uri.removeprefix(f"s3://{BUCKET}/")
-    bucket.history.remove(key)
+    bucket.history.remove(GPU_DOCUMENT)
     if request.param:
-        bucket.put(key, request.param)
-    return key
+        bucket.put(GPU_DOCUMENT, request.param)
+    return bucket
 
 
-def test_for_a_lost_raw_document_the_copy_of_an_older_release_counts(bucket, spoilt_key):
-    bucket.put(FIRST_COLLECTED, as_older_releases_stored(FIRST))
-    right = bucket.objects(HISTORY)
+def test_for_a_lost_raw_document_the_copy_of_an_older_release_counts(spoilt):
+    spoilt.put(FIRST_COLLECTED, as_older_releases_stored(FIRST))
+    right = spoilt.objects(HISTORY)
     (key,) = right
     for damage in (None, b"damaged"):
-        bucket.history.remove(key)
+        spoilt.history.remove(key)
         if damage:
-            bucket.put(key, damage)
-        (problem,) = rebuilt(bucket).problems
-        assert spoilt_key in problem
+            spoilt.put(key, damage)
+        (problem,) = rebuilt(spoilt).problems
+        assert GPU_DOCUMENT in problem
         assert f"its copy in {FIRST_COLLECTED}" in problem
-        assert bucket.objects(HISTORY) == right
+        assert spoilt.objects(HISTORY) == right
 
 
-def test_rows_of_a_lost_raw_document_without_a_copy_stay(bucket, spoilt_key):
-    right = bucket.objects(HISTORY)
-    done = rebuilt(bucket)
+def test_without_a_copy_its_rows_stay_and_if_lost_the_others_are_rebuilt(spoilt):
+    right = spoilt.objects(HISTORY)
+    done = rebuilt(spoilt)
     (problem,) = done.problems
-    assert spoilt_key in problem
+    assert GPU_DOCUMENT in problem
     assert problem.endswith(f"the rows that run {FIRST.run_id} has stay")
     assert (done.written, done.removed) == ([], [])
-    assert bucket.objects(HISTORY) == right
-
-
-def test_lost_rows_are_rebuilt_from_the_documents_that_are_left(bucket, spoilt_key):
-    (key,) = bucket.objects(HISTORY)
-    bucket.history.remove(key)
-    assert rebuilt(bucket).written == [key]
-    assert bucket.history.read(["target"])["target"].unique().to_pylist() == ["c5.2xlarge"]
+    assert spoilt.objects(HISTORY) == right
+    (key,) = right
+    spoilt.history.remove(key)
+    assert rebuilt(spoilt).written == [key]
+    assert targets(spoilt) == {"c5.2xlarge"}
 
 
 @pytest.mark.parametrize("name", [COLLECTED, PRICES])
@@ -196,17 +197,14 @@ HOSTILE = {
 def test_a_document_that_cannot_be_read_costs_its_job_alone(bucket, name):
     (key,) = bucket.append(FIRST)
     bucket.append(SECOND)
-    document = FIRST.jobs[0].document_uri.removeprefix(f"s3://{BUCKET}/")
-    assert HOSTILE[name] != bucket.objects()[document].decode()
-    bucket.put(document, HOSTILE[name])
+    assert HOSTILE[name] != bucket.objects()[GPU_DOCUMENT].decode()
+    bucket.put(GPU_DOCUMENT, HOSTILE[name])
     bucket.history.remove(key)
     done = rebuilt(bucket)
     (problem,) = done.problems
-    assert document in problem
+    assert GPU_DOCUMENT in problem
     assert done.written == [key]
-    assert set(bucket.history.read(["target"], run_ids=[FIRST.run_id])["target"].to_pylist()) == {
-        "c5.2xlarge"
-    }
+    assert targets(bucket, run_ids=[FIRST.run_id]) == {"c5.2xlarge"}
 
 
 @pytest.mark.parametrize(
@@ -222,7 +220,7 @@ def test_rows_that_do_not_fit_the_history_cost_their_job_alone(
 
     monkeypatch.setattr(run_files, "history_rows", rows)
     bucket.append(FIRST)
-    assert set(bucket.history.read(["target"])["target"].to_pylist()) == {"c5.2xlarge"}
+    assert targets(bucket) == {"c5.2xlarge"}
     lost = FIRST.jobs[0].document_uri
     assert f"Missing in the history: {lost} gives no rows: unexpected {error}" in caplog.text
     before = bucket.objects(HISTORY)
@@ -234,7 +232,7 @@ def test_rows_that_do_not_fit_the_history_cost_their_job_alone(
 def test_a_run_of_too_many_rows_loses_what_does_not_fit(bucket, monkeypatch, caplog):
     monkeypatch.setattr(run_files, "MOST_ROWS", 3)
     bucket.append(FIRST)
-    assert set(bucket.history.read(["target"])["target"].to_pylist()) == {"g5.xlarge"}
+    assert targets(bucket) == {"g5.xlarge"}
     assert "its run has more than 3 rows" in caplog.text
 
 

@@ -1,6 +1,6 @@
 """Series of the history's rows."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pyarrow as pa
 import pytest
@@ -10,7 +10,7 @@ from batchmark.history import series as module
 from batchmark.history.columns import SCHEMA
 from batchmark.history.parquet import schema_for
 from batchmark.history.series import COLUMNS, series_histories, speedups
-from tests.builders.history import NOON, two_targets
+from tests.builders.history import NOON
 
 START = NOON.replace(tzinfo=None)
 GPU = {
@@ -282,15 +282,3 @@ def test_more_combinations_than_an_integer_holds_stay_distinct(monkeypatch):
     ]
     found = series_histories(table(*rows), "time")
     assert sorted(float(*one.values) for one in found) == [one["median_seconds"] for one in rows]
-
-
-def test_series_are_built_from_a_read_history(bucket):
-    for day in range(3):
-        bucket.append(two_targets(day))
-    histories = series_histories(bucket.history.read(COLUMNS), "time")
-    assert len(histories) == 4
-    assert isinstance(histories[0].recorded_at[0].item(), datetime)
-    assert {tuple(series.run_ids) for series in histories} == {
-        tuple(two_targets(day).run_id for day in range(3))
-    }
-    assert len(speedups(bucket.history.read(COLUMNS))) == 2

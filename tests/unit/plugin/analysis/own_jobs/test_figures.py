@@ -25,6 +25,7 @@ def figures(*jobs, lost=(), on_demand=HOURLY):
         ({"size": 64, "start": "warm"}, "size", Place(size=64, start="warm")),
         ({"size": 0.5}, "size", Place(size=0.5, start=None)),
         ({"start": "cold"}, None, Place(size=None, start="cold")),
+        ({"size": -64, "start": "cold"}, "size", Place(size=None, start="cold")),
         ({"size": 64, "metric": "loss"}, "size", Place(size=64, start=None)),
     ],
 )

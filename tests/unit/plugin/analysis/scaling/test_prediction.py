@@ -6,10 +6,10 @@ import pytest
 from batchmark.analysis.comparison import compare
 from batchmark.analysis.scaling.prediction import _rate
 from batchmark.analysis.scaling.ring import fit_ring, load
+from tests.builders.noise import quick_and_long
 from tests.builders.runs import PRICES, build_run
-from tests.builders.scaling_runs import GRADIENTS, Cluster, scaling_job, sweep
+from tests.builders.scaling_runs import GRADIENTS, Cluster, job_of, otherwise, sweep
 
-GPU = "g5.xlarge"
 NUMBERS = (1, 2, 4, 8)
 
 
@@ -22,6 +22,11 @@ def prediction_of(*jobs):
 
 def holds(estimate, truth):
     return estimate.interval.low <= truth <= estimate.interval.high
+
+
+def measured(cluster, nodes, seed, seed_of_exchanges):
+    exchanges = cluster.all_reduces(nodes, seed=seed_of_exchanges) if nodes > 1 else ()
+    return job_of(cluster.training(nodes, seed=seed), *exchanges)
 
 
 def drawn(value):
@@ -81,23 +86,15 @@ def test_the_truth_lies_within_the_interval(cluster):
     assert [point.nodes for point in found.points if point.measured] == list(NUMBERS)
 
 
-def test_intervals_hold_the_truth_as_often_as_they_say():
+@quick_and_long(("runs", "least"), quick=(12, 10), long=(40, 34))
+def test_intervals_hold_the_truth_as_often_as_they_say(runs, least):
+    """95 % of them in the long run, or more."""
     cluster = Cluster(hidden=0.05)
     hits = 0
-    for seed in range(1, 41):
-        jobs = [
-            scaling_job(
-                GPU,
-                nodes,
-                [
-                    cluster.training(nodes, seed=seed),
-                    *(cluster.all_reduces(nodes, seed=seed) if nodes > 1 else ()),
-                ],
-            )
-            for nodes in (1, 2, 4)
-        ]
-        hits += holds(prediction_of(*jobs).points[-1].efficiency, cluster.efficiency(160))
-    assert hits >= 34  # of 40: 95 % of them in the long run, or more
+    for seed in range(1, runs + 1):
+        found = prediction_of(*(measured(cluster, nodes, seed, seed) for nodes in (1, 2, 4)))
+        hits += holds(found.points[-1].efficiency, cluster.efficiency(160))
+    assert hits >= least
 
 
 @pytest.mark.parametrize("numbers", [(1, 2, 4, 8), (1, 2, 4, 8, 16)])
@@ -171,13 +168,9 @@ def test_an_exchange_that_is_slower_than_by_itself_hides_less_than_nothing():
 def test_parts_that_are_longer_than_their_step_predict_nothing():
     jobs = []
     for nodes in NUMBERS:
-        row = Cluster(spread=0.3).training(nodes)
-        split = row.scaling.split.model_copy(update={"communication_seconds": 1e3})
-        scaling = row.scaling.model_copy(update={"split": split, "gradient_bytes": 2**60})
-        exchanges = Cluster().all_reduces(nodes) if nodes > 1 else []
-        jobs.append(
-            scaling_job(GPU, nodes, [row.model_copy(update={"scaling": scaling}), *exchanges])
-        )
+        row = Cluster(spread=0.3).training(nodes, gradient_bytes=2**60)
+        exchanges = Cluster().all_reduces(nodes) if nodes > 1 else ()
+        jobs.append(job_of(otherwise(row, split={"communication_seconds": 1e3}), *exchanges))
     found = prediction_of(*jobs)
     assert (found.outcome, found.points) == ("not_known", ())
 
@@ -227,34 +220,22 @@ def test_a_model_that_misses_what_it_is_fitted_to_predicts_nothing():
     assert found.reason.startswith("on 2 nodes, which it is fitted to, the model's step is 0.")
 
 
-def test_noise_makes_no_model_hold():
-    for seed in range(1, 13):
+@quick_and_long("runs", quick=[4], long=[12])
+def test_noise_makes_no_model_hold(runs):
+    for seed in range(1, runs + 1):
         jobs = []
         for nodes in NUMBERS:
             slow = Cluster(hidden=0.02, spread=0.3, per_byte=1 / (8e8 if nodes == 8 else 1.2e9))
-            exchanges = slow.all_reduces(nodes, seed=seed * 7 + nodes) if nodes > 1 else ()
-            rows = [slow.training(nodes, seed=seed * 10 + nodes), *exchanges]
-            jobs.append(scaling_job(GPU, nodes, rows))
+            jobs.append(measured(slow, nodes, seed * 10 + nodes, seed * 7 + nodes))
         assert prediction_of(*jobs).outcome != "holds"
 
 
 def test_nodes_that_may_share_a_machine_predict_nothing():
     off_ec2 = [
-        row.model_copy(
-            update={
-                "scaling": row.scaling.model_copy(
-                    update={
-                        "nodes": tuple(
-                            one.model_copy(update={"instance_type": None})
-                            for one in row.scaling.nodes
-                        )
-                    }
-                )
-            }
-        )
-        for row in (Cluster().training(nodes) for nodes in (1, 2, 4))
+        otherwise(Cluster().training(nodes), *[{"instance_type": None}] * nodes)
+        for nodes in (1, 2, 4)
     ]
-    found = prediction_of(*(scaling_job(GPU, len(row.scaling.nodes), [row]) for row in off_ec2))
+    found = prediction_of(*map(job_of, off_ec2))
     assert found.outcome == "not_known"
     assert found.reason.startswith("its nodes are on one machine, or may be")
 
@@ -272,8 +253,7 @@ def test_a_bandwidth_is_that_of_most_draws():
     ],
 )
 def test_what_is_not_told_is_not_predicted(told, reason):
-    jobs = [scaling_job(GPU, n, [Cluster().training(n, **told)]) for n in (1, 2, 4)]
-    found = prediction_of(*jobs)
+    found = prediction_of(*(job_of(Cluster().training(n, **told)) for n in (1, 2, 4)))
     assert (found.outcome, found.reason, found.points) == ("not_known", reason, ())
 
 

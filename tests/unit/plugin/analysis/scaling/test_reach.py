@@ -7,9 +7,8 @@ from batchmark.analysis.comparison import compare
 from batchmark.analysis.scaling.curves import Measured, curves_of
 from batchmark.core.intervals import Median
 from tests.builders.runs import PRICES, build_run
-from tests.builders.scaling_runs import Cluster, scaling_job, sweep
+from tests.builders.scaling_runs import Cluster, job_of, otherwise, sweep
 
-GPU = "g5.xlarge"
 NUMBERS = (1, 2, 4, 8)
 
 
@@ -44,28 +43,26 @@ def test_an_interval_that_holds_the_threshold_is_not_known():
 
 
 def test_too_few_samples_or_nodes_are_not_known():
-    few = [
-        row.model_copy(update={"samples_seconds": row.samples_seconds[:4]})
-        for row in (Cluster().training(1), Cluster().training(2))
-    ]
-    reach = reach_of(*(scaling_job(GPU, n, [row]) for n, row in enumerate(few, start=1)))
+    reach = reach_of(*(job_of(Cluster().training(nodes, count=4)) for nodes in (1, 2)))
     assert (reach.verdict, reach.nodes) == ("not_known", None)
     assert reach.reason.startswith("4 samples")
     reach = reach_of(*sweep(Cluster(), (2,)))
     assert reach.reason == (
         "it was measured on 2 nodes only; scaling takes two different numbers of nodes"
     )
-    apart = [scaling_job(GPU, n, [Cluster().training(n, batch)]) for n, batch in ((1, 64), (2, 48))]
-    assert reach_of(*apart).reason == "no two numbers of nodes had the same batch for each device"
+    apart = (Cluster().training(1, 64), Cluster().training(2, 48))
+    assert (
+        reach_of(*map(job_of, apart)).reason
+        == "no two numbers of nodes had the same batch for each device"
+    )
 
 
-def stepping(seconds, **fields):
-    """Jobs whose steps take so long by their nodes, all of it computing."""
-    cluster = {nodes: Cluster(compute=one, hidden=1.0) for nodes, one in seconds.items()}
-    own = {nodes: fields.get("count", {}).get(nodes, 30) for nodes in seconds}
+def stepping(seconds, samples=None):
+    """Jobs whose steps take so long by their nodes, all of it computing; 30 samples, or so many."""
+    counts = dict.fromkeys(seconds, 30) | (samples or {})
     return [
-        scaling_job(GPU, nodes, [one.training(nodes, count=own[nodes])])
-        for nodes, one in cluster.items()
+        job_of(Cluster(compute=one, hidden=1.0).training(nodes, count=counts[nodes]))
+        for nodes, one in seconds.items()
     ]
 
 
@@ -83,7 +80,7 @@ def test_numbers_that_are_undecided_end_nothing():
 
 
 def test_too_few_samples_of_the_second_number_are_no_verdict_of_the_third():
-    reach = reach_of(*stepping({1: 0.16, 2: 0.16, 4: 0.3}, count={2: 4}))
+    reach = reach_of(*stepping({1: 0.16, 2: 0.16, 4: 0.3}, samples={2: 4}))
     assert (reach.verdict, reach.nodes) == ("not_known", None)
     assert reach.reason.startswith("4 samples")
 
@@ -136,8 +133,7 @@ def test_a_slower_node_limits_by_computing():
 
 def test_strong_scaling_alone_is_judged_too():
     cluster = Cluster(hidden=0.0)
-    jobs = [scaling_job(GPU, n, [cluster.training(n, 64 // n)]) for n in (1, 2, 4)]
-    reach = reach_of(*jobs)
+    reach = reach_of(*(job_of(cluster.training(n, 64 // n)) for n in (1, 2, 4)))
     assert (reach.verdict, reach.nodes, reach.limit) == ("falls_short", 2, "communication")
 
 
@@ -145,18 +141,16 @@ def test_strong_scaling_alone_is_judged_too():
 def test_what_no_part_explains_is_not_known(split):
     cluster = Cluster(hidden=0.0)
     one, two = cluster.training(1), cluster.training(2)
-    told = split and two.scaling.split.model_copy(update=split)
-    two = two.model_copy(update={"scaling": two.scaling.model_copy(update={"split": told})})
-    reach = reach_of(scaling_job(GPU, 1, [one]), scaling_job(GPU, 2, [two]))
+    two = otherwise(two, split=split) if split else cluster.training(2, split=None)
+    reach = reach_of(job_of(one), job_of(two))
     assert (reach.verdict, reach.limit, reach.limit_nodes) == ("falls_short", None, 2)
     assert reach.limit_reason.startswith("no part" if split else "a job does not tell")
 
 
 def test_a_part_that_grew_by_more_than_the_step_contradicts_it():
     one, two = Cluster().training(1), Cluster(compute=0.18, hidden=1.0).training(2)
-    split = two.scaling.split.model_copy(update={"communication_seconds": 0.06})
-    two = two.model_copy(update={"scaling": two.scaling.model_copy(update={"split": split})})
-    reach = reach_of(scaling_job(GPU, 1, [one]), scaling_job(GPU, 2, [two]))
+    two = otherwise(two, split={"communication_seconds": 0.06})
+    reach = reach_of(job_of(one), job_of(two))
     assert reach.limit is None
     assert reach.limit_reason == (
         "communication by itself grew by 60.0 ms, and the whole step by 20.0 ms"

@@ -14,7 +14,16 @@ from tests.builders.runs import (
     build_row,
     build_run,
 )
-from tests.builders.scaling_runs import SETTINGS, Cluster, plan, scaling_job, sweep, unscaled_row
+from tests.builders.scaling_runs import (
+    SETTINGS,
+    Cluster,
+    job_of,
+    otherwise,
+    plan,
+    scaling_job,
+    sweep,
+    unscaled_row,
+)
 
 GPU = "g5.xlarge"  # at 1.006 USD an hour
 PRICE = 1.006
@@ -31,8 +40,8 @@ def training_of(*jobs, **fields):
     return training
 
 
-def at(training, nodes, batch=64):
-    (point,) = [one for one in training.points if (one.nodes, one.batch) == (nodes, batch)]
+def at(training, nodes):
+    (point,) = [one for one in training.points if one.nodes == nodes]
     return point
 
 
@@ -53,8 +62,8 @@ def test_a_point_has_speed_for_each_device_and_what_all_nodes_cost():
 
 def test_a_file_system_is_paid_for_by_trainings_that_read_it():
     def usd(data, hourly):
-        jobs = [scaling_job(GPU, 2, [Cluster().training(2, data=data)])]
-        found = compare(build_run(*jobs), PRICES, file_system_usd_per_hour=hourly)
+        run = build_run(job_of(Cluster().training(2, data=data)))
+        found = compare(run, PRICES, file_system_usd_per_hour=hourly)
         (study,) = found.studies["scaling"]
         assert study.file_system_usd_per_hour == hourly
         return study.trainings[0].points[0].usd_per_epoch.value
@@ -94,7 +103,7 @@ def test_without_one_node_the_fewest_are_what_others_are_held_against():
 def test_repeats_are_pooled_and_their_disagreement_widens_the_interval():
     def width(*levels):
         jobs = [
-            scaling_job(GPU, nodes, [Cluster(compute=0.16 * level).training(nodes)], repeat=repeat)
+            job_of(Cluster(compute=0.16 * level).training(nodes), repeat=repeat)
             for nodes in (1, 2)
             for repeat, level in enumerate(levels, start=1)
         ]
@@ -108,15 +117,11 @@ def test_repeats_are_pooled_and_their_disagreement_widens_the_interval():
 def test_trainings_that_differ_in_more_than_nodes_and_batch_are_apart():
     cluster = Cluster()
     jobs = [
-        scaling_job(
-            GPU,
-            nodes,
-            [
-                cluster.training(nodes),
-                cluster.training(nodes, data="files"),
-                cluster.training(nodes, dtype="float32"),
-                cluster.training(nodes, own={"learning_rate": 0.4}),
-            ],
+        job_of(
+            cluster.training(nodes),
+            cluster.training(nodes, data="files"),
+            cluster.training(nodes, dtype="float32"),
+            cluster.training(nodes, own={"learning_rate": 0.4}),
         )
         for nodes in (1, 2)
     ]
@@ -137,7 +142,7 @@ def test_a_step_splits_into_parts_with_shares_of_their_sum():
 
 
 def test_a_job_that_tells_no_split_leaves_none():
-    training = training_of(scaling_job(GPU, 2, [Cluster().training(2, split=None)]))
+    training = training_of(job_of(Cluster().training(2, split=None)))
     assert training.points[0].split is None
 
 
@@ -153,14 +158,14 @@ def test_bus_bandwidth_is_what_each_link_carries_whatever_the_number_of_ranks():
 
 def test_a_rank_alone_has_nothing_to_reduce_and_that_is_no_gap():
     alone = unscaled_row(1, "nothing to reduce", workload="all_reduce", status="skipped", mib=1)
-    study = study_of(scaling_job(GPU, 1, [Cluster().training(1), alone]))
+    study = study_of(job_of(Cluster().training(1), alone))
     assert (study.all_reduces, study.unmeasured) == ((), ())
 
 
 def test_files_are_read_cold_once_and_warm():
     cluster = Cluster()
-    rows = [cluster.reading(2, "cold", 1e8), cluster.reading(2, "warm", 1e9)]
-    cold, warm = study_of(scaling_job(GPU, 2, rows)).readings
+    rows = (cluster.reading(2, "cold", 1e8), cluster.reading(2, "warm", 1e9))
+    cold, warm = study_of(job_of(*rows)).readings
     assert (cold.kind, warm.kind) == ("cold", "warm")
     assert cold.bytes_per_second.value == pytest.approx(2e8)
     assert cold.bytes_per_second.interval is None
@@ -172,16 +177,9 @@ def test_what_failed_or_was_lost_is_told_with_its_reason():
     cluster = Cluster()
     failed = unscaled_row(2, "out of memory", batch=64, image=224, data="synthetic")
     lost = build_lost(GPU, "node 3 (10.0.0.13) fell silent.\nmore", suite="scaling")
-    lost = lost.model_copy(
-        update={
-            "planned": lost.planned.model_copy(
-                update={"scaling": plan(4, variant=1), "dtype": "bfloat16"}
-            )
-        }
-    )
-    study = study_of(
-        scaling_job(GPU, 1, [cluster.training(1)]), scaling_job(GPU, 2, [failed]), lost=[lost]
-    )
+    own = {"scaling": plan(4, variant=1), "dtype": "bfloat16"}
+    lost = lost.model_copy(update={"planned": lost.planned.model_copy(update=own)})
+    study = study_of(job_of(cluster.training(1)), job_of(failed), lost=[lost])
     row, job = study.unmeasured
     assert row.name.startswith("resnet50_data_parallel nodes 2, devices 1, batch 64")
     assert row.reason == "failed: out of memory"
@@ -207,23 +205,14 @@ def test_a_target_without_any_result_says_why():
 def test_a_machine_outside_ec2_has_no_price_and_loopback_is_seen():
     training = training_of(*sweep(Cluster(), (1, 2), environment=LAPTOP_ENVIRONMENT))
     assert training.points[0].usd_per_epoch is None
-    row = Cluster().training(2)
-    hosts = [
-        node.model_copy(update={"host": f"127.0.0.{node.index + 2}"}) for node in row.scaling.nodes
-    ]
-    scaling = row.scaling.model_copy(update={"nodes": tuple(hosts)})
-    row = row.model_copy(update={"scaling": scaling})
-    assert study_of(scaling_job(GPU, 2, [row])).loopback
+    row = otherwise(Cluster().training(2), {"host": "127.0.0.2"}, {"host": "127.0.0.3"})
+    assert study_of(job_of(row)).loopback
     assert not study_of(*sweep(Cluster(), (2,))).loopback
 
 
 def test_nodes_that_are_not_alike_are_told():
-    row = Cluster().training(2)
-    first, second = row.scaling.nodes
-    scaling = row.scaling.model_copy(
-        update={"nodes": (first, second.model_copy(update={"device_model": "NVIDIA T4"}))}
-    )
-    training = training_of(scaling_job(GPU, 2, [row.model_copy(update={"scaling": scaling})]))
+    row = otherwise(Cluster().training(2), {}, {"device_model": "NVIDIA T4"})
+    training = training_of(job_of(row))
     assert training.points[0].remarks == ("its nodes are not alike: NVIDIA A10G and NVIDIA T4",)
 
 
@@ -240,7 +229,7 @@ def test_nodes_that_are_not_alike_are_told():
 )
 def test_a_row_that_contradicts_its_parameters_is_no_point(changes, reason):
     row = Cluster().training(2).model_copy(update=changes)
-    (found,) = study_of(scaling_job(GPU, 2, [row])).unmeasured
+    (found,) = study_of(job_of(row)).unmeasured
     assert found.reason == reason
 
 
@@ -286,7 +275,7 @@ def test_a_gpu_target_that_ran_on_cpus_is_said_to_have():
 
 def test_side_by_side_all_nodes_of_a_row_are_paid_for_and_it_has_no_ceiling():
     def chosen(run_id):
-        run = build_run(scaling_job(GPU, 4, [Cluster().training(4)]))
+        run = build_run(job_of(Cluster().training(4)))
         return Chosen(run.model_copy(update={"run_id": run_id}), GPU, PRICES)
 
     ((row,),) = (one.rows for one in side_by_side(chosen("run-1"), chosen("run-2")))

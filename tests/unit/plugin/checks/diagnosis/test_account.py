@@ -12,9 +12,9 @@ from tests.stand_ins.diagnosis_answers import (
     NOW,
     QUEUE,
     container,
-    environment,
     instance_type,
     job,
+    one_environment,
     only,
     quota,
 )
@@ -23,7 +23,7 @@ from tests.stand_ins.diagnosis_answers import (
 @pytest.mark.parametrize("code", ["ImageNotFoundException", "RepositoryNotFoundException"])
 def test_an_image_that_ecr_does_not_have(find, aws, code):
     starting = find({"DescribeImages": code}, job=job(status="STARTING"))
-    assert only(starting, "image_missing").certain
+    only(starting, "image_missing", certain=True)
     assert f"ECR has no {IMAGE}." in starting.message()
     assert aws.asked("DescribeImages") == [
         {
@@ -32,9 +32,7 @@ def test_an_image_that_ecr_does_not_have(find, aws, code):
             "imageIds": [{"imageTag": "0.1.0"}],
         }
     ]
-    waits = only(find(job=job()), "image_missing")
-    assert waits.certain is False
-    assert "there it will fail" in waits.evidence
+    only(find(job=job()), "image_missing", "there it will fail", certain=False)
 
 
 BY_DIGEST = f"sha256:{'0' * 64}"
@@ -55,9 +53,8 @@ def test_an_image_is_looked_up_as_its_name_says(find, aws, image, asked):
 def test_an_image_that_could_not_be_pulled(find):
     reason = "CannotPullContainerError: pull image manifest has been retried 7 time(s)"
     attempts = [{"container": {"reason": reason}}, {"container": {}}]
-    finding = only(find(job=job(attempts=attempts)), "image_not_pulled")
-    assert finding.certain
-    assert f"1 attempt(s) could not pull the image, the last with: {reason}" in finding.evidence
+    words = f"1 attempt(s) could not pull the image, the last with: {reason}"
+    only(find(job=job(attempts=attempts)), "image_not_pulled", words, certain=True)
 
 
 def test_an_image_of_another_region_can_not_be_looked_up(aws):
@@ -69,8 +66,8 @@ def test_an_image_of_another_region_can_not_be_looked_up(aws):
 
 
 def test_a_quota_below_one_instance(find, aws):
-    finding = only(find({"GetServiceQuota": {"Quota": quota(0)}}), "service_quota")
-    assert finding.certain
+    diagnosis = find({"GetServiceQuota": {"Quota": quota(0)}})
+    finding = only(diagnosis, "service_quota", certain=True)
     assert finding.evidence == (
         "Quota 'Running On-Demand G and VT instances' (L-DB2E81BA) is 0 vCPUs, and one g5.xlarge "
         f"of {ENVIRONMENT} takes 4."
@@ -87,9 +84,8 @@ def several_nodes(of_each):
 def test_a_job_of_several_nodes_needs_them_at_once(find):
     waiting = job(**several_nodes(container()))
     del waiting["container"]
-    finding = only(find(job=waiting), "service_quota")
-    assert finding.certain
-    assert f"is 64 vCPUs, and 20 g5.xlarge of {ENVIRONMENT} take 80." in finding.evidence
+    words = f"is 64 vCPUs, and 20 g5.xlarge of {ENVIRONMENT} take 80."
+    only(find(job=waiting), "service_quota", words, certain=True)
 
 
 def test_a_definition_of_several_nodes_says_what_one_asks_for(find):
@@ -119,18 +115,16 @@ def test_a_quota_that_is_used_up(find, aws, used, reached):
     diagnosis = find({"GetMetricStatistics": {"Datapoints": points}})
     (asked,) = aws.asked("GetMetricStatistics")
     assert asked["Dimensions"][0] == {"Name": "Class", "Value": "G/OnDemand"}
-    if not reached:
+    if reached:
+        only(diagnosis, "service_quota", "61 are already in use", certain=False)
+    else:
         assert diagnosis.findings == ()
-        return
-    finding = only(diagnosis, "service_quota")
-    assert finding.certain is False
-    assert "61 are already in use" in finding.evidence
 
 
 def test_spot_has_a_quota_of_its_own(find, aws):
-    spot = {"computeEnvironments": [environment(resources={"type": "SPOT"})]}
-    changed = {"DescribeComputeEnvironments": spot, "GetServiceQuota": {"Quota": quota(0)}}
-    assert "(L-3819A6DF) is 0 vCPUs" in only(find(changed), "service_quota").evidence
+    changed = one_environment(resources={"type": "SPOT"})
+    changed["GetServiceQuota"] = {"Quota": quota(0)}
+    only(find(changed), "service_quota", "(L-3819A6DF) is 0 vCPUs")
     assert aws.asked("GetServiceQuota") == [{"ServiceCode": "ec2", "QuotaCode": "L-3819A6DF"}]
 
 

@@ -15,8 +15,8 @@ from tests.stand_ins.diagnosis_answers import (
     NOW,
     QUEUE,
     container,
-    environment,
     job,
+    one_environment,
     only,
     quota,
     summary,
@@ -52,7 +52,7 @@ def test_an_idle_queue_is_diagnosed_for_the_next_job(find, aws):
         job_definition=DEFINITION,
     )
     assert diagnosis.job_id is None
-    assert only(diagnosis, "job_does_not_fit").certain
+    only(diagnosis, "job_does_not_fit", certain=True)
     assert [asked["jobStatus"] for asked in aws.asked("ListJobs")] == ["RUNNABLE", "STARTING"]
     assert aws.asked("DescribeJobDefinitions") == [{"jobDefinitions": [DEFINITION]}]
 
@@ -114,7 +114,7 @@ def test_an_answer_of_another_shape_is_reported_too(aws):
 
 def test_certain_findings_come_first_with_their_remedies(find):
     changed = {
-        "DescribeComputeEnvironments": {"computeEnvironments": [environment(state="DISABLED")]},
+        **one_environment(state="DISABLED"),
         "DescribeImages": "ImageNotFoundException",
         "GetServiceQuota": {"Quota": quota(0)},
     }
@@ -137,11 +137,10 @@ def test_certain_findings_come_first_with_their_remedies(find):
 
 def test_batch_and_our_own_check_of_the_same_cause_make_one_finding(find):
     reason = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - x"
-    finding = only(
-        find(job=job(statusReason=reason, container=container(gpus=2))), "job_does_not_fit"
-    )
+    diagnosis = find(job=job(statusReason=reason, container=container(gpus=2)))
+    words = "The job asks for 4 vCPUs, 14336 MiB and 2 GPU(s)"
+    finding = only(diagnosis, "job_does_not_fit", words)
     assert finding.evidence.startswith("Batch says of the job: MISCONFIGURATION")
-    assert "The job asks for 4 vCPUs, 14336 MiB and 2 GPU(s)" in finding.evidence
 
 
 def test_each_cause_has_a_remedy_and_is_in_the_runbook():

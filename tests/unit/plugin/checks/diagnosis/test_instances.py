@@ -15,6 +15,7 @@ from tests.stand_ins.diagnosis_answers import (
     group_of_batch,
     instance_type,
     job,
+    one_environment,
     only,
 )
 
@@ -36,19 +37,15 @@ def test_a_job_too_large_for_every_instance(find, asked, certain):
     diagnosis = find(job=job(container=container(**asked)))
     if certain is None:
         assert diagnosis.findings == ()
-        return
-    finding = only(diagnosis, "job_does_not_fit")
-    assert finding.certain is certain
-    assert "g5.xlarge with 4 vCPUs, 16384 MiB and 1 GPU(s)" in finding.evidence
+    else:
+        words = "g5.xlarge with 4 vCPUs, 16384 MiB and 1 GPU(s)"
+        only(diagnosis, "job_does_not_fit", words, certain=certain)
 
 
 def test_a_job_fits_if_any_of_the_environments_types_is_large_enough(find, aws):
     types = [instance_type(), instance_type("g5.12xlarge", 48, 196608, 4)]
-    answer = {"computeEnvironments": [environment(resources={"instanceTypes": ["g5"]})]}
-    changed = {
-        "DescribeInstanceTypes": {"InstanceTypes": types},
-        "DescribeComputeEnvironments": answer,
-    }
+    changed = one_environment(resources={"instanceTypes": ["g5"]})
+    changed["DescribeInstanceTypes"] = {"InstanceTypes": types}
     assert find(changed, job=job(container=container(gpus=4))).findings == ()
     assert aws.asked("DescribeInstanceTypes")[0]["Filters"] == [
         {"Name": "instance-type", "Values": ["g5.*"]}
@@ -56,8 +53,8 @@ def test_a_job_fits_if_any_of_the_environments_types_is_large_enough(find, aws):
 
 
 def test_an_instance_type_that_the_region_lacks(find):
-    finding = only(find({"DescribeInstanceTypes": {"InstanceTypes": []}}), "job_does_not_fit")
-    assert "EC2 has no such instance type here" in finding.evidence
+    diagnosis = find({"DescribeInstanceTypes": {"InstanceTypes": []}})
+    only(diagnosis, "job_does_not_fit", "EC2 has no such instance type here")
 
 
 def container_instance(instance_id="i-1", *, connected=True, tasks=0):
@@ -86,9 +83,7 @@ def running(*instance_ids, minutes=11, **group):
     launched = NOW - timedelta(minutes=minutes)
     instances = [{"InstanceId": name, "LaunchTime": launched} for name in instance_ids]
     return {
-        "DescribeAutoScalingGroups": {
-            "AutoScalingGroups": [group_of_batch(*instance_ids, **group)]
-        },
+        "DescribeAutoScalingGroups": groups(*instance_ids, **group),
         "DescribeInstances": {"Reservations": [{"Instances": instances}]},
     }
 
@@ -97,22 +92,19 @@ def running(*instance_ids, minutes=11, **group):
     ("desired", "tasks", "reached"), [(16, 1, True), (16, 0, False), (15, 1, False)]
 )
 def test_all_vcpus_are_taken_by_running_jobs(find, desired, tasks, reached):
-    answer = {"computeEnvironments": [environment(resources={"desiredvCpus": desired})]}
-    changed = {"DescribeComputeEnvironments": answer} | cluster(container_instance(tasks=tasks))
-    diagnosis = find(changed)
-    if not reached:
+    there = cluster(container_instance(tasks=tasks))
+    diagnosis = find(one_environment(resources={"desiredvCpus": desired}) | there)
+    if reached:
+        words = "has 16 of at most 16 vCPUs, and 1 job(s) run there"
+        only(diagnosis, "max_vcpus_reached", words, certain=False)
+    else:
         assert diagnosis.findings == ()
-        return
-    finding = only(diagnosis, "max_vcpus_reached")
-    assert finding.certain is False
-    assert "has 16 of at most 16 vCPUs, and 1 job(s) run there" in finding.evidence
 
 
 def test_instances_that_never_joined_the_cluster(find, aws):
-    finding = only(find(running("i-1", "i-2", "i-3", "i-4")), "no_container_instance")
-    assert finding.certain
-    assert "i-1, i-2, i-3 and 1 more" in finding.evidence
-    assert "for more than 10 minutes, and none has joined" in finding.evidence
+    words = ("i-1, i-2, i-3 and 1 more", "for more than 10 minutes, and none has joined")
+    diagnosis = find(running("i-1", "i-2", "i-3", "i-4"))
+    only(diagnosis, "no_container_instance", *words, certain=True)
     (asked,) = aws.asked("DescribeInstances")
     assert asked["Filters"][1] == {"Name": "instance-id", "Values": ["i-1", "i-2", "i-3", "i-4"]}
     for asked in aws.asked("DescribeAutoScalingGroups"):
@@ -140,9 +132,8 @@ def test_an_instance_that_still_boots_or_has_joined_is_not_a_cause(find):
 
 def test_a_lost_agent(find):
     lost, there = container_instance("i-1", connected=False), container_instance("i-2")
-    finding = only(find(running("i-1") | cluster(lost)), "agent_disconnected")
-    assert finding.certain
-    assert f"The ECS agent of i-1 of {ENVIRONMENT} is disconnected." in finding.evidence
+    words = f"The ECS agent of i-1 of {ENVIRONMENT} is disconnected."
+    only(find(running("i-1") | cluster(lost)), "agent_disconnected", words, certain=True)
     assert find(cluster(lost, there)).findings == ()
 
 
@@ -171,17 +162,11 @@ NO_CAPACITY = (
 
 
 def test_a_launch_that_failed(find):
-    finding = only(find(launches(activity(NO_CAPACITY), activity(minutes=5))), "no_capacity")
-    assert finding.certain
-    assert "at 2026-11-21 11:59:00 UTC, failed: We currently do not have" in finding.evidence
-
-
-def test_a_launch_on_spot_that_failed_for_lack_of_capacity(find):
-    spot = {"computeEnvironments": [environment(resources={"type": "SPOT"})]}
-    only(
-        find({"DescribeComputeEnvironments": spot} | launches(activity(NO_CAPACITY))),
-        "no_spot_capacity",
-    )
+    failed = launches(activity(NO_CAPACITY), activity(minutes=5))
+    words = "at 2026-11-21 11:59:00 UTC, failed: We currently do not have"
+    only(find(failed), "no_capacity", words, certain=True)
+    spot = one_environment(resources={"type": "SPOT"})
+    only(find(failed | spot), "no_spot_capacity")
 
 
 @pytest.mark.parametrize(
@@ -223,13 +208,12 @@ def test_a_job_of_several_nodes_is_not_measured_against_an_instance(find):
 
 
 def test_older_fields_of_a_job_are_understood(find):
-    finding = only(find(job=job(container={"vcpus": 8, "memory": 1024})), "job_does_not_fit")
-    assert "The job asks for 8 vCPUs, 1024 MiB and 0 GPU(s)" in finding.evidence
+    diagnosis = find(job=job(container={"vcpus": 8, "memory": 1024}))
+    only(diagnosis, "job_does_not_fit", "The job asks for 8 vCPUs, 1024 MiB and 0 GPU(s)")
 
 
 def test_types_that_batch_chooses_are_reported(aws):
-    answer = {"computeEnvironments": [environment(resources={"instanceTypes": ["optimal"]})]}
-    aws.answers["DescribeComputeEnvironments"] = answer
+    aws.answers |= one_environment(resources={"instanceTypes": ["optimal"]})
     diagnosis = diagnose(aws.client, queue=QUEUE, now=NOW)
     text = f"Batch chooses the types of {ENVIRONMENT}: optimal"
     assert f"the instance types' size: {text}" in diagnosis.unread

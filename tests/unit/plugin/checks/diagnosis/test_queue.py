@@ -12,8 +12,8 @@ from tests.stand_ins.diagnosis_answers import (
     EVENTS_GROUP,
     NOW,
     QUEUE,
-    environment,
     job,
+    one_environment,
     only,
     queue,
     quota,
@@ -23,8 +23,7 @@ from tests.stand_ins.diagnosis_answers import (
 
 
 def test_an_unknown_queue_is_the_only_finding(find, aws):
-    finding = only(find({"DescribeJobQueues": {"jobQueues": []}}), "queue_unknown")
-    assert finding.certain
+    finding = only(find({"DescribeJobQueues": {"jobQueues": []}}), "queue_unknown", certain=True)
     assert finding.evidence == "Batch knows no queue batchmark-g5-xlarge."
     assert [name for name, _ in aws.calls] == ["DescribeJobQueues"]
 
@@ -37,16 +36,14 @@ def test_a_disabled_queue_certainly_stops_only_new_jobs(find, waiting, certain):
             "ListJobs": {"jobSummaryList": waiting},
         }
     )
-    finding = only(diagnosis, "queue_disabled")
-    assert finding.certain is certain
-    assert "is DISABLED: Batch takes no new job for it." in finding.evidence
+    words = "is DISABLED: Batch takes no new job for it."
+    only(diagnosis, "queue_disabled", words, certain=certain)
 
 
 def test_an_invalid_queue_says_why(find):
     answer = {"jobQueues": [queue(status="INVALID", statusReason="its environment is gone")]}
-    finding = only(find({"DescribeJobQueues": answer}), "queue_invalid")
-    assert finding.certain
-    assert "INVALID: its environment is gone" in finding.evidence
+    words = "INVALID: its environment is gone"
+    only(find({"DescribeJobQueues": answer}), "queue_invalid", words, certain=True)
 
 
 @pytest.mark.parametrize(
@@ -62,18 +59,14 @@ def test_an_invalid_queue_says_why(find):
     ],
 )
 def test_an_environment_that_takes_no_jobs(find, fields, cause, evidence):
-    answer = {"computeEnvironments": [environment(**fields)]}
-    finding = only(find({"DescribeComputeEnvironments": answer}), cause)
-    assert finding.certain
+    finding = only(find(one_environment(**fields)), cause, certain=True)
     assert finding.evidence == f"Compute environment {ENVIRONMENT} {evidence}"
 
 
 def test_two_environments_with_one_cause_make_one_finding(find):
     diagnosis = find(two_environments(first={"state": "DISABLED"}, second={"state": "DISABLED"}))
-    finding = only(diagnosis, "environment_disabled")
-    assert finding.certain
-    assert "spot is DISABLED" in finding.evidence
-    assert "on-demand is DISABLED" in finding.evidence
+    words = ("spot is DISABLED", "on-demand is DISABLED")
+    only(diagnosis, "environment_disabled", *words, certain=True)
 
 
 @pytest.mark.parametrize(
@@ -99,9 +92,7 @@ def test_two_environments_with_one_cause_make_one_finding(find):
     ],
 )
 def test_what_batch_says_of_the_job_is_believed(find, reason, cause, certain):
-    finding = only(find(job=job(statusReason=reason)), cause)
-    assert finding.certain is certain
-    assert reason.rstrip(".") in finding.evidence
+    only(find(job=job(statusReason=reason)), cause, reason.rstrip("."), certain=certain)
 
 
 def test_missing_capacity_of_spot_environments_is_spot_capacity(find):
@@ -115,7 +106,7 @@ def test_batchs_reason_counts_even_if_the_environments_are_unknown(aws):
     aws.answers["DescribeComputeEnvironments"] = "AccessDeniedException"
     stuck = job(statusReason="CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - g5.xlarge")
     diagnosis = diagnose(aws.client, queue=QUEUE, job=stuck, now=NOW)
-    assert only(diagnosis, "no_capacity").certain
+    only(diagnosis, "no_capacity", certain=True)
 
 
 def test_an_unknown_reason_of_batch_is_not_a_cause(find):
@@ -146,9 +137,8 @@ def test_an_event_of_a_blocked_queue_names_the_cause(find, aws):
         blocked(kind="Batch Job State Change"),
     ]
     diagnosis = find({"FilterLogEvents": {"events": events}}, events_log_group=EVENTS_GROUP)
-    finding = only(diagnosis, "service_role")
-    assert finding.certain is False
-    assert "At 2026-11-21T11:30:00Z job waiting blocked the queue" in finding.evidence
+    words = "At 2026-11-21T11:30:00Z job waiting blocked the queue"
+    only(diagnosis, "service_role", words, certain=False)
     (asked,) = aws.asked("FilterLogEvents")
     assert asked["logGroupName"] == EVENTS_GROUP
     assert asked["startTime"] == int((NOW - timedelta(hours=1)).timestamp() * 1000)
@@ -158,14 +148,12 @@ def test_an_event_of_a_child_counts_for_its_array_job(find):
     events = {"FilterLogEvents": {"events": [blocked("waiting:1"), blocked("waiting:2")]}}
     array = job(arrayProperties={"size": 2})
     diagnosis = find(events, job=array, events_log_group=EVENTS_GROUP)
-    finding = only(diagnosis, "job_does_not_fit")
-    assert "job waiting:1 blocked the queue" in finding.evidence
+    only(diagnosis, "job_does_not_fit", "job waiting:1 blocked the queue")
 
 
 def test_an_event_of_a_job_that_is_gone_is_only_suspected(find):
     changed = {"ListJobs": {"jobSummaryList": []}, "FilterLogEvents": {"events": [blocked("gone")]}}
-    finding = only(find(changed, events_log_group=EVENTS_GROUP), "job_does_not_fit")
-    assert finding.certain is False
+    only(find(changed, events_log_group=EVENTS_GROUP), "job_does_not_fit", certain=False)
 
 
 @pytest.mark.parametrize("reason", [None, "UNDETERMINED - Batch job is blocked"])
@@ -179,16 +167,14 @@ def test_older_jobs_of_the_queue_go_first(find, reason):
         summary("second", created_at=CREATED_AT - 1),
         first,
     ]
-    finding = only(find({"ListJobs": {"jobSummaryList": waiting}}, job=job()), "behind_other_jobs")
-    assert "2 RUNNABLE job(s) are ahead in the queue, first of them first" in finding.evidence
-    assert finding.certain is (reason is not None)
-    assert (reason or "first.") in finding.evidence
+    diagnosis = find({"ListJobs": {"jobSummaryList": waiting}}, job=job())
+    words = ("2 RUNNABLE job(s) are ahead in the queue, first of them first", reason or "first.")
+    only(diagnosis, "behind_other_jobs", *words, certain=reason is not None)
 
 
 def test_a_limit_below_the_jobs_vcpus(find):
-    answer = {"computeEnvironments": [environment(resources={"maxvCpus": 2})]}
-    finding = only(find({"DescribeComputeEnvironments": answer}), "max_vcpus_too_small")
-    assert finding.certain
+    diagnosis = find(one_environment(resources={"maxvCpus": 2}))
+    finding = only(diagnosis, "max_vcpus_too_small", certain=True)
     assert finding.evidence == f"The job asks for 4 vCPUs, and {ENVIRONMENT} may have at most 2."
 
 
@@ -200,4 +186,4 @@ def test_a_limit_below_the_jobs_vcpus(find):
     ],
 )
 def test_what_keeps_a_job_from_one_environment_of_two_is_only_suspected(find, first, cause):
-    assert only(find(two_environments(first=first)), cause).certain is False
+    only(find(two_environments(first=first)), cause, certain=False)
