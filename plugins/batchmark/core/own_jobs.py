@@ -25,8 +25,10 @@ MOST_BAD_LINES = 100  # that are kept of a job, and shown of a side
 
 JobName = Annotated[str, Field(pattern=NAME_PATTERN)]
 # A whole number stays one, so that `Ref::size` becomes 64, not 64.0.
+LARGEST_SIZE = 10**18
 JobSize = (
-    Annotated[int, STRICT, Field(gt=0, le=10**18)] | Annotated[float, STRICT, Field(gt=0, le=1e18)]
+    Annotated[int, STRICT, Field(gt=0, le=LARGEST_SIZE)]
+    | Annotated[float, STRICT, Field(gt=0, le=LARGEST_SIZE)]
 )
 Sizes = Annotated[tuple[JobSize, ...], Field(max_length=MOST_SIZES)]
 Repeats = Annotated[Whole, Field(ge=1, le=MAX_REPEATS)]

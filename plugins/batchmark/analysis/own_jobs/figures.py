@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
+from typing import TypeGuard
 
 from batchmark.analysis.cost import usd_per_job
 from batchmark.analysis.own_jobs.records import JobFigure, MetricFigure, Place
 from batchmark.analysis.pooling import TargetJobs
 from batchmark.analysis.samples import RowKey, RowSamples, provenance
 from batchmark.analysis.sides import PricedTarget
+from batchmark.core.own_jobs import LARGEST_SIZE
 from batchmark.core.row_values import ToldMetric
 from batchmark_job.result.own_job import START, OwnJob
+from batchmark_job.result.values import Parameter
 
 STARTS = ("cold", "warm", None)  # in the order of places
 
@@ -20,11 +23,16 @@ STARTS = ("cold", "warm", None)  # in the order of places
 def place_of(key: RowKey, axis: str | None) -> Place:
     parameters = dict(key[1])
     size, start = parameters.get(axis or ""), parameters.get(START)
-    is_size = isinstance(size, int | float) and not isinstance(size, bool) and size > 0
     return Place(
-        size=size if is_size else None,
+        size=size if _is_size(size) else None,
         start="cold" if start == "cold" else "warm" if start == "warm" else None,
     )
+
+
+def _is_size(value: Parameter | None) -> TypeGuard[float]:
+    """Whether a job may have it; a document may say anything."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 < value <= LARGEST_SIZE
 
 
 def order(place: Place) -> tuple[int, float]:
