@@ -31,8 +31,9 @@ def place_of(key: RowKey, axis: str | None) -> Place:
 
 def _is_size(value: Parameter | None) -> TypeGuard[float]:
     """Whether a job may have it; a document may say anything."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and 0 < value <= LARGEST_SIZE
+    if isinstance(value, str | bool | None):
+        return False
+    return 0 < value <= LARGEST_SIZE
 
 
 def order(place: Place) -> tuple[int, float]:
