@@ -18,6 +18,7 @@ from local_cloud.batch.jobs.job import Job, Submission
 from local_cloud.batch.running.docker_runtime import DockerRuntime
 from local_cloud.batch.running.process_runtime import ProcessRuntime
 from local_cloud.batch.scheduling.scheduler import Scheduler
+from local_cloud.gaps.batch import job_definitions
 from local_cloud.gaps.batch.backend import CompleteBatchBackend, used_backends
 from local_cloud.settings import Settings
 
@@ -51,9 +52,11 @@ class JobsBatchBackend(CompleteBatchBackend):
         return job
 
     def register_job_definition(self, *args: Any, **fields: Any) -> JobDefinition:
-        self._refuse_host_access(
-            host_access.containers_of(fields["container_properties"], fields["node_properties"])
-        )
+        named = {
+            "containerProperties": fields["container_properties"],
+            "nodeProperties": fields["node_properties"],
+        }
+        self._refuse_host_access(job_definitions.containers(named))
         return super().register_job_definition(*args, **fields)
 
     def _refuse_host_access(self, containers: Iterable[dict[str, Any]]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from moto.batch.exceptions import ClientException
 
-from local_cloud.batch.jobs import node_ranges, overrides
+from local_cloud.batch.jobs import overrides
 from local_cloud.batch.jobs.container import Container, merge
 from local_cloud.batch.jobs.job import Submission
 from local_cloud.gaps.batch import job_definitions
@@ -89,16 +89,16 @@ def parse_containers(
         raise ValueError("A multi-node parallel job takes nodeOverrides, not containerOverrides")
     properties = definition.node_properties
     num_nodes = int(node_overrides.get("numNodes") or properties["numNodes"])
-    if num_nodes != int(properties["numNodes"]) and not node_ranges.open_ended(properties):
-        raise ValueError(
-            "numNodes can be overridden only where a node range has an open end, as in '0:'"
-        )
     if int(properties["mainNode"]) >= num_nodes:
         raise ValueError(f"mainNode {properties['mainNode']} must be below numNodes {num_nodes}")
-    by_node = zip(
-        node_ranges.containers(properties, num_nodes),
-        node_ranges.overrides(node_overrides, properties, num_nodes),
-        strict=True,
-    )
-    merged = [merge(container, override, parameters) for container, override in by_node]
-    return {**properties, "numNodes": num_nodes}, merged
+    (of_all,) = properties["nodeRangeProperties"]
+    override: dict[str, Any] = {}
+    for each in node_overrides.get("nodePropertyOverrides") or []:
+        if each["targetNodes"] != of_all["targetNodes"]:
+            raise ValueError(
+                "NodeOverride targets should match job definition. Non matching targets - "
+                f"{each['targetNodes']}"
+            )
+        override = each.get("containerOverrides") or {}
+    merged = merge(of_all["container"], override, parameters)
+    return {**properties, "numNodes": num_nodes}, [merged] * num_nodes
