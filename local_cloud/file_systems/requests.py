@@ -1,4 +1,7 @@
-"""What of a request is emulated, and what FSx refuses of it by botocore's model of the service."""
+"""What of a request is emulated, and what FSx refuses of it by botocore's model of the service.
+
+Of a file system's type, size and throughput, Terraform's inputs refuse what FSx does.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +44,9 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "DeleteFileSystem": ("ClientRequestToken", "FileSystemId"),
     "DescribeDataRepositoryAssociations": ("Filters",),
     "DescribeDataRepositoryTasks": ("Filters",),
-    "DescribeFileSystems": ("FileSystemIds", "MaxResults", "NextToken"),
+    "DescribeFileSystems": ("FileSystemIds",),
 }
+LUSTRE_FIELDS = ("DeploymentType", "PerUnitStorageThroughput")
 
 
 class RefusedError(JsonRESTError):
@@ -76,6 +80,7 @@ def checked(operation: str, body: str) -> dict[str, Any]:
     for problem in (*report.splitlines(), *problems(shape, request, "")):
         raise bad_request(f"1 validation error detected: {problem}")
     refuse_others(request, FIELDS[operation])
+    refuse_others(request.get("LustreConfiguration") or {}, LUSTRE_FIELDS)
     return request
 
 
