@@ -51,7 +51,8 @@ from local_cloud.faults.kinds import (
 from local_cloud.faults.kinds import UnstartedNode as UnstartedNodeFault
 from local_cloud.file_systems import full, troubles
 from local_cloud.file_systems.models import apply_full, undo_full
-from local_cloud.gaps.batch.backend import INVALID_ENVIRONMENTS, used_backends
+from local_cloud.gaps.batch.backend import INVALID_ENVIRONMENTS
+from local_cloud.log_pages import find_job
 
 PATH = "/_faults"
 READING = ("GET", "HEAD", "OPTIONS")
@@ -245,11 +246,10 @@ class Faults:
             return {"job_id": job.id, "node": node}
 
     def _find(self, job_id: str) -> tuple[Job, Attempt | None]:
-        for backend in used_backends():
-            job = backend.find_job(job_id)
-            if job is not None:
-                return job, self._scheduler.attempts.get(job)
-        raise NotFound(f"no job {job_id!r}")
+        job = find_job(job_id)
+        if job is None:
+            raise NotFound(f"no job {job_id!r}")
+        return job, self._scheduler.attempts.get(job)
 
 
 def is_loopback(address: str | None) -> bool:

@@ -266,7 +266,8 @@ def used_backends() -> list[FileSystemsBackend]:
 
 
 def install(seconds: float, folder: Path | None) -> Folders:
-    """Set how long a change takes, and where the folders are, which must be closed."""
+    """Replace moto's FSx. Set how long a change takes, and where the folders are, to be closed."""
+    fsx_backends.backend = FileSystemsBackend
     FileSystemsBackend.seconds = seconds
     FileSystemsBackend.folders = Folders(folder)
     return FileSystemsBackend.folders
