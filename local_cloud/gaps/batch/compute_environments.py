@@ -1,6 +1,7 @@
 """Compute environments: what AWS refuses of a request, checked before anything is changed.
 
-Names, states and types are not: Terraform's provider refuses those itself.
+Names, states and types are not: Terraform's provider refuses those itself, and our modules look
+instance types up.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from moto.batch.exceptions import ClientException
 from moto.ec2.exceptions import InvalidSubnetIdError
-from moto.ec2.models.instance_types import INSTANCE_FAMILIES, INSTANCE_TYPES
 from moto.iam.exceptions import NotFoundException
 
 if TYPE_CHECKING:
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 ON_INSTANCES = ("instanceTypes", "instanceRole", "minvCpus", "maxvCpus", "subnets")
 ON_FARGATE = ("maxvCpus", "subnets", "securityGroupIds")
-BUNDLES = ("optimal", "default_x86_64", "default_arm64")
-# Families that AWS has, and moto's list lacks.
-OTHER_FAMILIES = ("dl1", "f1", "g2", "g3", "g3s", "g4ad", "p2", "p3")
 
 
 def role_arn(backend: BatchBackend, role: str) -> str:
@@ -42,19 +39,7 @@ def check_resources(backend: BatchBackend, resources: dict[str, Any]) -> None:
     least, most = int(resources.get("minvCpus") or 0), int(resources["maxvCpus"])
     if not 0 <= least <= most:
         raise ClientException(f"minvCpus must be between 0 and maxvCpus {most}, not {least}")
-    for instance_type in resources.get("instanceTypes") or []:
-        if not is_known(instance_type):
-            raise ClientException(f"Instance type {instance_type} does not exist")
     check_references(backend, resources)
-
-
-def is_known(instance_type: str) -> bool:
-    """Whether Batch takes it: an instance type, a family or one of Batch's bundles."""
-    return (
-        instance_type in (*BUNDLES, *INSTANCE_FAMILIES)
-        or instance_type in INSTANCE_TYPES
-        or instance_type.partition(".")[0] in OTHER_FAMILIES
-    )
 
 
 def check_references(backend: BatchBackend, resources: dict[str, Any]) -> None:

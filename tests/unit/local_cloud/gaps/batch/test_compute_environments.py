@@ -89,7 +89,6 @@ def test_a_creation_that_aws_refuses(batch, fields, message):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("instanceTypes", ["x99"], "Instance type x99 does not exist"),
         ("instanceTypes", [], "instanceTypes must be provided for type EC2"),
         ("instanceRole", "nobody", "Instance profile nobody does not exist"),
         ("securityGroupIds", ["sg-0"], "Security group sg-0 does not exist"),
@@ -112,12 +111,6 @@ def test_a_name_is_taken_once(batch):
 def test_an_update_of_nothing_is_refused(batch):
     asked = {"computeEnvironment": "nothing", "state": "DISABLED"}
     assert "nothing does not exist" in batch.refusal("UpdateComputeEnvironment", **asked)
-
-
-def test_families_and_batchs_own_bundles_of_instance_types(batch):
-    types = ["p3", "p3.2xlarge", "g4dn", "c5.large", "default_x86_64", "default_arm64", "optimal"]
-    create(batch, "EC2", computeResources=batch.resources(instanceTypes=types, minvCpus=2))
-    assert described(batch)["computeResources"]["instanceTypes"] == types
 
 
 def test_security_groups_may_be_in_a_launch_template(batch):
