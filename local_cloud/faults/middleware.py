@@ -29,7 +29,6 @@ from werkzeug.wrappers import Request, Response
 from local_cloud.batch.jobs.job import Job
 from local_cloud.batch.running.attempt import Attempt, UnstartedNode
 from local_cloud.batch.scheduling.scheduler import Scheduler
-from local_cloud.batch.scheduling.spot import SpotReclaim
 from local_cloud.calls import describe
 from local_cloud.clock import later
 from local_cloud.faults import errors
@@ -49,6 +48,7 @@ from local_cloud.faults.kinds import (
     Throttle,
 )
 from local_cloud.faults.kinds import UnstartedNode as UnstartedNodeFault
+from local_cloud.faults.spot import SpotReclaim
 from local_cloud.file_systems import full, troubles
 from local_cloud.file_systems.models import apply_full, undo_full
 from local_cloud.gaps.batch.backend import INVALID_ENVIRONMENTS
@@ -211,8 +211,7 @@ class Faults:
                 self._scheduler.unstarted_nodes.append(unstarted)
                 active.undo = lambda: self._scheduler.unstarted_nodes.remove(unstarted)
             case SpotInterruption() as fault:
-                fields = fault.model_dump(exclude={"kind", "seconds"})
-                reclaim = SpotReclaim(self._scheduler, on_strike=on_strike, **fields)
+                reclaim = SpotReclaim(self._scheduler, fault, on_strike)
                 reclaim.begin()
                 active.undo = reclaim.end
 
