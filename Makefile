@@ -265,10 +265,6 @@ bench-mapped: terraform-there install ## 200 mapped short jobs at once, three ti
 bench-overhead: install ## How much measuring adds to what is measured: below 2 % for calls of 1 to 30 ms (7 minutes)
 	@exec $(BIN)/python -m benchmarks.job.harness_overhead
 
-.PHONY: bench-turns
-bench-turns: install ## Two libraries' products in turns and alone: within 10 % of each other (half a minute)
-	@exec $(BIN)/python -m benchmarks.job.turns
-
 .PHONY: bench-noise
 bench-noise: install ## A/A: 20 equal runs on this idle machine; each row's noise floor, and how often rows are called different
 	@exec $(BIN)/python -m benchmarks.job.noise_floor
