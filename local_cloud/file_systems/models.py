@@ -16,7 +16,7 @@ from local_cloud.file_systems import associations, full, network, repository, tr
 from local_cloud.file_systems.folders import Folders
 from local_cloud.file_systems.listing import asked_for, made_before
 from local_cloud.file_systems.records import Association, FileSystem, ImportTask, Resource
-from local_cloud.file_systems.requests import bad_request
+from local_cloud.file_systems.requests import bad_request, refuse_other_kinds
 
 ID_DIGITS = 17
 MOUNT_NAME_LETTERS = 8
@@ -46,6 +46,7 @@ class FileSystemsBackend(FSxBackend):
     def create(self, request: dict[str, Any]) -> FileSystem:
         """CreateFileSystem; the same token with the same request finds what it made before."""
         with self.lock:
+            refuse_other_kinds(request)
             if (found := made_before(self.file_systems.values(), request)) is not None:
                 return found
             vpc_id = network.vpc_of(request, self.account_id, self.region_name)

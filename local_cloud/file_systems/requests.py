@@ -1,6 +1,6 @@
 """What of a request is emulated, and what FSx refuses of it by botocore's model of the service.
 
-Of a file system's type, size and throughput, Terraform's inputs refuse what FSx does.
+Of a file system's version, size and throughput, Terraform's inputs refuse what FSx does.
 """
 
 from __future__ import annotations
@@ -72,6 +72,18 @@ def refuse_others(fields: Collection[str], heeded: Collection[str]) -> None:
             raise missing(field)
 
 
+def refuse_other_kinds(request: dict[str, Any]) -> None:
+    """Raise BadRequest for a new file system of a kind that is not there."""
+    lustre = request.get("LustreConfiguration") or {}
+    refuse_others(lustre, LUSTRE_FIELDS)
+    storage = request.get("StorageType", "SSD")
+    for value, there in ((request["FileSystemType"], "LUSTRE"), (storage, "SSD")):
+        if value != there:
+            raise missing(f"{value}, only {there}")
+    if lustre.get("DeploymentType", "SCRATCH_1") == "SCRATCH_1":
+        raise missing("SCRATCH_1")
+
+
 def checked(operation: str, body: str) -> dict[str, Any]:
     """A request to an operation; raises BadRequest for what its model or the local cloud lacks."""
     request: dict[str, Any] = json.loads(body or "{}")
@@ -80,7 +92,6 @@ def checked(operation: str, body: str) -> dict[str, Any]:
     for problem in (*report.splitlines(), *problems(shape, request, "")):
         raise bad_request(f"1 validation error detected: {problem}")
     refuse_others(request, FIELDS[operation])
-    refuse_others(request.get("LustreConfiguration") or {}, LUSTRE_FIELDS)
     return request
 
 

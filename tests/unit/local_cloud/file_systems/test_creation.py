@@ -36,7 +36,11 @@ def test_requests_that_fsx_refuses(account, refused, deployment, changes, messag
     [
         ({"lustre": {"ImportPath": "s3://images"}}, "ImportPath"),
         ({"lustre": {"EfaEnabled": True}}, "EfaEnabled"),
+        ({"FileSystemType": "OPENZFS"}, "OPENZFS, only LUSTRE"),
         ({"NetworkType": "DUAL"}, "NetworkType"),
+        ({"StorageType": "HDD"}, "HDD, only SSD"),
+        ({"deployment": "SCRATCH_1"}, "SCRATCH_1"),
+        ({"LustreConfiguration": {}}, "SCRATCH_1"),
     ],
 )
 def test_what_is_missing_is_named(account, refused, changes, missing):
