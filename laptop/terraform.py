@@ -94,14 +94,13 @@ class Terraform:
         self, *, var_file: Path | None = None, variables: Mapping[str, Any] | None = None
     ) -> None:
         """Apply without asking; `variables` override `var_file`."""
-        self.run(
-            "apply",
-            state=self.state,
-            input=False,
-            auto_approve=IsFlagged,
-            var_file=var_file and var_file.resolve(),
-            var=dict(variables or {}),  # last, because Terraform lets the last one win
-        )
+        self._change("apply", var_file, variables)
+
+    def destroy(
+        self, *, var_file: Path | None = None, variables: Mapping[str, Any] | None = None
+    ) -> None:
+        """Destroy without asking, with the inputs of the last apply."""
+        self._change("destroy", var_file, variables)
 
     def outputs(self) -> dict[str, Any]:
         """Values by name; empty before the first apply."""
@@ -150,6 +149,18 @@ class Terraform:
         raise TerraformError(
             f"terraform {command} in {self.stack_dir} ended with exit code {result.code}:\n"
             f"{_tail(result.err)}"
+        )
+
+    def _change(
+        self, command: str, var_file: Path | None, variables: Mapping[str, Any] | None
+    ) -> None:
+        self.run(
+            command,
+            state=self.state,
+            input=False,
+            auto_approve=IsFlagged,
+            var_file=var_file and var_file.resolve(),
+            var=dict(variables or {}),  # last, because Terraform lets the last one win
         )
 
     @cached_property

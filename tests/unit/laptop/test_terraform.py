@@ -12,7 +12,7 @@ import pytest
 
 from laptop.errors import TerraformError
 from laptop.terraform import Terraform, find_provider_mirror
-from tests.terraform.plans import destroy_unchanged, plan_exit_code, planned_changes
+from tests.terraform.plans import plan_exit_code, planned_changes
 from tests.waiting import wait_for
 
 STACK = """
@@ -91,7 +91,7 @@ def test_the_whole_life_of_a_stack(stack_dir):
     assert terraform.outputs() == {"color": "green", "sizes": [1]}
     assert plan_exit_code(terraform) == 0
 
-    destroy_unchanged(terraform)
+    terraform.destroy()
     assert terraform.outputs() == {}
     assert [path.name for path in stack_dir.iterdir()] == ["main.tf"], "the stack stays clean"
     assert (stack_dir.parent / "my.tfstate").exists()
