@@ -261,25 +261,9 @@ cuda-coverage: install ## The lines for CUDA that unit tests run, on a simulated
 bench-mapped: terraform-there install ## 200 mapped short jobs at once, three times over; counts what Airflow loses (about 12 minutes)
 	@exec $(BIN)/python -m benchmarks.orchestration.mapped_jobs
 
-.PHONY: bench-watching
-bench-watching: install ## 1,000 jobs watched by one process: calls and delay, ours and the provider's (about 10 minutes)
-	@exec $(BIN)/python -m benchmarks.orchestration.watching
-
-.PHONY: bench-orchestration
-bench-orchestration: terraform-there install ## What Airflow adds to 20 jobs of 5 s, ours and the provider's (about 20 minutes)
-	@exec $(BIN)/python -m benchmarks.orchestration.overhead
-
 .PHONY: bench-overhead
 bench-overhead: install ## How much measuring adds to what is measured: below 2 % for calls of 1 to 30 ms (7 minutes)
 	@exec $(BIN)/python -m benchmarks.job.harness_overhead
-
-.PHONY: bench-turns
-bench-turns: install ## Two libraries' products in turns and alone: within 10 % of each other (half a minute)
-	@exec $(BIN)/python -m benchmarks.job.turns
-
-.PHONY: bench-injected
-bench-injected: install ## A workload made 3, 5 and 10 % slower by a known wait shows just that (half a minute)
-	@exec $(BIN)/python -m benchmarks.job.injected_slowdown
 
 .PHONY: bench-noise
 bench-noise: install ## A/A: 20 equal runs on this idle machine; each row's noise floor, and how often rows are called different
@@ -292,14 +276,6 @@ bench-history: install ## Read a history of 1,000,000 rows as the detector does:
 .PHONY: bench-pages
 bench-pages: install ## The pages' first data of 1,000 and 10,000 runs, beside reading everything (three minutes)
 	@exec $(BIN)/python -m benchmarks.pages
-
-.PHONY: bench-logs
-bench-logs: install ## Collect a job whose log has 500 MB: below 300 MB of memory (ten seconds)
-	@exec $(BIN)/python -m benchmarks.memory.long_log
-
-.PHONY: bench-hostile
-bench-hostile: install ## Read a history of hostile files: below 300 MB of memory each (half a minute)
-	@exec $(BIN)/python -m benchmarks.memory.hostile_history
 
 .PHONY: bench-changes
 bench-changes: install ## Steps, and many kinds of noise without any, without fresh jobs: how many are found, how soon, false alerts a month (HARNESS=.../evaluate.py; 6 minutes)

@@ -14,34 +14,28 @@ from laptop.errors import LaptopError
 
 BUILD = Path(__file__).resolve().parent.parent / "build"
 INTERRUPTED = 130
+RUN_ONCE = {
+    "demo": "run the whole chain once",
+    "demo-sharing": "let tasks share a device once",
+    "demo-distributed": "train on two nodes once",
+    "try-job": "run an own job once",
+}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m laptop", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    demo_command = commands.add_parser("demo", help="run the whole chain once")
-    demo_command.add_argument("--suite", default="smoke")
-    demo_command.add_argument(
-        "--folder", type=Path, default=BUILD / "demo", help="where the report goes"
-    )
-    sharing_command = commands.add_parser("demo-sharing", help="let tasks share a device once")
-    sharing_command.add_argument(
-        "--folder", type=Path, default=BUILD / "demo-sharing", help="where the report goes"
-    )
-    distributed_command = commands.add_parser("demo-distributed", help="train on two nodes once")
-    distributed_command.add_argument(
-        "--folder", type=Path, default=BUILD / "demo-distributed", help="where the report goes"
-    )
-    try_command = commands.add_parser("try-job", help="run an own job once")
-    try_command.add_argument("--jobs", type=Path, required=True, help="file with own_jobs")
-    try_command.add_argument("--job", help="which of them, where it has several")
-    try_command.add_argument("--repeats", type=int, default=3, help="jobs per target and size")
-    try_command.add_argument(
-        "--engine", action="store_true", help="run its image on a Docker engine"
-    )
-    try_command.add_argument(
-        "--folder", type=Path, default=BUILD / "try-job", help="where the report goes"
-    )
+    run_once = {name: commands.add_parser(name, help=what) for name, what in RUN_ONCE.items()}
+    for name, command in run_once.items():
+        command.add_argument(
+            "--folder", type=Path, default=BUILD / name, help="where the report goes"
+        )
+    run_once["demo"].add_argument("--suite", default="smoke")
+    try_job = run_once["try-job"].add_argument
+    try_job("--jobs", type=Path, required=True, help="file with own_jobs")
+    try_job("--job", help="which of them, where it has several")
+    try_job("--repeats", type=int, default=3, help="jobs per target and size")
+    try_job("--engine", action="store_true", help="run its image on a Docker engine")
     up_command = commands.add_parser("up", help="start everything and leave it running")
     up_command.add_argument("--port", type=int, default=8080, help="port of the Airflow UI")
     up_command.add_argument("--jobs", type=Path, help="file with own_jobs")

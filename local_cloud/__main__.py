@@ -163,7 +163,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--allow-short-limits",
         action="store_true",
-        help="take timeouts below 60 s and queue time limits below 600 s, which AWS refuses",
+        help="take timeouts below 60 s, which AWS refuses",
     )
     parser.add_argument(
         host_access.FLAG,

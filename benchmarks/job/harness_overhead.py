@@ -13,12 +13,16 @@ import argparse
 import statistics
 import sys
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from batchmark_job.machine import fingerprint
 from batchmark_job.machine.conditions import Monitor
 from batchmark_job.machine.telemetry import PERIOD_SECONDS, Telemetry, meters_for
+from batchmark_job.machine.threads import set_threads
+from batchmark_job.measuring.entry import find_candidates, input_sets
 from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.samples.sample_statistics import MedianInterval, median_interval
 from batchmark_job.measuring.samples.sampling import (
     MonotonicTimer,
@@ -26,7 +30,7 @@ from batchmark_job.measuring.samples.sampling import (
     no_garbage_collection,
     sample,
 )
-from benchmarks.job.prepared_calls import median_seconds, prepared_calls, size_for
+from batchmark_job.workloads.builtin import WORKLOADS
 
 if TYPE_CHECKING:
     from batchmark_job.workloads.base import Call
@@ -37,6 +41,8 @@ BLOCK_SECONDS = 0.1  # one period of the monitor, and short: a round's blocks me
 FEWEST_ROUNDS = 6  # an interval needs so many
 READINGS = 20
 SETTLING_CALLS = 3
+FIRST_SIZE = 512
+GROWTH = {"matmul": 3, "gaussian_blur": 2}  # exponent of a call's time in the size
 
 
 class Overhead(NamedTuple):
@@ -146,6 +152,38 @@ def sampled_seconds(
     monitor.stop()
     telemetry.stop()
     return sum(samples) / count, sampled.seconds / sum(samples) - 1
+
+
+def prepared_calls(name: str, size: int, threads: int) -> list[Call]:
+    """One call per input set of the workload's first implementation on the CPU, in float32."""
+    workload = WORKLOADS[name]
+    given = {"size": size}
+    parameters = {axis.name: given.get(axis.name, axis.default or 1) for axis in workload.axes}
+    problem = Problem(workload, parameters, "float32", "cpu")
+    cache_bytes = fingerprint.last_level_cache_bytes()
+    sets = input_sets(problem, find_candidates(problem, (threads,))[:1], cache_bytes)
+    set_threads(threads)
+    inputs = map(problem.inputs, range(sets))
+    implementation = problem.implementations()[0]
+    return list(implementation.prepare_each(map(implementation.arrange, inputs)))
+
+
+def size_for(name: str, seconds: float, threads: int) -> int:
+    """The size at which a call takes about `seconds`."""
+    size = FIRST_SIZE
+    for _ in range(2):
+        took = min(call_seconds(prepared_calls(name, size, threads)))
+        size = max(16, round(size * (seconds / took) ** (1 / GROWTH[name])))
+    return size
+
+
+def median_seconds(calls: Sequence[Call]) -> float:
+    return statistics.median(call_seconds(calls))
+
+
+def call_seconds(calls: Sequence[Call], count: int = 15) -> list[float]:
+    rotation, timer = Rotation(calls), MonotonicTimer("cpu")
+    return [timer.seconds(rotation.take())[0] for _ in range(count)]
 
 
 if __name__ == "__main__":

@@ -8,13 +8,31 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from datetime import datetime
+from typing import Any, NamedTuple
 
-from benchmarks.orchestration.short_jobs import running_short_jobs
-from laptop.stack import ROOT
+from laptop.airflow import AirflowClient
+from laptop.aws import AwsClients
+from laptop.processes import stop_all
+from laptop.session import Clock, exclusive, refuse_beside_others
+from laptop.stack import ROOT, Ports, Stack
 
 FOLDER = ROOT / "build" / "bench-mapped"
+DAGS = ROOT / "benchmarks" / "orchestration" / "dags"
 OURS = "batchmark"
 SECONDS = list(range(8))
+POOL_VCPUS = 64
+
+
+class Run(NamedTuple):
+    """A finished DAG run: its jobs' task states, and its duration according to Airflow."""
+
+    states: Counter[str]
+    seconds: float
 
 
 def main() -> int:
@@ -26,7 +44,7 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     lines, lost = [], 0
-    with running_short_jobs(FOLDER) as jobs:
+    with running_short_jobs() as jobs:
         for number in range(1, arguments.times + 1):
             for operator in arguments.operators:
                 # Asking every second makes a race between a job's end and the deferral most likely.
@@ -40,6 +58,67 @@ def main() -> int:
                     lost += arguments.jobs - run.states["success"]
     print("\n".join(lines))
     return 1 if lost else 0
+
+
+class ShortJobs:
+    """A running stack with a job definition that sleeps for its parameter `seconds`."""
+
+    def __init__(self, stack: Stack, aws: AwsClients, airflow: AirflowClient) -> None:
+        self._stack = stack
+        self._airflow = airflow
+        batch = aws.client("batch")
+        self._definition = define_sleep(batch)
+        self._queue = batch.describe_job_queues()["jobQueues"][0]["jobQueueArn"]
+
+    def run(self, operator: str, conf: Mapping[str, object]) -> Run:
+        """Run one operator's DAG to its end; `conf` holds the DAG's other parameters."""
+        dag_id = f"short_jobs_{operator}"
+        self._airflow.wait_for_dag(dag_id)
+        self._airflow.unpause(dag_id)
+        run_id = self._airflow.trigger(
+            dag_id, {**conf, "job_queue": self._queue, "job_definition": self._definition}
+        )
+        self._stack.say(f"{dag_id}: started as {run_id}")
+        while self._airflow.state(dag_id, run_id) not in ("success", "failed"):
+            self._stack.processes.check()
+            time.sleep(2)
+        tasks = self._airflow.task_instances(dag_id, run_id)
+        dag_run = self._airflow.dag_run(dag_id, run_id)
+        began, ended = (datetime.fromisoformat(dag_run[key]) for key in ("start_date", "end_date"))
+        return Run(
+            Counter(str(task["state"]) for task in tasks if task["task_id"] == "run_job"),
+            (ended - began).total_seconds(),
+        )
+
+
+@contextmanager
+def running_short_jobs() -> Iterator[ShortJobs]:
+    """On a running stack of their own; refused if another one is running."""
+    with exclusive(FOLDER):
+        refuse_beside_others(FOLDER)
+        stop_all(FOLDER)
+        with Stack(FOLDER, Ports(), Clock().say, dags=DAGS, vcpus=POOL_VCPUS) as stack:
+            stack.start()
+            with closing(AwsClients(stack)) as aws, AirflowClient(stack.airflow) as airflow:
+                yield ShortJobs(stack, aws, airflow)
+
+
+def define_sleep(batch: Any) -> str:
+    """Register a job definition that only sleeps; return its ARN."""
+    answer: dict[str, str] = batch.register_job_definition(
+        jobDefinitionName="short",
+        type="container",
+        parameters={"seconds": "0"},
+        containerProperties={
+            "image": "none",
+            "command": ["sleep", "Ref::seconds"],
+            "resourceRequirements": [
+                {"type": "VCPU", "value": "1"},
+                {"type": "MEMORY", "value": "4"},
+            ],
+        },
+    )
+    return answer["jobDefinitionArn"]
 
 
 if __name__ == "__main__":

@@ -29,7 +29,6 @@ from werkzeug.wrappers import Request, Response
 from local_cloud.batch.jobs.job import Job
 from local_cloud.batch.running.attempt import Attempt, UnstartedNode
 from local_cloud.batch.scheduling.scheduler import Scheduler
-from local_cloud.batch.scheduling.spot import SpotReclaim
 from local_cloud.calls import describe
 from local_cloud.clock import later
 from local_cloud.faults import errors
@@ -49,9 +48,11 @@ from local_cloud.faults.kinds import (
     Throttle,
 )
 from local_cloud.faults.kinds import UnstartedNode as UnstartedNodeFault
+from local_cloud.faults.spot import SpotReclaim
 from local_cloud.file_systems import full, troubles
 from local_cloud.file_systems.models import apply_full, undo_full
-from local_cloud.gaps.batch.backend import INVALID_ENVIRONMENTS, used_backends
+from local_cloud.gaps.batch.backend import INVALID_ENVIRONMENTS
+from local_cloud.log_pages import find_job
 
 PATH = "/_faults"
 READING = ("GET", "HEAD", "OPTIONS")
@@ -210,8 +211,7 @@ class Faults:
                 self._scheduler.unstarted_nodes.append(unstarted)
                 active.undo = lambda: self._scheduler.unstarted_nodes.remove(unstarted)
             case SpotInterruption() as fault:
-                fields = fault.model_dump(exclude={"kind", "seconds"})
-                reclaim = SpotReclaim(self._scheduler, on_strike=on_strike, **fields)
+                reclaim = SpotReclaim(self._scheduler, fault, on_strike)
                 reclaim.begin()
                 active.undo = reclaim.end
 
@@ -245,11 +245,10 @@ class Faults:
             return {"job_id": job.id, "node": node}
 
     def _find(self, job_id: str) -> tuple[Job, Attempt | None]:
-        for backend in used_backends():
-            job = backend.find_job(job_id)
-            if job is not None:
-                return job, self._scheduler.attempts.get(job)
-        raise NotFound(f"no job {job_id!r}")
+        job = find_job(job_id)
+        if job is None:
+            raise NotFound(f"no job {job_id!r}")
+        return job, self._scheduler.attempts.get(job)
 
 
 def is_loopback(address: str | None) -> bool:

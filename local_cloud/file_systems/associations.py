@@ -27,8 +27,5 @@ def check(
     if not path.startswith("/") or {".", ".."} & set(path.split("/")):
         raise bad_request(f"FileSystemPath must start with '/' and not lead up, and was {path!r}")
     asked = request["DataRepositoryPath"]
-    bucket, _ = repository.parts_of(asked)
-    if not bucket:
-        raise bad_request(f"DataRepositoryPath must be like s3://bucket/prefix/, and was {asked}")
     if not repository.bucket_exists(account, asked):
         raise bad_request(f"DataRepositoryPath {asked}: {repository.gone(asked)}")

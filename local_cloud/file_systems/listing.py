@@ -1,16 +1,14 @@
-"""Finds what there is: by the token of an earlier request, and page by page."""
+"""Finds what there is: by the token of an earlier request, and by file system."""
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
 
 from local_cloud.file_systems.records import Resource
-from local_cloud.file_systems.requests import RefusedError, bad_request, missing
+from local_cloud.file_systems.requests import RefusedError, missing
 
 FILE_SYSTEM_ID = "file-system-id"
-MOST_PER_PAGE = 100
 Record = TypeVar("Record", bound=Resource)
 
 
@@ -38,19 +36,3 @@ def asked_for(request: dict[str, Any], known: Collection[str]) -> Collection[str
             raise missing(f"filter {each['Name']}, only {FILE_SYSTEM_ID}")
         known = each.get("Values", ())
     return known
-
-
-def page(
-    found: Sequence[Record], limit: int | None, token: str | None
-) -> tuple[list[Record], str | None]:
-    """A page of a list, and the token of the next one."""
-    ids = [each.id for each in found]
-    first = 0
-    if token:
-        try:
-            first = ids.index(base64.b64decode(token).decode())
-        except ValueError:
-            raise bad_request(f"NextToken {token!r} is not one of this list") from None
-    end = first + min(limit or MOST_PER_PAGE, MOST_PER_PAGE)
-    following = base64.b64encode(ids[end].encode()).decode() if end < len(ids) else None
-    return list(found[first:end]), following

@@ -12,11 +12,11 @@ from moto.fsx.models import FSxBackend, fsx_backends
 from moto.moto_api._internal import mock_random
 
 from local_cloud.clock import later
-from local_cloud.file_systems import associations, full, lustre, network, repository, troubles
+from local_cloud.file_systems import associations, full, network, repository, troubles
 from local_cloud.file_systems.folders import Folders
-from local_cloud.file_systems.listing import asked_for, made_before, page
+from local_cloud.file_systems.listing import asked_for, made_before
 from local_cloud.file_systems.records import Association, FileSystem, ImportTask, Resource
-from local_cloud.file_systems.requests import bad_request
+from local_cloud.file_systems.requests import bad_request, refuse_other_kinds
 
 ID_DIGITS = 17
 MOUNT_NAME_LETTERS = 8
@@ -46,7 +46,7 @@ class FileSystemsBackend(FSxBackend):
     def create(self, request: dict[str, Any]) -> FileSystem:
         """CreateFileSystem; the same token with the same request finds what it made before."""
         with self.lock:
-            lustre.check(request)
+            refuse_other_kinds(request)
             if (found := made_before(self.file_systems.values(), request)) is not None:
                 return found
             vpc_id = network.vpc_of(request, self.account_id, self.region_name)
@@ -68,14 +68,11 @@ class FileSystemsBackend(FSxBackend):
             self._settle_in_time(made)
             return made
 
-    def describe(
-        self, ids: list[str], limit: int | None, token: str | None
-    ) -> tuple[list[FileSystem], str | None]:
+    def describe(self, ids: list[str]) -> list[FileSystem]:
         """DescribeFileSystems; raises FileSystemNotFound if one of them is not there."""
         with self.lock:
             self.settle()
-            found = list(map(self.find, ids)) if ids else list(self.file_systems.values())
-            return page(found, limit, token)
+            return list(map(self.find, ids)) if ids else list(self.file_systems.values())
 
     def delete(self, request: dict[str, Any]) -> FileSystem:
         """DeleteFileSystem; one that is DELETING stays so."""
@@ -270,7 +267,8 @@ def used_backends() -> list[FileSystemsBackend]:
 
 
 def install(seconds: float, folder: Path | None) -> Folders:
-    """Set how long a change takes, and where the folders are, which must be closed."""
+    """Replace moto's FSx. Set how long a change takes, and where the folders are, to be closed."""
+    fsx_backends.backend = FileSystemsBackend
     FileSystemsBackend.seconds = seconds
     FileSystemsBackend.folders = Folders(folder)
     return FileSystemsBackend.folders

@@ -7,23 +7,21 @@ from typing import Any
 from moto.ec2.exceptions import InvalidSubnetIdError
 from moto.ec2.models import ec2_backends
 
-from local_cloud.file_systems.requests import RefusedError, bad_request
+from local_cloud.file_systems.requests import RefusedError
 
 LUSTRE_PORT = 988
 
 
 def vpc_of(request: dict[str, Any], account: str, region: str) -> str:
     """The VPC of a CreateFileSystem request's subnet; raises FSx's error for a bad network."""
-    subnets, ec2 = request["SubnetIds"], ec2_backends[account][region]
-    if len(subnets) != 1:
-        raise bad_request(f"Exactly one subnet ID must be provided for LUSTRE, not {len(subnets)}")
+    (subnet,), ec2 = request["SubnetIds"], ec2_backends[account][region]
     try:
-        vpc_id = str(ec2.get_subnet(subnets[0]).vpc_id)
+        vpc_id = str(ec2.get_subnet(subnet).vpc_id)
     except InvalidSubnetIdError:
         raise RefusedError(
             "InvalidNetworkSettings",
-            f"The subnet ID {subnets[0]} does not exist",
-            InvalidSubnetId=subnets[0],
+            f"The subnet ID {subnet} does not exist",
+            InvalidSubnetId=subnet,
         ) from None
     named = request.get("SecurityGroupIds") or []
     groups = [security_group(ec2, group_id, vpc_id) for group_id in named]

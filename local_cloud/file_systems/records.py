@@ -38,7 +38,7 @@ class FileSystem(Resource):
             "FileSystemType": "LUSTRE",
             "Lifecycle": self.lifecycle,
             "FailureDetails": failure_details(self.lifecycle == "FAILED", self.failure),
-            "StorageCapacity": request["StorageCapacity"],
+            "StorageCapacity": request.get("StorageCapacity"),
             "StorageType": "SSD",
             "VpcId": self.vpc_id,
             "SubnetIds": request["SubnetIds"],
@@ -49,10 +49,10 @@ class FileSystem(Resource):
             "Tags": tags,
             "LustreConfiguration": {
                 "DataCompressionType": "NONE",
-                **request["LustreConfiguration"],
+                **request.get("LustreConfiguration", {}),
                 "MountName": self.mount_name,
             },
-            "FileSystemTypeVersion": request["FileSystemTypeVersion"],
+            "FileSystemTypeVersion": request.get("FileSystemTypeVersion"),
         }
         return {name: value for name, value in fields.items() if value is not None}
 

@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 
 from moto.s3.models import FakeKey, s3_backends
 
-SCHEME = "s3"
 FILE_MODE = 0o755  # FSx's, for objects that name no other
 
 
@@ -17,11 +16,9 @@ class RepositoryError(Exception):
 
 
 def parts_of(path: str) -> tuple[str, str]:
-    """The bucket and prefix of `s3://bucket/prefix/`; an empty bucket where it is no such path."""
+    """The bucket and prefix of `s3://bucket/prefix/`."""
     parts = urlsplit(path)
     prefix = parts.path.strip("/")
-    if parts.scheme != SCHEME or parts.query or parts.fragment:
-        return "", ""
     return parts.netloc, f"{prefix}/" if prefix else ""
 
 

@@ -1,4 +1,7 @@
-"""What of a request is emulated, and what FSx refuses of it by botocore's model of the service."""
+"""What of a request is emulated, and what FSx refuses of it by botocore's model of the service.
+
+Of a file system's version, size and throughput, Terraform's inputs refuse what FSx does.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +44,9 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "DeleteFileSystem": ("ClientRequestToken", "FileSystemId"),
     "DescribeDataRepositoryAssociations": ("Filters",),
     "DescribeDataRepositoryTasks": ("Filters",),
-    "DescribeFileSystems": ("FileSystemIds", "MaxResults", "NextToken"),
+    "DescribeFileSystems": ("FileSystemIds",),
 }
+LUSTRE_FIELDS = ("DeploymentType", "PerUnitStorageThroughput")
 
 
 class RefusedError(JsonRESTError):
@@ -66,6 +70,18 @@ def refuse_others(fields: Collection[str], heeded: Collection[str]) -> None:
     for field in fields:
         if field not in heeded:
             raise missing(field)
+
+
+def refuse_other_kinds(request: dict[str, Any]) -> None:
+    """Raise BadRequest for a new file system of a kind that is not there."""
+    lustre = request.get("LustreConfiguration") or {}
+    refuse_others(lustre, LUSTRE_FIELDS)
+    storage = request.get("StorageType", "SSD")
+    for value, there in ((request["FileSystemType"], "LUSTRE"), (storage, "SSD")):
+        if value != there:
+            raise missing(f"{value}, only {there}")
+    if lustre.get("DeploymentType", "SCRATCH_1") == "SCRATCH_1":
+        raise missing("SCRATCH_1")
 
 
 def checked(operation: str, body: str) -> dict[str, Any]:

@@ -35,12 +35,8 @@ class FileSystemsResponse(FSxResponse):
         )
 
     def describe_file_systems(self) -> str:
-        request = self._request()
-        found, token = self.file_systems.describe(
-            request.get("FileSystemIds") or [], request.get("MaxResults"), request.get("NextToken")
-        )
-        following = {"NextToken": token} if token else {}
-        return json.dumps({"FileSystems": list(map(self._described, found)), **following})
+        found = self.file_systems.describe(self._request().get("FileSystemIds") or [])
+        return json.dumps({"FileSystems": list(map(self._described, found))})
 
     def delete_file_system(self) -> str:
         deleted = self.file_systems.delete(self._request())

@@ -8,7 +8,6 @@ from local_cloud.gaps import (
     ec2,
     eks,
     events,
-    fsx,
     iam,
     logs,
     placement_groups,
@@ -21,15 +20,6 @@ from local_cloud.prices import Prices
 
 def fill(prices: Prices | None = None) -> None:
     """Patch moto in place; for Batch and FSx there are subclasses instead."""
-    athena.fill()
-    budgets.fill()
     ec2.fill(prices)
-    eks.fill()
-    events.fill()
-    fsx.fill()
-    iam.fill()
-    logs.fill()
-    placement_groups.fill()
-    s3.fill()
-    service_quotas.fill()
-    ssm.fill()
+    for gap in (athena, budgets, eks, events, iam, logs, placement_groups, s3, service_quotas, ssm):
+        gap.fill()

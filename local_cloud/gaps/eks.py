@@ -11,7 +11,6 @@ from moto.ec2.models import ec2_backends
 from moto.eks import urls
 from moto.eks.exceptions import (
     InvalidParameterException,
-    InvalidRequestException,
     ResourceInUseException,
     ResourceNotFoundException,
 )
@@ -24,8 +23,6 @@ from moto.moto_api._internal import mock_random
 # moto calls the response's method with the name of the operation; its methods are untyped.
 Response = Any
 
-AUTHENTICATION_MODES = ("API", "API_AND_CONFIG_MAP", "CONFIG_MAP")
-SUPPORT_TYPES = ("STANDARD", "EXTENDED")
 VERSIONS = ("1.33", "1.34", "1.35")  # those that EKS supports without a surcharge in November 2026
 ADDONS = {
     "coredns": "v1.12.4-eksbuild.1",
@@ -33,7 +30,6 @@ ADDONS = {
     "kube-proxy": "v1.35.0-eksbuild.2",
     "vpc-cni": "v1.20.4-eksbuild.1",
 }
-TAINT_EFFECTS = ("NO_SCHEDULE", "NO_EXECUTE", "PREFER_NO_SCHEDULE")
 LEAST_ZONES = 2
 
 Entries = dict[str, dict[str, Any]]
@@ -72,7 +68,6 @@ def fill() -> None:
         "updates/(?P<updateId>[^/]+)$",
         "addons$",
         "addons/(?P<addonName>[^/]+)$",
-        "addons/(?P<addonName>[^/]+)/update$",
         "access-entries$",
         "access-entries/(?P<principalArn>.+)$",
         "pod-identity-associations$",
@@ -81,9 +76,7 @@ def fill() -> None:
         urls.url_paths[f"{in_cluster}/{path}"] = urls.response.dispatch
     for call in (
         create_addon,
-        update_addon,
         create_access_entry,
-        update_access_entry,
         create_pod_identity_association,
         update_pod_identity_association,
         untag_resource,
@@ -154,13 +147,6 @@ def find(self: Response, kind: Kind) -> dict[str, Any]:
     return entry
 
 
-def one_of(field: str, value: Any, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise InvalidParameterException(
-            message=f"{field} is {value!r}, and must be one of {', '.join(allowed)}"
-        )
-
-
 def role_of(self: Response, arn: str) -> None:
     """Refuse a role that is not there."""
     backend = iam_backends[self.current_account][self.eks_backend.partition]
@@ -183,12 +169,14 @@ def check_clusters() -> None:
     create: Callable[[Response], ActionResult] = EKSResponse.create_cluster
 
     def create_cluster(self: Response) -> ActionResult:
-        one_of("version", self._get_param("version") or VERSIONS[-1], VERSIONS)
+        version = self._get_param("version") or VERSIONS[-1]
+        if version not in VERSIONS:
+            raise InvalidParameterException(
+                message=f"version is {version!r}, and must be one of {', '.join(VERSIONS)}"
+            )
         access = self._get_param("accessConfig") or {}
         mode = access.get("authenticationMode") or "CONFIG_MAP"
-        one_of("authenticationMode", mode, AUTHENTICATION_MODES)
         support = (self._get_param("upgradePolicy") or {}).get("supportType") or "EXTENDED"
-        one_of("supportType", support, SUPPORT_TYPES)
         role_of(self, self._get_param("roleArn"))
         vpc_id = check_subnets(self, self._get_param("resourcesVpcConfig")["subnetIds"])
         answer = create(self)
@@ -242,7 +230,7 @@ def ec2_of(self: Response) -> Any:
 
 
 def check_node_groups() -> None:
-    """Refuse sizes that contradict each other, unknown taints, and a role that is not there.
+    """Refuse sizes that contradict each other, and a role that is not there.
 
     What a launch template says of disk and access, EKS says no more.
     """
@@ -251,8 +239,6 @@ def check_node_groups() -> None:
 
     def create_nodegroup(self: Response) -> ActionResult:
         check_sizes(self._get_param("scalingConfig") or {})
-        for taint in self._get_param("taints") or []:
-            one_of("effect", taint.get("effect"), TAINT_EFFECTS)
         role_of(self, self._get_param("nodeRole"))
         answer = create(self)
         if self._get_param("launchTemplate"):
@@ -337,64 +323,21 @@ def create_addon(self: Response) -> ActionResult:
     return add(self, ADDON, name, f"{name}/{mock_random.uuid4()}", fields)
 
 
-def update_addon(self: Response) -> ActionResult:
-    """Answer with an update that is done at once."""
-    addon = find(self, ADDON)
-    for field in ("addonVersion", "configurationValues"):
-        addon[field] = self._get_param(field) or addon[field]
-    update = {
-        "id": str(mock_random.uuid4()),
-        "status": "Successful",
-        "type": "AddonUpdate",
-        "params": [],
-        "createdAt": utcnow(),
-        "errors": [],
-    }
-    entries(find_cluster(self), UPDATE)[str(update["id"])] = update
-    return ActionResult({"update": update})
-
-
 ################################################################################
 # Access entries
 ################################################################################
 
 
 def create_access_entry(self: Response) -> ActionResult:
-    cluster, principal = find_cluster(self), self._get_param("principalArn")
-    mode = getattr(cluster, "access_config", {}).get("authenticationMode", "CONFIG_MAP")
-    if mode == "CONFIG_MAP":
-        raise InvalidRequestException(
-            message="The cluster's authentication mode must be set to one of "
-            "[API, API_AND_CONFIG_MAP] to perform this operation."
-        )
+    principal = self._get_param("principalArn")
     role_of(self, principal)
-    groups = self._get_param("kubernetesGroups") or []
-    check_groups(groups)
     fields = {
         "principalArn": principal,
-        "kubernetesGroups": groups,
+        "kubernetesGroups": self._get_param("kubernetesGroups") or [],
         "username": self._get_param("username") or principal,
         "type": self._get_param("type") or "STANDARD",
     }
     return add(self, ACCESS_ENTRY, principal, f"role/{mock_random.uuid4()}", fields)
-
-
-def check_groups(groups: list[str]) -> None:
-    for group in groups:
-        if group.startswith(("system:", "eks:", "aws:", "amazon:", "iam:")):
-            raise InvalidParameterException(
-                message=f"The kubernetes group name {group} is invalid, it can't start with system:"
-            )
-
-
-def update_access_entry(self: Response) -> ActionResult:
-    entry = find(self, ACCESS_ENTRY)
-    groups = self._get_param("kubernetesGroups")
-    if groups is not None:
-        check_groups(groups)
-        entry["kubernetesGroups"] = groups
-    entry["username"] = self._get_param("username") or entry["username"]
-    return ActionResult({"accessEntry": entry})
 
 
 ################################################################################

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from itertools import islice, repeat
 from operator import attrgetter
@@ -12,14 +13,15 @@ from typing import Any
 from moto.logs.exceptions import InvalidParameterException, ResourceNotFoundException
 from moto.logs.models import LogEvent, LogGroup, LogStream
 
-from local_cloud.gaps.log_patterns import Pattern, PatternError
-
 PAGE_BYTES = 2**20
 EVENT_BYTES = 26  # that each event counts beside its message
 MOST_EVENTS = 10_000
 MOST_STREAMS = 100
 # What one call looks through: its page may be empty and have a successor all the same.
 SEARCHED_EVENTS = 200_000
+# The patterns that are there: a phrase anywhere, and words, of which any is found as a whole.
+PHRASE = re.compile(r'"((?:[^"\\]|\\.)+)"')
+ANY_OF_WORDS = re.compile(r"\?\w+(?:\s+\?\w+)*", re.ASCII)
 
 
 def fill() -> None:
@@ -97,10 +99,7 @@ def filter_log_events(
 
     As in AWS, a page with few events or none may have a next one.
     """
-    try:
-        pattern = Pattern.parse(filter_pattern or "")
-    except PatternError as error:
-        raise InvalidParameterException(str(error)) from error
+    matches = matcher(filter_pattern or "")
     if next_token is not None and not next_token.isdigit():
         raise InvalidParameterException("The specified nextToken is invalid.")
     streams = {
@@ -116,13 +115,34 @@ def filter_log_events(
     matching: list[dict[str, Any]] = []
     left = PAGE_BYTES
     for event, name in islice(found, searched, searched + SEARCHED_EVENTS):
-        if pattern.matches(event.message):
+        if matches(event.message):
             left -= size(event)
             if matching and (left < 0 or len(matching) == (limit or MOST_EVENTS)):
                 break
             matching.append({**event.to_filter_dict(), "logStreamName": name})
         searched += 1
     return matching, str(searched) if searched < sum(map(len, streams.values())) else None, []
+
+
+def matcher(pattern: str) -> Callable[[str], bool]:
+    """Whether a filter pattern finds a message; one without terms finds all.
+
+    Raises:
+        InvalidParameterException: the pattern is of a kind that is not there.
+    """
+    text = pattern.strip()
+    if not text:
+        return lambda _: True
+    if found := PHRASE.fullmatch(text):
+        phrase = re.sub(r"\\(.)", r"\1", found[1])
+        return lambda message: phrase in message
+    if ANY_OF_WORDS.fullmatch(text) is None:
+        raise InvalidParameterException(
+            f'The local cloud has filter patterns like "a phrase" and ?any ?of ?words, not {text!r}'
+        )
+    words = text.replace("?", "").split()
+    whole = re.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", re.ASCII)
+    return lambda message: any(word in message for word in words) and bool(whole.search(message))
 
 
 def named_streams(group: LogGroup, names: list[str]) -> dict[str, LogStream]:

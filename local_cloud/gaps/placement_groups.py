@@ -11,8 +11,6 @@ from moto.ec2.responses import EC2Response
 from moto.ec2.utils import generic_filter
 from moto.moto_api._internal import mock_random
 
-STRATEGIES = ("cluster", "spread", "partition")
-
 
 class PlacementGroup(TaggedEC2Resource):
     def __init__(self, ec2_backend: Any, name: str, strategy: str) -> None:
@@ -50,10 +48,6 @@ def groups_of(ec2_backend: Any) -> dict[str, PlacementGroup]:
 def create_placement_group(self: EC2Response) -> ActionResult:
     name, strategy = self._get_param("GroupName"), self._get_param("Strategy") or "cluster"
     groups = groups_of(self.ec2_backend)
-    if strategy not in STRATEGIES:
-        raise EC2ClientError(
-            "InvalidParameterValue", f"Strategy must be one of {STRATEGIES}, not {strategy}"
-        )
     if name in groups:
         raise EC2ClientError(
             "InvalidPlacementGroup.Duplicate", f"The Placement Group '{name}' already exists."

@@ -3,47 +3,27 @@
 Maps one operator over many jobs that only sleep. There is a DAG for each way to run them.
 """
 
-import time
-
-from airflow.providers.amazon.aws.hooks.batch_client import BatchClientHook
 from airflow.providers.amazon.aws.operators.batch import BatchOperator
 from airflow.sdk import DAG, Param, get_current_context, task
 
-from batchmark.orchestration.dag_parts import POLL_SECONDS
 from batchmark.orchestration.operators.batch_operator import BenchmarkJobOperator
-
-
-class EagerHook(BatchClientHook):
-    """Polls every second instead of after a random delay of up to ten seconds."""
-
-    @staticmethod
-    def delay(delay=None):
-        time.sleep(0 if delay is None else 1)
-
-
-class EagerBatchOperator(BatchOperator):
-    aws_hook_class = EagerHook
-
 
 OPERATORS = {
     "batchmark": (BenchmarkJobOperator, {}),
     "provider_deferrable": (BatchOperator, {"deferrable": True}),
-    "provider_sync": (BatchOperator, {"deferrable": False}),
-    "provider_sync_eager": (EagerBatchOperator, {"deferrable": False}),
 }
 
 
 @task
 def plan_jobs():
     params = get_current_context()["params"]
-    interval = params["poll_interval"]
     return [
         {
             "job_name": f"{params['name']}-{number}",
             "job_queue": params["job_queue"],
             "job_definition": params["job_definition"],
             "parameters": {"seconds": str(params["seconds"][number % len(params["seconds"])])},
-            **({"poll_interval": interval} if interval else {}),
+            "poll_interval": params["poll_interval"],
         }
         for number in range(params["jobs"])
     ]
@@ -58,11 +38,7 @@ for name, (operator, more) in OPERATORS.items():
             "name": Param("short", type="string", description="Start of the jobs' names."),
             "jobs": Param(200, type="integer", minimum=1),
             "seconds": Param([0], type="array", items={"type": "integer"}, minItems=1),
-            "poll_interval": Param(
-                POLL_SECONDS if operator is BenchmarkJobOperator else None,
-                type=["integer", "null"],
-                description="Seconds; none: the operator's own.",
-            ),
+            "poll_interval": Param(1, type="integer", description="Seconds."),
             "job_queue": Param("", type="string"),
             "job_definition": Param("", type="string"),
         },

@@ -13,11 +13,12 @@ from moto.core.base_backend import BackendDict
 from moto.moto_api._internal import mock_random
 
 from local_cloud.batch.api import descriptions, events, listing, submission
-from local_cloud.batch.jobs import dependencies, host_access
+from local_cloud.batch.jobs import host_access
 from local_cloud.batch.jobs.job import Job, Submission
 from local_cloud.batch.running.docker_runtime import DockerRuntime
 from local_cloud.batch.running.process_runtime import ProcessRuntime
 from local_cloud.batch.scheduling.scheduler import Scheduler
+from local_cloud.gaps.batch import job_definitions
 from local_cloud.gaps.batch.backend import CompleteBatchBackend, used_backends
 from local_cloud.settings import Settings
 
@@ -40,20 +41,22 @@ class JobsBatchBackend(CompleteBatchBackend):
         if problem := self.tagger.validate_tags(tag_list, 50):
             raise ClientException(problem)
         with self.scheduler.lock:
-            parsed = submission.parse(request, self, self._jobs.get)
+            parsed = submission.parse(request, self)
             self._refuse_host_access([each.properties for each in parsed.containers])
             job = self._new_job(parsed, str(mock_random.uuid4()))
             self.tagger.tag_resource(job.arn, tag_list)
             if parsed.array_size is None:
-                self._schedule(job, [])
+                self.scheduler.submit(job)
             else:
                 self._spawn_children(job, parsed.array_size)
         return job
 
     def register_job_definition(self, *args: Any, **fields: Any) -> JobDefinition:
-        self._refuse_host_access(
-            host_access.containers_of(fields["container_properties"], fields["node_properties"])
-        )
+        named = {
+            "containerProperties": fields["container_properties"],
+            "nodeProperties": fields["node_properties"],
+        }
+        self._refuse_host_access(job_definitions.containers(named))
         return super().register_job_definition(*args, **fields)
 
     def _refuse_host_access(self, containers: Iterable[dict[str, Any]]) -> None:
@@ -68,7 +71,7 @@ class JobsBatchBackend(CompleteBatchBackend):
             child.index, child.parent = index, parent
             parent.children.append(child)
         for child in parent.children:
-            self._schedule(child, parent.children[: child.index])
+            self.scheduler.submit(child)
 
     def _new_job(self, parsed: Submission, job_id: str) -> Job:
         arn = make_arn_for_job(self.account_id, job_id, self.region_name)
@@ -89,10 +92,6 @@ class JobsBatchBackend(CompleteBatchBackend):
         for detail_type, arns in resources.items():
             event = events.Event(self.account_id, self.region_name, detail_type, arns, detail)
             self.event_sender.send(event)
-
-    def _schedule(self, job: Job, siblings: list[Job]) -> None:
-        first = dependencies.prerequisites(job.submission.depends_on, siblings, self._jobs.get)
-        self.scheduler.submit(job, first)
 
     def find_job(self, identifier: str) -> Job | None:
         return self._jobs.get(identifier.rpartition("job/")[2])

@@ -7,9 +7,8 @@ from typing import Any
 
 from moto.batch.exceptions import ClientException
 
-from local_cloud.batch.jobs import dependencies, node_ranges, overrides
+from local_cloud.batch.jobs import overrides
 from local_cloud.batch.jobs.container import Container, merge
-from local_cloud.batch.jobs.dependencies import FindJob
 from local_cloud.batch.jobs.job import Submission
 from local_cloud.gaps.batch import job_definitions
 from local_cloud.gaps.batch.backend import CompleteBatchBackend
@@ -18,17 +17,15 @@ JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 ARRAY_SIZES = range(2, 10_001)
 
 
-def parse(request: dict[str, Any], backend: CompleteBatchBackend, find_job: FindJob) -> Submission:
+def parse(request: dict[str, Any], backend: CompleteBatchBackend) -> Submission:
     """Parse a SubmitJob request; raises ClientException where AWS does."""
     name, queue = parse_name_and_queue(request, backend)
     definition = backend.find_job_definition(request["jobDefinition"])
     job_definitions.check(request)
     array_size = parse_array_size(request)
-    depends_on = request.get("dependsOn") or []
     parameters = {**definition.parameters, **(request.get("parameters") or {})}
     try:
         overrides.check(request)
-        dependencies.check(depends_on, array_size, find_job)
         node_properties, containers = parse_containers(request, definition, parameters)
     except ValueError as error:
         raise ClientException(str(error)) from error
@@ -41,7 +38,6 @@ def parse(request: dict[str, Any], backend: CompleteBatchBackend, find_job: Find
         parameters=parameters,
         retry_strategy=request.get("retryStrategy") or definition.retry_strategy or {},
         timeout=request.get("timeout") or definition.timeout or {},
-        depends_on=depends_on,
         container_overrides=request.get("containerOverrides") or {},
         containers=containers,
         main_node=None if node_properties is None else int(node_properties["mainNode"]),
@@ -93,16 +89,16 @@ def parse_containers(
         raise ValueError("A multi-node parallel job takes nodeOverrides, not containerOverrides")
     properties = definition.node_properties
     num_nodes = int(node_overrides.get("numNodes") or properties["numNodes"])
-    if num_nodes != int(properties["numNodes"]) and not node_ranges.open_ended(properties):
-        raise ValueError(
-            "numNodes can be overridden only where a node range has an open end, as in '0:'"
-        )
     if int(properties["mainNode"]) >= num_nodes:
         raise ValueError(f"mainNode {properties['mainNode']} must be below numNodes {num_nodes}")
-    by_node = zip(
-        node_ranges.containers(properties, num_nodes),
-        node_ranges.overrides(node_overrides, properties, num_nodes),
-        strict=True,
-    )
-    merged = [merge(container, override, parameters) for container, override in by_node]
-    return {**properties, "numNodes": num_nodes}, merged
+    (of_all,) = properties["nodeRangeProperties"]
+    override: dict[str, Any] = {}
+    for each in node_overrides.get("nodePropertyOverrides") or []:
+        if each["targetNodes"] != of_all["targetNodes"]:
+            raise ValueError(
+                "NodeOverride targets should match job definition. Non matching targets - "
+                f"{each['targetNodes']}"
+            )
+        override = each.get("containerOverrides") or {}
+    merged = merge(of_all["container"], override, parameters)
+    return {**properties, "numNodes": num_nodes}, [merged] * num_nodes

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from local_cloud.batch.jobs.parameters import substitute
 from local_cloud.batch.jobs.resources import Requirements
+
+PLACEHOLDER = re.compile(r"Ref::([A-Za-z0-9_-]+)")  # of a parameter, in a command
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,13 @@ def merge(
             old_fields(properties, overrides).keys() - new_fields(properties, overrides).keys()
         ),
     )
+
+
+def substitute(command: Sequence[str], parameters: Mapping[str, str]) -> list[str]:
+    """Fill in the parameters; as in AWS, a placeholder without a parameter stays."""
+    return [
+        PLACEHOLDER.sub(lambda match: parameters.get(match[1], match[0]), word) for word in command
+    ]
 
 
 def old_fields(*sources: dict[str, Any]) -> dict[str, Any]:

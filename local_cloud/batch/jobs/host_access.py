@@ -29,15 +29,6 @@ def refusal(properties: dict[str, Any]) -> str | None:
     )
 
 
-def containers_of(
-    container: dict[str, Any] | None, nodes: dict[str, Any] | None
-) -> Iterator[dict[str, Any]]:
-    """The container properties in a job definition's container or node properties."""
-    yield container or {}
-    for group in (nodes or {}).get("nodeRangeProperties") or []:
-        yield group.get("container") or {}
-
-
 def _found(properties: dict[str, Any]) -> Iterator[str]:
     if properties.get("privileged"):
         yield "privileged"

@@ -1,1 +1,1 @@
-"""When and where jobs run: queue order, resource pool, timers, Spot interruptions."""
+"""When and where jobs run: queue order, resource pool, timers."""

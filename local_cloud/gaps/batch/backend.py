@@ -44,9 +44,8 @@ class CompleteBatchBackend(BatchBackend):
     ) -> ComputeEnvironment:
         """Start no instances, and name the cluster as AWS does: policies rely on it."""
         name, state = compute_environment_name, state or "ENABLED"
-        compute_environments.check_name(name, self.get_compute_environment(name))
-        compute_environments.one_of("type", _type, compute_environments.KINDS)
-        compute_environments.one_of("state", state, compute_environments.STATES)
+        if self.get_compute_environment(name) is not None:
+            raise ClientException(f"Compute environment {name} already exists")
         if _type == "UNMANAGED":
             raise missing.refusal("UNMANAGED compute environments")
         if compute_resources is None:
@@ -88,8 +87,6 @@ class CompleteBatchBackend(BatchBackend):
         environment = self.get_compute_environment(compute_environment_name)
         if environment is None:
             raise ClientException(f"Compute environment {compute_environment_name} does not exist")
-        if state:
-            compute_environments.one_of("state", state, compute_environments.STATES)
         resources = {**environment.compute_resources, **(compute_resources or {})}
         if compute_resources:
             compute_environments.check_resources(self, resources)

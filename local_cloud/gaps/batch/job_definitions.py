@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from moto.batch.exceptions import ClientException
+
+from local_cloud.gaps.batch import missing
 
 if TYPE_CHECKING:
     from moto.batch.models import JobDefinition
@@ -17,8 +18,7 @@ ATTEMPTS = range(1, 11)
 MAX_RULES = 5
 ACTIONS = ("RETRY", "EXIT")
 NUMBERS_OF_NODES = range(1, 1001)
-MAX_NODE_RANGES = 5
-NODE_RANGE = re.compile(r"\d+|\d*:\d*")
+ALL_NODES = "0:"
 RESERVED_VARIABLES = "AWS_BATCH"
 
 
@@ -53,19 +53,11 @@ def check_retry_strategy(strategy: dict[str, Any]) -> None:
 def check_nodes(nodes: dict[str, Any]) -> None:
     """Raise ClientException for nodeProperties that are refused."""
     count, main = nodes["numNodes"], nodes["mainNode"]
-    ranges = nodes["nodeRangeProperties"]
     check_number_of_nodes(count)
     if not 0 <= int(main) < int(count):
         raise ClientException(f"mainNode {main} must be below numNodes {count}")
-    if not 1 <= len(ranges) <= MAX_NODE_RANGES:
-        raise ClientException(
-            f"nodeRangeProperties takes 1 to {MAX_NODE_RANGES} node ranges, not {len(ranges)}"
-        )
-    for each in ranges:
-        if NODE_RANGE.fullmatch(each["targetNodes"]) is None:
-            raise ClientException(
-                f"targetNodes must be like '0:3', '0:' or '2', not {each['targetNodes']!r}"
-            )
+    if [each["targetNodes"] for each in nodes["nodeRangeProperties"]] != [ALL_NODES]:
+        raise missing.refusal(f"node ranges but one, {ALL_NODES}")
 
 
 def check_number_of_nodes(count: Any) -> None:

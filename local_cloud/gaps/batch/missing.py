@@ -19,6 +19,7 @@ FIELDS = (
     "arrayJobId",
     "consumableResourceProperties",
     "consumableResourcePropertiesOverride",
+    "dependsOn",
     "ecsProperties",
     "ecsPropertiesOverride",
     "eksConfiguration",

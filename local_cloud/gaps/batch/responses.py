@@ -12,7 +12,6 @@ from local_cloud.gaps.batch import job_definitions
 from local_cloud.gaps.batch.backend import CompleteBatchBackend, state_time_limit_actions
 
 MIN_TIMEOUT_SECONDS = 60
-STATE_LIMIT_SECONDS = range(600, 86_401)
 
 
 class CompleteBatchResponse(BatchResponse):
@@ -24,45 +23,29 @@ class CompleteBatchResponse(BatchResponse):
         return backend
 
     def createcomputeenvironment(self) -> str:
-        """Keep the update policy, too."""
-        environment = self.backend.create_compute_environment(
-            compute_environment_name=self._get_param("computeEnvironmentName"),
-            _type=self._get_param("type"),
-            state=self._get_param("state"),
-            compute_resources=self._get_param("computeResources"),
-            service_role=self._get_param("serviceRole"),
-            tags=self._get_param("tags"),
-        )
-        self._keep_extra_fields(environment)
-        named = {"computeEnvironmentName": environment.name}
-        return json.dumps({"computeEnvironmentArn": environment.arn, **named})
+        return self._with_update_policy(super().createcomputeenvironment())
 
     def updatecomputeenvironment(self) -> str:
-        """Also change the update policy."""
-        name, arn = self.backend.update_compute_environment(
-            compute_environment_name=self._get_param("computeEnvironment"),
-            state=self._get_param("state"),
-            compute_resources=self._get_param("computeResources"),
-            service_role=self._get_param("serviceRole"),
-        )
-        self._keep_extra_fields(self.backend.get_compute_environment(arn))
-        return json.dumps({"computeEnvironmentArn": arn, "computeEnvironmentName": name})
+        return self._with_update_policy(super().updatecomputeenvironment())
 
-    def _keep_extra_fields(self, environment: Any) -> None:
-        update_policy = self._get_param("updatePolicy")
-        if update_policy:
+    def _with_update_policy(self, answer: str) -> str:
+        """The answer, once the environment in it has the policy that is sent, if one is."""
+        arn = json.loads(answer)["computeEnvironmentArn"]
+        environment: Any = self.backend.get_compute_environment(arn)
+        if update_policy := self._get_param("updatePolicy"):
             environment.update_policy = update_policy
+        return answer
 
     def createjobqueue(self) -> str:
-        actions = self._checked_state_limits()
         answer = super().createjobqueue()
+        actions = self._get_param("jobStateTimeLimitActions")
         self._queue(json.loads(answer)["jobQueueArn"]).state_time_limit_actions = actions or []
         return answer
 
     def updatejobqueue(self) -> str:
         """Also change the queue's time limits, if any are sent."""
-        actions = self._checked_state_limits()
         answer = super().updatejobqueue()
+        actions = self._get_param("jobStateTimeLimitActions")
         if actions is not None:
             self._queue(self._get_param("jobQueue")).state_time_limit_actions = actions
         return answer
@@ -96,17 +79,6 @@ class CompleteBatchResponse(BatchResponse):
     def short_limits_allowed(self) -> bool:
         """Whether limits below AWS's minimum are allowed; see `--allow-short-limits`."""
         return False
-
-    def _checked_state_limits(self) -> list[dict[str, Any]] | None:
-        actions: list[dict[str, Any]] | None = self._get_param("jobStateTimeLimitActions")
-        for action in actions or []:
-            seconds = int(action["maxTimeSeconds"])
-            if seconds not in STATE_LIMIT_SECONDS and not self.short_limits_allowed():
-                raise ClientException(
-                    f"maxTimeSeconds must be between {STATE_LIMIT_SECONDS.start} and "
-                    f"{STATE_LIMIT_SECONDS.stop - 1}, not {seconds}"
-                )
-        return actions
 
     def _check_timeout(self) -> None:
         seconds = (self._get_param("timeout") or {}).get("attemptDurationSeconds")

@@ -59,19 +59,11 @@ def test_a_definition_without_revision_is_the_latest_active_one(cloud):
     assert cloud.output(cloud.submit(f"{name}:1")) == ["one"]
 
 
-def test_aws_minimum_limits_hold_by_default(strict_cloud):
+def test_aws_minimum_timeout_holds_by_default(strict_cloud):
     with pytest.raises(ClientError, match="attemptDurationSeconds must be at least 60, not 59"):
         strict_cloud.define(["true"], timeout={"attemptDurationSeconds": 59})
     with pytest.raises(ClientError, match="attemptDurationSeconds must be at least 60"):
         strict_cloud.shell("true", timeout={"attemptDurationSeconds": 1})
-    action = {
-        "reason": "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT",
-        "state": "RUNNABLE",
-        "maxTimeSeconds": 599,
-        "action": "CANCEL",
-    }
-    with pytest.raises(ClientError, match="between 600 and 86400, not 599"):
-        strict_cloud.create_queue(jobStateTimeLimitActions=[action])
 
 
 def test_list_jobs_by_status(cloud, gate):

@@ -49,9 +49,9 @@ def meet(tmp_path):
 
 @pytest.fixture
 def define_command(cloud):
-    """Register a multi-node job definition of (range, command) pairs."""
+    """Register a multi-node job definition of a command."""
 
-    def define(*ranges, num_nodes, main_node=0, gpus=0):
+    def define(command, num_nodes, main_node=0, gpus=0, target="0:"):
         answer = cloud.batch.register_job_definition(
             jobDefinitionName=cloud.name("nodes"),
             type="multinode",
@@ -60,7 +60,6 @@ def define_command(cloud):
                 "mainNode": main_node,
                 "nodeRangeProperties": [
                     {"targetNodes": target, "container": cloud.container(command, gpus=gpus)}
-                    for target, command in ranges
                 ],
             },
         )
@@ -71,10 +70,12 @@ def define_command(cloud):
 
 @pytest.fixture
 def define_nodes(define_command):
-    """Register a multi-node job definition of (range, script) pairs."""
+    """Register a multi-node job definition of a script; children may have one of their own."""
 
-    def define(*ranges, **fields):
-        return define_command(*((each, ["sh", "-c", script]) for each, script in ranges), **fields)
+    def define(script, child=None, **fields):
+        if child is not None:
+            script = f"if [ $AWS_BATCH_JOB_NODE_INDEX = 0 ]; then {script}; else {child}; fi"
+        return define_command(["sh", "-c", script], **fields)
 
     return define
 
@@ -105,7 +106,7 @@ def exit_codes(cloud, job_id, num_nodes):
 
 
 def test_every_node_gets_its_index(cloud, define_nodes, meet):
-    job_id = cloud.submit(define_nodes(("0:", f"{SHOW}; {meet(3)}"), num_nodes=3, main_node=1))
+    job_id = cloud.submit(define_nodes(f"{SHOW}; {meet(3)}", num_nodes=3, main_node=1))
     job = cloud.finish(job_id)
     assert job["status"] == "SUCCEEDED"
     assert job["nodeProperties"]["numNodes"] == 3
@@ -120,7 +121,7 @@ def test_every_node_gets_its_index(cloud, define_nodes, meet):
 
 
 def test_nodes_talk_at_addresses_of_their_own(cloud, define_command):
-    definition = define_command(("0:", [sys.executable, "-c", TALK]), num_nodes=3)
+    definition = define_command([sys.executable, "-c", TALK], num_nodes=3)
     jobs = [cloud.submit(definition) for _ in range(2)]
     seen = []
     for job_id in jobs:
@@ -134,14 +135,14 @@ def test_nodes_talk_at_addresses_of_their_own(cloud, define_command):
 
 def test_the_main_node_decides_and_the_others_are_ended(cloud, define_nodes, meet):
     for code, status in ((0, "SUCCEEDED"), (6, "FAILED")):
-        scripts = ("0", f"{meet(2)}; exit {code}"), ("1:", f"{meet(2)}; {FOR_EVER}")
+        scripts = f"{meet(2)}; exit {code}", f"{meet(2)}; {FOR_EVER}"
         job_id = cloud.submit(define_nodes(*scripts, num_nodes=2))
         assert cloud.finish(job_id)["status"] == status
         assert exit_codes(cloud, job_id, 2)[0] == code
 
 
 def test_a_child_that_runs_is_ended_with_the_main_node(cloud, define_nodes, gate, running_nodes):
-    job_id = cloud.submit(define_nodes(("0", gate.script), ("1:", FOR_EVER), num_nodes=2))
+    job_id = cloud.submit(define_nodes(gate.script, FOR_EVER, num_nodes=2))
     running_nodes(job_id, 2)
     gate.open()
     assert cloud.finish(job_id)["status"] == "SUCCEEDED"
@@ -152,7 +153,7 @@ def test_a_child_nodes_failure_neither_fails_nor_retries_the_job(
     cloud, define_nodes, gate, wait_until, tmp_path
 ):
     child = f"touch {tmp_path}/seen; exit 9"
-    definition = define_nodes(("0", gate.script), ("1", child), num_nodes=2)
+    definition = define_nodes(gate.script, child, num_nodes=2)
     job_id = cloud.submit(definition, retryStrategy={"attempts": 3})
     wait_until((tmp_path / "seen").exists, "child")
     gate.open()
@@ -164,7 +165,7 @@ def test_a_child_nodes_failure_neither_fails_nor_retries_the_job(
 def test_a_killed_child_leaves_the_others_alone(
     cloud, define_nodes, gate, faults, running_nodes, is_running, wait_until
 ):
-    job_id = cloud.submit(define_nodes(("0:", gate.script), num_nodes=3))
+    job_id = cloud.submit(define_nodes(gate.script, num_nodes=3))
     (pid,) = running_nodes(job_id, 3)["2"]
     killed = faults.client.post(f"/_faults/jobs/{job_id}/nodes/2/kill")
     assert killed.json() == {"job_id": job_id, "node": 2}
@@ -180,7 +181,7 @@ def test_a_killed_child_leaves_the_others_alone(
 def test_a_killed_main_node_fails_the_job_and_ends_the_others(
     cloud, define_nodes, gate, faults, running_nodes
 ):
-    job_id = cloud.submit(define_nodes(("0:", gate.script), num_nodes=2))
+    job_id = cloud.submit(define_nodes(gate.script, num_nodes=2))
     running_nodes(job_id, 2)
     faults.client.post(f"/_faults/jobs/{job_id}/nodes/0/kill").raise_for_status()
     assert cloud.finish(job_id)["status"] == "FAILED"
@@ -192,7 +193,7 @@ def test_a_killed_main_node_fails_the_job_and_ends_the_others(
 
 def test_the_time_limit_is_the_whole_jobs(cloud, define_nodes):
     limit = {"attemptDurationSeconds": 1}
-    job_id = cloud.submit(define_nodes(("0:", FOR_EVER), num_nodes=2), timeout=limit)
+    job_id = cloud.submit(define_nodes(FOR_EVER, num_nodes=2), timeout=limit)
     assert cloud.finish(job_id)["statusReason"] == "Job attempt duration exceeded timeout"
     assert exit_codes(cloud, job_id, 2) == [143, 143]
 
@@ -201,7 +202,7 @@ def test_the_time_limit_is_the_whole_jobs(cloud, define_nodes):
 def test_elsewhere_than_on_on_demand_instances_they_wait_for_ever(cloud, define_nodes, kind):
     environment = cloud.create_compute_environment(cloud.name("environment"), type=kind)
     queue = cloud.create_queue(compute_environment=environment)
-    job_id = cloud.submit(define_nodes(("0:", "true"), num_nodes=2), queue=queue)
+    job_id = cloud.submit(define_nodes("true", num_nodes=2), queue=queue)
     assert cloud.finish(cloud.shell("true", queue=queue))["status"] == "SUCCEEDED"
     job = cloud.describe(job_id)
     assert (job["status"], job.get("statusReason")) == ("RUNNABLE", None)
@@ -210,25 +211,25 @@ def test_elsewhere_than_on_on_demand_instances_they_wait_for_ever(cloud, define_
 
 def test_node_overrides(cloud, define_nodes, meet):
     script = f"echo $WHO; {meet(3)}"
-    definition = define_nodes(("0", script), ("1:", script), num_nodes=2)
-    environment = [{"name": "WHO", "value": "child"}]
+    definition = define_nodes(script, num_nodes=2)
+    environment = [{"name": "WHO", "value": "anybody"}]
     overrides = {
         "numNodes": 3,
         "nodePropertyOverrides": [
-            {"targetNodes": "1:", "containerOverrides": {"environment": environment}}
+            {"targetNodes": "0:", "containerOverrides": {"environment": environment}}
         ],
     }
     job_id = cloud.submit(definition, nodeOverrides=overrides)
     assert cloud.finish(job_id)["status"] == "SUCCEEDED"
     outputs = [cloud.lines(cloud.describe(f"{job_id}#{node}")) for node in range(3)]
-    assert outputs == [[], ["child"], ["child"]]
+    assert outputs == [["anybody"]] * 3
 
 
 def test_nodes_get_their_resources_together_or_not_at_all(cloud, define_nodes, gate, meet):
     blocker = cloud.submit(cloud.define(["sh", "-c", gate.script], gpus=1))
     cloud.wait_for(blocker, "RUNNING")
     script = f"echo $NVIDIA_VISIBLE_DEVICES; {meet(2)}"
-    job_id = cloud.submit(define_nodes(("0:", script), num_nodes=2, gpus=1))
+    job_id = cloud.submit(define_nodes(script, num_nodes=2, gpus=1))
     assert cloud.describe(job_id)["status"] == "RUNNABLE"
     gate.open()
     assert cloud.finish(job_id)["status"] == "SUCCEEDED"
@@ -237,7 +238,7 @@ def test_nodes_get_their_resources_together_or_not_at_all(cloud, define_nodes, g
 
 
 def test_terminate_ends_all_nodes(cloud, define_nodes, gate, running_nodes):
-    job_id = cloud.submit(define_nodes(("0:", gate.script), num_nodes=2))
+    job_id = cloud.submit(define_nodes(gate.script, num_nodes=2))
     running_nodes(job_id, 2)
     cloud.batch.terminate_job(jobId=job_id, reason="stop")
     assert cloud.finish(job_id)["statusReason"] == "stop"
@@ -245,8 +246,7 @@ def test_terminate_ends_all_nodes(cloud, define_nodes, gate, running_nodes):
 
 
 def test_a_main_node_that_cannot_start_fails_the_job(cloud, define_command):
-    commands = ("0", ["no-such-program"]), ("1", ["sleep", "600"])
-    job = cloud.finish(cloud.submit(define_command(*commands, num_nodes=2)))
+    job = cloud.finish(cloud.submit(define_command(["no-such-program"], num_nodes=2)))
     assert (job["status"], job["statusReason"]) == ("FAILED", "Task failed to start")
 
 
@@ -255,24 +255,26 @@ def overriding(targets):
 
 
 @pytest.mark.parametrize(
-    ("ranges", "overrides", "message"),
+    ("overrides", "message"),
     [
-        ([("0:1", "true")], {"nodeOverrides": {"numNodes": 3}}, "open end"),
-        ([("0", "true")], {}, "no container for node 1"),
-        ([("0:", "true")], {"nodeOverrides": {"numNodes": 1001}}, "1 to 1000, not 1001"),
-        ([("0:", "true")], {"nodeOverrides": overriding("1:")}, "Non matching targets - 1:"),
-        ([("0-1", "true")], {}, "targetNodes must be like"),
-        ([(f"{node}", "true") for node in range(6)], {}, "1 to 5 node ranges, not 6"),
-        ([("0:", "true")], {"containerOverrides": {"command": ["x"]}}, "nodeOverrides"),
-        ([("0:", "true")], {"arrayProperties": {"size": 2}}, "array job"),
+        ({"nodeOverrides": {"numNodes": 1001}}, "1 to 1000, not 1001"),
+        ({"nodeOverrides": overriding("1:")}, "Non matching targets - 1:"),
+        ({"containerOverrides": {"command": ["x"]}}, "nodeOverrides"),
+        ({"arrayProperties": {"size": 2}}, "array job"),
     ],
 )
-def test_impossible_nodes_are_refused(cloud, define_nodes, ranges, overrides, message):
+def test_impossible_nodes_are_refused(cloud, define_nodes, overrides, message):
     with pytest.raises(ClientError, match=message):
-        cloud.submit(define_nodes(*ranges, num_nodes=2), **overrides)
+        cloud.submit(define_nodes("true", num_nodes=2), **overrides)
+
+
+@pytest.mark.parametrize("target", ["0", "0:1"])
+def test_other_node_ranges_are_not_there(define_nodes, target):
+    with pytest.raises(ClientError, match="The local cloud has no node ranges but one, 0:"):
+        define_nodes("true", num_nodes=2, target=target)
 
 
 @pytest.mark.parametrize(("num_nodes", "main_node"), [(0, 0), (1001, 0), (2, 2), (2, -1)])
 def test_impossible_numbers_of_nodes_are_refused(define_nodes, num_nodes, main_node):
     with pytest.raises(ClientError, match="numNodes"):
-        define_nodes(("0:", "true"), num_nodes=num_nodes, main_node=main_node)
+        define_nodes("true", num_nodes=num_nodes, main_node=main_node)

@@ -11,17 +11,18 @@ import httpx
 import pytest
 from botocore import xform_name
 from botocore.config import Config
+from moto.fsx.models import fsx_backends
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
-from local_cloud.gaps import fsx
+from local_cloud.file_systems.models import FileSystemsBackend
 from local_cloud.gaps.pricing import PriceList
 from local_cloud.recorder import Recorder
 from local_cloud.server import QuietRequestHandler
 
 ACCOUNT = "123456789012"
 
-fsx.fill()
+fsx_backends.backend = FileSystemsBackend
 
 
 @pytest.fixture(scope="module")

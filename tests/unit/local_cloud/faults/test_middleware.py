@@ -29,7 +29,7 @@ def scheduler():
 
 @pytest.fixture
 def client(scheduler, monkeypatch):
-    monkeypatch.setattr("local_cloud.faults.middleware.used_backends", list)
+    monkeypatch.setattr("local_cloud.faults.middleware.find_job", lambda _: None)
     faults = Faults(served, scheduler)
     return Client(lambda environ, start: faults({"REMOTE_ADDR": "127.0.0.1"} | environ, start))
 

@@ -10,13 +10,12 @@ from moto.s3.models import s3_backends
 from local_cloud.file_systems import troubles
 from local_cloud.file_systems.folders import Folders
 from local_cloud.file_systems.models import FileSystemsBackend
-from local_cloud.gaps import fsx as gap
 from tests.stand_ins.moto_account import moto_account, moto_client
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 SECONDS = 300.0
 
-gap.fill()
+fsx_backends.backend = FileSystemsBackend
 
 
 class Account:

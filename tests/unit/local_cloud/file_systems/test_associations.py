@@ -137,7 +137,6 @@ def test_it_goes_with_its_file_system(account, file_system):
         ({"path": "images"}, "must start with '/' and not lead up, and was 'images'"),
         ({"path": "/a/../b"}, "must start with '/' and not lead up, and was '/a/../b'"),
         ({"repository": "s3://none"}, "the bucket none does not exist"),
-        ({"repository": "nfs://images"}, "must be like s3://bucket/prefix/"),
         ({"S3": {}}, "The local cloud has no S3: "),
     ],
 )

@@ -77,17 +77,6 @@ def test_a_deletion_may_be_slow(account, trouble):
     assert account.fsx.describe_file_systems()["FileSystems"] == []
 
 
-def test_pages(account, refused):
-    made = [account.create() for _ in range(5)]
-    pages = account.fsx.get_paginator("describe_file_systems").paginate(
-        PaginationConfig={"PageSize": 2}
-    )
-    found = [[each["FileSystemId"] for each in page["FileSystems"]] for page in pages]
-    assert found == [made[:2], made[2:4], made[4:]]
-    code = refused("NextToken", account.fsx.describe_file_systems, NextToken="bm9uZQ==")
-    assert code == "BadRequest"
-
-
 def test_operations_and_fields_that_are_missing_are_named(account, refused):
     made = account.available()
     for name, call, request in (
@@ -97,6 +86,11 @@ def test_operations_and_fields_that_are_missing_are_named(account, refused):
             "UntagResource",
             account.fsx.untag_resource,
             {"ResourceARN": "arn:aws:a", "TagKeys": ["a"]},
+        ),
+        (
+            "MaxResults",
+            account.fsx.describe_file_systems,
+            {"MaxResults": 2},
         ),
         (
             "LustreConfiguration",

@@ -49,11 +49,6 @@ def test_groups_are_found_by_name_and_by_tag(ec2):
         ("delete_placement_group", {"GroupName": "theirs"}, "InvalidPlacementGroup.Unknown"),
         ("describe_placement_groups", {"GroupNames": ["theirs"]}, "InvalidPlacementGroup.Unknown"),
         ("describe_placement_groups", {"GroupIds": ["pg-1"]}, "InvalidPlacementGroup.Unknown"),
-        (
-            "create_placement_group",
-            {"GroupName": "b", "Strategy": "close"},
-            "InvalidParameterValue",
-        ),
     ],
 )
 def test_what_ec2_refuses(ec2, call, given, code):

@@ -2,15 +2,17 @@
 
 import os
 import time
+from io import BytesIO
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from batchmark.history import file_reader
-from batchmark.history.columns import ALL_COLUMNS
+from batchmark.history.columns import ALL_COLUMNS, STRING
+from batchmark.history.columns import SCHEMA as WRITTEN
 from batchmark.history.file_reader import FileReader
 from batchmark.history.parquet import FileLocation, decode, schema_for
-from benchmarks.memory.hostile_history import parquet, rows, understated
 
 PLACE = FileLocation("blog", "2026-11", "file")
 SCHEMA = schema_for(ALL_COLUMNS)
@@ -27,6 +29,37 @@ def obey(body, _location):
         case [b"raise"]:
             raise pa.ArrowInvalid("not a file of the history")
     return pa.table({"process": [os.getpid()]})
+
+
+def file_of(run_id):
+    """A file of one row."""
+
+    def value(field):
+        if field.type != STRING:
+            return pa.scalar(1).cast(field.type)
+        return {"run_id": run_id, "actual_device": "cpu"}.get(field.name, "{}")
+
+    columns = [pa.repeat(value(field), 1) for field in WRITTEN]
+    written = BytesIO()
+    pq.write_table(pa.table(columns, WRITTEN.names), written, compression="zstd")
+    return written.getvalue()
+
+
+def understated(body):
+    """The file, which then says that it unpacks to 2,000 bytes."""
+    size = varint(pq.read_metadata(pa.BufferReader(body)).row_group(0).total_byte_size)
+    assert body.count(size) == 1
+    return body.replace(size, varint(2_000, len(size)))
+
+
+def varint(number, length=1):
+    """A number of Thrift's compact protocol, in at least so many bytes."""
+    number <<= 1  # zigzag
+    groups = []
+    while number or len(groups) < length:
+        groups.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*groups[:-1], groups[-1] & 0x7F])
 
 
 def process_of(table):
@@ -61,7 +94,7 @@ def test_what_is_wrong_with_a_file_is_said():
 
 def test_a_file_that_understates_its_size_is_refused_before_it_takes_memory(monkeypatch):
     monkeypatch.setattr(file_reader, "MOST_MEMORY_BYTES", 30 * 10**6)
-    good, lying = parquet(rows(1)), understated(parquet(rows(1, text="x" * 4 * 10**7)))
+    good, lying = file_of("run"), understated(file_of("x" * 4 * 10**7))
     with FileReader(lambda body, place: decode(body, place, SCHEMA)) as reader:
         with pytest.raises(pa.ArrowInvalid, match="more than 30 MB"):
             reader.read(lying, PLACE)

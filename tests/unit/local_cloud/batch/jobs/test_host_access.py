@@ -2,7 +2,7 @@
 
 import pytest
 
-from local_cloud.batch.jobs.host_access import containers_of, refusal
+from local_cloud.batch.jobs.host_access import refusal
 
 
 def with_volume(folder):
@@ -47,9 +47,3 @@ def test_privileged_is_refused():
 )
 def test_disks_and_memory_are_refused(path, is_refused):
     assert (refusal(with_device(path)) is not None) == is_refused
-
-
-def test_each_node_of_a_multi_node_job_counts():
-    groups = [{"targetNodes": "0"}, {"targetNodes": "1:", "container": {"image": "i"}}]
-    assert list(containers_of(None, {"nodeRangeProperties": groups})) == [{}, {}, {"image": "i"}]
-    assert list(containers_of({"image": "i"}, None)) == [{"image": "i"}]

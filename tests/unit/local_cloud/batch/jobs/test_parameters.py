@@ -1,4 +1,4 @@
-from local_cloud.batch.jobs.parameters import substitute
+from local_cloud.batch.jobs.container import substitute
 
 
 def test_parameters_are_filled_in_everywhere():

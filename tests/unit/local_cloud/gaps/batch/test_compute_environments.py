@@ -49,18 +49,13 @@ def test_every_kind_is_created_updated_and_deleted(batch, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"state": "OFF"}, "state must be one of ENABLED | DISABLED, not OFF"),
-        ({"serviceRole": "nobody"}, "Service role nobody does not exist"),
-    ],
-)
-def test_a_refused_update_changes_nothing(batch, kind, change, message):
+def test_a_refused_update_changes_nothing(batch, kind):
     create(batch, kind)
     before = described(batch)
-    asked = {"state": "DISABLED", "serviceRole": batch.role("another")} | change
-    assert batch.refusal("UpdateComputeEnvironment", computeEnvironment=NAME, **asked) == message
+    nobody = batch.role("another").replace("another", "nobody")
+    asked = {"state": "DISABLED", "serviceRole": nobody}
+    refused = batch.refusal("UpdateComputeEnvironment", computeEnvironment=NAME, **asked)
+    assert refused == f"Service role {nobody} does not exist"
     assert described(batch) == before
 
 
@@ -82,10 +77,8 @@ def test_an_update_that_does_not_suit_the_kind_is_refused(batch, kind, change, m
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"type": "OTHER"}, "type must be one of MANAGED | UNMANAGED, not OTHER"),
         ({"type": "UNMANAGED"}, "no UNMANAGED compute environments"),
         ({"type": "MANAGED"}, "computeResources must be provided for type MANAGED"),
-        ({"computeEnvironmentName": "a b"}, "not 'a b'"),
     ],
 )
 def test_a_creation_that_aws_refuses(batch, fields, message):
@@ -96,8 +89,6 @@ def test_a_creation_that_aws_refuses(batch, fields, message):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("type", "ECS_MANAGED_INSTANCES", "not ECS_MANAGED_INSTANCES"),
-        ("instanceTypes", ["x99"], "Instance type x99 does not exist"),
         ("instanceTypes", [], "instanceTypes must be provided for type EC2"),
         ("instanceRole", "nobody", "Instance profile nobody does not exist"),
         ("securityGroupIds", ["sg-0"], "Security group sg-0 does not exist"),
@@ -122,21 +113,8 @@ def test_an_update_of_nothing_is_refused(batch):
     assert "nothing does not exist" in batch.refusal("UpdateComputeEnvironment", **asked)
 
 
-def test_families_and_batchs_own_bundles_of_instance_types(batch):
-    types = ["p3", "p3.2xlarge", "g4dn", "c5.large", "default_x86_64", "default_arm64", "optimal"]
-    create(batch, "EC2", computeResources=batch.resources(instanceTypes=types, minvCpus=2))
-    assert described(batch)["computeResources"]["instanceTypes"] == types
-
-
 def test_security_groups_may_be_in_a_launch_template(batch):
     resources = batch.resources(launchTemplate={"launchTemplateName": "template"})
     del resources["securityGroupIds"]
     create(batch, "EC2", computeResources=resources)
     assert described(batch)["computeResources"] == resources
-
-
-@pytest.mark.parametrize(("path", "named"), [("/", "own"), ("/team/", "/team/own")])
-def test_a_service_role_may_be_named_without_its_arn(batch, path, named):
-    arn = batch.role("own", path)
-    create(batch, "EC2", serviceRole=named)
-    assert described(batch)["serviceRole"] == arn
