@@ -40,6 +40,7 @@ def test_jobs_go_on_and_those_that_ended_are_read(cloud, submit, again, client):
     timed = submit(FOR_EVER, timeout={"attemptDurationSeconds": 8})
     for job_id in (ends_meanwhile, goes_on, timed):
         cloud.wait_for(job_id, "RUNNING")
+    after = submit("print('after')", dependsOn=[{"jobId": timed}, {"jobId": ends_meanwhile}])
     before = {each.id for each in containers_of(client, cloud)}
     again.kill()
     wait_for(
@@ -59,6 +60,7 @@ def test_jobs_go_on_and_those_that_ended_are_read(cloud, submit, again, client):
     job = cloud.finish(timed)
     assert job["statusReason"] == "Job attempt duration exceeded timeout"
     assert job["stoppedAt"] - job["startedAt"] < 30_000
+    assert cloud.finish(after)["statusReason"] == "Dependent Job failed"
 
 
 def test_a_terminated_job_is_ended_by_the_next_server(cloud, submit, again):

@@ -60,7 +60,7 @@ def detail(job: Job, tags: dict[str, str]) -> dict[str, Any]:
     fields = {
         **summary(job),
         "jobQueue": submission.queue.arn,
-        "dependsOn": [],
+        "dependsOn": submission.depends_on,
         "parameters": submission.parameters,
         "retryStrategy": {
             "attempts": int(submission.retry_strategy.get("attempts") or 1),

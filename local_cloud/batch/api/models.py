@@ -13,7 +13,7 @@ from moto.core.base_backend import BackendDict
 from moto.moto_api._internal import mock_random
 
 from local_cloud.batch.api import descriptions, events, listing, submission
-from local_cloud.batch.jobs import host_access
+from local_cloud.batch.jobs import dependencies, host_access
 from local_cloud.batch.jobs.job import Job, Submission
 from local_cloud.batch.running.docker_runtime import DockerRuntime
 from local_cloud.batch.running.process_runtime import ProcessRuntime
@@ -41,12 +41,12 @@ class JobsBatchBackend(CompleteBatchBackend):
         if problem := self.tagger.validate_tags(tag_list, 50):
             raise ClientException(problem)
         with self.scheduler.lock:
-            parsed = submission.parse(request, self)
+            parsed = submission.parse(request, self, self._jobs.get)
             self._refuse_host_access([each.properties for each in parsed.containers])
             job = self._new_job(parsed, str(mock_random.uuid4()))
             self.tagger.tag_resource(job.arn, tag_list)
             if parsed.array_size is None:
-                self.scheduler.submit(job)
+                self._schedule(job, [])
             else:
                 self._spawn_children(job, parsed.array_size)
         return job
@@ -71,7 +71,7 @@ class JobsBatchBackend(CompleteBatchBackend):
             child.index, child.parent = index, parent
             parent.children.append(child)
         for child in parent.children:
-            self.scheduler.submit(child)
+            self._schedule(child, parent.children[: child.index])
 
     def _new_job(self, parsed: Submission, job_id: str) -> Job:
         arn = make_arn_for_job(self.account_id, job_id, self.region_name)
@@ -92,6 +92,10 @@ class JobsBatchBackend(CompleteBatchBackend):
         for detail_type, arns in resources.items():
             event = events.Event(self.account_id, self.region_name, detail_type, arns, detail)
             self.event_sender.send(event)
+
+    def _schedule(self, job: Job, siblings: list[Job]) -> None:
+        first = dependencies.prerequisites(job.submission.depends_on, siblings, self._jobs.get)
+        self.scheduler.submit(job, first)
 
     def find_job(self, identifier: str) -> Job | None:
         return self._jobs.get(identifier.rpartition("job/")[2])

@@ -7,8 +7,9 @@ from typing import Any
 
 from moto.batch.exceptions import ClientException
 
-from local_cloud.batch.jobs import overrides
+from local_cloud.batch.jobs import dependencies, overrides
 from local_cloud.batch.jobs.container import Container, merge
+from local_cloud.batch.jobs.dependencies import FindJob
 from local_cloud.batch.jobs.job import Submission
 from local_cloud.gaps.batch import job_definitions
 from local_cloud.gaps.batch.backend import CompleteBatchBackend
@@ -17,15 +18,17 @@ JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 ARRAY_SIZES = range(2, 10_001)
 
 
-def parse(request: dict[str, Any], backend: CompleteBatchBackend) -> Submission:
+def parse(request: dict[str, Any], backend: CompleteBatchBackend, find_job: FindJob) -> Submission:
     """Parse a SubmitJob request; raises ClientException where AWS does."""
     name, queue = parse_name_and_queue(request, backend)
     definition = backend.find_job_definition(request["jobDefinition"])
     job_definitions.check(request)
     array_size = parse_array_size(request)
+    depends_on = request.get("dependsOn") or []
     parameters = {**definition.parameters, **(request.get("parameters") or {})}
     try:
         overrides.check(request)
+        dependencies.check(depends_on, array_size, find_job)
         node_properties, containers = parse_containers(request, definition, parameters)
     except ValueError as error:
         raise ClientException(str(error)) from error
@@ -38,6 +41,7 @@ def parse(request: dict[str, Any], backend: CompleteBatchBackend) -> Submission:
         parameters=parameters,
         retry_strategy=request.get("retryStrategy") or definition.retry_strategy or {},
         timeout=request.get("timeout") or definition.timeout or {},
+        depends_on=depends_on,
         container_overrides=request.get("containerOverrides") or {},
         containers=containers,
         main_node=None if node_properties is None else int(node_properties["mainNode"]),

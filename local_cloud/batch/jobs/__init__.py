@@ -1,1 +1,1 @@
-"""A job as data: submission, containers, required resources, retry rules."""
+"""A job as data: submission, containers, required resources, dependencies, retry rules."""

@@ -62,6 +62,7 @@ class Submission:
     parameters: dict[str, str]
     retry_strategy: dict[str, Any]
     timeout: dict[str, int]
+    depends_on: list[dict[str, str]]
     container_overrides: dict[str, Any]
     containers: list[Container]
     main_node: int | None
@@ -93,6 +94,7 @@ class Job:
     index: int | None = None
     parent: Job | None = None
     children: list[Job] = field(default_factory=list)
+    unmet: set[str] = field(default_factory=set)
 
     status: str = "SUBMITTED"
     status_reason: str | None = None

@@ -1,4 +1,4 @@
-"""Moves jobs through their states: from the queue over attempts to the end."""
+"""Moves jobs through their states: from their dependencies over queue and attempts to the end."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from bisect import insort
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
@@ -25,6 +26,7 @@ from local_cloud.clock import later
 from local_cloud.file_systems import hosts
 from local_cloud.settings import Settings
 
+DEPENDENCY_FAILED = "Dependent Job failed"
 CHILD_FAILED = "Array Child Job failed"
 TIMED_OUT = "Job attempt duration exceeded timeout"
 SHUTDOWN_SECONDS = 10.0
@@ -50,6 +52,7 @@ class Scheduler:
         self._settings = settings
         self._machine = Machine(Pool(settings.vcpus, settings.memory_mib, settings.gpus))
         self._waiting: list[Job] = []
+        self._dependants: dict[str, list[Job]] = defaultdict(list)
         self._timers = JobTimers()
         self.attempts: dict[Job, Attempt] = {}
         self._runners: dict[threading.Thread, Attempt] = {}
@@ -61,11 +64,22 @@ class Scheduler:
         self.on_running: list[Callable[[Job, Attempt], None]] = []
         self.save: Callable[[], None] = lambda: None
 
-    def submit(self, job: Job) -> None:
-        """Queue a job; never the parent of an array job."""
+    def submit(self, job: Job, prerequisites: Iterable[Job]) -> None:
+        """Queue a job once its prerequisites have succeeded; never the parent of an array job."""
         with self.lock:
-            self._make_runnable(job)
-            self._start_what_fits()
+            job.status = "PENDING"
+            for other in prerequisites:
+                if other.status == "FAILED":
+                    self._finish(job, "FAILED", DEPENDENCY_FAILED)
+                    return
+                if not other.finished:
+                    job.unmet.add(other.id)
+                    self._dependants[other.id].append(job)
+            if job.unmet:
+                job.enter("PENDING")
+            else:
+                self._make_runnable(job)
+                self._start_what_fits()
 
     def resume(self, jobs: Iterable[Job]) -> None:
         """Continue the jobs of an earlier server, and remove any other container it left."""
@@ -81,6 +95,8 @@ class Scheduler:
             for job in under_way:
                 self._resume_attempt(job)
             for job in unfinished:
+                for other in job.unmet:
+                    self._dependants[other].append(job)
                 if job.status == "RUNNABLE":
                     self._make_runnable(job)
             self._start_what_fits()
@@ -299,13 +315,30 @@ class Scheduler:
     def _finish(
         self, job: Job, status: str, reason: str | None, stopped_at: int | None = None
     ) -> None:
-        """End a job, and with it its array's parent, once all children of that have ended."""
+        """End a job, and with it, where due, its array's parent and the jobs that depend on it."""
         job.finish(status, reason, stopped_at)
-        self._timers.cancel(job)
-        parent = job.parent
-        if parent is None or not all(child.finished for child in parent.children):
-            return
+        ended = [job]
+        while ended:
+            job = ended.pop()
+            self._timers.cancel(job)
+            if job.parent is not None and self._finish_parent(job.parent):
+                ended.append(job.parent)
+            for dependant in self._dependants.pop(job.id, []):
+                dependant.unmet.discard(job.id)
+                if dependant.finished:
+                    continue
+                if job.status == "FAILED":
+                    dependant.finish("FAILED", DEPENDENCY_FAILED)
+                    ended.append(dependant)
+                elif not dependant.unmet:
+                    self._make_runnable(dependant)
+
+    def _finish_parent(self, parent: Job) -> bool:
+        """End an array job if all its children have ended; returns whether it ended now."""
+        if parent.finished or not all(child.finished for child in parent.children):
+            return False
         if all(child.status == "SUCCEEDED" for child in parent.children):
             parent.finish("SUCCEEDED", None)
         else:
             parent.finish("FAILED", parent.stop_reason or CHILD_FAILED)
+        return True

@@ -19,7 +19,6 @@ FIELDS = (
     "arrayJobId",
     "consumableResourceProperties",
     "consumableResourcePropertiesOverride",
-    "dependsOn",
     "ecsProperties",
     "ecsPropertiesOverride",
     "eksConfiguration",

@@ -63,10 +63,11 @@ def test_the_link_shows_the_jobs_log(cloud, trigger):
     assert page.text == f"Job {job_id} is FAILED, attempt 1\nreading\nboom\n"
 
 
-def test_the_log_page_of_a_job_without_a_log_shows_its_state(cloud):
-    waits = cloud.submit(cloud.define(["true"], gpus=64))
+def test_the_log_page_of_a_job_without_a_log_shows_its_state(cloud, gate):
+    first = cloud.shell(gate.script)
+    waits = cloud.submit(cloud.define(["true"]), dependsOn=[{"jobId": first}])
     page = httpx.get(f"{cloud.endpoint_url}/local-cloud/jobs/{waits}/log")
-    assert page.text == f"Job {waits} is RUNNABLE and has no log yet.\n"
+    assert page.text == f"Job {waits} is PENDING and has no log yet.\n"
     missing = httpx.get(f"{cloud.endpoint_url}/local-cloud/jobs/none/log")
     assert (missing.status_code, missing.text) == (404, "The local cloud knows no job none\n")
 

@@ -237,12 +237,15 @@ def test_failed_arrays_and_their_first_child_are_told(cloud, queue, inbox, rule,
     rule(event_pattern("job_failed", queue), to_topic(inbox))
     definition = cloud.define(["false"])
     parent = cloud.submit(definition, queue=queue, arrayProperties={"size": 3})
-    cloud.finish(parent)
+    dependant = cloud.submit(definition, queue=queue, dependsOn=[{"jobId": parent}])
+    cloud.finish(dependant)
 
-    messages = messages_until(wait_until, inbox, "Array Child Job failed")
+    messages = messages_until(wait_until, inbox, dependant)
 
-    assert len(messages) == 2
+    assert len(messages) == 3
     assert sum(f"{parent}:0" in message for message in messages) == 1
+    assert sum("Array Child Job failed" in message for message in messages) == 1
+    assert "Dependent Job failed" in next(message for message in messages if dependant in message)
 
 
 def test_the_tested_patterns_are_the_modules():

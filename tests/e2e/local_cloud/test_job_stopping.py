@@ -37,15 +37,19 @@ def test_cancel_and_terminate_before_the_start(cloud, gate):
     blocker = cloud.submit(cloud.define(["sh", "-c", gate.script], vcpus=4))
     cloud.wait_for(blocker, "RUNNING")
     cancelled, terminated = cloud.shell("true"), cloud.shell("true")
+    dependent = cloud.shell("true", dependsOn=[{"jobId": blocker}])
     assert cloud.describe(cancelled)["status"] == "RUNNABLE"
+    assert cloud.describe(dependent)["status"] == "PENDING"
     cloud.batch.cancel_job(jobId=cancelled, reason="changed my mind")
     cloud.batch.terminate_job(jobId=terminated, reason="changed it again")
+    cloud.batch.cancel_job(jobId=dependent, reason="and again")
 
     job = cloud.describe(cancelled)
     assert (job["status"], job["statusReason"]) == ("FAILED", "changed my mind")
     assert (job["isCancelled"], job["attempts"]) == (True, [])
     job = cloud.describe(terminated)
     assert (job["status"], job["statusReason"]) == ("FAILED", "changed it again")
+    assert cloud.describe(dependent)["statusReason"] == "and again"
 
 
 def test_cancel_does_not_affect_a_running_job(cloud, gate):

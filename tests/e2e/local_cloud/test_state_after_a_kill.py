@@ -35,6 +35,7 @@ def test_state_survives_and_running_jobs_have_lost_their_host(options, tmp_path)
         job_id = cloud.shell(script, retryStrategy=RETRY_HOST_LOST)
         cloud.wait_for(job_id, "RUNNING")
         waiting = cloud.shell("echo waited")
+        dependent = cloud.shell("echo depended", dependsOn=[{"jobId": waiting}])
         again.kill()
 
         again.start()
@@ -47,6 +48,7 @@ def test_state_survives_and_running_jobs_have_lost_their_host(options, tmp_path)
         assert first["statusReason"].startswith("Host EC2 (instance i-")
         assert second["container"]["exitCode"] == 0
         assert cloud.output(waiting) == ["waited"]
+        assert cloud.output(dependent) == ["depended"]
         url = sqs.create_queue(QueueName="later")["QueueUrl"]
 
         again.end()
@@ -59,5 +61,6 @@ def test_state_survives_and_running_jobs_have_lost_their_host(options, tmp_path)
             ended,
             job_id,
             waiting,
+            dependent,
             new,
         }

@@ -286,5 +286,6 @@ def test_a_state_from_before_the_rooms_is_read(old_state):
     }
     assert all(type(job) is Job for job in jobs.values())
     assert [child.attempts[0].nodes[0].exit_code for child in jobs["array"].children] == [3, 3]
+    assert jobs["dependent"].unmet == {jobs["waiting"].id}
     assert jobs["waiting"].submission.requirements == Requirements(2, 16, 0)
     assert jobs["running"].on_change.__self__ is backend

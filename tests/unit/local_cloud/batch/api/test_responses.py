@@ -48,7 +48,6 @@ def test_a_missing_operation_is_refused_by_name(batch, operation):
             "consumableResourcePropertiesOverride",
             {"consumableResourceList": []},
         ),
-        ("SubmitJob", JOB, "dependsOn", [{"jobId": "job"}]),
         ("SubmitJob", JOB, "shareIdentifier", "A1"),
         ("SubmitJob", JOB, "schedulingPriorityOverride", 0),
         ("ListJobs", {}, "arrayJobId", "job"),

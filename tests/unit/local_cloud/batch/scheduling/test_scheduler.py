@@ -53,6 +53,7 @@ def job(ended):
         parameters={},
         retry_strategy={"attempts": 2},
         timeout={},
+        depends_on=[],
         container_overrides={},
         containers=[merge({"resourceRequirements": needs}, {}, {})],
         main_node=None,

@@ -1,0 +1,45 @@
+"""Dependencies between jobs: `dependsOn`, plain or SEQUENTIAL.
+
+As in AWS, SEQUENTIAL with a job's id is a plain dependency, whatever the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from local_cloud.batch.jobs.job import Job
+from local_cloud.gaps.batch import missing
+
+SEQUENTIAL = "SEQUENTIAL"
+MAX_DEPENDENCIES = 20
+FindJob = Callable[[str], Job | None]
+
+
+def check(depends_on: Sequence[dict[str, str]], array_size: int | None, find: FindJob) -> None:
+    """Raise ValueError for dependencies that AWS refuses, ClientException for those we lack."""
+    if len(depends_on) > MAX_DEPENDENCIES:
+        raise ValueError(
+            f"A job can depend on at most {MAX_DEPENDENCIES} jobs, not on {len(depends_on)}"
+        )
+    for dependency in depends_on:
+        job_id, kind = dependency.get("jobId"), dependency.get("type")
+        if kind not in (None, SEQUENTIAL):
+            raise missing.refusal(f"{kind} dependencies")
+        if kind and not job_id:
+            if array_size is None:
+                raise ValueError(f"Dependency type {kind} is for array jobs only")
+        elif not job_id or find(job_id) is None:
+            raise ValueError(f"Job dependency {job_id} does not exist")
+
+
+def prerequisites(
+    depends_on: Sequence[dict[str, str]], siblings: Sequence[Job], find: FindJob
+) -> list[Job]:
+    """The jobs that must succeed first; `siblings` are the array children created so far."""
+    found: list[Job] = []
+    for dependency in depends_on:
+        if other := find(dependency.get("jobId", "")):
+            found.append(other)
+        elif dependency.get("type") == SEQUENTIAL:
+            found.extend(siblings[-1:])
+    return found

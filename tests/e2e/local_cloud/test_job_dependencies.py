@@ -1,0 +1,132 @@
+"""dependsOn and array jobs."""
+
+import itertools
+
+import pytest
+from botocore.exceptions import ClientError
+
+
+def test_a_job_waits_for_those_it_depends_on(cloud, gate):
+    first = cloud.shell(gate.script)
+    second = cloud.shell("true")
+    third = cloud.shell("true", dependsOn=[{"jobId": first}, {"jobId": second}])
+    cloud.finish(second)
+    assert cloud.describe(third)["status"] == "PENDING"
+    gate.open()
+    job = cloud.finish(third)
+    assert job["status"] == "SUCCEEDED"
+    assert job["startedAt"] >= cloud.describe(first)["stoppedAt"]
+    assert job["dependsOn"] == [{"jobId": first}, {"jobId": second}]
+
+
+def test_a_failure_fails_the_whole_chain(cloud, gate):
+    first = cloud.shell(f"{gate.script}; exit 1")
+    second = cloud.shell("true", dependsOn=[{"jobId": first}])
+    third = cloud.shell("true", dependsOn=[{"jobId": second}])
+    gate.open()
+    for job_id in (second, third):
+        job = cloud.finish(job_id)
+        assert (job["status"], job["statusReason"]) == ("FAILED", "Dependent Job failed")
+        assert job["attempts"] == []
+    late = cloud.finish(cloud.shell("true", dependsOn=[{"jobId": first}]))
+    assert late["statusReason"] == "Dependent Job failed"
+
+
+def test_array_job(cloud):
+    definition = cloud.define(
+        ["sh", "-c", "echo $AWS_BATCH_JOB_ARRAY_INDEX of $AWS_BATCH_JOB_ARRAY_SIZE"]
+    )
+    parent = cloud.submit(definition, arrayProperties={"size": 3})
+    job = cloud.finish(parent)
+    assert job["status"] == "SUCCEEDED"
+    assert job["arrayProperties"]["size"] == 3
+    assert job["arrayProperties"]["statusSummary"] == {
+        "SUBMITTED": 0,
+        "PENDING": 0,
+        "RUNNABLE": 0,
+        "STARTING": 0,
+        "RUNNING": 0,
+        "SUCCEEDED": 3,
+        "FAILED": 0,
+    }
+    for index in range(3):
+        child = cloud.describe(f"{parent}:{index}")
+        assert child["arrayProperties"]["index"] == index
+        assert cloud.lines(child) == [f"{index} of 3"]
+
+
+def test_array_job_fails_with_a_child_after_all_have_ended(cloud, gate):
+    script = f"[ $AWS_BATCH_JOB_ARRAY_INDEX = 1 ] && exit 4; {gate.script}"
+    parent = cloud.shell(script, arrayProperties={"size": 2})
+    cloud.finish(f"{parent}:1")
+    job = cloud.describe(parent)
+    assert job["status"] == "PENDING"
+    assert job["arrayProperties"]["statusSummary"]["FAILED"] == 1
+    gate.open()
+    job = cloud.finish(parent)
+    assert (job["status"], job["statusReason"]) == ("FAILED", "Array Child Job failed")
+    assert job["arrayProperties"]["statusSummary"]["SUCCEEDED"] == 1
+
+
+def test_terminating_an_array_job_ends_its_children(cloud, gate):
+    parent = cloud.shell(gate.script, arrayProperties={"size": 6})
+    cloud.wait_for(f"{parent}:0", "RUNNING")
+    cloud.batch.terminate_job(jobId=parent, reason="enough")
+    job = cloud.finish(parent)
+    assert (job["status"], job["statusReason"]) == ("FAILED", "enough")
+    assert job["arrayProperties"]["statusSummary"]["FAILED"] == 6
+
+
+def test_cancelling_an_array_job_ends_what_has_not_started(cloud, gate):
+    parent = cloud.shell(gate.script, arrayProperties={"size": 6})
+    cloud.wait_for(f"{parent}:3", "RUNNING")
+    cloud.batch.cancel_job(jobId=parent, reason="enough")
+    gate.open()
+    summary = cloud.finish(parent)["arrayProperties"]["statusSummary"]
+    assert (summary["SUCCEEDED"], summary["FAILED"]) == (4, 2)
+
+
+def test_sequential_children_run_one_after_the_other(cloud):
+    parent = cloud.shell("true", arrayProperties={"size": 3}, dependsOn=[{"type": "SEQUENTIAL"}])
+    assert cloud.finish(parent)["status"] == "SUCCEEDED"
+    children = [cloud.describe(f"{parent}:{index}") for index in range(3)]
+    for earlier, later in itertools.pairwise(children):
+        assert earlier["stoppedAt"] <= later["startedAt"]
+
+
+def test_sequential_children_after_a_failure_do_not_run(cloud):
+    parent = cloud.shell(
+        "[ $AWS_BATCH_JOB_ARRAY_INDEX = 0 ]",
+        arrayProperties={"size": 4},
+        dependsOn=[{"type": "SEQUENTIAL"}],
+    )
+    job = cloud.finish(parent)
+    assert job["status"] == "FAILED"
+    reasons = [cloud.describe(f"{parent}:{index}")["statusReason"] for index in range(4)]
+    assert reasons[2:] == ["Dependent Job failed"] * 2
+    assert job["arrayProperties"]["statusSummary"]["SUCCEEDED"] == 1
+
+
+def test_a_job_can_wait_for_a_whole_array(cloud, gate):
+    script = f"[ $AWS_BATCH_JOB_ARRAY_INDEX = 0 ] || {{ {gate.script}; }}"
+    array = cloud.shell(script, arrayProperties={"size": 2})
+    after = cloud.shell("true", dependsOn=[{"jobId": array}])
+    cloud.finish(f"{array}:0")
+    assert cloud.describe(after)["status"] == "PENDING"
+    gate.open()
+    assert cloud.finish(after)["status"] == "SUCCEEDED"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"dependsOn": [{"jobId": "no-such-job"}]}, "no-such-job"),
+        ({"dependsOn": [{"type": "SEQUENTIAL"}]}, "array jobs only"),
+        ({"dependsOn": [{"jobId": "x"}] * 21}, "at most 20"),
+        ({"dependsOn": [{"jobId": "x", "type": "N_TO_N"}]}, "no N_TO_N dependencies"),
+    ],
+)
+def test_impossible_dependencies_are_refused(cloud, fields, message):
+    with pytest.raises(ClientError, match=message) as refused:
+        cloud.shell("true", **fields)
+    assert refused.value.response["Error"]["Code"] == "ClientException"
