@@ -23,7 +23,7 @@ from batchmark.core.errors import CollectError
 from batchmark.history import series
 from batchmark.history.file_reader import FileReader
 from batchmark.history.parquet import FileLocation, concatenated, schema_for
-from batchmark.history.store import HistoryStore
+from batchmark.history.store import PARQUET, HistoryStore
 
 SNAPSHOTS = "history_snapshots/"
 # A snapshot is written again once so many files are missing from it: reading them takes some 50 ms.
@@ -32,15 +32,7 @@ MOST_SNAPSHOT_BYTES = 32 * 2**20
 MOST_SNAPSHOT_ROWS = 400_000
 SOURCE = "source"  # the column with each row's place among the files
 VERSIONS = b"versions"
-COLUMNS = tuple(
-    dict.fromkeys(
-        (
-            *series.COLUMNS,
-            *conditions.COLUMNS,
-            "job_id",
-        )
-    )
-)
+COLUMNS = tuple(dict.fromkeys((*series.COLUMNS, *conditions.COLUMNS, "job_id")))
 
 
 class _Held(NamedTuple):
@@ -115,7 +107,7 @@ class HistoryView:
         rows = concatenated(tables, self._schema).combine_chunks()
         renewed = _Held(versions, rows)
         if len(new) >= WORTH_A_SNAPSHOT:
-            self._store.put(snapshot, _encode(renewed))
+            self._store.objects.put(snapshot, _encode(renewed), PARQUET)
         return renewed
 
     def _moved(
@@ -136,7 +128,9 @@ class HistoryView:
         """What an earlier process left; nothing if that is damaged or of another release."""
         empty = _Held({}, self._schema.empty_table())
         try:
-            found = self._store.get_if_there(_key(suite, month), MOST_SNAPSHOT_BYTES)
+            found = self._store.objects.read_if_there(
+                _key(suite, month), most_bytes=MOST_SNAPSHOT_BYTES
+            )
             if found is None:
                 return empty
             with FileReader(self._decode) as reader:

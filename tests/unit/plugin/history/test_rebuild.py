@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from botocore.exceptions import ClientError
 
-from batchmark.aws.result_bucket import COLLECTED, PRICES, RunStore
+from batchmark.aws.result_bucket import COLLECTED, PRICES, Bucket, RunStore
 from batchmark.core import prices
 from batchmark.core.names import slug
 from batchmark.core.prices import SpotPrice
@@ -15,7 +15,7 @@ from batchmark.history import run_files
 from batchmark.history import store as storing
 from batchmark.history.rebuild import rebuild
 from batchmark.history.rows import history_rows
-from batchmark.history.store import HistoryStore, run_prices
+from batchmark.history.store import run_prices
 from tests.builders.history import BUCKET, NOON, REGION, finished, run_of, two_targets
 from tests.builders.runs import PRICES as TABLE
 from tests.builders.runs import as_older_releases_stored, build_job, build_row, noisy
@@ -50,7 +50,7 @@ def filled(bucket):
 def test_a_lost_history_is_rebuilt_byte_for_byte(filled):
     before = filled.objects()
     for key in filled.objects(HISTORY):
-        filled.history.remove(key)
+        filled.history.objects.remove(key)
     done = rebuilt(filled)
     assert filled.objects() == before
     assert (done.sources, sorted(done.written)) == (4, sorted(filled.objects(HISTORY)))
@@ -99,7 +99,7 @@ def spoilt_key(bucket, request):
     """Key of a raw document of FIRST, deleted or cut off after its rows were written."""
     bucket.append(FIRST)
     key = FIRST.jobs[0].document_uri.removeprefix(f"s3://{BUCKET}/")
-    bucket.history.remove(key)
+    bucket.history.objects.remove(key)
     if request.param:
         bucket.put(key, request.param)
     return key
@@ -110,7 +110,7 @@ def test_for_a_lost_raw_document_the_copy_of_an_older_release_counts(bucket, spo
     right = bucket.objects(HISTORY)
     (key,) = right
     for damage in (None, b"damaged"):
-        bucket.history.remove(key)
+        bucket.history.objects.remove(key)
         if damage:
             bucket.put(key, damage)
         (problem,) = rebuilt(bucket).problems
@@ -131,7 +131,7 @@ def test_rows_of_a_lost_raw_document_without_a_copy_stay(bucket, spoilt_key):
 
 def test_lost_rows_are_rebuilt_from_the_documents_that_are_left(bucket, spoilt_key):
     (key,) = bucket.objects(HISTORY)
-    bucket.history.remove(key)
+    bucket.history.objects.remove(key)
     assert rebuilt(bucket).written == [key]
     assert bucket.history.read(["target"])["target"].unique().to_pylist() == ["c5.2xlarge"]
 
@@ -199,7 +199,7 @@ def test_a_document_that_cannot_be_read_costs_its_job_alone(bucket, name):
     document = FIRST.jobs[0].document_uri.removeprefix(f"s3://{BUCKET}/")
     assert HOSTILE[name] != bucket.objects()[document].decode()
     bucket.put(document, HOSTILE[name])
-    bucket.history.remove(key)
+    bucket.history.objects.remove(key)
     done = rebuilt(bucket)
     (problem,) = done.problems
     assert document in problem
@@ -285,7 +285,7 @@ def test_a_run_that_is_appended_meanwhile_stays(bucket):
 @pytest.mark.parametrize("moment", ["after its look", "amid its look"])
 def test_files_that_a_run_appends_after_its_folder_was_read_stay(bucket, monkeypatch, left, moment):
     (key,) = bucket.append(FIRST)
-    bucket.history.remove(key)
+    bucket.history.objects.remove(key)
     if left:
         bucket.put(key, left)
     changed = iter([two_targets(slowdown=2.0)])  # once
@@ -320,7 +320,7 @@ def test_a_file_removed_meanwhile_is_written_again(bucket):
 
     def progress(looks, _):
         for look in looks:
-            bucket.history.remove(key)
+            bucket.history.objects.remove(key)
             yield look
 
     assert rebuilt(bucket, progress=progress).written == [key]
@@ -330,7 +330,7 @@ def test_a_file_removed_meanwhile_is_written_again(bucket):
 def test_a_file_that_keeps_changing_stays_and_is_named(bucket, monkeypatch):
     (key,) = bucket.append(FIRST)
     bucket.put(key, b"of another")
-    monkeypatch.setattr(HistoryStore, "swap", lambda *_: False)
+    monkeypatch.setattr(Bucket, "swap", lambda *_: False)
     done = rebuilt(bucket)
     assert (done.written, done.removed) == ([], [])
     (problem,) = done.problems
@@ -349,7 +349,7 @@ def test_a_run_without_its_own_prices_costs_the_same_in_every_rebuild(bucket, mo
     run = two_targets(purchase_option="spot")
     store = RunStore(bucket.s3, BUCKET, run.run_id)
     bucket.collect(run)
-    bucket.history.remove(store.prefix + PRICES)
+    bucket.history.objects.remove(store.prefix + PRICES)
     bucket.history.append(run, run_prices(store, REGION, run), store.name)
     found = bucket.history.read(["price_usd_per_hour"])["price_usd_per_hour"].to_pylist()
     assert found == [0.1] * 4
