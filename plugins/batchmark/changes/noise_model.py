@@ -270,7 +270,7 @@ def median_of_rows(values: Array, counts: NDArray[np.int64]) -> Array:
     return np.asarray((ordered[rows, (counts - 1) // 2] + ordered[rows, counts // 2]) / 2)
 
 
-def windows_before(values: Array, indexes: NDArray[np.int64], start: int = 0) -> Array:
-    """The WINDOW runs before each index, oldest first, but none before `start`; else NaN."""
+def windows_before(values: Array, indexes: NDArray[np.int64]) -> Array:
+    """The WINDOW runs before each index, oldest first; NaN where there are fewer."""
     columns = indexes[:, None] + np.arange(-WINDOW, 0)
-    return np.where(columns >= start, values[np.maximum(columns, 0)], np.nan)
+    return np.where(columns >= 0, values[np.maximum(columns, 0)], np.nan)

@@ -23,8 +23,7 @@ from batchmark.core.run import StoredRun
 from batchmark.history.imports.file import FOLDER as IMPORTS
 from batchmark.history.imports.file import ImportedFile
 from batchmark.history.parquet import MOST_BYTES, FileLocation
-from batchmark.history.run_files import run_files
-from batchmark.history.store import PARQUET, HistoryStore, run_prices
+from batchmark.history.store import PARQUET, HistoryStore, run_files, run_prices
 from batchmark.runs.collected_runs import read_raw_document
 
 RUNS, RAW = "runs/", "raw/"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, date, datetime
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, NamedTuple, Self, TypedDict, Unpack
 
 import pyarrow as pa
 
@@ -14,7 +15,7 @@ from batchmark.aws.boto_clients import client
 from batchmark.aws.price_list import stored_prices
 from batchmark.aws.result_bucket import Bucket, RunStore
 from batchmark.core.config import Config
-from batchmark.core.errors import CollectError
+from batchmark.core.errors import CollectError, unexpected
 from batchmark.core.names import slug, url_safe
 from batchmark.core.prices import PriceTable
 from batchmark.core.run import CollectedRun, StoredRun
@@ -24,13 +25,14 @@ from batchmark.history.imports.file import ImportedFile
 from batchmark.history.parquet import (
     FOLDER,
     MOST_BYTES,
+    MOST_ROWS,
     FileLocation,
     concatenated,
     decode,
+    encode_rows,
     schema_for,
 )
-from batchmark.history.rows import Row
-from batchmark.history.run_files import run_files
+from batchmark.history.rows import Row, history_rows
 
 THREADS = 8  # below the ten connections that a boto3 client keeps
 FILES_AT_A_TIME = 256
@@ -51,6 +53,41 @@ def run_prices(store: RunStore, region: str, run: StoredRun) -> PriceTable:
     """Return the prices that a run is charged at: the same whenever this is called."""
     ended = max((job.stopped_at for job in run.jobs), default=datetime.now(UTC))
     return stored_prices(store, region, ended)
+
+
+class RunFiles(NamedTuple):
+    files: dict[str, bytes]  # by key
+    problems: tuple[str, ...]  # each names a job without rows
+
+
+def run_files(
+    run: CollectedRun, prices: PriceTable, name: str, before: Sequence[Row] = ()
+) -> RunFiles:
+    """Return a run's files; the prices are those that it was planned with.
+
+    `before` are rows of the run's other jobs, as the history has them.
+    """
+    with suppress(Exception):  # some job's: then each by itself
+        rows = [*before, *history_rows(run, prices)]
+        if len(rows) <= MOST_ROWS:
+            return RunFiles(encode_rows(rows, name), ())
+    return _by_job(run, prices, name, before)
+
+
+def _by_job(run: CollectedRun, prices: PriceTable, name: str, before: Sequence[Row]) -> RunFiles:
+    rows, problems = [*before], []
+    for job in run.jobs:
+        try:
+            of_job = history_rows(run.model_copy(update={"jobs": (job,)}), prices)
+            encode_rows(of_job, name)
+        except Exception as error:
+            problems.append(f"{job.document_uri} gives no rows: {unexpected(error)}")
+            continue
+        if len(rows) + len(of_job) > MOST_ROWS:
+            problems.append(f"{job.document_uri}: its run has more than {MOST_ROWS} rows")
+        else:
+            rows += of_job
+    return RunFiles(encode_rows(rows, name), tuple(problems))
 
 
 class HistoryStore:

@@ -16,7 +16,7 @@ from batchmark.aws.job_description import (
     timing,
 )
 from batchmark.aws.job_hosts import JobHost
-from batchmark.aws.job_log import last_lines, log_end
+from batchmark.aws.job_log import last_lines, log_end, newest_lines
 from batchmark.aws.result_bucket import RunStore
 from batchmark.core.errors import CollectError
 from batchmark.runs.own_jobs.storing import store_document
@@ -92,12 +92,6 @@ def log_tail(logs: Any, job: JobDescription, *, is_own: bool) -> list[str]:
     try:
         if is_own:
             return last_lines(log_end(logs, location, most_bytes=OWN_TAIL_BYTES), LOG_TAIL_LINES)
-        answer = logs.get_log_events(
-            logGroupName=location.group,
-            logStreamName=location.stream,
-            limit=LOG_TAIL_LINES,
-            startFromHead=False,
-        )
+        return newest_lines(logs, location, LOG_TAIL_LINES)
     except (BotoCoreError, ClientError) as error:  # the failure itself must still be reported
         return [f"(the log could not be read: {error})"]
-    return [event["message"] for event in answer["events"]]

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
+from batchmark.aws.job_description import RETRY_RULES
 from batchmark.aws.vcpu_quotas import Quota, vcpu_quota
 from batchmark.core.config import Config, PurchaseOption, Target
 from batchmark.core.errors import PlanError
@@ -19,7 +20,6 @@ from batchmark.core.run import JobLimits, PlannedJob, Purpose, job_limits
 from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SCALING, SUITES
 from batchmark.runs.plans.options import overrides
 from batchmark.runs.result_documents import ExpectedDocument
-from batchmark.runs.retry_rules import RETRY_RULES
 
 # How far before a job those are that tell how long its turn is off; it asks each 5 minutes at most.
 AHEAD = (2, 4, 8, 16, 32)

@@ -11,7 +11,6 @@ from batchmark.core import prices
 from batchmark.core.names import slug
 from batchmark.core.prices import SpotPrice
 from batchmark.history import rebuild as rebuilding
-from batchmark.history import run_files
 from batchmark.history import store as storing
 from batchmark.history.rebuild import rebuild
 from batchmark.history.rows import history_rows
@@ -220,7 +219,7 @@ def test_rows_that_do_not_fit_the_history_cost_their_job_alone(
         found = history_rows(run, prices)
         return [row | odd if row["target"] == "g5.xlarge" else row for row in found]
 
-    monkeypatch.setattr(run_files, "history_rows", rows)
+    monkeypatch.setattr("batchmark.history.store.history_rows", rows)
     bucket.append(FIRST)
     assert set(bucket.history.read(["target"])["target"].to_pylist()) == {"c5.2xlarge"}
     lost = FIRST.jobs[0].document_uri
@@ -232,7 +231,7 @@ def test_rows_that_do_not_fit_the_history_cost_their_job_alone(
 
 
 def test_a_run_of_too_many_rows_loses_what_does_not_fit(bucket, monkeypatch, caplog):
-    monkeypatch.setattr(run_files, "MOST_ROWS", 3)
+    monkeypatch.setattr("batchmark.history.store.MOST_ROWS", 3)
     bucket.append(FIRST)
     assert set(bucket.history.read(["target"])["target"].to_pylist()) == {"g5.xlarge"}
     assert "its run has more than 3 rows" in caplog.text
@@ -304,7 +303,7 @@ def test_files_that_a_run_appends_after_its_folder_was_read_stay(bucket, monkeyp
             yield look
 
     if moment == "amid its look":
-        monkeypatch.setattr(run_files, "history_rows", rows)
+        monkeypatch.setattr("batchmark.history.store.history_rows", rows)
         done = rebuilt(bucket)
     else:
         done = rebuilt(bucket, progress=progress)
