@@ -103,7 +103,9 @@ class HistoryView:
         tables = [self._moved(held, places, versions)]
         locations = [location for key in new if (location := FileLocation.of(key))]
         for some in self._store.files(COLUMNS, locations):
-            tables += [_with_source(rows, places[where.key]) for where, rows in some.items()]
+            for where, rows in some.items():
+                source = np.full(rows.num_rows, places[where.key], np.int32)
+                tables.append(rows.append_column(SOURCE, pa.array(source)))
         rows = concatenated(tables, self._schema).combine_chunks()
         renewed = _Held(versions, rows)
         if len(new) >= WORTH_A_SNAPSHOT:
@@ -162,10 +164,6 @@ class HistoryView:
 
 def _key(suite: str, month: str) -> str:
     return f"{SNAPSHOTS}suite={suite}/{month}.parquet"
-
-
-def _with_source(rows: pa.Table, place: int) -> pa.Table:
-    return rows.append_column(SOURCE, pa.array(np.full(rows.num_rows, place, np.int32)))
 
 
 def _encode(held: _Held) -> bytes:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from batchmark.aws.array_jobs import first_child
 from batchmark.aws.boto_clients import Clients
 from batchmark.aws.job_description import (
     LOG_TAIL_LINES,
@@ -78,7 +79,10 @@ def _document(
     store = RunStore(client("s3"), expected.bucket, expected.run_id)
     if expected.own_job and (stored := store_document(store, client, job, expected, host)):
         return stored
-    return expected.read_last(store, job) if job["status"] == "SUCCEEDED" else None
+    if job["status"] != "SUCCEEDED":
+        return None
+    writer = first_child(job)
+    return expected.read(store, writer["jobId"], len(writer["attempts"]))
 
 
 def log_tail(logs: Any, job: JobDescription, *, is_own: bool) -> list[str]:

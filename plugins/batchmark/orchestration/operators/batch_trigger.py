@@ -171,7 +171,9 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
         self.tell_end()
         xcoms = {
             TIMING_XCOM: end.timing,
-            JobLogLink().xcom_key: await asyncio.to_thread(self._log_url, job),
+            JobLogLink().xcom_key: await asyncio.to_thread(
+                job_log_url, self.clients("batch"), job["jobId"], job
+            ),
         }
         if self.document:
             prefix = self.document["prefix"]
@@ -239,9 +241,10 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
     async def _diagnose(self, progress: JobProgress) -> None:
         """Find out why a job does not start, unless it may be waiting for other jobs."""
         job = progress.job
+        queues = [job["jobQueue"], *self._other_queues]
         try:
             if progress.may_wait_for_others and await asyncio.to_thread(
-                self._is_queue_at_work, job
+                is_queue_at_work, self.clients("batch"), queues, but=job["jobId"]
             ):
                 progress.restart_wait()
                 return
@@ -268,13 +271,6 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
             now=datetime.now(UTC),
         )
         return result.message()
-
-    def _is_queue_at_work(self, job: JobDescription) -> bool:
-        queues = [job["jobQueue"], *self._other_queues]
-        return is_queue_at_work(self.clients("batch"), queues, but=job["jobId"])
-
-    def _log_url(self, job: JobDescription) -> str:
-        return job_log_url(self.clients("batch"), job["jobId"], job)
 
     def _terminate(self, job_id: str, reason: str) -> None:
         terminate_job(self.clients("batch"), job_id, reason)
@@ -330,9 +326,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
         return job_id
 
     def _find_or_submit(self, request: dict[str, Any]) -> str:
-        def find() -> str | None:
-            return self._find(request)
-
+        find = partial(self._find, request)
         return find() or submit_job(self.clients("batch", attempts=1), request, find)
 
     def _find(self, request: dict[str, Any]) -> str | None:

@@ -94,7 +94,9 @@ class StandUpFileSystem(FileSystemOperator):
             _file_system(context, config, settings).name_none()
             tell("The run reads no files, so no file system is stood up.")
             return
-        if _jobs_are_over(context["ti"]):
+        ti = context["ti"]
+        states = ti.get_task_states(dag_id=ti.dag_id, task_ids=list(JOB_TASKS), run_ids=[ti.run_id])
+        if is_over(states):
             # Airflow clears a setup with any task before its teardown.
             tell("None of the run's jobs is to run, so no file system is stood up.")
             return
@@ -160,11 +162,6 @@ def _layer(plan: RunPlan) -> Layer:
         tell(f"What nodes mount can't be looked at: {error}")
         return Layer(None, None)
     return Layer(nodes.file_system, nodes.compute_environment)
-
-
-def _jobs_are_over(ti: Any) -> bool:
-    states = ti.get_task_states(dag_id=ti.dag_id, task_ids=list(JOB_TASKS), run_ids=[ti.run_id])
-    return is_over(states)
 
 
 def _run(context: Context, config: Config) -> RunOfDag:

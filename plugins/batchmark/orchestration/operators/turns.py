@@ -41,22 +41,6 @@ class NotSubmittedError(BatchmarkError):
     """A job could not be submitted in time, or at all."""
 
 
-def task_before_not_over(map_index: int, seconds: float) -> NotSubmittedError:
-    return NotSubmittedError(
-        f"It was not submitted, as for {seconds:.0f} s the task before it (map index {map_index}) "
-        "was not over. End that task, then clear this one"
-    )
-
-
-def instance_never_free(job: Mapping[str, Any], queue: str, seconds: float) -> NotSubmittedError:
-    """The error of a job that waited in vain for the end of another."""
-    return NotSubmittedError(
-        f"It was not submitted, as for {seconds:.0f} s its instance was never free; now job "
-        f"{job['jobId']} ({job['jobName']}) is {job['status']} in {queue}. End that job, or clear "
-        "this task when no other run uses the target"
-    )
-
-
 class WaitsForItsTurn:
     """Beside BaseTrigger, which has the task and the log; the trigger sets the rest."""
 
@@ -87,7 +71,11 @@ class WaitsForItsTurn:
         try:
             while not await self.is_over(map_index):
                 if self.limits.is_turn_missed(self.clock()):
-                    raise task_before_not_over(map_index, self.clock() - since)
+                    seconds = self.clock() - since
+                    raise NotSubmittedError(
+                        f"It was not submitted, as for {seconds:.0f} s the task before it (map "
+                        f"index {map_index}) was not over. End that task, then clear this one"
+                    )
                 if self.alone:
                     await self.sleep(EVERY_SECONDS)
                 else:
@@ -128,7 +116,11 @@ class WaitsForItsTurn:
                 told = job
             waited = self.clock() - since
             if self.limits.is_turn_missed(self.clock()) or self.limits.is_too_long(waited):
-                raise instance_never_free(jobs[0], queue, waited)
+                raise NotSubmittedError(
+                    f"It was not submitted, as for {waited:.0f} s its instance was never free; now "
+                    f"{job} is {jobs[0]['status']} in {queue}. End that job, or clear this task "
+                    "when no other run uses the target"
+                )
             await self.sleep(EVERY_SECONDS)
 
     async def live_jobs(self, queue: str) -> list[dict[str, Any]]:
@@ -149,18 +141,11 @@ class WaitsForItsTurn:
         """Ask Airflow whether another task of the same mapping is over."""
         if self.task_instance is None:
             return True  # dag.test() runs one task after the other
-        ask = sync_to_async(RuntimeTaskInstance.get_task_states)
-        return is_over(await ask(**task_before(self.task_instance, map_index)))
-
-
-def task_before(ti: Any, map_index: int) -> dict[str, Any]:
-    """The arguments that ask Airflow for the state of another task of the same mapping."""
-    return {
-        "dag_id": ti.dag_id,
-        "task_ids": [ti.task_id],
-        "run_ids": [ti.run_id],
-        "map_index": map_index,
-    }
+        ask, ti = sync_to_async(RuntimeTaskInstance.get_task_states), self.task_instance
+        states = await ask(
+            dag_id=ti.dag_id, task_ids=[ti.task_id], run_ids=[ti.run_id], map_index=map_index
+        )
+        return is_over(states)
 
 
 def is_over(states: Mapping[str, Mapping[str, Any]]) -> bool:

@@ -46,16 +46,12 @@ def read_log(
     if since_stop > LATEST_SECONDS:
         return told
     for seconds in READ_AGAIN_AFTER_SECONDS if on_aws else (0.0,):
-        if not is_to_tell_more(plan, job, told):
+        # Whether a wrapper that reached its end has lines that the log does not show yet.
+        if not (plan.shell and ended_by_itself(job) and told.is_known and not told.facts.is_over):
             break
         sleep(seconds)
         told = _read(clients, plan, job)
     return told
-
-
-def is_to_tell_more(plan: OwnJobPlan, job: JobDescription, told: Told) -> bool:
-    """Whether a wrapper that reached its end has lines that the log does not show yet."""
-    return plan.shell and ended_by_itself(job) and told.is_known and not told.facts.is_over
 
 
 def _read(clients: Clients, plan: OwnJobPlan, job: JobDescription) -> Told:
