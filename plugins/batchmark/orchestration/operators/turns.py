@@ -25,7 +25,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from batchmark.aws.batch_jobs import is_passing, live_jobs
 from batchmark.core.errors import BatchmarkError
 from batchmark.orchestration.aws_clients import AwsClients
-from batchmark.orchestration.operators.job_progress import WaitLimits
+from batchmark.orchestration.operators.job_progress import JobOrder
 
 OVER = ("success", "failed", "skipped", "upstream_failed", "removed")
 EVERY_SECONDS = 10.0
@@ -46,10 +46,8 @@ class WaitsForItsTurn:
 
     task_instance: Any
     log: Any
-    after: int | None
-    ahead: list[int]
-    alone: bool
-    limits: WaitLimits
+    order: JobOrder
+    ahead: list[int]  # of the order, those that are not over yet
     clients: AwsClients
     clock: Callable[[], float]
     sleep: Callable[[float], Awaitable[object]]
@@ -60,9 +58,9 @@ class WaitsForItsTurn:
         Raises:
             NotSubmittedError: its turn did not come in time.
         """
-        if self.after is not None:
-            await self._wait_for_task_before(self.after)
-        if self.alone:
+        if self.order.after is not None:
+            await self._wait_for_task_before(self.order.after)
+        if self.order.alone:
             await self._wait_for_instance(queue)
 
     async def _wait_for_task_before(self, map_index: int) -> None:
@@ -70,13 +68,13 @@ class WaitsForItsTurn:
         _awaited[key] = False
         try:
             while not await self.is_over(map_index):
-                if self.limits.is_turn_missed(self.clock()):
+                if self.order.is_turn_missed(self.clock()):
                     seconds = self.clock() - since
                     raise NotSubmittedError(
                         f"It was not submitted, as for {seconds:.0f} s the task before it (map "
                         f"index {map_index}) was not over. End that task, then clear this one"
                     )
-                if self.alone:
+                if self.order.alone:
                     await self.sleep(EVERY_SECONDS)
                 else:
                     await self._sleep_unless_ended(key)
@@ -98,7 +96,7 @@ class WaitsForItsTurn:
 
     def tell_end(self) -> None:
         """Let the trigger that waits for this one know, if it is of this process."""
-        if self.task_instance is not None and not self.alone:
+        if self.task_instance is not None and not self.order.alone:
             key = self._key(self.task_instance.map_index)
             if key in _awaited:
                 _awaited[key] = True
@@ -115,7 +113,7 @@ class WaitsForItsTurn:
                 self.log.info("Waiting for the end of %s: they would share an instance", job)
                 told = job
             waited = self.clock() - since
-            if self.limits.is_turn_missed(self.clock()) or self.limits.is_too_long(waited):
+            if self.order.is_turn_missed(self.clock()) or self.order.is_too_long(waited):
                 raise NotSubmittedError(
                     f"It was not submitted, as for {waited:.0f} s its instance was never free; now "
                     f"{job} is {jobs[0]['status']} in {queue}. End that job, or clear this task "
