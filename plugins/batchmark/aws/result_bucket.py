@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from datetime import date
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
 from pydantic import BaseModel, ValidationError
@@ -43,6 +43,8 @@ BROWSER_ENDPOINT = "BATCHMARK_BROWSER_ENDPOINT_URL"
 # S3's error codes for a conditional write: the second for one of two concurrent writes, the third
 # for what is to be replaced and is gone.
 CONDITION_NOT_MET = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey")
+
+_Record = TypeVar("_Record", bound=BaseModel)
 
 
 def rerun_name(number: int) -> str:
@@ -145,6 +147,13 @@ class Bucket:
         except self._s3.exceptions.NoSuchKey:
             return None
 
+    def record(self, model: type[_Record], key: str) -> _Record | None:
+        """An object as a record; None if it is not there, or is no such record."""
+        try:
+            return model.model_validate_json(self.read_if_there(key) or b"")
+        except ValidationError:
+            return None
+
     def read_version(self, key: str, *, most_bytes: int | None = None) -> tuple[bytes, str] | None:
         """An object's content, empty if that is larger, and its version; None if there is none."""
         try:
@@ -199,17 +208,10 @@ class RunStore(Bucket):
 
     def _has_begun_in(self, folder: str) -> bool:
         """Whether a folder is this run's by what it books or collected; a plan named no run."""
-        plan = self._naming(folder + PLAN)
+        plan = self.record(_Naming, folder + PLAN)
         keys = (plan.spending_key, folder + COLLECTED) if plan else ()
-        found = (self._naming(key) for key in keys if key)
+        found = (self.record(_Naming, key) for key in keys if key)
         return any(record and record.run_id == self._run_id for record in found)
-
-    def _naming(self, key: str) -> _Naming | None:
-        """An object's own names; None if it is not there or no record."""
-        try:
-            return _Naming.model_validate_json(self.read_if_there(key) or b"")
-        except ValidationError:
-            return None
 
     @classmethod
     def of(cls, config: Config, run_id: str) -> Self:

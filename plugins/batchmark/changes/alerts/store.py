@@ -51,12 +51,8 @@ class AlertStore:
         key, earlier = (f"{MESSAGES}{name(run_id)}.json" for name in (slug, url_safe))
         if earlier == key or self._store.read_if_there(key) is not None:
             return key
-        text = self._store.read_if_there(earlier)
-        try:
-            is_its = text is not None and RunMessage.model_validate_json(text).run_id == run_id
-        except ValidationError:
-            return key
-        return earlier if is_its else key
+        found = self._store.record(RunMessage, earlier)
+        return earlier if found and found.run_id == run_id else key
 
     def message(self, run_id: str) -> RunMessage | None:
         """A run's message; None if it had nothing to announce."""
