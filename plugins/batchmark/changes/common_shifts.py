@@ -122,7 +122,8 @@ def with_common(
         for shift in shifts
     ]
     borders = [place for place in at if place is not None]
-    run = _run_numbers(line)
+    # Of each figure: a run's fresh jobs follow its own.
+    run = list(accumulate((a != b for a, b in pairwise(line.run_ids)), initial=0))
     found = list(own)
     for index, shift in zip(at, shifts, strict=True):
         if index is None or any(abs(run[one.index] - run[index]) <= NEAR_RUNS for one in found):
@@ -157,8 +158,3 @@ def _places(changes: Sequence[LevelChange]) -> list[int]:
 
 def _median(logs: Array, start: int, end: int) -> float:
     return float(np.median(logs[start:end]))
-
-
-def _run_numbers(line: Timeline) -> list[int]:
-    """Of each figure: a run's fresh jobs follow its own."""
-    return list(accumulate((a != b for a, b in pairwise(line.run_ids)), initial=0))

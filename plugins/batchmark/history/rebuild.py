@@ -102,9 +102,6 @@ class _Snapshot(NamedTuple):
         version = self.existing.get(key)
         return version and version[1]
 
-    def retake(self, history: HistoryStore) -> Self:
-        return self.take(history, self.source, {*self.existing, *self.contents.files})
-
 
 def rebuild(
     s3: Any,
@@ -181,7 +178,8 @@ def _write(history: HistoryStore, snapshot: _Snapshot) -> tuple[_Contents, set[s
             written.add(key)
         else:
             return snapshot.contents, written
-        snapshot = snapshot.retake(history)
+        keys = {*snapshot.existing, *snapshot.contents.files}
+        snapshot = _Snapshot.take(history, snapshot.source, keys)
     problem = f"{key} keeps being changed by others: it stays as it is; rebuild later"
     return _Contents({}, (*snapshot.contents.problems, problem), complete=False), written
 

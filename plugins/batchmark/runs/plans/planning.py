@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
+from batchmark.aws.batch_targets import published_queues
 from batchmark.aws.job_description import RETRY_RULES
 from batchmark.aws.vcpu_quotas import Quota, vcpu_quota
 from batchmark.core.config import Config, PurchaseOption, Target
@@ -144,13 +145,13 @@ def _queues_of_same_quota(config: Config, name: str) -> list[str]:
         return {vcpu_quota(target.instance_type, purchase) for purchase in get_args(PurchaseOption)}
 
     counted = quotas(config.targets[name]) - {None}
-    others = [
-        target
-        for other, target in config.targets.items()
-        if other != name and counted & quotas(target)
-    ]
-    queues = [queue for target in others for queue in (target.job_queue, target.on_demand_queue)]
-    return [queue for queue in queues if queue]
+    return published_queues(
+        {
+            other: target
+            for other, target in config.targets.items()
+            if other != name and counted & quotas(target)
+        }
+    )
 
 
 def all_operator_kwargs(
