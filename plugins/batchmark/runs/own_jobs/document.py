@@ -19,7 +19,7 @@ from batchmark.aws.job_hosts import JobHost
 from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.core.suites import NO_DTYPE
 from batchmark.runs.own_jobs.check import exit_code, owners_check, was_stopped
-from batchmark.runs.own_jobs.lines import Told
+from batchmark.runs.own_jobs.lines import MOST_COUNT, Told
 from batchmark.runs.result_documents import ExpectedDocument
 from batchmark_job.result.document import (
     Device,
@@ -292,9 +292,9 @@ class _Watched:
             host=_name(self.host.container_instance),
             purchase_option=self.host.purchase_option if self.on_aws else None,
             check=self._check,
-            bad_lines=told.bad_lines,
+            bad_lines=tuple(told.bad_lines),
             bad_lines_left_out=told.bad_lines_left_out,
-            metrics_left_out=told.metrics_left_out + left_out,
+            metrics_left_out=min(told.metrics_left_out + left_out, MOST_COUNT),
         )
 
 

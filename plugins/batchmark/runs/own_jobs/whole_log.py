@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -66,4 +67,4 @@ def _read(clients: Clients, plan: OwnJobPlan, job: JobDescription) -> Told:
             raise
         log.warning("What job %s told is not known: %s", job["jobId"], error)
         return NOT_KNOWN
-    return told if plan.shell else told._replace(facts=Facts())
+    return told if plan.shell else replace(told, facts=Facts())
