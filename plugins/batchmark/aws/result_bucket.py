@@ -167,18 +167,21 @@ class Bucket:
 
     def keys(self, folder: str, after: str = "") -> list[str]:
         """The keys that begin with `folder` and follow `after`."""
-        return list(self.versions(folder, after))
+        return [each["Key"] for each in self._contents(folder, after)]
 
-    def versions(self, folder: str, after: str = "") -> dict[str, str]:
-        """The versions of the objects whose keys begin with `folder` and follow `after`."""
-        found = self._listed("Contents", folder, **({"StartAfter": after} if after else {}))
-        # Consoles create keys that end with a slash, for folders.
-        return {each["Key"]: each["ETag"] for each in found if not each["Key"].endswith("/")}
+    def versions(self, folder: str) -> dict[str, str]:
+        """The versions of the objects whose keys begin with `folder`."""
+        return {each["Key"]: each["ETag"] for each in self._contents(folder)}
 
     def folders(self, prefix: str) -> list[str]:
         """What lies between `prefix` and the next slash in keys."""
         found = self._listed("CommonPrefixes", prefix, Delimiter="/")
         return [folder["Prefix"].removeprefix(prefix).rstrip("/") for folder in found]
+
+    def _contents(self, folder: str, after: str = "") -> Iterator[dict[str, Any]]:
+        found = self._listed("Contents", folder, **({"StartAfter": after} if after else {}))
+        # Consoles create keys that end with a slash, for folders.
+        return (each for each in found if not each["Key"].endswith("/"))
 
     def _listed(self, field: str, prefix: str, **asked: str) -> Iterator[Any]:
         return listed(
