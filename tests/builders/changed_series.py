@@ -59,14 +59,14 @@ def build_point(series, change=0.1, *, run=20, metric="time", **fields):
 
 def build_conditions(run, **fields):
     values: dict[str, Any] = {
-        "recorded_at": moment(run),
         "image_digest": ("sha256:" + "9a" * 32,),
         "driver_version": ("580.95.05",),
         "torch_version": ("2.13.0",),
         "purchase_option": ("on_demand",),
         "price_usd_per_hour": (1.006,),
     }
-    return RunConditions(**values | fields)
+    implementation = fields.pop("implementation", {})
+    return RunConditions(moment(run), of_jobs=values | fields, implementation=implementation)
 
 
 def runs_of(*targets, since=20, **changed):

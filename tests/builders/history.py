@@ -82,7 +82,7 @@ class ResultBucket:
 
     def objects(self, folder=""):
         keys = RunStore(self.s3, BUCKET, "any").keys(folder)
-        return {key: self.history.get(key) for key in keys}
+        return {key: self.history.objects.read(key) for key in keys}
 
     def called(self, operation):
         return [key for name, key in self.calls if name == operation]

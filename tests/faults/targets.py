@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from batchmark.aws.job_description import RETRY_RULES
 from batchmark.core.config import Config, parse_config
-from batchmark.runs.retry_rules import RETRY_RULES
 from laptop.aws import AwsClients
 from laptop.stack import ROOT
 

@@ -37,13 +37,11 @@ def describe_jobs(batch: Any, job_ids: Sequence[str]) -> dict[str, JobDescriptio
     parts = {job_id: child_ids(job) or main_node_ids(job) for job_id, job in found.items()}
     seen = _described(batch, [one for ids in parts.values() for one in ids])
     return {
-        job_id: _with_parts(job, [seen[one] for one in parts[job_id] if one in seen])
+        job_id: (with_main_node if main_node_ids(job) else with_children)(
+            job, [seen[one] for one in parts[job_id] if one in seen]
+        )
         for job_id, job in found.items()
     }
-
-
-def _with_parts(job: JobDescription, parts: Sequence[JobDescription]) -> JobDescription:
-    return with_main_node(job, parts) if main_node_ids(job) else with_children(job, parts)
 
 
 def _described(batch: Any, job_ids: Sequence[str]) -> dict[str, JobDescription]:

@@ -18,6 +18,15 @@ LINE_CHARACTERS = 2000  # an event of CloudWatch may have a megabyte
 MOMENTS = {"created_at": "createdAt", "started_at": "startedAt", "stopped_at": "stoppedAt"}
 # Batch's status reason for an attempt whose instance was terminated, such as by a Spot reclaim.
 HOST_TERMINATED = "Host EC2"
+# After which ends Batch tries a job again, as in the job definitions
+# (terraform/modules/batch/main.tf): a retry strategy that is sent with a job takes the place of the
+# definition's, rules included.
+RETRY_RULES = (
+    {"action": "RETRY", "onStatusReason": f"{HOST_TERMINATED}*"},
+    {"action": "RETRY", "onReason": "CannotPullContainer*"},
+    {"action": "RETRY", "onReason": "DockerTimeoutError*"},
+    {"action": "EXIT", "onReason": "*"},
+)
 # Where a description has those of its array job (array_jobs.py), or the main node of its multi-node
 # job (multi_node_jobs.py).
 CHILDREN = "children"

@@ -66,6 +66,17 @@ def log_end(logs: Any, location: LogLocation, *, most_bytes: int = MOST_BYTES) -
     return b"".join(pages).decode()
 
 
+def newest_lines(logs: Any, location: LogLocation, most: int) -> list[str]:
+    """The last lines of a log stream, one for each event."""
+    page = logs.get_log_events(
+        logGroupName=location.group,
+        logStreamName=location.stream,
+        startFromHead=False,
+        limit=most,
+    )
+    return [event["message"] for event in page["events"]]
+
+
 def marked_lines(
     logs: Any, location: LogLocation, *, most_pages: int = MOST_PAGES
 ) -> Iterator[MarkedLine]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from datetime import date
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
 from pydantic import BaseModel, ValidationError
@@ -38,8 +39,11 @@ PRICES_FOLDER = "prices/"
 DIAGNOSES_FOLDER = "diagnoses/"
 WEEK_SECONDS = 7 * 24 * 3600
 BROWSER_ENDPOINT = "BATCHMARK_BROWSER_ENDPOINT_URL"
-# S3's error codes for a conditional write; the latter for one of two concurrent writes.
-CONDITION_NOT_MET = ("PreconditionFailed", "ConditionalRequestConflict")
+# S3's error codes for a conditional write: the second for one of two concurrent writes, the third
+# for what is to be replaced and is gone.
+CONDITION_NOT_MET = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey")
+
+_Record = TypeVar("_Record", bound=BaseModel)
 
 
 def rerun_name(number: int) -> str:
@@ -77,96 +81,47 @@ class _Naming(BaseModel):
     spending_key: str | None = None
 
 
-class RunStore:
-    """One run's folder `runs/<run>/` in the result bucket. Writing a key again replaces it."""
+class Bucket:
+    """The objects of the result bucket. Writing a key again replaces what it had."""
 
-    def __init__(self, s3: Any, bucket: str, run_id: str) -> None:
+    def __init__(self, s3: Any, bucket: str) -> None:
         self._s3 = s3
         self.bucket = bucket
-        self._run_id = run_id
 
-    @cached_property
-    def name(self) -> str:
-        """The run's name in keys: its slug, or url_safe's for what release 0.1 began."""
-        name, earlier = slug(self._run_id), url_safe(self._run_id)
-        return earlier if earlier != name and self._has_begun_in(f"runs/{earlier}/") else name
-
-    @property
-    def prefix(self) -> str:
-        return f"runs/{self.name}/"
-
-    def _has_begun_in(self, folder: str) -> bool:
-        """Whether a folder is this run's by what it books or collected; a plan named no run."""
-        plan = self._naming(folder + PLAN)
-        keys = (plan.spending_key, folder + COLLECTED) if plan else ()
-        found = (self._naming(key) for key in keys if key)
-        return any(record and record.run_id == self._run_id for record in found)
-
-    def _naming(self, key: str) -> _Naming | None:
-        """An object's own names; None if it is not there or no record."""
-        try:
-            return _Naming.model_validate_json(self.read_if_there(key) or b"")
-        except ValidationError:
-            return None
-
-    @classmethod
-    def of(cls, config: Config, run_id: str) -> Self:
-        return cls(client("s3", config.region), config.bucket, run_id)
-
-    def of_run(self, run_id: str) -> Self:
-        """Another run's folder in the same bucket."""
-        return type(self)(self._s3, self.bucket, run_id)
-
-    def write(self, name: str, text: str, content_type: str = "application/json") -> str:
-        """Store `text` in the run's folder and return its key."""
-        return self.put(self.prefix + name, text, content_type)
+    def of_run(self, run_id: str) -> RunStore:
+        """A run's folder in this bucket."""
+        return RunStore(self._s3, self.bucket, run_id)
 
     def put(
-        self, key: str, text: str, content_type: str = "application/json", **condition: str
+        self, key: str, body: str | bytes, content_type: str = "application/json", **condition: str
     ) -> str:
-        """Store `text` anywhere in the bucket, on a condition such as `IfMatch`; return its key."""
+        """Store a text or bytes, on a condition such as `IfMatch`; return the key."""
+        if isinstance(body, str):
+            body, content_type = body.encode(), f"{content_type}; charset=utf-8"
         self._s3.put_object(
-            Bucket=self.bucket,
-            Key=key,
-            Body=text.encode(),
-            ContentType=f"{content_type}; charset=utf-8",
-            **condition,
+            Bucket=self.bucket, Key=key, Body=body, ContentType=content_type, **condition
         )
         return key
 
-    def plan(self, name: str = PLAN) -> RunPlan:
-        """The run's plan, or that of a round of fresh jobs; one of no jobs where there is none."""
-        text = self.read_if_there(self.prefix + name)
-        return RunPlan.model_validate_json(text) if text else RunPlan(jobs=())
-
-    def create(self, key: str, text: str) -> bool:
-        """Store `text` unless the key exists; return whether it was stored."""
-        return self._put_if(key, text, IfNoneMatch="*")
-
-    def read_version(self, key: str) -> tuple[bytes, str]:
-        """An object's content and its version.
-
-        Raises:
-            KeyError: there is no such object.
-        """
+    def swap(
+        self,
+        key: str,
+        body: str | bytes,
+        version: str | None,
+        content_type: str = "application/json",
+    ) -> bool:
+        """Replace the object of that version, or create one for None; whether it was so still."""
+        condition = {"IfNoneMatch": "*"} if version is None else {"IfMatch": version}
         try:
-            answer = self._s3.get_object(Bucket=self.bucket, Key=key)
-        except self._s3.exceptions.NoSuchKey:
-            raise KeyError(key) from None
-        return answer["Body"].read(), answer["ETag"]
-
-    def replace(self, key: str, text: str, version: str) -> bool:
-        """Store `text` if the object still has that version; return whether it was stored."""
-        return self._put_if(key, text, IfMatch=version)
-
-    def _put_if(self, key: str, text: str, **condition: str) -> bool:
-        try:
-            self.put(key, text, **condition)
+            self.put(key, body, content_type, **condition)
         except self._s3.exceptions.ClientError as error:
             if error.response["Error"]["Code"] not in CONDITION_NOT_MET:
                 raise
             return False
         return True
+
+    def remove(self, key: str) -> None:
+        self._s3.delete_object(Bucket=self.bucket, Key=key)
 
     def read(self, key: str, *, most_bytes: int | None = None) -> bytes:
         """An object's content.
@@ -191,10 +146,87 @@ class RunStore:
         except self._s3.exceptions.NoSuchKey:
             return None
 
-    def keys(self, folder: str) -> list[str]:
-        """The keys of all objects that begin with `folder`."""
-        found = listed(self._s3, "list_objects_v2", "Contents", Bucket=self.bucket, Prefix=folder)
-        return [each["Key"] for each in found]
+    def record(self, model: type[_Record], key: str) -> _Record | None:
+        """An object as a record; None if it is not there, or is no such record."""
+        try:
+            return model.model_validate_json(self.read_if_there(key) or b"")
+        except ValidationError:
+            return None
+
+    def read_version(self, key: str, *, most_bytes: int | None = None) -> tuple[bytes, str] | None:
+        """An object's content, empty if that is larger, and its version; None if there is none."""
+        try:
+            answer = self._s3.get_object(Bucket=self.bucket, Key=key)
+        except self._s3.exceptions.NoSuchKey:
+            return None
+        if most_bytes is not None and answer["ContentLength"] > most_bytes:
+            answer["Body"].close()
+            return b"", answer["ETag"]
+        return answer["Body"].read(), answer["ETag"]
+
+    def keys(self, folder: str, after: str = "") -> list[str]:
+        """The keys that begin with `folder` and follow `after`."""
+        return [each["Key"] for each in self._contents(folder, after)]
+
+    def versions(self, folder: str) -> dict[str, str]:
+        """The versions of the objects whose keys begin with `folder`."""
+        return {each["Key"]: each["ETag"] for each in self._contents(folder)}
+
+    def folders(self, prefix: str) -> list[str]:
+        """What lies between `prefix` and the next slash in keys."""
+        found = self._listed("CommonPrefixes", prefix, Delimiter="/")
+        return [folder["Prefix"].removeprefix(prefix).rstrip("/") for folder in found]
+
+    def _contents(self, folder: str, after: str = "") -> Iterator[dict[str, Any]]:
+        found = self._listed("Contents", folder, **({"StartAfter": after} if after else {}))
+        # Consoles create keys that end with a slash, for folders.
+        return (each for each in found if not each["Key"].endswith("/"))
+
+    def _listed(self, field: str, prefix: str, **asked: str) -> Iterator[Any]:
+        return listed(
+            self._s3, "list_objects_v2", field, Bucket=self.bucket, Prefix=prefix, **asked
+        )
+
+    def is_aws(self) -> bool:
+        return is_aws(self._s3)
+
+
+class RunStore(Bucket):
+    """One run's folder `runs/<run>/` in the result bucket, and the objects beside it."""
+
+    def __init__(self, s3: Any, bucket: str, run_id: str) -> None:
+        super().__init__(s3, bucket)
+        self._run_id = run_id
+
+    @cached_property
+    def name(self) -> str:
+        """The run's name in keys: its slug, or url_safe's for what release 0.1 began."""
+        name, earlier = slug(self._run_id), url_safe(self._run_id)
+        return earlier if earlier != name and self._has_begun_in(f"runs/{earlier}/") else name
+
+    @property
+    def prefix(self) -> str:
+        return f"runs/{self.name}/"
+
+    def _has_begun_in(self, folder: str) -> bool:
+        """Whether a folder is this run's by what it books or collected; a plan named no run."""
+        plan = self.record(_Naming, folder + PLAN)
+        keys = (plan.spending_key, folder + COLLECTED) if plan else ()
+        found = (self.record(_Naming, key) for key in keys if key)
+        return any(record and record.run_id == self._run_id for record in found)
+
+    @classmethod
+    def of(cls, config: Config, run_id: str) -> Self:
+        return cls(client("s3", config.region), config.bucket, run_id)
+
+    def write(self, name: str, text: str, content_type: str = "application/json") -> str:
+        """Store `text` in the run's folder and return its key."""
+        return self.put(self.prefix + name, text, content_type)
+
+    def plan(self, name: str = PLAN) -> RunPlan:
+        """The run's plan, or that of a round of fresh jobs; one of no jobs where there is none."""
+        text = self.read_if_there(self.prefix + name)
+        return RunPlan.model_validate_json(text) if text else RunPlan(jobs=())
 
     def object_url(self, key: str) -> str:
         """A link for people: the S3 console in AWS, elsewhere the object itself for a week."""
@@ -213,6 +245,3 @@ class RunStore:
     def bucket_url(self) -> str:
         """The common prefix of the addresses of all objects outside AWS."""
         return f"{browser_endpoint(self._s3)}/{self.bucket}/"
-
-    def is_aws(self) -> bool:
-        return is_aws(self._s3)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain, pairwise
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING
 
 from batchmark.changes.common_shifts import FEWEST_ROWS
 from batchmark.changes.conditions import RunConditions, differences, row_name
@@ -45,19 +45,6 @@ WITHOUT_USD: Mapping[Metric, str] = {
     Metric.NOISE: "scatter by itself costs nothing",
     Metric.SPEEDUP: "a speedup is of two targets, and dollars stand with their times",
 }
-
-
-class _Bucket(NamedTuple):
-    """Which change points can be one change at all."""
-
-    suite: str
-    target: str
-    against: str | None
-    kind: ChangeKind
-
-    @classmethod
-    def of(cls, point: ChangePoint) -> Self:
-        return cls(point.series.suite, point.series.target, point.series.against, point.kind)
 
 
 @dataclass
@@ -97,14 +84,16 @@ def group_changes(
         rows[series.suite, series.target].add(row_name(series))
     found = sorted(points, key=_place)
     explained = {point: times for point in found if (times := _explanation(point, found))}
-    buckets: dict[_Bucket, list[ChangePoint]] = defaultdict(list)
+    # Those that can be one change at all.
+    buckets: dict[tuple[str, str, str | None, ChangeKind], list[ChangePoint]] = defaultdict(list)
     for point in found:
         if point not in explained:
-            buckets[_Bucket.of(point)].append(point)
+            series = point.series
+            buckets[series.suite, series.target, series.against, point.kind].append(point)
     groups: list[_Group] = []
-    for bucket, together in buckets.items():
+    for (suite, target, *_), together in buckets.items():
         for cluster in _clusters(together):
-            for group in _groups(bucket, cluster, len(rows[bucket.suite, bucket.target]), runs):
+            for group in _groups(cluster, len(rows[suite, target]), runs):
                 _join(group, groups)
     _add_speedups(groups, explained)
     verdicts = tuple(confirmations)
@@ -170,21 +159,20 @@ def _clusters(points: Sequence[ChangePoint]) -> Iterator[list[ChangePoint]]:
         rest = [point for point in rest if run not in _window(point)]
 
 
-def _groups(
-    bucket: _Bucket, points: Sequence[ChangePoint], rows: int, runs: RunTargets
-) -> Iterator[_Group]:
-    """One group for the environment, or one for each workload."""
+def _groups(points: Sequence[ChangePoint], rows: int, runs: RunTargets) -> Iterator[_Group]:
+    """One group for the environment, or one for each workload, of a target's points of a kind."""
+    kind, of_all = points[0].kind, points[0].series
     moved = len({row_name(point.series) for point in points})
     most = rows > 0 and moved >= max(FEWEST_ROWS, SHARE_OF_ROWS * rows)
-    environment = most and not is_own_job(bucket.suite)  # all rows of an own job are one workload
+    environment = most and not is_own_job(of_all.suite)  # all rows of an own job are one workload
     parts: dict[str | None, list[ChangePoint]] = defaultdict(list)
     for point in points:
         parts[None if environment else point.series.workload].append(point)
     for workload, part in parts.items():
-        sides = [bucket.target, *([bucket.against] if bucket.against else [])]
+        sides = [of_all.target, *([of_all.against] if of_all.against else [])]
         yield _Group(
-            suite=bucket.suite,
-            kind=bucket.kind,
+            suite=of_all.suite,
+            kind=kind,
             workload=workload,
             environment=environment,
             points=part,

@@ -20,7 +20,7 @@ from batchmark.changes.evidence import LEAST_BEFORE, LEAST_BETWEEN
 from batchmark.changes.noise_model import median_of_rows
 from batchmark.changes.records import NEAR_RUNS, Metric, Series, SeriesKey
 from batchmark.changes.steps import LevelChange
-from batchmark.changes.timelines import Timeline
+from batchmark.changes.timelines import Timeline, timeline
 
 if TYPE_CHECKING:
     from batchmark.changes.noise_model import Array
@@ -71,21 +71,17 @@ def common_series(histories: Sequence[Series]) -> list[Common]:
 
 
 def _median_row(key: SeriesKey, rows: Sequence[Series]) -> Series:
-    usable = [row.usable() for row in rows]
-    measured = [
-        [row.run_ids[place] for place in own] for row, own in zip(rows, usable, strict=True)
-    ]
-    times = [row.recorded_at[own] for row, own in zip(rows, usable, strict=True)]
+    lines = [timeline(row) for row in rows]
     at: dict[str, np.datetime64] = {}
-    for run_ids, own_times in zip(measured, times, strict=True):
-        at.update(zip(run_ids, own_times, strict=True))
+    for line in lines:
+        at.update(zip(line.run_ids, line.recorded_at, strict=True))
     column = {run_id: place for place, run_id in enumerate(at)}
     off = np.full((len(at), len(rows)), np.nan)
-    for number, (row, own, run_ids) in enumerate(zip(rows, usable, measured, strict=True)):
-        logs = np.log(np.asarray(row.values, dtype=float)[own])
-        off[[column[run_id] for run_id in run_ids], number] = logs - np.median(logs)
+    for number, line in enumerate(lines):
+        places = [column[run_id] for run_id in line.run_ids]
+        off[places, number] = line.logs - np.median(line.logs)
     when = np.array(list(at.values()), dtype="datetime64[us]")
-    began, ended = np.sort([own[0] for own in times]), np.sort([own[-1] for own in times])
+    began, ended = (np.sort([line.recorded_at[end] for line in lines]) for end in (0, -1))
     there = np.searchsorted(began, when, "right") - np.searchsorted(ended, when, "left")
     counts = np.count_nonzero(~np.isnan(off), axis=1)
     kept = np.flatnonzero(counts >= np.maximum(FEWEST_ROWS, MEASURED * there))
@@ -126,7 +122,8 @@ def with_common(
         for shift in shifts
     ]
     borders = [place for place in at if place is not None]
-    run = _run_numbers(line)
+    # Of each figure: a run's fresh jobs follow its own.
+    run = list(accumulate((a != b for a, b in pairwise(line.run_ids)), initial=0))
     found = list(own)
     for index, shift in zip(at, shifts, strict=True):
         if index is None or any(abs(run[one.index] - run[index]) <= NEAR_RUNS for one in found):
@@ -161,8 +158,3 @@ def _places(changes: Sequence[LevelChange]) -> list[int]:
 
 def _median(logs: Array, start: int, end: int) -> float:
     return float(np.median(logs[start:end]))
-
-
-def _run_numbers(line: Timeline) -> list[int]:
-    """Of each figure: a run's fresh jobs follow its own."""
-    return list(accumulate((a != b for a, b in pairwise(line.run_ids)), initial=0))

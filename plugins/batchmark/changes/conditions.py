@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from statistics import median
 from typing import Any, Final
 
-from pydantic import AwareDatetime, Field
-
 from batchmark.changes.records import Cause, SeriesKey
 from batchmark.core import formatting
-from batchmark.core.record import Record
 from batchmark.core.run import CONFIRMATION
 from batchmark_job.result.document import Device
 
@@ -45,6 +43,10 @@ SAID_BY_IMAGE = {"image_digest", "implementation"}
 NONE_IS_A_VALUE = {"driver_version", "cuda_version", "gpu_model"}
 OF_A_ROW = ("implementation_name", "implementation_version", "implementation_threads")
 OF_A_JOB = tuple(name for name in PROPERTIES if name != "implementation")
+IN_WORDS: Mapping[str, Callable[[float], str]] = {
+    "gpu_application_clock_hz": lambda hertz: f"{hertz / 1e6:g} MHz",
+    "price_usd_per_hour": formatting.usd_per_hour,
+}
 # Columns of the history that `run_conditions` reads.
 COLUMNS = (
     *("run_id", "target", "recorded_at", "purpose", "requested_device", "actual_device"),
@@ -54,46 +56,26 @@ COLUMNS = (
 )
 
 
-class RunConditions(Record):
-    """A target's jobs in one run: each property with all values they had, () if not recorded."""
+@dataclass(frozen=True)
+class RunConditions:
+    """A target's jobs in one run."""
 
-    recorded_at: AwareDatetime
-    fell_back: bool = Field(default=False, description="a job of a GPU target ran on the CPU")
-    image_digest: tuple[str, ...] = ()
-    image: tuple[str, ...] = ()
-    driver_version: tuple[str, ...] = ()
-    cuda_version: tuple[str, ...] = ()
-    torch_version: tuple[str, ...] = ()
-    ami_id: tuple[str, ...] = ()
-    gpu_application_clock_hz: tuple[float, ...] = ()
-    gpu_daemons: tuple[str, ...] = ()
-    kernel: tuple[str, ...] = ()
-    instance_type: tuple[str, ...] = ()
-    cpu_model: tuple[str, ...] = ()
-    gpu_model: tuple[str, ...] = ()
-    implementation: dict[str, tuple[str, ...]] = Field(default={}, description="by row")
-    code_version: tuple[str, ...] = ()
-    python_version: tuple[str, ...] = ()
-    root_volume: tuple[str, ...] = ()
-    compute_environment: tuple[str, ...] = ()
-    purchase_option: tuple[str, ...] = ()
-    region: tuple[str, ...] = ()
-    price_usd_per_hour: tuple[float, ...] = ()
+    recorded_at: datetime
+    fell_back: bool = False  # a job of a GPU target ran on the CPU
+    # All values that the jobs had, by column of OF_A_JOB; none of what was not recorded.
+    of_jobs: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    implementation: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by row
 
     @property
     def usd_per_hour(self) -> float | None:
-        return median(self.price_usd_per_hour) if self.price_usd_per_hour else None
+        prices = self.of_jobs.get("price_usd_per_hour")
+        return median(prices) if prices else None
 
-    def values(self, name: str, row: str) -> tuple[str, ...]:
+    def values(self, name: str, row: str = "") -> tuple[str, ...]:
         """The values, as text, of a property of `PROPERTIES`; `row` is as of `row_name`."""
         if name == "implementation":
             return self.implementation.get(row, ())
-        if name == "price_usd_per_hour":
-            return tuple(formatting.usd_per_hour(usd) for usd in self.price_usd_per_hour)
-        if name == "gpu_application_clock_hz":
-            return tuple(f"{hertz / 1e6:g} MHz" for hertz in self.gpu_application_clock_hz)
-        found: tuple[str, ...] = getattr(self, name)
-        return found
+        return tuple(map(IN_WORDS.get(name, str), self.of_jobs.get(name, ())))
 
 
 def row_name(series: SeriesKey) -> str:
@@ -122,8 +104,9 @@ def differences(before: RunConditions, after: RunConditions, row: str) -> Iterat
 
     Two Spot prices are not compared: they move by themselves.
     """
-    spot = before.purchase_option == after.purchase_option == ("spot",)
-    renamed = bool(before.image and after.image and before.image != after.image)
+    spot = before.values("purchase_option") == after.values("purchase_option") == ("spot",)
+    images = before.values("image"), after.values("image")
+    renamed = all(images) and images[0] != images[1]
     for name, plain in PROPERTIES.items():
         old, new = before.values(name, row), after.values(name, row)
         known = (old and new) or name in NONE_IS_A_VALUE
@@ -141,11 +124,11 @@ def _of(rows: list[Mapping[str, Any]]) -> RunConditions:
             row.get("requested_device") == Device.CUDA and row.get("actual_device") == Device.CPU
             for row in rows
         ),
-        implementation=_implementations(rows),
-        **{
+        of_jobs={
             name: tuple(sorted({value for row in rows if (value := row.get(name)) is not None}))
             for name in OF_A_JOB
         },
+        implementation=_implementations(rows),
     )
 
 

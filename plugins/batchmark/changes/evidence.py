@@ -32,6 +32,7 @@ from batchmark.changes.noise_model import (
     NoiseDensity,
     Prior,
     median_of_rows,
+    runs_at,
     windows_before,
 )
 from batchmark.changes.steps import LevelChange, Step, drift_of, is_back
@@ -148,7 +149,8 @@ class Candidates:
         offset = (scattered * is_on_level).sum(axis=1) / on_level
         scattered = np.where(is_on_level & (scattered != 0), scattered - offset[:, None], scattered)
         center = noise.center + offset
-        later = np.concatenate([_runs_from(one.levelled, each) for one, each in both])
+        stretch = np.arange(MOST_AFTER)
+        later = np.concatenate([runs_at(one.levelled, each, stretch) for one, each in both])
         later -= center[:, None]
         least_after = np.array([one.least_after for one in searches])[own]
         return cls(
@@ -315,9 +317,3 @@ def _variance_inflation(correlation: Array, runs: NDArray[np.int64]) -> Array:
     return np.asarray(
         1 + 2 * correlation / rest - 2 * correlation * (1 - correlation**runs) / (runs * rest**2)
     )
-
-
-def _runs_from(values: Array, indexes: NDArray[np.int64]) -> Array:
-    """The longest stretch of runs from each index on, NaN behind the end."""
-    columns = indexes[:, None] + np.arange(MOST_AFTER)
-    return np.where(columns < values.size, values[np.minimum(columns, values.size - 1)], np.nan)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import special, stats
 
 if TYPE_CHECKING:
     Array = NDArray[np.float64]
@@ -245,22 +245,15 @@ class _Cores:
 
     def density(self, values: Array, freedom: Array) -> Array:
         """Of later runs, shape (q, n), by Student's t with so many degrees, shape (q, 1)."""
-        height = np.exp(
-            special.gammaln((freedom + 1) / 2)
-            - special.gammaln(freedom / 2)
-            - np.log(freedom * np.pi) / 2
-        )
-        height *= ((1 - self.flat) / self.width)[:, None]
 
         def core(at: Array) -> Array:
-            distance = (values - at[:, None]) / self.width[:, None]
-            return np.asarray(np.exp(-(freedom + 1) / 2 * np.log1p(distance**2 / freedom)))
+            return np.asarray(stats.t.pdf(values, freedom, at[:, None], self.width[:, None]))
 
         found = core(self.at)
         if self.second.any():
             share = self.second[:, None]
             found = (1 - share) * found + share * core(self.at + self.gap)
-        return np.asarray(height * found + self.flat[:, None])
+        return np.asarray((1 - self.flat[:, None]) * found + self.flat[:, None])
 
 
 def median_of_rows(values: Array, counts: NDArray[np.int64]) -> Array:
@@ -270,7 +263,13 @@ def median_of_rows(values: Array, counts: NDArray[np.int64]) -> Array:
     return np.asarray((ordered[rows, (counts - 1) // 2] + ordered[rows, counts // 2]) / 2)
 
 
-def windows_before(values: Array, indexes: NDArray[np.int64], start: int = 0) -> Array:
-    """The WINDOW runs before each index, oldest first, but none before `start`; else NaN."""
-    columns = indexes[:, None] + np.arange(-WINDOW, 0)
-    return np.where(columns >= start, values[np.maximum(columns, 0)], np.nan)
+def windows_before(values: Array, indexes: NDArray[np.int64]) -> Array:
+    """The WINDOW runs before each index, oldest first; NaN where there are fewer."""
+    return runs_at(values, indexes, np.arange(-WINDOW, 0))
+
+
+def runs_at(values: Array, indexes: NDArray[np.int64], steps: NDArray[np.int64]) -> Array:
+    """The runs so many steps from each index, shape (indexes, steps); NaN where there are none."""
+    places = indexes[:, None] + steps
+    there = (places >= 0) & (places < values.size)
+    return np.where(there, values.take(places, mode="clip"), np.nan)

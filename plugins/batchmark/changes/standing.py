@@ -62,7 +62,7 @@ def _tail(line: Timeline) -> float:
     """Probability that noise alone puts the newest run at least so far off, on either side."""
     place, prior = line.logs.size - 1, Prior()
     noise = NoiseDensity.of(
-        windows_before(line.logs, np.array([place]), 0),
+        windows_before(line.logs, np.array([place])),
         np.array([prior.log_sd]),
         np.array([prior.runs]),
     )

@@ -24,7 +24,7 @@ from batchmark.changes.detection import controlled_false_discoveries
 from batchmark.changes.evidence import EVIDENCE, LEAST_AFTER, LEAST_BEFORE
 from batchmark.changes.noise_model import Prior
 from batchmark.changes.records import ChangePoint, Confirmation, RerunOutcome, Series, SeriesKey
-from batchmark.changes.timelines import Timeline, ledger
+from batchmark.changes.timelines import ledger
 from batchmark.core import formatting
 from batchmark.core.record import Record
 
@@ -161,12 +161,9 @@ def _suspicion(history: Series, one: Newest, uncertainty: float) -> tuple[float,
         expected=float(np.exp(one.log_level)),
         seconds=float(np.exp(np.median(line.logs[first:]))),
     )
-    asked = sum(bool(history.fresh.get(run_id)) for run_id in _newest_runs(line))
+    newest_runs = list(dict.fromkeys(line.run_ids))[-ASKED_RUNS:]
+    asked = sum(bool(history.fresh.get(run_id)) for run_id in newest_runs)
     return min(odd, gathered) if asked < MOST_ASKED else 1.0, suspect
-
-
-def _newest_runs(line: Timeline) -> list[str]:
-    return list(dict.fromkeys(line.run_ids))[-ASKED_RUNS:]
 
 
 def needs_more(reruns: Sequence[float], now: Newest | None) -> bool:

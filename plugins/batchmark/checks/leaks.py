@@ -21,7 +21,7 @@ from batchmark.checks.leak_records import GuardReport, LeakAges, LeakKind, Resou
 from batchmark.checks.node_leaks import cluster_resources, end_node
 from batchmark.core.clusters.cluster import Cluster
 from batchmark.core.clusters.multi_node import MultiNode
-from batchmark.core.config import Config, Target
+from batchmark.core.config import Config
 from batchmark.core.names import DAG_TAG, INSTALLATION_TAG, RUN_ID_TAG, RUN_TAG, slug, url_safe
 
 MANUAL_RUN_ID = "manual"  # the job definitions' default
@@ -214,7 +214,9 @@ def _instances(
         if of_cluster and seen.target == of_cluster.target:
             continue
         if seen.target in config.targets:
-            yield _judge_instance(seen, _jobs_of(config.targets[seen.target], jobs), judge)
+            queues = published_queues({"": config.targets[seen.target]})
+            of_target = [job for queue in queues for job in jobs.get(queue, ())]
+            yield _judge_instance(seen, of_target, judge)
         else:
             of_none.append(_judge_instance(seen, [], judge))
     # Last: ECS may not answer.
@@ -270,12 +272,6 @@ def _judge_instance(seen: Resource, jobs: Iterable[JobDescription], judge: Judge
     return seen.judged("leaked", reason, "instances")
 
 
-def _jobs_of(target: Target, jobs: Jobs) -> list[JobDescription]:
-    return [job for queue in published_queues({"": target}) for job in jobs.get(queue, ())]
-
-
 def _target_of(config: Config, queue: str) -> str | None:
-    for name, target in config.targets.items():
-        if queue in published_queues({name: target}):
-            return name
-    return None
+    targets = config.targets.items()
+    return next((name for name, one in targets if queue in published_queues({name: one})), None)

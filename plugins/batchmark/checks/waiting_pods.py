@@ -134,8 +134,13 @@ def _remedy(
     return next((remedy for problem, remedy in remedies.items() if problem in said), look)
 
 
+def gpus_of(node: Object) -> int:
+    """How many GPUs, or shares of some, a node offers."""
+    return int(node["status"].get("allocatable", {}).get(GPU, 0))
+
+
 def _more_gpus(cluster: Cluster, nodes: Iterable[Object]) -> str:
-    offered = sum(int(node["status"].get("allocatable", {}).get(GPU, 0)) for node in nodes)
+    offered = sum(map(gpus_of, nodes))
     if offered == 0:
         return f"see why the device plugin offers no GPU, or {MANIFESTS}"
     if offered < cluster.pods_at_once(shared=True):

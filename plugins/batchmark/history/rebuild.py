@@ -16,15 +16,14 @@ from typing import Any, NamedTuple, Self
 from pydantic import ValidationError
 
 from batchmark.aws.batch_jobs import is_passing
-from batchmark.aws.result_bucket import COLLECTED, RunStore
+from batchmark.aws.result_bucket import COLLECTED, Bucket, RunStore
 from batchmark.core.errors import CollectError, HistoryError, unexpected
 from batchmark.core.record import first_problem
 from batchmark.core.run import StoredRun
 from batchmark.history.imports.file import FOLDER as IMPORTS
 from batchmark.history.imports.file import ImportedFile
-from batchmark.history.parquet import FileLocation
-from batchmark.history.run_files import run_files
-from batchmark.history.store import HistoryStore, run_prices
+from batchmark.history.parquet import MOST_BYTES, FileLocation
+from batchmark.history.store import PARQUET, HistoryStore, run_files, run_prices
 from batchmark.runs.collected_runs import read_raw_document
 
 RUNS, RAW = "runs/", "raw/"
@@ -87,7 +86,7 @@ class _Snapshot(NamedTuple):
 
     @classmethod
     def take(cls, history: HistoryStore, source: _Source, keys: Iterable[str]) -> Self:
-        existing = {key: history.get_version(key) for key in keys}
+        existing = {key: history.objects.read_version(key, most_bytes=MOST_BYTES) for key in keys}
         return cls(source, existing, source.contents())
 
     def differing(self) -> dict[str, bytes]:
@@ -102,9 +101,6 @@ class _Snapshot(NamedTuple):
     def etag(self, key: str) -> str | None:
         version = self.existing.get(key)
         return version and version[1]
-
-    def retake(self, history: HistoryStore) -> Self:
-        return self.take(history, self.source, {*self.existing, *self.contents.files})
 
 
 def rebuild(
@@ -121,7 +117,7 @@ def rebuild(
     prices apply to runs without their own. `progress` passes the steps on, given their number.
     """
     history = HistoryStore(s3, bucket)
-    store = RunStore(s3, bucket, "")
+    store = history.objects
     present = set(history.keys())  # listed first: what is written from now on is not removed
     runs = [key.split("/")[1] for key in store.keys(RUNS) if re.fullmatch(COLLECTED_KEY, key)]
     sources = _sources(store, runs, region)
@@ -145,13 +141,13 @@ def rebuild(
     result.removed = sorted(present - kept)
     if not dry_run:
         for key in result.removed:
-            history.remove(key)
+            store.remove(key)
     collected = set(runs)
     result.uncounted = [key for key in store.keys(RAW) if key.split("/")[1] not in collected]
     return result
 
 
-def _sources(store: RunStore, runs: Iterable[str], region: str) -> list[_Source]:
+def _sources(store: Bucket, runs: Iterable[str], region: str) -> list[_Source]:
     of_runs = [_Source(name, partial(_read_run, store.of_run(name), region)) for name in runs]
     of_imports = [
         _Source(key.removeprefix(IMPORTS).removesuffix(".json"), partial(_read_import, store, key))
@@ -177,12 +173,13 @@ def _write(history: HistoryStore, snapshot: _Snapshot) -> tuple[_Contents, set[s
     written: set[str] = set()
     for _ in range(TRIES):
         for key, body in snapshot.differing().items():
-            if not history.swap(key, body, snapshot.etag(key)):
+            if not history.objects.swap(key, body, snapshot.etag(key), PARQUET):
                 break
             written.add(key)
         else:
             return snapshot.contents, written
-        snapshot = snapshot.retake(history)
+        keys = {*snapshot.existing, *snapshot.contents.files}
+        snapshot = _Snapshot.take(history, snapshot.source, keys)
     problem = f"{key} keeps being changed by others: it stays as it is; rebuild later"
     return _Contents({}, (*snapshot.contents.problems, problem), complete=False), written
 
@@ -212,7 +209,7 @@ def _read_run(store: RunStore, region: str) -> _Contents:
     return _Contents(files, (*problems, *without_rows), complete)
 
 
-def _read_import(store: RunStore, key: str) -> _Contents:
+def _read_import(store: Bucket, key: str) -> _Contents:
     try:
         return _Contents(ImportedFile.model_validate_json(store.read(key)).files())
     except ValidationError as error:

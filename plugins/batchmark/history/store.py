@@ -5,16 +5,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, date, datetime
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, NamedTuple, Self, TypedDict, Unpack
 
 import pyarrow as pa
 
-from batchmark.aws.boto_clients import client, listed
+from batchmark.aws.boto_clients import client
 from batchmark.aws.price_list import stored_prices
-from batchmark.aws.result_bucket import CONDITION_NOT_MET, RunStore
+from batchmark.aws.result_bucket import Bucket, RunStore
 from batchmark.core.config import Config
-from batchmark.core.errors import CollectError
+from batchmark.core.errors import CollectError, unexpected
 from batchmark.core.names import slug, url_safe
 from batchmark.core.prices import PriceTable
 from batchmark.core.run import CollectedRun, StoredRun
@@ -24,13 +25,14 @@ from batchmark.history.imports.file import ImportedFile
 from batchmark.history.parquet import (
     FOLDER,
     MOST_BYTES,
+    MOST_ROWS,
     FileLocation,
     concatenated,
     decode,
+    encode_rows,
     schema_for,
 )
-from batchmark.history.rows import Row
-from batchmark.history.run_files import run_files
+from batchmark.history.rows import Row, history_rows
 
 THREADS = 8  # below the ten connections that a boto3 client keeps
 FILES_AT_A_TIME = 256
@@ -53,12 +55,46 @@ def run_prices(store: RunStore, region: str, run: StoredRun) -> PriceTable:
     return stored_prices(store, region, ended)
 
 
+class RunFiles(NamedTuple):
+    files: dict[str, bytes]  # by key
+    problems: tuple[str, ...]  # each names a job without rows
+
+
+def run_files(
+    run: CollectedRun, prices: PriceTable, name: str, before: Sequence[Row] = ()
+) -> RunFiles:
+    """Return a run's files; the prices are those that it was planned with.
+
+    `before` are rows of the run's other jobs, as the history has them.
+    """
+    with suppress(Exception):  # some job's: then each by itself
+        rows = [*before, *history_rows(run, prices)]
+        if len(rows) <= MOST_ROWS:
+            return RunFiles(encode_rows(rows, name), ())
+    return _by_job(run, prices, name, before)
+
+
+def _by_job(run: CollectedRun, prices: PriceTable, name: str, before: Sequence[Row]) -> RunFiles:
+    rows, problems = [*before], []
+    for job in run.jobs:
+        try:
+            of_job = history_rows(run.model_copy(update={"jobs": (job,)}), prices)
+            encode_rows(of_job, name)
+        except Exception as error:
+            problems.append(f"{job.document_uri} gives no rows: {unexpected(error)}")
+            continue
+        if len(rows) + len(of_job) > MOST_ROWS:
+            problems.append(f"{job.document_uri}: its run has more than {MOST_ROWS} rows")
+        else:
+            rows += of_job
+    return RunFiles(encode_rows(rows, name), tuple(problems))
+
+
 class HistoryStore:
     """The data set below `history/`, written run by run and read by column and partition."""
 
     def __init__(self, s3: Any, bucket: str) -> None:
-        self._s3 = s3
-        self.bucket = bucket
+        self.objects = Bucket(s3, bucket)
         self.unreadable: list[str] = []  # keys skipped: damaged, or no files of the history
 
     @classmethod
@@ -93,7 +129,7 @@ class HistoryStore:
         """
         if files is None:
             files = file.files()
-        self.put(file.key, file.model_dump_json(indent=2).encode(), "application/json")
+        self.objects.put(file.key, file.model_dump_json(indent=2).encode())
         self.replace(file.name, [IMPORTED], files)
         return tuple(files)
 
@@ -103,12 +139,12 @@ class HistoryStore:
         There are some where a run was cleared and this time ended in another month.
         """
         for key, body in files.items():
-            self.put(key, body)
+            self.objects.put(key, body, PARQUET)
         for suite in sorted(suites):
             for key in self.keys(suite):
                 location = FileLocation.of(key)
                 if location and location.name == name and key not in files:
-                    self.remove(key)
+                    self.objects.remove(key)
 
     def read(self, columns: Sequence[str], **selection: Unpack[Selection]) -> pa.Table:
         """Return the selected rows: the given columns, suite and month; strings as dictionaries."""
@@ -138,9 +174,10 @@ class HistoryStore:
 
         def rows(location: FileLocation) -> pa.Table | Exception:
             try:
-                return reader.read(self.get(location.key), location)
-            except self._s3.exceptions.NoSuchKey:  # its run was cleared and has replaced it
-                return schema.empty_table()
+                body = self.objects.read_if_there(location.key, most_bytes=MOST_BYTES)
+                if body is None:  # its run was cleared and has replaced it
+                    return schema.empty_table()
+                return reader.read(body, location)
             except (CollectError, pa.ArrowInvalid) as error:
                 return error
 
@@ -170,82 +207,21 @@ class HistoryStore:
 
     def suites(self) -> list[str]:
         """Our own, then the imported one."""
-        return sorted(self._folders(f"{FOLDER}suite="), key=lambda suite: suite == IMPORTED)
+        return sorted(self.objects.folders(f"{FOLDER}suite="), key=lambda suite: suite == IMPORTED)
 
     def months(self, suite: str) -> list[str]:
         """Return the months with rows of a suite, the earliest first."""
-        return self._folders(f"{FOLDER}suite={suite}/month=")
-
-    def _folders(self, prefix: str) -> list[str]:
-        asked = {"Bucket": self.bucket, "Prefix": prefix, "Delimiter": "/"}
-        folders = listed(self._s3, "list_objects_v2", "CommonPrefixes", **asked)
-        return [folder["Prefix"].removeprefix(prefix).rstrip("/") for folder in folders]
+        return self.objects.folders(f"{FOLDER}suite={suite}/month=")
 
     def keys(self, suite: str | None = None, since: date | None = None) -> list[str]:
         """Return the keys of all objects, or of a suite's, or of a suite's from a month on."""
         folder = FOLDER if suite is None else f"{FOLDER}suite={suite}/"
-        return list(self._listed(folder, f"{folder}month={since:%Y-%m}" if since else ""))
+        return self.objects.keys(folder, f"{folder}month={since:%Y-%m}" if since else "")
 
     def versions(self, suite: str, month: str) -> dict[str, str]:
         """Return the ETags of a month's files by key."""
-        return self._listed(f"{FOLDER}suite={suite}/month={month}/")
-
-    def _listed(self, folder: str, after: str = "") -> dict[str, str]:
-        asked = {"Bucket": self.bucket, "Prefix": folder}
-        asked |= {"StartAfter": after} if after else {}
-        found = listed(self._s3, "list_objects_v2", "Contents", **asked)
-        # Consoles create keys that end with a slash, for folders.
-        return {each["Key"]: each["ETag"] for each in found if not each["Key"].endswith("/")}
-
-    def get(self, key: str) -> bytes:
-        """Return a file.
-
-        Raises:
-            CollectError: it is larger than any of the history.
-        """
-        return RunStore(self._s3, self.bucket, "").read(key, most_bytes=MOST_BYTES)
-
-    def get_if_there(self, key: str, most_bytes: int) -> bytes | None:
-        """Return an object beside the history, or None if there is none.
-
-        Raises:
-            CollectError: it is larger than `most_bytes`.
-        """
-        return RunStore(self._s3, self.bucket, "").read_if_there(key, most_bytes=most_bytes)
-
-    def get_version(self, key: str) -> tuple[bytes, str] | None:
-        """Return a file and its ETag, or None if there is no such file.
-
-        One that is larger than any of the history is returned as an empty one.
-        """
-        try:
-            answer = self._s3.get_object(Bucket=self.bucket, Key=key)
-        except self._s3.exceptions.NoSuchKey:
-            return None
-        if answer["ContentLength"] > MOST_BYTES:
-            answer["Body"].close()
-            return b"", answer["ETag"]
-        return answer["Body"].read(), answer["ETag"]
-
-    def swap(self, key: str, body: bytes, etag: str | None) -> bool:
-        """Replace the file of this ETag; None creates one. False if it has changed meanwhile."""
-        condition = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
-        try:
-            self._s3.put_object(
-                Bucket=self.bucket, Key=key, Body=body, ContentType=PARQUET, **condition
-            )
-        except self._s3.exceptions.ClientError as error:
-            if error.response["Error"]["Code"] not in (*CONDITION_NOT_MET, "NoSuchKey"):
-                raise
-            return False
-        return True
-
-    def put(self, key: str, body: bytes, content_type: str = PARQUET) -> None:
-        self._s3.put_object(Bucket=self.bucket, Key=key, Body=body, ContentType=content_type)
-
-    def remove(self, key: str) -> None:
-        self._s3.delete_object(Bucket=self.bucket, Key=key)
+        return self.objects.versions(f"{FOLDER}suite={suite}/month={month}/")
 
     def _skip(self, key: str, reason: str) -> None:
-        log.warning("s3://%s/%s is skipped: %s", self.bucket, key, reason)
+        log.warning("s3://%s/%s is skipped: %s", self.objects.bucket, key, reason)
         self.unreadable.append(key)

@@ -23,7 +23,7 @@ from batchmark.core.errors import CollectError
 from batchmark.history import series
 from batchmark.history.file_reader import FileReader
 from batchmark.history.parquet import FileLocation, concatenated, schema_for
-from batchmark.history.store import HistoryStore
+from batchmark.history.store import PARQUET, HistoryStore
 
 SNAPSHOTS = "history_snapshots/"
 # A snapshot is written again once so many files are missing from it: reading them takes some 50 ms.
@@ -32,15 +32,7 @@ MOST_SNAPSHOT_BYTES = 32 * 2**20
 MOST_SNAPSHOT_ROWS = 400_000
 SOURCE = "source"  # the column with each row's place among the files
 VERSIONS = b"versions"
-COLUMNS = tuple(
-    dict.fromkeys(
-        (
-            *series.COLUMNS,
-            *conditions.COLUMNS,
-            "job_id",
-        )
-    )
-)
+COLUMNS = tuple(dict.fromkeys((*series.COLUMNS, *conditions.COLUMNS, "job_id")))
 
 
 class _Held(NamedTuple):
@@ -111,11 +103,13 @@ class HistoryView:
         tables = [self._moved(held, places, versions)]
         locations = [location for key in new if (location := FileLocation.of(key))]
         for some in self._store.files(COLUMNS, locations):
-            tables += [_with_source(rows, places[where.key]) for where, rows in some.items()]
+            for where, rows in some.items():
+                source = np.full(rows.num_rows, places[where.key], np.int32)
+                tables.append(rows.append_column(SOURCE, pa.array(source)))
         rows = concatenated(tables, self._schema).combine_chunks()
         renewed = _Held(versions, rows)
         if len(new) >= WORTH_A_SNAPSHOT:
-            self._store.put(snapshot, _encode(renewed))
+            self._store.objects.put(snapshot, _encode(renewed), PARQUET)
         return renewed
 
     def _moved(
@@ -136,7 +130,9 @@ class HistoryView:
         """What an earlier process left; nothing if that is damaged or of another release."""
         empty = _Held({}, self._schema.empty_table())
         try:
-            found = self._store.get_if_there(_key(suite, month), MOST_SNAPSHOT_BYTES)
+            found = self._store.objects.read_if_there(
+                _key(suite, month), most_bytes=MOST_SNAPSHOT_BYTES
+            )
             if found is None:
                 return empty
             with FileReader(self._decode) as reader:
@@ -168,10 +164,6 @@ class HistoryView:
 
 def _key(suite: str, month: str) -> str:
     return f"{SNAPSHOTS}suite={suite}/{month}.parquet"
-
-
-def _with_source(rows: pa.Table, place: int) -> pa.Table:
-    return rows.append_column(SOURCE, pa.array(np.full(rows.num_rows, place, np.int32)))
 
 
 def _encode(held: _Held) -> bytes:

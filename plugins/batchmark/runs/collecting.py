@@ -264,7 +264,8 @@ class _Collector:
             job_attempt=attempt,
             log_group=location.group if location else store.bucket,
             log_stream=location.stream if location else log_key,
-            log_url=log_url(location, _region(job))
+            # A job's ARN is arn:partition:batch:REGION:account:job/id.
+            log_url=log_url(location, job["jobArn"].split(":")[3])
             if location and store.is_aws()
             else store.object_url(log_key),
             document_uri=uri,
@@ -347,8 +348,3 @@ class _Collector:
                 job = first_child(self.described[job_id])
                 attempts = job.get("attempts", ())
                 yield from ((job["jobId"], n) for n in range(1, len(attempts) - that_count + 1))
-
-
-def _region(job: JobDescription) -> str:
-    """A job's ARN is arn:partition:batch:REGION:account:job/id."""
-    return str(job["jobArn"]).split(":")[3]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from batchmark.aws.array_jobs import first_child
 from batchmark.aws.boto_clients import Clients
 from batchmark.aws.job_description import (
     LOG_TAIL_LINES,
@@ -16,7 +17,7 @@ from batchmark.aws.job_description import (
     timing,
 )
 from batchmark.aws.job_hosts import JobHost
-from batchmark.aws.job_log import last_lines, log_end
+from batchmark.aws.job_log import last_lines, log_end, newest_lines
 from batchmark.aws.result_bucket import RunStore
 from batchmark.core.errors import CollectError
 from batchmark.runs.own_jobs.storing import store_document
@@ -78,7 +79,10 @@ def _document(
     store = RunStore(client("s3"), expected.bucket, expected.run_id)
     if expected.own_job and (stored := store_document(store, client, job, expected, host)):
         return stored
-    return expected.read_last(store, job) if job["status"] == "SUCCEEDED" else None
+    if job["status"] != "SUCCEEDED":
+        return None
+    writer = first_child(job)
+    return expected.read(store, writer["jobId"], len(writer["attempts"]))
 
 
 def log_tail(logs: Any, job: JobDescription, *, is_own: bool) -> list[str]:
@@ -92,12 +96,6 @@ def log_tail(logs: Any, job: JobDescription, *, is_own: bool) -> list[str]:
     try:
         if is_own:
             return last_lines(log_end(logs, location, most_bytes=OWN_TAIL_BYTES), LOG_TAIL_LINES)
-        answer = logs.get_log_events(
-            logGroupName=location.group,
-            logStreamName=location.stream,
-            limit=LOG_TAIL_LINES,
-            startFromHead=False,
-        )
+        return newest_lines(logs, location, LOG_TAIL_LINES)
     except (BotoCoreError, ClientError) as error:  # the failure itself must still be reported
         return [f"(the log could not be read: {error})"]
-    return [event["message"] for event in answer["events"]]

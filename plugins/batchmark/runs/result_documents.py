@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Self
 
 from botocore.exceptions import ClientError
 
-from batchmark.aws.array_jobs import first_child
-from batchmark.aws.job_description import JobDescription
 from batchmark.core.errors import CollectError, unexpected
 from batchmark.core.names import document_prefix
 from batchmark.core.own_jobs import OwnJobPlan
@@ -79,11 +77,6 @@ class ExpectedDocument(Record):
                     f"{uri} has a row of {row.workload} in {row.dtype}, expected {self.dtype} only"
                 )
         return document
-
-    def read_last(self, store: RunStore, job: JobDescription) -> ResultDocument:
-        """The document of a job's last attempt; raises as `read` does."""
-        writer = first_child(job)
-        return self.read(store, writer["jobId"], len(writer["attempts"]))
 
 
 def _parsed(store: RunStore, uri: str) -> ResultDocument:

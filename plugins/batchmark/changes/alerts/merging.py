@@ -20,17 +20,17 @@ from batchmark.changes.attribution import are_near
 from batchmark.changes.records import Change, ChangePoint
 
 
-@dataclass(frozen=True)
+@dataclass
 class Merged:
     """What is new with a run. An alert that it opens may recover in the same run.
 
     Series join an alert before any recover, so they count for its recovery.
     """
 
-    opened: tuple[Alert, ...]
-    recoveries: tuple[Recovery, ...]
-    improvements: tuple[Improvement, ...]
-    joined: tuple[Joined, ...]
+    opened: tuple[Alert, ...] = ()
+    recoveries: tuple[Recovery, ...] = ()
+    improvements: tuple[Improvement, ...] = ()
+    joined: tuple[Joined, ...] = ()
 
 
 def merge(
@@ -49,12 +49,7 @@ def merge(
             merger.add_regression(change)
         else:
             merger.add_improvement(change)
-    return Merged(
-        tuple(merger.opened),
-        tuple(merger.recoveries),
-        tuple(merger.improvements),
-        tuple(merger.joined),
-    )
+    return merger.merged
 
 
 class _Merger:
@@ -68,10 +63,7 @@ class _Merger:
         run_id: str,
         at: datetime,
     ) -> None:
-        self.opened: list[Alert] = []
-        self.recoveries: list[Recovery] = []
-        self.improvements: list[Improvement] = []
-        self.joined: list[Joined] = []
+        self.merged = Merged()
         self._settings, self._run_id, self._at = settings, run_id, at
         self._known_worse = KnownChanges(alert.change for alert in alerts)
         self._known_better = KnownChanges(one.change for one in improvements)
@@ -86,7 +78,7 @@ class _Merger:
             return
         if not self._known_worse.has(change):
             alert = Alert.opened(relevant, run_id=self._run_id, at=self._at)
-            self.opened.append(alert)
+            self.merged.opened += (alert,)
             self.watched[alert.id] = alert
         elif new := self._known_worse.missing(relevant):
             self._join(new, change)
@@ -95,18 +87,18 @@ class _Merger:
         for alert in (self.watched[one] for one in self._earlier if one in self.watched):
             if KnownChanges([alert.change]).has(change):
                 joined = Joined(alert_id=alert.id, points=points, change=change)
-                self.joined.append(joined)
+                self.merged.joined += (joined,)
                 self.watched[alert.id] = alert.join(joined)
                 return
 
     def add_improvement(self, change: Change) -> None:
         """Note which alerts it brings back, and whether it is good news by itself."""
-        found = [
+        found = tuple(
             recovery
             for alert in self.watched.values()
             if (recovery := _recovery(alert, change, run_id=self._run_id, at=self._at))
-        ]
-        self.recoveries += found
+        )
+        self.merged.recoveries += found
         for recovery in found:
             alert = self.watched[recovery.alert_id].recover(recovery)
             self.watched[alert.id] = alert
@@ -129,7 +121,7 @@ class _Merger:
             at=self._at,
             brought_back=tuple(recovery.alert_id for recovery in recoveries),
         )
-        self.improvements.append(improvement)
+        self.merged.improvements += (improvement,)
 
 
 class KnownChanges:

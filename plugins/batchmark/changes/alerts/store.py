@@ -51,12 +51,8 @@ class AlertStore:
         key, earlier = (f"{MESSAGES}{name(run_id)}.json" for name in (slug, url_safe))
         if earlier == key or self._store.read_if_there(key) is not None:
             return key
-        text = self._store.read_if_there(earlier)
-        try:
-            is_its = text is not None and RunMessage.model_validate_json(text).run_id == run_id
-        except ValidationError:
-            return key
-        return earlier if is_its else key
+        found = self._store.record(RunMessage, earlier)
+        return earlier if found and found.run_id == run_id else key
 
     def message(self, run_id: str) -> RunMessage | None:
         """A run's message; None if it had nothing to announce."""
@@ -67,17 +63,17 @@ class AlertStore:
     def create(self, message: RunMessage) -> RunMessage:
         """Store a run's message unless it has one; return the stored one."""
         key = self.message_key(message.run_id)
-        if self._store.create(key, message.model_dump_json(indent=2)):
+        if self._store.swap(key, message.model_dump_json(indent=2), None):
             return message
         return self._read(key, RunMessage)
 
     def apply(self, message: RunMessage) -> None:
         """Do what a message decided and is not done yet."""
         for alert in message.opened:
-            self._store.create(_alert_key(alert.id), alert.model_dump_json(indent=2))
+            self._store.swap(_alert_key(alert.id), alert.model_dump_json(indent=2), None)
         for improvement in message.improvements:
             key = f"{IMPROVEMENTS}{improvement.id}.json"
-            self._store.create(key, improvement.model_dump_json(indent=2))
+            self._store.swap(key, improvement.model_dump_json(indent=2), None)
         for recovery in message.recoveries:
             self.change_alert(recovery.alert_id, methodcaller("recover", recovery))
 
@@ -102,12 +98,15 @@ class AlertStore:
 
     def _change(self, key: str, model: type[Kept], change: Callable[[Kept], Kept]) -> Kept:
         for _ in range(MOST_TRIES):
-            text, version = self._store.read_version(key)
+            found = self._store.read_version(key)
+            if found is None:
+                raise KeyError(key)
+            text, version = found
             before = _parse(key, text, model)
             after = change(before)
             if after == before:
                 return before
-            if self._store.replace(key, after.model_dump_json(indent=2), version):
+            if self._store.swap(key, after.model_dump_json(indent=2), version):
                 return after
         raise AlertError(f"{key} was changed by others {MOST_TRIES} times meanwhile; try again")
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from batchmark.changes.records import ChangePoint, Series, SeriesKey
 
@@ -22,10 +21,6 @@ class PlacedSeries:
     @property
     def key(self) -> SeriesKey:
         return self.series.key
-
-    @property
-    def values(self) -> NDArray[np.float64]:
-        return self.series.values
 
     def until(self, place: int, step: tuple[int, float] | None = None) -> Series:
         """The series up to and including a place.

@@ -242,7 +242,7 @@ def _is_among(alarm: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool
 
 def _synthetic(one: PlacedSeries, rng: Generator) -> Series | None:
     """A history without changes, with the level and noise of a series; None if it is too short."""
-    logs = np.log(one.values)
+    logs = np.log(one.series.values)
     if logs.size < FEWEST_FOR_NOISE:
         return None
     steps = np.diff(logs)  # a change of level is only one of them

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from batchmark.core.names import slug, url_safe
 from batchmark.core.suites import NO_DTYPE
-from batchmark.history.asv_format import QUARTILES, RESULT, RESULTS_VERSION
 from batchmark.history.columns import IMPORTED, STRING
 from batchmark.history.exports.runs import job_median, measured, runs
+from batchmark.history.imports.asv import QUARTILES, RESULT, RESULTS_VERSION
 from batchmark.history.series import POINT, is_metric
 
 if TYPE_CHECKING:

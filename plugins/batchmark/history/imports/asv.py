@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from batchmark.core.errors import HistoryError
-from batchmark.history.asv_format import QUARTILES, RESULT, RESULTS_VERSION
 from batchmark.history.imports.measurement import (
     UNKNOWN,
     ForeignMeasurement,
@@ -24,6 +23,10 @@ from batchmark.history.imports.measurement import (
 from batchmark.history.rows import Row
 from batchmark_job.result.values import Parameter
 
+RESULTS_VERSION = 2
+# asv's columns of figures, and ours; all in seconds.
+RESULT = "result"
+QUARTILES = {"stats_q_25": "p25_seconds", "stats_q_75": "p75_seconds"}
 # The unit by the start of a benchmark's name, for where there is no benchmarks.json.
 UNITS = {"time_": "seconds", "timeraw_": "seconds", "mem_": "bytes", "peakmem_": "bytes"}
 NO_UNIT = "unknown unit, as benchmarks.json is missing"

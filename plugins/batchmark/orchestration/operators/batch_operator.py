@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from typing import Any
@@ -51,6 +52,7 @@ from batchmark.orchestration.operators.batch_trigger import (
     BenchmarkJobTrigger,
     goes_on_demand,
 )
+from batchmark.orchestration.operators.job_progress import JobOrder
 from batchmark.orchestration.xcom import FAILURE_XCOM, JOB_ID_XCOM, JOB_IDS_XCOM, TIMING_XCOM
 from batchmark.runs.job_outcome import JobOutcome, outcome
 from batchmark.runs.own_jobs.options import container_overrides
@@ -73,15 +75,11 @@ class BenchmarkJobOperator(BatchOperator):
 
     Args:
         job_name: unique among the tasks of a run; a digest and the generation are appended.
-        runnable_seconds, starting_seconds, longest_seconds: see BenchmarkJobTrigger.
+        runnable_seconds, starting_seconds, longest_seconds, after, ahead, alone: see JobOrder.
         on_demand_queue: where a second job goes if the last attempt lost its host; None for no
             second job.
-        queues_of_same_quota, document, events_log_group: see BenchmarkJobTrigger.
+        queues_of_same_quota, document, events_log_group: see JobOrder.
         in_turn: whether its trigger submits it, when its turn has come.
-        after: map index of the task whose end this one waits for before that; None for none.
-        ahead: see BenchmarkJobTrigger.
-        alone: whether it also waits until no other job is in its queue, as the jobs of that share
-            an instance.
         turn: how many jobs come one after the other that way, this one included.
         execution_timeout: time for the task with its deferral, after which its job is terminated.
     """
@@ -108,17 +106,19 @@ class BenchmarkJobOperator(BatchOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(deferrable=True, **kwargs)
-        self.runnable_seconds = runnable_seconds
-        self.starting_seconds = starting_seconds
-        self.longest_seconds = longest_seconds
+        self.order = JobOrder(
+            after=after,
+            ahead=list(ahead),
+            alone=alone,
+            runnable_seconds=runnable_seconds,
+            starting_seconds=starting_seconds,
+            longest_seconds=longest_seconds,
+            document=document,
+            queues_of_same_quota=list(queues_of_same_quota),
+            events_log_group=events_log_group,
+        )
         self.on_demand_queue = on_demand_queue
-        self.queues_of_same_quota = queues_of_same_quota
-        self.document = document
-        self.events_log_group = events_log_group
         self.in_turn = in_turn
-        self.after = after
-        self.ahead = ahead
-        self.alone = alone
         self.turn = turn
         self.job_log_url = self.job_result_url = ""
         self._is_killed = False
@@ -222,7 +222,7 @@ class BenchmarkJobOperator(BatchOperator):
 
     def _may_step_back(self, listed: dict[str, Any], on_demand: dict[str, Any] | None) -> bool:
         """Whether another job may come before this one, as none does in the On-Demand queue."""
-        if not self.alone or not is_live(listed):
+        if not self.order.alone or not is_live(listed):
             return False
         queue = self._described(listed["jobId"])["jobQueue"]
         return on_demand is None or queue != on_demand["jobQueue"]
@@ -239,29 +239,24 @@ class BenchmarkJobOperator(BatchOperator):
         """
         turns = self.turn + 1 if request else 1
         timeout = self.execution_timeout.total_seconds() if self.execution_timeout else None
-        longest = self.longest_seconds and self.longest_seconds * (2 if on_demand else 1)
+        longest = (self.order.longest_seconds or 0) * (2 if on_demand else 1)
         bounds = [seconds for seconds in (timeout, longest) if seconds]
         one_turn = min(bounds) + ENDING_SECONDS if bounds else None
         now = time.time()
+        order = replace(
+            self.order,
+            request=request,
+            on_demand=on_demand,
+            earlier_job_ids=list(earlier_job_ids),
+            deadline=now + turns * timeout if timeout else None,
+            latest_turn=now + (turns - 1) * one_turn if request and one_turn else None,
+        )
         self.defer(
             # The trigger ends the task in time; this is in case no triggerer runs.
             timeout=timedelta(seconds=turns * one_turn) if one_turn else None,
             trigger=BenchmarkJobTrigger(
                 job_id=self.job_id,
-                request=request,
-                after=self.after,
-                ahead=self.ahead,
-                alone=self.alone,
-                runnable_seconds=self.runnable_seconds,
-                starting_seconds=self.starting_seconds,
-                longest_seconds=self.longest_seconds,
-                deadline=now + turns * timeout if timeout else None,
-                latest_turn=now + (turns - 1) * one_turn if request and one_turn else None,
-                document=self.document,
-                on_demand=on_demand,
-                queues_of_same_quota=self.queues_of_same_quota,
-                earlier_job_ids=earlier_job_ids,
-                events_log_group=self.events_log_group,
+                **vars(order),
                 waiter_delay=self.poll_interval,
                 aws_conn_id=self.aws_conn_id,
                 region_name=self.region_name,
@@ -283,17 +278,17 @@ class BenchmarkJobOperator(BatchOperator):
 
     def _link_to(self, job_id: str, job: JobDescription | None = None) -> None:
         self.job_log_url = job_log_url(self.clients("batch"), job_id, job)
-        if self.document:
+        if self.order.document:
             writer = job_id
             if self.array_properties:
                 writer = child_id(job_id, 0)
             elif self.node_overrides:
                 writer = main_node_id(job_id)
-            self.job_result_url = result_url(self.document["prefix"], writer)
+            self.job_result_url = result_url(self.order.document["prefix"], writer)
 
     def _outcome(self, job: JobDescription) -> JobOutcome:
         """Judge a job, retrying for a while where S3 can't be read; then Airflow tries again."""
-        expected = ExpectedDocument(**self.document) if self.document else None
+        expected = ExpectedDocument(**self.order.document) if self.order.document else None
         for seconds in READ_AGAIN_AFTER_SECONDS:
             try:
                 return outcome(self.clients, job, expected)
@@ -328,7 +323,7 @@ class BenchmarkJobOperator(BatchOperator):
 
     def _container_overrides(self) -> dict[str, Any] | None:
         """An own job's are made here: with all jobs' scripts, the plan would be of megabytes."""
-        if own_job := (self.document or {}).get("own_job"):
+        if own_job := (self.order.document or {}).get("own_job"):
             return container_overrides(OwnJobPlan.model_validate(own_job))
         overrides: dict[str, Any] | None = self.container_overrides
         return overrides

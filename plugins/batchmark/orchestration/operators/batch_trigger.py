@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -33,8 +34,8 @@ from batchmark.orchestration.operators.ending_trigger import EndsItsTask, to_its
 from batchmark.orchestration.operators.job_progress import (
     STOP_SECONDS,
     ExceededLimit,
+    JobOrder,
     JobProgress,
-    WaitLimits,
 )
 from batchmark.orchestration.operators.job_watch import JobWatch, shared_watch
 from batchmark.orchestration.operators.log_progress import LogProgress
@@ -69,71 +70,16 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
 
     Args:
         job_id: the job to follow; None for one that is still to be submitted.
-        request: SubmitJob's arguments for that one.
-        after: map index of the task whose end it waits for before that; None for none.
-        ahead: map indexes of the tasks that come 2, 4, 8, ... before it. Airflow is asked the more
-            seldom the more of them are not over.
-        alone: whether it also waits until no other job is in its queue.
-        runnable_seconds: how long the job may wait for an instance, from its submission or its
-            last attempt's end, while no queue that shares its capacity is busy; None for ever.
-        starting_seconds: how long an attempt may be STARTING; None for ever.
-        longest_seconds: how long the job may take in all, from its submission; None for ever.
-        deadline: time after which no job of the task may run, in seconds since the epoch; None for
-            no deadline.
-        latest_turn: time after which the job is not submitted any more; None for no such time.
-        document: fields of the ExpectedDocument; None if the job succeeds without one.
-        on_demand: SubmitJob's arguments for a second job, which follows if the last attempt lost
-            its host; None for no second job.
-        queues_of_same_quota: while these start or run jobs, this job's waiting time does not
-            count, as they may hold what it waits for.
-        earlier_job_ids: the Spot job that this one replaced, if any.
-        events_log_group: where EventBridge logs blocked queues, for a diagnosis.
+        kwargs: BatchJobTrigger's and the fields of JobOrder.
     """
 
-    def __init__(
-        self,
-        *,
-        job_id: str | None,
-        request: dict[str, Any] | None = None,
-        after: int | None = None,
-        ahead: Sequence[int] = (),
-        alone: bool = True,
-        runnable_seconds: float | None = None,
-        starting_seconds: float | None = None,
-        longest_seconds: float | None = None,
-        deadline: float | None = None,
-        latest_turn: float | None = None,
-        document: dict[str, Any] | None = None,
-        on_demand: dict[str, Any] | None = None,
-        queues_of_same_quota: Sequence[str] = (),
-        earlier_job_ids: Sequence[str] = (),
-        events_log_group: str | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, *, job_id: str | None, **kwargs: Any) -> None:
+        names = [field.name for field in fields(JobOrder) if field.name in kwargs]
+        self.order = JobOrder(**{name: kwargs.pop(name) for name in names})
         super().__init__(job_id=job_id, **kwargs)
-        self.limits = WaitLimits(
-            runnable_seconds, starting_seconds, longest_seconds, deadline, latest_turn
-        )
-        self.document = document
-        self.request = request
-        self.after = after
-        self.ahead = list(ahead)
-        self.alone = alone
-        self.on_demand = on_demand
-        self.events_log_group = events_log_group
-        self.serialized_fields |= self.limits._asdict()
-        self.serialized_fields |= {
-            "request": request,
-            "after": after,
-            "ahead": list(ahead),
-            "alone": alone,
-            "document": document,
-            "on_demand": on_demand,
-            "queues_of_same_quota": list(queues_of_same_quota),
-            "earlier_job_ids": list(earlier_job_ids),
-            "events_log_group": events_log_group,
-        }
-        self.job_ids = [*earlier_job_ids, *([job_id] if job_id else [])]
+        self.serialized_fields |= vars(self.order)
+        self.ahead = list(self.order.ahead)
+        self.job_ids = [*self.order.earlier_job_ids, *([job_id] if job_id else [])]
         self.clients = AwsClients.shared(AwsAccess.of(self))
         self.watch: JobWatch | None = None
         self.clock: Callable[[], float] = time.time
@@ -142,13 +88,13 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
         self._hosts = HostMemory()
         self._stepped_back: set[str] = set()  # ids; Batch may tell other reasons for their ends
         # Both queues use the same On-Demand instances.
-        own = [on_demand["jobQueue"]] if on_demand else []
-        self._other_queues: list[str] = [*own, *queues_of_same_quota]
+        own = [self.order.on_demand["jobQueue"]] if self.order.on_demand else []
+        self._other_queues: list[str] = [*own, *self.order.queues_of_same_quota]
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         if not self.job_ids:
             try:
-                await self._submit_in_turn(self.request or {})
+                await self._submit_in_turn(self.order.request or {})
             except NotSubmittedError as error:
                 failure = str(error)
                 self.log.error(failure)  # noqa: TRY400, as a refusal needs no traceback
@@ -157,7 +103,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
                 yield TaskFailedEvent()
                 return
         progress = await self._follow(self.job_ids[-1])
-        if goes_on_demand(progress.job, self.on_demand) and not progress.is_stopping:
+        if goes_on_demand(progress.job, self.order.on_demand) and not progress.is_stopping:
             try:
                 job_id = await self._submit_on_demand(progress.job)
             except (BotoCoreError, ClientError) as error:
@@ -171,10 +117,12 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
         self.tell_end()
         xcoms = {
             TIMING_XCOM: end.timing,
-            JobLogLink().xcom_key: await asyncio.to_thread(self._log_url, job),
+            JobLogLink().xcom_key: await asyncio.to_thread(
+                job_log_url, self.clients("batch"), job["jobId"], job
+            ),
         }
-        if self.document:
-            prefix = self.document["prefix"]
+        if self.order.document:
+            prefix = self.order.document["prefix"]
             xcoms[JobResultLink().xcom_key] = result_url(prefix, first_child(job)["jobId"])
         if len(self.job_ids) > 1:
             xcoms |= {JOB_ID_XCOM: job["jobId"], JOB_IDS_XCOM: self.job_ids}
@@ -199,7 +147,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
     async def _follow(self, job_id: str) -> JobProgress:
         """Wait until a job has ended or is given up."""
         self.watch = self.watch or shared_watch(self.clients, self.waiter_delay)
-        progress = JobProgress(job_id, self.limits, self.clock())
+        progress = JobProgress(job_id, self.order, self.clock())
         told = LogProgress(lambda: self.clients("logs", attempts=1), self.log.info)
         problem = None
         while True:
@@ -213,7 +161,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
             if progress.ended():
                 return progress
             if job and job["status"] == "RUNNING":
-                if self.document and self.document.get("own_job"):
+                if self.order.document and self.order.document.get("own_job"):
                     self._hosts.look(self.clients, job)
                 await told.look(job, self.clock())
             exceeded = progress.exceeded_limit()
@@ -239,9 +187,10 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
     async def _diagnose(self, progress: JobProgress) -> None:
         """Find out why a job does not start, unless it may be waiting for other jobs."""
         job = progress.job
+        queues = [job["jobQueue"], *self._other_queues]
         try:
             if progress.may_wait_for_others and await asyncio.to_thread(
-                self._is_queue_at_work, job
+                is_queue_at_work, self.clients("batch"), queues, but=job["jobId"]
             ):
                 progress.restart_wait()
                 return
@@ -264,17 +213,10 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
             self.clients,
             queue=job["jobQueue"],
             job=job,
-            events_log_group=self.events_log_group,
+            events_log_group=self.order.events_log_group,
             now=datetime.now(UTC),
         )
         return result.message()
-
-    def _is_queue_at_work(self, job: JobDescription) -> bool:
-        queues = [job["jobQueue"], *self._other_queues]
-        return is_queue_at_work(self.clients("batch"), queues, but=job["jobId"])
-
-    def _log_url(self, job: JobDescription) -> str:
-        return job_log_url(self.clients("batch"), job["jobId"], job)
 
     def _terminate(self, job_id: str, reason: str) -> None:
         terminate_job(self.clients("batch"), job_id, reason)
@@ -294,7 +236,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
                 if is_passing(error):
                     raise
                 raise NotSubmittedError(f"Batch refuses the job: {error}") from error
-            if not self.alone:
+            if not self.order.alone:
                 break
             await self.sleep(EVERY_SECONDS)  # ListJobs may show a job late
             if not is_behind_others(job_id, await self.live_jobs(request["jobQueue"])):
@@ -324,15 +266,13 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
             spot_job["jobId"],
             spot_job.get("statusReason"),
         )
-        job_id = await self._submit(self.on_demand or {})
+        job_id = await self._submit(self.order.on_demand or {})
         self._other_queues.append(spot_job["jobQueue"])
         self.log.info("On-Demand job %s follows", job_id)
         return job_id
 
     def _find_or_submit(self, request: dict[str, Any]) -> str:
-        def find() -> str | None:
-            return self._find(request)
-
+        find = partial(self._find, request)
         return find() or submit_job(self.clients("batch", attempts=1), request, find)
 
     def _find(self, request: dict[str, Any]) -> str | None:
@@ -345,7 +285,7 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
 
     async def _outcome(self, progress: JobProgress) -> JobOutcome:
         """Judge the job, retrying while S3 can't be read."""
-        expected = ExpectedDocument(**self.document) if self.document else None
+        expected = ExpectedDocument(**self.order.document) if self.order.document else None
         began = self.clock()
         host = await self._hosts.host(progress.job)
         judge = partial(outcome, self.clients, progress.job, expected, progress.first_seen, host)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import (
@@ -43,13 +43,6 @@ ENDING_SECONDS = 300  # for a trigger to end its task after its last limit
 ENDED = "failed"  # the event of a trigger that has ended its task so
 
 
-class Layer(NamedTuple):
-    """What is known of a run's file system; None: nobody knows it any more."""
-
-    settings: FileSystem | None
-    compute_environment: str | None
-
-
 class FileSystemOperator(BaseOperator):
     """Hands its work to a trigger, which ends the task; no worker is held meanwhile."""
 
@@ -59,14 +52,14 @@ class FileSystemOperator(BaseOperator):
             raise AirflowFailException("see the trigger's log")
 
     def arguments(
-        self, context: Context, config: Config, layer: Layer, seconds: float
+        self, context: Context, config: Config, plan: RunPlan, seconds: float
     ) -> dict[str, Any]:
         """What both triggers take."""
-        settings = layer.settings
+        settings = plan.file_system
         return {
             "region_name": config.region,
             "bucket": config.bucket,
-            "environment": layer.compute_environment,
+            "environment": plan.compute_environment,
             "settings": settings.model_dump(mode="json") if settings else None,
             "run": _run(context, config).model_dump(mode="json"),
             "deadline": time.time() + seconds,
@@ -94,7 +87,9 @@ class StandUpFileSystem(FileSystemOperator):
             _file_system(context, config, settings).name_none()
             tell("The run reads no files, so no file system is stood up.")
             return
-        if _jobs_are_over(context["ti"]):
+        ti = context["ti"]
+        states = ti.get_task_states(dag_id=ti.dag_id, task_ids=list(JOB_TASKS), run_ids=[ti.run_id])
+        if is_over(states):
             # Airflow clears a setup with any task before its teardown.
             tell("None of the run's jobs is to run, so no file system is stood up.")
             return
@@ -103,9 +98,7 @@ class StandUpFileSystem(FileSystemOperator):
             timeout=timedelta(
                 seconds=STAND_UP_SECONDS + NODES_SECONDS + DELETION_SECONDS + ENDING_SECONDS
             ),
-            trigger=StandUpTrigger(
-                **self.arguments(context, config, _layer(plan), STAND_UP_SECONDS)
-            ),
+            trigger=StandUpTrigger(**self.arguments(context, config, plan, STAND_UP_SECONDS)),
             method_name="execute_complete",
         )
 
@@ -117,8 +110,8 @@ class StandUpFileSystem(FileSystemOperator):
             return super().resume_execution(next_method, next_kwargs, context)
         except (TaskDeferralTimeout, TaskDeferralError) as error:
             config = load_config()
-            layer = _layer(_plan(context, config))
-            file_system = _file_system(context, config, layer.settings)
+            plan = _known(_plan(context, config))
+            file_system = _file_system(context, config, plan.file_system)
             try:
                 waits = file_system.remove()
             except (BotoCoreError, ClientError) as problem:
@@ -138,10 +131,10 @@ class CollapseFileSystem(FileSystemOperator):
 
     def execute(self, context: Context) -> None:
         config = load_config()
-        layer = _layer(_plan(context, config))
+        plan = _known(_plan(context, config))
         self.defer(
             timeout=timedelta(seconds=COLLAPSE_SECONDS + ENDING_SECONDS),
-            trigger=CollapseTrigger(**self.arguments(context, config, layer, COLLAPSE_SECONDS)),
+            trigger=CollapseTrigger(**self.arguments(context, config, plan, COLLAPSE_SECONDS)),
             method_name="execute_complete",
         )
 
@@ -150,21 +143,17 @@ def _plan(context: Context, config: Config) -> RunPlan:
     return RunStore.of(config, context["run_id"]).plan()
 
 
-def _layer(plan: RunPlan) -> Layer:
-    """What the plan knows of it, else what the stack publishes now."""
+def _known(plan: RunPlan) -> RunPlan:
+    """The plan with what it knows of the file system, else with what the stack publishes now."""
     if plan.file_system:
-        return Layer(plan.file_system, plan.compute_environment)
+        return plan
     try:
         nodes = load_multi_node()
     except ConfigError as error:
         tell(f"What nodes mount can't be looked at: {error}")
-        return Layer(None, None)
-    return Layer(nodes.file_system, nodes.compute_environment)
-
-
-def _jobs_are_over(ti: Any) -> bool:
-    states = ti.get_task_states(dag_id=ti.dag_id, task_ids=list(JOB_TASKS), run_ids=[ti.run_id])
-    return is_over(states)
+        return plan
+    update = {"file_system": nodes.file_system, "compute_environment": nodes.compute_environment}
+    return plan.model_copy(update=update)
 
 
 def _run(context: Context, config: Config) -> RunOfDag:

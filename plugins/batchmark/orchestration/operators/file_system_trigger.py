@@ -25,8 +25,8 @@ from batchmark.core.errors import LayerError, unexpected
 from batchmark.orchestration.aws_clients import AwsAccess, AwsClients
 from batchmark.orchestration.operators.ending_trigger import EndsItsTask, to_its_end
 from batchmark.orchestration.xcom import FAILURE_XCOM
-from batchmark.runs.file_system_spending import settle_file_systems
 from batchmark.runs.run_file_system import RunFileSystem, RunOfDag
+from batchmark.runs.spending import settle_file_systems
 
 POLL_SECONDS = 10.0
 NAMING_SECONDS = 300
@@ -101,7 +101,9 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
         """Do it; why it failed, or None."""
         raise NotImplementedError
 
-    async def repeat(self, step: Callable[[], str | None], until: float) -> str | None:
+    async def repeat(
+        self, step: Callable[[], str | None], until: float, every: float = POLL_SECONDS
+    ) -> str | None:
         """Repeat a step until it has nothing to wait for; what it still waits for, if it is late.
 
         Raises:
@@ -122,7 +124,7 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
             if waits != told:
                 self.log.info("%s", waits)
                 told = waits
-            await self.sleep(POLL_SECONDS)
+            await self.sleep(every)
 
     def nodes_left(self) -> str | None:
         """What is left of nodes that have booted before; None once Batch has ended all."""
@@ -202,22 +204,20 @@ class StandUpTrigger(FileSystemTrigger):
     async def _delete(self) -> None:
         if self._step:
             await asyncio.wait({self._step}, timeout=KILL_SECONDS / 2)
-        until, told = self.clock() + KILL_SECONDS / 2, None
-        while True:
-            try:
-                waits = await asyncio.to_thread(self.file_system.remove)
-            except (BotoCoreError, ClientError) as error:
-                waits = str(error)
-            if waits is None or self.file_system.is_ending:
-                self.log.info("%s", waits or "Nothing of the file system is there")
-                return
-            if self.clock() > until:
-                self.log.error("The file system is not gone: %s. %s", waits, BY_HAND)
-                return
-            if waits != told:
-                self.log.info("%s", waits)
-                told = waits
-            await self.sleep(KILL_POLL_SECONDS)
+        until = self.clock() + KILL_SECONDS / 2
+        if waits := await self.repeat(self._end, until, every=KILL_POLL_SECONDS):
+            self.log.error("The file system is not gone: %s. %s", waits, BY_HAND)
+
+    def _end(self) -> str | None:
+        """Delete what was made; None once all of it is told to go."""
+        try:
+            waits = self.file_system.remove()
+        except (BotoCoreError, ClientError) as error:
+            waits = str(error)
+        if waits and not self.file_system.is_ending:
+            return waits
+        self.log.info("%s", waits or "Nothing of the file system is there")
+        return None
 
 
 class CollapseTrigger(FileSystemTrigger):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from batchmark.aws.job_description import FINISHED, JobDescription, waiting_since
 
@@ -26,14 +28,45 @@ class ExceededLimit(NamedTuple):
     is_stuck: bool = False  # whether a diagnosis may find out what the job waits for
 
 
-class WaitLimits(NamedTuple):
-    """Limits in seconds, the deadline and the latest turn since the epoch; None for no limit."""
+@dataclass(frozen=True, kw_only=True)
+class JobOrder:
+    """What a job's trigger is told, beside the job's id. Limits are in seconds; None for no limit.
 
+    Attributes:
+        request: SubmitJob's arguments for a job that is still to be submitted.
+        after: map index of the task whose end it waits for before that; None for none.
+        ahead: map indexes of the tasks that come 2, 4, 8, ... before it. Airflow is asked the more
+            seldom the more of them are not over.
+        alone: whether it also waits until no other job is in its queue.
+        runnable_seconds: how long the job may wait for an instance, from its submission or its
+            last attempt's end, while no queue that shares its capacity is busy.
+        starting_seconds: how long an attempt may be STARTING.
+        longest_seconds: how long the job may take in all, from its submission.
+        deadline: time after which no job of the task may run, in seconds since the epoch.
+        latest_turn: time after which the job is not submitted any more, as `deadline`.
+        document: fields of the ExpectedDocument; None if the job succeeds without one.
+        on_demand: SubmitJob's arguments for a second job, which follows if the last attempt lost
+            its host; None for no second job.
+        queues_of_same_quota: while these start or run jobs, this job's waiting time does not
+            count, as they may hold what it waits for.
+        earlier_job_ids: the Spot job that this one replaced, if any.
+        events_log_group: where EventBridge logs blocked queues, for a diagnosis.
+    """
+
+    request: dict[str, Any] | None = None
+    after: int | None = None
+    ahead: Sequence[int] = ()
+    alone: bool = True
     runnable_seconds: float | None = None
     starting_seconds: float | None = None
     longest_seconds: float | None = None
     deadline: float | None = None
     latest_turn: float | None = None
+    document: dict[str, Any] | None = None
+    on_demand: dict[str, Any] | None = None
+    queues_of_same_quota: Sequence[str] = ()
+    earlier_job_ids: Sequence[str] = ()
+    events_log_group: str | None = None
 
     def is_turn_missed(self, now: float) -> bool:
         """Whether it is too late to submit the job."""
@@ -47,11 +80,11 @@ class WaitLimits(NamedTuple):
 class JobProgress:
     """A job as of Batch's latest answer. Times are in seconds since the epoch."""
 
-    def __init__(self, job_id: str, limits: WaitLimits, now: float) -> None:
+    def __init__(self, job_id: str, order: JobOrder, now: float) -> None:
         self.job: JobDescription = {"jobId": job_id, "jobName": "?", "status": "UNKNOWN"}
         self.first_seen: dict[str, float] = {}  # time of the latest entry into each state
         self.diagnosis: str | None = None
-        self._limits = limits
+        self._order = order
         self._now = self._known_at = now
         self._is_current = False
         self._waiting_from = 0.0
@@ -95,7 +128,7 @@ class JobProgress:
 
     def exceeded_limit(self) -> ExceededLimit | None:
         """Return the first limit that the job has exceeded."""
-        limits, job = self._limits, self.job
+        limits, job = self._order, self.job
         if limits.deadline is not None and self._now > limits.deadline:
             return ExceededLimit("The task's execution_timeout has passed")
         longest = limits.longest_seconds
@@ -117,9 +150,9 @@ class JobProgress:
         """Return the limit of the job's state and how long it has been in it, in seconds."""
         if self.is_waiting:
             since = max(waiting_since(self.job), self._waiting_from)
-            return self._limits.runnable_seconds, self._now - since
+            return self._order.runnable_seconds, self._now - since
         if self.job["status"] == "STARTING":
-            return self._limits.starting_seconds, self._now - self.first_seen["STARTING"]
+            return self._order.starting_seconds, self._now - self.first_seen["STARTING"]
         return None, 0.0
 
     def restart_wait(self) -> None:

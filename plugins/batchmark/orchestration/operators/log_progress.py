@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from batchmark.aws.job_description import JobDescription, log_location
+from batchmark.aws.job_log import newest_lines
 
 # CloudWatch answers 25 calls a second in all; a hundred jobs make ten of them.
 EVERY_SECONDS = 10.0
@@ -49,11 +50,5 @@ class LogProgress:
         location = log_location(job)
         if location is None:
             return None
-        page = self._logs().get_log_events(
-            logGroupName=location.group,
-            logStreamName=location.stream,
-            startFromHead=False,
-            limit=NEWEST_LINES,
-        )
-        found = [event["message"] for event in page["events"]]
+        found = newest_lines(self._logs(), location, NEWEST_LINES)
         return next((line for line in reversed(found) if PROGRESS.fullmatch(line)), None)

@@ -25,7 +25,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from batchmark.aws.batch_jobs import is_passing, live_jobs
 from batchmark.core.errors import BatchmarkError
 from batchmark.orchestration.aws_clients import AwsClients
-from batchmark.orchestration.operators.job_progress import WaitLimits
+from batchmark.orchestration.operators.job_progress import JobOrder
 
 OVER = ("success", "failed", "skipped", "upstream_failed", "removed")
 EVERY_SECONDS = 10.0
@@ -41,31 +41,13 @@ class NotSubmittedError(BatchmarkError):
     """A job could not be submitted in time, or at all."""
 
 
-def task_before_not_over(map_index: int, seconds: float) -> NotSubmittedError:
-    return NotSubmittedError(
-        f"It was not submitted, as for {seconds:.0f} s the task before it (map index {map_index}) "
-        "was not over. End that task, then clear this one"
-    )
-
-
-def instance_never_free(job: Mapping[str, Any], queue: str, seconds: float) -> NotSubmittedError:
-    """The error of a job that waited in vain for the end of another."""
-    return NotSubmittedError(
-        f"It was not submitted, as for {seconds:.0f} s its instance was never free; now job "
-        f"{job['jobId']} ({job['jobName']}) is {job['status']} in {queue}. End that job, or clear "
-        "this task when no other run uses the target"
-    )
-
-
 class WaitsForItsTurn:
     """Beside BaseTrigger, which has the task and the log; the trigger sets the rest."""
 
     task_instance: Any
     log: Any
-    after: int | None
-    ahead: list[int]
-    alone: bool
-    limits: WaitLimits
+    order: JobOrder
+    ahead: list[int]  # of the order, those that are not over yet
     clients: AwsClients
     clock: Callable[[], float]
     sleep: Callable[[float], Awaitable[object]]
@@ -76,9 +58,9 @@ class WaitsForItsTurn:
         Raises:
             NotSubmittedError: its turn did not come in time.
         """
-        if self.after is not None:
-            await self._wait_for_task_before(self.after)
-        if self.alone:
+        if self.order.after is not None:
+            await self._wait_for_task_before(self.order.after)
+        if self.order.alone:
             await self._wait_for_instance(queue)
 
     async def _wait_for_task_before(self, map_index: int) -> None:
@@ -86,9 +68,13 @@ class WaitsForItsTurn:
         _awaited[key] = False
         try:
             while not await self.is_over(map_index):
-                if self.limits.is_turn_missed(self.clock()):
-                    raise task_before_not_over(map_index, self.clock() - since)
-                if self.alone:
+                if self.order.is_turn_missed(self.clock()):
+                    seconds = self.clock() - since
+                    raise NotSubmittedError(
+                        f"It was not submitted, as for {seconds:.0f} s the task before it (map "
+                        f"index {map_index}) was not over. End that task, then clear this one"
+                    )
+                if self.order.alone:
                     await self.sleep(EVERY_SECONDS)
                 else:
                     await self._sleep_unless_ended(key)
@@ -110,7 +96,7 @@ class WaitsForItsTurn:
 
     def tell_end(self) -> None:
         """Let the trigger that waits for this one know, if it is of this process."""
-        if self.task_instance is not None and not self.alone:
+        if self.task_instance is not None and not self.order.alone:
             key = self._key(self.task_instance.map_index)
             if key in _awaited:
                 _awaited[key] = True
@@ -127,8 +113,12 @@ class WaitsForItsTurn:
                 self.log.info("Waiting for the end of %s: they would share an instance", job)
                 told = job
             waited = self.clock() - since
-            if self.limits.is_turn_missed(self.clock()) or self.limits.is_too_long(waited):
-                raise instance_never_free(jobs[0], queue, waited)
+            if self.order.is_turn_missed(self.clock()) or self.order.is_too_long(waited):
+                raise NotSubmittedError(
+                    f"It was not submitted, as for {waited:.0f} s its instance was never free; now "
+                    f"{job} is {jobs[0]['status']} in {queue}. End that job, or clear this task "
+                    "when no other run uses the target"
+                )
             await self.sleep(EVERY_SECONDS)
 
     async def live_jobs(self, queue: str) -> list[dict[str, Any]]:
@@ -149,18 +139,11 @@ class WaitsForItsTurn:
         """Ask Airflow whether another task of the same mapping is over."""
         if self.task_instance is None:
             return True  # dag.test() runs one task after the other
-        ask = sync_to_async(RuntimeTaskInstance.get_task_states)
-        return is_over(await ask(**task_before(self.task_instance, map_index)))
-
-
-def task_before(ti: Any, map_index: int) -> dict[str, Any]:
-    """The arguments that ask Airflow for the state of another task of the same mapping."""
-    return {
-        "dag_id": ti.dag_id,
-        "task_ids": [ti.task_id],
-        "run_ids": [ti.run_id],
-        "map_index": map_index,
-    }
+        ask, ti = sync_to_async(RuntimeTaskInstance.get_task_states), self.task_instance
+        states = await ask(
+            dag_id=ti.dag_id, task_ids=[ti.task_id], run_ids=[ti.run_id], map_index=map_index
+        )
+        return is_over(states)
 
 
 def is_over(states: Mapping[str, Mapping[str, Any]]) -> bool:

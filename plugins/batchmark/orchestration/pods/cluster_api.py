@@ -14,7 +14,7 @@ from kubernetes import client as kubernetes
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
-from batchmark.checks.waiting_pods import MANIFESTS, Object
+from batchmark.checks.waiting_pods import MANIFESTS, Object, gpus_of
 from batchmark.core.clusters.cluster import GPU, NODE_LABEL, Cluster
 from batchmark.core.errors import ClusterError
 from batchmark.orchestration.telling import tell
@@ -83,7 +83,12 @@ class ClusterApi:
         """The nodes with GPUs that are ready."""
         with self._let_in():
             found = self._json(self._core.list_node(label_selector=NODE_LABEL).items)
-        return [node for node in found if _is_ready(node)]
+        return [
+            node
+            for node in found
+            for one in node["status"].get("conditions", ())
+            if one["type"] == "Ready" and one["status"] == "True"
+        ]
 
     def pods(self, job_name: str) -> list[Object]:
         """A job's pods in the order of their indexes."""
@@ -132,7 +137,7 @@ class ClusterApi:
 
         def is_offered() -> bool:
             nonlocal seen
-            seen = sum(_gpus(node) for node in self.nodes())
+            seen = sum(map(gpus_of, self.nodes()))
             return seen == wanted and self._is_rolled_out()
 
         if not self._wait_for(is_offered, SWITCH_SECONDS):
@@ -210,15 +215,6 @@ class ClusterApi:
 
     def _json(self, found: Any) -> Any:
         return self._client.sanitize_for_serialization(found)
-
-
-def _is_ready(node: Object) -> bool:
-    conditions = node["status"].get("conditions", ())
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
-
-
-def _gpus(node: Object) -> int:
-    return int(node["status"].get("allocatable", {}).get(GPU, 0))
 
 
 def _index(pod: Object) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
-from batchmark.checks.waiting_pods import Object, Waiting, explain, failures, missing, waiting
+from batchmark.checks.waiting_pods import Object, explain, failures, missing, waiting
 from batchmark.core.clusters.cluster import GPU
 from batchmark.orchestration.pods.cluster_api import LOG_TAIL_LINES, POLL_SECONDS, ClusterApi
 from batchmark.orchestration.telling import tell
@@ -58,7 +58,7 @@ class PodsWatch:
             try:
                 self.job, self.pods = self.api.job(self.job_name), self.api.pods(self.job_name)
             except (ApiException, HTTPError) as error:
-                if _is_gone(error):
+                if isinstance(error, ApiException) and error.status == 404:
                     return f"Kubernetes job {self.job_name} was deleted while it ran"
                 if self.api.clock() - read_at > UNREADABLE_SECONDS:
                     raise
@@ -129,7 +129,8 @@ class PodsWatch:
         text = explain(
             self.api.cluster, late, self.pods, self.api.nodes(), self.api.events(self.job_name)
         )
-        if self.share and all(map(_waits_for_gpu, late)) and self._is_at_work():
+        all_lack_gpus = all(f"Insufficient {GPU}" in one.message for one in late)
+        if self.share and all_lack_gpus and self._is_at_work():
             tell(text)
             self.share()
             self.share = None
@@ -153,11 +154,3 @@ class PodsWatch:
         if text not in self._told:
             self._told.add(text)
             tell(text)
-
-
-def _waits_for_gpu(one: Waiting) -> bool:
-    return f"Insufficient {GPU}" in one.message
-
-
-def _is_gone(error: Exception) -> bool:
-    return isinstance(error, ApiException) and error.status == 404

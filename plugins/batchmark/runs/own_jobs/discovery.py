@@ -26,12 +26,11 @@ from batchmark.aws.existing_jobs import (
     possible_types,
     queue_names,
 )
-from batchmark.aws.job_description import AWSLOGS, DEFAULT_LOG_GROUP
+from batchmark.aws.job_description import AWSLOGS, DEFAULT_LOG_GROUP, RETRY_RULES
 from batchmark.core.config import ComputeEnvironments, Target
 from batchmark.core.errors import PlanError, meant
 from batchmark.core.formatting import count
 from batchmark.runs.own_jobs.sides import FoundSide, Side
-from batchmark.runs.retry_rules import RETRY_RULES
 
 TIMEOUT_SECONDS = 3600  # where neither the definition nor the side has one
 LEAST_TIMEOUT_SECONDS = 60  # by SubmitJob

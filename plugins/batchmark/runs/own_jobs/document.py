@@ -19,7 +19,7 @@ from batchmark.aws.job_hosts import JobHost
 from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.core.suites import NO_DTYPE
 from batchmark.runs.own_jobs.check import exit_code, owners_check, was_stopped
-from batchmark.runs.own_jobs.lines import Told
+from batchmark.runs.own_jobs.lines import MOST_COUNT, Told
 from batchmark.runs.result_documents import ExpectedDocument
 from batchmark_job.result.document import (
     Device,
@@ -78,37 +78,31 @@ class Image(NamedTuple):
         return self.tag or digest or "latest"
 
 
-def own_job_document(
-    expected: ExpectedDocument, job: JobDescription, told: Told, host: JobHost, *, on_aws: bool
-) -> ResultDocument | None:
-    """What a finished job's last attempt measured; None if that never started, or has no end.
+def last_span(job: JobDescription) -> tuple[int, int] | None:
+    """When a job's last attempt started and stopped, in milliseconds since the epoch.
 
-    `on_aws` is false on a local cloud, whose instances stand for none of AWS's.
+    None if it never started, or has no end.
     """
-    plan, attempts = expected.own_job, job.get("attempts", ())
-    if plan is None or not attempts:
-        return None
-    last = attempts[-1]
+    last = (job.get("attempts") or [{}])[-1]
     stop = last.get("stoppedAt", job.get("stoppedAt"))
-    if "startedAt" not in last or stop is None:
-        return None
-    return _Watched(expected, plan, job, told, host, on_aws, last["startedAt"], stop).document()
+    return None if "startedAt" not in last or stop is None else (last["startedAt"], stop)
 
 
 @dataclass(frozen=True)
-class _Watched:
-    """A job whose last attempt started and stopped, in milliseconds since the epoch."""
+class WatchedJob:
+    """A job whose last attempt started and stopped."""
 
     expected: ExpectedDocument
     plan: OwnJobPlan
     job: JobDescription
     told: Told
     host: JobHost
-    on_aws: bool
+    on_aws: bool  # false on a local cloud, whose instances stand for none of AWS's
     start: int
     stop: int
 
     def document(self) -> ResultDocument:
+        """What its last attempt measured."""
         rows, left_out = self._rows()
         expected = self.expected
         return ResultDocument(
@@ -292,9 +286,9 @@ class _Watched:
             host=_name(self.host.container_instance),
             purchase_option=self.host.purchase_option if self.on_aws else None,
             check=self._check,
-            bad_lines=told.bad_lines,
+            bad_lines=tuple(told.bad_lines),
             bad_lines_left_out=told.bad_lines_left_out,
-            metrics_left_out=told.metrics_left_out + left_out,
+            metrics_left_out=min(told.metrics_left_out + left_out, MOST_COUNT),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from pydantic import AwareDatetime, ValidationError
+from pydantic import AwareDatetime
 
 from batchmark.aws.result_bucket import RunStore
 from batchmark.core.names import slug
@@ -31,12 +31,5 @@ def remember(store: RunStore, queues: Iterable[str], now: datetime) -> None:
 
 def remembered(store: RunStore, now: datetime) -> list[str]:
     """The ARNs of the queues that were used lately."""
-    found = []
-    for key in store.keys(FOLDER):
-        try:
-            known = KnownQueue.model_validate_json(store.read_if_there(key) or b"")
-        except ValidationError:  # not written by us
-            continue
-        if now - known.planned_at <= REMEMBERED:
-            found.append(known.job_queue)
-    return found
+    found = (store.record(KnownQueue, key) for key in store.keys(FOLDER))  # None: not ours
+    return [one.job_queue for one in found if one and now - one.planned_at <= REMEMBERED]

@@ -126,45 +126,21 @@ class Facts:
         self.output_sha256 = value if re.fullmatch(r"[0-9a-f]{64}", value) else None
 
 
-class Told(NamedTuple):
-    """All that a job's marked lines tell."""
-
-    facts: Facts
-    metrics: tuple[MetricLine, ...] = ()
-    metrics_left_out: int = 0
-    bad_lines: tuple[BadLine, ...] = ()
-    bad_lines_left_out: int = 0
-    is_known: bool = True  # whether the log could be read
-
-
-NOT_KNOWN = Told(Facts(), is_known=False)
-
-
-def read_lines(lines: Iterable[MarkedLine]) -> Told:
-    """Sort a job's marked lines; of too many metrics and bad lines the first ones are kept."""
-    reader = _Reader()
-    for line in lines:
-        reader.take(line)
-    return Told(
-        reader.facts,
-        tuple(reader.metrics),
-        min(reader.metrics_left_out, MOST_COUNT),
-        tuple(reader.bad_lines),
-        min(reader.bad_lines_left_out, MOST_COUNT),
-    )
-
-
 @dataclass
-class _Reader:
+class Told:
+    """All that a job's marked lines tell; of too many metrics and bad lines the first ones."""
+
     facts: Facts = field(default_factory=Facts)
     metrics: list[MetricLine] = field(default_factory=list)
     metrics_left_out: int = 0
     bad_lines: list[BadLine] = field(default_factory=list)
     bad_lines_left_out: int = 0
-    seen: Counter[Source] = field(default_factory=Counter)
-    higher_is_better: dict[tuple[str, str], bool] = field(default_factory=dict)
+    is_known: bool = True  # whether the log could be read
+    _seen: Counter[Source] = field(default_factory=Counter)
+    _higher_is_better: dict[tuple[str, str], bool] = field(default_factory=dict)
 
     def take(self, line: MarkedLine) -> None:
+        """Take in one line."""
         mark = next((mark for mark in MARKS if line.text.startswith(mark)), "")
         told = line.text.removeprefix(mark)
         if mark == FACT_MARK:
@@ -176,13 +152,13 @@ class _Reader:
             self._take_metric("file" if mark == FILE_MARK else "log", told)
 
     def _take_metric(self, source: Source, text: str) -> None:
-        self.seen[source] += 1
+        self._seen[source] += 1
         try:
             metric = parse_metric_line(text)
         except MetricLineError as error:
             self._take_bad(source, text, str(error))
             return
-        told = self.higher_is_better.setdefault(
+        told = self._higher_is_better.setdefault(
             (metric.metric, metric.unit), metric.higher_is_better
         )
         if metric.higher_is_better != told:
@@ -199,8 +175,19 @@ class _Reader:
             self.bad_lines_left_out += 1
             return
         shown, said = text[:SHOWN_CHARACTERS], problem[:SHOWN_CHARACTERS]
-        number = self.seen[source]
+        number = self._seen[source]
         self.bad_lines.append(BadLine(source=source, number=number, text=shown, problem=said))
+
+
+NOT_KNOWN = Told(is_known=False)
+
+
+def read_lines(lines: Iterable[MarkedLine]) -> Told:
+    """Sort a job's marked lines."""
+    told = Told()
+    for line in lines:
+        told.take(line)
+    return told
 
 
 def _told(new: _Value | None, before: _Value | None) -> _Value | None:

@@ -19,24 +19,20 @@ def container_overrides(plan: OwnJobPlan) -> dict[str, Any]:
     Raises:
         PlanError: ECS would refuse the overrides, as they are too long.
     """
-    container = _container(plan)
-    characters = len(json.dumps(container)) + ROOM_FOR_BATCH
-    if characters > MOST_CHARACTERS:
-        raise PlanError(
-            f"{plan.name}'s command, check and environment are {characters:,} characters with what "
-            f"watches the job and what Batch adds, and ECS takes {MOST_CHARACTERS:,}: put a script "
-            "into the image, or set shell to false"
-        )
-    return container
-
-
-def _container(plan: OwnJobPlan) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    container: dict[str, Any] = {}
     if plan.command:
         words = list(plan.command)
-        found["command"] = wrapper.command(words) if plan.shell else words
-    if environment := _environment(plan):
-        found["environment"] = [
+        container["command"] = wrapper.command(words) if plan.shell else words
+    told = {
+        wrapper.CHECK: plan.check,
+        wrapper.OUTPUT: plan.output,
+        wrapper.OUTPUT_SHA256: plan.output_sha256,
+    }
+    environment = plan.environment | {
+        name: value for name, value in told.items() if value is not None
+    }
+    if environment:
+        container["environment"] = [
             {"name": name, "value": value} for name, value in environment.items()
         ]
     asked = {"VCPU": plan.vcpus, "MEMORY": plan.memory_mib, "GPU": plan.gpus}
@@ -45,14 +41,12 @@ def _container(plan: OwnJobPlan) -> dict[str, Any]:
         for kind, value in asked.items()
         if value is not None
     ]:
-        found["resourceRequirements"] = requirements
-    return found
-
-
-def _environment(plan: OwnJobPlan) -> dict[str, str]:
-    told = {
-        wrapper.CHECK: plan.check,
-        wrapper.OUTPUT: plan.output,
-        wrapper.OUTPUT_SHA256: plan.output_sha256,
-    }
-    return plan.environment | {name: value for name, value in told.items() if value is not None}
+        container["resourceRequirements"] = requirements
+    characters = len(json.dumps(container)) + ROOM_FOR_BATCH
+    if characters > MOST_CHARACTERS:
+        raise PlanError(
+            f"{plan.name}'s command, check and environment are {characters:,} characters with what "
+            f"watches the job and what Batch adds, and ECS takes {MOST_CHARACTERS:,}: put a script "
+            "into the image, or set shell to false"
+        )
+    return container

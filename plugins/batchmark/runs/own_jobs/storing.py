@@ -11,7 +11,7 @@ from batchmark.aws.job_description import FINISHED, JobDescription, container_in
 from batchmark.aws.job_hosts import JobHost, host_of
 from batchmark.aws.result_bucket import RunStore
 from batchmark.core.errors import CollectError, unexpected
-from batchmark.runs.own_jobs.document import own_job_document
+from batchmark.runs.own_jobs.document import WatchedJob, last_span
 from batchmark.runs.own_jobs.whole_log import read_log
 from batchmark.runs.result_documents import ExpectedDocument, key_of
 from batchmark_job.result.document import ResultDocument
@@ -36,10 +36,8 @@ def store_document(
         CollectError: it can't be made of what the job left.
         BotoCoreError, ClientError: CloudWatch Logs or S3 does not answer at the moment.
     """
-    plan, attempts = expected.own_job, job.get("attempts")
-    if plan is None or job["status"] not in FINISHED:
-        return None
-    if not attempts or "startedAt" not in attempts[-1]:
+    plan, span = expected.own_job, last_span(job)
+    if plan is None or span is None or job["status"] not in FINISHED:
         return None
     on_aws = store.is_aws()
     told = read_log(clients, plan, job, on_aws=on_aws, sleep=sleep)
@@ -47,12 +45,10 @@ def store_document(
     is_known = host and (host.instance_type or not on_aws)
     seen = host if host and is_known and is_of_job else host_of(clients, job)
     try:
-        document = own_job_document(expected, job, told, seen, on_aws=on_aws)
+        document = WatchedJob(expected, plan, job, told, seen, on_aws, *span).document()
     except Exception as error:
         log.exception("No document can be made of job %s", job["jobId"])
         raise CollectError(f"no document could be made of it: {unexpected(error)}") from error
-    if document is None:
-        return None
     try:
         before = expected.read(store, document.job_id, document.job_attempt)
     except CollectError:

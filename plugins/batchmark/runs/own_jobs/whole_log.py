@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -46,16 +47,12 @@ def read_log(
     if since_stop > LATEST_SECONDS:
         return told
     for seconds in READ_AGAIN_AFTER_SECONDS if on_aws else (0.0,):
-        if not is_to_tell_more(plan, job, told):
+        # Whether a wrapper that reached its end has lines that the log does not show yet.
+        if not (plan.shell and ended_by_itself(job) and told.is_known and not told.facts.is_over):
             break
         sleep(seconds)
         told = _read(clients, plan, job)
     return told
-
-
-def is_to_tell_more(plan: OwnJobPlan, job: JobDescription, told: Told) -> bool:
-    """Whether a wrapper that reached its end has lines that the log does not show yet."""
-    return plan.shell and ended_by_itself(job) and told.is_known and not told.facts.is_over
 
 
 def _read(clients: Clients, plan: OwnJobPlan, job: JobDescription) -> Told:
@@ -70,4 +67,4 @@ def _read(clients: Clients, plan: OwnJobPlan, job: JobDescription) -> Told:
             raise
         log.warning("What job %s told is not known: %s", job["jobId"], error)
         return NOT_KNOWN
-    return told if plan.shell else told._replace(facts=Facts())
+    return told if plan.shell else replace(told, facts=Facts())

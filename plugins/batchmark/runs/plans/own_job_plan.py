@@ -22,6 +22,7 @@ from batchmark.runs.own_jobs.sides import FoundSide
 from batchmark.runs.plans.planning import check_targets, planned_job
 
 MOST_JOBS = 500  # each waits in a triggerer, which has room for 1,000 by default, other runs' too
+RESULT = ("shell", "check", "output", "output_sha256")  # how it is judged, as own jobs say it
 _PLACEHOLDER = re.compile(r"Ref::([A-Za-z0-9_-]+)")
 
 
@@ -54,14 +55,9 @@ def plan_own_jobs(
         plan = OwnJobPlan(
             name=name,
             job_definition=job.job_definitions[target],
-            command=job.command,
-            parameters=job.parameters,
             axis=axis,
-            shell=job.shell,
-            check=job.check,
-            output=job.output,
-            output_sha256=job.output_sha256,
             deadline_seconds=wanted.deadline_seconds,
+            **job.model_dump(include={"command", "parameters", *RESULT}),
         )
         changes = {"attempts": job.attempts, "timeout_seconds": job.timeout_seconds}
         limits = job_limits(config.targets[target]).model_copy(update=changes)
@@ -139,17 +135,10 @@ def _plan_of(found: FoundSide, wanted: ComparisonRun) -> OwnJobPlan:
         job_definition=found.target.job_definition,
         command=found.command,
         parameters=found.parameters,
-        environment=side.environment,
-        vcpus=side.vcpus,
-        memory_mib=side.memory_mib,
-        gpus=side.gpus,
         axis=wanted.parameter,
-        shell=side.shell,
-        check=side.check,
-        output=side.output,
-        output_sha256=side.output_sha256,
         deadline_seconds=wanted.deadline_seconds,
         existing=True,
+        **side.model_dump(include={"environment", "vcpus", "memory_mib", "gpus", *RESULT}),
     )
 
 

@@ -11,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
+from batchmark.aws.batch_targets import published_queues
+from batchmark.aws.job_description import RETRY_RULES
 from batchmark.aws.vcpu_quotas import Quota, vcpu_quota
 from batchmark.core.config import Config, PurchaseOption, Target
 from batchmark.core.errors import PlanError
@@ -19,7 +21,6 @@ from batchmark.core.run import JobLimits, PlannedJob, Purpose, job_limits
 from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SCALING, SUITES
 from batchmark.runs.plans.options import overrides
 from batchmark.runs.result_documents import ExpectedDocument
-from batchmark.runs.retry_rules import RETRY_RULES
 
 # How far before a job those are that tell how long its turn is off; it asks each 5 minutes at most.
 AHEAD = (2, 4, 8, 16, 32)
@@ -144,13 +145,13 @@ def _queues_of_same_quota(config: Config, name: str) -> list[str]:
         return {vcpu_quota(target.instance_type, purchase) for purchase in get_args(PurchaseOption)}
 
     counted = quotas(config.targets[name]) - {None}
-    others = [
-        target
-        for other, target in config.targets.items()
-        if other != name and counted & quotas(target)
-    ]
-    queues = [queue for target in others for queue in (target.job_queue, target.on_demand_queue)]
-    return [queue for queue in queues if queue]
+    return published_queues(
+        {
+            other: target
+            for other, target in config.targets.items()
+            if other != name and counted & quotas(target)
+        }
+    )
 
 
 def all_operator_kwargs(

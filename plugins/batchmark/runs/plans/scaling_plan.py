@@ -90,37 +90,28 @@ def _plans(nodes: MultiNode, wanted: ScalingRun) -> list[ScalingOptions]:
         )
     devices, batch = _devices(nodes, wanted.devices), wanted.batch
     images = counts[0] * devices * batch
-    common: dict[str, Any] = {
-        "devices": devices,
-        "image": wanted.image,
-        "data": tuple(each for each in DATA_SOURCES if each in wanted.data),
-        "steps": wanted.steps,
-    }
+
+    def on(count: int, trained: ScalingRun, **fields: Any) -> ScalingOptions:
+        return ScalingOptions(
+            nodes=count,
+            devices=devices,
+            image=wanted.image,
+            data=tuple(each for each in DATA_SOURCES if each in wanted.data),
+            steps=wanted.steps,
+            settings=_of_batch(trained, count * devices * batch),
+            **fields,
+        )
+
+    all_reduce_mib = tuple(sorted(set(wanted.all_reduce_mib)))
     plans = []
     for count in counts:
         strong = _share(images, count * devices) if wanted.strong_scaling else None
-        plans.append(
-            ScalingOptions(
-                nodes=count,
-                batches=tuple(dict.fromkeys(filter(None, (batch, strong)))),
-                all_reduce_mib=tuple(sorted(set(wanted.all_reduce_mib))),
-                settings=_of_batch(wanted, count * devices * batch),
-                **common,
-            )
-        )
-    most = counts[-1]
+        batches = tuple(dict.fromkeys(filter(None, (batch, strong))))
+        plans.append(on(count, wanted, batches=batches, all_reduce_mib=all_reduce_mib))
     for number, changes in enumerate(wanted.study, start=1):
-        plans.append(
-            ScalingOptions(
-                nodes=most,
-                batches=(batch,),
-                all_reduce_mib=(),
-                settings=_of_batch(_variant(wanted, number, changes), most * devices * batch),
-                variant=number,
-                varied=tuple(name for name in TrainingSettings.model_fields if name in changes),
-                **common,
-            )
-        )
+        varied = tuple(name for name in TrainingSettings.model_fields if name in changes)
+        variant = {"variant": number, "varied": varied, "batches": (batch,), "all_reduce_mib": ()}
+        plans.append(on(counts[-1], _variant(wanted, number, changes), **variant))
     for plan in plans:
         if contradiction := plan.contradiction(str):
             raise PlanError(contradiction)

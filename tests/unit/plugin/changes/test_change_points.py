@@ -178,10 +178,10 @@ def test_no_series_and_short_histories_are_no_error():
     assert [search([noise(runs)]) for runs in range(16)] == [[[]]] * 16
 
 
-def test_windows_end_before_their_run_and_begin_with_the_level():
+def test_windows_end_before_their_run():
     logs = np.arange(100.0)
-    found = windows_before(logs, np.array([3, 80]), start=1)
+    found = windows_before(logs, np.array([3, 80]))
     assert found.shape == (2, WINDOW)
-    assert found[0, -2:].tolist() == [1.0, 2.0]
-    assert np.isnan(found[0, :-2]).all()
+    assert found[0, -3:].tolist() == [0.0, 1.0, 2.0]
+    assert np.isnan(found[0, :-3]).all()
     assert found[1].tolist() == list(np.arange(80.0 - WINDOW, 80))

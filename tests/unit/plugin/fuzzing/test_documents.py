@@ -106,7 +106,7 @@ def check_history(made):
     rebuilt = rebuild(made.s3, BUCKET, REGION)
     assert (rebuilt.written, rebuilt.removed, rebuilt.problems) == ([], [], [])
     for key, body in encode_rows(EARLIER, "earlier").items():
-        history.put(key, body)
+        history.objects.put(key, body)
     table = history.read(ALL_COLUMNS)
     assert table.num_rows == count + len(EARLIER)
     for metric in Metric:

@@ -26,7 +26,7 @@ def run(*arguments, bucket=BUCKET):
 
 def test_a_rebuild_prints_what_it_did(bucket, capsys):
     (key,) = bucket.append(FIRST)
-    bucket.history.remove(key)
+    bucket.history.objects.remove(key)
     stale = "history/suite=blog/month=2026-09/gone.parquet"
     bucket.put(stale, b"of no run")
     for number in range(command_line.MOST_KEYS + 1):

@@ -6,16 +6,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from botocore.exceptions import ClientError
 
-from batchmark.aws.result_bucket import COLLECTED, PRICES, RunStore
+from batchmark.aws.result_bucket import COLLECTED, PRICES, Bucket, RunStore
 from batchmark.core import prices
 from batchmark.core.names import slug
 from batchmark.core.prices import SpotPrice
 from batchmark.history import rebuild as rebuilding
-from batchmark.history import run_files
 from batchmark.history import store as storing
 from batchmark.history.rebuild import rebuild
 from batchmark.history.rows import history_rows
-from batchmark.history.store import HistoryStore, run_prices
+from batchmark.history.store import run_prices
 from tests.builders.history import BUCKET, NOON, REGION, finished, run_of, two_targets
 from tests.builders.runs import PRICES as TABLE
 from tests.builders.runs import as_older_releases_stored, build_job, build_row, noisy
@@ -55,7 +54,7 @@ def filled(bucket):
 def test_a_lost_history_is_rebuilt_byte_for_byte(filled):
     before = filled.objects()
     for key in filled.objects(HISTORY):
-        filled.history.remove(key)
+        filled.history.objects.remove(key)
     done = rebuilt(filled)
     assert filled.objects() == before
     assert (done.sources, sorted(done.written)) == (4, sorted(filled.objects(HISTORY)))
@@ -103,7 +102,7 @@ def test_the_raw_document_counts_rather_than_its_copy(bucket):
 def spoilt(bucket, request):
     """The bucket with FIRST, whose GPU's document was lost or cut off after its rows were there."""
     bucket.append(FIRST)
-    bucket.history.remove(GPU_DOCUMENT)
+    bucket.history.objects.remove(GPU_DOCUMENT)
     if request.param:
         bucket.put(GPU_DOCUMENT, request.param)
     return bucket
@@ -114,7 +113,7 @@ def test_for_a_lost_raw_document_the_copy_of_an_older_release_counts(spoilt):
     right = spoilt.objects(HISTORY)
     (key,) = right
     for damage in (None, b"damaged"):
-        spoilt.history.remove(key)
+        spoilt.history.objects.remove(key)
         if damage:
             spoilt.put(key, damage)
         (problem,) = rebuilt(spoilt).problems
@@ -132,7 +131,7 @@ def test_without_a_copy_its_rows_stay_and_if_lost_the_others_are_rebuilt(spoilt)
     assert (done.written, done.removed) == ([], [])
     assert spoilt.objects(HISTORY) == right
     (key,) = right
-    spoilt.history.remove(key)
+    spoilt.history.objects.remove(key)
     assert rebuilt(spoilt).written == [key]
     assert targets(spoilt) == {"c5.2xlarge"}
 
@@ -199,7 +198,7 @@ def test_a_document_that_cannot_be_read_costs_its_job_alone(bucket, name):
     bucket.append(SECOND)
     assert HOSTILE[name] != bucket.objects()[GPU_DOCUMENT].decode()
     bucket.put(GPU_DOCUMENT, HOSTILE[name])
-    bucket.history.remove(key)
+    bucket.history.objects.remove(key)
     done = rebuilt(bucket)
     (problem,) = done.problems
     assert GPU_DOCUMENT in problem
@@ -218,7 +217,7 @@ def test_rows_that_do_not_fit_the_history_cost_their_job_alone(
         found = history_rows(run, prices)
         return [row | odd if row["target"] == "g5.xlarge" else row for row in found]
 
-    monkeypatch.setattr(run_files, "history_rows", rows)
+    monkeypatch.setattr("batchmark.history.store.history_rows", rows)
     bucket.append(FIRST)
     assert targets(bucket) == {"c5.2xlarge"}
     lost = FIRST.jobs[0].document_uri
@@ -230,7 +229,7 @@ def test_rows_that_do_not_fit_the_history_cost_their_job_alone(
 
 
 def test_a_run_of_too_many_rows_loses_what_does_not_fit(bucket, monkeypatch, caplog):
-    monkeypatch.setattr(run_files, "MOST_ROWS", 3)
+    monkeypatch.setattr("batchmark.history.store.MOST_ROWS", 3)
     bucket.append(FIRST)
     assert targets(bucket) == {"g5.xlarge"}
     assert "its run has more than 3 rows" in caplog.text
@@ -283,7 +282,7 @@ def test_a_run_that_is_appended_meanwhile_stays(bucket):
 @pytest.mark.parametrize("moment", ["after its look", "amid its look"])
 def test_files_that_a_run_appends_after_its_folder_was_read_stay(bucket, monkeypatch, left, moment):
     (key,) = bucket.append(FIRST)
-    bucket.history.remove(key)
+    bucket.history.objects.remove(key)
     if left:
         bucket.put(key, left)
     changed = iter([two_targets(slowdown=2.0)])  # once
@@ -302,7 +301,7 @@ def test_files_that_a_run_appends_after_its_folder_was_read_stay(bucket, monkeyp
             yield look
 
     if moment == "amid its look":
-        monkeypatch.setattr(run_files, "history_rows", rows)
+        monkeypatch.setattr("batchmark.history.store.history_rows", rows)
         done = rebuilt(bucket)
     else:
         done = rebuilt(bucket, progress=progress)
@@ -318,7 +317,7 @@ def test_a_file_removed_meanwhile_is_written_again(bucket):
 
     def progress(looks, _):
         for look in looks:
-            bucket.history.remove(key)
+            bucket.history.objects.remove(key)
             yield look
 
     assert rebuilt(bucket, progress=progress).written == [key]
@@ -328,7 +327,7 @@ def test_a_file_removed_meanwhile_is_written_again(bucket):
 def test_a_file_that_keeps_changing_stays_and_is_named(bucket, monkeypatch):
     (key,) = bucket.append(FIRST)
     bucket.put(key, b"of another")
-    monkeypatch.setattr(HistoryStore, "swap", lambda *_: False)
+    monkeypatch.setattr(Bucket, "swap", lambda *_: False)
     done = rebuilt(bucket)
     assert (done.written, done.removed) == ([], [])
     (problem,) = done.problems
@@ -347,7 +346,7 @@ def test_a_run_without_its_own_prices_costs_the_same_in_every_rebuild(bucket, mo
     run = two_targets(purchase_option="spot")
     store = RunStore(bucket.s3, BUCKET, run.run_id)
     bucket.collect(run)
-    bucket.history.remove(store.prefix + PRICES)
+    bucket.history.objects.remove(store.prefix + PRICES)
     bucket.history.append(run, run_prices(store, REGION, run), store.name)
     found = bucket.history.read(["price_usd_per_hour"])["price_usd_per_hour"].to_pylist()
     assert found == [0.1] * 4

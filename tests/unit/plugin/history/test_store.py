@@ -25,7 +25,6 @@ from batchmark.history.parquet import (
     schema_for,
 )
 from batchmark.history.rows import history_rows
-from batchmark.history.store import HistoryStore
 from batchmark.runs.collected_runs import readable_run
 from tests.builders.history import (
     BUCKET,
@@ -291,25 +290,11 @@ def test_a_file_removed_during_a_read_is_not_an_error(bucket):
 
     def remove_it(**_):
         bucket.s3.meta.events.unregister("before-parameter-build.s3.GetObject", remove_it)
-        history.remove(other)
+        history.objects.remove(other)
 
     bucket.s3.meta.events.register("before-parameter-build.s3.GetObject", remove_it)
     assert history.read(["run_id"], run_ids=[two_targets(1).run_id]).num_rows == 0
     assert history.unreadable == []
-
-
-def test_a_file_is_written_only_as_it_was_read(bucket):
-    history = bucket.history
-    assert history.swap(NOVEMBER, b"first", None)
-    assert not history.swap(NOVEMBER, b"second", None)
-    _, version = history.get_version(NOVEMBER)
-    assert history.swap(NOVEMBER, b"second", version)
-    assert not history.swap(NOVEMBER, b"third", version)
-    assert history.get(NOVEMBER) == b"second"
-    history.remove(NOVEMBER)
-    assert history.get_version(NOVEMBER) is None
-    with pytest.raises(bucket.s3.exceptions.NoSuchBucket):
-        HistoryStore(bucket.s3, "no-such-bucket").swap(NOVEMBER, b"", None)
 
 
 def test_only_keys_of_the_history_have_a_location():

@@ -78,7 +78,7 @@ def test_a_replaced_or_removed_file_leaves_no_old_row(bucket):
     assert sorted(history.rows("blog")["median_seconds"].to_pylist()) == sorted(
         expected.to_pylist()
     )
-    bucket.history.remove(key)
+    bucket.history.objects.remove(key)
     for one in (history, None):
         assert read(bucket, one)[0] == run_ids(kept)
 

@@ -10,7 +10,7 @@ OLD_PATH = "batchmark.orchestration.batch_trigger.BenchmarkJobTrigger"
 def test_a_task_deferred_before_the_move_still_ends_well():
     """The triggerer makes a trigger of the class path and the arguments that the database holds."""
     _, arguments = Following(on_demand=ON_DEMAND).trigger.serialize()
-    assert import_string(OLD_PATH)(**arguments).on_demand == ON_DEMAND
+    assert import_string(OLD_PATH)(**arguments).order.on_demand == ON_DEMAND
     following = Following(trigger=import_string(OLD_PATH))
     event = following.event((1, RUNNING), (30, SUCCEEDED))
     assert (event.task_instance_state, event.xcoms["return_value"]) == ("success", "job-1")

@@ -115,7 +115,7 @@ def test_a_job_of_which_no_document_can_be_made_loses_itself_only(monkeypatch):
     def refuse(*_, **__):
         raise OverflowError("odd")
 
-    monkeypatch.setattr(storing, "own_job_document", refuse)
+    monkeypatch.setattr(storing, "WatchedJob", refuse)
     (lost,) = Run().collected().lost
     assert lost.reason == "no document could be made of it: unexpected OverflowError: odd"
 

@@ -102,7 +102,7 @@ def test_a_job_of_which_no_document_can_be_made_fails_with_the_reason(monkeypatc
     def refuse(*_, **__):
         raise OverflowError("odd")
 
-    monkeypatch.setattr(storing, "own_job_document", refuse)
+    monkeypatch.setattr(storing, "WatchedJob", refuse)
     failure = Judged(described()).failure
     assert "is SUCCEEDED, but it left no valid result document: no document could be" in failure
     assert "exit code 3; it left no valid" in Judged(described("FAILED", code=3)).failure

@@ -117,7 +117,7 @@ def test_who_sends_knows_better_than_who_called_it_dead(sent, alerts):
 def test_two_tasks_at_once_send_it_once(sent, alerts, store, monkeypatch):
     """The other one writes 'sending' between this one's look and its write."""
     outside, others = Outside(), Outside()
-    replace, first = store.replace, []
+    replace, first = store.swap, []
 
     def after_another(*arguments):
         if not first:
@@ -125,7 +125,7 @@ def test_two_tasks_at_once_send_it_once(sent, alerts, store, monkeypatch):
             sent(others, longest_try=LONGEST_TRY)
         return replace(*arguments)
 
-    monkeypatch.setattr(store, "replace", after_another)
+    monkeypatch.setattr(store, "swap", after_another)
     told = sent(outside, longest_try=LONGEST_TRY)
     assert others.got == list(CHANNELS)
     assert outside.got == []
@@ -135,12 +135,12 @@ def test_two_tasks_at_once_send_it_once(sent, alerts, store, monkeypatch):
 def test_a_write_whose_answer_was_lost_is_known_again_and_sent(sent, store, monkeypatch):
     """botocore writes it once more, and is told that the object is another one now."""
     outside = Outside()
-    replace = store.replace
+    replace = store.swap
 
     def written_twice(*arguments):
         replace(*arguments)
         return replace(*arguments)
 
-    monkeypatch.setattr(store, "replace", written_twice)
+    monkeypatch.setattr(store, "swap", written_twice)
     assert states(sent(outside)) == dict.fromkeys(CHANNELS, "sent")
     assert outside.got == list(CHANNELS)

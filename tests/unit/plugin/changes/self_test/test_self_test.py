@@ -195,7 +195,7 @@ def test_a_replay_orders_runs_by_time_and_keeps_one_usable_figure_of_each():
     )
     (one,) = Replay([odd]).series
     assert list(one.series.run_ids) == ["run-4", "run-1", "run-0"]
-    assert one.values.tolist() == [5.0, 4.0, 1.0]
+    assert one.series.values.tolist() == [5.0, 4.0, 1.0]
     assert moment(0) < moment(1)
     assert one.until(1).run_ids == ["run-4", "run-1"]
 
@@ -203,7 +203,7 @@ def test_a_replay_orders_runs_by_time_and_keeps_one_usable_figure_of_each():
 def test_a_step_multiplies_from_its_run_on_and_leaves_the_rest():
     (one,) = Replay([build_history(build_key(), [1.0, 2.0, 3.0, 4.0])]).series
     assert one.until(2, (1, 1.5)).values.tolist() == [1.0, 3.0, 4.5]
-    assert one.values.tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert one.series.values.tolist() == [1.0, 2.0, 3.0, 4.0]
     assert one.series.run_ids[0] == run_id(0)
 
 

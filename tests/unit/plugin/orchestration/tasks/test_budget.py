@@ -134,7 +134,7 @@ def submitted(kwargs):
     operator.clients = FakeClients(batch=batch)
     with pytest.raises(TaskDeferred) as deferred:
         operator.execute({**context(), "task": operator})
-    return [*batch.submissions, deferred.value.trigger.on_demand]
+    return [*batch.submissions, deferred.value.trigger.order.on_demand]
 
 
 def test_each_job_is_submitted_with_the_timeout_and_the_attempts_that_its_cap_counted(cloud):

@@ -5,9 +5,9 @@ import re
 import pytest
 from botocore.exceptions import ClientError
 
+from batchmark.aws.job_description import RETRY_RULES
 from batchmark.core.errors import PlanError
 from batchmark.runs.own_jobs.discovery import discover
-from batchmark.runs.retry_rules import RETRY_RULES
 from tests.builders.existing_jobs import definition, environment, instance_type, queue, side
 from tests.builders.leaks import ARN, REGION
 from tests.stand_ins.stubbed_clients import StubbedClients

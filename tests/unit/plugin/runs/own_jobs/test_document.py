@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from batchmark.aws.job_hosts import JobHost
 from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.runs.own_jobs.check import TIMED_OUT
-from batchmark.runs.own_jobs.document import Image, own_job_document
+from batchmark.runs.own_jobs.document import Image, WatchedJob, last_span
 from batchmark.runs.own_jobs.lines import NOT_KNOWN, Facts, Told
 from batchmark_job.result.document import Device, Implementation, MeasurementStatus, parse_document
 from batchmark_job.result.metric import MetricLine
@@ -40,14 +40,12 @@ NOTHING = NOT_KNOWN
 
 def document(job=None, said=None, where=None, *, on_aws=True, own_job=None, device="cuda"):
     """The document, as it can be read again."""
-    made = own_job_document(
-        expected(own_job, device=device),
-        job or described(),
-        told(gpus=[GPU]) if said is None else said,
-        where or host(),
-        on_aws=on_aws,
+    job, said = job or described(), told(gpus=[GPU]) if said is None else said
+    wanted = expected(own_job, device=device)
+    watched = WatchedJob(
+        wanted, wanted.own_job, job, said, where or host(), on_aws, *last_span(job)
     )
-    return made and parse_document(made.to_json())
+    return parse_document(watched.document().to_json())
 
 
 def moment(milliseconds):
@@ -272,20 +270,6 @@ def test_a_job_shorter_than_batchs_clock_can_tell_took_a_millisecond_at_most(sto
     found = document(described(attempt={"stoppedAt": stop}))
     assert found.measurements[0].samples_seconds == (0.001,)
     assert (found.own_job.running_seconds, found.started_at) == (0.0, found.finished_at)
-
-
-@pytest.mark.parametrize(
-    "job",
-    [
-        described(attempts=[]),
-        described(attempts=[{"statusReason": "CannotPullContainerError"}]),
-        {key: value for key, value in described().items() if key != "stoppedAt"}
-        | {"attempts": [{"startedAt": STARTED}]},
-    ],
-    ids=["no attempt", "never started", "no end"],
-)
-def test_a_job_that_never_ran_to_an_end_has_no_document(job):
-    assert document(job) is None
 
 
 def test_when_it_reached_its_stages():

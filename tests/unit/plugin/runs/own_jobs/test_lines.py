@@ -113,7 +113,7 @@ def test_metrics_of_both_sources_are_kept_in_order():
         ("speed", 2.0, True),
         ("loss", 0.5, False),
     ]
-    assert told.bad_lines == ()
+    assert told.bad_lines == []
 
 
 def test_each_bad_line_is_named_with_its_number_in_its_source_and_the_good_are_kept():

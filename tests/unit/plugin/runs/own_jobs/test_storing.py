@@ -13,6 +13,7 @@ from tests.builders.watched_jobs import (
     END,
     JOB_ID,
     RUN_ID,
+    STARTED,
     described,
     expected,
     facts,
@@ -116,9 +117,14 @@ def test_a_log_that_does_not_answer_now_is_for_the_next_try(monkeypatch):
 
 @pytest.mark.parametrize(
     "job",
-    [described(attempts=[]), described(attempts=[{"statusReason": "CannotPullContainerError"}])],
+    [
+        described(attempts=[]),
+        described(attempts=[{"statusReason": "CannotPullContainerError"}]),
+        described(attempts=[{"startedAt": STARTED}], stoppedAt=None),
+    ],
+    ids=["no attempt", "never started", "no end"],
 )
-def test_of_a_job_that_never_started_nothing_is_asked(monkeypatch, job):
+def test_of_a_job_that_never_ran_to_an_end_nothing_is_asked(monkeypatch, job):
     account = Account(monkeypatch, WHOLE)
     assert account.store(job) is None
     assert (account.asked, account.s3.objects) == ([], {})

@@ -571,4 +571,4 @@ def test_what_is_told_is_read_as_it_is_meant(wrapped, programs):
     assert [gpu.name for gpu in found.gpus] == ["NVIDIA L4"] * 2
     assert (found.exit_code, found.check_exit_code, found.output_sha256) == (0, 0, RIGHT)
     assert (found.gpu_busy.samples, found.began, found.is_over) == (2, True, True)
-    assert (len(told.metrics), told.bad_lines) == (1, ())
+    assert (len(told.metrics), told.bad_lines) == (1, [])

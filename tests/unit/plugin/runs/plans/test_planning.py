@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from batchmark.aws.job_description import RETRY_RULES
 from batchmark.core.config import parse_config
 from batchmark.core.errors import ConfigError, PlanError
 from batchmark.core.names import full_name
@@ -17,7 +18,6 @@ from batchmark.runs.plans.planning import (
     plan_jobs,
 )
 from batchmark.runs.result_documents import ExpectedDocument
-from batchmark.runs.retry_rules import RETRY_RULES
 from tests.builders.installations import configured, target
 from tests.builders.runs import PRICES
 from tests.builders.watched_jobs import plan as own_job_plan
