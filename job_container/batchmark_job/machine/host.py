@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 from pathlib import Path
@@ -46,12 +45,3 @@ def root_volume() -> str | None:
 def python_path() -> str:
     """PYTHONPATH of another process that is to find this package wherever this one found it."""
     return os.pathsep.join(filter(None, (str(PACKAGES), os.environ.get("PYTHONPATH"))))
-
-
-def kills_for_memory() -> int:
-    """How often the kernel has killed a process of this machine for want of memory."""
-    with contextlib.suppress(OSError, ValueError):
-        for line in Path("/proc/vmstat").read_text().splitlines():
-            if line.startswith("oom_kill "):
-                return int(line.split()[1])
-    return 0

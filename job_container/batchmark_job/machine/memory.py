@@ -1,4 +1,4 @@
-"""The memory that a row needs, that there is, and that was used; errors for want of it."""
+"""The memory that a row needs, that there is, and that was used; what comes of the want of it."""
 
 from __future__ import annotations
 
@@ -67,11 +67,8 @@ def peak_bytes(device: str, root: Path = Path("/")) -> int | None:
         import torch
 
         return int(torch.cuda.max_memory_allocated())
-    try:
-        lines = (root / "proc/self/status").read_text().splitlines()
-    except OSError:
-        return None
-    return next((int(line.split()[1]) * 1024 for line in lines if line[:6] == "VmHWM:"), None)
+    kibibytes = _field(root / "proc/self/status", "VmHWM:")
+    return None if kibibytes is None else 1024 * kibibytes
 
 
 def _compare(needed_bytes: int, available_bytes: int, what: str) -> str | None:
@@ -107,6 +104,16 @@ def describe_error(error: BaseException) -> str:
     if is_out_of_memory(error):
         return f"out of memory when tried: {first_line(error)}"
     return one_line(error)
+
+
+def kills_for_memory(root: Path = Path("/")) -> int:
+    """How often the kernel has killed a process of this one's control group for want of memory.
+
+    Where no group of version 2 tells it, of the whole machine, and so other containers' kills, too.
+    """
+    events = [folder / "memory.events" for folder, v2 in _cgroup_folders(root) if v2]
+    counts = (_field(file, "oom_kill") for file in (*events, root / "proc/vmstat"))
+    return next((count for count in counts if count is not None), 0)
 
 
 def available_host_bytes(root: Path = Path("/")) -> int:
@@ -158,12 +165,16 @@ def _limit(folder: Path, *, v2: bool) -> int | None:
 
 def _reclaimable(folder: Path, *, v2: bool) -> int:
     """Page cache that the kernel gives back under pressure."""
-    field = "inactive_file" if v2 else "total_inactive_file"
-    try:
-        lines = (folder / "memory.stat").read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.split()[0] == field), 0)
+    return _field(folder / "memory.stat", "inactive_file" if v2 else "total_inactive_file") or 0
+
+
+def _field(path: Path, name: str) -> int | None:
+    """The number behind a name, in a file of one name a line; None where there is none."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in path.read_text().splitlines():
+            if line.split()[:1] == [name]:
+                return int(line.split()[1])
+    return None
 
 
 def _number(path: Path) -> int | None:

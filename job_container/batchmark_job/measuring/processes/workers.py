@@ -27,7 +27,8 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 import psutil
 
 from batchmark_job.errors import JobError
-from batchmark_job.machine.host import kills_for_memory, python_path
+from batchmark_job.machine.host import python_path
+from batchmark_job.machine.memory import kills_for_memory
 
 PRELOAD = "batchmark_job.measuring.preload"
 SILENCE_SECONDS = 120.0  # without a sign of life, at least, before a worker counts as hung
