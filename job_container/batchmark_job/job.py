@@ -6,7 +6,7 @@ import contextlib
 import random
 import signal
 import time
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
 
 from batchmark_job.distributed.busy import Busy
@@ -18,10 +18,9 @@ from batchmark_job.distributed.row import ScalingRow
 from batchmark_job.errors import CannotMeasureError, say, warn
 from batchmark_job.formatting import count
 from batchmark_job.interruption import Interruption
-from batchmark_job.machine import nvml
+from batchmark_job.machine import nvml, spot_notice
 from batchmark_job.machine.conditions import Monitor
 from batchmark_job.machine.inventory import Machine
-from batchmark_job.machine.spot_notice import SpotNotice
 from batchmark_job.machine.telemetry import Telemetry, meters_for
 from batchmark_job.measuring import steps
 from batchmark_job.measuring.marks import JobMarks
@@ -39,7 +38,7 @@ from batchmark_job.recorder import Recorder
 from batchmark_job.result.document import Ceiling, Device
 from batchmark_job.settings import JobSettings
 from batchmark_job.sharing.meeting import Meeting, attend
-from batchmark_job.sharing.row import Choice, SharingRow
+from batchmark_job.sharing.row import SharingRow
 from batchmark_job.suites import Point
 from batchmark_job.workloads.own.files import find_workload
 
@@ -118,22 +117,17 @@ def _meeting(settings: JobSettings, workers: Workers) -> Iterator[WorkerSource |
 
 def _rows(points: Sequence[Point], elsewhere: WorkerSource | None) -> list[MeasuredRow]:
     """A row for each point; rows that share a task share the choice of its implementation."""
-    choices: dict[tuple[Hashable, ...], Choice] = defaultdict(Choice)
+    tasks: dict[tuple[Hashable, ...], Row] = {}
     rows: list[MeasuredRow] = []
     for point in points:
-        row = find_workload(point.workload), point.named_parameters, point.dtype
+        workload = find_workload(point.workload)
+        row = workload, point.named_parameters, point.dtype
         if point.sharing is None:
             rows.append(Row(*row))
             continue
-        rows.append(
-            SharingRow(
-                *row,
-                task_parameters=point.parameters,
-                point=point.sharing,
-                choice=choices[point.workload, tuple(point.parameters.items()), point.dtype],
-                elsewhere=elsewhere,
-            )
-        )
+        key = point.workload, tuple(point.parameters.items()), point.dtype
+        task = tasks.setdefault(key, Row(workload, point.parameters, point.dtype))
+        rows.append(SharingRow(*row, task=task, point=point.sharing, elsewhere=elsewhere))
     return rows
 
 
@@ -164,7 +158,7 @@ def _run(
 
     if interruption is not None:
         interruption.on_stop = stop
-        SpotNotice(interruption.host_ends_soon).watch()
+        spot_notice.watch(interruption.host_ends_soon)
     _announce(recorder, machine)
     telemetry.start()
     monitor.start()

@@ -30,7 +30,7 @@ class TrainingPoint:
     settings: TrainingSettings
     varied: Sequence[str] = ()  # the settings that tell its row from others of the run
 
-    workload = TRAINING
+    name = TRAINING
     trains = True
     seconds = None
     launches = LAUNCHES
@@ -54,7 +54,7 @@ class TrainingPoint:
 class AllReducePoint:
     mib: int
 
-    workload = ALL_REDUCE
+    name = ALL_REDUCE
     trains = False
     seconds = None
     launches = LAUNCHES
@@ -74,7 +74,7 @@ class ReadingPoint:
     folder: Path
     cold: bool
 
-    workload = READING
+    name = READING
     trains = False
 
     @property

@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from batchmark_job.distributed.nodes import Nodes, Ran
 from batchmark_job.distributed.point import AllReducePoint, Measured, ScalingPoint
@@ -23,16 +23,11 @@ NOTHING_TO_REDUCE = "one device has nothing to reduce with others"
 LEAST_SAMPLES = 6  # below that a median has no interval
 
 
-class Joint(NamedTuple):
-    """A piece of work that many ranks do together, by its name."""
-
-    name: str
-
-
 @dataclass
 class ScalingRow(MeasuredRow):
     """Each turn is a launch: fresh processes on all nodes."""
 
+    workload: Measured
     point: ScalingPoint = field(kw_only=True)
     nodes: Nodes = field(kw_only=True)
     launched: list[Ran] = field(default_factory=list, kw_only=True)
@@ -42,12 +37,7 @@ class ScalingRow(MeasuredRow):
 
     @classmethod
     def of(cls, point: ScalingPoint, dtype: str, nodes: Nodes) -> ScalingRow:
-        named = Joint(point.measured.workload), point.parameters(), dtype
-        return cls(*named, point=point, nodes=nodes)
-
-    @property
-    def measured(self) -> Measured:
-        return self.point.measured
+        return cls(point.measured, point.parameters(), dtype, point=point, nodes=nodes)
 
     @property
     def turns(self) -> list[Ran]:
@@ -55,9 +45,9 @@ class ScalingRow(MeasuredRow):
 
     def take_turn(self, bench: Bench) -> None:
         self.begun = True
-        launches = self.measured.launches
+        launches = self.workload.launches
         self.limits = replace(bench.limits, processes=launches, turns=1)
-        if isinstance(self.measured, AllReducePoint) and self.point.nodes * self.point.devices == 1:
+        if isinstance(self.workload, AllReducePoint) and self.point.nodes * self.point.devices == 1:
             self.give_up(MeasurementStatus.SKIPPED, NOTHING_TO_REDUCE)
             return
         share = bench.limits.max_seconds / launches
@@ -68,9 +58,9 @@ class ScalingRow(MeasuredRow):
             samples=math.ceil(bench.limits.samples / launches),
             max_seconds=share,
         )
-        patience = STARTING_SECONDS + (self.measured.seconds or PATIENCE * share)
+        patience = STARTING_SECONDS + (self.workload.seconds or PATIENCE * share)
         try:
-            ran = self.nodes.run(self.measured.task(ranks), self.point.devices, patience)
+            ran = self.nodes.run(self.workload.task(ranks), self.point.devices, patience)
         except StepError as error:
             self.give_up_after(error)
             return
@@ -131,7 +121,7 @@ class ScalingRow(MeasuredRow):
         return Scaling(
             nodes=self.nodes.records(self.point.devices),
             backend=self.backends[self.nodes.device],
-            settings=getattr(self.measured, "settings", None),
+            settings=getattr(self.workload, "settings", None),
             split=_middle([each.split for each in answers if each.split]) if trained else None,
             losses=answers[0].losses if answers else (),
             gradient_bytes=answers[0].gradient_bytes if answers else None,

@@ -63,7 +63,7 @@ def describe(compute_threads: int, device: Device) -> Environment:
         thread_settings=thread_settings(),
         gpu_application_clock_hz=gpu_application_clock_hz() if gpu else None,
         gpu_daemons=host.gpu_daemons() if gpu else None,
-        root_volume=host.root_volume() if instance_type else None,
+        root_volume=os.environ.get(host.ROOT_VOLUME_VARIABLE) or None if instance_type else None,
         code_version=code_version(),
     )
 

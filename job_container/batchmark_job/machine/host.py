@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-# Terraform gives it to jobs: the container itself can't find out.
+# Kind, size and speed; Terraform gives it to jobs: the container itself can't find out.
 ROOT_VOLUME_VARIABLE = "BATCHMARK_ROOT_VOLUME"
 # Daemons that share or watch a GPU, by the path of the socket on which each listens.
 # Source: units of ECS's GPU image, https://github.com/aws/amazon-ecs-ami/tree/main/scripts/al2023/gpu.
@@ -35,11 +35,6 @@ def gpu_daemons(root: Path = Path("/")) -> str | None:
         return None
     found = [name for name, socket in GPU_DAEMONS.items() if any(map(socket.fullmatch, paths))]
     return ", ".join(found) or "none"
-
-
-def root_volume() -> str | None:
-    """Kind, size and speed of the host's root volume, where Terraform set them."""
-    return os.environ.get(ROOT_VOLUME_VARIABLE) or None
 
 
 def python_path() -> str:

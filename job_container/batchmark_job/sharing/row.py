@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,36 +27,16 @@ NEEDS_GPU = {
 
 
 @dataclass
-class Choice:
-    """The implementation of a task, chosen once for all rows that share it."""
-
-    row: Row | None = None
-
-    def made(self, task: Row, bench: Bench) -> Row:
-        """The task as a row of its own, with its implementation chosen, or given up.
-
-        Raises:
-            StepError: it can't be entered.
-        """
-        if self.row is None:
-            # A replica on the CPU has one thread, so that several have a core each.
-            task.choose(replace(bench, thread_counts=(1,)))
-            task.close()
-            self.row = task
-        return self.row
-
-
-@dataclass
 class SharingRow(Row):
     """Like any row, but each turn is a group of fresh processes, and a sample a window of time.
 
     `parameters` name mode and replicas, too. In an experiment the samples are of the replicas that
-    were not disturbed.
+    were not disturbed. `task` is what one replica does, as a row of its own: rows that share it
+    share the choice of its implementation.
     """
 
-    task_parameters: Mapping[str, int] = field(kw_only=True)
+    task: Row = field(kw_only=True)
     point: SharingPoint = field(kw_only=True)
-    choice: Choice = field(kw_only=True)
     elsewhere: WorkerSource | None = field(default=None, kw_only=True)  # of replicas elsewhere
     groups: list[Group] = field(default_factory=list, kw_only=True)
     _remark: str | None = field(default=None, kw_only=True)
@@ -70,7 +50,11 @@ class SharingRow(Row):
         if bench.device == "cpu" and self.point.mode in NEEDS_GPU:
             self.give_up(MeasurementStatus.SKIPPED, NEEDS_GPU[self.point.mode])
             return
-        task = self.choice.made(Row(self.workload, self.task_parameters, self.dtype), bench)
+        task = self.task
+        if task.chosen is None and task.measurement is None:
+            # A replica on the CPU has one thread, so that several have a core each.
+            task.choose(replace(bench, thread_counts=(1,)))
+            task.close()
         kept = ("flops", "items", "bytes_moved", "trials", "implementation", "correctness")
         self.found.update({name: task.found[name] for name in kept if name in task.found})
         self.chosen, self.limits = task.chosen, replace(bench.limits, turns=1)
@@ -163,7 +147,7 @@ class SharingRow(Row):
         self.end(MeasurementStatus.MEASURED, remarks)
 
     def problem(self, bench: Bench) -> Problem:
-        return replace(super().problem(bench), parameters=self.task_parameters)
+        return replace(super().problem(bench), parameters=self.task.parameters)
 
 
 def _peak(replicas: Sequence[Replica]) -> int | None:
