@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from pydantic import ValidationError
 
@@ -244,7 +244,10 @@ class Nodes:
         try:
             message = lines.receive()
             if message.pop("kind", None) == "declined":
-                self._take_refusal(message)
+                with self._changed:
+                    if message["job"] == self._job:
+                        self._declined[int(message["index"])] = str(message["reason"])
+                    self._changed.notify_all()
                 lines.close()
                 return
             greeting = Greeting.model_validate(message)
@@ -267,12 +270,6 @@ class Nodes:
                     known = isinstance(error, LostError)
                     joined.lost = str(error) if known else one_line(error)
                 self._changed.notify_all()
-
-    def _take_refusal(self, message: dict[str, Any]) -> None:
-        with self._changed:
-            if message["job"] == self._job:
-                self._declined[int(message["index"])] = str(message["reason"])
-            self._changed.notify_all()
 
     def _refusal(self, greeting: Greeting) -> str | None:
         """Why a node is none of this job's; None if it is."""

@@ -182,11 +182,8 @@ def find_gpu(uuid: str) -> Gpu:
         Exception: there is no NVML, or it does not know this UUID.
     """
     pynvml.nvmlInit()
-    return Gpu(pynvml, _handle(pynvml, uuid))
-
-
-def _handle(nvml: Any, uuid: str) -> Any:
     try:
-        return nvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
-    except nvml.NVMLError:
-        return nvml.nvmlDeviceGetHandleByUUID(f"MIG-{uuid}")
+        handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
+    except pynvml.NVMLError:
+        handle = pynvml.nvmlDeviceGetHandleByUUID(f"MIG-{uuid}")
+    return Gpu(pynvml, handle)

@@ -94,13 +94,9 @@ def input_sets(problem: Problem, competing: Iterable[Candidate], cache_bytes: in
     """
     set_bytes = problem.input_bytes()
     wanted = min(MOST_INPUT_SETS, CACHES_FILLED * (cache_bytes or 0) // max(1, set_bytes) + 1)
-    most = _most_held(problem, competing)
+    # With the candidate that needs the most memory for an input set.
+    most = max((_bytes_held(problem, [candidate]) for candidate in competing), default=0)
     return wanted if memory.has_room(wanted * most, problem.device) else 1
-
-
-def _most_held(problem: Problem, competing: Iterable[Candidate]) -> int:
-    """What one input set takes with the candidate that needs the most memory for it."""
-    return max((_bytes_held(problem, [candidate]) for candidate in competing), default=0)
 
 
 def _bytes_held(problem: Problem, candidates: Iterable[Candidate]) -> int:

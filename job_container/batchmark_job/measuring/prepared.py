@@ -7,6 +7,7 @@ import math
 import statistics
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -133,13 +134,13 @@ class Prepared:
                 warmup_calls = warm_up(self._rotation, timer, limits, least_warmup_seconds)
             self._tell("mark", "steady")
         self._latest_seconds = trial_seconds or self._latest_seconds
-        began = time.perf_counter()
+        began, report = time.perf_counter(), partial(self._tell, "samples")
         samples = self._samples = []
         for restarts_left in reversed(range(RESTARTS + 1)):
             threads_before, joules_before = thread_times(), self._joules()
             with self._apart():
                 self._settle()
-                sampled = sample(self._rotation, timer, limits, samples, self._report)
+                sampled = sample(self._rotation, timer, limits, samples, report)
             threads_after, joules_after = thread_times(), self._joules()
             reason = unsettled(samples, trial_seconds)
             late = time.perf_counter() - began > RESTART_SHARE * limits.max_seconds
@@ -282,9 +283,6 @@ class Prepared:
     def _changed_inputs(self) -> bool:
         """Whether a call wrote into the first input set."""
         return not all(map(torch.equal, self._untouched, _probe(self._device_inputs)))
-
-    def _report(self, samples: list[float]) -> None:
-        self._tell("samples", list(samples))
 
     def _joules(self) -> float | None:
         """The running total of the GPU's energy."""

@@ -173,10 +173,13 @@ class Trial(Model):
     correctness: Correctness | None = None
 
 
+Criterion = Literal["precise", "max_samples", "max_seconds"]
+
+
 class Stopping(Model):
     """Why sampling ended."""
 
-    criterion: Literal["precise", "max_samples", "max_seconds"]
+    criterion: Criterion
     relative_half_width: Ratio | None = Field(
         description=f"of the median's {CONFIDENCE_TEXT} interval when it ended; "
         "null below 6 samples"

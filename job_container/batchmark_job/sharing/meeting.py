@@ -134,7 +134,7 @@ class Meeting:
             )
 
 
-class RemoteWorker:
+class RemoteWorker(Worker):
     """A worker in another container."""
 
     def __init__(
@@ -147,10 +147,6 @@ class RemoteWorker:
     def get_ready(self) -> None:
         self._send("get_ready")
         self._receive(None)
-
-    def ask(self, step: str, **arguments: Any) -> Any:
-        self.begin(step, **arguments)
-        return self.answer()
 
     def begin(self, step: str, **arguments: Any) -> None:
         self._send("begin", step, arguments)

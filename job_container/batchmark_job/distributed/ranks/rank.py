@@ -100,7 +100,7 @@ def explained(error: Exception, task: Train | AllReduce | Read | None) -> tuple[
             f"{line}: the file system of {error.filename or 'a file'} is full; free some space, or "
             "stand up a larger one"
         )
-    if _lost_another(error):
+    if _of_exchange(error) and LOST.search(str(error)):
         return LOST_CODE, f"another rank is gone, or did not answer in time: {line}"
     if "shared memory" in str(error):
         who = "NCCL needs" if _of_exchange(error) else "the loader's processes need"
@@ -133,10 +133,6 @@ def _smaller(task: Train | AllReduce | Read | None) -> str:
     if isinstance(task, AllReduce):
         return f"A tensor of {task.size_bytes:,} bytes does not fit a device; give a smaller one"
     return "Give this machine more memory"
-
-
-def _lost_another(error: Exception) -> bool:
-    return _of_exchange(error) and LOST.search(str(error)) is not None
 
 
 def _of_exchange(error: Exception) -> bool:

@@ -77,6 +77,8 @@ class Worker(Protocol):
         Raises:
             StepError: the method failed, or the process was lost.
         """
+        self.begin(step, **arguments)
+        return self.answer()
 
     def begin(self, step: str, **arguments: Any) -> None:
         """Ask without waiting, so that several workers run at once."""
@@ -180,7 +182,7 @@ class ForkedWorkers:
             self.ending.pop().tidy_up()
 
 
-class ForkedWorker:
+class ForkedWorker(Worker):
     """The parent's side of one worker."""
 
     def __init__(self, workers: ForkedWorkers, hear: Hear, task: tuple[Any, ...]) -> None:
@@ -202,10 +204,6 @@ class ForkedWorker:
 
     def get_ready(self) -> None:
         self.answer()
-
-    def ask(self, step: str, **arguments: Any) -> Any:
-        self.begin(step, **arguments)
-        return self.answer()
 
     def begin(self, step: str, **arguments: Any) -> None:
         self._workers.wait_for_ended()
