@@ -86,14 +86,10 @@ def usable_cores(root: Path = Path("/")) -> int:
 
     Where the kernel does not tell which logical CPUs share a core, each counts as one.
     """
-    siblings = set()
-    for cpu in _usable_cpus():
-        topology = root / f"sys/devices/system/cpu/cpu{cpu}/topology"
-        try:
-            siblings.add((topology / "thread_siblings_list").read_text())
-        except OSError:
-            return usable_threads(root)
-    return min(len(siblings), usable_threads(root))
+    topologies = (root / f"sys/devices/system/cpu/cpu{cpu}/topology" for cpu in _usable_cpus())
+    siblings = {host.text_of(folder / "thread_siblings_list") for folder in topologies}
+    threads = usable_threads(root)
+    return threads if "" in siblings else min(len(siblings), threads)
 
 
 def last_level_cache_bytes(device: str = "cpu", root: Path = Path("/")) -> int | None:
@@ -137,10 +133,9 @@ def _cpu_quota(root: Path) -> float | None:
 
 
 def cpu_model(root: Path = Path("/")) -> str:
-    with contextlib.suppress(OSError):
-        for line in (root / "proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
+    for line in host.text_of(root / "proc/cpuinfo").splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
     if platform.system() == "Darwin":
         brand = _command_output("sysctl", "-n", "machdep.cpu.brand_string")
         if brand:

@@ -1,4 +1,4 @@
-"""The host below a job's container, where it may change what is measured."""
+"""The host below a job's container: what its kernel says, and what may change what is measured."""
 
 from __future__ import annotations
 
@@ -19,18 +19,22 @@ PACKAGES = Path(__file__).parents[2]  # the folder that holds this package
 CONTAINER_ENGINE = re.compile(r".*/(docker|containerd)\.sock")
 
 
+def text_of(file: Path) -> str:
+    """What the kernel says in a file; nothing where there is none, or it may not be read."""
+    try:
+        return file.read_text()
+    except OSError:
+        return ""
+
+
 def gpu_daemons(root: Path = Path("/")) -> str | None:
     """Those of GPU_DAEMONS that run on the host, or "none"; None where its sockets can't be seen.
 
     Linux lists the sockets of a network to everybody in it, and Batch gives a job of one node the
     host's own network. Where the engine's socket is not seen, this is another network.
     """
-    try:
-        lines = (root / "proc/net/unix").read_text().splitlines()
-    except OSError:
-        return None
+    lines = text_of(root / "proc/net/unix").splitlines()
     paths = [words[7] for line in lines if len(words := line.split(maxsplit=7)) == 8]
-
     if not any(map(CONTAINER_ENGINE.fullmatch, paths)):
         return None
     found = [name for name, socket in GPU_DAEMONS.items() if any(map(socket.fullmatch, paths))]

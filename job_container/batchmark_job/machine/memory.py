@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from batchmark_job.errors import first_line, one_line
+from batchmark_job.machine.host import text_of
 
 if TYPE_CHECKING:
     from batchmark_job.workloads.base import Implementation, Parameters, Workload
@@ -139,11 +140,7 @@ def _cgroup_headrooms(root: Path) -> Iterator[int]:
 
 def _cgroup_folders(root: Path) -> Iterator[tuple[Path, bool]]:
     """This process's control groups that govern memory and their parents; True for version 2."""
-    try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
+    for line in text_of(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "":
             mount, v2 = root / "sys/fs/cgroup", True
@@ -170,16 +167,11 @@ def _reclaimable(folder: Path, *, v2: bool) -> int:
 
 def _field(path: Path, name: str) -> int | None:
     """The number behind a name, in a file of one name a line; None where there is none."""
-    with contextlib.suppress(OSError, ValueError):
-        for line in path.read_text().splitlines():
-            if line.split()[:1] == [name]:
-                return int(line.split()[1])
-    return None
+    lines = map(str.split, text_of(path).splitlines())
+    return next((int(words[1]) for words in lines if words[:1] == [name]), None)
 
 
 def _number(path: Path) -> int | None:
     """A file's number; None for "max" and where there is no file."""
-    try:
-        return int(path.read_text())
-    except (OSError, ValueError):
-        return None
+    text = text_of(path).strip()
+    return int(text) if text.isdecimal() else None

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import numpy as np
 
+from batchmark_job.machine.host import text_of
+
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
@@ -117,9 +119,7 @@ def present(inputs: Tensors) -> Tensors:
 @cache
 def _large_pages(root: Path = Path("/")) -> bool:
     """Whether transparent huge pages are for all programs (Linux: admin-guide/mm/transhuge)."""
-    with contextlib.suppress(OSError):
-        return "[always]" in (root / "sys/kernel/mm/transparent_hugepage/enabled").read_text()
-    return False
+    return "[always]" in text_of(root / "sys/kernel/mm/transparent_hugepage/enabled")
 
 
 def _bytes_of(tensor: Tensor) -> Tensor:
