@@ -135,7 +135,9 @@ def _cgroup_headrooms(root: Path) -> Iterator[int]:
         limit = _limit(folder, v2=v2)
         used = _number(folder / ("memory.current" if v2 else "memory.usage_in_bytes"))
         if limit is not None and used is not None:
-            yield limit - (used - _reclaimable(folder, v2=v2))
+            # Page cache that the kernel gives back under pressure.
+            field = "inactive_file" if v2 else "total_inactive_file"
+            yield limit - (used - (_field(folder / "memory.stat", field) or 0))
 
 
 def _cgroup_folders(root: Path) -> Iterator[tuple[Path, bool]]:
@@ -158,11 +160,6 @@ def _cgroup_folders(root: Path) -> Iterator[tuple[Path, bool]]:
 
 def _limit(folder: Path, *, v2: bool) -> int | None:
     return _number(folder / ("memory.max" if v2 else "memory.limit_in_bytes"))
-
-
-def _reclaimable(folder: Path, *, v2: bool) -> int:
-    """Page cache that the kernel gives back under pressure."""
-    return _field(folder / "memory.stat", "inactive_file" if v2 else "total_inactive_file") or 0
 
 
 def _field(path: Path, name: str) -> int | None:

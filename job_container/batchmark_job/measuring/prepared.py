@@ -20,6 +20,7 @@ from batchmark_job.measuring.candidate import CHANGES_INPUTS, LONG_SECONDS
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.answers import FirstCall, LastLook, TurnSamples
+from batchmark_job.measuring.processes.input_store import bytes_of
 from batchmark_job.measuring.processes.workers import Tell
 from batchmark_job.measuring.samples.device_times import time_device
 from batchmark_job.measuring.samples.sampling import (
@@ -307,11 +308,10 @@ def _per_call(before: float | None, after: float | None, sampled: Sampled) -> fl
 
 
 def _probe(inputs: Tensors) -> Tensors:
-    """A sample of each tensor's memory, whatever its layout and dtype."""
+    """A sample of each tensor's memory."""
     found = []
     for tensor in inputs:
-        memory_bytes = torch.empty(0, dtype=torch.uint8, device=tensor.device)
-        memory_bytes.set_(tensor.untyped_storage())
+        memory_bytes = bytes_of(tensor)
         step = len(memory_bytes) // PROBED_BYTES | 1  # odd, to meet every byte of the numbers
         found.append(memory_bytes[::step].clone())
     return tuple(found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +12,7 @@ from batchmark_job.measuring.processes.workers import WorkerSource
 from batchmark_job.measuring.rows import Row
 from batchmark_job.measuring.samples.sample_statistics import spread_too_far
 from batchmark_job.result.document import Measurement, MeasurementStatus
-from batchmark_job.result.sharing import Replica, SharingMode
+from batchmark_job.result.sharing import SharingMode
 from batchmark_job.sharing.answers import Lost
 from batchmark_job.sharing.group import Group, Task, measure
 from batchmark_job.sharing.point import SharingPoint
@@ -134,7 +133,8 @@ class SharingRow(Row):
             found.update(self._sampled(counts, self._throttled, "max_seconds"), timer="monotonic")
         if self.groups:
             sharing = sharing_record(self.point, self.groups)
-            found.update(sharing=sharing, peak_memory_bytes=_peak(sharing.replicas))
+            peak = max(replica.peak_memory_bytes or 0 for replica in sharing.replicas) or None
+            found.update(sharing=sharing, peak_memory_bytes=peak)
         return self._named(status, reason, **found)
 
     def _finish(self) -> None:
@@ -148,8 +148,3 @@ class SharingRow(Row):
 
     def problem(self, bench: Bench) -> Problem:
         return replace(super().problem(bench), parameters=self.task.parameters)
-
-
-def _peak(replicas: Sequence[Replica]) -> int | None:
-    """The most that one replica held."""
-    return max((each.peak_memory_bytes or 0 for each in replicas), default=0) or None

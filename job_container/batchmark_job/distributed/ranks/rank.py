@@ -51,7 +51,8 @@ def main() -> int:
         task = read_task()
         answer = perform(task)
         if os.environ.get("RANK") == "0":
-            write_answer(answer)
+            file = FileOutput(Path(_from_environment(ANSWER_VARIABLE)))
+            file.write(answer.model_dump_json())
     except Exception as error:
         if not isinstance(error, JobError):
             traceback.print_exc()
@@ -82,10 +83,6 @@ def perform(task: Train | AllReduce | Read) -> Answer:
     from batchmark_job.distributed.ranks.reading import read
 
     return read(task)
-
-
-def write_answer(answer: Answer) -> None:
-    FileOutput(Path(_from_environment(ANSWER_VARIABLE))).write(answer.model_dump_json())
 
 
 def explained(error: Exception, task: Train | AllReduce | Read | None) -> tuple[int, str]:
@@ -154,23 +151,19 @@ def _end(code: int, message: str, *, out_of_memory: bool) -> NoReturn:
     """At once: what torch does when a process ends may wait for ranks that are gone."""
     rank = os.environ.get("RANK", "?")
     sys.stdout.flush()
-    _leave(code, message, out_of_memory=out_of_memory)
-    print(f"batchmark-job: error: rank {rank}: {message}", file=sys.stderr, flush=True)
-    os._exit(code)
-
-
-def _leave(code: int, message: str, *, out_of_memory: bool) -> None:
-    """For the launcher, which has to know whose error came first."""
-    with contextlib.suppress(OSError, JobError, KeyError, ValueError):
-        rank, answer = int(os.environ["RANK"]), Path(_from_environment(ANSWER_VARIABLE))
+    with contextlib.suppress(OSError, JobError, ValueError):
+        # For the launcher, which has to know whose error came first.
         error = RankError(
             at=time.time(),
-            rank=rank,
+            rank=int(rank),
             error=message,
             lost_another=code == LOST_CODE,
             out_of_memory=out_of_memory,
         )
+        answer = Path(_from_environment(ANSWER_VARIABLE))
         answer.with_name(f"{rank}{ERROR_SUFFIX}").write_text(error.model_dump_json())
+    print(f"batchmark-job: error: rank {rank}: {message}", file=sys.stderr, flush=True)
+    os._exit(code)
 
 
 if __name__ == "__main__":

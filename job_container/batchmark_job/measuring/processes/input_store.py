@@ -79,7 +79,7 @@ def save(path: str, input_sets: Sequence[Tensors]) -> bool:
 def _append(tensor: Tensor, file: BinaryIO) -> _Stored:
     file.write(b"\0" * (-file.tell() % ALIGNMENT))
     offset = file.tell()
-    file.write(_bytes_of(tensor).numpy().data)
+    file.write(bytes_of(tensor).numpy().data)
     shape, strides = tuple(tensor.shape), tensor.stride()
     return _Stored(offset, tensor.numel(), tensor.dtype, shape, strides, tensor.requires_grad)
 
@@ -122,10 +122,12 @@ def _large_pages(root: Path = Path("/")) -> bool:
     return "[always]" in text_of(root / "sys/kernel/mm/transparent_hugepage/enabled")
 
 
-def _bytes_of(tensor: Tensor) -> Tensor:
+def bytes_of(tensor: Tensor) -> Tensor:
+    """Its memory, whatever its layout and dtype."""
     import torch
 
-    return torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
+    empty = torch.empty(0, dtype=torch.uint8, device=tensor.device)
+    return empty.set_(tensor.untyped_storage())
 
 
 def _is_plain(tensor: Tensor) -> bool:
