@@ -7,7 +7,7 @@ import random
 import signal
 import time
 from collections import deque
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 
 from batchmark_job.distributed.busy import Busy
 from batchmark_job.distributed.follow import Follower, decline
@@ -104,15 +104,14 @@ def _run_on_nodes(
     return 0
 
 
-@contextlib.contextmanager
-def _meeting(settings: JobSettings, workers: Workers) -> Iterator[WorkerSource | None]:
+def _meeting(
+    settings: JobSettings, workers: Workers
+) -> contextlib.AbstractContextManager[WorkerSource | None]:
     """Workers in other containers, where replicas are there; from now on, as they wait."""
     sharing = settings.points[0].sharing
     if settings.place is None or sharing is None:
-        yield None
-        return
-    with contextlib.closing(Meeting(settings.place, sharing.replicas, workers)) as meeting:
-        yield meeting
+        return contextlib.nullcontext()
+    return contextlib.closing(Meeting(settings.place, sharing.replicas, workers))
 
 
 def _rows(points: Sequence[Point], elsewhere: WorkerSource | None) -> list[MeasuredRow]:

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from batchmark_job.distributed.nodes import Nodes, Ran
+from batchmark_job.distributed.nodes import Nodes
 from batchmark_job.distributed.point import AllReducePoint, Measured, ScalingPoint
-from batchmark_job.distributed.task import Ranks
+from batchmark_job.distributed.task import Answer, Ranks
 from batchmark_job.measuring.limits import PATIENCE
 from batchmark_job.measuring.measured_row import Bench, MeasuredRow
 from batchmark_job.measuring.processes.workers import StepError
@@ -30,7 +30,7 @@ class ScalingRow(MeasuredRow):
     workload: Measured
     point: ScalingPoint = field(kw_only=True)
     nodes: Nodes = field(kw_only=True)
-    launched: list[Ran] = field(default_factory=list, kw_only=True)
+    launched: list[Answer] = field(default_factory=list, kw_only=True)
     _throttled: list[bool] = field(default_factory=list, kw_only=True)  # by sample
 
     backends: ClassVar[Mapping[str, str]] = {"cpu": "gloo", "cuda": "nccl"}
@@ -40,7 +40,7 @@ class ScalingRow(MeasuredRow):
         return cls(point.measured, point.parameters(), dtype, point=point, nodes=nodes)
 
     @property
-    def turns(self) -> list[Ran]:
+    def turns(self) -> list[Answer]:
         return self.launched
 
     def take_turn(self, bench: Bench) -> None:
@@ -60,14 +60,13 @@ class ScalingRow(MeasuredRow):
         )
         patience = STARTING_SECONDS + (self.workload.seconds or PATIENCE * share)
         try:
-            ran = self.nodes.run(self.workload.task(ranks), self.point.devices, patience)
+            answer = self.nodes.run(self.workload.task(ranks), self.point.devices, patience)
         except StepError as error:
             self.give_up_after(error)
             return
-        self._take(bench, ran)
+        self._take(bench, answer)
 
-    def _take(self, bench: Bench, ran: Ran) -> None:
-        answer = ran.answer
+    def _take(self, bench: Bench, answer: Answer) -> None:
         self.found.setdefault("cold_seconds", answer.cold_seconds)
         self._keep_the_worst(answer.correctness)
         self.found.update(
@@ -75,7 +74,7 @@ class ScalingRow(MeasuredRow):
             items=answer.items,
             bytes_moved=answer.bytes_moved,
         )
-        self.launched.append(ran)
+        self.launched.append(answer)
         spans = list(zip(answer.starts, answer.starts[1:], strict=False))
         if spans:
             self._throttled += self.conditions_of(bench.monitor, spans)
@@ -90,7 +89,7 @@ class ScalingRow(MeasuredRow):
         if apart := spread_too_far(self.samples):
             self.end(MeasurementStatus.UNSETTLED, apart)
             return
-        remarks = [ran.answer.remark for ran in self.launched if ran.answer.remark]
+        remarks = [answer.remark for answer in self.launched if answer.remark]
         count = len(self.samples)
         if count < LEAST_SAMPLES:
             remarks.append(f"only {count} samples, so it has no interval")
@@ -98,8 +97,7 @@ class ScalingRow(MeasuredRow):
 
     def _as_measured(self, status: MeasurementStatus, reason: str | None) -> Measurement:
         found: dict[str, Any] = dict(self.found)
-        answers = [ran.answer for ran in self.launched]
-        if answers:
+        if answers := self.launched:
             enough = len(self.samples) >= self.limits.samples
             found.update(
                 self._sampled(
@@ -115,8 +113,8 @@ class ScalingRow(MeasuredRow):
         return self._named(status, reason, **found)
 
     def _scaling(self) -> Scaling:
-        answers = [ran.answer for ran in self.launched]
-        busy = [ran.busy_share for ran in self.launched if ran.busy_share is not None]
+        answers = self.launched
+        busy = [answer.busy_share for answer in answers if answer.busy_share is not None]
         trained = answers and answers[0].split is not None
         return Scaling(
             nodes=self.nodes.records(self.point.devices),

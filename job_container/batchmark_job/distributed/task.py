@@ -76,7 +76,7 @@ class RankError(Model):
 
 
 class Answer(Model):
-    """What rank 0 measured, of all ranks together."""
+    """What all ranks did in one launch, as rank 0 measured it."""
 
     implementation: Implementation
     cold_seconds: float = Field(description="of the first call")
@@ -97,3 +97,11 @@ class Answer(Model):
     gradient_bytes: int | None = None
     peak_memory_bytes: int | None = optional("the most of any rank")
     remark: str | None = None
+    busy_share: float | None = optional(
+        "of all GPUs, while the samples were taken: the main node adds it"
+    )
+
+    @property
+    def seconds(self) -> tuple[float, ...]:
+        """The samples."""
+        return self.samples_seconds
