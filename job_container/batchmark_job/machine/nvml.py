@@ -22,18 +22,10 @@ EVENT_REASONS = {
     "hw_power_brake_slowdown": "HwPowerBrakeSlowdown",
     "display_clocks_setting": "DisplayClockSetting",
 }
-# The others are a user's settings, or a GPU with nothing to do.
-SLOWDOWNS = frozenset(
-    {
-        "sw_power_cap",
-        "hw_slowdown",
-        "sw_thermal_slowdown",
-        "hw_thermal_slowdown",
-        "hw_power_brake_slowdown",
-    }
-)
+DISTURBANCES = frozenset(name for name in EVENT_REASONS if name.endswith("slowdown"))
 # A large product reaches the power cap of many GPUs by itself: what it runs at then is its rate.
-DISTURBANCES = SLOWDOWNS - {"sw_power_cap"}
+# All others are a user's settings, or a GPU with nothing to do.
+SLOWDOWNS = DISTURBANCES | {"sw_power_cap"}
 
 
 class Gpu:

@@ -114,11 +114,9 @@ class Sort(Workload):
 def _fingerprint(keys: Tensor) -> int:
     """A sum over scrambled bit patterns: the same for the same keys in any order."""
     total = 0
-    for start in range(0, len(keys), CHUNK):
+    for chunk in keys.split(CHUNK):
         # Adding 0 turns -0 into 0, which sorts alike.
-        scrambled = (reference.to_float64(keys[start : start + CHUNK]) + 0.0).view(
-            np.uint64
-        ) * MULTIPLIER
+        scrambled = (reference.to_float64(chunk) + 0.0).view(np.uint64) * MULTIPLIER
         scrambled ^= scrambled >> np.uint64(29)
         total += int(np.sum(scrambled * MULTIPLIER, dtype=np.uint64))
     return total % 2**64
