@@ -29,7 +29,6 @@ from batchmark_job.measuring.processes.workers import (
     SILENCE_SECONDS,
     ForkedWorkers,
     StepError,
-    Workers,
     WorkerSource,
 )
 from batchmark_job.measuring.rows import Row
@@ -51,7 +50,7 @@ SILENCE_SHARE = 60  # times max_seconds: the longest call that is waited for
 def run_job(
     settings: JobSettings,
     interruption: Interruption | None = None,
-    workers: Workers | None = None,
+    workers: ForkedWorkers | None = None,
 ) -> int:
     """Measure everything and write the document; returns the exit code.
 
@@ -77,7 +76,7 @@ def run_job(
 
 
 def _run_on_nodes(
-    settings: JobSettings, node: Node, workers: Workers, interruption: Interruption | None
+    settings: JobSettings, node: Node, workers: ForkedWorkers, interruption: Interruption | None
 ) -> int:
     """Measure on the main node; follow it on any other."""
     devices = settings.points[0].named_parameters["devices"]
@@ -105,7 +104,7 @@ def _run_on_nodes(
 
 
 def _meeting(
-    settings: JobSettings, workers: Workers
+    settings: JobSettings, workers: ForkedWorkers
 ) -> contextlib.AbstractContextManager[WorkerSource | None]:
     """Workers in other containers, where replicas are there; from now on, as they wait."""
     sharing = settings.points[0].sharing
@@ -133,7 +132,7 @@ def _rows(points: Sequence[Point], elsewhere: WorkerSource | None) -> list[Measu
 def _run(
     settings: JobSettings,
     rows: Sequence[MeasuredRow],
-    workers: Workers,
+    workers: ForkedWorkers,
     interruption: Interruption | None,
     nodes: Nodes | None = None,
 ) -> int:
@@ -211,7 +210,9 @@ def _has_figures(row: MeasuredRow) -> bool:
     return alone and row.measurement is not None and has_figures(row.measurement)
 
 
-def _ceilings(workers: Workers, machine: Machine, settings: JobSettings) -> tuple[Ceiling, ...]:
+def _ceilings(
+    workers: ForkedWorkers, machine: Machine, settings: JobSettings
+) -> tuple[Ceiling, ...]:
     """The machine's own best rates; none of them takes longer than two rows may."""
     asked = settings.dtypes, 2 * settings.limits.max_seconds
     try:
@@ -227,7 +228,7 @@ def _ceilings(workers: Workers, machine: Machine, settings: JobSettings) -> tupl
     return found
 
 
-def _look_around(settings: JobSettings, workers: Workers, marks: JobMarks) -> Machine:
+def _look_around(settings: JobSettings, workers: ForkedWorkers, marks: JobMarks) -> Machine:
     asked = settings.requested_device, settings.threads, settings.allow_cpu_fallback
     try:
         machine: Machine = workers.run(steps.look_around, *asked, hear=marks.hear)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from batchmark_job.measuring import steps
 from batchmark_job.measuring.candidate import LONG_SECONDS, Candidate, Entry
 from batchmark_job.measuring.problem import Problem
-from batchmark_job.measuring.processes.workers import Hear, StepError, Worker, Workers
+from batchmark_job.measuring.processes.workers import ForkedWorkers, Hear, StepError, Worker
 from batchmark_job.measuring.samples.sample_statistics import median_interval
 
 TRIAL_SHARE = 0.3  # of max_seconds, for the trial of all candidates together
@@ -25,7 +25,7 @@ HOPELESS_AT_ONCE = 5.0  # before, if two calls or more were so slow, or one that
 
 
 def choose_fastest(
-    problem: Problem, entry: Entry, seconds: float, workers: Workers, hear: Hear
+    problem: Problem, entry: Entry, seconds: float, workers: ForkedWorkers, hear: Hear
 ) -> tuple[Candidate | None, Worker | None]:
     """The fastest correct candidate, or the only one, untried; None if there is none.
 
@@ -137,7 +137,7 @@ def _hold_one_by_one(
 
 
 def start_prepared(
-    problem: Problem, candidate: Candidate, input_sets: int, workers: Workers, hear: Hear
+    problem: Problem, candidate: Candidate, input_sets: int, workers: ForkedWorkers, hear: Hear
 ) -> Worker:
     """A worker that is to hold the candidate's calls."""
     return workers.start(

@@ -12,7 +12,7 @@ from batchmark_job.machine.conditions import Monitor, mean_conditions
 from batchmark_job.machine.inventory import Machine
 from batchmark_job.measuring.limits import PATIENCE, RowLimits
 from batchmark_job.measuring.marks import JobMarks
-from batchmark_job.measuring.processes.workers import StepError, Workers
+from batchmark_job.measuring.processes.workers import ForkedWorkers, StepError
 from batchmark_job.measuring.samples.sample_statistics import multimodal, outliers, stopping
 from batchmark_job.result.document import (
     Conditions,
@@ -33,7 +33,7 @@ class Bench:
     limits: RowLimits
     thread_counts: Sequence[int]  # of the CPU's math libraries, to try
     cache_bytes: int | None
-    workers: Workers
+    workers: ForkedWorkers
     monitor: Monitor
     marks: JobMarks
     gpu_uuid: str | None = None
@@ -44,7 +44,7 @@ class Bench:
         cls,
         machine: Machine,
         limits: RowLimits,
-        workers: Workers,
+        workers: ForkedWorkers,
         *,
         monitor: Monitor | None = None,
         marks: JobMarks | None = None,

@@ -98,7 +98,7 @@ class Reduction(Workload):
     def relative_error(self, inputs: Tensors, output: Tensor, rng: np.random.Generator) -> float:  # noqa: ARG002
         """Compare with the sum in extended precision."""
         total = np.longdouble(0)
-        for chunk in inputs[0].split(CHUNK):
+        for chunk in inputs[0].split(CHUNK):  # type: ignore[no-untyped-call]
             total += np.sum(reference.to_float64(chunk), dtype=np.longdouble)
         expected = np.asarray(total, dtype=np.float64)
         return reference.relative_error([(reference.to_float64(output), expected)])

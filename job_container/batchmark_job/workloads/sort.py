@@ -114,7 +114,7 @@ class Sort(Workload):
 def _fingerprint(keys: Tensor) -> int:
     """A sum over scrambled bit patterns: the same for the same keys in any order."""
     total = 0
-    for chunk in keys.split(CHUNK):
+    for chunk in keys.split(CHUNK):  # type: ignore[no-untyped-call]
         # Adding 0 turns -0 into 0, which sorts alike.
         scrambled = (reference.to_float64(chunk) + 0.0).view(np.uint64) * MULTIPLIER
         scrambled ^= scrambled >> np.uint64(29)

@@ -107,29 +107,11 @@ class WorkerSource(Protocol):
         """Wait until those that were ended hold nothing any more."""
 
 
-class Workers(WorkerSource, Protocol):
-    """All workers of this container."""
-
-    def run(self, function: Callable[..., Any], *arguments: Any, hear: Hear = ...) -> Any:
-        """function(tell, *arguments), in a worker of its own.
-
-        Raises:
-            StepError: as in Worker.ask.
-            JobError: the function raised it.
-        """
-
-    def usage(self) -> Usage:
-        """Of all workers since the first one."""
-
-    def close(self) -> None:
-        """End all workers."""
-
-
 def ignore(kind: str, value: Any) -> None: ...
 
 
-class ForkedWorkers:
-    """Workers of a server in the background, which ends with this process."""
+class ForkedWorkers(WorkerSource):
+    """All workers of this container, of a server in the background that ends with this process."""
 
     def __init__(
         self, silence_seconds: float = SILENCE_SECONDS, modules: Sequence[str] = ()
@@ -155,6 +137,12 @@ class ForkedWorkers:
         return ForkedWorker(self, hear, (make, arguments, True))
 
     def run(self, function: Callable[..., Any], *arguments: Any, hear: Hear = ignore) -> Any:
+        """function(tell, *arguments), in a worker of its own.
+
+        Raises:
+            StepError: as in Worker.ask.
+            JobError: the function raised it.
+        """
         worker = ForkedWorker(self, hear, (function, arguments, False))
         try:
             return worker.answer()
@@ -162,7 +150,7 @@ class ForkedWorkers:
             worker.end()
 
     def usage(self) -> Usage:
-        """Of the server, and of each worker what it does not share with it."""
+        """Of the server, and of each worker since the first one what it does not share with it."""
         shared = _resident_bytes(forkserver._forkserver._forkserver_pid)  # type: ignore[attr-defined]
         with self.counting:
             live = [worker.usage() for worker in self.live]
