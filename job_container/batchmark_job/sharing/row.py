@@ -7,7 +7,6 @@ from typing import Any
 
 from batchmark_job.errors import CannotMeasureError
 from batchmark_job.measuring.measured_row import Bench
-from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.workers import WorkerSource
 from batchmark_job.measuring.rows import Row
 from batchmark_job.measuring.samples.sample_statistics import spread_too_far
@@ -61,7 +60,7 @@ class SharingRow(Row):
             self.give_up(over.status, over.reason or "")
 
     def _take_turn(self, bench: Bench, chosen: Any) -> None:
-        task = Task(self.problem(bench), chosen.index, chosen.threads)
+        task = Task(self.task.problem(bench), chosen.index, chosen.threads)
         seconds = bench.limits.max_seconds / bench.limits.processes
         workers, hear = self.elsewhere or bench.workers, self._listener(bench)
         try:
@@ -145,6 +144,3 @@ class SharingRow(Row):
         few = f"only {count} samples: its steps are too long for {least}" if count < least else None
         remarks = "; ".join(filter(None, (few, self._remark))) or None
         self.end(MeasurementStatus.MEASURED, remarks)
-
-    def problem(self, bench: Bench) -> Problem:
-        return replace(super().problem(bench), parameters=self.task.parameters)
