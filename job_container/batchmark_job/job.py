@@ -6,8 +6,8 @@ import contextlib
 import random
 import signal
 import time
-from collections import defaultdict, deque
-from collections.abc import Hashable, Iterator, Sequence
+from collections import deque
+from collections.abc import Hashable, Sequence
 
 from batchmark_job.distributed.busy import Busy
 from batchmark_job.distributed.follow import Follower, decline
@@ -18,10 +18,9 @@ from batchmark_job.distributed.row import ScalingRow
 from batchmark_job.errors import CannotMeasureError, say, warn
 from batchmark_job.formatting import count
 from batchmark_job.interruption import Interruption
-from batchmark_job.machine import nvml
+from batchmark_job.machine import nvml, spot_notice
 from batchmark_job.machine.conditions import Monitor
 from batchmark_job.machine.inventory import Machine
-from batchmark_job.machine.spot_notice import SpotNotice
 from batchmark_job.machine.telemetry import Telemetry, meters_for
 from batchmark_job.measuring import steps
 from batchmark_job.measuring.marks import JobMarks
@@ -30,7 +29,6 @@ from batchmark_job.measuring.processes.workers import (
     SILENCE_SECONDS,
     ForkedWorkers,
     StepError,
-    Workers,
     WorkerSource,
 )
 from batchmark_job.measuring.rows import Row
@@ -39,7 +37,7 @@ from batchmark_job.recorder import Recorder
 from batchmark_job.result.document import Ceiling, Device
 from batchmark_job.settings import JobSettings
 from batchmark_job.sharing.meeting import Meeting, attend
-from batchmark_job.sharing.row import Choice, SharingRow
+from batchmark_job.sharing.row import SharingRow
 from batchmark_job.suites import Point
 from batchmark_job.workloads.own.files import find_workload
 
@@ -52,7 +50,7 @@ SILENCE_SHARE = 60  # times max_seconds: the longest call that is waited for
 def run_job(
     settings: JobSettings,
     interruption: Interruption | None = None,
-    workers: Workers | None = None,
+    workers: ForkedWorkers | None = None,
 ) -> int:
     """Measure everything and write the document; returns the exit code.
 
@@ -78,7 +76,7 @@ def run_job(
 
 
 def _run_on_nodes(
-    settings: JobSettings, node: Node, workers: Workers, interruption: Interruption | None
+    settings: JobSettings, node: Node, workers: ForkedWorkers, interruption: Interruption | None
 ) -> int:
     """Measure on the main node; follow it on any other."""
     devices = settings.points[0].named_parameters["devices"]
@@ -105,42 +103,36 @@ def _run_on_nodes(
     return 0
 
 
-@contextlib.contextmanager
-def _meeting(settings: JobSettings, workers: Workers) -> Iterator[WorkerSource | None]:
+def _meeting(
+    settings: JobSettings, workers: ForkedWorkers
+) -> contextlib.AbstractContextManager[WorkerSource | None]:
     """Workers in other containers, where replicas are there; from now on, as they wait."""
     sharing = settings.points[0].sharing
     if settings.place is None or sharing is None:
-        yield None
-        return
-    with contextlib.closing(Meeting(settings.place, sharing.replicas, workers)) as meeting:
-        yield meeting
+        return contextlib.nullcontext()
+    return contextlib.closing(Meeting(settings.place, sharing.replicas, workers))
 
 
 def _rows(points: Sequence[Point], elsewhere: WorkerSource | None) -> list[MeasuredRow]:
     """A row for each point; rows that share a task share the choice of its implementation."""
-    choices: dict[tuple[Hashable, ...], Choice] = defaultdict(Choice)
+    tasks: dict[tuple[Hashable, ...], Row] = {}
     rows: list[MeasuredRow] = []
     for point in points:
-        row = find_workload(point.workload), point.named_parameters, point.dtype
+        workload = find_workload(point.workload)
+        row = workload, point.named_parameters, point.dtype
         if point.sharing is None:
             rows.append(Row(*row))
             continue
-        rows.append(
-            SharingRow(
-                *row,
-                task_parameters=point.parameters,
-                point=point.sharing,
-                choice=choices[point.workload, tuple(point.parameters.items()), point.dtype],
-                elsewhere=elsewhere,
-            )
-        )
+        key = point.workload, tuple(point.parameters.items()), point.dtype
+        task = tasks.setdefault(key, Row(workload, point.parameters, point.dtype))
+        rows.append(SharingRow(*row, task=task, point=point.sharing, elsewhere=elsewhere))
     return rows
 
 
 def _run(
     settings: JobSettings,
     rows: Sequence[MeasuredRow],
-    workers: Workers,
+    workers: ForkedWorkers,
     interruption: Interruption | None,
     nodes: Nodes | None = None,
 ) -> int:
@@ -164,7 +156,7 @@ def _run(
 
     if interruption is not None:
         interruption.on_stop = stop
-        SpotNotice(interruption.host_ends_soon).watch()
+        spot_notice.watch(interruption.host_ends_soon)
     _announce(recorder, machine)
     telemetry.start()
     monitor.start()
@@ -218,7 +210,9 @@ def _has_figures(row: MeasuredRow) -> bool:
     return alone and row.measurement is not None and has_figures(row.measurement)
 
 
-def _ceilings(workers: Workers, machine: Machine, settings: JobSettings) -> tuple[Ceiling, ...]:
+def _ceilings(
+    workers: ForkedWorkers, machine: Machine, settings: JobSettings
+) -> tuple[Ceiling, ...]:
     """The machine's own best rates; none of them takes longer than two rows may."""
     asked = settings.dtypes, 2 * settings.limits.max_seconds
     try:
@@ -234,7 +228,7 @@ def _ceilings(workers: Workers, machine: Machine, settings: JobSettings) -> tupl
     return found
 
 
-def _look_around(settings: JobSettings, workers: Workers, marks: JobMarks) -> Machine:
+def _look_around(settings: JobSettings, workers: ForkedWorkers, marks: JobMarks) -> Machine:
     asked = settings.requested_device, settings.threads, settings.allow_cpu_fallback
     try:
         machine: Machine = workers.run(steps.look_around, *asked, hear=marks.hear)

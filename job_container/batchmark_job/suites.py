@@ -103,7 +103,7 @@ class Suite:
     def points(self, dtypes: Sequence[str] = ()) -> list[Point]:
         if self.scaling is not None:
             return [
-                Point(point.measured.workload, {}, dtype, scaling=point)
+                Point(point.measured.name, {}, dtype, scaling=point)
                 for point in scaling_points(self.scaling, self.files)
                 for dtype in (point.measured.trains and dtypes) or ("float32",)
             ]

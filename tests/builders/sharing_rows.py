@@ -1,17 +1,17 @@
 """Rows of tasks that share a device."""
 
-from batchmark_job.sharing.row import Choice, SharingRow
+from batchmark_job.measuring.rows import Row
+from batchmark_job.sharing.row import SharingRow
 from batchmark_job.workloads.builtin import WORKLOADS
 
 
 def sharing_row(size, point):
     """Products of two matrices of this size."""
-    task = {"size": size}
+    workload, task = WORKLOADS["matmul"], {"size": size}
     return SharingRow(
-        WORKLOADS["matmul"],
+        workload,
         task | point.parameters(),
         "float32",
-        task_parameters=task,
+        task=Row(workload, task, "float32"),
         point=point,
-        choice=Choice(),
     )

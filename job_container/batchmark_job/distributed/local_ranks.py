@@ -22,7 +22,7 @@ from batchmark_job.distributed.node import Node
 from batchmark_job.distributed.task import ERROR_SUFFIX, TASK_VARIABLE, Answer, RankError, Task
 from batchmark_job.distributed.torchrun import NCCL_INTERFACES, Launch, environment
 from batchmark_job.errors import say
-from batchmark_job.machine.host import kills_for_memory
+from batchmark_job.machine.memory import kills_for_memory
 
 TORCHRUN = "batchmark_job.distributed.torchrun"
 KILL_SECONDS = 5.0  # for ranks to end when told

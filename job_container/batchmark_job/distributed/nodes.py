@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Self
 
 from pydantic import ValidationError
 
@@ -29,18 +29,6 @@ from batchmark_job.result.scaling import ScalingNode
 STOPPING_SECONDS = 30.0  # for ranks to end when they are told
 BLAME_SECONDS = 3.0  # for the other nodes to say what failed there
 POLL_SECONDS = 0.05
-
-
-class Ran(NamedTuple):
-    """What all ranks did in one launch."""
-
-    answer: Answer
-    busy_share: float | None  # of all GPUs, while the samples were taken
-
-    @property
-    def seconds(self) -> tuple[float, ...]:
-        """The samples."""
-        return self.answer.samples_seconds
 
 
 @dataclass
@@ -159,7 +147,7 @@ class Nodes:
             for each in greetings
         )
 
-    def run(self, task: Task, devices: int, seconds: float) -> Ran:
+    def run(self, task: Task, devices: int, seconds: float) -> Answer:
         """Run all ranks on all nodes to their end, for so many seconds at most.
 
         Raises:
@@ -188,7 +176,8 @@ class Nodes:
         finally:
             here.remove()
             self._here = None
-        return Ran(answer, _busy_share(ended, answer, began))
+        busy_share = _busy_share(ended, answer, began)
+        return answer.model_copy(update={"busy_share": busy_share})
 
     def _wait_if_closed(self) -> None:
         """For ever: an interruption is writing and ends the process."""
@@ -244,7 +233,10 @@ class Nodes:
         try:
             message = lines.receive()
             if message.pop("kind", None) == "declined":
-                self._take_refusal(message)
+                with self._changed:
+                    if message["job"] == self._job:
+                        self._declined[int(message["index"])] = str(message["reason"])
+                    self._changed.notify_all()
                 lines.close()
                 return
             greeting = Greeting.model_validate(message)
@@ -267,12 +259,6 @@ class Nodes:
                     known = isinstance(error, LostError)
                     joined.lost = str(error) if known else one_line(error)
                 self._changed.notify_all()
-
-    def _take_refusal(self, message: dict[str, Any]) -> None:
-        with self._changed:
-            if message["job"] == self._job:
-                self._declined[int(message["index"])] = str(message["reason"])
-            self._changed.notify_all()
 
     def _refusal(self, greeting: Greeting) -> str | None:
         """Why a node is none of this job's; None if it is."""

@@ -30,7 +30,7 @@ class TrainingPoint:
     settings: TrainingSettings
     varied: Sequence[str] = ()  # the settings that tell its row from others of the run
 
-    workload = TRAINING
+    name = TRAINING
     trains = True
     seconds = None
     launches = LAUNCHES
@@ -40,21 +40,15 @@ class TrainingPoint:
         return {"batch": self.batch, "image": self.image, "data": self.data, **varied}
 
     def task(self, ranks: Ranks) -> Task:
-        return Train(
-            **ranks.model_dump(),
-            batch=self.batch,
-            image=self.image,
-            data=self.data,
-            folder=self.folder,
-            settings=self.settings,
-        )
+        own = {name: value for name, value in vars(self).items() if name != "varied"}
+        return Train(**ranks.model_dump(), **own)
 
 
 @dataclass(frozen=True)
 class AllReducePoint:
     mib: int
 
-    workload = ALL_REDUCE
+    name = ALL_REDUCE
     trains = False
     seconds = None
     launches = LAUNCHES
@@ -63,10 +57,8 @@ class AllReducePoint:
         return {"mib": self.mib}
 
     def task(self, ranks: Ranks) -> Task:
-        calls = max(ranks.samples, LEAST_CALLS)
-        return AllReduce(
-            **ranks.model_dump(exclude={"samples"}), samples=calls, size_bytes=self.mib * 2**20
-        )
+        calls = ranks.model_copy(update={"samples": max(ranks.samples, LEAST_CALLS)})
+        return AllReduce(**calls.model_dump(), size_bytes=self.mib * 2**20)
 
 
 @dataclass(frozen=True)
@@ -74,7 +66,7 @@ class ReadingPoint:
     folder: Path
     cold: bool
 
-    workload = READING
+    name = READING
     trains = False
 
     @property
@@ -91,13 +83,9 @@ class ReadingPoint:
         return {"pass": "cold" if self.cold else "warm"}
 
     def task(self, ranks: Ranks) -> Task:
-        passes = 1 if self.cold else min(WARM_PASSES, ranks.samples)
-        return Read(
-            **ranks.model_dump(exclude={"samples"}),
-            samples=passes,
-            folder=self.folder,
-            cold=self.cold,
-        )
+        samples = 1 if self.cold else min(WARM_PASSES, ranks.samples)
+        passes = ranks.model_copy(update={"samples": samples})
+        return Read(**passes.model_dump(), folder=self.folder, cold=self.cold)
 
 
 Measured = TrainingPoint | AllReducePoint | ReadingPoint

@@ -6,11 +6,11 @@ import math
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
-from batchmark_job.distributed.nodes import Nodes, Ran
+from batchmark_job.distributed.nodes import Nodes
 from batchmark_job.distributed.point import AllReducePoint, Measured, ScalingPoint
-from batchmark_job.distributed.task import Ranks
+from batchmark_job.distributed.task import Answer, Ranks
 from batchmark_job.measuring.limits import PATIENCE
 from batchmark_job.measuring.measured_row import Bench, MeasuredRow
 from batchmark_job.measuring.processes.workers import StepError
@@ -23,41 +23,31 @@ NOTHING_TO_REDUCE = "one device has nothing to reduce with others"
 LEAST_SAMPLES = 6  # below that a median has no interval
 
 
-class Joint(NamedTuple):
-    """A piece of work that many ranks do together, by its name."""
-
-    name: str
-
-
 @dataclass
 class ScalingRow(MeasuredRow):
     """Each turn is a launch: fresh processes on all nodes."""
 
+    workload: Measured
     point: ScalingPoint = field(kw_only=True)
     nodes: Nodes = field(kw_only=True)
-    launched: list[Ran] = field(default_factory=list, kw_only=True)
+    launched: list[Answer] = field(default_factory=list, kw_only=True)
     _throttled: list[bool] = field(default_factory=list, kw_only=True)  # by sample
 
     backends: ClassVar[Mapping[str, str]] = {"cpu": "gloo", "cuda": "nccl"}
 
     @classmethod
     def of(cls, point: ScalingPoint, dtype: str, nodes: Nodes) -> ScalingRow:
-        named = Joint(point.measured.workload), point.parameters(), dtype
-        return cls(*named, point=point, nodes=nodes)
+        return cls(point.measured, point.parameters(), dtype, point=point, nodes=nodes)
 
     @property
-    def measured(self) -> Measured:
-        return self.point.measured
-
-    @property
-    def turns(self) -> list[Ran]:
+    def turns(self) -> list[Answer]:
         return self.launched
 
     def take_turn(self, bench: Bench) -> None:
         self.begun = True
-        launches = self.measured.launches
+        launches = self.workload.launches
         self.limits = replace(bench.limits, processes=launches, turns=1)
-        if isinstance(self.measured, AllReducePoint) and self.point.nodes * self.point.devices == 1:
+        if isinstance(self.workload, AllReducePoint) and self.point.nodes * self.point.devices == 1:
             self.give_up(MeasurementStatus.SKIPPED, NOTHING_TO_REDUCE)
             return
         share = bench.limits.max_seconds / launches
@@ -68,16 +58,15 @@ class ScalingRow(MeasuredRow):
             samples=math.ceil(bench.limits.samples / launches),
             max_seconds=share,
         )
-        patience = STARTING_SECONDS + (self.measured.seconds or PATIENCE * share)
+        patience = STARTING_SECONDS + (self.workload.seconds or PATIENCE * share)
         try:
-            ran = self.nodes.run(self.measured.task(ranks), self.point.devices, patience)
+            answer = self.nodes.run(self.workload.task(ranks), self.point.devices, patience)
         except StepError as error:
             self.give_up_after(error)
             return
-        self._take(bench, ran)
+        self._take(bench, answer)
 
-    def _take(self, bench: Bench, ran: Ran) -> None:
-        answer = ran.answer
+    def _take(self, bench: Bench, answer: Answer) -> None:
         self.found.setdefault("cold_seconds", answer.cold_seconds)
         self._keep_the_worst(answer.correctness)
         self.found.update(
@@ -85,7 +74,7 @@ class ScalingRow(MeasuredRow):
             items=answer.items,
             bytes_moved=answer.bytes_moved,
         )
-        self.launched.append(ran)
+        self.launched.append(answer)
         spans = list(zip(answer.starts, answer.starts[1:], strict=False))
         if spans:
             self._throttled += self.conditions_of(bench.monitor, spans)
@@ -100,7 +89,7 @@ class ScalingRow(MeasuredRow):
         if apart := spread_too_far(self.samples):
             self.end(MeasurementStatus.UNSETTLED, apart)
             return
-        remarks = [ran.answer.remark for ran in self.launched if ran.answer.remark]
+        remarks = [answer.remark for answer in self.launched if answer.remark]
         count = len(self.samples)
         if count < LEAST_SAMPLES:
             remarks.append(f"only {count} samples, so it has no interval")
@@ -108,8 +97,7 @@ class ScalingRow(MeasuredRow):
 
     def _as_measured(self, status: MeasurementStatus, reason: str | None) -> Measurement:
         found: dict[str, Any] = dict(self.found)
-        answers = [ran.answer for ran in self.launched]
-        if answers:
+        if answers := self.launched:
             enough = len(self.samples) >= self.limits.samples
             found.update(
                 self._sampled(
@@ -125,13 +113,13 @@ class ScalingRow(MeasuredRow):
         return self._named(status, reason, **found)
 
     def _scaling(self) -> Scaling:
-        answers = [ran.answer for ran in self.launched]
-        busy = [ran.busy_share for ran in self.launched if ran.busy_share is not None]
+        answers = self.launched
+        busy = [answer.busy_share for answer in answers if answer.busy_share is not None]
         trained = answers and answers[0].split is not None
         return Scaling(
             nodes=self.nodes.records(self.point.devices),
             backend=self.backends[self.nodes.device],
-            settings=getattr(self.measured, "settings", None),
+            settings=getattr(self.workload, "settings", None),
             split=_middle([each.split for each in answers if each.split]) if trained else None,
             losses=answers[0].losses if answers else (),
             gradient_bytes=answers[0].gradient_bytes if answers else None,

@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter
 
 from batchmark_job.result.document import Correctness, Implementation
 from batchmark_job.result.scaling import StepSplit, TrainingSettings
-from batchmark_job.result.values import Model
+from batchmark_job.result.values import Model, optional
 
 # The file that a rank is told by its environment.
 TASK_VARIABLE, ANSWER_VARIABLE = "BATCHMARK_TASK", "BATCHMARK_ANSWER"
@@ -38,7 +38,7 @@ class Train(Ranks):
     batch: int = Field(description="images of each rank at each step")
     image: int = Field(description="width and height in pixels")
     data: Literal["synthetic", "files"]
-    folder: Path | None = Field(default=None, description="of the shards, where data is files")
+    folder: Path | None = optional("of the shards, where data is files")
     settings: TrainingSettings
     seed: int = 0
 
@@ -76,7 +76,7 @@ class RankError(Model):
 
 
 class Answer(Model):
-    """What rank 0 measured, of all ranks together."""
+    """What all ranks did in one launch, as rank 0 measured it."""
 
     implementation: Implementation
     cold_seconds: float = Field(description="of the first call")
@@ -89,11 +89,19 @@ class Answer(Model):
     )
     warmup_calls: int
     correctness: Correctness
-    wrong: str | None = Field(default=None, description="what is wrong, if the check failed")
-    items: int | None = Field(default=None, description="images of all ranks in a call")
-    bytes_moved: int | None = Field(default=None, description="of all ranks in a call")
+    wrong: str | None = optional("what is wrong, if the check failed")
+    items: int | None = optional("images of all ranks in a call")
+    bytes_moved: int | None = optional("of all ranks in a call")
     split: StepSplit | None = None
     losses: tuple[float, ...] = ()
     gradient_bytes: int | None = None
-    peak_memory_bytes: int | None = Field(default=None, description="the most of any rank")
+    peak_memory_bytes: int | None = optional("the most of any rank")
     remark: str | None = None
+    busy_share: float | None = optional(
+        "of all GPUs, while the samples were taken: the main node adds it"
+    )
+
+    @property
+    def seconds(self) -> tuple[float, ...]:
+        """The samples."""
+        return self.samples_seconds

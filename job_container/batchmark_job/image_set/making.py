@@ -51,7 +51,9 @@ def make(settings: Settings, place: Place) -> Manifest:
             if content is None:
                 content = encoded_shard(number, settings, pool)
                 place.write(name, content)
-            shards.append(_described_shard(number, content, settings))
+            checksum = hashlib.sha256(content).hexdigest()
+            count = len(settings.images_of(number))
+            shards.append(Shard(name=name, images=count, bytes=len(content), sha256=checksum))
             if time.monotonic() - reported >= REPORT_SECONDS:
                 reported = time.monotonic()
                 made = sum(shard.images for shard in shards)
@@ -80,15 +82,6 @@ def encoded_shard(number: int, settings: Settings, pool: Executor) -> bytes:
                 member.size = len(content)
                 archive.addfile(member, io.BytesIO(content))
     return buffer.getvalue()
-
-
-def _described_shard(number: int, content: bytes, settings: Settings) -> Shard:
-    return Shard(
-        name=shard_name(number),
-        images=len(settings.images_of(number)),
-        bytes=len(content),
-        sha256=hashlib.sha256(content).hexdigest(),
-    )
 
 
 def _read_manifest(place: Place) -> Manifest:

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from batchmark_job.result.options import Options, Whole, option
-from batchmark_job.result.values import Model
+from batchmark_job.result.values import Model, optional
 
 FILE = "manifest.json"
 SUFFIX = ".tar"
@@ -64,9 +64,7 @@ class Shard(Model):
 
 class Manifest(Model):
     settings: Settings
-    shards: tuple[Shard, ...] = Field(
-        default=(), description="none while the set is being made, then all of them"
-    )
+    shards: tuple[Shard, ...] = optional("none while the set is being made, then all of them", ())
 
     @property
     def complete(self) -> bool:

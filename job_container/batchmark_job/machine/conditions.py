@@ -109,8 +109,7 @@ class Monitor:
 
     def at(self, moment: float) -> Conditions:
         """The nearest reading, and the steal up to it."""
-        readings = self._kept()
-        return _conditions(_near(readings, moment, moment), _stolen(readings, moment, moment))
+        return self.during(moment, moment)
 
     def during(self, start: float, end: float) -> Conditions:
         """Means over a span, and every slowdown that was seen in it."""

@@ -63,7 +63,7 @@ def describe(compute_threads: int, device: Device) -> Environment:
         thread_settings=thread_settings(),
         gpu_application_clock_hz=gpu_application_clock_hz() if gpu else None,
         gpu_daemons=host.gpu_daemons() if gpu else None,
-        root_volume=host.root_volume() if instance_type else None,
+        root_volume=os.environ.get(host.ROOT_VOLUME_VARIABLE) or None if instance_type else None,
         code_version=code_version(),
     )
 
@@ -86,14 +86,10 @@ def usable_cores(root: Path = Path("/")) -> int:
 
     Where the kernel does not tell which logical CPUs share a core, each counts as one.
     """
-    siblings = set()
-    for cpu in _usable_cpus():
-        topology = root / f"sys/devices/system/cpu/cpu{cpu}/topology"
-        try:
-            siblings.add((topology / "thread_siblings_list").read_text())
-        except OSError:
-            return usable_threads(root)
-    return min(len(siblings), usable_threads(root))
+    topologies = (root / f"sys/devices/system/cpu/cpu{cpu}/topology" for cpu in _usable_cpus())
+    siblings = {host.text_of(folder / "thread_siblings_list") for folder in topologies}
+    threads = usable_threads(root)
+    return threads if "" in siblings else min(len(siblings), threads)
 
 
 def last_level_cache_bytes(device: str = "cpu", root: Path = Path("/")) -> int | None:
@@ -137,10 +133,9 @@ def _cpu_quota(root: Path) -> float | None:
 
 
 def cpu_model(root: Path = Path("/")) -> str:
-    with contextlib.suppress(OSError):
-        for line in (root / "proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
+    for line in host.text_of(root / "proc/cpuinfo").splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
     if platform.system() == "Darwin":
         brand = _command_output("sysctl", "-n", "machdep.cpu.brand_string")
         if brand:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
-from functools import cache
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # as in malloc.h
 
@@ -15,11 +13,6 @@ def keep_freed_memory() -> None:
     Otherwise it depends on the rest of the heap whether a call pays for the pages of its output
     (docs/decisions/0011).
     """
-    if mallopt := _of_glibc("mallopt"):
+    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
         mallopt(M_MMAP_MAX, 0)
         mallopt(M_TRIM_THRESHOLD, -1)
-
-
-@cache
-def _of_glibc(name: str) -> Callable[..., int] | None:
-    return getattr(ctypes.CDLL(None), name, None)

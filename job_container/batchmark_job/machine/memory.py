@@ -1,4 +1,4 @@
-"""The memory that a row needs, that there is, and that was used; errors for want of it."""
+"""The memory that a row needs, that there is, and that was used; what comes of the want of it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from batchmark_job.errors import first_line, one_line
+from batchmark_job.machine.host import text_of
 
 if TYPE_CHECKING:
     from batchmark_job.workloads.base import Implementation, Parameters, Workload
@@ -67,11 +68,8 @@ def peak_bytes(device: str, root: Path = Path("/")) -> int | None:
         import torch
 
         return int(torch.cuda.max_memory_allocated())
-    try:
-        lines = (root / "proc/self/status").read_text().splitlines()
-    except OSError:
-        return None
-    return next((int(line.split()[1]) * 1024 for line in lines if line[:6] == "VmHWM:"), None)
+    kibibytes = _field(root / "proc/self/status", "VmHWM:")
+    return None if kibibytes is None else 1024 * kibibytes
 
 
 def _compare(needed_bytes: int, available_bytes: int, what: str) -> str | None:
@@ -109,6 +107,16 @@ def describe_error(error: BaseException) -> str:
     return one_line(error)
 
 
+def kills_for_memory(root: Path = Path("/")) -> int:
+    """How often the kernel has killed a process of this one's control group for want of memory.
+
+    Where no group of version 2 tells it, of the whole machine, and so other containers' kills, too.
+    """
+    events = [folder / "memory.events" for folder, v2 in _cgroup_folders(root) if v2]
+    counts = (_field(file, "oom_kill") for file in (*events, root / "proc/vmstat"))
+    return next((count for count in counts if count is not None), 0)
+
+
 def available_host_bytes(root: Path = Path("/")) -> int:
     """What the machine has left, or less where a control group allows less."""
     machine_bytes: int = psutil.virtual_memory().available
@@ -127,16 +135,14 @@ def _cgroup_headrooms(root: Path) -> Iterator[int]:
         limit = _limit(folder, v2=v2)
         used = _number(folder / ("memory.current" if v2 else "memory.usage_in_bytes"))
         if limit is not None and used is not None:
-            yield limit - (used - _reclaimable(folder, v2=v2))
+            # Page cache that the kernel gives back under pressure.
+            field = "inactive_file" if v2 else "total_inactive_file"
+            yield limit - (used - (_field(folder / "memory.stat", field) or 0))
 
 
 def _cgroup_folders(root: Path) -> Iterator[tuple[Path, bool]]:
     """This process's control groups that govern memory and their parents; True for version 2."""
-    try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
+    for line in text_of(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "":
             mount, v2 = root / "sys/fs/cgroup", True
@@ -156,19 +162,13 @@ def _limit(folder: Path, *, v2: bool) -> int | None:
     return _number(folder / ("memory.max" if v2 else "memory.limit_in_bytes"))
 
 
-def _reclaimable(folder: Path, *, v2: bool) -> int:
-    """Page cache that the kernel gives back under pressure."""
-    field = "inactive_file" if v2 else "total_inactive_file"
-    try:
-        lines = (folder / "memory.stat").read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.split()[0] == field), 0)
+def _field(path: Path, name: str) -> int | None:
+    """The number behind a name, in a file of one name a line; None where there is none."""
+    lines = map(str.split, text_of(path).splitlines())
+    return next((int(words[1]) for words in lines if words[:1] == [name]), None)
 
 
 def _number(path: Path) -> int | None:
     """A file's number; None for "max" and where there is no file."""
-    try:
-        return int(path.read_text())
-    except (OSError, ValueError):
-        return None
+    text = text_of(path).strip()
+    return int(text) if text.isdecimal() else None

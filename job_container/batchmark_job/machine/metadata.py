@@ -9,6 +9,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any, Literal
 
+from batchmark_job.machine.host import text_of
+
 IMDS_URL = "http://169.254.169.254"
 # The SDKs' name; the local cloud sets it, as the address above would lead nowhere.
 IMDS_VARIABLE = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
@@ -25,12 +27,9 @@ Category = Literal[
 
 def on_ec2(root: Path = Path("/")) -> bool:
     """Whether the firmware says EC2 (Nitro or Xen); elsewhere the metadata service only hangs."""
-    with contextlib.suppress(OSError):
-        if (root / "sys/class/dmi/id/sys_vendor").read_text().strip() == "Amazon EC2":
-            return True
-    with contextlib.suppress(OSError):
-        return (root / "sys/hypervisor/uuid").read_text().lower().startswith("ec2")
-    return False
+    if text_of(root / "sys/class/dmi/id/sys_vendor").strip() == "Amazon EC2":
+        return True
+    return text_of(root / "sys/hypervisor/uuid").lower().startswith("ec2")
 
 
 def imds_url(root: Path = Path("/")) -> str | None:

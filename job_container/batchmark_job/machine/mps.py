@@ -59,7 +59,12 @@ def daemon(gpu_uuid: str | None) -> Iterator[str]:
     Raises:
         CannotMeasureError: there is none to run, or it does not answer.
     """
-    control = _control()
+    control = shutil.which(CONTROL)
+    if control is None:
+        raise CannotMeasureError(
+            f"{CONTROL} is not on the PATH; it comes with NVIDIA's driver: let the container have "
+            "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+        )
     folder = Path(tempfile.mkdtemp(prefix="batchmark-mps-"))
     pipes, logs = folder / "pipes", folder / "logs"
     pipes.mkdir()
@@ -92,16 +97,6 @@ def daemon(gpu_uuid: str | None) -> Iterator[str]:
             _kill([psutil.Process(guard.pid), *psutil.Process(guard.pid).children(recursive=True)])
         guard.stdout.close()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _control() -> str:
-    control = shutil.which(CONTROL)
-    if control is None:
-        raise CannotMeasureError(
-            f"{CONTROL} is not on the PATH; it comes with NVIDIA's driver: let the container have "
-            "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
-        )
-    return control
 
 
 def find_daemon() -> None:

@@ -22,18 +22,10 @@ EVENT_REASONS = {
     "hw_power_brake_slowdown": "HwPowerBrakeSlowdown",
     "display_clocks_setting": "DisplayClockSetting",
 }
-# The others are a user's settings, or a GPU with nothing to do.
-SLOWDOWNS = frozenset(
-    {
-        "sw_power_cap",
-        "hw_slowdown",
-        "sw_thermal_slowdown",
-        "hw_thermal_slowdown",
-        "hw_power_brake_slowdown",
-    }
-)
+DISTURBANCES = frozenset(name for name in EVENT_REASONS if name.endswith("slowdown"))
 # A large product reaches the power cap of many GPUs by itself: what it runs at then is its rate.
-DISTURBANCES = SLOWDOWNS - {"sw_power_cap"}
+# All others are a user's settings, or a GPU with nothing to do.
+SLOWDOWNS = DISTURBANCES | {"sw_power_cap"}
 
 
 class Gpu:
@@ -182,11 +174,8 @@ def find_gpu(uuid: str) -> Gpu:
         Exception: there is no NVML, or it does not know this UUID.
     """
     pynvml.nvmlInit()
-    return Gpu(pynvml, _handle(pynvml, uuid))
-
-
-def _handle(nvml: Any, uuid: str) -> Any:
     try:
-        return nvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
-    except nvml.NVMLError:
-        return nvml.nvmlDeviceGetHandleByUUID(f"MIG-{uuid}")
+        handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
+    except pynvml.NVMLError:
+        handle = pynvml.nvmlDeviceGetHandleByUUID(f"MIG-{uuid}")
+    return Gpu(pynvml, handle)

@@ -12,8 +12,8 @@ from batchmark_job.machine.metadata import imds_url, instance_metadata
 POLL_SECONDS = 5.0  # as AWS recommends
 
 
-class SpotNotice:
-    """A thread that asks the metadata service for the notice, two minutes ahead of the end.
+def watch(on_notice: Callable[[], None], poll_seconds: float = POLL_SECONDS) -> None:
+    """Ask for the notice in a thread, two minutes ahead of the end, where a service can tell.
 
     Batch passes it on to no container: SIGTERM comes when Docker shuts down, SIGKILL soon after. A
     rebalance recommendation, which may come earlier or never, is only said.
@@ -23,30 +23,17 @@ class SpotNotice:
     Args:
         on_notice: called once, in the thread.
     """
+    if url := imds_url():
+        threading.Thread(
+            target=_look_out, args=(url, on_notice, poll_seconds), name="Spot notice", daemon=True
+        ).start()
 
-    def __init__(self, on_notice: Callable[[], None], poll_seconds: float = POLL_SECONDS) -> None:
-        self._on_notice = on_notice
-        self._poll_seconds = poll_seconds
-        self._advised = False
 
-    def watch(self) -> None:
-        """Start looking, where there is a metadata service."""
-        if url := imds_url():
-            threading.Thread(
-                target=self._look_out, args=(url,), name="Spot notice", daemon=True
-            ).start()
-
-    def _look_out(self, url: str) -> None:
-        while True:
-            if action := instance_metadata("spot/instance-action", url):
-                warn(f"Spot takes this host back: {action}")
-                self._on_notice()
-                return
-            if not self._advised:
-                self._look_ahead(url)
-            time.sleep(self._poll_seconds)
-
-    def _look_ahead(self, url: str) -> None:
-        if advice := instance_metadata("events/recommendations/rebalance", url):
-            self._advised = True
+def _look_out(url: str, on_notice: Callable[[], None], poll_seconds: float) -> None:
+    advice = None
+    while not (action := instance_metadata("spot/instance-action", url)):
+        if not advice and (advice := instance_metadata("events/recommendations/rebalance", url)):
             warn(f"Spot is likely to take this host back, the job goes on: {advice}")
+        time.sleep(poll_seconds)
+    warn(f"Spot takes this host back: {action}")
+    on_notice()

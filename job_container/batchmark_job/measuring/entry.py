@@ -13,7 +13,6 @@ from batchmark_job.measuring.problem import CACHES_FILLED, MOST_INPUT_SETS, Prob
 from batchmark_job.measuring.processes import input_store
 from batchmark_job.measuring.processes.input_store import MOST_SHARE
 from batchmark_job.result.document import Implementation as ImplementationRecord
-from batchmark_job.workloads.base import Implementation
 
 # Of the host's memory, the most that each of some thirty processes may hold while it waits for its
 # next turn. On CUDA none waits: each would keep a context of 0.4 GB.
@@ -78,7 +77,10 @@ def find_candidates(problem: Problem, thread_counts: Sequence[int]) -> list[Cand
             )
         reason = refusal or too_large
         for threads in counts[:1] if reason else counts:
-            record = _record(implementation, threads, refused=bool(reason))
+            version = "unknown" if reason else implementation.version()
+            record = ImplementationRecord(
+                name=implementation.name, version=version, threads=threads
+            )
             candidate = Candidate(index, record, implementation.plain().name)
             if reason:
                 candidate.refuse(reason, out_of_memory=too_large is not None)
@@ -94,13 +96,9 @@ def input_sets(problem: Problem, competing: Iterable[Candidate], cache_bytes: in
     """
     set_bytes = problem.input_bytes()
     wanted = min(MOST_INPUT_SETS, CACHES_FILLED * (cache_bytes or 0) // max(1, set_bytes) + 1)
-    most = _most_held(problem, competing)
+    # With the candidate that needs the most memory for an input set.
+    most = max((_bytes_held(problem, [candidate]) for candidate in competing), default=0)
     return wanted if memory.has_room(wanted * most, problem.device) else 1
-
-
-def _most_held(problem: Problem, competing: Iterable[Candidate]) -> int:
-    """What one input set takes with the candidate that needs the most memory for it."""
-    return max((_bytes_held(problem, [candidate]) for candidate in competing), default=0)
 
 
 def _bytes_held(problem: Problem, candidates: Iterable[Candidate]) -> int:
@@ -111,10 +109,3 @@ def _bytes_held(problem: Problem, candidates: Iterable[Candidate]) -> int:
         + implementations[candidate.index].working_set_bytes(problem.parameters, problem.dtype)
         for candidate in candidates
     )
-
-
-def _record(
-    implementation: Implementation, threads: int | None, *, refused: bool
-) -> ImplementationRecord:
-    version = "unknown" if refused else implementation.version()
-    return ImplementationRecord(name=implementation.name, version=version, threads=threads)

@@ -8,13 +8,13 @@ that a change of the machine hits all alike. Only the worker whose turn it is ru
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from batchmark_job.measuring import steps
 from batchmark_job.measuring.candidate import LONG_SECONDS, Candidate, Entry
 from batchmark_job.measuring.problem import Problem
-from batchmark_job.measuring.processes.workers import Hear, StepError, Worker, Workers
+from batchmark_job.measuring.processes.workers import ForkedWorkers, Hear, StepError, Worker
 from batchmark_job.measuring.samples.sample_statistics import median_interval
 
 TRIAL_SHARE = 0.3  # of max_seconds, for the trial of all candidates together
@@ -25,7 +25,7 @@ HOPELESS_AT_ONCE = 5.0  # before, if two calls or more were so slow, or one that
 
 
 def choose_fastest(
-    problem: Problem, entry: Entry, seconds: float, workers: Workers, hear: Hear
+    problem: Problem, entry: Entry, seconds: float, workers: ForkedWorkers, hear: Hear
 ) -> tuple[Candidate | None, Worker | None]:
     """The fastest correct candidate, or the only one, untried; None if there is none.
 
@@ -35,11 +35,15 @@ def choose_fastest(
     competing = [candidate for candidate in entry.candidates if candidate.competes]
     runners: list[_Runner] = []
     if len(competing) > 1:
-        contest = _Contest(competing, problem, entry.input_sets, seconds, workers, hear)
+
+        def begin(candidate: Candidate) -> _Runner:
+            worker = start_prepared(problem, candidate, entry.input_sets, workers, hear)
+            return _Runner(candidate, worker)
+
         if entry.fit_together:
-            runners = contest.hold_together()
+            runners = _hold_together(competing, begin, seconds, on_cpu=problem.device == "cpu")
         else:
-            contest.hold_one_by_one()
+            _hold_one_by_one(competing, begin, seconds)
     chosen = _fastest(competing)
     if chosen is not None:
         chosen.outcome = "chosen"
@@ -93,54 +97,47 @@ class _Runner:
         self.candidate.fail(str(error), out_of_memory=error.out_of_memory)
 
 
-@dataclass(frozen=True)
-class _Contest:
-    """The trial of a row's candidates, and the seconds that it may take."""
+def _hold_together(
+    competing: Sequence[Candidate],
+    begin: Callable[[Candidate], _Runner],
+    seconds: float,
+    *,
+    on_cpu: bool,
+) -> list[_Runner]:
+    runners: list[_Runner] = []
+    try:
+        for candidate in competing:
+            runners.append(begin(candidate))
+            if on_cpu:  # several would have more threads than cores
+                runners[-1].get_ready()
+        for runner in () if on_cpu else runners:
+            runner.get_ready()
+        for runner in runners:
+            runner.take_first_call()
+        _race([runner for runner in runners if runner.candidate.competes], seconds)
+    except BaseException:
+        for runner in runners:
+            runner.worker.end()
+        raise
+    return runners
 
-    competing: Sequence[Candidate]
-    problem: Problem
-    input_sets: int
-    seconds: float
-    workers: Workers
-    hear: Hear
 
-    def hold_together(self) -> list[_Runner]:
-        runners: list[_Runner] = []
+def _hold_one_by_one(
+    competing: Sequence[Candidate], begin: Callable[[Candidate], _Runner], seconds: float
+) -> None:
+    for candidate in competing:
+        runner = begin(candidate)
         try:
-            for candidate in self.competing:
-                runners.append(self._begin(candidate))
-                if self.problem.device == "cpu":  # several would have more threads than cores
-                    runners[-1].get_ready()
-            for runner in runners if self.problem.device != "cpu" else ():
-                runner.get_ready()
-            for runner in runners:
-                runner.take_first_call()
-            _race([runner for runner in runners if runner.candidate.competes], self.seconds)
-        except BaseException:
-            for runner in runners:
-                runner.worker.end()
-            raise
-        return runners
-
-    def hold_one_by_one(self) -> None:
-        share = self.seconds / len(self.competing)
-        for candidate in self.competing:
-            runner = self._begin(candidate)
-            try:
-                runner.get_ready()
-                runner.take_first_call()
-                if candidate.competes:
-                    _run_alone(runner, share, _fastest(self.competing))
-            finally:
-                runner.worker.end()
-
-    def _begin(self, candidate: Candidate) -> _Runner:
-        worker = start_prepared(self.problem, candidate, self.input_sets, self.workers, self.hear)
-        return _Runner(candidate, worker)
+            runner.get_ready()
+            runner.take_first_call()
+            if candidate.competes:
+                _run_alone(runner, seconds / len(competing), _fastest(competing))
+        finally:
+            runner.worker.end()
 
 
 def start_prepared(
-    problem: Problem, candidate: Candidate, input_sets: int, workers: Workers, hear: Hear
+    problem: Problem, candidate: Candidate, input_sets: int, workers: ForkedWorkers, hear: Hear
 ) -> Worker:
     """A worker that is to hold the candidate's calls."""
     return workers.start(

@@ -6,21 +6,21 @@ import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from batchmark_job.machine.conditions import Monitor, mean_conditions
 from batchmark_job.machine.inventory import Machine
 from batchmark_job.measuring.limits import PATIENCE, RowLimits
 from batchmark_job.measuring.marks import JobMarks
-from batchmark_job.measuring.processes.workers import StepError, Workers
-from batchmark_job.measuring.samples.sample_statistics import median_interval, multimodal, outliers
+from batchmark_job.measuring.processes.workers import ForkedWorkers, StepError
+from batchmark_job.measuring.samples.sample_statistics import multimodal, outliers, stopping
 from batchmark_job.result.document import (
     Conditions,
     Correctness,
+    Criterion,
     Measurement,
     MeasurementStatus,
     Phases,
-    Stopping,
 )
 from batchmark_job.result.values import MOST_CHARACTERS
 
@@ -33,7 +33,7 @@ class Bench:
     limits: RowLimits
     thread_counts: Sequence[int]  # of the CPU's math libraries, to try
     cache_bytes: int | None
-    workers: Workers
+    workers: ForkedWorkers
     monitor: Monitor
     marks: JobMarks
     gpu_uuid: str | None = None
@@ -44,7 +44,7 @@ class Bench:
         cls,
         machine: Machine,
         limits: RowLimits,
-        workers: Workers,
+        workers: ForkedWorkers,
         *,
         monitor: Monitor | None = None,
         marks: JobMarks | None = None,
@@ -184,12 +184,12 @@ class MeasuredRow(ABC):
         self,
         process_samples: Sequence[int],
         throttled: Sequence[bool],
-        criterion: Literal["precise", "max_samples", "max_seconds"],
+        criterion: Criterion,
         resolution_seconds: float = 0.0,
         **phases: float,
     ) -> dict[str, Any]:
         """The fields of Measurement that follow from the samples, and who took them and when."""
-        samples, interval = self.samples, median_interval(self.samples)
+        samples = self.samples
         return {
             "samples_seconds": tuple(samples),
             "process_samples": tuple(process_samples),
@@ -197,9 +197,7 @@ class MeasuredRow(ABC):
             "outlier_samples": outliers(samples),
             "throttled_samples": tuple(i for i, slow in enumerate(throttled) if slow),
             "multimodal": multimodal(samples, resolution_seconds),
-            "stopping": Stopping(
-                criterion=criterion, relative_half_width=interval and interval.relative_half_width
-            ),
+            "stopping": stopping(criterion, samples),
             "phases": Phases(compute_seconds=statistics.median(samples), **phases),
             "conditions_during": mean_conditions(self._during),
         }

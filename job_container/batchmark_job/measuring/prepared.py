@@ -7,6 +7,7 @@ import math
 import statistics
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -19,6 +20,7 @@ from batchmark_job.measuring.candidate import CHANGES_INPUTS, LONG_SECONDS
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.answers import FirstCall, LastLook, TurnSamples
+from batchmark_job.measuring.processes.input_store import bytes_of
 from batchmark_job.measuring.processes.workers import Tell
 from batchmark_job.measuring.samples.device_times import time_device
 from batchmark_job.measuring.samples.sampling import (
@@ -133,13 +135,13 @@ class Prepared:
                 warmup_calls = warm_up(self._rotation, timer, limits, least_warmup_seconds)
             self._tell("mark", "steady")
         self._latest_seconds = trial_seconds or self._latest_seconds
-        began = time.perf_counter()
+        began, report = time.perf_counter(), partial(self._tell, "samples")
         samples = self._samples = []
         for restarts_left in reversed(range(RESTARTS + 1)):
             threads_before, joules_before = thread_times(), self._joules()
             with self._apart():
                 self._settle()
-                sampled = sample(self._rotation, timer, limits, samples, self._report)
+                sampled = sample(self._rotation, timer, limits, samples, report)
             threads_after, joules_after = thread_times(), self._joules()
             reason = unsettled(samples, trial_seconds)
             late = time.perf_counter() - began > RESTART_SHARE * limits.max_seconds
@@ -283,9 +285,6 @@ class Prepared:
         """Whether a call wrote into the first input set."""
         return not all(map(torch.equal, self._untouched, _probe(self._device_inputs)))
 
-    def _report(self, samples: list[float]) -> None:
-        self._tell("samples", list(samples))
-
     def _joules(self) -> float | None:
         """The running total of the GPU's energy."""
         if self._problem.device == "cuda":
@@ -309,11 +308,10 @@ def _per_call(before: float | None, after: float | None, sampled: Sampled) -> fl
 
 
 def _probe(inputs: Tensors) -> Tensors:
-    """A sample of each tensor's memory, whatever its layout and dtype."""
+    """A sample of each tensor's memory."""
     found = []
     for tensor in inputs:
-        memory_bytes = torch.empty(0, dtype=torch.uint8, device=tensor.device)
-        memory_bytes.set_(tensor.untyped_storage())
+        memory_bytes = bytes_of(tensor)
         step = len(memory_bytes) // PROBED_BYTES | 1  # odd, to meet every byte of the numbers
         found.append(memory_bytes[::step].clone())
     return tuple(found)

@@ -41,6 +41,7 @@ from batchmark_job.result.values import (
     Share,
     Size,
     Text,
+    optional,
 )
 
 # History of the schema, newest first. A reader accepts the versions in SUPPORTED_VERSIONS only.
@@ -78,7 +79,7 @@ class Environment(Model):
     """What the measurements ran on; null where there is no such thing, or it can't be found out."""
 
     instance_type: Name | None = Field(description="EC2 instance type; null off EC2")
-    availability_zone: Name | None = Field(default=None, description="null off EC2")
+    availability_zone: Name | None = optional("null off EC2")
     cpu_model: Name
     cpu_cores: PositiveCount = Field(description="physical cores of the machine")
     cpu_threads: PositiveCount = Field(description="logical CPUs that this process may use")
@@ -95,32 +96,25 @@ class Environment(Model):
     image_digest: Name | None = Field(
         description="container image digest; null outside a container"
     )
-    image: Name | None = Field(
-        default=None, description="of a job that was not written for Batchmark, as it names it"
-    )
-    compute_environment: Name | None = Field(
-        default=None, description="AWS Batch compute environment; null outside Batch"
-    )
-    last_level_cache_bytes: Size | None = Field(default=None, description="of the device measured")
-    ami_id: Name | None = Field(default=None, description="machine image; null off EC2")
-    thread_settings: Few[Name] = Field(
-        default=(),
-        description="variables that were set of those that tell the math libraries' threads how to "
+    image: Name | None = optional("of a job that was not written for Batchmark, as it names it")
+    compute_environment: Name | None = optional("AWS Batch compute environment; null outside Batch")
+    last_level_cache_bytes: Size | None = optional("of the device measured")
+    ami_id: Name | None = optional("machine image; null off EC2")
+    thread_settings: Few[Name] = optional(
+        "variables that were set of those that tell the math libraries' threads how to "
         "wait and where to run, as NAME=value",
+        (),
     )
-    gpu_application_clock_hz: Amount | None = Field(
-        default=None, description="that the host's driver was told to run kernels at; null if none"
+    gpu_application_clock_hz: Amount | None = optional(
+        "that the host's driver was told to run kernels at; null if none"
     )
-    gpu_daemons: Name | None = Field(
-        default=None,
-        description="of DCGM, MPS and persistence those that run on the host, or 'none'; null "
-        "without a GPU, or where the host's sockets can't be seen",
+    gpu_daemons: Name | None = optional(
+        "of DCGM, MPS and persistence those that run on the host, or 'none'; null "
+        "without a GPU, or where the host's sockets can't be seen"
     )
-    root_volume: Name | None = Field(
-        default=None, description="of the host, as Terraform asked for it; null off EC2"
-    )
-    code_version: Name | None = Field(
-        default=None, description="first 12 hex digits of the SHA-256 of the job's own source files"
+    root_volume: Name | None = optional("of the host, as Terraform asked for it; null off EC2")
+    code_version: Name | None = optional(
+        "first 12 hex digits of the SHA-256 of the job's own source files"
     )
 
 
@@ -129,25 +123,24 @@ class Implementation(Model):
 
     name: Name
     version: Name
-    threads: PositiveCount | None = Field(default=None, description="CPU threads it ran with")
+    threads: PositiveCount | None = optional("CPU threads it ran with")
 
 
 class Phases(Model):
     """Where a call spends its time, as medians over several calls; null where unknown."""
 
-    allocate_seconds: Seconds | None = Field(
-        default=None, description="memory for the inputs, none of it kept from before"
+    allocate_seconds: Seconds | None = optional(
+        "memory for the inputs, none of it kept from before"
     )
     host_to_device_seconds: Seconds | None = None
     compute_seconds: Seconds | None = None
     device_to_host_seconds: Seconds | None = None
-    kernel_seconds: Seconds | None = Field(
-        default=None,
-        description="on the GPU alone, of calls that waited in its queue; null where calls are "
-        "long, or can't be queued",
+    kernel_seconds: Seconds | None = optional(
+        "on the GPU alone, of calls that waited in its queue; null where calls are "
+        "long, or can't be queued"
     )
-    latency_seconds: Seconds | None = Field(
-        default=None, description="on an idle GPU, until the host knows that the work is done"
+    latency_seconds: Seconds | None = optional(
+        "on an idle GPU, until the host knows that the work is done"
     )
 
 
@@ -167,16 +160,19 @@ class Trial(Model):
 
     implementation: Implementation
     outcome: Literal["chosen", "slower", "wrong", "failed", "refused"]
-    reason: Text | None = Field(default=None, description="why it was refused, failed or wrong")
+    reason: Text | None = optional("why it was refused, failed or wrong")
     median_seconds: PositiveSeconds | None = None
     calls: Count = Field(default=0, description="timed warm calls")
     correctness: Correctness | None = None
 
 
+Criterion = Literal["precise", "max_samples", "max_seconds"]
+
+
 class Stopping(Model):
     """Why sampling ended."""
 
-    criterion: Literal["precise", "max_samples", "max_seconds"]
+    criterion: Criterion
     relative_half_width: Ratio | None = Field(
         description=f"of the median's {CONFIDENCE_TEXT} interval when it ended; "
         "null below 6 samples"
@@ -186,21 +182,17 @@ class Stopping(Model):
 class Conditions(Model):
     """The machine's state at a moment or while the samples were taken; null where unknown."""
 
-    cpu_frequency_hz: Amount | None = Field(default=None, description="mean over the CPUs")
-    cpu_steal_share: Share | None = Field(
-        default=None, description="share of CPU time that the hypervisor gave to others"
+    cpu_frequency_hz: Amount | None = optional("mean over the CPUs")
+    cpu_steal_share: Share | None = optional("share of CPU time that the hypervisor gave to others")
+    cpu_wait_share: Share | None = optional(
+        "share of the time in which this process's threads had work that they waited for a CPU"
     )
-    cpu_wait_share: Share | None = Field(
-        default=None,
-        description="share of the time in which this process's threads had work that they waited "
-        "for a CPU",
-    )
-    gpu_clock_hz: Amount | None = Field(default=None, description="streaming multiprocessors")
+    gpu_clock_hz: Amount | None = optional("streaming multiprocessors")
     gpu_memory_clock_hz: Amount | None = None
     gpu_temperature_celsius: Reading | None = None
     gpu_power_watts: Amount | None = None
-    gpu_throttle_reasons: Few[Name] = Field(
-        default=(), description="NVML's clock event reasons that slow it down, such as sw_power_cap"
+    gpu_throttle_reasons: Few[Name] = optional(
+        "NVML's clock event reasons that slow it down, such as sw_power_cap", ()
     )
 
 
@@ -231,82 +223,67 @@ class Measurement(Model):
     parameters: dict[Name, Parameter]
     dtype: Name
     status: MeasurementStatus
-    reason: Text | None = Field(
-        default=None,
-        description="why it was skipped, failed, unsettled or interrupted, or has few samples; "
-        "and that a step used NumPy",
+    reason: Text | None = optional(
+        "why it was skipped, failed, unsettled or interrupted, or has few samples; "
+        "and that a step used NumPy"
     )
     implementation: Implementation | None = None
     cold_seconds: PositiveSeconds | None = None
     samples_seconds: OfSamples[PositiveSeconds] = ()
-    process_samples: OfSamples[PositiveCount] = Field(
-        default=(),
-        description="how many samples each process took that measured the row, in their order; "
+    process_samples: OfSamples[PositiveCount] = optional(
+        "how many samples each process took that measured the row, in their order; "
         "empty where all are one process's",
+        (),
     )
-    turn_samples: OfSamples[PositiveCount] = Field(
-        default=(),
-        description="how many samples each turn took, with other rows' turns between them: first "
+    turn_samples: OfSamples[PositiveCount] = optional(
+        "how many samples each turn took, with other rows' turns between them: first "
         "those of the first process, then the next one's; empty where each process took one",
+        (),
     )
     phases: Phases | None = None
-    flops: Size | None = Field(default=None, description="floating-point operations of a call")
-    items: PositiveCount | None = Field(
-        default=None, description="images that a call works through"
-    )
-    bytes_moved: Size | None = Field(
-        default=None, description="least bytes a call must read and write in device memory"
-    )
+    flops: Size | None = optional("floating-point operations of a call")
+    items: PositiveCount | None = optional("images that a call works through")
+    bytes_moved: Size | None = optional("least bytes a call must read and write in device memory")
     correctness: Correctness | None = None
-    check: OwnersCheck | None = Field(
-        default=None, description="in place of `correctness`, of a job not written for Batchmark"
+    check: OwnersCheck | None = optional(
+        "in place of `correctness`, of a job not written for Batchmark"
     )
-    timer: Literal["monotonic", "cuda_events"] | None = Field(
-        default=None, description="what timed the samples"
+    timer: Literal["monotonic", "cuda_events"] | None = optional("what timed the samples")
+    trials: Few[Trial] = optional("of all implementations, the chosen one too", ())
+    input_sets: PositiveCount | None = optional(
+        "inputs taken in turn, so that caches hold no old ones"
     )
-    trials: Few[Trial] = Field(default=(), description="of all implementations, the chosen one too")
-    input_sets: PositiveCount | None = Field(
-        default=None, description="inputs taken in turn, so that caches hold no old ones"
-    )
-    caches_filled: Amount | None = Field(
-        default=None,
-        description="bytes of all input sets, or of what is written between calls where those are "
-        "too few, over those of the last-level cache; null if unknown",
+    caches_filled: Amount | None = optional(
+        "bytes of all input sets, or of what is written between calls where those are "
+        "too few, over those of the last-level cache; null if unknown"
     )
     warmup_calls: Size | None = None
-    unrecorded_calls: Size | None = Field(
-        default=None,
-        description="made between the samples where calls are so short that all samples allowed "
-        "would take only a moment",
+    unrecorded_calls: Size | None = optional(
+        "made between the samples where calls are so short that all samples allowed "
+        "would take only a moment"
     )
     stopping: Stopping | None = None
-    throttled_samples: OfSamples[Count] = Field(
-        default=(), description="indexes of samples taken while the device was slowed down"
+    throttled_samples: OfSamples[Count] = optional(
+        "indexes of samples taken while the device was slowed down", ()
     )
-    outlier_samples: OfSamples[Count] = Field(
-        default=(), description="indexes of samples far from the others; flagged, not removed"
+    outlier_samples: OfSamples[Count] = optional(
+        "indexes of samples far from the others; flagged, not removed", ()
     )
-    multimodal: bool | None = Field(
-        default=None, description="the samples gather around more than one value"
-    )
+    multimodal: bool | None = optional("the samples gather around more than one value")
     conditions_before: Conditions | None = None
     conditions_during: Conditions | None = None
     conditions_after: Conditions | None = None
-    peak_memory_bytes: Size | None = Field(
-        default=None,
-        description="most memory that a process which measured the row held in its first turn, "
-        "all input sets included: torch's on CUDA, all of it on the CPU",
+    peak_memory_bytes: Size | None = optional(
+        "most memory that a process which measured the row held in its first turn, "
+        "all input sets included: torch's on CUDA, all of it on the CPU"
     )
-    energy_joules: Amount | None = Field(
-        default=None,
-        description="of the GPU, per warm call and the idle moment after it; null without NVML's "
-        "counter, and where something is written between calls",
+    energy_joules: Amount | None = optional(
+        "of the GPU, per warm call and the idle moment after it; null without NVML's "
+        "counter, and where something is written between calls"
     )
-    sharing: Sharing | None = Field(
-        default=None, description="how tasks shared the device; null where one had it alone"
-    )
-    scaling: Scaling | None = Field(
-        default=None, description="the nodes of a multi-node job; null for any other suite's rows"
+    sharing: Sharing | None = optional("how tasks shared the device; null where one had it alone")
+    scaling: Scaling | None = optional(
+        "the nodes of a multi-node job; null for any other suite's rows"
     )
 
     @model_validator(mode="after")
@@ -347,18 +324,12 @@ class Marks(Model):
     image_pull_stopped_at: Moment | None = None
     container_started_at: Moment | None = None
     process_started_at: Moment
-    imported_at: Moment | None = Field(default=None, description="libraries are loaded")
-    device_ready_at: Moment | None = Field(default=None, description="the CUDA context exists")
-    inputs_ready_at: Moment | None = Field(
-        default=None, description="the first row's first call can begin"
-    )
-    first_call_at: Moment | None = Field(
-        default=None, description="the device finished the first call of the first row"
-    )
-    trial_ended_at: Moment | None = Field(
-        default=None, description="the first row's implementation is chosen and checked"
-    )
-    steady_at: Moment | None = Field(default=None, description="the first row's warm-up ended")
+    imported_at: Moment | None = optional("libraries are loaded")
+    device_ready_at: Moment | None = optional("the CUDA context exists")
+    inputs_ready_at: Moment | None = optional("the first row's first call can begin")
+    first_call_at: Moment | None = optional("the device finished the first call of the first row")
+    trial_ended_at: Moment | None = optional("the first row's implementation is chosen and checked")
+    steady_at: Moment | None = optional("the first row's warm-up ended")
 
 
 class Ceiling(Model):
@@ -406,9 +377,7 @@ class ResultDocument(Model):
     marks: Marks | None = None
     ceilings: Few[Ceiling] = ()
     telemetry: Few[MetricSummary] = ()
-    own_job: OwnJob | None = Field(
-        default=None, description="of a job not written for Batchmark; null for any other"
-    )
+    own_job: OwnJob | None = optional("of a job not written for Batchmark; null for any other")
 
     @model_validator(mode="after")
     def _times_fit(self) -> Self:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from batchmark_job.result.values import Count, ExitCode, Few, Model, Name, Seconds, Text
+from batchmark_job.result.values import Count, ExitCode, Few, Model, Name, Seconds, Text, optional
 
 # Parameters that name a row beside the job's own axis.
 START, METRIC, UNIT, BETTER = "start", "metric", "unit", "better"
@@ -21,10 +21,8 @@ class OwnersCheck(Model):
 
     kind: Literal["exit_code", "command", "checksum"]
     passed: bool
-    detail: Text | None = Field(default=None, description="what was seen where it did not pass")
-    output_sha256: Name | None = Field(
-        default=None, description="of the output that the owner named; null without one"
-    )
+    detail: Text | None = optional("what was seen where it did not pass")
+    output_sha256: Name | None = optional("of the output that the owner named; null without one")
 
 
 class BadLine(Model):
@@ -45,13 +43,11 @@ class OwnJob(Model):
     exit_code: ExitCode | None
     waiting_seconds: Seconds = Field(description="from its submission to its start")
     running_seconds: Seconds = Field(description="from its start to its stop, as Batch has them")
-    command_seconds: Seconds | None = Field(default=None, description="of its command alone")
-    start: Start | None = Field(
-        default=None,
-        description="warm: its instance was there before it was submitted; null off EC2 and where "
-        "nobody knows",
+    command_seconds: Seconds | None = optional("of its command alone")
+    start: Start | None = optional(
+        "warm: its instance was there before it was submitted; null off EC2 and where nobody knows"
     )
-    host: Name | None = Field(default=None, description="ARN of its container instance")
+    host: Name | None = optional("ARN of its container instance")
     purchase_option: Literal["spot", "on_demand"] | None = None
     check: OwnersCheck
     bad_lines: Few[BadLine] = ()

@@ -16,6 +16,7 @@ from batchmark_job.result.values import (
     Reading,
     Seconds,
     Size,
+    optional,
 )
 
 
@@ -64,21 +65,15 @@ class Scaling(Model):
 
     nodes: Annotated[tuple[ScalingNode, ...], FailFast(), Field(min_length=1, max_length=1_000)]
     backend: Name = Field(description="of torch.distributed: nccl, or gloo on the CPU")
-    settings: TrainingSettings | None = Field(
-        default=None, description="null where nothing is trained"
+    settings: TrainingSettings | None = optional("null where nothing is trained")
+    split: StepSplit | None = optional("as settings")
+    losses: Few[Reading] = optional(
+        "mean over all ranks, at up to 100 steps spread evenly from the first to the last", ()
     )
-    split: StepSplit | None = Field(default=None, description="as settings")
-    losses: Few[Reading] = Field(
-        default=(),
-        description="mean over all ranks, at up to 100 steps spread evenly from the first to the "
-        "last",
+    gpu_busy_share: Annotated[float, Field(ge=0, le=1)] | None = optional(
+        "mean over all GPUs while the samples were taken; null on the CPU"
     )
-    gpu_busy_share: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        default=None, description="mean over all GPUs while the samples were taken; null on the CPU"
-    )
-    gradient_bytes: Size | None = Field(
-        default=None, description="that each rank hands in at each step; as settings"
-    )
+    gradient_bytes: Size | None = optional("that each rank hands in at each step; as settings")
 
     @property
     def ranks(self) -> int:

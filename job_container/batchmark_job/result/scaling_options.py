@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -21,7 +22,10 @@ Nodes = Annotated[Whole, Field(ge=1, le=1_000)]
 Devices = Annotated[Whole, Field(ge=1, le=64)]
 Batch = Annotated[Whole, Field(ge=1, le=65_536)]
 Mebibytes = Annotated[Whole, Field(ge=1, le=16_384)]
-NODES_SECTION, STEP_SECTION, TRAINING_SECTION = "Nodes", "A step", "The training"
+# An option of each section of the form.
+_of_nodes, _of_step, _of_training = (
+    partial(option, section=name) for name in ("Nodes", "A step", "The training")
+)
 # With what the form says of each.
 DATA_SOURCES: dict[DataSource, str] = {
     "synthetic": "made on the device: nothing is read",
@@ -32,57 +36,49 @@ DATA_SOURCES: dict[DataSource, str] = {
 class _Step(Options):
     """What a run and its jobs have in common."""
 
-    image: Annotated[Whole, Field(ge=32, le=1024)] = option(
+    image: Annotated[Whole, Field(ge=32, le=1024)] = _of_step(
         224,
         "Width and height of an image in pixels.",
         command="width and height in pixels",
-        section=STEP_SECTION,
     )
-    steps: Annotated[Whole, Field(ge=LEAST_STEPS, le=MOST_SAMPLES)] = option(
+    steps: Annotated[Whole, Field(ge=LEAST_STEPS, le=MOST_SAMPLES)] = _of_step(
         50,
         "Steps that are measured, of each row that trains.",
         command="most samples of a row; of training on files each is a step of every worker that "
         "loads them",
-        section=STEP_SECTION,
     )
-    data: Annotated[tuple[DataSource, ...], Field(min_length=1)] = option(
+    data: Annotated[tuple[DataSource, ...], Field(min_length=1)] = _of_step(
         tuple(DATA_SOURCES),
         "Where images come from. Without files, no file system is stood up.",
-        section=STEP_SECTION,
         says=DATA_SOURCES,
     )
-    all_reduce_mib: tuple[Mebibytes, ...] = option(
+    all_reduce_mib: tuple[Mebibytes, ...] = _of_step(
         (1, 16, 64, 256),
         "Mebibytes that all ranks sum in a test of its own, one number per line. Empty for none.",
         command="sizes in mebibytes; may be empty",
-        section=STEP_SECTION,
     )
 
 
 class _Nodes(Options):
-    node_counts: Annotated[tuple[Nodes, ...], Field(min_length=1)] = option(
+    node_counts: Annotated[tuple[Nodes, ...], Field(min_length=1)] = _of_nodes(
         (1, 2, 4, 8, 16, 20),
         "How many nodes train together, one number per line: a job for each, one after the other. "
         "Include 1: the others are compared with it.",
-        section=NODES_SECTION,
     )
-    devices: Devices | None = option(
+    devices: Devices | None = _of_nodes(
         None,
         "GPUs of each node, or processes on its CPU. Empty for all its GPUs, and for one process "
         "on a CPU.",
-        section=NODES_SECTION,
     )
-    strong_scaling: bool = option(
+    strong_scaling: bool = _of_nodes(
         True,
         "Also measure the batch that keeps the images of all devices together at those of the "
         "fewest nodes.",
-        section=NODES_SECTION,
     )
-    batch: Batch = option(64, "Images of each device at each step.", section=STEP_SECTION)
-    dtype: Literal["suite", "bfloat16", "float32"] = option(
+    batch: Batch = _of_step(64, "Images of each device at each step.")
+    dtype: Literal["suite", "bfloat16", "float32"] = _of_step(
         "suite",
         "Number format of the training; weights stay float32.",
-        section=STEP_SECTION,
         says={"suite": "bfloat16 on GPUs, float32 on CPUs"},
     )
 
@@ -90,33 +86,25 @@ class _Nodes(Options):
 class ScalingRun(_Step, _Nodes):
     """What a run asks for: jobs on several numbers of nodes. The form has _Nodes's fields first."""
 
-    learning_rate: Annotated[float, STRICT, Field(gt=0, le=1e6)] = option(
+    learning_rate: Annotated[float, STRICT, Field(gt=0, le=1e6)] = _of_training(
         0.1,
         f"For {IMAGES_OF_RATE} images per step, after the warm-up. It is multiplied by the images "
         f"of all devices / {IMAGES_OF_RATE}: the linear scaling rule.",
-        section=TRAINING_SECTION,
     )
-    momentum: Annotated[Amount, STRICT] = option(
-        0.9, "Of stochastic gradient descent.", section=TRAINING_SECTION
+    momentum: Annotated[Amount, STRICT] = _of_training(0.9, "Of stochastic gradient descent.")
+    weight_decay: Annotated[Amount, STRICT] = _of_training(5e-5, "Of stochastic gradient descent.")
+    epochs: Annotated[PositiveCount, STRICT] = _of_training(
+        90, "Over which the rate falls to nothing, as a square."
     )
-    weight_decay: Annotated[Amount, STRICT] = option(
-        5e-5, "Of stochastic gradient descent.", section=TRAINING_SECTION
+    warmup_epochs: Annotated[Count, STRICT] = _of_training(10, "Over which the rate rises first.")
+    images_per_epoch: Annotated[PositiveCount, STRICT] = _of_training(
+        1_281_167, "ImageNet has 1,281,167."
     )
-    epochs: Annotated[PositiveCount, STRICT] = option(
-        90, "Over which the rate falls to nothing, as a square.", section=TRAINING_SECTION
-    )
-    warmup_epochs: Annotated[Count, STRICT] = option(
-        10, "Over which the rate rises first.", section=TRAINING_SECTION
-    )
-    images_per_epoch: Annotated[PositiveCount, STRICT] = option(
-        1_281_167, "ImageNet has 1,281,167.", section=TRAINING_SECTION
-    )
-    study: Annotated[tuple[dict[str, Any], ...], Field(max_length=20)] = option(
+    study: Annotated[tuple[dict[str, Any], ...], Field(max_length=20)] = _of_training(
         (),
         "Variants of the settings above, such as "
         '[{"learning_rate": 0.05}, {"learning_rate": 0.2}]: each a job of its own on the most '
         "nodes.",
-        section=TRAINING_SECTION,
     )
 
     @property

@@ -18,6 +18,7 @@ from batchmark_job.result.values import (
     Seconds,
     Size,
     Text,
+    optional,
 )
 
 
@@ -51,29 +52,25 @@ class Replica(Model):
     """One of the tasks that share a device, over all groups of processes that measured the row."""
 
     outcome: ReplicaOutcome
-    reason: Text | None = Field(default=None, description="why it did not run to the end")
-    device_uuid: Name | None = Field(default=None, description="of its GPU; null on the CPU")
-    group_steps: Few[Count] = Field(
-        default=(), description="whole steps within the windows of each group"
-    )
-    step_seconds_p50: PositiveSeconds | None = Field(default=None, description="of all its steps")
+    reason: Text | None = optional("why it did not run to the end")
+    device_uuid: Name | None = optional("of its GPU; null on the CPU")
+    group_steps: Few[Count] = optional("whole steps within the windows of each group", ())
+    step_seconds_p50: PositiveSeconds | None = optional("of all its steps")
     step_seconds_p95: PositiveSeconds | None = None
     step_seconds_p99: PositiveSeconds | None = None
-    longest_gap_seconds: Seconds | None = Field(
-        default=None,
-        description="without a finished step, from the common start on; in exclusive mode from its "
-        "own turn's start on",
+    longest_gap_seconds: Seconds | None = optional(
+        "without a finished step, from the common start on; in exclusive mode from its "
+        "own turn's start on"
     )
-    startup_seconds: Seconds | None = Field(
-        default=None,
-        description="median over the groups: from its process's start to its first finished step, "
-        "with all others starting, too",
+    startup_seconds: Seconds | None = optional(
+        "median over the groups: from its process's start to its first finished step, "
+        "with all others starting, too"
     )
-    peak_memory_bytes: Size | None = Field(
-        default=None, description="torch's on CUDA, without the context; all of it on the CPU"
+    peak_memory_bytes: Size | None = optional(
+        "torch's on CUDA, without the context; all of it on the CPU"
     )
-    multiprocessors: PositiveCount | None = Field(
-        default=None, description="of its GPU that CUDA lets it use; fewer where MPS limits threads"
+    multiprocessors: PositiveCount | None = optional(
+        "of its GPU that CUDA lets it use; fewer where MPS limits threads"
     )
 
 
@@ -84,21 +81,14 @@ class Sharing(Model):
     form: Literal["processes", "jobs", "pods"] = Field(
         description="processes of one job, children of one array job, or pods"
     )
-    disturbance: Disturbance | None = Field(
-        default=None, description="what the first replica was made to do"
-    )
+    disturbance: Disturbance | None = optional("what the first replica was made to do")
     replicas: Annotated[tuple[Replica, ...], FailFast(), Field(min_length=1, max_length=100)]
-    device_memory_bytes: Size | None = Field(
-        default=None,
-        description="of the GPU, that all replicas took together, contexts included; null on the "
-        "CPU, or without NVML",
+    device_memory_bytes: Size | None = optional(
+        "of the GPU, that all replicas took together, contexts included; null on the "
+        "CPU, or without NVML"
     )
-    active_thread_percentage: Annotated[float, Field(gt=0, le=100)] | None = Field(
-        default=None, description="of MPS, for each client; null for no limit"
+    active_thread_percentage: Annotated[float, Field(gt=0, le=100)] | None = optional(
+        "of MPS, for each client; null for no limit"
     )
-    memory_limit_bytes: PositiveSize | None = Field(
-        default=None, description="of MPS, for each client; null for no limit"
-    )
-    mig_enabled: bool | None = Field(
-        default=None, description="whether the GPU is split by MIG; null if it can't be"
-    )
+    memory_limit_bytes: PositiveSize | None = optional("of MPS, for each client; null for no limit")
+    mig_enabled: bool | None = optional("whether the GPU is split by MIG; null if it can't be")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -16,7 +17,9 @@ MOST_REPLICAS = 100
 # https://docs.nvidia.com/deploy/mps/when-to-use-mps.html, "Client-Server Connection Limits"
 MOST_MPS_CLIENTS = 48
 Replicas = Annotated[Whole, Field(ge=1, le=MOST_REPLICAS)]
-TASK_SECTION, SHARING_SECTION = "The task", "How it shares"
+SHARING_SECTION = "How it shares"
+# An option of each section of the form.
+_of_task, _of_sharing = (partial(option, section=name) for name in ("The task", SHARING_SECTION))
 SAYS_OF_MODES = {
     SharingMode.EXCLUSIVE: "one task after the other, each alone",
     SharingMode.TIME_SLICING: "processes at once, as the driver schedules them",
@@ -34,55 +37,48 @@ SAYS_OF_DISTURBANCES = {
 class SharingOptions(Options):
     """Which tasks share a device, how, and how many of them."""
 
-    task: Annotated[str, Field(min_length=1)] = option(
+    task: Annotated[str, Field(min_length=1)] = _of_task(
         "cnn_training_step",
         "What each replica runs: a workload of the suites, or own:NAME for one of your own.",
         command="workload of each replica",
-        section=TASK_SECTION,
     )
-    axes: dict[str, Whole] = option(
+    axes: dict[str, Whole] = _of_task(
         {"batch": 32},
         "Its size, as NAME=N; several with spaces between them. Empty for the sizes that a "
         "workload of your own has by default.",
         command="size of the task",
         flag="axis",
-        section=TASK_SECTION,
     )
-    modes: Annotated[tuple[SharingMode, ...], Field(min_length=1)] = option(
+    modes: Annotated[tuple[SharingMode, ...], Field(min_length=1)] = _of_sharing(
         tuple(SharingMode),
         "How the replicas share the device. A target whose jobs share an instance measures its "
         "own mode alone.",
         command="how the replicas share the device",
-        section=SHARING_SECTION,
         says=SAYS_OF_MODES,
     )
-    replicas: Annotated[tuple[Replicas, ...], Field(min_length=1)] = option(
+    replicas: Annotated[tuple[Replicas, ...], Field(min_length=1)] = _of_sharing(
         (1, 2, 5, 10, 20),
         "How many share it at once, one number per line. Include 1: the others are compared with "
         "it.",
         command="how many at once; as jobs and pods one number",
-        section=SHARING_SECTION,
     )
-    disturbances: tuple[Disturbance, ...] = option(
+    disturbances: tuple[Disturbance, ...] = _of_sharing(
         (),
         "Experiments of their own: what one replica does while others share the device with it. "
         "None by default.",
         command="what one replica does in an experiment of its own",
-        section=SHARING_SECTION,
         says=SAYS_OF_DISTURBANCES,
     )
-    mps_threads: Annotated[Whole, Field(ge=1, le=100)] | None = option(
+    mps_threads: Annotated[Whole, Field(ge=1, le=100)] | None = _of_sharing(
         None,
         "Per cent of the GPU's threads for each client of MPS. Empty for no limit.",
         command="per cent of the GPU's threads for each MPS client",
-        section=SHARING_SECTION,
     )
-    mps_memory_mib: Annotated[Whole, Field(ge=1)] | None = option(
+    mps_memory_mib: Annotated[Whole, Field(ge=1)] | None = _of_sharing(
         None,
         "Mebibytes of GPU memory for each client of MPS. Empty for no limit.",
         command="mebibytes of GPU memory for each MPS client",
         flag="mps-memory",
-        section=SHARING_SECTION,
     )
     form: Form = option(
         "processes",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, FailFast, Field
 
@@ -47,3 +47,8 @@ OfSamples = Annotated[tuple[_Item, ...], FailFast(), Field(max_length=MOST_SAMPL
 
 class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def optional(description: str, default: tuple[()] | None = None) -> Any:
+    """Return the field of what not every document has; then it is null, or `default`."""
+    return Field(default=default, description=description)

@@ -7,18 +7,20 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from batchmark_job.machine import mps, nvml
 from batchmark_job.measuring.limits import PATIENCE
 from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.answers import LastLook
-from batchmark_job.measuring.processes.workers import Hear, StepError, Worker, WorkerSource
+from batchmark_job.measuring.processes.workers import Hear, StepError, Tell, Worker, WorkerSource
 from batchmark_job.result.sharing import ReplicaOutcome, SharingMode
-from batchmark_job.sharing import steps
 from batchmark_job.sharing.answers import Lost, Ran, Started
 from batchmark_job.sharing.point import SLOW_CALLS, SharingPoint
 from batchmark_job.sharing.schedule import Window, split
+
+if TYPE_CHECKING:
+    from batchmark_job.sharing.replicas import Replicas
 
 _Answer = TypeVar("_Answer")
 
@@ -154,7 +156,9 @@ class _Runner:
                 part.started += self._get_ready(worker, number)
             if self.point.mode is SharingMode.MPS:
                 part.remark = mps.check_served(self.environment.get(mps.PIPES))
-            part.device_memory_bytes = _difference(memory_before, self._memory_used())
+            memory = self._memory_used()
+            if memory is not None and memory_before is not None:
+                part.device_memory_bytes = max(0, memory - memory_before)
             seconds = _long_enough(part.started, windows, seconds)
             begins = time.perf_counter() + lead + LEAD_SECONDS_EACH * processes
             measured = Window(begins + seconds / (windows + 1), begins + seconds)
@@ -176,7 +180,7 @@ class _Runner:
     def _start(self, count: int) -> Worker:
         task, limits = self.task, self.point.limits
         return self.workers.start(
-            steps.start_replicas,
+            _replicas,
             *(task.problem, task.implementation, task.threads, count),
             dict(self.environment),
             limits.memory_bytes if self.point.mode is SharingMode.MPS else None,
@@ -220,6 +224,13 @@ class _Runner:
         return None
 
 
+def _replicas(tell: Tell, *arguments: Any) -> Replicas:
+    """What a worker is started with. Only there does it load libraries."""
+    from batchmark_job.sharing.replicas import Replicas
+
+    return Replicas(tell, *arguments)
+
+
 def _long_enough(started: Sequence[Started], windows: int, seconds: float) -> float:
     """These seconds, or as many more as slow steps need, with a window's time to warm up."""
     typical = statistics.median(each.step_seconds for each in started)
@@ -241,10 +252,6 @@ def _look_back(live: Sequence[Worker], ran: Sequence[Ran | Lost]) -> LastLook | 
             found: LastLook = worker.ask("look_back")
             return found
     return None
-
-
-def _difference(before: int | None, after: int | None) -> int | None:
-    return None if before is None or after is None else max(0, after - before)
 
 
 def _outcome(error: StepError) -> ReplicaOutcome:

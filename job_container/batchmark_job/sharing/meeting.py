@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from batchmark_job.errors import CannotMeasureError, InputError, say
 from batchmark_job.formatting import count
-from batchmark_job.measuring.processes.workers import Hear, StepError, Worker, Workers, ignore
+from batchmark_job.measuring.processes.workers import ForkedWorkers, Hear, StepError, Worker, ignore
 
 FOLDER = "BATCHMARK_SHARING_FOLDER"
 SOCKET, OVER = "socket", "over"
@@ -66,7 +66,7 @@ class Place(NamedTuple):
 class Meeting:
     """Workers of which every one but the first of a group is in another container."""
 
-    def __init__(self, place: Place, replicas: int, here: Workers) -> None:
+    def __init__(self, place: Place, replicas: int, here: ForkedWorkers) -> None:
         """Start to listen.
 
         Raises:
@@ -134,7 +134,7 @@ class Meeting:
             )
 
 
-class RemoteWorker:
+class RemoteWorker(Worker):
     """A worker in another container."""
 
     def __init__(
@@ -147,10 +147,6 @@ class RemoteWorker:
     def get_ready(self) -> None:
         self._send("get_ready")
         self._receive(None)
-
-    def ask(self, step: str, **arguments: Any) -> Any:
-        self.begin(step, **arguments)
-        return self.answer()
 
     def begin(self, step: str, **arguments: Any) -> None:
         self._send("begin", step, arguments)
@@ -185,7 +181,7 @@ class RemoteWorker:
         return answer
 
 
-def attend(place: Place, workers: Workers) -> None:
+def attend(place: Place, workers: ForkedWorkers) -> None:
     """Lend this container's workers to the first replica, until it lets go.
 
     Raises:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from batchmark_job.errors import CannotMeasureError
 from batchmark_job.measuring.measured_row import Bench
-from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.workers import WorkerSource
 from batchmark_job.measuring.rows import Row
 from batchmark_job.measuring.samples.sample_statistics import spread_too_far
 from batchmark_job.result.document import Measurement, MeasurementStatus
-from batchmark_job.result.sharing import Replica, SharingMode
+from batchmark_job.result.sharing import SharingMode
 from batchmark_job.sharing.answers import Lost
 from batchmark_job.sharing.group import Group, Task, measure
 from batchmark_job.sharing.point import SharingPoint
@@ -27,36 +25,16 @@ NEEDS_GPU = {
 
 
 @dataclass
-class Choice:
-    """The implementation of a task, chosen once for all rows that share it."""
-
-    row: Row | None = None
-
-    def made(self, task: Row, bench: Bench) -> Row:
-        """The task as a row of its own, with its implementation chosen, or given up.
-
-        Raises:
-            StepError: it can't be entered.
-        """
-        if self.row is None:
-            # A replica on the CPU has one thread, so that several have a core each.
-            task.choose(replace(bench, thread_counts=(1,)))
-            task.close()
-            self.row = task
-        return self.row
-
-
-@dataclass
 class SharingRow(Row):
     """Like any row, but each turn is a group of fresh processes, and a sample a window of time.
 
     `parameters` name mode and replicas, too. In an experiment the samples are of the replicas that
-    were not disturbed.
+    were not disturbed. `task` is what one replica does, as a row of its own: rows that share it
+    share the choice of its implementation.
     """
 
-    task_parameters: Mapping[str, int] = field(kw_only=True)
+    task: Row = field(kw_only=True)
     point: SharingPoint = field(kw_only=True)
-    choice: Choice = field(kw_only=True)
     elsewhere: WorkerSource | None = field(default=None, kw_only=True)  # of replicas elsewhere
     groups: list[Group] = field(default_factory=list, kw_only=True)
     _remark: str | None = field(default=None, kw_only=True)
@@ -70,7 +48,11 @@ class SharingRow(Row):
         if bench.device == "cpu" and self.point.mode in NEEDS_GPU:
             self.give_up(MeasurementStatus.SKIPPED, NEEDS_GPU[self.point.mode])
             return
-        task = self.choice.made(Row(self.workload, self.task_parameters, self.dtype), bench)
+        task = self.task
+        if task.chosen is None and task.measurement is None:
+            # A replica on the CPU has one thread, so that several have a core each.
+            task.choose(replace(bench, thread_counts=(1,)))
+            task.close()
         kept = ("flops", "items", "bytes_moved", "trials", "implementation", "correctness")
         self.found.update({name: task.found[name] for name in kept if name in task.found})
         self.chosen, self.limits = task.chosen, replace(bench.limits, turns=1)
@@ -78,7 +60,7 @@ class SharingRow(Row):
             self.give_up(over.status, over.reason or "")
 
     def _take_turn(self, bench: Bench, chosen: Any) -> None:
-        task = Task(self.problem(bench), chosen.index, chosen.threads)
+        task = Task(self.task.problem(bench), chosen.index, chosen.threads)
         seconds = bench.limits.max_seconds / bench.limits.processes
         workers, hear = self.elsewhere or bench.workers, self._listener(bench)
         try:
@@ -150,7 +132,8 @@ class SharingRow(Row):
             found.update(self._sampled(counts, self._throttled, "max_seconds"), timer="monotonic")
         if self.groups:
             sharing = sharing_record(self.point, self.groups)
-            found.update(sharing=sharing, peak_memory_bytes=_peak(sharing.replicas))
+            peak = max(replica.peak_memory_bytes or 0 for replica in sharing.replicas) or None
+            found.update(sharing=sharing, peak_memory_bytes=peak)
         return self._named(status, reason, **found)
 
     def _finish(self) -> None:
@@ -161,11 +144,3 @@ class SharingRow(Row):
         few = f"only {count} samples: its steps are too long for {least}" if count < least else None
         remarks = "; ".join(filter(None, (few, self._remark))) or None
         self.end(MeasurementStatus.MEASURED, remarks)
-
-    def problem(self, bench: Bench) -> Problem:
-        return replace(super().problem(bench), parameters=self.task_parameters)
-
-
-def _peak(replicas: Sequence[Replica]) -> int | None:
-    """The most that one replica held."""
-    return max((each.peak_memory_bytes or 0 for each in replicas), default=0) or None

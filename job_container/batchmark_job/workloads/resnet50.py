@@ -113,30 +113,6 @@ def multiply_adds() -> int:
     )
 
 
-def assert_complete() -> None:
-    """Refuse to measure another network under this one's name."""
-    count = sum(map(math.prod, SHAPES))
-    if count != WEIGHT_COUNT:
-        raise AssertionError(f"this ResNet-50 has {count:,} weights instead of {WEIGHT_COUNT:,}")
-
-
-def network(units: Sequence[Unit], matrix: Tensor, bias: Tensor) -> Network:
-    """From images to logits; a unit is a layer, normalised in its own way."""
-    import torch.nn.functional as F  # noqa: N812
-
-    def forward(batch: Tensor) -> Tensor:
-        unit = iter(units)
-        batch = F.max_pool2d(next(unit)(batch).relu_(), 3, stride=2, padding=1)
-        for block in BLOCKS:
-            branch = next(unit)(batch).relu_()
-            branch = next(unit)(branch).relu_()
-            branch = next(unit)(branch)
-            batch = branch.add_(next(unit)(batch) if block.shortcut else batch).relu_()
-        return F.linear(batch.mean(dim=(2, 3)), matrix, bias)
-
-    return forward
-
-
 def convolution(layer: Layer, weight: Tensor, bias: Tensor | None = None) -> Unit:
     import torch.nn.functional as F  # noqa: N812
 
@@ -174,11 +150,27 @@ def build(
     statistics: Sequence[Tensor],
     unit: Callable[[Layer, Sequence[Tensor], Sequence[Tensor]], Unit],
 ) -> Network:
-    """The network with all layers made by `unit`."""
-    assert_complete()
+    """From images to logits; a unit is a layer, normalised in its own way."""
+    import torch.nn.functional as F  # noqa: N812
+
+    count = sum(map(math.prod, SHAPES))
+    if count != WEIGHT_COUNT:  # another network, which must not be measured under this one's name
+        raise AssertionError(f"this ResNet-50 has {count:,} weights instead of {WEIGHT_COUNT:,}")
     grouped = zip(LAYERS, _in_groups(parameters, 3), _in_groups(statistics, 2), strict=True)
+    units = [unit(*parts) for parts in grouped]
     *_, matrix, bias = parameters
-    return network([unit(*parts) for parts in grouped], matrix, bias)
+
+    def forward(batch: Tensor) -> Tensor:
+        left = iter(units)
+        batch = F.max_pool2d(next(left)(batch).relu_(), 3, stride=2, padding=1)
+        for block in BLOCKS:
+            branch = next(left)(batch).relu_()
+            branch = next(left)(branch).relu_()
+            branch = next(left)(branch)
+            batch = branch.add_(next(left)(batch) if block.shortcut else batch).relu_()
+        return F.linear(batch.mean(dim=(2, 3)), matrix, bias)
+
+    return forward
 
 
 class TorchResNet50(TorchImplementation):

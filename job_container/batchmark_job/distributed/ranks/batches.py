@@ -39,11 +39,11 @@ def batches(task: Train, world: World) -> Iterator[Source]:
     if task.data == "synthetic":
         yield Source(cycle(synthetic(task, world)))
         return
-    from batchmark_job.distributed.ranks.loader import loaded
+    from batchmark_job.distributed.ranks.loader import PREFETCHED, loaded
 
-    with loaded(task, world) as files:
-        normalised = starmap(Normaliser(task.dtype, world.device), files.batches)
-        yield Source(normalised, files.workers, files.queued)
+    with loaded(task, world) as (files, workers):
+        normalised = starmap(Normaliser(task.dtype, world.device), files)
+        yield Source(normalised, workers, PREFETCHED * workers)
 
 
 def synthetic(task: Train, world: World) -> list[Batch]:

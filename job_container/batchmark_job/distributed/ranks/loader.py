@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import cv2
 import numpy as np
@@ -34,19 +34,12 @@ TRIES = 10
 PREFETCHED = 2  # batches of each worker
 
 
-class Loaded(NamedTuple):
-    """Batches without end. Workers take turns, so each is waited for once in so many batches."""
-
-    batches: Iterator[tuple[Tensor, Tensor]]
-    workers: int  # the same on all ranks
-    queued: int  # batches that may be there before they are asked for
-
-
 @contextmanager
-def loaded(task: Train, world: World) -> Iterator[Loaded]:
-    """Batches of images (N × height × width × RGB, uint8) and labels.
+def loaded(task: Train, world: World) -> Iterator[tuple[Iterator[tuple[Tensor, Tensor]], int]]:
+    """Batches of images (N × height × width × RGB, uint8) and labels; how many workers load them.
 
-    Workers are forked here, so before the ranks meet: NCCL does not survive a fork.
+    So many has each rank. They take turns, so each is waited for once in so many batches. They are
+    forked here, so before the ranks meet: NCCL does not survive a fork.
 
     Raises:
         InputError: there are too few shards, or, from the iterator, one is not what it should be.
@@ -66,7 +59,7 @@ def loaded(task: Train, world: World) -> Iterator[Loaded]:
     )
     batches = _with_plain_errors(iter(loader))
     try:
-        yield Loaded(batches, workers, PREFETCHED * workers)
+        yield batches, workers
     finally:
         batches.close()  # which ends the workers
 

@@ -51,7 +51,8 @@ def main() -> int:
         task = read_task()
         answer = perform(task)
         if os.environ.get("RANK") == "0":
-            write_answer(answer)
+            file = FileOutput(Path(_from_environment(ANSWER_VARIABLE)))
+            file.write(answer.model_dump_json())
     except Exception as error:
         if not isinstance(error, JobError):
             traceback.print_exc()
@@ -84,10 +85,6 @@ def perform(task: Train | AllReduce | Read) -> Answer:
     return read(task)
 
 
-def write_answer(answer: Answer) -> None:
-    FileOutput(Path(_from_environment(ANSWER_VARIABLE))).write(answer.model_dump_json())
-
-
 def explained(error: Exception, task: Train | AllReduce | Read | None) -> tuple[int, str]:
     """The exit code, and what went wrong in one line with the fix."""
     if isinstance(error, JobError):
@@ -100,7 +97,7 @@ def explained(error: Exception, task: Train | AllReduce | Read | None) -> tuple[
             f"{line}: the file system of {error.filename or 'a file'} is full; free some space, or "
             "stand up a larger one"
         )
-    if _lost_another(error):
+    if _of_exchange(error) and LOST.search(str(error)):
         return LOST_CODE, f"another rank is gone, or did not answer in time: {line}"
     if "shared memory" in str(error):
         who = "NCCL needs" if _of_exchange(error) else "the loader's processes need"
@@ -135,10 +132,6 @@ def _smaller(task: Train | AllReduce | Read | None) -> str:
     return "Give this machine more memory"
 
 
-def _lost_another(error: Exception) -> bool:
-    return _of_exchange(error) and LOST.search(str(error)) is not None
-
-
 def _of_exchange(error: Exception) -> bool:
     """gloo raises plain RuntimeErrors, NCCL and the store torch's own."""
     torch_distributed = sys.modules.get("torch.distributed")
@@ -158,23 +151,19 @@ def _end(code: int, message: str, *, out_of_memory: bool) -> NoReturn:
     """At once: what torch does when a process ends may wait for ranks that are gone."""
     rank = os.environ.get("RANK", "?")
     sys.stdout.flush()
-    _leave(code, message, out_of_memory=out_of_memory)
-    print(f"batchmark-job: error: rank {rank}: {message}", file=sys.stderr, flush=True)
-    os._exit(code)
-
-
-def _leave(code: int, message: str, *, out_of_memory: bool) -> None:
-    """For the launcher, which has to know whose error came first."""
-    with contextlib.suppress(OSError, JobError, KeyError, ValueError):
-        rank, answer = int(os.environ["RANK"]), Path(_from_environment(ANSWER_VARIABLE))
+    with contextlib.suppress(OSError, JobError, ValueError):
+        # For the launcher, which has to know whose error came first.
         error = RankError(
             at=time.time(),
-            rank=rank,
+            rank=int(rank),
             error=message,
             lost_another=code == LOST_CODE,
             out_of_memory=out_of_memory,
         )
+        answer = Path(_from_environment(ANSWER_VARIABLE))
         answer.with_name(f"{rank}{ERROR_SUFFIX}").write_text(error.model_dump_json())
+    print(f"batchmark-job: error: rank {rank}: {message}", file=sys.stderr, flush=True)
+    os._exit(code)
 
 
 if __name__ == "__main__":

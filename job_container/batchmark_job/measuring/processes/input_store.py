@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import numpy as np
 
+from batchmark_job.machine.host import text_of
+
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
@@ -77,7 +79,7 @@ def save(path: str, input_sets: Sequence[Tensors]) -> bool:
 def _append(tensor: Tensor, file: BinaryIO) -> _Stored:
     file.write(b"\0" * (-file.tell() % ALIGNMENT))
     offset = file.tell()
-    file.write(_bytes_of(tensor).numpy().data)
+    file.write(bytes_of(tensor).numpy().data)
     shape, strides = tuple(tensor.shape), tensor.stride()
     return _Stored(offset, tensor.numel(), tensor.dtype, shape, strides, tensor.requires_grad)
 
@@ -117,15 +119,15 @@ def present(inputs: Tensors) -> Tensors:
 @cache
 def _large_pages(root: Path = Path("/")) -> bool:
     """Whether transparent huge pages are for all programs (Linux: admin-guide/mm/transhuge)."""
-    with contextlib.suppress(OSError):
-        return "[always]" in (root / "sys/kernel/mm/transparent_hugepage/enabled").read_text()
-    return False
+    return "[always]" in text_of(root / "sys/kernel/mm/transparent_hugepage/enabled")
 
 
-def _bytes_of(tensor: Tensor) -> Tensor:
+def bytes_of(tensor: Tensor) -> Tensor:
+    """Its memory, whatever its layout and dtype."""
     import torch
 
-    return torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
+    empty = torch.empty(0, dtype=torch.uint8, device=tensor.device)
+    return empty.set_(tensor.untyped_storage())
 
 
 def _is_plain(tensor: Tensor) -> bool:

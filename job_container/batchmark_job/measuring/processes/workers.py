@@ -27,7 +27,8 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 import psutil
 
 from batchmark_job.errors import JobError
-from batchmark_job.machine.host import kills_for_memory, python_path
+from batchmark_job.machine.host import python_path
+from batchmark_job.machine.memory import kills_for_memory
 
 PRELOAD = "batchmark_job.measuring.preload"
 SILENCE_SECONDS = 120.0  # without a sign of life, at least, before a worker counts as hung
@@ -76,6 +77,8 @@ class Worker(Protocol):
         Raises:
             StepError: the method failed, or the process was lost.
         """
+        self.begin(step, **arguments)
+        return self.answer()
 
     def begin(self, step: str, **arguments: Any) -> None:
         """Ask without waiting, so that several workers run at once."""
@@ -104,29 +107,11 @@ class WorkerSource(Protocol):
         """Wait until those that were ended hold nothing any more."""
 
 
-class Workers(WorkerSource, Protocol):
-    """All workers of this container."""
-
-    def run(self, function: Callable[..., Any], *arguments: Any, hear: Hear = ...) -> Any:
-        """function(tell, *arguments), in a worker of its own.
-
-        Raises:
-            StepError: as in Worker.ask.
-            JobError: the function raised it.
-        """
-
-    def usage(self) -> Usage:
-        """Of all workers since the first one."""
-
-    def close(self) -> None:
-        """End all workers."""
-
-
 def ignore(kind: str, value: Any) -> None: ...
 
 
-class ForkedWorkers:
-    """Workers of a server in the background, which ends with this process."""
+class ForkedWorkers(WorkerSource):
+    """All workers of this container, of a server in the background that ends with this process."""
 
     def __init__(
         self, silence_seconds: float = SILENCE_SECONDS, modules: Sequence[str] = ()
@@ -152,6 +137,12 @@ class ForkedWorkers:
         return ForkedWorker(self, hear, (make, arguments, True))
 
     def run(self, function: Callable[..., Any], *arguments: Any, hear: Hear = ignore) -> Any:
+        """function(tell, *arguments), in a worker of its own.
+
+        Raises:
+            StepError: as in Worker.ask.
+            JobError: the function raised it.
+        """
         worker = ForkedWorker(self, hear, (function, arguments, False))
         try:
             return worker.answer()
@@ -159,7 +150,7 @@ class ForkedWorkers:
             worker.end()
 
     def usage(self) -> Usage:
-        """Of the server, and of each worker what it does not share with it."""
+        """Of the server, and of each worker since the first one what it does not share with it."""
         shared = _resident_bytes(forkserver._forkserver._forkserver_pid)  # type: ignore[attr-defined]
         with self.counting:
             live = [worker.usage() for worker in self.live]
@@ -179,7 +170,7 @@ class ForkedWorkers:
             self.ending.pop().tidy_up()
 
 
-class ForkedWorker:
+class ForkedWorker(Worker):
     """The parent's side of one worker."""
 
     def __init__(self, workers: ForkedWorkers, hear: Hear, task: tuple[Any, ...]) -> None:
@@ -201,10 +192,6 @@ class ForkedWorker:
 
     def get_ready(self) -> None:
         self.answer()
-
-    def ask(self, step: str, **arguments: Any) -> Any:
-        self.begin(step, **arguments)
-        return self.answer()
 
     def begin(self, step: str, **arguments: Any) -> None:
         self._workers.wait_for_ended()

@@ -30,7 +30,9 @@ def time_device(rotation: Rotation, call_seconds: float) -> dict[str, float]:
     queue, so that none waits for the host. A call that itself waits for the GPU can't be queued.
     """
     calls = max(min(CALLS, int(ROUND_SECONDS / call_seconds)), LEAST_CALLS)
-    found = {"latency_seconds": _latency(rotation)}
+    timer = MonotonicTimer("cuda")
+    latencies = [timer.seconds(rotation.take())[0] for _ in range(LATENCIES)]
+    found = {"latency_seconds": statistics.median(latencies)}
     with contextlib.suppress(RuntimeError, _RanEmptyError):
         rounds = [_queued(rotation, calls) for _ in range(ROUNDS)]
         found["kernel_seconds"] = max(statistics.median(rounds), CudaEventTimer.resolution_seconds)
@@ -39,11 +41,6 @@ def time_device(rotation: Rotation, call_seconds: float) -> dict[str, float]:
 
 class _RanEmptyError(Exception):
     """The GPU was done before the host was."""
-
-
-def _latency(rotation: Rotation) -> float:
-    timer = MonotonicTimer("cuda")
-    return statistics.median(timer.seconds(rotation.take())[0] for _ in range(LATENCIES))
 
 
 def _queued(rotation: Rotation, calls: int) -> float:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import bdtr
 
 from batchmark_job.formatting import duration
+from batchmark_job.result.document import Criterion, Stopping
 from batchmark_job.result.values import CONFIDENCE
 
 NORMAL_QUANTILE = statistics.NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
@@ -59,6 +60,13 @@ def median_interval(samples: Sequence[float]) -> MedianInterval | None:
     ordered = sorted(samples)
     median = (ordered[(count - 1) // 2] + ordered[count // 2]) / 2
     return MedianInterval(median, ordered[rank], ordered[count - 1 - rank])
+
+
+def stopping(criterion: Criterion, samples: Sequence[float]) -> Stopping:
+    interval = median_interval(samples)
+    return Stopping(
+        criterion=criterion, relative_half_width=interval and interval.relative_half_width
+    )
 
 
 def outliers(samples: Sequence[float]) -> tuple[int, ...]:

@@ -15,13 +15,11 @@ from torch import Tensor
 
 from batchmark_job.formatting import duration
 from batchmark_job.measuring.limits import PATIENCE, RowLimits
-from batchmark_job.measuring.samples.sample_statistics import drift, median_interval, spread_too_far
-from batchmark_job.result.document import Stopping
+from batchmark_job.measuring.samples.sample_statistics import drift, spread_too_far, stopping
+from batchmark_job.result.document import Criterion, Stopping
 
 if TYPE_CHECKING:
     from batchmark_job.workloads.base import Call
-
-Criterion = Literal["precise", "max_samples", "max_seconds"]
 
 WARMUP_SHARE = 0.2  # of max_seconds, the longest that warming up takes
 WARMUP_SECONDS = 0.02  # at least, where max_seconds allow it: a new process' caches are cold
@@ -182,7 +180,7 @@ class StoppingRule:
         if count < limits.minimum_samples:
             next_ends = seconds * (count + 1) / count
             hopeless = next_ends > PATIENCE * limits.max_seconds
-            return _stopping("max_seconds", samples) if hopeless else None
+            return stopping("max_seconds", samples) if hopeless else None
         used_up: Criterion | None = None
         if count >= limits.samples:
             used_up = "max_samples"
@@ -191,11 +189,11 @@ class StoppingRule:
         elif count < self._next_look or seconds < SHORTEST_SHARE * limits.max_seconds:
             return None
         self._next_look = count + max(1, count // 8)
-        stopping = _stopping("precise", samples)
-        half_width = stopping.relative_half_width
+        precise = stopping("precise", samples)
+        half_width = precise.relative_half_width
         if half_width is not None and half_width <= limits.precision:
-            return stopping
-        return _stopping(used_up, samples) if used_up else None
+            return precise
+        return stopping(used_up, samples) if used_up else None
 
     def next_due(self, count: int) -> float:
         """Seconds after the start before which the sample after so many others is not taken.
@@ -204,13 +202,6 @@ class StoppingRule:
         """
         gaps = max(1, self._limits.samples - 1)
         return SHORTEST_SHARE * self._limits.max_seconds * count / gaps
-
-
-def _stopping(criterion: Criterion, samples: Sequence[float]) -> Stopping:
-    interval = median_interval(samples)
-    return Stopping(
-        criterion=criterion, relative_half_width=interval and interval.relative_half_width
-    )
 
 
 @dataclass(frozen=True)
@@ -253,11 +244,11 @@ def sample(
         seconds, output = timer.seconds(rotation.take())
         samples.append(seconds)
         now = time.perf_counter()
-        stopping = rule.verdict(samples, now - started)
-        if stopping is not None:
-            return Sampled(starts, now, len(starts) + unrecorded, stopping, output)
+        verdict = rule.verdict(samples, now - started)
+        if verdict is not None:
+            return Sampled(starts, now, len(starts) + unrecorded, verdict, output)
         if now - reported >= REPORT_SECONDS:
-            report(samples)
+            report(list(samples))
             reported = now
 
 

@@ -48,7 +48,7 @@ class CudaGraph(Implementation):
         return self.inner.plain()
 
     def prepare(self, inputs: Tensors) -> Call:
-        return next(captured([self.inner.prepare(inputs)]))
+        return next(self.prepare_each([inputs]))
 
     def prepare_each(self, sets: Iterable[Tensors]) -> Iterator[Call]:
         """All write to where the calls captured do: a buffer they share stays in the cache."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
@@ -76,13 +77,7 @@ def reflected_window(images: Tensor, crop: Crop, halo: int) -> Float64Array:
 
 def correlate(window: Float64Array, taps: Float64Array, axis: int) -> Float64Array:
     """One-dimensional filter along an axis, without padding."""
-    length = window.shape[axis] - len(taps) + 1
-    return np.asarray(
-        sum(
-            tap * np.take(window, np.arange(offset, offset + length), axis=axis)
-            for offset, tap in enumerate(taps)
-        )
-    )
+    return np.asarray(sliding_window_view(window, len(taps), axis=axis) @ taps)
 
 
 def relative_error(pairs: Iterable[tuple[Float64Array, Float64Array]]) -> float:

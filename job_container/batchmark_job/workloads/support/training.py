@@ -17,13 +17,13 @@ import numpy as np
 
 from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Workload
 from batchmark_job.workloads.support import compiled, images, reference, torch_calls, triton_filters
-from batchmark_job.workloads.support.cuda_graph import captured
+from batchmark_job.workloads.support.cuda_graph import CudaGraph, captured
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from batchmark_job.workloads.base import Call, Implementation, Parameters, Tensors
+    from batchmark_job.workloads.base import Call, Parameters, Tensors
 
     Network = Callable[[Tensor], Tensor]
     Shape = tuple[int, ...]
@@ -186,25 +186,14 @@ class CompiledSgdStep(SgdStep):
         return compiled.compile_network(super().network(parameters))
 
 
-class GraphedSgdStep(SgdStep):
+class GraphedSgdStep(CudaGraph):
     """The whole step in a CUDA graph, for batches so small that launches cost the most."""
 
-    name = "torch channels-last in a CUDA graph"
-    devices = ("cuda",)
-
-    def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """The graph keeps its own memory; what the warm-up took stays in torch's cache."""
-        return 2 * super().working_set_bytes(parameters, dtype)
-
-    def plain(self) -> Implementation:
-        return SgdStep(self.workload)
-
-    def prepare(self, inputs: Tensors) -> Call:
-        return next(self.prepare_each([inputs]))
+    inner: SgdStep
 
     def prepare_each(self, sets: Iterable[Tensors]) -> Iterator[Call]:
         """Capturing begins with real steps, which are undone, the first momentum included."""
-        steps = [self.step(inputs) for inputs in sets]
+        steps = [self.inner.step(inputs) for inputs in sets]
         replays = captured(call for call, _ in steps)
         for replay, (_, undo) in zip(replays, steps, strict=True):
             undo()
@@ -226,7 +215,7 @@ class TrainingStep(Workload):
         self.implementations = (
             SgdStep(self),
             ContiguousSgdStep(self),
-            GraphedSgdStep(self),
+            GraphedSgdStep(SgdStep(self)),
             CompiledSgdStep(self),
         )
 

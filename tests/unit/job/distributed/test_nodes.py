@@ -145,7 +145,7 @@ def test_all_nodes_run_their_ranks_and_the_first_one_answers(main, followers, ta
     all_nodes.gather(CPU, devices=2)
     for _ in range(2):
         ran = all_nodes.run(task, 2, 20.0)
-        assert ran.answer.samples_seconds == (0.1, 0.2, 0.1, 0.1)
+        assert ran.samples_seconds == (0.1, 0.2, 0.1, 0.1)
         assert ran.busy_share is None
     records = all_nodes.records(devices=2)
     assert [each.host for each in records] == ["127.77.0.1", "127.77.0.2", "127.77.0.3"]
@@ -159,7 +159,7 @@ def test_all_nodes_run_their_ranks_and_the_first_one_answers(main, followers, ta
 def test_one_node_alone_needs_no_other(main, task):
     alone = main(1)
     alone.gather(CPU, devices=1)
-    assert alone.run(task, 1, 20.0).answer.bytes_moved == 1000
+    assert alone.run(task, 1, 20.0).bytes_moved == 1000
     (record,) = alone.records(devices=1)
     assert (record.index, record.device_model, record.instance_type) == (0, "a CPU", "c5.large")
 
@@ -172,7 +172,7 @@ def test_a_rank_that_fails_is_named_and_the_next_launch_goes_on(both, task, tmp_
     with pytest.raises(StepError, match=r"^node 1 \(127.77.0.2\): rank 1: ended by signal 9$"):
         both.run(task, 1, 20.0)
     (tmp_path / "rank-1").unlink()
-    assert both.run(task, 1, 20.0).answer.bytes_moved == 1000
+    assert both.run(task, 1, 20.0).bytes_moved == 1000
 
 
 def test_when_one_node_fails_the_others_end_their_ranks(both, task, tmp_path):
@@ -362,4 +362,4 @@ def test_whatever_else_reaches_the_port_harms_nobody(main, port, followers, task
             visitor.sendall(text)
     followers.start(1, 2)
     all_nodes.gather(CPU, devices=1)
-    assert all_nodes.run(task, 1, 20.0).answer.bytes_moved == 1000
+    assert all_nodes.run(task, 1, 20.0).bytes_moved == 1000

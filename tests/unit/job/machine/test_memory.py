@@ -125,3 +125,23 @@ def test_peak_memory_is_the_most_that_the_process_has_held():
 
 def test_peak_memory_is_unknown_where_the_kernel_keeps_none(tmp_path):
     assert memory.peak_bytes("cpu", tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("files", "kills"),
+    [
+        ({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.events": "oom 9\noom_kill 2\n"}, 2),
+        (TIGHTEST_PARENT | {"sys/fs/cgroup/job/memory.events": "oom_kill 0\n"}, 0),
+        (VERSION_1, 7),
+        ({}, 7),
+    ],
+    ids=["version 2", "version 2, by a parent", "version 1", "no control group"],
+)
+def test_kills_are_the_control_group_s_or_else_the_machine_s(tmp_path, files, kills):
+    for name, text in (files | {"proc/vmstat": "pgfault 5\noom_kill 7\n"}).items():
+        put(tmp_path, name, text)
+    assert memory.kills_for_memory(tmp_path) == kills
+
+
+def test_where_nothing_counts_kills_there_are_none(tmp_path):
+    assert memory.kills_for_memory(tmp_path) == 0

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from batchmark_job.machine import spot_notice
 from batchmark_job.machine.metadata import IMDS_VARIABLE
-from batchmark_job.machine.spot_notice import SpotNotice
 from tests.stand_ins.http import serving
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -55,7 +55,7 @@ def noticed(monkeypatch):
         heard = threading.Event()
         with serving(metadata) as server:
             monkeypatch.setenv(IMDS_VARIABLE, f"http://127.0.0.1:{server.server_port}")
-            SpotNotice(heard.set, poll_seconds=0.01).watch()
+            spot_notice.watch(heard.set, poll_seconds=0.01)
             assert heard.wait(WAIT_SECONDS)
         return metadata.asked
 
@@ -84,7 +84,7 @@ def test_elsewhere_nothing_is_asked(monkeypatch):
     monkeypatch.delenv(IMDS_VARIABLE, raising=False)
     monkeypatch.setattr("batchmark_job.machine.metadata.on_ec2", lambda _: False)
     before = threading.active_count()
-    SpotNotice(pytest.fail).watch()
+    spot_notice.watch(pytest.fail)
     assert threading.active_count() == before
 
 
@@ -92,7 +92,7 @@ def test_elsewhere_nothing_is_asked(monkeypatch):
 JOB = """
 import time
 from batchmark_job.interruption import Interruption
-from batchmark_job.machine.spot_notice import SpotNotice
+from batchmark_job.machine import spot_notice
 
 def keep(received):
     print(f"kept what was measured, by {received.name}", flush=True)
@@ -101,7 +101,7 @@ def keep(received):
 interruption = Interruption()
 interruption.watch()
 interruption.on_stop = keep
-SpotNotice(interruption.host_ends_soon, 0.05).watch()
+spot_notice.watch(interruption.host_ends_soon, 0.05)
 time.sleep(60)
 """
 

@@ -66,10 +66,10 @@ def test_a_row_has_a_sample_of_each_window_and_a_replica_of_each_process(bench):
 def test_rows_of_a_task_choose_its_implementation_once(bench):
     first = make_row("exclusive", 1)
     second = make_row("exclusive", 2)
-    second.choice = first.choice
-    chosen = [each.measure(bench).implementation for each in (first, second)]
+    second.task = first.task
+    chosen = [(each.measure(bench).trials, each.chosen) for each in (first, second)]
     assert chosen[0] == chosen[1]
-    assert first.choice.row is second.choice.row
+    assert first.chosen is second.chosen
 
 
 @pytest.mark.parametrize(

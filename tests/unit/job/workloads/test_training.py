@@ -254,7 +254,7 @@ def test_replays_of_a_captured_step_train_like_the_step_itself(dtype):
     workload = CNN
     inputs = workload.make_inputs({"batch": 4}, dtype, seed=5)
     weights = []
-    for step in (SgdStep(workload), GraphedSgdStep(workload)):
+    for step in (SgdStep(workload), GraphedSgdStep(SgdStep(workload))):
         on_device = tuple(tensor.cuda() for tensor in step.arrange(inputs))
         with measuring_state(workload, dtype):
             call = step.prepare(on_device)

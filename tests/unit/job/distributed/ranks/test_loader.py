@@ -70,18 +70,19 @@ def test_the_seed_decides_the_order(folder, monkeypatch):
 
 def test_batches_come_from_worker_processes(folder):
     task = a_task(data="files", folder=folder, batch=4, threads=2)
-    with loaded(task, alone()) as found:
-        pictures, labels = next(found.batches)
-    assert (found.workers, found.queued) == (2, 4)
+    with loaded(task, alone()) as (found, workers):
+        pictures, labels = next(found)
+    assert workers == 2
     assert (pictures.shape, pictures.dtype) == ((4, 32, 32, 3), torch.uint8)
     for picture, label in zip(pictures, labels, strict=True):
         assert float((picture.float() - float(label)).abs().max()) < 4, "an image has its own label"
 
 
 def test_they_are_normalised_channels_last_on_the_device(folder):
-    task = a_task(data="files", folder=folder, dtype="bfloat16")
+    task = a_task(data="files", folder=folder, dtype="bfloat16", threads=2)
     with batches(task, alone()) as source:
         pictures, _ = next(source.batches)
+    assert (source.period, source.queued) == (2, 4)
     assert (pictures.shape, pictures.dtype) == ((2, 3, 32, 32), torch.bfloat16)
     assert pictures.is_contiguous(memory_format=torch.channels_last)
     assert float(pictures.max()) < -1.5, "almost black"

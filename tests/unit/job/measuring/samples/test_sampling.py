@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from batchmark_job.measuring.limits import PATIENCE, RowLimits
-from batchmark_job.measuring.samples import sampling
+from batchmark_job.measuring.samples.sample_statistics import median_interval
 from batchmark_job.measuring.samples.sampling import (
     CudaEventTimer,
     MonotonicTimer,
@@ -93,7 +93,7 @@ def test_interval_still_covers_after_stopping_when_it_looked_narrow():
         noise = rng.lognormal(0, 0.05, 1000) * 1e-3
         taken, stopping = ended(noise, RowLimits(max_seconds=0.1))
         assert stopping.relative_half_width is not None
-        interval = sampling.median_interval(list(noise[:taken]))
+        interval = median_interval(list(noise[:taken]))
         held += interval.low <= 1e-3 <= interval.high
     assert held >= 0.92 * 400
 
