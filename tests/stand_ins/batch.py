@@ -129,7 +129,7 @@ class FakeBatch:
         ((pattern,),) = [each["values"] for each in filters]
         prefix = pattern.removesuffix("*").lower()
         for job in self.jobs.values():  # one per page
-            own = ":" not in job["jobId"] and job["jobQueue"] == jobQueue
+            own = not {":", "#"} & set(job["jobId"]) and job["jobQueue"] == jobQueue
             if own and job["jobName"].lower().startswith(prefix):
                 yield {"jobSummaryList": [job]}
 

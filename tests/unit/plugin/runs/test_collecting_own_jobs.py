@@ -21,6 +21,7 @@ from tests.builders.watched_jobs import (
 )
 from tests.stand_ins.batch import FakeBatch, FakeClients
 from tests.stand_ins.bucket import MemoryBucket
+from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.marked_log import MarkedLog
 
 NAME = full_name("batchmark-g5-xlarge-job-thumbnails-1", RUN_ID, 0)
@@ -112,10 +113,7 @@ def test_a_job_that_never_started_is_lost():
 
 
 def test_a_job_of_which_no_document_can_be_made_loses_itself_only(monkeypatch):
-    def refuse(*_, **__):
-        raise OverflowError("odd")
-
-    monkeypatch.setattr(storing, "own_job_document", refuse)
+    monkeypatch.setattr(storing, "own_job_document", failing(OverflowError("odd")))
     (lost,) = Run().collected().lost
     assert lost.reason == "no document could be made of it: unexpected OverflowError: odd"
 
