@@ -67,6 +67,10 @@ class Following:
             self.batch.change(job_id, **change)
         return Answer(describe_jobs(self.batch, [job_id]).get(job_id))
 
+    def ending(self, job_id):
+        """What a script does when another job ends."""
+        return lambda: self.batch.change(job_id, status="SUCCEEDED")
+
     async def sleep(self, seconds):
         self.slept.append(seconds)
         self.now += seconds

@@ -1,6 +1,7 @@
 """How a finished own job is judged, once its document is written in its stead."""
 
 import pytest
+from botocore.exceptions import ClientError
 
 from batchmark.aws.job_log import FILE_MARK
 from batchmark.runs import job_outcome
@@ -21,6 +22,7 @@ from tests.builders.watched_jobs import (
 )
 from tests.stand_ins.batch import FakeClients, client_error
 from tests.stand_ins.bucket import MemoryBucket
+from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.marked_log import MarkedLog
 
 WHOLE = [*facts(*BEGIN), metric(), *facts(*END)]
@@ -99,10 +101,7 @@ def test_a_job_that_batch_says_succeeded_without_a_document_did_not():
 
 
 def test_a_job_of_which_no_document_can_be_made_fails_with_the_reason(monkeypatch):
-    def refuse(*_, **__):
-        raise OverflowError("odd")
-
-    monkeypatch.setattr(storing, "own_job_document", refuse)
+    monkeypatch.setattr(storing, "own_job_document", failing(OverflowError("odd")))
     failure = Judged(described()).failure
     assert "is SUCCEEDED, but it left no valid result document: no document could be" in failure
     assert "exit code 3; it left no valid" in Judged(described("FAILED", code=3)).failure
@@ -118,11 +117,7 @@ def test_a_second_look_changes_nothing():
 
 def test_a_bucket_that_does_not_answer_is_for_the_next_try():
     bucket = MemoryBucket(BUCKET, "us-east-1")
-
-    def fail(operation, _):
-        raise client_error("SlowDown", 503)
-
-    bucket.on_call = fail
+    bucket.on_call = failing(client_error("SlowDown", 503))
     clients = FakeClients(logs=MarkedLog(WHOLE), s3=bucket)
-    with pytest.raises(type(client_error("x")), match="SlowDown"):
+    with pytest.raises(ClientError, match="SlowDown"):
         outcome(clients, described(), expected(), host=host())

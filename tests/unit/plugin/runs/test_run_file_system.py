@@ -7,6 +7,7 @@ from batchmark.core.errors import LayerError, PlanError
 from batchmark.runs.run_file_system import RunFileSystem, RunOfDag, check_tags
 from tests.builders.scaling import RUN_ID, stack
 from tests.stand_ins.batch import client_error
+from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.file_systems import FakeFsx, FakeSsm
 
 SETTINGS = stack().file_system
@@ -71,13 +72,6 @@ def test_an_import_that_is_listed_late_is_waited_for_a_while(account, looks, see
     waits = finish(account.of().stand_up)
     assert "The import of names from s3://results/images has not begun" in waits
     assert ("The names in s3://results/images are being imported" in waits) is seen
-
-
-def test_names_that_can_not_be_imported_say_why(account):
-    account.fsx.import_becomes = "FAILED"
-    message = r"the names in s3://results/images could not be imported to fs-0+1: the subnet has no"
-    with pytest.raises(LayerError, match=message):
-        finish(account.of().stand_up)
 
 
 def test_without_a_file_system_none_is_named(account):
@@ -155,16 +149,24 @@ def test_while_an_earlier_one_with_its_token_ends_none_is_made(account):
     assert account.named == second.file_system_id == "fs-00000000000000002"
 
 
-def test_a_file_system_that_fails_says_why(account):
-    account.fsx.becomes = "FAILED"
-    with pytest.raises(LayerError, match=r"fs-0+1 is FAILED: the subnet has no free address"):
-        finish(account.of().stand_up)
-    assert account.named == "none"
-
-
-def test_a_link_that_is_misconfigured_says_why(account):
-    account.fsx.link_becomes = "MISCONFIGURED"
-    message = r"the link of fs-0+1 to s3://results/images is MISCONFIGURED: the subnet has no free"
+@pytest.mark.parametrize(
+    ("what", "becomes", "message"),
+    [
+        ("becomes", "FAILED", "fs-0+1 is FAILED: the subnet has no free address"),
+        (
+            "link_becomes",
+            "MISCONFIGURED",
+            "the link of fs-0+1 to s3://results/images is MISCONFIGURED: the subnet has no free",
+        ),
+        (
+            "import_becomes",
+            "FAILED",
+            "the names in s3://results/images could not be imported to fs-0+1: the subnet has no",
+        ),
+    ],
+)
+def test_what_does_not_come_up_says_why(account, what, becomes, message):
+    setattr(account.fsx, what, becomes)
     with pytest.raises(LayerError, match=message):
         finish(account.of().stand_up)
     assert account.named == "none"
@@ -262,11 +264,7 @@ def test_a_generation_removes_its_own_alone(account, named):
 def test_a_parameter_that_can_not_be_set_keeps_no_file_system(account, operation, ending):
     stood_up(account.of())
     layer = account.of()
-
-    def refuse(**_):
-        raise client_error("ParameterNotFound")
-
-    setattr(account.ssm, operation, refuse)
+    setattr(account.ssm, operation, failing(client_error("ParameterNotFound")))
     finish(getattr(layer, ending))
     assert account.fsx.there == {}
     assert "What nodes mount could not be set to 'none': " in layer.parameter_problem

@@ -4,6 +4,7 @@ import asyncio
 from types import SimpleNamespace
 
 from batchmark.orchestration.operators.batch_trigger import BenchmarkJobTrigger
+from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.following import ON_DEMAND, RUNNING, SUCCEEDED, Following
 
 
@@ -50,9 +51,7 @@ def test_xcoms_are_pushed_as_a_worker_pushes_them(monkeypatch):
 
 
 def test_a_failure_to_push_xcoms_does_not_change_the_outcome(monkeypatch):
-    async def aset(key, value, **of):
-        raise RuntimeError("no API server")
-
+    aset = failing(RuntimeError("no API server"))
     monkeypatch.setattr("batchmark.orchestration.operators.ending_trigger.XCom.aset", aset)
     trigger = BenchmarkJobTrigger(job_id="job-1", aws_conn_id=None)
     trigger._task_instance = SimpleNamespace(dag_id="d", task_id="t", run_id="r", map_index=-1)

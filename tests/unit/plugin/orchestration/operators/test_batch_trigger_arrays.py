@@ -1,10 +1,9 @@
 """A followed array job: its parent tells nothing, so its children do."""
 
-from tests.stand_ins.batch import RECLAIMED, SPOT_QUEUE
-from tests.stand_ins.following import CREATED, NAME, ON_DEMAND, REQUEST, Following
+from tests.stand_ins.batch import RECLAIMED
+from tests.stand_ins.following import CREATED, NAME, ON_DEMAND, Following
 
 ENDED = {"startedAt": 1_795_222_731_000, "stoppedAt": 1_795_222_741_000}
-REQUESTED = REQUEST | {"jobQueue": SPOT_QUEUE}
 
 
 def changing(following, index, **fields):

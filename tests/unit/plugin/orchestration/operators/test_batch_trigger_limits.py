@@ -6,6 +6,7 @@ from batchmark.aws.batch_jobs import REASON_CHARACTERS
 from batchmark.orchestration.operators.job_progress import STOP_SECONDS, UNKNOWN_SECONDS
 from batchmark.orchestration.operators.job_watch import Answer
 from tests.stand_ins.batch import ON_DEMAND_QUEUE, client_error
+from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.following import CREATED, ON_DEMAND, OUTAGE, RUNNING, SUCCEEDED, Following
 
 
@@ -39,22 +40,14 @@ def test_a_job_that_starts_during_its_diagnosis_is_left_alone():
 
 def test_a_failed_diagnosis_does_not_keep_the_job_running():
     following = Following(runnable_seconds=600)
-
-    def diagnose(job):
-        raise ValueError("no such queue")
-
-    following.trigger.diagnosis = diagnose
+    following.trigger.diagnosis = failing(ValueError("no such queue"))
     event = following.event((601, {}), (2, {}), (2, {}))
     assert "Its diagnosis failed: ValueError('no such queue')" in event.xcoms["failure"]
 
 
 def test_a_job_that_waits_for_others_of_its_queue_is_not_stuck():
     following = Following(runnable_seconds=600, on_demand=ON_DEMAND)
-    other = following.batch.add("another", "RUNNING", ON_DEMAND_QUEUE)
-
-    def other_ends():
-        following.batch.jobs[other]["status"] = "SUCCEEDED"
-
+    other_ends = following.ending(following.batch.add("another", "RUNNING", ON_DEMAND_QUEUE))
     event = following.event((601, {}), (590, other_ends), (9, {}), (2, {}), (2, {}), (2, {}))
     assert following.diagnosed == ["RUNNABLE"]
     assert following.batch.terminated[0][0] == "job-1"
@@ -64,10 +57,7 @@ def test_a_job_that_waits_for_others_of_its_queue_is_not_stuck():
 def test_a_job_that_waits_for_instances_of_its_quota_is_not_stuck():
     following = Following(runnable_seconds=30, queues_of_same_quota=["arn:queue-of-g6"])
     other = following.batch.add("another target's", "RUNNING", "arn:queue-of-g6")
-
-    def other_ends():
-        following.batch.change(other, status="SUCCEEDED")
-
+    other_ends = following.ending(other)
     event = following.event((31, None), (20, other_ends), (2, RUNNING), (9, SUCCEEDED))
     assert event.task_instance_state == "success"
     assert following.diagnosed == []
@@ -137,15 +127,8 @@ def test_a_job_that_ends_by_itself_meanwhile_keeps_its_own_reason():
 
 def test_a_job_is_ended_once_batch_answers_again():
     following = Following(deadline=CREATED + 60)
-    terminate = following.batch.terminate_job
-    refusals = [client_error("ServerException", 500), client_error("TooManyRequestsException")]
-
-    def terminate_job(**arguments):
-        if refusals:
-            raise refusals.pop(0)
-        terminate(**arguments)
-
-    following.batch.terminate_job = terminate_job
+    refusals = client_error("ServerException", 500), client_error("TooManyRequestsException")
+    following.batch.terminate_job = failing(*refusals, then=following.batch.terminate_job)
     event = following.event((61, RUNNING), (2, OUTAGE), (2, {}), (2, {}))
     assert "execution_timeout has passed" in event.xcoms["failure"]
 

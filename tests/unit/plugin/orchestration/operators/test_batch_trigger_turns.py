@@ -13,7 +13,16 @@ from batchmark.orchestration.operators.batch_trigger import BenchmarkJobTrigger
 from batchmark.orchestration.operators.job_watch import Answer
 from batchmark.orchestration.operators.turns import EVERY_SECONDS, SOON_SECONDS
 from tests.stand_ins.batch import FINISHED, ON_DEMAND_QUEUE, SPOT_QUEUE, client_error
-from tests.stand_ins.following import CREATED, NAME, OUTAGE, REQUEST, Following
+from tests.stand_ins.failing_calls import failing
+from tests.stand_ins.following import (
+    CREATED,
+    NAME,
+    ON_DEMAND,
+    OUTAGE,
+    REQUEST,
+    SUCCEEDED,
+    Following,
+)
 
 REQUESTED = REQUEST | {"jobQueue": SPOT_QUEUE}
 
@@ -33,7 +42,7 @@ def waiting(states, **arguments):
 
 def test_a_job_is_submitted_once_the_task_before_it_is_over():
     following = waiting([False, False, True])
-    event = following.event((1, {"status": "SUCCEEDED"}))
+    event = following.event((1, SUCCEEDED))
     assert following.asked == [(0, [])] * 3
     assert following.slept == [EVERY_SECONDS] * 3  # the last time before it looks again
     assert following.batch.submissions == [REQUESTED]
@@ -46,7 +55,7 @@ def test_a_job_that_need_not_be_alone_looks_at_no_queue_and_never_steps_back():
     following = waiting([True], alone=False)
     following.batch.add("another-run", "RUNNING", createdAt=1)
     following.batch.list_jobs = None
-    event = following.event((1, {"status": "SUCCEEDED"}))
+    event = following.event((1, SUCCEEDED))
     assert event.xcoms["return_value"] == event.xcoms["job_id"] == "job-2"
     assert following.slept == []
     assert following.batch.terminated == []
@@ -66,12 +75,12 @@ def test_airflow_is_asked_seldom_until_the_trigger_before_has_ended():
     others[1].trigger._task_instance = task(0)
     following = waiting([False, False, True], alone=False)
     following.trigger._task_instance = task(1)
-    happenings = [lambda: None] * 12 + [lambda: before.event((1, {"status": "SUCCEEDED"}))]
+    happenings = [lambda: None] * 12 + [lambda: before.event((1, SUCCEEDED))]
     for other in others:
-        happenings[3:3] = [lambda other=other: other.event((1, {"status": "SUCCEEDED"}))]
+        happenings[3:3] = [lambda other=other: other.event((1, SUCCEEDED))]
     # An event runs its own loop, so it is told from here.
     pending = while_asleep(following, *[in_a_thread(happening) for happening in happenings])
-    following.event((1, {"status": "SUCCEEDED"}))
+    following.event((1, SUCCEEDED))
     assert pending == []
     assert len(following.asked) == 3
     assert following.slept == [SOON_SECONDS] * 15
@@ -102,7 +111,7 @@ def test_airflow_is_asked_the_more_seldom_the_more_tasks_come_before():
         over.update(index for index, at in ends if following.now - CREATED >= at)
 
     while_asleep(following, *[happen] * 300)
-    following.event((1, {"status": "SUCCEEDED"}))
+    following.event((1, SUCCEEDED))
     assert asked == [
         *((0, 7), (0, 0)),
         *((80, 7), (80, 0), (80, 4)),
@@ -115,7 +124,7 @@ def test_airflow_is_asked_the_more_seldom_the_more_tasks_come_before():
 
 def test_a_trigger_whose_predecessor_was_of_another_process_follows_all_the_same():
     following = waiting([False, True], alone=False)
-    following.event((1, {"status": "SUCCEEDED"}))
+    following.event((1, SUCCEEDED))
     assert sum(following.slept) == EVERY_SECONDS
 
 
@@ -123,10 +132,10 @@ def test_the_end_of_a_trigger_that_nobody_waits_for_is_not_remembered():
     """A triggerer lives for months."""
     before = Following(alone=False)
     before.trigger._task_instance = task(0)
-    before.event((1, {"status": "SUCCEEDED"}))
+    before.event((1, SUCCEEDED))
     following = waiting([False, True], alone=False)
     following.trigger._task_instance = task(1)
-    following.event((1, {"status": "SUCCEEDED"}))
+    following.event((1, SUCCEEDED))
     assert sum(following.slept) == EVERY_SECONDS
 
 
@@ -143,20 +152,16 @@ def while_asleep(following, *happenings):
     return pending
 
 
-def ending(following, job_id):
-    return lambda: following.batch.change(job_id, status="SUCCEEDED")
-
-
 @pytest.mark.parametrize("status", ["SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING"])
 def test_a_job_waits_for_every_live_job_of_its_instance_and_says_for_which(status, capsys):
     """As a task that was cleared while its run's last job runs, or a run of another DAG does."""
     following = waiting([True])
     other = following.batch.add("another-run", status)
     following.batch.add("another-queue", "RUNNING", ON_DEMAND_QUEUE)
-    pending = while_asleep(following, lambda: None, ending(following, other))
+    pending = while_asleep(following, lambda: None, following.ending(other))
     submissions = following.batch.submissions
     following.batch.submit_job = submit_when(following, lambda: not pending)
-    event = following.event((1, {"status": "SUCCEEDED"}))
+    event = following.event((1, SUCCEEDED))
     assert submissions == [REQUESTED]
     assert event.xcoms["job_id"] == "job-3"
     told = capsys.readouterr().out
@@ -185,7 +190,7 @@ def test_an_array_occupies_its_instance_until_its_last_child_has_ended():
         lambda: None,
         lambda: following.batch.change_child(other, 0, status="SUCCEEDED"),
     )
-    assert following.event((1, {"status": "SUCCEEDED"})).task_instance_state == "success"
+    assert following.event((1, SUCCEEDED)).task_instance_state == "success"
 
 
 def with_rival(created_at, **happening_too):
@@ -200,31 +205,18 @@ def with_rival(created_at, **happening_too):
     return following, show
 
 
-def test_of_two_jobs_submitted_at_once_the_later_steps_back_and_comes_after_the_other():
+@pytest.mark.parametrize("problems", [[], [client_error("TooManyRequestsException")]])
+def test_of_two_jobs_submitted_at_once_the_later_steps_back_and_comes_after_the_other(problems):
+    """Though Batch does not answer at first."""
     following, show = with_rival(created_at=1)
-    while_asleep(following, show, lambda: None, ending(following, "job-2"))
-    event = following.event((1, {"status": "SUCCEEDED"}))
+    following.batch.terminate_job = failing(*problems, then=following.batch.terminate_job)
+    while_asleep(following, show, lambda: None, lambda: None, following.ending("job-2"))
+    event = following.event((1, SUCCEEDED))
     assert following.batch.terminated == [("job-1", STEPPED_BACK)]
     assert following.batch.submissions == [REQUESTED] * 2
     assert event.task_instance_state == "success"
     assert event.xcoms["job_ids"] == ["job-3"]
     assert event.xcoms["return_value"] == "job-3"
-
-
-def test_a_job_steps_back_though_batch_does_not_answer_at_first():
-    following, show = with_rival(created_at=1)
-    terminate, refusals = following.batch.terminate_job, [client_error("TooManyRequestsException")]
-
-    def terminate_job(**asked):
-        if refusals:
-            raise refusals.pop()
-        terminate(**asked)
-
-    following.batch.terminate_job = terminate_job
-    while_asleep(following, show, lambda: None, lambda: None, ending(following, "job-2"))
-    event = following.event((1, {"status": "SUCCEEDED"}))
-    assert following.batch.terminated == [("job-1", STEPPED_BACK)]
-    assert event.xcoms["job_ids"] == ["job-3"]
 
 
 def test_a_job_that_stepped_back_is_not_taken_up_again_whatever_batch_says_of_its_end():
@@ -235,7 +227,7 @@ def test_a_job_that_stepped_back_is_not_taken_up_again_whatever_batch_says_of_it
         following.batch.change("job-2", status="SUCCEEDED")
 
     while_asleep(following, show, end)
-    event = following.event((1, {"status": "SUCCEEDED"}))
+    event = following.event((1, SUCCEEDED))
     assert event.xcoms["job_ids"] == ["job-3"]
 
 
@@ -243,8 +235,8 @@ def test_a_job_that_is_found_steps_back_if_another_came_first():
     following = waiting([True])
     found = following.batch.add(NAME, "RUNNABLE")
     rival = following.batch.add("rival", "RUNNING", createdAt=1)
-    while_asleep(following, lambda: None, ending(following, rival))
-    event = following.event((1, {"status": "SUCCEEDED"}))
+    while_asleep(following, lambda: None, following.ending(rival))
+    event = following.event((1, SUCCEEDED))
     assert following.batch.terminated == [(found, STEPPED_BACK)]
     assert event.xcoms["job_ids"] == ["job-3"]
 
@@ -252,7 +244,7 @@ def test_a_job_that_is_found_steps_back_if_another_came_first():
 def test_of_two_jobs_submitted_at_once_the_oldest_stays():
     following, show = with_rival(created_at=9_795_222_700_000)
     while_asleep(following, show)
-    event = following.event((1, {"status": "SUCCEEDED"}))
+    event = following.event((1, SUCCEEDED))
     assert following.batch.terminated == []
     assert event.xcoms["return_value"] == "job-1"
 
@@ -345,22 +337,16 @@ def test_a_job_of_another_run_does_not_take_more_than_the_task_has_left_of_its_t
 
 def test_a_batch_that_does_not_answer_is_asked_again_for_the_jobs_of_its_queue():
     following = waiting([True])
-    listed, refusals = following.batch.list_jobs, [client_error("ServerException", 500)]
-
-    def list_jobs(**asked):
-        if refusals:
-            raise refusals.pop()
-        return listed(**asked)
-
-    following.batch.list_jobs = list_jobs
-    event = following.event((1, {"status": "SUCCEEDED"}))
+    outage = client_error("ServerException", 500)
+    following.batch.list_jobs = failing(outage, then=following.batch.list_jobs)
+    event = following.event((1, SUCCEEDED))
     assert event.task_instance_state == "success"
 
 
 def test_the_next_triggerer_finds_the_job_that_the_one_before_submitted():
     following = waiting([True])
     found = following.batch.add(NAME, "RUNNING")
-    event = following.event((1, OUTAGE), (1, {"status": "SUCCEEDED"}))
+    event = following.event((1, OUTAGE), (1, SUCCEEDED))
     assert following.batch.submissions == []
     assert event.xcoms["return_value"] == found
 
@@ -368,7 +354,7 @@ def test_the_next_triggerer_finds_the_job_that_the_one_before_submitted():
 def test_a_job_of_its_name_that_somebody_else_submitted_is_not_its_own():
     following = waiting([True], alone=False)
     following.batch.add(NAME, "RUNNING", tags={})
-    event = following.event((1, {"status": "SUCCEEDED"}))
+    event = following.event((1, SUCCEEDED))
     assert following.batch.submissions == [REQUESTED]
     assert event.xcoms["return_value"] == "job-2"
 
@@ -397,8 +383,7 @@ def test_a_task_that_is_killed_before_its_turn_has_no_job_to_end():
 
 
 def test_a_waiting_trigger_survives_its_serialization():
-    on_demand = REQUEST | {"jobQueue": ON_DEMAND_QUEUE}
-    trigger = waiting([], on_demand=on_demand, ahead=[3, 1], alone=False).trigger
+    trigger = waiting([], on_demand=ON_DEMAND, ahead=[3, 1], alone=False).trigger
     trigger.ahead.pop()
     path, arguments = trigger.serialize()
     assert [arguments[name] for name in ("job_id", "after", "alone")] == [None, 0, False]

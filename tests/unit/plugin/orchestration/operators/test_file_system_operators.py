@@ -26,6 +26,7 @@ from batchmark.runs.run_file_system import RunFileSystem, RunOfDag
 from tests.builders.installations import configured
 from tests.builders.scaling import RUN_ID, planned, stack
 from tests.stand_ins.bucket import MemoryBucket
+from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.file_systems import FakeFsx, FakeSsm
 
 NODES = stack()
@@ -153,9 +154,7 @@ def test_the_teardown_needs_no_plan(account):
 
 @pytest.mark.parametrize("planned_before", [True, False])
 def test_the_teardown_needs_no_stack(account, monkeypatch, planned_before):
-    def destroyed():
-        raise ConfigError("Airflow variable batchmark_multi_node is missing")
-
+    destroyed = failing(ConfigError("Airflow variable batchmark_multi_node is missing"))
     monkeypatch.setattr(file_system_operators, "load_multi_node", destroyed)
     if planned_before:
         account.plan()
@@ -177,10 +176,7 @@ def test_what_a_trigger_left_that_could_not_end_the_task_is_deleted(account, mon
     run = RunOfDag(installation="batchmark", dag_id=DAG_ID, run_id=RUN_ID, generation=0)
     RunFileSystem(account.fsx, account.ssm, NODES.file_system, run).stand_up()
     operator = StandUpFileSystem(task_id="any")
-
-    def fails(*_):
-        raise error("nobody came")
-
+    fails = failing(error("nobody came"))
     monkeypatch.setattr(file_system_operators.BaseOperator, "resume_execution", fails)
     with pytest.raises(AirflowFailException, match=r"No triggerer ended this task \(nobody came\)"):
         operator.resume_execution("execute_complete", None, account.context(operator))

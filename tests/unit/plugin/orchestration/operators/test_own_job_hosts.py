@@ -9,6 +9,7 @@ from batchmark.orchestration.operators import batch_trigger, own_job_hosts
 from batchmark.orchestration.operators.own_job_hosts import HostMemory
 from batchmark.runs.job_outcome import JobOutcome
 from tests.builders.watched_jobs import HOST, described, expected, host
+from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.following import RUNNING, SUCCEEDED, Following
 
 CONTAINER = {"container": {"containerInstanceArn": HOST}}
@@ -58,10 +59,7 @@ def test_a_job_that_nobody_saw_running_has_none(asked):
 
 
 def test_an_error_is_not_the_jobs(monkeypatch, caplog):
-    def host_of(*_):
-        raise KeyError("odd")
-
-    monkeypatch.setattr(own_job_hosts, "host_of", host_of)
+    monkeypatch.setattr(own_job_hosts, "host_of", failing(KeyError("odd")))
     assert remembered(described(), at_the_end=described()) is None
     assert "It is not known what job" in caplog.text
 

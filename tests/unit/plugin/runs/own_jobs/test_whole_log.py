@@ -1,6 +1,7 @@
 """A log is read until it is whole, as far as that can be known."""
 
 import pytest
+from botocore.exceptions import ClientError
 
 from batchmark.runs.own_jobs.lines import NOT_KNOWN, Facts
 from batchmark.runs.own_jobs.whole_log import (
@@ -99,7 +100,7 @@ def test_a_log_that_may_not_be_read_tells_nothing(caplog):
 
 
 def test_a_log_that_does_not_answer_now_is_for_the_next_try():
-    with pytest.raises(type(client_error("x")), match="ThrottlingException"):
+    with pytest.raises(ClientError, match="ThrottlingException"):
         Reading(WHOLE, failures=[client_error("ThrottlingException")])
 
 
