@@ -7,7 +7,15 @@ from types import SimpleNamespace
 from batchmark.aws.batch_jobs import describe_jobs
 from batchmark.orchestration.operators.batch_trigger import BenchmarkJobTrigger
 from batchmark.orchestration.operators.job_watch import Answer
-from tests.stand_ins.batch import ON_DEMAND_QUEUE, RECLAIMED, TAGS, FakeBatch, FakeClients, FakeLogs
+from tests.stand_ins.batch import (
+    ON_DEMAND_QUEUE,
+    RECLAIMED,
+    SPOT_QUEUE,
+    TAGS,
+    FakeBatch,
+    FakeClients,
+    FakeLogs,
+)
 
 NAME = "batchmark-g5-xlarge-smoke-1-0123456789-g0"
 CREATED = 1_795_222_701.0  # when FakeBatch's first job was created
@@ -89,3 +97,29 @@ class Following:
         (event,) = asyncio.run(events())
         assert self.script == []
         return SimpleNamespace(task_instance_state=event.task_instance_state, xcoms=self.xcoms)
+
+
+REQUESTED = REQUEST | {"jobQueue": SPOT_QUEUE}
+
+
+class Waiting(Following):
+    """A trigger that is to submit its job; Airflow tells these states of the task before it.
+
+    Attributes:
+        asked: the map index that Airflow was asked for each time, and what was submitted by then.
+        pending: what happens during the next pauses of the trigger, one in each.
+    """
+
+    def __init__(self, states=(), **arguments):
+        super().__init__(**{"request": REQUESTED, "after": 0} | arguments)
+        self.states, self.asked, self.pending = list(states), [], []
+        self.trigger.is_over = self.is_over
+
+    async def is_over(self, map_index):
+        self.asked.append((map_index, list(self.batch.submissions)))
+        return self.states.pop(0)
+
+    async def sleep(self, seconds):
+        await super().sleep(seconds)
+        if self.pending:
+            self.pending.pop(0)()

@@ -4,17 +4,14 @@ import pytest
 
 from batchmark.aws import file_systems
 from batchmark.core.errors import LayerError, PlanError
-from batchmark.runs.run_file_system import RunFileSystem, RunOfDag, check_tags
-from tests.builders.scaling import RUN_ID, stack
+from batchmark.runs.run_file_system import RunFileSystem, check_tags
+from tests.builders.scaling import RUN, RUN_ID, stack
 from tests.stand_ins.batch import client_error
 from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.file_systems import FakeFsx, FakeSsm
 
 SETTINGS = stack().file_system
 KEY = "arn:aws:kms:us-east-1:111122223333:key/0a1b2c3d"
-RUN = RunOfDag(
-    installation="batchmark", dag_id="distributed_training_benchmark", run_id=RUN_ID, generation=0
-)
 OTHER = RUN.model_copy(update={"run_id": "another"})
 
 

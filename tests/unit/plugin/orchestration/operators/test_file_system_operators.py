@@ -22,15 +22,14 @@ from batchmark.orchestration.operators.file_system_operators import (
     StandUpFileSystem,
 )
 from batchmark.orchestration.operators.file_system_trigger import CollapseTrigger, StandUpTrigger
-from batchmark.runs.run_file_system import RunFileSystem, RunOfDag
+from batchmark.runs.run_file_system import RunFileSystem
 from tests.builders.installations import configured
-from tests.builders.scaling import RUN_ID, planned, stack
+from tests.builders.scaling import RUN, RUN_ID, planned, stack
 from tests.stand_ins.bucket import MemoryBucket
 from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.file_systems import FakeFsx, FakeSsm
 
 NODES = stack()
-DAG_ID = "distributed_training_benchmark"
 
 
 class Account:
@@ -51,7 +50,7 @@ class Account:
     def context(self, operator, cleared=0):
         retries = operator.retries
         ti = SimpleNamespace(
-            dag_id=DAG_ID,
+            dag_id=RUN.dag_id,
             run_id=RUN_ID,
             max_tries=retries + cleared,
             get_task_states=self.task_states,
@@ -59,7 +58,7 @@ class Account:
         return {"run_id": RUN_ID, "ti": ti, "task": operator}
 
     def task_states(self, *, dag_id, task_ids, run_ids):
-        assert (dag_id, run_ids) == (DAG_ID, [RUN_ID])
+        assert (dag_id, run_ids) == (RUN.dag_id, [RUN_ID])
         assert task_ids == ["run_benchmark", "rerun_once", "rerun_twice"]
         return {RUN_ID: self.states}
 
@@ -91,12 +90,7 @@ def test_the_trigger_stands_up_what_the_plan_asks_for(account):
     assert isinstance(deferred.trigger, StandUpTrigger)
     _, arguments = deferred.trigger.serialize()
     assert arguments["settings"] == NODES.file_system.model_dump(mode="json")
-    assert arguments["run"] == {
-        "installation": "batchmark",
-        "dag_id": DAG_ID,
-        "run_id": RUN_ID,
-        "generation": 2,
-    }
+    assert arguments["run"] == RUN.model_dump() | {"generation": 2}
     left = arguments["deadline"] - time.time()
     assert left == pytest.approx(STAND_UP_SECONDS, abs=60)
     assert deferred.timeout.total_seconds() > STAND_UP_SECONDS + COLLAPSE_SECONDS
@@ -173,8 +167,7 @@ def test_the_teardown_has_time_for_nodes_and_file_system(account):
 @pytest.mark.parametrize("error", [TaskDeferralTimeout, TaskDeferralError])
 def test_what_a_trigger_left_that_could_not_end_the_task_is_deleted(account, monkeypatch, error):
     account.plan()
-    run = RunOfDag(installation="batchmark", dag_id=DAG_ID, run_id=RUN_ID, generation=0)
-    RunFileSystem(account.fsx, account.ssm, NODES.file_system, run).stand_up()
+    RunFileSystem(account.fsx, account.ssm, NODES.file_system, RUN).stand_up()
     operator = StandUpFileSystem(task_id="any")
     fails = failing(error("nobody came"))
     monkeypatch.setattr(file_system_operators.BaseOperator, "resume_execution", fails)

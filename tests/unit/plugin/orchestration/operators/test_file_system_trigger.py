@@ -14,7 +14,7 @@ from batchmark.runs.budget import worst_case
 from batchmark.runs.spending import FILE_SYSTEM, run_spending
 from tests.builders.installations import configured
 from tests.builders.runs import PRICES
-from tests.builders.scaling import RUN_ID, planned, stack
+from tests.builders.scaling import RUN, RUN_ID, planned, stack
 from tests.builders.spending import build_spending
 from tests.stand_ins.batch import client_error
 from tests.stand_ins.bucket import MemoryBucket
@@ -24,12 +24,7 @@ from tests.waiting import wait_for
 
 NODES = stack()
 SETTINGS = NODES.file_system
-RUN = {
-    "installation": "batchmark",
-    "dag_id": "distributed_training_benchmark",
-    "run_id": RUN_ID,
-    "generation": 0,
-}
+CLEARED = RUN.model_dump() | {"generation": 1}
 KEY = "costs/2026-11/scaling-1.json"
 OUTAGE = client_error("InternalServerError", 500)
 
@@ -72,7 +67,7 @@ class Running:
             "bucket": "results",
             "environment": NODES.compute_environment,
             "settings": SETTINGS.model_dump(mode="json"),
-            "run": RUN,
+            "run": RUN.model_dump(),
             "deadline": self.now + seconds,
         }
         made = trigger(**arguments | changes)
@@ -102,10 +97,12 @@ class Running:
         return self.ssm.values[SETTINGS.id_parameter]
 
 
-def test_the_task_succeeds_once_nodes_can_mount_it():
+def standing():
+    """A run's file system that is up."""
     running = Running()
     assert running.state() == "success"
-    assert running.xcoms == {"return_value": running.named}
+    assert running.named.startswith("fs-")
+    return running
 
 
 @pytest.mark.parametrize("trigger", [StandUpTrigger, CollapseTrigger])
@@ -231,18 +228,14 @@ def test_a_task_that_a_user_ends_while_it_is_being_made_leaves_nothing(monkeypat
 
 
 def test_a_collapse_that_fails_once_fails_its_try_and_the_next_one_ends_it():
-    running = Running()
-    running.state()
+    running = standing()
     running.fsx.failures = stays()
     assert running.state(running.made(CollapseTrigger)) == "failed"
     assert running.xcoms["failure"].startswith("The file system is not gone: File system fs-")
     running.fsx.failures = {}
-    assert running.state(running.made(CollapseTrigger)) == "success"
-    assert running.fsx.there == {}
-
-
-def test_a_collapse_without_anything_to_collapse_succeeds():
-    assert Running(CollapseTrigger).state() == "success"
+    for _ in range(2):  # in the end there is nothing to collapse
+        assert running.state(running.made(CollapseTrigger)) == "success"
+        assert running.fsx.there == {}
 
 
 def booked(running, aws):
@@ -263,8 +256,7 @@ def booked(running, aws):
 
 @pytest.mark.parametrize("aws", [True, False])
 def test_the_cost_takes_the_place_of_the_most_that_it_could_be(aws, monkeypatch):
-    running = Running()
-    running.state()
+    running = standing()
     store = booked(running, aws)
     moment = SimpleNamespace(now=lambda _: CREATED.replace(hour=CREATED.hour + 2))
     monkeypatch.setattr("batchmark.orchestration.operators.file_system_trigger.datetime", moment)
@@ -275,20 +267,11 @@ def test_the_cost_takes_the_place_of_the_most_that_it_could_be(aws, monkeypatch)
 
 
 def test_a_cost_that_can_not_be_booked_does_not_keep_its_end_from_being_told():
-    running = Running()
-    running.state()
+    running = standing()
     store = booked(running, aws=True)
     store.put(store.prefix + PLAN, "no plan")
     assert running.state(running.made(CollapseTrigger)) == "success"
     assert FILE_SYSTEM in run_spending(store, KEY).job_usd
-
-
-def standing():
-    """A run's file system that is up."""
-    running = Running()
-    assert running.state() == "success"
-    assert running.named.startswith("fs-")
-    return running
 
 
 def test_nodes_go_before_what_they_have_mounted_and_new_ones_mount_nothing():
@@ -297,13 +280,14 @@ def test_nodes_go_before_what_they_have_mounted_and_new_ones_mount_nothing():
     began = running.now
     collapse = running.made(CollapseTrigger)
 
-    class Watched(type(running.nodes)):
-        def describe_compute_environments(self, **request):
-            assert running.named == "none"
-            assert [one["Lifecycle"] for one in running.fsx.there.values()] == ["AVAILABLE"]
-            return super().describe_compute_environments(**request)
+    describe = running.nodes.describe_compute_environments
 
-    running.nodes.__class__ = Watched
+    def watched(**request):
+        assert running.named == "none"
+        assert [one["Lifecycle"] for one in running.fsx.there.values()] == ["AVAILABLE"]
+        return describe(**request)
+
+    running.nodes.describe_compute_environments = watched
     assert running.state(collapse) == "success"
     assert running.fsx.there == {}
     assert running.now - began >= 30
@@ -344,6 +328,7 @@ def test_nodes_of_before_go_first_as_they_have_read_what_they_mount():
     running.ssm.put_parameter = lambda **asked: (named_at.append(running.nodes.looks), put(**asked))
     assert running.state() == "success"
     assert named_at == [-1], "once Batch has ended them all"
+    assert running.xcoms == {"return_value": running.named}
 
 
 def test_nodes_of_before_that_stay_fail_the_run_before_others_are_paid():
@@ -358,7 +343,7 @@ def test_nodes_of_before_that_stay_fail_the_run_before_others_are_paid():
 
 def test_a_cleared_task_leaves_the_next_ones_file_system_alone():
     running = standing()
-    next_one = running.made(StandUpTrigger, run=RUN | {"generation": 1})
+    next_one = running.made(StandUpTrigger, run=CLEARED)
     assert running.state(next_one) == "success"
     asyncio.run(running.made(StandUpTrigger).on_kill())  # of another triggerer
     states = {key: one["Lifecycle"] for key, one in running.fsx.there.items()}
@@ -371,7 +356,7 @@ def test_a_cleared_task_leaves_the_next_ones_file_system_alone():
 def test_a_cleared_task_that_fails_leaves_the_file_system_of_before():
     running = standing()
     before = running.named
-    next_one = running.made(StandUpTrigger, run=RUN | {"generation": 1})
+    next_one = running.made(StandUpTrigger, run=CLEARED)
     running.fsx.becomes = "FAILED"
     assert running.state(next_one) == "failed"
     assert list(running.fsx.there) == [before] == [running.named]
@@ -394,7 +379,7 @@ def test_each_try_books_what_is_gone_by_then():
     running = standing()
     store = booked(running, aws=True)
     worst = run_spending(store, KEY).job_usd[FILE_SYSTEM]
-    assert running.state(running.made(StandUpTrigger, run=RUN | {"generation": 1})) == "success"
+    assert running.state(running.made(StandUpTrigger, run=CLEARED)) == "success"
     first, second = running.fsx.there
     delete = running.fsx.delete_file_system
 
