@@ -30,16 +30,17 @@ def clients():
     return StubbedClients(REGION)
 
 
-def answer(clients, queues=None, environments=None, definitions=None, types=C5, log=LOG):
-    """Answer for one side; what is None is as it should be."""
+def answer(clients, queues=None, environments=None, definitions=None, types=C5, log=LOG, **asked):
+    """Answer for one side; what is None is as it should be, `asked` what has to be asked for."""
     found = [queue()] if queues is None else queues
     clients.answer("batch", "describe_job_queues", {"jobQueues": found})
     if environments is None:
         environments = [environment("plain"), environment("cheap")]
     clients.answer("batch", "describe_compute_environments", {"computeEnvironments": environments})
-    found = [definition()] if definitions is None else definitions
-    clients.answer("batch", "describe_job_definitions", {"jobDefinitions": found})
-    clients.answer("ec2", "describe_instance_types", {"InstanceTypes": types})
+    found = {"jobDefinitions": [definition()] if definitions is None else definitions}
+    clients.answer("batch", "describe_job_definitions", found, asked.get("of_definitions"))
+    found = {"InstanceTypes": types}
+    clients.answer("ec2", "describe_instance_types", found, asked.get("of_types"))
     if isinstance(log, str):
         clients.refuse("logs", "filter_log_events", log, "said AWS")
     elif log:
@@ -114,28 +115,19 @@ def test_a_job_that_asks_for_a_gpu_runs_on_cuda(clients):
 )
 def test_families_and_bundles_are_resolved(clients, named, asked):
     one = environment("plain", resources={"instanceTypes": named})
-    clients.answer("batch", "describe_job_queues", {"jobQueues": [queue()]})
-    clients.answer("batch", "describe_compute_environments", {"computeEnvironments": [one]})
-    clients.answer("batch", "describe_job_definitions", {"jobDefinitions": [definition()]})
     filters = {"Filters": [{"Name": "instance-type", "Values": asked}]}
-    clients.answer("ec2", "describe_instance_types", {"InstanceTypes": C5}, filters)
-    clients.answer("logs", "filter_log_events", {"events": []}, LOG)
+    answer(clients, environments=[one], of_types=filters)
     assert only(clients)
     clients.assert_all_was_asked()
 
 
 def test_without_a_revision_it_is_the_newest_active_one_and_else_the_one_named(clients):
-    clients.answer("batch", "describe_job_queues", {"jobQueues": [queue()]})
-    environments = [environment("plain"), environment("cheap")]
-    clients.answer("batch", "describe_compute_environments", {"computeEnvironments": environments})
     revisions = [
         definition(revision=each, jobDefinitionArn=f"{ARN}:job-definition/resize:{each}")
         for each in (9, 10, 2)
     ]
     newest = {"jobDefinitionName": "resize", "status": "ACTIVE"}
-    clients.answer("batch", "describe_job_definitions", {"jobDefinitions": revisions}, newest)
-    clients.answer("ec2", "describe_instance_types", {"InstanceTypes": C5})
-    clients.answer("logs", "filter_log_events", {"events": []}, LOG)
+    answer(clients, definitions=revisions, of_definitions=newest)
     arn = f"{ARN}:job-definition/resize:2"
     named = {"jobDefinitions": [arn]}
     clients.answer("batch", "describe_job_definitions", {"jobDefinitions": revisions[2:]}, named)
