@@ -23,6 +23,7 @@ from batchmark.orchestration import channels
 from tests.builders.alerts import message
 from tests.builders.installations import configured
 from tests.stand_ins.alert_account import received
+from tests.stand_ins.failing_calls import failing
 
 # Apprise looks through all its services when it is first asked for one.
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
@@ -120,10 +121,7 @@ def test_what_sns_would_refuse_is_cut(published):
 def test_no_answer_is_not_a_refusal(published, monkeypatch, error, raised):
     from airflow.providers.amazon.aws.hooks.sns import SnsHook
 
-    def fail(*_, **__):
-        raise error
-
-    monkeypatch.setattr(SnsHook, "publish_to_target", fail)
+    monkeypatch.setattr(SnsHook, "publish_to_target", failing(error))
     with pytest.raises(AlertError) as failed:
         channels.publish(published, "subject", "text", {})
     assert type(failed.value) is raised
@@ -214,9 +212,7 @@ def test_a_wrong_url_is_told_without_its_token(connect, caplog, url):
 
 
 def test_an_extra_of_another_shape_is_told_without_its_token(connect, monkeypatch):
-    def quoting(*_, **__):
-        raise ValueError(f"what about {TOKEN}?")
-
+    quoting = failing(ValueError(f"what about {TOKEN}?"))
     monkeypatch.setattr(AppriseHook, "set_config_from_conn", quoting)
     connect("chat", {"config": [f"slack://{TOKEN}"]})
     with pytest.raises(AlertError, match=r"can't be used \(ValueError\('what about \*\*\*\?'\)\)"):
@@ -257,10 +253,8 @@ def test_without_a_topic_the_connections_are_all_channels():
 
 
 def test_a_backend_of_connections_that_fails_now_may_pass_and_nothing_is_sent(monkeypatch):
-    def fail(*_):
-        raise ConnectionError("the backend is down")
-
-    monkeypatch.setattr(AppriseHook, "get_connection", fail)
+    down = failing(ConnectionError("the backend is down"))
+    monkeypatch.setattr(AppriseHook, "get_connection", down)
     with pytest.raises(ConnectionError):
         channels.check_channels(AlertSettings(apprise_conn_ids=("chat",)))
     with pytest.raises(AlertError, match=r"'chat' can't be read: .*the backend is down") as failed:

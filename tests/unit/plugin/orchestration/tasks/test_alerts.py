@@ -31,6 +31,7 @@ from tests.builders.alerts import (
 )
 from tests.builders.runs import build_job, build_run
 from tests.stand_ins.alert_account import received
+from tests.stand_ins.failing_calls import failing
 
 EARLY = moved(20, 0.010, 0.012, some_series(2))
 CHANGES = (change(point(of=series(dtype="float16"))), moved(26, 0.012, 0.010, some_series(2)))
@@ -253,12 +254,10 @@ def test_one_channel_that_is_down_keeps_no_other_back(run, alerts, published, se
 def test_a_channel_without_an_answer_fails_the_task_once_after_those_that_took_nothing(
     run, alerts, published, set_up, monkeypatch
 ):
-    def no_answer(*_, **__):
-        raise ReadTimeoutError(endpoint_url="https://sns")
-
     set_up(apprise_conn_ids=["nowhere"])
     monkeypatch.setenv("AIRFLOW_CONN_NOWHERE", "apprise://")
-    monkeypatch.setattr(SnsHook, "publish_to_target", no_answer)
+    no_answer = ReadTimeoutError(endpoint_url="https://sns")
+    monkeypatch.setattr(SnsHook, "publish_to_target", failing(no_answer))
     with pytest.raises(AlertError, match="run run-30, apprise:nowhere"):
         run()
     set_up()

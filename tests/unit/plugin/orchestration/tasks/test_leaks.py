@@ -17,6 +17,7 @@ from batchmark.core.names import slug
 from batchmark.orchestration import channels
 from batchmark.orchestration.tasks import environment, leaks
 from tests.builders.leaks import NOW, config
+from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.moto_account import moto_account, moto_client
 
 RUN_ID = "scheduled__2026-11-21T11:20:00+00:00"
@@ -61,17 +62,15 @@ def store_report(account, *resources, unread=()):
 
 
 def test_without_what_the_multi_node_stack_publishes_all_else_is_looked_at(account, monkeypatch):
-    def stale():
-        raise ConfigError("batchmark_multi_node is of another release")
-
     def look(asked, *_, nodes, **__):
         assert (nodes, asked.targets) == (None, config().targets)
         return GuardReport(
             installation="lab", region="eu-west-1", looked_at=NOW, resources=(), unread=("a: b",)
         )
 
+    stale = ConfigError("batchmark_multi_node is of another release")
     monkeypatch.setattr(leaks, "load_cluster_if_any", lambda: None)
-    monkeypatch.setattr(leaks, "load_multi_node_if_any", stale)
+    monkeypatch.setattr(leaks, "load_multi_node_if_any", failing(stale))
     monkeypatch.setattr("batchmark.checks.leaks.look", look)
     params = {name: param.resolve() for name, param in leaks.leak_params().items()}
     report = GuardReport.model_validate_json(account.read(leaks.look_for_leaks(context(**params))))
@@ -136,10 +135,7 @@ def test_without_a_leak_no_alert_is_sent(account, capsys):
 def test_where_sns_refuses_each_leak_is_told_in_log_page_and_error(
     account, monkeypatch, capsys, problem, raised, told
 ):
-    def publish(*_):
-        raise problem
-
-    monkeypatch.setattr(channels, "publish", publish)
+    monkeypatch.setattr(channels, "publish", failing(problem))
     key = store_report(account, found("leaked"), found("leaked", id="j-2"))
     with pytest.raises(raised) as failed:
         leaks.report_leaks(context(), key)
@@ -153,11 +149,7 @@ def test_where_sns_refuses_each_leak_is_told_in_log_page_and_error(
 
 def test_where_s3_refuses_each_leak_is_in_the_log(account, monkeypatch, capsys):
     key = store_report(account, found("leaked"))
-
-    def put(*_):
-        raise ConnectionError("no S3")
-
-    monkeypatch.setattr(RunStore, "put", put)
+    monkeypatch.setattr(RunStore, "put", failing(ConnectionError("no S3")))
     with pytest.raises(ConnectionError):
         leaks.report_leaks(context(), key)
     assert "job j-[1] (lab-g5-xlarge-blog-1, RUNNING), since" in capsys.readouterr().out
@@ -225,9 +217,6 @@ def test_an_unknown_target_is_refused_before_aws_is_asked(monkeypatch):
 
 
 def test_a_missing_variable_is_refused_for_good(monkeypatch):
-    def missing():
-        raise ConfigError("not found")
-
-    monkeypatch.setattr(environment, "load_config", missing)
+    monkeypatch.setattr(environment, "load_config", failing(ConfigError("not found")))
     with pytest.raises(AirflowFailException, match="not found"):
         environment.check_environment(context(targets=[]))
