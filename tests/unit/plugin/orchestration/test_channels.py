@@ -2,8 +2,7 @@
 
 import json
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Event, Thread
+from threading import Event
 
 import boto3
 import pytest
@@ -24,6 +23,7 @@ from tests.builders.alerts import message
 from tests.builders.installations import configured
 from tests.stand_ins.alert_account import received
 from tests.stand_ins.failing_calls import failing
+from tests.stand_ins.http import serving
 
 # Apprise looks through all its services when it is first asked for one.
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
@@ -40,28 +40,16 @@ def server(*statuses):
     """
     got, answers = [], list(statuses)
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            got.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
-            status = answers.pop(0) if answers else 200
-            if isinstance(status, Event):
-                status.wait(SOON_SECONDS)
-                status = 200
-            self.send_response(status)
-            self.end_headers()
+    def answer(asked):
+        got.append(asked.rfile.read(int(asked.headers["Content-Length"])).decode())
+        status = answers.pop(0) if answers else 200
+        if isinstance(status, Event):
+            status.wait(SOON_SECONDS)
+            status = 200
+        return status, b""
 
-        def log_message(self, *_):
-            pass
-
-    listening = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with serving(answer) as listening:
         yield listening.server_port, got
-    finally:
-        listening.shutdown()
-        thread.join()
-        listening.server_close()
 
 
 @pytest.fixture

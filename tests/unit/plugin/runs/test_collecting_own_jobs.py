@@ -21,7 +21,6 @@ from tests.builders.watched_jobs import (
 )
 from tests.stand_ins.batch import FakeBatch, FakeClients
 from tests.stand_ins.bucket import MemoryBucket
-from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.marked_log import MarkedLog
 
 NAME = full_name("batchmark-g5-xlarge-job-thumbnails-1", RUN_ID, 0)
@@ -110,12 +109,6 @@ def test_a_job_that_never_started_is_lost():
     (lost,) = run.collected().lost
     assert "cancelled" in lost.reason
     assert run.documents_written == []
-
-
-def test_a_job_of_which_no_document_can_be_made_loses_itself_only(monkeypatch):
-    monkeypatch.setattr(storing, "own_job_document", failing(OverflowError("odd")))
-    (lost,) = Run().collected().lost
-    assert lost.reason == "no document could be made of it: unexpected OverflowError: odd"
 
 
 def test_a_job_whose_log_goes_elsewhere_is_collected_by_what_batch_knows():

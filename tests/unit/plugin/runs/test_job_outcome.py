@@ -4,7 +4,6 @@ import pytest
 from botocore.exceptions import ClientError
 
 from batchmark.aws.job_log import FILE_MARK
-from batchmark.runs import job_outcome
 from batchmark.runs.job_outcome import outcome
 from batchmark.runs.own_jobs import storing, whole_log
 from batchmark_job.result.document import MeasurementStatus, parse_document
@@ -105,14 +104,6 @@ def test_a_job_of_which_no_document_can_be_made_fails_with_the_reason(monkeypatc
     failure = Judged(described()).failure
     assert "is SUCCEEDED, but it left no valid result document: no document could be" in failure
     assert "exit code 3; it left no valid" in Judged(described("FAILED", code=3)).failure
-
-
-def test_a_second_look_changes_nothing():
-    bucket = MemoryBucket(BUCKET, "us-east-1")
-    for lines in (WHOLE, WHOLE[:3]):
-        clients = FakeClients(logs=MarkedLog(lines), s3=bucket)
-        assert job_outcome.outcome(clients, described(), expected(), host=host()).failure is None
-    assert [call for call, _ in bucket.calls].count("PutObject") == 1
 
 
 def test_a_bucket_that_does_not_answer_is_for_the_next_try():

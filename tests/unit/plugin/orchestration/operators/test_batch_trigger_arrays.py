@@ -32,13 +32,6 @@ def test_an_array_whose_children_run_is_not_stuck_though_its_parent_is_pending()
     assert following.diagnosed == following.batch.terminated == []
 
 
-def test_a_child_stuck_in_starting_ends_its_array():
-    following = Following(children=["RUNNING", "STARTING"], starting_seconds=900)
-    event = following.event((1, {}), (901, {}), (2, {}), (2, {}))
-    assert following.diagnosed == ["STARTING"]
-    assert "It was STARTING for more than 900 s" in event.xcoms["failure"]
-
-
 def test_a_child_that_is_retried_waits_from_its_last_attempts_end():
     following = Following(children=["RUNNING", "RUNNING"], runnable_seconds=600)
     lost = {"status": "RUNNABLE", "attempts": [{"stoppedAt": (CREATED + 3000) * 1000}]}
@@ -111,18 +104,3 @@ def test_an_array_that_lost_its_host_is_followed_by_an_on_demand_one():
     assert following.batch.submissions == [ON_DEMAND]
     assert event.task_instance_state == "success"
     assert event.xcoms["job_ids"] == ["job-1", "job-2"]
-
-
-def test_the_progress_of_an_array_is_in_its_first_childs_log(monkeypatch):
-    following = Following(children=["RUNNING"] * 2)
-    asked = []
-
-    class Logs:
-        def get_log_events(self, logStreamName, **_):  # noqa: N803
-            asked.append(logStreamName)
-            return {"events": []}
-
-    following.trigger.clients.clients["logs"] = Logs()
-    ends = [(1, changing(following, n, status="SUCCEEDED")) for n in (1, 0)]
-    following.event((1, {}), *ends)
-    assert asked == ["stream-0"]

@@ -24,7 +24,7 @@ from tests.stand_ins.kubernetes_api.containers import Containers
 class Task:
     """A task instance on a worker, with a cluster that it reaches."""
 
-    def __init__(self, cluster, job, *, told=None, **arguments):
+    def __init__(self, cluster, job, **arguments):
         self.cluster = cluster
         self.operator = PodsOperator(
             task_id="run_pods", planned=job.model_dump(mode="json"), **arguments

@@ -53,9 +53,21 @@ def clock(monkeypatch):
 
 
 @pytest.fixture
-def run(published, store, alerts, context):
-    """Runs the three tasks of run 30, of whose changes one is new and one closes an alert."""
+def early(alerts):
+    """An alert that an earlier run opened."""
     alerts.apply(message("run-1", opened=tuple(opened(EARLY))))
+
+
+@pytest.fixture
+def nowhere(set_up, monkeypatch):
+    """A channel that can't be used."""
+    set_up(apprise_conn_ids=["nowhere"])
+    monkeypatch.setenv("AIRFLOW_CONN_NOWHERE", "apprise://")
+
+
+@pytest.fixture
+def run(early, published, store, alerts, context):
+    """Runs the three tasks of run 30, of whose changes one is new and one closes an alert."""
     key = store_changes(store, *CHANGES)
 
     def tasks():
@@ -190,8 +202,9 @@ def test_a_run_with_nothing_new_stores_and_sends_nothing(published, store, alert
     )
 
 
-def test_series_join_an_alert_without_a_message_and_are_listed(published, store, alerts, context):
-    alerts.apply(message("run-1", opened=tuple(opened(EARLY))))
+def test_series_join_an_alert_without_a_message_and_are_listed(
+    early, published, store, alerts, context
+):
     key = store_changes(store, moved(21, 0.010, 0.012, some_series(5)))
     for _ in range(2):
         assert alert_tasks.open_alerts(context, key) == []
@@ -201,8 +214,7 @@ def test_series_join_an_alert_without_a_message_and_are_listed(published, store,
     assert alerts.messages() == []
 
 
-def test_a_message_counts_what_joined_before_it_recovered(published, store, alerts, context):
-    alerts.apply(message("run-1", opened=tuple(opened(EARLY))))
+def test_a_message_counts_what_joined_before_it_recovered(early, published, store, alerts, context):
     of = some_series(5)
     key = store_changes(store, moved(21, 0.010, 0.012, of), moved(26, 0.012, 0.010, of))
     alert_tasks.open_alerts(context, key)
@@ -210,8 +222,7 @@ def test_a_message_counts_what_joined_before_it_recovered(published, store, aler
     assert alerts.alerts()[0].state == "recovered"
 
 
-def test_a_run_that_only_recovers_makes_no_event(published, store, alerts, context):
-    alerts.apply(message("run-1", opened=tuple(opened(EARLY))))
+def test_a_run_that_only_recovers_makes_no_event(early, published, store, alerts, context):
     alert_tasks.open_alerts(context, store_changes(store, CHANGES[1]))
     with pytest.raises(AirflowSkipException, match="opened no alert"):
         alert_tasks.announce_regressions(context)
@@ -238,9 +249,7 @@ def test_a_send_that_fails_is_seen_and_made_up_for_by_the_next_look(
     assert alerts.message("run-30").delivery("sns").attempts == 3
 
 
-def test_one_channel_that_is_down_keeps_no_other_back(run, alerts, published, set_up, monkeypatch):
-    set_up(apprise_conn_ids=["nowhere"])
-    monkeypatch.setenv("AIRFLOW_CONN_NOWHERE", "apprise://")
+def test_one_channel_that_is_down_keeps_no_other_back(run, nowhere, alerts, published, set_up):
     with pytest.raises(AlertError, match="run run-30, apprise:nowhere: connection 'nowhere'"):
         run()
     assert len(received(published)) == 1
@@ -252,10 +261,8 @@ def test_one_channel_that_is_down_keeps_no_other_back(run, alerts, published, se
 
 
 def test_a_channel_without_an_answer_fails_the_task_once_after_those_that_took_nothing(
-    run, alerts, published, set_up, monkeypatch
+    run, nowhere, alerts, published, set_up, monkeypatch
 ):
-    set_up(apprise_conn_ids=["nowhere"])
-    monkeypatch.setenv("AIRFLOW_CONN_NOWHERE", "apprise://")
     no_answer = ReadTimeoutError(endpoint_url="https://sns")
     monkeypatch.setattr(SnsHook, "publish_to_target", failing(no_answer))
     with pytest.raises(AlertError, match="run run-30, apprise:nowhere"):
