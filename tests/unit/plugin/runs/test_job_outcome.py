@@ -10,8 +10,8 @@ from batchmark_job.result.document import MeasurementStatus, parse_document
 from tests.builders.watched_jobs import (
     BEGIN,
     BUCKET,
-    END,
     STARTED,
+    WHOLE,
     described,
     expected,
     facts,
@@ -23,8 +23,6 @@ from tests.stand_ins.batch import FakeClients, client_error
 from tests.stand_ins.bucket import MemoryBucket
 from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.marked_log import MarkedLog
-
-WHOLE = [*facts(*BEGIN), metric(), *facts(*END)]
 
 
 class Judged:

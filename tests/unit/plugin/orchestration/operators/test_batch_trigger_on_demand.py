@@ -1,8 +1,5 @@
 """Which jobs an On-Demand job follows after Spot took the last host."""
 
-import asyncio
-import threading
-
 import pytest
 
 from batchmark.aws.batch_jobs import KILLED
@@ -16,7 +13,7 @@ from tests.stand_ins.following import (
     SUCCEEDED,
     Following,
 )
-from tests.waiting import wait_for
+from tests.stand_ins.killed_triggers import kill_during
 
 
 def test_after_the_last_spot_reclaim_one_on_demand_job_follows():
@@ -58,18 +55,8 @@ def test_a_refused_on_demand_job_is_reported_with_the_spot_jobs_failure():
         (None, LOST_HOST),
         (ON_DEMAND | {"jobQueue": SPOT_QUEUE}, LOST_HOST),
         (ON_DEMAND, {"status": "FAILED", "statusReason": "Essential container in task exited"}),
-        (ON_DEMAND, LOST_HOST | {"statusReason": "stop it", "isTerminated": True}),
-        (ON_DEMAND, LOST_HOST | {"isTerminated": True}),
-        (ON_DEMAND, LOST_HOST | {"statusReason": "CAPACITY", "isCancelled": True}),
     ],
-    ids=[
-        "Spot alone",
-        "the same queue",
-        "it failed by itself",
-        "ended by hand while it waited for its second attempt",
-        "ended by hand as it lost its host",
-        "cancelled while it waited for its second attempt",
-    ],
+    ids=["Spot alone", "the same queue", "it failed by itself"],
 )
 def test_nothing_else_goes_on_demand(on_demand, end):
     following = Following(on_demand=on_demand)
@@ -96,31 +83,7 @@ def test_an_on_demand_job_whose_worker_was_killed_is_submitted_again():
 def test_killing_the_task_while_it_submits_ends_the_new_job():
     following = Following(on_demand=ON_DEMAND)
     following.script = [(9, LOST_HOST)]
-    submitting, may_go_on = threading.Event(), threading.Event()
-    submit = following.batch.submit_job
-
-    def submit_job(**request):
-        submitting.set()
-        assert may_go_on.wait(30)
-        return submit(**request)
-
-    following.batch.submit_job = submit_job
-
-    async def kill():
-        async def follow():
-            async for _ in following.trigger.run():
-                pass
-
-        run = asyncio.create_task(follow())
-        await asyncio.to_thread(submitting.wait, 30)
-        run.cancel()
-        await asyncio.wait([run])
-        ending = asyncio.create_task(following.trigger.on_kill())
-        await asyncio.sleep(0)
-        ending.cancel()  # as Airflow does a second later
-        await asyncio.wait([ending])
-        may_go_on.set()
-        await asyncio.to_thread(wait_for, lambda: following.batch.terminated, "termination", 5)
-
-    asyncio.run(kill())
+    kill_during(
+        following.trigger, following.batch, "submit_job", lambda: following.batch.terminated
+    )
     assert [job_id for job_id, _ in following.batch.terminated] == ["job-2"]

@@ -20,7 +20,7 @@ from tests.stand_ins.batch import client_error
 from tests.stand_ins.bucket import MemoryBucket
 from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.file_systems import CREATED, FakeFsx, FakeSsm
-from tests.waiting import wait_for
+from tests.stand_ins.killed_triggers import kill_during
 
 NODES = stack()
 SETTINGS = NODES.file_system
@@ -196,35 +196,10 @@ def test_a_task_that_a_user_ends_says_what_it_could_not_remove(capsys):
     assert "in the FSx console" in said
 
 
-def test_a_task_that_a_user_ends_while_it_is_being_made_leaves_nothing(monkeypatch):
+def test_a_task_that_a_user_ends_while_it_is_being_made_leaves_nothing():
     running = Running()
-    create, asked = running.fsx.create_file_system, []
-
-    async def killed():
-        begun, go_on = asyncio.Event(), asyncio.Event()
-        loop = asyncio.get_running_loop()
-
-        def slowly(**request):
-            loop.call_soon_threadsafe(begun.set)
-            asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result()
-            asked.append(request)
-            return create(**request)
-
-        monkeypatch.setattr(running.fsx, "create_file_system", slowly)
-        task = asyncio.create_task(anext(running.trigger.run()))
-        await asyncio.wait_for(begun.wait(), 5)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        ending = asyncio.create_task(running.trigger.on_kill())
-        await asyncio.sleep(0)
-        ending.cancel()  # as Airflow does a second later
-        await asyncio.gather(ending, return_exceptions=True)
-        go_on.set()
-        await asyncio.to_thread(wait_for, lambda: running.fsx.deleted, "deletion", 5)
-
-    asyncio.run(killed())
-    assert len(asked) == 1
-    assert running.fsx.deleted
+    kill_during(running.trigger, running.fsx, "create_file_system", lambda: running.fsx.deleted)
+    assert len(running.fsx.requests) == 1
 
 
 def test_a_collapse_that_fails_once_fails_its_try_and_the_next_one_ends_it():

@@ -234,20 +234,6 @@ def test_what_a_lost_worker_left_is_removed_first(task):
     assert (cluster.jobs, cluster.pods) == ({}, {})
 
 
-def test_a_job_that_somebody_deletes_is_missed(task):
-    cluster = applied(Containers(ticks=10**6))
-    made = task(cluster, planned(20)[1])
-    tick = cluster.tick
-
-    def deleting():
-        tick()
-        if cluster.containers.started == 20 and cluster.jobs:
-            cluster.delete_job(next(iter(cluster.jobs)), "Background")
-
-    cluster.tick = deleting
-    assert "was deleted while it ran" in made.fail()
-
-
 def test_a_cancelled_task_deletes_its_job(task):
     cluster = applied(Containers(ticks=10**6))
     made = task(cluster, planned(20)[1])

@@ -10,11 +10,9 @@ from batchmark.runs.own_jobs.whole_log import (
     SETTLED_SECONDS,
     read_log,
 )
-from tests.builders.watched_jobs import BEGIN, END, STOPPED, described, facts, metric, plan
+from tests.builders.watched_jobs import BEGIN, STOPPED, WHOLE, described, facts, metric, plan
 from tests.stand_ins.batch import FakeClients, client_error
 from tests.stand_ins.marked_log import MarkedLog
-
-WHOLE = [*facts(*BEGIN), metric(), *facts(*END)]
 
 
 class Reading:
