@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from types import SimpleNamespace
 
 from batchmark.aws.batch_jobs import describe_jobs
 from batchmark.orchestration.operators.batch_trigger import BenchmarkJobTrigger
@@ -96,7 +95,17 @@ class Following:
 
         (event,) = asyncio.run(events())
         assert self.script == []
-        return SimpleNamespace(task_instance_state=event.task_instance_state, xcoms=self.xcoms)
+        return event.task_instance_state
+
+    def succeeds(self, *script):
+        """The XComs of a task that succeeds with this script."""
+        assert self.event(*script) == "success"
+        return self.xcoms
+
+    def fails(self, *script):
+        """Why a task fails with this script."""
+        assert self.event(*script) == "failed"
+        return self.xcoms["failure"]
 
 
 REQUESTED = REQUEST | {"jobQueue": SPOT_QUEUE}

@@ -11,16 +11,15 @@ from tests.stand_ins.following import ON_DEMAND, RUNNING, SUCCEEDED, Following
 def test_success_ends_the_task_with_ids_times_and_a_link():
     following = Following()
     attempt = {"startedAt": 1_795_222_731_000, "stoppedAt": 1_795_222_741_500}
-    event = following.event(
+    xcoms = following.succeeds(
         (1, {"status": "RUNNABLE"}),
         (3, {"status": "STARTING"}),
         (20, RUNNING),
         (30, SUCCEEDED | attempt | {"attempts": [attempt | {"container": {"exitCode": 0}}]}),
     )
-    assert event.task_instance_state == "success"
-    assert event.xcoms["return_value"] == "job-1"
-    assert event.xcoms["_link_JobLogLink"] == "http://127.0.0.1:5000/local-cloud/jobs/job-1/log"
-    timing = event.xcoms["timing"]
+    assert xcoms["return_value"] == "job-1"
+    assert xcoms["_link_JobLogLink"] == "http://127.0.0.1:5000/local-cloud/jobs/job-1/log"
+    timing = xcoms["timing"]
     assert timing["created_at"] == "2026-11-21T00:58:21+00:00"
     assert timing["first_seen"]["RUNNABLE"] == "2026-11-21T00:58:22+00:00"
     assert timing["first_seen"]["STARTING"] == "2026-11-21T00:58:25+00:00"

@@ -32,9 +32,8 @@ def following(text):
     ids=["cut off", "missing"],
 )
 def test_a_success_without_a_valid_document_fails_with_the_reason(text, problem):
-    event = following(text).event((9, DONE))
-    assert event.task_instance_state == "failed"
-    first, *_, last = event.xcoms["failure"].splitlines()
+    failure = following(text).fails((9, DONE))
+    first, *_, last = failure.splitlines()
     assert first.startswith(f"Batch job job-1 ({NAME}) is SUCCEEDED, but it left no valid result ")
     assert problem in first
     assert last == "boom"
@@ -48,5 +47,5 @@ def test_a_document_is_not_judged_while_s3_fails_or_refuses():
         *(client_error(code, 403) for code in ("ExpiredToken", "AccessDenied", "InvalidToken")),
         then=lambda *_: None,
     )
-    assert made.event((9, DONE)).task_instance_state == "success"
+    made.succeeds((9, DONE))
     assert made.slept == [2] * 5

@@ -18,33 +18,32 @@ from tests.stand_ins.killed_triggers import kill_during
 
 def test_after_the_last_spot_reclaim_one_on_demand_job_follows():
     following = Following(on_demand=ON_DEMAND)
-    event = following.event((9, LOST_HOST), (2, RUNNING), (9, SUCCEEDED))
+    xcoms = following.succeeds((9, LOST_HOST), (2, RUNNING), (9, SUCCEEDED))
     assert following.batch.submissions == [ON_DEMAND]
     assert ("batch", 1) in following.trigger.clients.asked, "SubmitJob is sent once"
-    assert event.xcoms["job_id"] == event.xcoms["return_value"] == "job-2"
-    assert event.xcoms["job_ids"] == ["job-1", "job-2"]
+    assert xcoms["job_id"] == xcoms["return_value"] == "job-2"
+    assert xcoms["job_ids"] == ["job-1", "job-2"]
 
 
 def test_a_restarted_trigger_finds_the_on_demand_job():
     following = Following(on_demand=ON_DEMAND)
     following.batch.add(NAME, "RUNNING", ON_DEMAND_QUEUE)
     following.batch.add(f"{NAME}0", "RUNNING", ON_DEMAND_QUEUE)
-    event = following.event((9, LOST_HOST), (2, SUCCEEDED))
+    xcoms = following.succeeds((9, LOST_HOST), (2, SUCCEEDED))
     assert following.batch.submissions == []
-    assert event.xcoms["job_ids"] == ["job-1", "job-2"]
+    assert xcoms["job_ids"] == ["job-1", "job-2"]
 
 
 def test_an_on_demand_job_that_loses_its_host_is_not_followed_by_another():
     following = Following(on_demand=ON_DEMAND)
-    event = following.event((9, LOST_HOST), (2, LOST_HOST))
-    assert event.task_instance_state == "failed"
+    following.fails((9, LOST_HOST), (2, LOST_HOST))
     assert len(following.batch.submissions) == 1
 
 
 def test_a_refused_on_demand_job_is_reported_with_the_spot_jobs_failure():
     following = Following(on_demand=ON_DEMAND)
     following.batch.failures = [client_error("AccessDeniedException", 403)]
-    failure = following.event((9, LOST_HOST)).xcoms["failure"]
+    failure = following.fails((9, LOST_HOST))
     assert f"status reason: {RECLAIMED} no On-Demand job could follow: " in failure
     assert "AccessDeniedException" in failure
 
@@ -60,24 +59,22 @@ def test_a_refused_on_demand_job_is_reported_with_the_spot_jobs_failure():
 )
 def test_nothing_else_goes_on_demand(on_demand, end):
     following = Following(on_demand=on_demand)
-    event = following.event((9, end))
-    assert event.task_instance_state == "failed"
+    following.fails((9, end))
     assert following.batch.submissions == []
 
 
 def test_a_job_terminated_at_a_limit_is_not_followed_by_another():
     following = Following(on_demand=ON_DEMAND, deadline=CREATED + 60)
-    event = following.event((61, RUNNING), (2, LOST_HOST))
-    assert event.task_instance_state == "failed"
+    following.fails((61, RUNNING), (2, LOST_HOST))
     assert following.batch.submissions == []
 
 
 def test_an_on_demand_job_whose_worker_was_killed_is_submitted_again():
     following = Following(on_demand=ON_DEMAND)
     following.batch.add(NAME, "FAILED", ON_DEMAND_QUEUE, statusReason=KILLED)
-    event = following.event((9, LOST_HOST), (2, SUCCEEDED))
+    xcoms = following.succeeds((9, LOST_HOST), (2, SUCCEEDED))
     assert following.batch.submissions == [ON_DEMAND]
-    assert event.xcoms["job_ids"] == ["job-1", "job-3"]
+    assert xcoms["job_ids"] == ["job-1", "job-3"]
 
 
 def test_killing_the_task_while_it_submits_ends_the_new_job():

@@ -14,12 +14,11 @@ from tests.stand_ins.following import CREATED, REQUESTED, SUCCEEDED, Following, 
 
 def test_a_job_is_submitted_once_the_task_before_it_is_over():
     following = Waiting([False, False, True])
-    event = following.event((1, SUCCEEDED))
+    xcoms = following.succeeds((1, SUCCEEDED))
     assert following.asked == [(0, [])] * 3
     assert following.slept == [EVERY_SECONDS] * 3  # the last time before it looks again
     assert following.batch.submissions == [REQUESTED]
-    assert event.task_instance_state == "success"
-    assert event.xcoms["job_id"] == event.xcoms["return_value"] == "job-1"
+    assert xcoms["job_id"] == xcoms["return_value"] == "job-1"
 
 
 def of_task(following, map_index, run_id="run"):
@@ -97,7 +96,7 @@ def test_the_end_of_a_trigger_that_nobody_waits_for_is_not_remembered():
 @pytest.mark.parametrize("limit", ["deadline", "latest_turn"])
 def test_a_task_that_waits_too_long_for_the_one_before_it_fails_and_names_it(limit):
     following = Waiting([False] * 8, **{limit: CREATED + 60})
-    failure = following.event().xcoms["failure"]
+    failure = following.fails()
     assert following.batch.submissions == []
     assert "for 70 s the task before it (map index 0) was not over" in failure
 

@@ -31,8 +31,8 @@ def test_a_job_that_need_not_be_alone_looks_at_no_queue_and_never_steps_back():
     following = Waiting([True], alone=False)
     following.batch.add("another-run", "RUNNING", createdAt=1)
     following.batch.list_jobs = None
-    event = following.event((1, SUCCEEDED))
-    assert event.xcoms["return_value"] == event.xcoms["job_id"] == "job-2"
+    xcoms = following.succeeds((1, SUCCEEDED))
+    assert xcoms["return_value"] == xcoms["job_id"] == "job-2"
     assert following.slept == []
     assert following.batch.terminated == []
 
@@ -46,9 +46,9 @@ def test_a_job_waits_for_every_live_job_of_its_instance_and_says_for_which(statu
     following.pending = [lambda: None, following.ending(other)]
     submissions = following.batch.submissions
     following.batch.submit_job = submit_when(following, lambda: not following.pending)
-    event = following.event((1, SUCCEEDED))
+    xcoms = following.succeeds((1, SUCCEEDED))
     assert submissions == [REQUESTED]
-    assert event.xcoms["job_id"] == "job-3"
+    assert xcoms["job_id"] == "job-3"
     told = capsys.readouterr().out
     assert told.count("Waiting for the end of job job-1 (another-run)") == 1
 
@@ -74,7 +74,7 @@ def test_an_array_occupies_its_instance_until_its_last_child_has_ended():
         lambda: None,
         lambda: following.batch.change_child(other, 0, status="SUCCEEDED"),
     ]
-    assert following.event((1, SUCCEEDED)).task_instance_state == "success"
+    following.succeeds((1, SUCCEEDED))
 
 
 def with_rival(created_at, **happening_too):
@@ -95,12 +95,11 @@ def test_of_two_jobs_submitted_at_once_the_later_steps_back_and_comes_after_the_
     following, show = with_rival(created_at=1)
     following.batch.terminate_job = failing(*problems, then=following.batch.terminate_job)
     following.pending = [show, lambda: None, lambda: None, following.ending("job-2")]
-    event = following.event((1, SUCCEEDED))
+    xcoms = following.succeeds((1, SUCCEEDED))
     assert following.batch.terminated == [("job-1", STEPPED_BACK)]
     assert following.batch.submissions == [REQUESTED] * 2
-    assert event.task_instance_state == "success"
-    assert event.xcoms["job_ids"] == ["job-3"]
-    assert event.xcoms["return_value"] == "job-3"
+    assert xcoms["job_ids"] == ["job-3"]
+    assert xcoms["return_value"] == "job-3"
 
 
 def test_a_job_that_stepped_back_is_not_taken_up_again_whatever_batch_says_of_its_end():
@@ -111,8 +110,8 @@ def test_a_job_that_stepped_back_is_not_taken_up_again_whatever_batch_says_of_it
         following.batch.change("job-2", status="SUCCEEDED")
 
     following.pending = [show, end]
-    event = following.event((1, SUCCEEDED))
-    assert event.xcoms["job_ids"] == ["job-3"]
+    xcoms = following.succeeds((1, SUCCEEDED))
+    assert xcoms["job_ids"] == ["job-3"]
 
 
 def test_a_job_that_is_found_steps_back_if_another_came_first():
@@ -120,17 +119,17 @@ def test_a_job_that_is_found_steps_back_if_another_came_first():
     found = following.batch.add(NAME, "RUNNABLE")
     rival = following.batch.add("rival", "RUNNING", createdAt=1)
     following.pending = [lambda: None, following.ending(rival)]
-    event = following.event((1, SUCCEEDED))
+    xcoms = following.succeeds((1, SUCCEEDED))
     assert following.batch.terminated == [(found, STEPPED_BACK)]
-    assert event.xcoms["job_ids"] == ["job-3"]
+    assert xcoms["job_ids"] == ["job-3"]
 
 
 def test_of_two_jobs_submitted_at_once_the_oldest_stays():
     following, show = with_rival(created_at=9_795_222_700_000)
     following.pending = [show]
-    event = following.event((1, SUCCEEDED))
+    xcoms = following.succeeds((1, SUCCEEDED))
     assert following.batch.terminated == []
-    assert event.xcoms["return_value"] == "job-1"
+    assert xcoms["return_value"] == "job-1"
 
 
 def test_two_triggers_that_wait_for_one_job_both_run_theirs_one_after_the_other():
@@ -183,64 +182,59 @@ def test_two_triggers_that_wait_for_one_job_both_run_theirs_one_after_the_other(
 def test_a_job_that_is_over_before_it_looks_again_does_not_step_back():
     following, show = with_rival(created_at=1, status="FAILED", statusReason="boom")
     following.pending = [show]
-    event = following.event((1, {}))
+    failure = following.fails((1, {}))
     assert following.batch.terminated == []
-    assert "boom" in event.xcoms["failure"]
+    assert "boom" in failure
 
 
 def test_a_job_that_gets_no_turn_fails_its_task_and_names_the_job_in_its_way():
     following = Waiting([True], longest_seconds=3600)
     following.batch.add("another-run", "RUNNING")
-    event = following.event()
-    assert event.task_instance_state == "failed"
+    failure = following.fails()
     assert following.batch.submissions == []
-    assert "now job job-1 (another-run) is RUNNING in arn:queue-spot" in event.xcoms["failure"]
+    assert "now job job-1 (another-run) is RUNNING in arn:queue-spot" in failure
     assert 3600 < sum(following.slept) <= 3600 + EVERY_SECONDS
 
 
 def test_an_execution_timeout_bounds_the_wait_for_a_turn():
     following = Waiting([True], deadline=CREATED + 60)
     following.batch.add("another-run", "RUNNING")
-    assert "for 70 s its instance was never free" in following.event().xcoms["failure"]
+    assert "for 70 s its instance was never free" in following.fails()
 
 
 def test_a_job_of_another_run_does_not_take_more_than_the_task_has_left_of_its_turns():
     following = Waiting([False] * 5 + [True], latest_turn=CREATED + 60, longest_seconds=3600)
     following.batch.add("another-run", "RUNNING")
-    failure = following.event().xcoms["failure"]
-    assert "for 20 s its instance was never free; now job job-1 (another-run)" in failure
+    assert "for 20 s its instance was never free; now job job-1 (another-run)" in following.fails()
 
 
 def test_a_batch_that_does_not_answer_is_asked_again_for_the_jobs_of_its_queue():
     following = Waiting([True])
     outage = client_error("ServerException", 500)
     following.batch.list_jobs = failing(outage, then=following.batch.list_jobs)
-    event = following.event((1, SUCCEEDED))
-    assert event.task_instance_state == "success"
+    following.succeeds((1, SUCCEEDED))
 
 
 def test_the_next_triggerer_finds_the_job_that_the_one_before_submitted():
     following = Waiting([True])
     found = following.batch.add(NAME, "RUNNING")
-    event = following.event((1, OUTAGE), (1, SUCCEEDED))
+    xcoms = following.succeeds((1, OUTAGE), (1, SUCCEEDED))
     assert following.batch.submissions == []
-    assert event.xcoms["return_value"] == found
+    assert xcoms["return_value"] == found
 
 
 def test_a_job_of_its_name_that_somebody_else_submitted_is_not_its_own():
     following = Waiting([True], alone=False)
     following.batch.add(NAME, "RUNNING", tags={})
-    event = following.event((1, SUCCEEDED))
+    xcoms = following.succeeds((1, SUCCEEDED))
     assert following.batch.submissions == [REQUESTED]
-    assert event.xcoms["return_value"] == "job-2"
+    assert xcoms["return_value"] == "job-2"
 
 
 def test_a_job_that_batch_refuses_when_its_turn_comes_fails_its_task_with_the_reason():
     following = Waiting([True])
     following.batch.failures = [client_error("ClientException")]
-    event = following.event()
-    assert event.task_instance_state == "failed"
-    assert "Batch refuses the job: An error occurred (ClientException)" in event.xcoms["failure"]
+    assert "Batch refuses the job: An error occurred (ClientException)" in following.fails()
 
 
 def test_a_submission_that_only_failed_now_is_left_to_the_next_try(monkeypatch):

@@ -77,7 +77,6 @@ def test_the_trigger_remembers_the_host_of_an_own_job(asked, monkeypatch, is_own
 
     monkeypatch.setattr(batch_trigger, "outcome", outcome)
     following = Following(document=document)
-    event = following.event((1, RUNNING | CONTAINER), (1, {}), (1, SUCCEEDED))
-    assert event.task_instance_state == "success"
+    following.succeeds((1, RUNNING | CONTAINER), (1, {}), (1, SUCCEEDED))
     assert given == [host() if is_own else None]
     assert len(asked) == int(is_own)
