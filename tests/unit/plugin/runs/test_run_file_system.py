@@ -50,6 +50,13 @@ def stood_up(layer):
     return layer
 
 
+def collapsed(layer, ending="collapse"):
+    """What was waited for until nothing is left."""
+    waits = finish(getattr(layer, ending))
+    assert layer._fsx.there == {}
+    return waits
+
+
 def test_it_is_up_once_its_link_has_imported_the_names(account):
     layer = account.of()
     waits = finish(layer.stand_up)
@@ -190,10 +197,8 @@ def test_collapsing_takes_its_name_away_before_it_is_deleted(account):
     delete = account.fsx.delete_file_system
     account.fsx.delete_file_system = lambda **asked: (seen.append(account.named), delete(**asked))
     seen = []
-    waits = finish(layer.collapse)
+    assert collapsed(layer) == ["File system fs-00000000000000001 is being deleted"]
     assert seen == ["none"]
-    assert waits == ["File system fs-00000000000000001 is being deleted"]
-    assert account.fsx.there == {}
     assert len(account.fsx.deleted) == 1
     assert finish(layer.collapse) == [], "nothing is left to do"
 
@@ -210,8 +215,7 @@ def test_what_is_only_half_there_is_collapsed_too(account, steps_done):
     layer = account.of()
     for _ in range(steps_done):
         layer.stand_up()
-    finish(account.of().collapse)
-    assert account.fsx.there == {}
+    collapsed(account.of())
     assert account.named == "none"
 
 
@@ -222,8 +226,7 @@ def test_a_deletion_that_is_refused_is_tried_again(account):
     layer = account.of()
     assert "can't be deleted yet" in layer.collapse()
     assert not layer.is_ending
-    finish(layer.collapse)
-    assert account.fsx.there == {}
+    collapsed(layer)
     assert layer.is_ending
 
 
@@ -239,8 +242,7 @@ def test_one_that_is_gone_in_between_counts_as_deleted(account):
 def test_of_all_generations(account):
     finish(account.of().stand_up)
     finish(account.of(RUN.model_copy(update={"generation": 1})).stand_up)
-    finish(account.of().collapse)
-    assert account.fsx.there == {}
+    collapsed(account.of())
 
 
 @pytest.mark.parametrize("named", [0, 1])
@@ -262,8 +264,7 @@ def test_a_parameter_that_can_not_be_set_keeps_no_file_system(account, operation
     stood_up(account.of())
     layer = account.of()
     setattr(account.ssm, operation, failing(client_error("ParameterNotFound")))
-    finish(getattr(layer, ending))
-    assert account.fsx.there == {}
+    collapsed(layer, ending)
     assert "What nodes mount could not be set to 'none': " in layer.parameter_problem
     assert "ParameterNotFound" in layer.parameter_problem
 
@@ -271,8 +272,7 @@ def test_a_parameter_that_can_not_be_set_keeps_no_file_system(account, operation
 def test_without_the_settings_it_is_collapsed_all_the_same(account):
     stood_up(account.of())
     layer = account.of(settings=None)
-    finish(layer.collapse)
-    assert account.fsx.there == {}
+    collapsed(layer)
     assert "settings of the run's file system are not known" in layer.parameter_problem
 
 
@@ -281,10 +281,9 @@ def test_during_an_import_it_is_not_deleted_and_afterwards_it_is():
     layer = account.of()
     while not account.fsx.imports:
         layer.stand_up()
-    first, *later = finish(account.of().collapse)
+    first, *later = collapsed(account.of())
     assert "can't be deleted yet" in first
     assert later == ["File system fs-00000000000000001 is being deleted"]
-    assert account.fsx.there == {}
 
 
 @pytest.mark.parametrize("run_id", ["manual__2026-11-26T09:00:00+00:00", RUN_ID, "gr\u00fcn/1 a@b"])

@@ -149,8 +149,7 @@ def test_a_late_worker_leaves_jobs_of_a_newer_generation_alone():
 
 
 @pytest.mark.parametrize(
-    ("ending", "fields"),
-    [("-debug", {}), ("0", {}), ("", {"tags": {}}), ("", {"tags": FOREIGN})],
+    ("ending", "fields"), [("-debug", {}), ("0", {}), ("", {"tags": {}}), ("", {"tags": FOREIGN})]
 )
 def test_a_copy_of_its_job_is_neither_ended_nor_taken_for_its_own(ending, fields):
     """Whoever clones a job by hand keeps its name, whole or as the begin of one."""

@@ -92,6 +92,11 @@ class Running:
         (event,) = asyncio.run(events())
         return event.task_instance_state
 
+    def collapses(self, **changes):
+        """Nothing is left of it then."""
+        assert self.state(self.made(CollapseTrigger, **changes)) == "success"
+        assert self.fsx.there == {}
+
     @property
     def named(self):
         return self.ssm.values[SETTINGS.id_parameter]
@@ -154,8 +159,7 @@ def test_an_outage_is_waited_for(operation):
     running = Running()
     running.fsx.failures = {operation: [OUTAGE] * 3}
     assert running.state() == "success"
-    assert running.state(running.made(CollapseTrigger)) == "success"
-    assert running.fsx.there == {}
+    running.collapses()
 
 
 @pytest.mark.parametrize("after", [0, 1, 2])
@@ -209,8 +213,7 @@ def test_a_collapse_that_fails_once_fails_its_try_and_the_next_one_ends_it():
     assert running.xcoms["failure"].startswith("The file system is not gone: File system fs-")
     running.fsx.failures = {}
     for _ in range(2):  # in the end there is nothing to collapse
-        assert running.state(running.made(CollapseTrigger)) == "success"
-        assert running.fsx.there == {}
+        running.collapses()
 
 
 def booked(running, aws):
@@ -235,7 +238,7 @@ def test_the_cost_takes_the_place_of_the_most_that_it_could_be(aws, monkeypatch)
     store = booked(running, aws)
     moment = SimpleNamespace(now=lambda _: CREATED.replace(hour=CREATED.hour + 2))
     monkeypatch.setattr("batchmark.orchestration.operators.file_system_trigger.datetime", moment)
-    assert running.state(running.made(CollapseTrigger)) == "success"
+    running.collapses()
     usd = 1200 * 0.14 * 2 / (30 * 24) if aws else 0  # November has 30 days
     costs = {FILE_SYSTEM: 0, "fs-00000000000000001": pytest.approx(usd)}
     assert run_spending(store, KEY).job_usd == costs
@@ -245,7 +248,7 @@ def test_a_cost_that_can_not_be_booked_does_not_keep_its_end_from_being_told():
     running = standing()
     store = booked(running, aws=True)
     store.put(store.prefix + PLAN, "no plan")
-    assert running.state(running.made(CollapseTrigger)) == "success"
+    running.collapses()
     assert FILE_SYSTEM in run_spending(store, KEY).job_usd
 
 
@@ -253,8 +256,6 @@ def test_nodes_go_before_what_they_have_mounted_and_new_ones_mount_nothing():
     running = standing()
     running.nodes.looks = 3
     began = running.now
-    collapse = running.made(CollapseTrigger)
-
     describe = running.nodes.describe_compute_environments
 
     def watched(**request):
@@ -263,8 +264,7 @@ def test_nodes_go_before_what_they_have_mounted_and_new_ones_mount_nothing():
         return describe(**request)
 
     running.nodes.describe_compute_environments = watched
-    assert running.state(collapse) == "success"
-    assert running.fsx.there == {}
+    running.collapses()
     assert running.now - began >= 30
 
 
@@ -273,8 +273,7 @@ def test_nodes_that_do_not_go_leave_as_much_time_for_the_file_system_as_if_there
     running.nodes.looks = 10_000
     running.fsx.failures = stays(150)  # for 1,500 s
     began = running.now
-    assert running.state(running.made(CollapseTrigger)) == "success"
-    assert running.fsx.there == {}
+    running.collapses()
     assert 1200 + 1500 <= running.now - began < COLLAPSE_SECONDS
 
 
@@ -283,16 +282,13 @@ def test_it_goes_although_neither_nodes_nor_parameter_can_be_seen():
     running.nodes.failures = [client_error("AccessDeniedException")]
     running.ssm.values.clear()
     running.ssm.get_parameter = failing(client_error("ParameterNotFound"))
-    assert running.state(running.made(CollapseTrigger)) == "success"
-    assert running.fsx.there == {}
+    running.collapses()
 
 
 def test_it_goes_although_nobody_knows_its_settings():
     running = standing()
     running.nodes.looks = 10_000
-    collapse = running.made(CollapseTrigger, settings=None, environment=None)
-    assert running.state(collapse) == "success"
-    assert running.fsx.there == {}
+    running.collapses(settings=None, environment=None)
 
 
 def test_nodes_of_before_go_first_as_they_have_read_what_they_mount():
@@ -368,6 +364,6 @@ def test_each_try_books_what_is_gone_by_then():
     spent = run_spending(store, KEY).job_usd
     assert (spent.keys(), spent[FILE_SYSTEM]) == ({FILE_SYSTEM, first}, worst)
     running.fsx.delete_file_system = delete
-    assert running.state(running.made(CollapseTrigger)) == "success"
+    running.collapses()
     spent = run_spending(store, KEY).job_usd
     assert (spent.keys(), spent[FILE_SYSTEM]) == ({FILE_SYSTEM, first, second}, 0)

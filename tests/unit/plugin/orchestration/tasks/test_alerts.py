@@ -80,6 +80,11 @@ def run(early, published, store, alerts, context):
     return tasks
 
 
+def look_again(context):
+    """As is done every hour."""
+    alert_tasks.send_pending(context | {"run_id": "hourly"})
+
+
 def outcome(alerts):
     return {alert.id: [one.state for one in alert.transitions] for alert in alerts.alerts()}
 
@@ -173,7 +178,7 @@ def test_what_a_run_decided_before_it_died_for_good_is_done_and_sent_by_the_next
     Deadly(monkeypatch, at, "after")
     with pytest.raises(Killed):
         run()
-    alert_tasks.send_pending(context | {"run_id": "hourly"})
+    look_again(context)
     assert outcome(alerts) == WANTED
     assert len(received(published)) == 1
 
@@ -238,13 +243,12 @@ def test_a_send_that_fails_is_seen_and_made_up_for_by_the_next_look(
     with pytest.raises(AlertError, match="not all was sent: run run-30, sns: SNS did not take it"):
         run()
     assert outcome(alerts) == WANTED
-    hourly = context | {"run_id": "hourly"}
     with pytest.raises(AlertError, match="NotFound"):
-        alert_tasks.send_pending(hourly)
+        look_again(context)
     sns.create_topic(Name="lab-alerts")
     sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=found)
-    alert_tasks.send_pending(hourly)
-    alert_tasks.send_pending(hourly)
+    look_again(context)
+    look_again(context)
     assert len(received(published)) == 1
     assert alerts.message("run-30").delivery("sns").attempts == 3
 
@@ -278,9 +282,8 @@ def test_a_message_that_an_earlier_release_held_is_sent(published, store, alerts
     """Its quiet hours would have ended on the next day."""
     held = json.loads(message().model_dump_json()) | {"hold_until": "2026-11-21T07:30:00Z"}
     store.put(alerts.message_key("run-30"), json.dumps(held))
-    hourly = context | {"run_id": "hourly"}
-    alert_tasks.send_pending(hourly)
-    alert_tasks.send_pending(hourly)
+    look_again(context)
+    look_again(context)
     assert len(received(published)) == 1
     assert alerts.message("run-30").delivery("sns").state == "sent"
     assert b"hold_until" not in store.read(alerts.message_key("run-30"))
@@ -289,14 +292,13 @@ def test_a_message_that_an_earlier_release_held_is_sent(published, store, alerts
 def test_a_message_that_another_task_is_sending_is_left_to_it(published, alerts, context, clock):
     sending = message().deliveries[0].model_copy(update={"state": "sending", "at": NOW})
     alerts.create(message(deliveries=(sending,)))
-    hourly = context | {"run_id": "hourly"}
     clock.time = NOW + LONGEST_TRY / 2
-    alert_tasks.send_pending(hourly)
+    look_again(context)
     assert alerts.message("run-30").delivery("sns").state == "sending"
     clock.time = NOW + LONGEST_TRY + timedelta(seconds=1)
     with pytest.raises(AirflowFailException, match="may not have arrived"):
-        alert_tasks.send_pending(hourly)
-    alert_tasks.send_pending(hourly)
+        look_again(context)
+    look_again(context)
     assert alerts.message("run-30").delivery("sns").state == "unsure"
     assert received(published) == []
 

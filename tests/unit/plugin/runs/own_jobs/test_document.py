@@ -134,8 +134,7 @@ def test_what_is_known_of_the_whole_job():
 
 
 @pytest.mark.parametrize(
-    ("registered", "start"),
-    [(CREATED - 1000, "warm"), (CREATED + 1000, "cold"), (None, None)],
+    ("registered", "start"), [(CREATED - 1000, "warm"), (CREATED + 1000, "cold"), (None, None)]
 )
 def test_an_instance_that_was_there_before_the_job_is_warm(registered, start):
     found = document(where=host(registered_at=registered and moment(registered)))

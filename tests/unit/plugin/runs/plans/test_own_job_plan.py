@@ -246,11 +246,7 @@ def test_a_sides_parameter_may_be_one_of_its_check_alone():
 @pytest.mark.parametrize(
     ("sides", "changes", "message"),
     [
-        (
-            (),
-            {"name": "Resize it"},
-            "name: String should match pattern '^[a-z]",
-        ),
+        ((), {"name": "Resize it"}, "name: String should match pattern '^[a-z]"),
         ((), {"name": "resize\n"}, r"got 'resize\n'"),
         ((), {"parameter": "size\n", "sizes": [1]}, r"got 'size\n'"),
         ((), {"parameter": "sise", "sizes": [1]}, "does not have Ref::sise, so sizes would change"),
