@@ -196,14 +196,10 @@ def test_an_s3_that_refuses_for_now_loses_neither_a_job_nor_what_an_interrupted_
         account.collected()
 
 
-def test_the_compute_environment_tells_how_the_instance_was_bought():
-    spot = document(environment={"compute_environment": "g5-spot"})
-    (job,) = collected(DONE, documents=[spot]).jobs
-    assert job.purchase_option == "spot"
-
-
-def test_a_target_that_is_gone_leaves_the_purchase_unknown():
-    plan = PLAN.model_copy(update={"target": "g6.xlarge"})
-    gone = document(environment={"compute_environment": "g5-spot"}, target="g6.xlarge")
-    (job,) = collected(DONE, documents=[gone], plan=plan).jobs
-    assert job.purchase_option is None
+@pytest.mark.parametrize(("target", "bought"), [("g5.xlarge", "spot"), ("g6.xlarge", None)])
+def test_the_compute_environment_of_a_target_tells_how_the_instance_was_bought(target, bought):
+    """Unless the target is gone."""
+    plan = PLAN.model_copy(update={"target": target})
+    left = document(environment={"compute_environment": "g5-spot"}, target=target)
+    (job,) = collected(DONE, documents=[left], plan=plan).jobs
+    assert job.purchase_option == bought

@@ -91,15 +91,14 @@ def test_a_job_that_failed_is_collected_with_the_reason():
     assert not job.document.own_job.check.passed
 
 
-def test_the_instance_that_batch_chose_takes_the_place_of_the_planned_one():
-    (job,) = Run().collected().jobs
-    assert (job.planned.instance_type, job.purchase_option) == ("g5.2xlarge", "spot")
+@pytest.mark.parametrize(
+    ("endpoint", "ran_on"),
+    [(AWS, ("g5.2xlarge", "spot")), ("http://127.0.0.1:5000", ("g5.xlarge", None))],
+)
+def test_in_aws_the_instance_that_batch_chose_takes_the_place_of_the_planned_one(endpoint, ran_on):
+    (job,) = Run(endpoint=endpoint).collected().jobs
+    assert (job.planned.instance_type, job.purchase_option) == ran_on
     assert job.planned.target == "g5.xlarge"
-
-
-def test_a_local_cloud_has_no_instance_that_was_chosen_or_bought():
-    (job,) = Run(endpoint="http://127.0.0.1:5000").collected().jobs
-    assert (job.planned.instance_type, job.purchase_option) == ("g5.xlarge", None)
 
 
 def test_a_job_that_never_started_is_lost():

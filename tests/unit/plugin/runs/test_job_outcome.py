@@ -28,9 +28,12 @@ from tests.stand_ins.marked_log import MarkedLog
 class Judged:
     """The outcome of a job that told these lines, and the document that it has then."""
 
-    def __init__(self, job, lines=WHOLE, own_job=None):
-        self.s3 = MemoryBucket(BUCKET, "us-east-1")
-        clients = FakeClients(logs=MarkedLog(lines), s3=self.s3)
+    def __init__(self, job, lines=WHOLE, own_job=None, last_lines=("boom",), problem=None):
+        self.s3, logs = MemoryBucket(BUCKET, "us-east-1"), MarkedLog(lines)
+        logs.all_lines = last_lines
+        if problem:
+            self.s3.on_call = failing(problem)
+        clients = FakeClients(logs=logs, s3=self.s3)
         self.failure, self.timing = outcome(clients, job, expected(own_job), host=host())
         (text,) = self.s3.objects.values() or [None]
         self.document = text and parse_document(text)
@@ -56,11 +59,9 @@ def test_a_job_that_failed_leaves_a_document_too():
 
 
 def test_what_its_wrapper_told_at_the_end_does_not_hide_why_it_failed():
-    logs, bucket = MarkedLog(WHOLE), MemoryBucket(BUCKET, "us-east-1")
-    logs.all_lines = ["no such picture", *[metric(mark=FILE_MARK)] * 500, *facts("end 3 1")]
-    clients = FakeClients(logs=logs, s3=bucket)
-    failure, _ = outcome(clients, described("FAILED", code=3), expected(), host=host())
-    assert failure.endswith("no such picture")
+    told = ["no such picture", *[metric(mark=FILE_MARK)] * 500, *facts("end 3 1")]
+    judged = Judged(described("FAILED", code=3), last_lines=told)
+    assert judged.failure.endswith("no such picture")
 
 
 def test_a_job_that_never_ends_by_itself_leaves_a_document_too():
@@ -105,8 +106,5 @@ def test_a_job_of_which_no_document_can_be_made_fails_with_the_reason(monkeypatc
 
 
 def test_a_bucket_that_does_not_answer_is_for_the_next_try():
-    bucket = MemoryBucket(BUCKET, "us-east-1")
-    bucket.on_call = failing(client_error("SlowDown", 503))
-    clients = FakeClients(logs=MarkedLog(WHOLE), s3=bucket)
     with pytest.raises(ClientError, match="SlowDown"):
-        outcome(clients, described(), expected(), host=host())
+        Judged(described(), problem=client_error("SlowDown", 503))
