@@ -10,7 +10,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
-from batchmark.aws import node_group, price_list
+from batchmark.aws import node_group
 from batchmark.aws.result_bucket import CHANGES_SECTION
 from batchmark.changes import suspects
 from batchmark.changes.suspects import Suspect
@@ -20,11 +20,10 @@ from batchmark.history.store import HistoryStore
 from batchmark.orchestration import run_history
 from batchmark.orchestration.pods import cluster_api, pods_operator, pods_watch
 from batchmark.orchestration.pods.pods_operator import PodsOperator
-from batchmark.orchestration.tasks import alerts, approval, pods, regressions, run
+from batchmark.orchestration.tasks import alerts, pods, regressions, run
 from tests.builders.clusters import RUN_ID, applied, published
 from tests.builders.installations import configured
 from tests.builders.runs import PRICES
-from tests.stand_ins.bucket import MemoryBucket
 from tests.stand_ins.eks_account import EksAccount
 from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.kubernetes_api.access import Access
@@ -32,18 +31,27 @@ from tests.stand_ins.kubernetes_api.api import serving
 from tests.stand_ins.kubernetes_api.clients import CLUSTER, GROUPS, reaching
 from tests.stand_ins.measuring_pods import MeasuringPods
 from tests.stand_ins.moto_account import moto_account, moto_client
-from tests.stand_ins.planning import planning_context
+from tests.stand_ins.planning import PlanningAccount, planning_context
 
 FOLDER = f"runs/{slug(RUN_ID)}"
 PRICE = 3.912
 TABLE = PRICES.model_copy(update={"on_demand": {"g4dn.12xlarge": PRICE}})
 
 
-class Account:
+class Account(PlanningAccount):
     """AWS and the cluster: a node is there while the node group's desired size is 1."""
 
-    def __init__(self, cluster, bucket):
-        self.cluster, self.bucket = cluster, bucket
+    def __init__(self, monkeypatch):
+        readers = (alerts, pods, pods_operator, run, run_history)
+        super().__init__(monkeypatch, configured(), TABLE, *readers)
+        given = boto3.client
+        others = {"eks", "autoscaling", "ec2", "sns"}
+        monkeypatch.setattr(
+            boto3,
+            "client",
+            lambda name, **of: (moto_client if name in others else given)(name, **of),
+        )
+        self.cluster = applied(MeasuringPods(self.put), gpus=0)
         self.eks = EksAccount()
         self.xcoms = {}
 
@@ -82,31 +90,16 @@ class Account:
 
 @pytest.fixture
 def account(monkeypatch, tmp_path):
-    config = configured()
-    bucket = MemoryBucket(config.bucket, config.region)
-
-    def put(key, text):
-        bucket.objects[key] = text.encode()
-
-    cluster = applied(MeasuringPods(put), gpus=0)
-    with moto_account(), serving(cluster, Access(CLUSTER, GROUPS)) as url:
-        found = Account(cluster, bucket)
-        clients = {"s3": bucket, "pricing": None, "ec2": None}
-        monkeypatch.setattr(
-            boto3,
-            "client",
-            lambda name, **named: clients[name] if name in clients else moto_client(name, **named),
-        )
-        monkeypatch.setattr(price_list, "fetch_prices", lambda *_, **__: TABLE)
-        for module in (pods, pods_operator):
-            monkeypatch.setattr(module, "load_cluster", published)
-        for module in (alerts, approval, pods, pods_operator, run, run_history):
-            monkeypatch.setattr(module, "load_config", lambda: config)
-        for module in (cluster_api, pods_watch, pods):
-            monkeypatch.setattr(module, "POLL_SECONDS", 0.001)
-        for module in (cluster_api, pods_operator):
-            monkeypatch.setattr(module, "kubeconfig", reaching(url, tmp_path / "kubeconfig"))
-        yield found
+    with moto_account():
+        found = Account(monkeypatch)
+        with serving(found.cluster, Access(CLUSTER, GROUPS)) as url:
+            for module in (pods, pods_operator):
+                monkeypatch.setattr(module, "load_cluster", published)
+            for module in (cluster_api, pods_watch, pods):
+                monkeypatch.setattr(module, "POLL_SECONDS", 0.001)
+            for module in (cluster_api, pods_operator):
+                monkeypatch.setattr(module, "kubeconfig", reaching(url, tmp_path / "kubeconfig"))
+            yield found
 
 
 def run_pods(account, planned):
@@ -142,8 +135,8 @@ def test_a_whole_run(account, capsys):
     collected = pods.collect_results(account.context(), "run_pods")
     comparison = run.compare(account.context(), collected)
     report = run.publish_report(account.context(), comparison)
-    assert account.bucket.objects[report]
-    rows = HistoryStore(account.bucket, "results").read(["target", "suite", "parameters"])
+    assert account.s3.objects[report]
+    rows = HistoryStore(account.s3, "results").read(["target", "suite", "parameters"])
     assert rows.num_rows == 2
     assert set(rows["target"].to_pylist()) == {"g4dn.12xlarge-eks"}
     said = capsys.readouterr().out
@@ -166,7 +159,7 @@ def test_its_figures_are_watched_but_not_measured_again(account, monkeypatch, ca
     assert "not measured again: the node of its pods has ended by then" in capsys.readouterr().out
     changes = regressions.detect_regressions(account.context(), collected)
     assert alerts.open_alerts(account.context(), changes) == [], "it is the first run"
-    section = account.bucket.objects[f"{FOLDER}/{CHANGES_SECTION}"].decode()
+    section = account.s3.objects[f"{FOLDER}/{CHANGES_SECTION}"].decode()
     assert "the node of its pods has ended by then" in section
 
 
@@ -176,7 +169,7 @@ def test_settings_of_alerts_that_can_not_be_used_are_told_before_anything_is_boo
     monkeypatch.setattr(alerts, "check_settings", failing(AlertError("no such channel")))
     with pytest.raises(AirflowFailException, match="no such channel"):
         pods.plan_pods(account.context())
-    assert not account.bucket.objects
+    assert not account.s3.objects
 
 
 @pytest.mark.parametrize(
@@ -253,7 +246,7 @@ def test_a_failed_job_is_lost_and_the_others_count(account):
             account.context(1)
         )
     collected = pods.collect_results(account.context(), "run_pods")
-    found = json.loads(account.bucket.objects[collected])
+    found = json.loads(account.s3.objects[collected])
     assert [job["planned"]["sharing"]["replicas"] for job in found["jobs"]] == [[5]]
     (lost,) = found["lost"]
     assert "ImagePullBackOff" in lost["reason"]
@@ -263,7 +256,7 @@ def test_a_failed_job_is_lost_and_the_others_count(account):
 
 def test_a_task_that_reported_nothing_is_lost_too(account):
     pods.plan_pods(account.context())
-    found = json.loads(account.bucket.objects[pods.collect_results(account.context(), "run_pods")])
+    found = json.loads(account.s3.objects[pods.collect_results(account.context(), "run_pods")])
     assert found["jobs"] == []
     assert {one["reason"] for one in found["lost"]} == {
         "its job did not end; see the log of its run_pods task"

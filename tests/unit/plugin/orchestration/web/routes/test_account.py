@@ -6,7 +6,6 @@ from html import unescape
 import pytest
 
 from batchmark.changes.alerts.store import AlertStore
-from batchmark.core.run import RunPlan
 from batchmark.orchestration.web import access
 from batchmark.orchestration.web.airflow_runs import AirflowRun, Schedule
 from tests.builders.history import NOON, two_targets
@@ -20,8 +19,7 @@ def test_each_scheduled_dag_has_a_forecast_from_its_own_runs(pages, shelf):
     for run_id, usd in zip(ids, (2.0, 5.0), strict=True):
         shelf.booked(run_id, usd)
     pages.runs = [AirflowRun("own_job_benchmark", ids[0], NOW, "success")]
-    plan = RunPlan(jobs=(), dag_id=access.READ_DAG, run_id=ids[1])
-    shelf.store(ids[1]).write("plan.json", plan.model_dump_json())
+    shelf.planned(ids[1], dag_id=access.READ_DAG)
     text = unescape(pages.text("/costs"))
     for dag_id, usd in (("own_job_benchmark", "$8.00"), (access.READ_DAG, "$20.00")):
         assert f"4 scheduled runs of {dag_id} next month, about {usd}" in text

@@ -10,7 +10,6 @@ import pytest
 from batchmark.analysis.published import published_table
 from batchmark.core.kinds import COSTING, KINDS
 from batchmark.core.names import slug
-from batchmark.core.run import RunPlan
 from batchmark.history.imports.file import published_file
 from batchmark.orchestration.web import access
 from batchmark.orchestration.web.airflow_runs import AirflowRun
@@ -97,9 +96,8 @@ def test_a_failed_run_without_a_report_says_what_its_tasks_told(pages):
 
 
 def test_a_dry_run_shows_its_plan(pages, shelf):
-    store = shelf.store("manual__1")
-    store.write("plan.html", "<body>a plan")
-    store.write("plan.json", RunPlan(jobs=(), dry_run=True).model_dump_json())
+    shelf.store("manual__1").write("plan.html", "<body>a plan")
+    shelf.planned("manual__1", dry_run=True)
     pages.runs = [AirflowRun("gpu_cpu_benchmark", "manual__1", NOW, "success")]
     listed = pages.text("/runs")
     assert "Dry run." in listed
@@ -195,8 +193,7 @@ def test_runs_of_every_dag_that_costs_something_are_listed(pages, dag_id, state)
 
 def test_a_run_that_airflow_forgot_is_known_by_its_plan(pages, shelf):
     run_id = shelf.measured(page=True)
-    plan = RunPlan(jobs=(), dag_id="own_job_benchmark", run_id=run_id)
-    shelf.store(run_id).write("plan.json", plan.model_dump_json())
+    shelf.planned(run_id, dag_id="own_job_benchmark")
     text = pages.text("/dags/own_job_benchmark")
     assert "Own job benchmark, suite blog, not in this Airflow" in text
     assert run_id not in pages.text("/dags/gpu_cpu_benchmark")
@@ -207,8 +204,7 @@ def test_who_may_not_see_a_dags_runs_sees_none_of_them(pages, shelf, monkeypatch
     monkeypatch.setitem(RIGHTS, "viewer", {("GET", access.READ_DAG)})
     shelf.store("secret__1").write("report.html", "<body>a secret")
     forgotten = shelf.measured()
-    plan = RunPlan(jobs=(), dag_id="own_job_benchmark", run_id=forgotten)
-    shelf.store(forgotten).write("plan.json", plan.model_dump_json())
+    shelf.planned(forgotten, dag_id="own_job_benchmark")
     pages.runs = [
         AirflowRun("job_comparison", "secret__1", NOW, "running"),
         AirflowRun(access.READ_DAG, "manual__1", NOW, "running"),
