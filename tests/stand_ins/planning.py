@@ -28,11 +28,14 @@ class PlanningAccount:
     def __init__(self, monkeypatch, config, prices, *modules):
         self.config, self.prices, self.asked = config, prices, []
         self.s3 = MemoryBucket(config.bucket, config.region)
-        clients = {"s3": self.s3, "pricing": None, "ec2": None}
-        monkeypatch.setattr(boto3, "client", lambda name, **_: clients[name])
+        self.clients = {"s3": self.s3, "pricing": None, "ec2": None}
+        monkeypatch.setattr(boto3, "client", self.client)
         monkeypatch.setattr(price_list, "fetch_prices", self._fetch_prices)
         for module in (approval, *modules):
             monkeypatch.setattr(module, "load_config", lambda: self.config)
+
+    def client(self, name, **_):
+        return self.clients[name]
 
     def _fetch_prices(self, *_, instance_types, **__):
         self.asked.append(set(instance_types))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 
-import boto3
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.sdk.execution_time.context import OutletEventAccessors
@@ -44,16 +43,12 @@ class Account(PlanningAccount):
     def __init__(self, monkeypatch):
         readers = (alerts, pods, pods_operator, run, run_history)
         super().__init__(monkeypatch, configured(), TABLE, *readers)
-        given = boto3.client
-        others = {"eks", "autoscaling", "ec2", "sns"}
-        monkeypatch.setattr(
-            boto3,
-            "client",
-            lambda name, **of: (moto_client if name in others else given)(name, **of),
-        )
         self.cluster = applied(MeasuringPods(self.put), gpus=0)
         self.eks = EksAccount()
         self.xcoms = {}
+
+    def client(self, name, **named):
+        return self.clients[name] if name in self.clients else moto_client(name, **named)
 
     @property
     def group(self):
