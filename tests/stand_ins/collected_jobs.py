@@ -13,7 +13,7 @@ from tests.builders import watched_jobs
 from tests.builders.installations import configured, target
 from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row
 from tests.builders.watched_jobs import JOB_ID
-from tests.stand_ins.batch import TAGS, FakeBatch
+from tests.stand_ins.batch import TAGS, FakeBatch, FakeClients
 from tests.stand_ins.bucket import MemoryBucket
 from tests.stand_ins.marked_log import MarkedLog
 
@@ -60,18 +60,20 @@ def event(status, time, job_id=JOB_ID, kind="Batch Job State Change"):
 
 
 class Account:
-    """Batch with these jobs, of which a bucket has these documents; what was ended runs on."""
+    """Batch with these jobs, of which a bucket has these documents; what was ended runs on.
 
-    def __init__(self, *jobs, documents=(), events=(), plan=PLAN):
+    Their log has these lines that tell of an own job.
+    """
+
+    def __init__(self, *jobs, documents=(), events=(), lines=(), plan=PLAN):
         self.plan = plan
         self.batch = FakeBatch()
         self.batch.jobs = {job["jobId"]: job for job in jobs}
         self.batch.terminate_job = self.terminate_job
         self.terminated = []
-        self.logs = MarkedLog(list(events))
-        self.logs.get_paginator = lambda name: SimpleNamespace(
-            paginate=lambda **asked: [getattr(self.logs, name)(**asked)]
-        )
+        self.logs = MarkedLog(lines)
+        found = {"events": [{"message": one} for one in events]}
+        self.logs.get_paginator = lambda _: SimpleNamespace(paginate=lambda **_: [found])
         self.s3 = MemoryBucket(CONFIG.bucket, CONFIG.region)
         for one in documents:
             self.s3.objects[self.key(one["job_id"], one["job_attempt"])] = json.dumps(one).encode()
@@ -82,15 +84,20 @@ class Account:
     def key(self, job_id=JOB_ID, attempt=1):
         return key_of(ExpectedDocument.of(RUN_ID, self.plan).uri(job_id, attempt))
 
+    @property
+    def store(self):
+        return RunStore(self.s3, CONFIG.bucket, RUN_ID)
+
     def collected(self, job_id=JOB_ID):
         return collect_run(
-            RunStore(self.s3, CONFIG.bucket, RUN_ID),
+            self.store,
             self.batch,
             self.logs,
             run_id=RUN_ID,
             planned=[self.plan],
             job_ids=[job_id],
             config=CONFIG,
+            clients=FakeClients(logs=self.logs),
         )
 
 
