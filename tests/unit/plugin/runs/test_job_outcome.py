@@ -64,13 +64,6 @@ def test_what_its_wrapper_told_at_the_end_does_not_hide_why_it_failed():
     assert judged.failure.endswith("no such picture")
 
 
-def test_a_job_that_never_ends_by_itself_leaves_a_document_too():
-    stopped = described("FAILED", code=None, isTerminated=True, statusReason="took too long")
-    judged = Judged(stopped, facts(*BEGIN))
-    assert judged.document.own_job.check.detail == "no exit code; took too long"
-    assert "took too long" in judged.failure
-
-
 @pytest.mark.parametrize(("status", "code"), [("FAILED", 1), ("SUCCEEDED", 0)])
 def test_a_check_that_failed_is_named(status, code):
     judged = Judged(described(status, code=code), [*WHOLE, *facts("check 1")], plan(check="./c"))

@@ -106,15 +106,11 @@ def test_a_comparison_is_planned_on_the_dearest_types_and_keeps_its_sides(run):
     assert run.config.targets.keys() == {"c5.2xlarge", "g5.xlarge"}
 
 
-def test_the_prices_of_all_types_that_its_jobs_may_get_are_kept_and_asked_for_once(run):
+def test_prices_of_all_types_that_its_jobs_may_get_are_kept_and_its_queues_known_to_the_guard(run):
     own_jobs.plan_comparison(comparison(repeats=1))
     assert run.account.asked == [{"c5.xlarge", "c5.4xlarge"}]
     kept = PriceTable.model_validate_json(run.store.read(run.store.prefix + "prices.json"))
     assert kept == PRICED
-
-
-def test_its_queues_are_known_to_the_guard_before_a_job_is_there(run):
-    own_jobs.plan_comparison(comparison(repeats=1))
     (key,) = run.store.keys(FOLDER)
     assert f"{ARN}:job-queue/images" in run.store.read(key).decode()
 

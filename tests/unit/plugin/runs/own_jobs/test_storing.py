@@ -109,9 +109,13 @@ def test_a_log_that_does_not_answer_now_is_for_the_next_try(account):
 
 @pytest.mark.parametrize(
     "job",
-    [described(attempts=[]), described(attempts=[{"statusReason": "CannotPullContainerError"}])],
+    [
+        described(attempts=[]),
+        described(attempts=[{"statusReason": "CannotPullContainerError"}]),
+        described("RUNNING"),  # as one that does not end though it was told to
+    ],
 )
-def test_of_a_job_that_never_started_nothing_is_asked(account, job):
+def test_of_a_job_that_never_started_or_has_not_ended_nothing_is_asked(account, job):
     assert account.store(job) is None
     assert (account.asked, account.s3.objects) == ([], {})
 
@@ -121,9 +125,3 @@ def test_a_job_that_nobody_foresaw_loses_itself_only(account):
     account.logs = MarkedLog([])
     with pytest.raises(CollectError, match="no document could be made of it: unexpected ValueErr"):
         account.store(odd, plan(shell=False))
-
-
-def test_a_job_that_has_not_ended_has_no_document_though_an_attempt_has(account):
-    """As one that does not end though it was told to."""
-    assert account.store(described("RUNNING")) is None
-    assert account.s3.objects == {}

@@ -102,16 +102,16 @@ def test_a_log_that_does_not_answer_now_is_for_the_next_try():
         Reading(WHOLE, failures=[client_error("ThrottlingException")])
 
 
-def test_a_log_that_is_gone_is_not_known():
-    reading = Reading(WHOLE, failures=[client_error("ResourceNotFoundException", 400)])
-    assert (reading.told, reading.slept) == (NOT_KNOWN, [])
-
-
 @pytest.mark.parametrize(
-    "container", [{"logStreamName": None}, {"logConfiguration": {"logDriver": "fluentd"}}]
+    "where",
+    [
+        {"job": described(container={"logStreamName": None})},
+        {"job": described(container={"logConfiguration": {"logDriver": "fluentd"}})},
+        {"failures": [client_error("ResourceNotFoundException", 400)]},
+    ],
 )
-def test_a_job_whose_log_is_not_in_cloudwatch_tells_nothing(container):
-    reading = Reading(WHOLE, job=described(container=container))
+def test_a_log_that_is_not_in_cloudwatch_or_not_any_more_tells_nothing(where):
+    reading = Reading(WHOLE, **where)
     assert (reading.told, reading.slept) == (NOT_KNOWN, [])
 
 

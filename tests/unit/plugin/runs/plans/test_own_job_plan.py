@@ -99,10 +99,10 @@ def test_sides_of_one_queue_share_the_job_that_starts_its_instance():
     assert [each["turn"] for each in kwargs] == list(range(1, 14))
 
 
-def test_an_own_job_without_an_axis_runs_once_in_each_repeat():
-    jobs = planned(own_jobs(axis=None, command=["convert"]))
+def test_an_own_job_without_an_axis_runs_once_in_each_repeat_as_its_image_does():
+    jobs = planned(own_jobs(axis=None, command=[], shell=False))
     assert [job.repeat for job in jobs] == [3, 3, 1, 1, 2, 2]
-    assert {job.own_job.size for job in jobs} == {None}
+    assert {(job.own_job.size, job.own_job.shell) for job in jobs} == {(None, False)}
     assert jobs[2].name == "job-thumbnails-1"
     assert jobs[2].result_prefix.endswith("/job-thumbnails/1/")
 
@@ -283,14 +283,6 @@ def test_the_jobs_are_such_as_batch_accepts_and_name_their_run_by_a_tag():
         "tags": kwargs["tags"],
     }
     validate_parameters(request, shape)
-
-
-def test_without_a_shell_the_command_goes_as_it_is():
-    (job, *_) = planned(own_jobs(shell=False), targets=["c5.2xlarge"], sizes=[64])
-    command = ["convert", "--size", "64", "--quality=90"]
-    assert container_overrides(job.own_job) == {"command": command}
-    (job, *_) = planned(own_jobs(shell=False, command=[], axis=None))
-    assert container_overrides(job.own_job) == {}
 
 
 def test_a_plan_can_be_stored_and_read():

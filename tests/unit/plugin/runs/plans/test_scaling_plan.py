@@ -144,11 +144,6 @@ def test_20_nodes_cost_20_instances_also_while_they_wait_for_each_other():
     assert "× 3600 s + 84,000 s idle at 32.7726 USD per hour" in refusal
 
 
-def test_one_node_waits_for_no_other():
-    (target,) = worst(stack(), node_counts=[1]).targets
-    assert target.idle_seconds == 600
-
-
 def test_jobs_of_one_instance_are_not_idle():
     config = configured()
     jobs = plan_jobs(config, run_name="run", suite="blog")
