@@ -144,8 +144,3 @@ class FakeClients:
     def __call__(self, service, *, attempts=6):
         self.asked.append((service, attempts))
         return self.clients[service]
-
-
-class FakeLogs:
-    def get_log_events(self, **_):
-        return {"events": [{"message": "reading input"}, {"message": "boom"}]}

@@ -13,8 +13,8 @@ from tests.stand_ins.batch import (
     TAGS,
     FakeBatch,
     FakeClients,
-    FakeLogs,
 )
+from tests.stand_ins.marked_log import MarkedLog
 
 NAME = "batchmark-g5-xlarge-smoke-1-0123456789-g0"
 CREATED = 1_795_222_701.0  # when FakeBatch's first job was created
@@ -51,7 +51,7 @@ class Following:
         self.trigger = trigger(
             job_id=self.job_id, document=document, aws_conn_id=None, waiter_delay=2, **arguments
         )
-        self.trigger.clients = FakeClients(batch=self.batch, logs=FakeLogs(), s3=s3)
+        self.trigger.clients = FakeClients(batch=self.batch, logs=MarkedLog(), s3=s3)
         self.trigger.watch = self
         self.trigger.clock = lambda: self.now
         self.trigger.sleep = self.sleep

@@ -7,7 +7,8 @@ from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
 from batchmark.core.names import full_name
 from batchmark.orchestration.operators.batch_operator import BenchmarkJobOperator
-from tests.stand_ins.batch import ON_DEMAND_QUEUE, SPOT_QUEUE, FakeBatch, FakeClients, FakeLogs
+from tests.stand_ins.batch import ON_DEMAND_QUEUE, SPOT_QUEUE, FakeBatch, FakeClients
+from tests.stand_ins.marked_log import MarkedLog
 
 RUN_ID = "manual__2026-11-21T01:00:00+00:00"
 JOB_NAME = "batchmark-g5-xlarge-smoke-1"
@@ -34,7 +35,7 @@ class Task:
             retries=RETRIES,
             **{"on_demand_queue": ON_DEMAND_QUEUE} | arguments,
         )
-        self.operator.clients = FakeClients(batch=self.batch, logs=FakeLogs())
+        self.operator.clients = FakeClients(batch=self.batch, logs=MarkedLog())
         self.xcoms = {}
         ti = SimpleNamespace(
             dag_id="benchmark",

@@ -48,11 +48,10 @@ class Account:
         self.store.write(PLAN, plan.model_dump_json())
 
     def context(self, operator, cleared=0):
-        retries = operator.retries
         ti = SimpleNamespace(
             dag_id=RUN.dag_id,
             run_id=RUN_ID,
-            max_tries=retries + cleared,
+            max_tries=operator.retries + cleared,
             get_task_states=self.task_states,
         )
         return {"run_id": RUN_ID, "ti": ti, "task": operator}
@@ -78,15 +77,20 @@ def account(monkeypatch):
     return found
 
 
-def deferral(account, operator, **context):
+def executed(account, operator=StandUpFileSystem, **context):
+    made = operator(task_id="any")
+    return made.execute(account.context(made, **context))
+
+
+def deferral(account, operator=StandUpFileSystem, **context):
     with pytest.raises(TaskDeferred) as raised:
-        operator.execute(account.context(operator, **context))
+        executed(account, operator, **context)
     return raised.value
 
 
 def test_the_trigger_stands_up_what_the_plan_asks_for(account):
     account.plan()
-    deferred = deferral(account, StandUpFileSystem(task_id="any"), cleared=2)
+    deferred = deferral(account, cleared=2)
     assert isinstance(deferred.trigger, StandUpTrigger)
     _, arguments = deferred.trigger.serialize()
     assert arguments["settings"] == NODES.file_system.model_dump(mode="json")
@@ -101,17 +105,15 @@ def test_the_trigger_stands_up_what_the_plan_asks_for(account):
 def test_without_files_nothing_is_stood_up_and_nodes_mount_none(account, capsys):
     account.plan(files=False)
     account.ssm.values[NODES.file_system.id_parameter] = "fs-of-an-earlier-run"
-    operator = StandUpFileSystem(task_id="any")
-    assert operator.execute(account.context(operator)) is None
+    assert executed(account) is None
     assert account.named == "none"
     assert "no file system is stood up" in capsys.readouterr().out
 
 
 def test_a_dry_run_stands_nothing_up(account):
     account.plan(dry_run=True)
-    operator = StandUpFileSystem(task_id="any")
     with pytest.raises(AirflowSkipException, match="nothing is stood up"):
-        operator.execute(account.context(operator))
+        executed(account)
     assert account.ssm.history == []
 
 
@@ -126,16 +128,15 @@ def test_a_dry_run_stands_nothing_up(account):
 def test_a_task_that_is_cleared_after_the_jobs_stands_nothing_up(account, capsys, states, stands):
     account.plan()
     account.states = states
-    operator = StandUpFileSystem(task_id="any")
     if stands:
-        deferral(account, operator)
+        deferral(account)
     else:
-        assert operator.execute(account.context(operator)) is None
+        assert executed(account) is None
         assert "None of the run's jobs is to run" in capsys.readouterr().out
 
 
 def collapse(account):
-    deferred = deferral(account, CollapseFileSystem(task_id="any"))
+    deferred = deferral(account, CollapseFileSystem)
     assert isinstance(deferred.trigger, CollapseTrigger)
     return deferred.trigger.serialize()[1]
 
