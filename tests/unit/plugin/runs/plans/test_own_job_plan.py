@@ -134,7 +134,6 @@ def test_other_sizes_may_be_asked_for(sizes, commands):
         ({"targets": ["c5.xlarge"]}, "thumbnails has no target 'c5.xlarge' (did you mean c5.2xl"),
         ({"sizes": [0]}, "sizes 0 is out of range; give more than 0, and 1e+18 at most"),
         ({"sizes": [float("nan")]}, "sizes takes numbers, got nan"),
-        ({"deadline_seconds": "5"}, "deadline_seconds takes numbers, got '5'"),
         ({"jobs": own_jobs(parameters={})}, "has Ref::quality, which has no value: give one"),
         ({"jobs": own_jobs(check="test Ref::x")}, "the check of g5.xlarge has Ref::x, which has"),
         ({"jobs": own_jobs(output="/tmp/Ref::x")}, "the output of g5.xlarge has Ref::x, which"),

@@ -231,8 +231,6 @@ def test_another_installations_stack_is_refused(changes, message):
             {"study": [{"learning_rate": 0.2}, {"learning-rate": 1}]},
             r"study's object 2 has 'learning-rate' \(did you mean learning_rate\?\); known",
         ),
-        ({"study": [{"epochs": "x"}]}, "study's object 1: epochs takes whole numbers, got 'x'"),
-        ({"study": [{"momentum": float("nan")}]}, "object 1: momentum takes numbers, got nan"),
         ({"study": [{"epochs": 1.5}]}, "study's object 1: epochs takes whole numbers, got 1.5"),
     ],
 )
