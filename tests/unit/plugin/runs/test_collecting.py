@@ -67,12 +67,14 @@ def test_state_times_are_those_of_batchs_events():
     ]
 
 
-def test_the_time_of_all_attempts_before_the_last_is_kept():
-    """Of three: one that ran 70 s, one whose container never started."""
+def test_time_and_documents_of_all_attempts_before_the_last_are_kept():
+    """Of three: one whose container never started, one that ran 70 s."""
     reclaimed = {"startedAt": STARTED - 90_000, "stoppedAt": STARTED - 20_000}
-    retried = described(attempts=[reclaimed, {"statusReason": "gone"}, RAN])
-    (job,) = collected(retried, documents=[document(job_attempt=3)]).jobs
+    retried = described(attempts=[{"statusReason": "gone"}, reclaimed, RAN])
+    left = [document(job_attempt=3), document(job_attempt=2, status="interrupted")]
+    (job,) = collected(retried, documents=left).jobs
     assert (job.job_attempt, job.earlier_seconds) == (3, 70.0)
+    assert [attempt.job_attempt for attempt in job.interrupted] == [2]
 
 
 def test_a_job_that_its_task_never_told_of_is_found_by_name():
