@@ -15,7 +15,7 @@ from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row
 from tests.builders.watched_jobs import JOB_ID
 from tests.stand_ins.batch import TAGS, FakeBatch, FakeClients
 from tests.stand_ins.bucket import MemoryBucket
-from tests.stand_ins.marked_log import MarkedLog
+from tests.stand_ins.marked_log import MarkedLog, NotFoundError
 
 RUN_ID = "run"
 LABEL = "batchmark-g5-xlarge-smoke-1"
@@ -62,7 +62,10 @@ def event(status, time, job_id=JOB_ID, kind="Batch Job State Change"):
 class Account:
     """Batch with these jobs, of which a bucket has these documents; what was ended runs on.
 
-    Their log has these lines that tell of an own job.
+    Of their logs there are these lines alone, which tell of an own job.
+
+    Attributes:
+        terminated, streams: the jobs that were ended and why, and the log streams that were read.
     """
 
     def __init__(self, *jobs, documents=(), events=(), lines=(), plan=PLAN):
@@ -70,8 +73,9 @@ class Account:
         self.batch = FakeBatch()
         self.batch.jobs = {job["jobId"]: job for job in jobs}
         self.batch.terminate_job = self.terminate_job
-        self.terminated = []
+        self.terminated, self.streams = [], []
         self.logs = MarkedLog(lines)
+        self.logs.get_log_events = self.get_log_events
         found = {"events": [{"message": one} for one in events]}
         self.logs.get_paginator = lambda _: SimpleNamespace(paginate=lambda **_: [found])
         self.s3 = MemoryBucket(CONFIG.bucket, CONFIG.region)
@@ -80,6 +84,10 @@ class Account:
 
     def terminate_job(self, jobId, reason):  # noqa: N803
         self.terminated.append((jobId, reason))
+
+    def get_log_events(self, logStreamName, **_):  # noqa: N803
+        self.streams.append(logStreamName)
+        raise NotFoundError({"Error": {"Code": "ResourceNotFoundException"}}, "GetLogEvents")
 
     def key(self, job_id=JOB_ID, attempt=1):
         return key_of(ExpectedDocument.of(RUN_ID, self.plan).uri(job_id, attempt))

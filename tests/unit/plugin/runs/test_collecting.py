@@ -32,7 +32,9 @@ def ids(run):
 
 
 def test_a_job_without_a_document_loses_itself_only_and_keeps_its_own_reason():
-    (lost,) = collected(described("FAILED", code=3)).lost
+    account = Account(described("FAILED", code=3))
+    (lost,) = account.collected().lost
+    assert account.streams == ["own/default/1"]
     assert "exit code 3" in lost.reason
     assert f"{PLAN.result_prefix}{JOB_ID}.1.json can't be read (NoSuchKey)" in lost.reason
 

@@ -88,7 +88,9 @@ def test_an_array_job_that_was_retried_is_charged_for_all_attempts():
 def test_a_failed_child_is_named_though_the_first_left_its_document():
     container = {"logStreamName": "g5.xlarge/default/2", "exitCode": 139}
     jobs = array_of({}, {}, DIED | {"container": container})
-    (job,) = collected(*jobs, documents=[OF_FIRST_CHILD]).jobs
+    account = Account(*jobs, documents=[OF_FIRST_CHILD])
+    (job,) = account.collected().jobs
+    assert account.streams == ["g5.xlarge/default/0", "g5.xlarge/default/2"]
     assert "Of 3 children 1 failed:\n2: exit code 139; status reason: Essential" in job.failure
     assert "log stream g5.xlarge/default/2 of" in job.failure
 
@@ -154,7 +156,9 @@ def test_a_multi_node_job_is_charged_for_all_its_nodes():
 
 def test_a_lost_multi_node_job_is_charged_for_all_its_nodes_and_says_what_the_main_node_did():
     container = {"logStreamName": "nodes/default/0", "exitCode": 3}
-    (lost,) = collected(*of_nodes("FAILED", container=container), plan=ON_2_NODES).lost
+    account = Account(*of_nodes("FAILED", container=container), plan=ON_2_NODES)
+    (lost,) = account.collected().lost
+    assert account.streams == ["nodes/default/0"]
     assert (lost.job_id, lost.seconds) == (JOB_ID, 2 * LASTED)
     assert "Its main node: exit code 3" in lost.reason
     assert "log stream nodes/default/0 of" in lost.reason
