@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from batchmark.analysis.comparison import compare
 from batchmark.aws.result_bucket import REPORT_HTML, REPORT_JSON, SUMMARY, RunStore
 from batchmark.changes.alerts.store import AlertStore
+from batchmark.core.run import RunPlan
 from batchmark.report.model import build_report, render_json
 from batchmark.report.summary import summarize
 from batchmark.runs.spending import RunSpending, spending_key
@@ -67,6 +68,11 @@ class Shelf:
             job_usd={job: usd} if finished else {},
         )
         store.put(spending_key(store, at), spending.model_dump_json())
+
+    def planned(self, run_id, **fields):
+        """What a run planned, whose report may be there, too."""
+        plan = RunPlan(**{"jobs": (), "run_id": run_id} | fields)
+        self.store(run_id).write("plan.json", plan.model_dump_json())
 
     def alert(self, *changes):
         """An open alert; returns it."""

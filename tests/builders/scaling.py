@@ -5,10 +5,14 @@ import json
 from batchmark.core.clusters.multi_node import parse_multi_node
 from batchmark.runs.plans.options import asked
 from batchmark.runs.plans.scaling_plan import plan_scaling
+from batchmark.runs.run_file_system import RunOfDag
 from batchmark_job.result.scaling_options import ScalingRun
 from tests.builders.installations import configured
 
 RUN_ID = "scaling-1"
+RUN = RunOfDag(
+    installation="batchmark", dag_id="distributed_training_benchmark", run_id=RUN_ID, generation=0
+)
 FILE_SYSTEM = {
     "deployment_type": "SCRATCH_2",
     "storage_gib": 1200,

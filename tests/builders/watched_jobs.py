@@ -101,3 +101,6 @@ def host(**changes):
         "image_digest": DIGEST,
     }
     return JobHost(**known | changes)
+
+
+WHOLE = [*facts(*BEGIN), metric(), *facts(*END)]  # the log of a job that came to its end

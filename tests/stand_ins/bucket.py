@@ -58,6 +58,9 @@ class MemoryBucket:
         body = self.objects[Key]
         return {"Body": BytesIO(body), "ETag": _etag(body), "ContentLength": len(body)}
 
+    def head_bucket(self, *, Bucket):  # noqa: N803
+        self._begin("HeadBucket", Bucket, "")
+
     def delete_object(self, *, Bucket, Key):  # noqa: N803
         self._begin("DeleteObject", Bucket, Key)
         self.objects.pop(Key, None)

@@ -2,12 +2,19 @@
 
 import asyncio
 import threading
-from types import SimpleNamespace
 
 from batchmark.aws.batch_jobs import describe_jobs
 from batchmark.orchestration.operators.batch_trigger import BenchmarkJobTrigger
 from batchmark.orchestration.operators.job_watch import Answer
-from tests.stand_ins.batch import ON_DEMAND_QUEUE, RECLAIMED, TAGS, FakeBatch, FakeClients, FakeLogs
+from tests.stand_ins.batch import (
+    ON_DEMAND_QUEUE,
+    RECLAIMED,
+    SPOT_QUEUE,
+    TAGS,
+    FakeBatch,
+    FakeClients,
+)
+from tests.stand_ins.marked_log import MarkedLog
 
 NAME = "batchmark-g5-xlarge-smoke-1-0123456789-g0"
 CREATED = 1_795_222_701.0  # when FakeBatch's first job was created
@@ -44,7 +51,7 @@ class Following:
         self.trigger = trigger(
             job_id=self.job_id, document=document, aws_conn_id=None, waiter_delay=2, **arguments
         )
-        self.trigger.clients = FakeClients(batch=self.batch, logs=FakeLogs(), s3=s3)
+        self.trigger.clients = FakeClients(batch=self.batch, logs=MarkedLog(), s3=s3)
         self.trigger.watch = self
         self.trigger.clock = lambda: self.now
         self.trigger.sleep = self.sleep
@@ -67,6 +74,10 @@ class Following:
             self.batch.change(job_id, **change)
         return Answer(describe_jobs(self.batch, [job_id]).get(job_id))
 
+    def ending(self, job_id):
+        """What a script does when another job ends."""
+        return lambda: self.batch.change(job_id, status="SUCCEEDED")
+
     async def sleep(self, seconds):
         self.slept.append(seconds)
         self.now += seconds
@@ -84,4 +95,40 @@ class Following:
 
         (event,) = asyncio.run(events())
         assert self.script == []
-        return SimpleNamespace(task_instance_state=event.task_instance_state, xcoms=self.xcoms)
+        return event.task_instance_state
+
+    def succeeds(self, *script):
+        """The XComs of a task that succeeds with this script."""
+        assert self.event(*script) == "success"
+        return self.xcoms
+
+    def fails(self, *script):
+        """Why a task fails with this script."""
+        assert self.event(*script) == "failed"
+        return self.xcoms["failure"]
+
+
+REQUESTED = REQUEST | {"jobQueue": SPOT_QUEUE}
+
+
+class Waiting(Following):
+    """A trigger that is to submit its job; Airflow tells these states of the task before it.
+
+    Attributes:
+        asked: the map index that Airflow was asked for each time, and what was submitted by then.
+        pending: what happens during the next pauses of the trigger, one in each.
+    """
+
+    def __init__(self, states=(), **arguments):
+        super().__init__(**{"request": REQUESTED, "after": 0} | arguments)
+        self.states, self.asked, self.pending = list(states), [], []
+        self.trigger.is_over = self.is_over
+
+    async def is_over(self, map_index):
+        self.asked.append((map_index, list(self.batch.submissions)))
+        return self.states.pop(0)
+
+    async def sleep(self, seconds):
+        await super().sleep(seconds)
+        if self.pending:
+            self.pending.pop(0)()

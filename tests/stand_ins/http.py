@@ -16,7 +16,7 @@ def serving(answer):
             self.end_headers()
             self.wfile.write(body)
 
-        do_PUT = do_GET  # noqa: N815
+        do_PUT = do_POST = do_GET  # noqa: N815
 
         def log_message(self, *_):
             """Keep the tests' output clean."""
@@ -24,6 +24,8 @@ def serving(answer):
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()

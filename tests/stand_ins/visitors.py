@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from contextlib import contextmanager
+from urllib.parse import urlencode
 
 from airflow.api_fastapi.core_api.security import get_user
 from fastapi import HTTPException
@@ -77,3 +78,9 @@ class Pages:
         answer = self.client.get(path)
         assert answer.status_code == status, answer.text[-2000:]
         return answer.text
+
+
+def sides(first, second, targets=("g5.xlarge", "g5.xlarge")):
+    """What asks for the comparison of two runs, each with a target."""
+    a, b = targets
+    return urlencode({"a": first, "a_target": a, "b": second, "b_target": b})

@@ -138,6 +138,8 @@ LOST_HOST = "Host EC2 (instance i-0f1e2d3c4b5a69788) terminated."
         ({"status": "RUNNABLE", "attempts": [{"statusReason": LOST_HOST}]}, False),
         ({"statusReason": LOST_HOST, "attempts": []}, True),
         ({"statusReason": LOST_HOST, "isTerminated": True}, False),
+        ({"statusReason": LOST_HOST, "isCancelled": True}, False),
+        ({"statusReason": "stop it", "attempts": [{"statusReason": LOST_HOST}] * 2}, False),
         ({}, False),
     ],
 )

@@ -1,22 +1,17 @@
 """What a job ran on, as ECS, EC2 and Batch answer."""
 
-import logging
 from datetime import UTC, datetime
 
 import pytest
 
 from batchmark.aws.job_hosts import JobHost, host_of
+from tests.builders.existing_jobs import environment, queue
 from tests.builders.watched_jobs import CLUSTER, DIGEST, HOST, TASK, described
 from tests.stand_ins.stubbed_clients import StubbedClients
 
 AT = datetime(2026, 11, 21, 0, 59, tzinfo=UTC)
-ENVIRONMENT = {
-    "computeEnvironmentName": "lab-spot",
-    "computeEnvironmentArn": "arn:lab-spot",
-    "ecsClusterArn": CLUSTER,
-    "computeResources": {"type": "SPOT", "maxvCpus": 4, "subnets": []},
-}
-OTHER = ENVIRONMENT | {"computeEnvironmentName": "other", "ecsClusterArn": f"{CLUSTER}2"}
+ENVIRONMENT = environment("lab-spot", resources={"type": "SPOT"}, ecsClusterArn=CLUSTER)
+OTHER = environment("other", ecsClusterArn=f"{CLUSTER}2")
 INSTANCE = {
     "containerInstanceArn": HOST,
     "ec2InstanceId": "i-0f",
@@ -61,54 +56,35 @@ def aws():
     return StubbedClients("us-east-1")
 
 
-def answer(aws, *, refused=(), instance=INSTANCE, ec2=EC2, environments=(ENVIRONMENT, OTHER)):
-    """Answer all questions, but those about a service's resource that are refused."""
-    answers = (
-        (
-            "batch",
-            "describe_job_queues",
-            {"jobQueues": [queue(*environments)]},
+def answer(aws, *, refused="", instance=INSTANCE, ec2=EC2, environments=(ENVIRONMENT, OTHER)):
+    """Answer all questions, but the one that is refused."""
+    names = [each["computeEnvironmentName"] for each in environments]
+    order = [{"order": number, "computeEnvironment": one} for number, one in enumerate(names)]
+    of_cluster = {"cluster": CLUSTER}
+    answers = {
+        ("batch", "describe_job_queues"): (
+            {"jobQueues": [queue(computeEnvironmentOrder=order)]},
             {"jobQueues": ["queue"]},
         ),
-        (
-            "batch",
-            "describe_compute_environments",
+        ("batch", "describe_compute_environments"): (
             {"computeEnvironments": list(environments)},
-            {"computeEnvironments": [each["computeEnvironmentName"] for each in environments]},
+            {"computeEnvironments": names},
         ),
-        (
-            "ecs",
-            "describe_container_instances",
+        ("ecs", "describe_container_instances"): (
             {"containerInstances": [instance] if instance else []},
-            {"cluster": CLUSTER, "containerInstances": [HOST]},
+            of_cluster | {"containerInstances": [HOST]},
         ),
-        ("ecs", "describe_tasks", {"tasks": [STARTED]}, {"cluster": CLUSTER, "tasks": [TASK]}),
-        (
-            "ec2",
-            "describe_instances",
+        ("ecs", "describe_tasks"): ({"tasks": [STARTED]}, of_cluster | {"tasks": [TASK]}),
+        ("ec2", "describe_instances"): (
             {"Reservations": [{"Instances": [ec2]}] if ec2 else []},
             {"InstanceIds": ["i-0f"]},
         ),
-    )
-    for service, method, response, asked in answers:
-        if method in refused:
+    }
+    for (service, method), answer_and_question in answers.items():
+        if method == refused:
             aws.refuse(service, method, "AccessDeniedException")
         else:
-            aws.answer(service, method, response, asked)
-
-
-def queue(*environments):
-    order = [
-        {"order": number, "computeEnvironment": each["computeEnvironmentName"]}
-        for number, each in enumerate(environments)
-    ]
-    return {
-        "jobQueueName": "queue",
-        "jobQueueArn": "queue",
-        "state": "ENABLED",
-        "priority": 1,
-        "computeEnvironmentOrder": order,
-    }
+            aws.answer(service, method, *answer_and_question)
 
 
 def test_all_that_aws_knows(aws):
@@ -124,10 +100,8 @@ def test_an_on_demand_instance_of_a_queue_with_both(aws):
 
 @pytest.mark.parametrize(("kind", "bought"), [("SPOT", "spot"), ("EC2", "on_demand")])
 def test_an_instance_that_is_gone_was_bought_as_its_environment_buys(aws, kind, bought):
-    environment = ENVIRONMENT | {
-        "computeResources": ENVIRONMENT["computeResources"] | {"type": kind}
-    }
-    answer(aws, ec2=None, environments=(environment,))
+    one = environment("lab-spot", resources={"type": kind}, ecsClusterArn=CLUSTER)
+    answer(aws, ec2=None, environments=[one])
     assert host_of(aws, described()).purchase_option == bought
 
 
@@ -144,9 +118,9 @@ def test_ec2_tells_what_ecs_lacks(aws):
     ],
 )
 def test_what_aws_refuses_is_not_known_and_said_once(aws, refused, unknown, caplog):
-    answer(aws, refused=[refused])
-    with caplog.at_level(logging.INFO):
-        found = host_of(aws, described())
+    answer(aws, refused=refused)
+    caplog.set_level("INFO")
+    found = host_of(aws, described())
     gone = {name for name, value in found if value is None}
     assert gone == unknown | ({"container_started_at"} if unknown else set())
     (line,) = caplog.messages

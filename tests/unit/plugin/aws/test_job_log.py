@@ -28,26 +28,23 @@ def end_of(*pages, **limit):
 
 def test_a_log_is_read_backwards_until_cloudwatch_repeats_its_token():
     assert end_of(["d", "e"], ["c"], ["a", "b"], []) == "a\nb\nc\nd\ne\n"
+    assert end_of(["b"], [], ["a"], []) == "a\nb\n", "an empty page is not the beginning"
+    assert end_of(["a\ud800", "µ"], []) == "a?\nµ\n", "what is no text keeps no line back"
 
 
-def test_an_empty_page_is_not_the_beginning():
-    assert end_of(["b"], [], ["a"], []) == "a\nb\n"
+FOUR_LINES = 4 * (2 + EVENT_BYTES)
 
 
-def test_of_a_long_log_the_end_is_kept_and_no_more_is_read():
-    limit = 4 * (2 + EVENT_BYTES)
-    kept = end_of(["ee", "ff"], ["bb", "cc", "dd"], most_bytes=limit)
-    assert kept == f"{LEFT_OUT}cc\ndd\nee\nff\n"
-    assert end_of(["ee", "ff"], ["cc", "dd"], [], most_bytes=limit) == "cc\ndd\nee\nff\n"
-
-
-def test_a_line_that_is_too_long_is_left_out_with_all_before_it():
-    limit = 20 + EVENT_BYTES
-    assert end_of(["a", "x" * 20, "b"], most_bytes=limit) == f"{LEFT_OUT}b\n"
-
-
-def test_what_is_no_text_keeps_no_line_from_being_read():
-    assert end_of(["a\ud800", "µ"], []) == "a?\nµ\n"
+@pytest.mark.parametrize(
+    ("pages", "most_bytes", "kept"),
+    [
+        ([["ee", "ff"], ["bb", "cc", "dd"]], FOUR_LINES, f"{LEFT_OUT}cc\ndd\nee\nff\n"),
+        ([["ee", "ff"], ["cc", "dd"], []], FOUR_LINES, "cc\ndd\nee\nff\n"),
+        ([["a", "x" * 20, "b"]], 20 + EVENT_BYTES, f"{LEFT_OUT}b\n"),
+    ],
+)
+def test_of_a_long_log_the_end_is_kept_and_no_more_is_read(pages, most_bytes, kept):
+    assert end_of(*pages, most_bytes=most_bytes) == kept
 
 
 def test_a_stream_that_does_not_exist_is_empty():
@@ -93,16 +90,27 @@ def marked_of(*pages, **limit):
     return found
 
 
-def test_marked_lines_are_found_on_all_pages_though_some_are_empty():
-    assert marked_of([], ["BATCHMARK_JOB end 0"], [], ["BATCHMARK_METRIC {}"], []) == [
-        "BATCHMARK_JOB end 0",
-        "BATCHMARK_METRIC {}",
-    ]
-
-
-def test_a_line_counts_only_if_it_begins_with_a_mark():
-    others = ["see BATCHMARK_JOB end 0", "BATCHMARK_METRICS=/tmp/m", "BATCHMARK_JOBS"]
-    assert marked_of([*others, "BATCHMARK_METRIC_FILE x"]) == ["BATCHMARK_METRIC_FILE x"]
+@pytest.mark.parametrize(
+    ("pages", "found"),
+    [
+        (
+            [[], ["BATCHMARK_JOB end 0"], [], ["BATCHMARK_METRIC {}"], []],
+            ["BATCHMARK_JOB end 0", "BATCHMARK_METRIC {}"],
+        ),
+        (
+            [["see BATCHMARK_JOB end 0", "BATCHMARK_METRICS=/tmp/m", "BATCHMARK_METRIC_FILE x"]],
+            ["BATCHMARK_METRIC_FILE x"],
+        ),
+        ([["BATCHMARK_JOBS", "BATCHMARK_JOB cpu \ud800"]], ["BATCHMARK_JOB cpu ?"]),
+        (
+            [["first\nBATCHMARK_JOB end 0\r\n BATCHMARK_JOB no\nBATCHMARK_METRIC {}\n"]],
+            ["BATCHMARK_JOB end 0\r", "BATCHMARK_METRIC {}"],
+        ),
+    ],
+    ids=["on some pages", "only at the begin of a line", "no text", "an event of several lines"],
+)
+def test_marked_lines_are_found(pages, found):
+    assert marked_of(*pages) == found
 
 
 def test_marked_lines_of_an_endless_log_end_with_a_word(caplog):
@@ -112,12 +120,3 @@ def test_marked_lines_of_an_endless_log_end_with_a_word(caplog):
             stub.add_response("filter_log_events", page)
         assert list(marked_lines(logs, WHERE, most_pages=3)) == []
     assert "After 3 pages no more of log stream s is read" in caplog.text
-
-
-def test_marked_lines_of_no_text():
-    assert marked_of(["BATCHMARK_JOB cpu \ud800"]) == ["BATCHMARK_JOB cpu ?"]
-
-
-def test_an_event_of_several_lines_has_several_marked_ones():
-    event = "first\nBATCHMARK_JOB end 0\r\n BATCHMARK_JOB no\nBATCHMARK_METRIC {}\n"
-    assert marked_of([event]) == ["BATCHMARK_JOB end 0\r", "BATCHMARK_METRIC {}"]

@@ -26,6 +26,7 @@ def test_it_is_described_with_its_main_node():
     assert found["startedAt"] == 1
     assert len(found["attempts"]) == 1
     assert first_child(found)["jobId"] == telling_child(found)["jobId"] == f"{job}#0"
+    assert describe_jobs(batch, [f"{job}#0"]).keys() == {f"{job}#0"}, "asked for itself"
 
 
 def test_before_it_has_nodes_it_is_described_alone():
@@ -34,11 +35,6 @@ def test_before_it_has_nodes_it_is_described_alone():
     found = describe_jobs(batch, [job])[job]
     assert first_child(found) is found
     assert log_location(found) is None
-
-
-def test_a_node_may_be_asked_for_itself():
-    batch, job = added()
-    assert describe_jobs(batch, [f"{job}#0"]).keys() == {f"{job}#0"}
 
 
 def test_attempts_that_only_the_job_tells_are_the_nodes_too():

@@ -1,11 +1,8 @@
 """Prices asked of AWS: its answers and refusals are given to real clients by botocore's stubber."""
 
 from datetime import UTC, date, datetime
-from io import BytesIO
 
 import pytest
-from botocore.response import StreamingBody
-from botocore.stub import Stubber
 
 from batchmark.aws import price_list
 from batchmark.aws.price_list import current_prices, fetch_prices, stored_prices
@@ -14,8 +11,9 @@ from batchmark.core.errors import PriceError
 from batchmark.core.prices import load_prices
 from tests.builders.runs import PRICES
 from tests.documented import arguments, recipe, the_command
+from tests.stand_ins.bucket import MemoryBucket
 from tests.stand_ins.price_answers import HOUR, offer
-from tests.stand_ins.stubbed_clients import client
+from tests.stand_ins.stubbed_clients import StubbedClients
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 SPOT = [
@@ -44,80 +42,56 @@ def filters(instance_type, region="us-east-1"):
     return [{"Type": "TERM_MATCH", "Field": name, "Value": wanted[name]} for name in wanted]
 
 
-class Aws:
-    """Stubbed clients; each method adds what AWS answers next, and what it has to be asked."""
-
-    def __init__(self):
-        names = ("pricing", "ec2", "s3")
-        self.pricing, self.ec2, self.s3 = (client("us-east-1", name) for name in names)
-        self.stubs = {name: Stubber(client("us-east-1", name)) for name in names}
-        for stub in self.stubs.values():
-            stub.activate()
+class Aws(StubbedClients):
+    """Each method adds what AWS answers next, and what it has to be asked."""
 
     def offers(self, instance_type, *pages, region="us-east-1"):
-        for number, page in enumerate(pages or [[]]):
-            asked = {
-                "ServiceCode": "AmazonEC2",
-                "FormatVersion": "aws_v1",
-                "Filters": filters(instance_type, region),
-            }
-            if number:
-                asked["NextToken"] = f"page-{number}"
-            answer = {"FormatVersion": "aws_v1", "PriceList": page}
-            if number + 1 < len(pages):
-                answer["NextToken"] = f"page-{number + 1}"
-            self.stubs["pricing"].add_response("get_products", answer, asked)
+        asked = {
+            "ServiceCode": "AmazonEC2",
+            "FormatVersion": "aws_v1",
+            "Filters": filters(instance_type, region),
+        }
+        answers = [{"FormatVersion": "aws_v1", "PriceList": page} for page in pages or [[]]]
+        self._in_pages("pricing", "get_products", answers, asked)
 
     def spot(self, instance_types, *pages):
-        for number, page in enumerate(pages):
-            asked = {
-                "InstanceTypes": instance_types,
-                "ProductDescriptions": ["Linux/UNIX"],
-                "StartTime": NOW - 3 * HOUR,
-                "EndTime": NOW,
-            }
-            if number:
-                asked["NextToken"] = f"page-{number}"
-            token = f"page-{number + 1}" if number + 1 < len(pages) else ""
-            answer = {"SpotPriceHistory": page, "NextToken": token}
-            self.stubs["ec2"].add_response("describe_spot_price_history", answer, asked)
+        asked = {
+            "InstanceTypes": instance_types,
+            "ProductDescriptions": ["Linux/UNIX"],
+            "StartTime": NOW - 3 * HOUR,
+            "EndTime": NOW,
+        }
+        answers = [{"SpotPriceHistory": page} for page in pages]
+        self._in_pages("ec2", "describe_spot_price_history", answers, asked)
 
-    def refuse(self, service, operation, code, message):
-        self.stubs[service].add_client_error(operation, code, message)
+    def _in_pages(self, service, method, answers, asked):
+        token = {}
+        for number, answer in enumerate(answers, start=1):
+            more = {"NextToken": f"page-{number}"} if number < len(answers) else {}
+            self.answer(service, method, answer | more, asked | token)
+            token = more
 
-    def keep(self, text_by_key):
-        for key, text in text_by_key.items():
-            asked = {
-                "Bucket": "results",
-                "Key": key,
-                "Body": text,
-                "ContentType": "application/json; charset=utf-8",
-            }
-            self.stubs["s3"].add_response("put_object", {}, asked)
+    def _asking(self, ask, instance_types, region):
+        clients = self("pricing"), self("ec2")
+        return ask(*clients, region=region, instance_types=instance_types, now=NOW)
 
     def fetch(self, *instance_types, region="us-east-1"):
-        return fetch_prices(
-            self.pricing, self.ec2, region=region, instance_types=instance_types, now=NOW
-        )
+        return self._asking(fetch_prices, instance_types, region)
 
-    def store(self, *instance_types, region="us-east-1"):
-        prices = current_prices(
-            self.pricing, self.ec2, region=region, instance_types=instance_types, now=NOW
-        )
-        prices.store(RunStore(self.s3, "results", "run"))
+    def store(self, *instance_types, store):
+        prices = self._asking(current_prices, instance_types, "us-east-1")
+        prices.store(store)
         return prices.table
-
-    def check(self):
-        for stub in self.stubs.values():
-            stub.assert_no_pending_responses()
 
 
 @pytest.fixture
 def aws():
-    made = Aws()
-    yield made
-    for stub in made.stubs.values():
-        stub.deactivate()
+    return Aws("us-east-1")
+
+
+@pytest.fixture
+def store():
+    return RunStore(MemoryBucket("results", "us-east-1"), "results", "run")
 
 
 def test_on_demand_and_spot_over_several_pages(aws):
@@ -135,7 +109,7 @@ def test_on_demand_and_spot_over_several_pages(aws):
     assert (prices.region, prices.source) == ("us-east-1", "AWS Price List API")
     assert prices.as_of == date(2026, 11, 20)
     assert prices.notes == ()
-    aws.check()
+    aws.assert_all_was_asked()
 
 
 def test_what_is_not_sold_in_the_region_is_named_and_the_rest_is_there(aws):
@@ -174,7 +148,7 @@ def test_spot_prices_stand_without_any_on_demand_price(aws):
         "g5.xlarge": "No On-Demand price of g5.xlarge is listed in us-east-1."
     }
     assert (prices.source, prices.as_of) == ("AWS Price List API", NOW.date())
-    aws.check()
+    aws.assert_all_was_asked()
 
 
 def test_on_demand_prices_stand_without_permission_to_see_spot_prices(aws):
@@ -189,7 +163,7 @@ def test_on_demand_prices_stand_without_permission_to_see_spot_prices(aws):
     )
 
 
-def test_a_run_gets_the_committed_prices_and_the_reason(aws):
+def test_a_run_gets_the_committed_prices_and_the_reason(aws, store):
     aws.refuse("pricing", "get_products", "ThrottlingException", "Rate exceeded")
     committed = load_prices()
     note = (
@@ -197,15 +171,15 @@ def test_a_run_gets_the_committed_prices_and_the_reason(aws):
         f"GetProducts operation: Rate exceeded. The committed ones of {committed.as_of} are used."
     )
     expected = committed.model_copy(update={"notes": (note,)}).without_old_spot(NOW)
-    aws.keep({"runs/run/prices.json": expected.model_dump_json(indent=2).encode()})
-    assert aws.store("g5.xlarge") == expected
-    aws.check()
+    assert aws.store("g5.xlarge", store=store) == expected
+    assert store.keys("") == ["runs/run/prices.json"]
+    assert store.read("runs/run/prices.json") == expected.model_dump_json(indent=2).encode()
 
 
-def test_prices_that_cannot_be_read_fail_no_run(aws):
+def test_prices_that_cannot_be_read_fail_no_run(aws, store):
     aws.offers("g5.xlarge", ["no json"])
-    aws.stubs["s3"].add_response("put_object", {})
-    assert "an offer has another shape than known here" in aws.store("g5.xlarge").notes[0]
+    table = aws.store("g5.xlarge", store=store)
+    assert "an offer has another shape than known here" in table.notes[0]
 
 
 def test_todays_prices_are_kept_in_the_runs_folder_and_by_their_date_for_each_run(aws):
@@ -213,26 +187,19 @@ def test_todays_prices_are_kept_in_the_runs_folder_and_by_their_date_for_each_ru
         aws.offers("g5.xlarge", [offer("g5.xlarge", "1.006")])
         aws.spot(["g5.xlarge"], SPOT)
     text = aws.fetch("g5.xlarge").model_dump_json(indent=2).encode()
-    aws.keep({"prices/us-east-1/2026-11-20/run.json": text, "runs/run/prices.json": text})
-    aws.store("g5.xlarge")
-    aws.check()
+    for key in ("prices/us-east-1/2026-11-20/run.json", "runs/run/prices.json"):
+        asked = {"Bucket": "results", "Key": key, "Body": text}
+        asked |= {"ContentType": "application/json; charset=utf-8"}
+        aws.answer("s3", "put_object", {}, asked)
+    aws.store("g5.xlarge", store=RunStore(aws("s3"), "results", "run"))
+    aws.assert_all_was_asked()
 
 
-def test_the_report_reads_what_the_run_was_given(aws):
-    text = PRICES.model_dump_json().encode()
-    aws.stubs["s3"].add_response(
-        "get_object",
-        {"Body": StreamingBody(BytesIO(text), len(text))},
-        {"Bucket": "results", "Key": "runs/run/prices.json"},
-    )
-    aws.stubs["s3"].add_client_error("get_object", "NoSuchKey", http_status_code=404)
-    store = RunStore(aws.s3, "results", "run")
+def test_the_report_reads_what_the_run_was_given(store):
+    store.write("prices.json", PRICES.model_dump_json())
     assert stored_prices(store, "us-east-1", NOW) == PRICES
-    assert (
-        stored_prices(store, "us-east-1", NOW)
-        .notes[0]
-        .startswith("There are no prices of today: the task plan_jobs left none.")
-    )
+    (note, *_) = stored_prices(store.of_run("another"), "us-east-1", NOW).notes
+    assert note.startswith("There are no prices of today: the task plan_jobs left none.")
 
 
 @pytest.fixture
@@ -244,7 +211,7 @@ def committed(aws, tmp_path, monkeypatch):
 
     file("us-east-1").write_text(PRICES.model_dump_json())
     monkeypatch.setattr(price_list, "price_file", file)
-    monkeypatch.setattr(price_list, "price_clients", lambda region: (aws.pricing, aws.ec2))
+    monkeypatch.setattr(price_list, "price_clients", lambda _: (aws("pricing"), aws("ec2")))
     monkeypatch.setattr(price_list, "PRICES_FILE", file("us-east-1"))
     return file
 
@@ -259,7 +226,7 @@ def given(command):
 def test_make_prices_rewrites_the_table(aws, committed, capsys):
     for name in sorted({*PRICES.on_demand, "g6e.xlarge"}):
         aws.offers(name, [] if name == "g6.xlarge" else [offer(name, "2.5")])
-    aws.stubs["ec2"].add_response("describe_spot_price_history", {"SpotPriceHistory": SPOT})
+    aws.answer("ec2", "describe_spot_price_history", {"SpotPriceHistory": SPOT})
     assert given(the_command("make prices TYPES=")) == ["TYPE"]
     assert price_list.main(["g6e.xlarge"]) == 0
     prices = load_prices(committed("us-east-1"))
@@ -275,7 +242,7 @@ def test_make_prices_rewrites_the_table(aws, committed, capsys):
 def test_prices_of_another_region_get_a_table_of_their_own(aws, committed):
     for name in sorted(PRICES.on_demand):
         aws.offers(name, [offer(name, "2.5")], region="eu-west-1")
-    aws.stubs["ec2"].add_response("describe_spot_price_history", {"SpotPriceHistory": []})
+    aws.answer("ec2", "describe_spot_price_history", {"SpotPriceHistory": []})
     assert price_list.main(given(the_command("make prices REGION="))) == 0
     assert load_prices(committed("us-east-1")) == PRICES
     assert load_prices(committed("eu-west-1")).region == "eu-west-1"

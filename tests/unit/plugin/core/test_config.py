@@ -4,24 +4,26 @@ import pytest
 
 from batchmark.core.config import parse_config
 from batchmark.core.errors import ConfigError
-from tests.builders.installations import configured, own_types
+from tests.builders.installations import configured, own_types, target
 
 NAME = "g5.8xlarge-shared"
 
 
-def shared(**changes):
+def of_shared(**changes):
     asked = {"instance_type": "g5.8xlarge", "gpus": 0, "sharing": "mps", "max_replicas": 20}
-    return configured(targets=own_types(**{NAME: asked | changes})).targets[NAME]
+    return own_types(**{NAME: asked | changes})
 
 
 def test_a_shared_target_says_how_and_among_how_many():
-    target = shared()
-    assert (target.instance_type, target.sharing, target.max_replicas) == ("g5.8xlarge", "mps", 20)
+    found = configured(targets=of_shared()).targets[NAME]
+    assert (found.instance_type, found.sharing, found.max_replicas) == ("g5.8xlarge", "mps", 20)
 
 
-def test_an_older_terraform_publishes_no_sharing():
-    target = configured().targets["g5.xlarge"]
-    assert (target.sharing, target.max_replicas) == (None, None)
+def test_an_older_terraform_publishes_neither_sharing_nor_a_log_group_of_job_states():
+    older = configured()
+    assert older.events_log_group is None
+    found = older.targets["g5.xlarge"]
+    assert (found.sharing, found.max_replicas) == (None, None)
 
 
 def test_where_only_existing_jobs_are_compared_there_are_no_targets_no_topic_and_no_log_group():
@@ -35,13 +37,21 @@ def test_where_only_existing_jobs_are_compared_there_are_no_targets_no_topic_and
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"sharing": "streams"}, f"targets.{NAME}.sharing: "),
-        ({"max_replicas": 1}, f"targets.{NAME}.max_replicas: "),
-        ({"max_replicas": None}, "sharing and max_replicas are set together"),
-        ({"sharing": None}, "sharing and max_replicas are set together"),
+        ({"schema_version": 2}, "schema_version: "),
+        ({"buckets": "x"}, "buckets: Extra inputs"),
+        ({"targets": {"g5.xlarge": target("tpu")}}, "targets.g5.xlarge.device: "),
+        ({"targets": of_shared(sharing="streams")}, f"targets.{NAME}.sharing: "),
+        ({"targets": of_shared(max_replicas=1)}, f"targets.{NAME}.max_replicas: "),
+        ({"targets": of_shared(max_replicas=None)}, "sharing and max_replicas are set together"),
+        ({"targets": of_shared(sharing=None)}, "sharing and max_replicas are set together"),
     ],
 )
 def test_what_no_terraform_publishes_is_refused(changes, problem):
     with pytest.raises(ConfigError) as refused:
-        shared(**changes)
+        configured(**changes)
     assert problem in str(refused.value)
+
+
+def test_a_missing_variable_names_the_way_to_get_it():
+    with pytest.raises(ConfigError, match=r"'batchmark' not found: run `terraform apply`"):
+        parse_config(None)

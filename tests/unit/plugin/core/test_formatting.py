@@ -51,79 +51,63 @@ def test_times_come_in_the_unit_that_suits_them(given, text):
     assert str(formatting.time(given)) == text
 
 
-def test_how_far_apart_is_a_factor_from_twice_on():
-    assert [formatting.apart(change) for change in (0.028, 0.284, 0.99, 1.0, 1.7, 8.9)] == [
-        "2.8 %",
-        "28 %",
-        "99 %",
-        "2.0×",
-        "2.7×",
-        "9.9×",
-    ]
-
-
 @pytest.mark.parametrize(
     ("gpu", "cpu", "shown"),
     [
         (estimate(0.0621, 0.041, 0.085), estimate(0.0578, 0.044, 0.08), ("62 ms", "58 ms")),
-        (
-            estimate(47e-5, 35e-5, 6e-4),
-            estimate(6e-4, 4e-4, 8e-4),
-            ("470 µs", "600 µs"),
-        ),
+        (estimate(47e-5, 35e-5, 6e-4), estimate(6e-4, 4e-4, 8e-4), ("470 µs", "600 µs")),
     ],
 )
 def test_times_have_the_digits_that_their_ratio_shows_in(gpu, cpu, shown):
     assert (formatting.time(gpu).value, formatting.time(cpu).value) == shown
 
 
-def test_amounts():
-    assert [formatting.usd(value) for value in (1234.5, 1.0, 0.0934, 0.00085, 0)] == [
-        "$1,234.50",
-        "$1.00",
-        "$0.093",
-        "$0.00085",
-        "$0",
-    ]
+@pytest.mark.parametrize(
+    ("form", "value", "text"),
+    [
+        # How far apart is a factor from twice on.
+        (formatting.apart, 0.028, "2.8 %"),
+        (formatting.apart, 0.284, "28 %"),
+        (formatting.apart, 0.99, "99 %"),
+        (formatting.apart, 1.0, "2.0×"),
+        (formatting.apart, 1.7, "2.7×"),
+        (formatting.apart, 8.9, "9.9×"),
+        (formatting.usd, 1234.5, "$1,234.50"),
+        (formatting.usd, 1.0, "$1.00"),
+        (formatting.usd, 0.0934, "$0.093"),
+        (formatting.usd, 0.00085, "$0.00085"),
+        (formatting.usd, 0, "$0"),
+        (formatting.percent, 0.0021, "0.2 %"),
+        (formatting.percent, 0.0999, "10 %"),
+        (formatting.percent, 0.61, "61 %"),
+        (formatting.percent, 1.25, "125 %"),
+        # A change has its sign.
+        (formatting.change, 0.1, "+10 %"),
+        (formatting.change, -0.1, "−10 %"),
+        (formatting.change, 0.0, "0.0 %"),
+        (formatting.change, 0.0312, "+3.1 %"),
+        (formatting.change, 4.0, "+400 %"),
+        # A single ratio has three digits.
+        (formatting.multiple, 12.34, "12.3×"),
+        (formatting.multiple, 0.5, "0.500×"),
+        (formatting.multiple, 0.0, "0.00×"),
+        (formatting.multiple, 1234.0, "1230×"),
+        (formatting.memory, 3 * 2**29, "1.5 GiB"),
+        (formatting.memory, 2**20, "1.0 MiB"),
+        (formatting.memory, 600, "0.6 KiB"),
+        (formatting.seconds, 0, "0 s"),
+    ],
+)
+def test_a_number_in_words(form, value, text):
+    assert form(value) == text
 
 
-def test_rates_amounts_and_shares():
-    assert str(formatting.rate(estimate(1.234e12, 1.2e12, 1.27e12), "flop")) == (
-        "1.23 Tflop/s [1.20, 1.27]"
-    )
+def test_rates_and_quantities_have_their_unit():
+    rate = formatting.rate(estimate(1.234e12, 1.2e12, 1.27e12), "flop")
+    assert str(rate) == "1.23 Tflop/s [1.20, 1.27]"
     assert formatting.rate(estimate(230e9), "B").value == "230 GB/s"
-    assert [formatting.quantity(value, "J") for value in (0.00567, 5.0, 12_300.0)] == [
-        "5.67 mJ",
-        "5.00 J",
-        "12.3 kJ",
-    ]
-    assert [formatting.percent(share) for share in (0.0021, 0.0999, 0.61, 1.25)] == [
-        "0.2 %",
-        "10 %",
-        "61 %",
-        "125 %",
-    ]
-    assert [formatting.memory(size) for size in (3 * 2**29, 2**20, 600)] == [
-        "1.5 GiB",
-        "1.0 MiB",
-        "0.6 KiB",
-    ]
-    assert formatting.seconds(0) == "0 s"
-
-
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [(0.1, "+10 %"), (-0.1, "−10 %"), (0.0, "0.0 %"), (0.0312, "+3.1 %"), (4.0, "+400 %")],
-)
-def test_a_change_has_its_sign(share, text):
-    assert formatting.change(share) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(12.34, "12.3×"), (0.5, "0.500×"), (0.0, "0.00×"), (1234.0, "1230×")]
-)
-def test_a_single_ratio_has_three_digits(value, text):
-    assert formatting.multiple(value) == text
+    quantities = [formatting.quantity(value, "J") for value in (0.00567, 5.0, 12_300.0)]
+    assert quantities == ["5.67 mJ", "5.00 J", "12.3 kJ"]
 
 
 def test_a_row_shows_its_metric_with_its_unit_and_no_unknown_number_format():

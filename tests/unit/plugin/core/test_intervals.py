@@ -78,33 +78,22 @@ def test_four_samples_are_the_fewest_that_have_a_spread():
     assert Median([[1.0, 2.0, 3.0, 4.0]], seed="four").relative_spread() == pytest.approx(0.6)
 
 
-def test_processes_of_one_job_that_differ_widen_its_interval():
-    rng = np.random.default_rng(5)
-    processes = [rng.normal(centre, 0.01, 100) for centre in (1.0, 1.2, 1.4)]
-    job = np.concatenate(processes)
-    alone = Median([job], seed="job").estimate().interval
-    apart = Median([job], seed="job", turns=[[[100], [100], [100]]]).estimate().interval
-    assert apart.low < 1.05 < alone.low < alone.high < 1.35 < apart.high
-
-
-def test_turns_of_one_process_that_differ_widen_its_interval():
+@pytest.mark.parametrize(
+    "turns",
+    [[[[100], [100], [100]]], [[[100, 100, 100]]]],
+    ids=["processes", "turns of one process"],
+)
+def test_parts_of_one_job_that_differ_widen_its_interval(turns):
     rng = np.random.default_rng(5)
     job = np.concatenate([rng.normal(centre, 0.01, 100) for centre in (1.0, 1.2, 1.4)])
     alone = Median([job], seed="job").estimate().interval
-    apart = Median([job], seed="job", turns=[[[100, 100, 100]]]).estimate().interval
+    apart = Median([job], seed="job", turns=turns).estimate().interval
     assert apart.low < 1.05 < alone.low < alone.high < 1.35 < apart.high
 
 
-def test_processes_may_have_different_numbers_of_turns():
-    jobs = [[1.0] * 6, [2.0] * 3]
-    draws = Median(jobs, seed="uneven", turns=[[[1, 2], [3]], [[3]]]).draws()
-    assert set(draws) <= {1.0, 1.5, 2.0}
-    assert 0.5 < np.mean(draws == 1.0) < 0.9
-
-
-def test_jobs_may_have_different_numbers_of_processes():
-    jobs = [[1.0] * 6, [2.0] * 3]
-    draws = Median(jobs, seed="uneven", turns=[[[1], [2], [3]], [[3]]]).draws()
+@pytest.mark.parametrize("turns", [[[[1, 2], [3]], [[3]]], [[[1], [2], [3]], [[3]]]])
+def test_jobs_may_have_different_numbers_of_processes_and_these_of_turns(turns):
+    draws = Median([[1.0] * 6, [2.0] * 3], seed="uneven", turns=turns).draws()
     assert set(draws) <= {1.0, 1.5, 2.0}
     assert 0.5 < np.mean(draws == 1.0) < 0.9
 

@@ -9,7 +9,9 @@ SCHEDULED = "scheduled__2026-11-16T03:00:00+00:00"
 LONGEST = "manual__" + 242 * "+"  # Airflow's ids have at most 250 characters
 
 
-@pytest.mark.parametrize("run_id", [*ALIKE, SCHEDULED, "a b/c?d", "ünï", "+", LONGEST])
+@pytest.mark.parametrize(
+    "run_id", [*ALIKE, SCHEDULED, "a b/c?d", "ünï", "+", f"{'a' * 248}+x", LONGEST]
+)
 def test_slugs_need_no_escaping_in_a_url_nor_in_a_tag(run_id):
     assert re.fullmatch(r"[A-Za-z0-9_.-]{1,256}", slug(run_id))
     assert slug(slug(run_id)) == slug(run_id)
@@ -17,14 +19,8 @@ def test_slugs_need_no_escaping_in_a_url_nor_in_a_tag(run_id):
 
 def test_different_run_ids_have_different_slugs():
     ids = [*ALIKE, SCHEDULED, SCHEDULED.replace("+", "-"), LONGEST, LONGEST[:-1], "+", "++"]
+    ids += [f"{'a' * 248}+{end}" for end in "xy"]
     assert len({slug(run_id) for run_id in ids}) == len(ids)
-
-
-def test_long_run_ids_that_begin_alike_have_different_slugs_and_fit_into_a_tag():
-    ids = [f"{'a' * 248}+{end}" for end in "xy"]
-    first, second = map(slug, ids)
-    assert first != second
-    assert len(first) <= 256
 
 
 @pytest.mark.parametrize("run_id", ["run-014", "manual_1.2", "", "a" * 250])

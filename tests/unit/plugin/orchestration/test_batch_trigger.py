@@ -12,8 +12,7 @@ def test_a_task_deferred_before_the_move_still_ends_well():
     _, arguments = Following(on_demand=ON_DEMAND).trigger.serialize()
     assert import_string(OLD_PATH)(**arguments).order.on_demand == ON_DEMAND
     following = Following(trigger=import_string(OLD_PATH))
-    event = following.event((1, RUNNING), (30, SUCCEEDED))
-    assert (event.task_instance_state, event.xcoms["return_value"]) == ("success", "job-1")
+    assert following.succeeds((1, RUNNING), (30, SUCCEEDED))["return_value"] == "job-1"
 
 
 def test_what_is_deferred_now_has_the_new_path():

@@ -2,8 +2,7 @@
 
 import json
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Event, Thread
+from threading import Event
 
 import boto3
 import pytest
@@ -23,6 +22,8 @@ from batchmark.orchestration import channels
 from tests.builders.alerts import message
 from tests.builders.installations import configured
 from tests.stand_ins.alert_account import received
+from tests.stand_ins.failing_calls import failing
+from tests.stand_ins.http import serving
 
 # Apprise looks through all its services when it is first asked for one.
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
@@ -39,28 +40,16 @@ def server(*statuses):
     """
     got, answers = [], list(statuses)
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            got.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
-            status = answers.pop(0) if answers else 200
-            if isinstance(status, Event):
-                status.wait(SOON_SECONDS)
-                status = 200
-            self.send_response(status)
-            self.end_headers()
+    def answer(asked):
+        got.append(asked.rfile.read(int(asked.headers["Content-Length"])).decode())
+        status = answers.pop(0) if answers else 200
+        if isinstance(status, Event):
+            status.wait(SOON_SECONDS)
+            status = 200
+        return status, b""
 
-        def log_message(self, *_):
-            pass
-
-    listening = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with serving(answer) as listening:
         yield listening.server_port, got
-    finally:
-        listening.shutdown()
-        thread.join()
-        listening.server_close()
 
 
 @pytest.fixture
@@ -120,10 +109,7 @@ def test_what_sns_would_refuse_is_cut(published):
 def test_no_answer_is_not_a_refusal(published, monkeypatch, error, raised):
     from airflow.providers.amazon.aws.hooks.sns import SnsHook
 
-    def fail(*_, **__):
-        raise error
-
-    monkeypatch.setattr(SnsHook, "publish_to_target", fail)
+    monkeypatch.setattr(SnsHook, "publish_to_target", failing(error))
     with pytest.raises(AlertError) as failed:
         channels.publish(published, "subject", "text", {})
     assert type(failed.value) is raised
@@ -214,9 +200,7 @@ def test_a_wrong_url_is_told_without_its_token(connect, caplog, url):
 
 
 def test_an_extra_of_another_shape_is_told_without_its_token(connect, monkeypatch):
-    def quoting(*_, **__):
-        raise ValueError(f"what about {TOKEN}?")
-
+    quoting = failing(ValueError(f"what about {TOKEN}?"))
     monkeypatch.setattr(AppriseHook, "set_config_from_conn", quoting)
     connect("chat", {"config": [f"slack://{TOKEN}"]})
     with pytest.raises(AlertError, match=r"can't be used \(ValueError\('what about \*\*\*\?'\)\)"):
@@ -257,10 +241,8 @@ def test_without_a_topic_the_connections_are_all_channels():
 
 
 def test_a_backend_of_connections_that_fails_now_may_pass_and_nothing_is_sent(monkeypatch):
-    def fail(*_):
-        raise ConnectionError("the backend is down")
-
-    monkeypatch.setattr(AppriseHook, "get_connection", fail)
+    down = failing(ConnectionError("the backend is down"))
+    monkeypatch.setattr(AppriseHook, "get_connection", down)
     with pytest.raises(ConnectionError):
         channels.check_channels(AlertSettings(apprise_conn_ids=("chat",)))
     with pytest.raises(AlertError, match=r"'chat' can't be read: .*the backend is down") as failed:

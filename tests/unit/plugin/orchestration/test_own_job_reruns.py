@@ -3,27 +3,18 @@
 import pytest
 
 from batchmark.analysis.samples import parameters_json
-from batchmark.changes.records import SeriesKey
 from batchmark.core.own_jobs import OwnJobRun
 from batchmark.orchestration.reruns import can_be_repeated, plan_round
 from batchmark.runs.plans.own_job_plan import plan_own_jobs
 from batchmark.runs.plans.planning import all_operator_kwargs
+from tests.builders.changed_series import build_key
 from tests.builders.existing_jobs import own_jobs
 from tests.builders.installations import configured
 
 
 def own_row(**parameters):
-    return SeriesKey(
-        suite="job-thumbnails",
-        target="g5.xlarge",
-        actual_device="cuda",
-        instance_type="g5.xlarge",
-        cpu_model="any",
-        gpu_model="any",
-        workload="thumbnails",
-        parameters=parameters_json(parameters),
-        dtype="none",
-    )
+    fields = {"parameters": parameters_json(parameters), "dtype": "none"}
+    return build_key("g5.xlarge", "thumbnails", suite="job-thumbnails", **fields)
 
 
 def test_a_fresh_own_job_is_of_the_rows_size():

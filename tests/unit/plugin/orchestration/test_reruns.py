@@ -4,12 +4,12 @@ import pytest
 
 from batchmark.analysis.samples import parameters_json
 from batchmark.aws.result_bucket import RunStore
-from batchmark.changes.records import SeriesKey
 from batchmark.core.run import RunPlan
 from batchmark.orchestration.reruns import can_be_repeated, plan_round, reserve
 from batchmark.runs.plans.planning import all_operator_kwargs, plan_jobs
 from batchmark.runs.plans.sharing_plan import plan_sharing, sharing_options
 from batchmark.runs.spending import run_spending
+from tests.builders.changed_series import build_key
 from tests.builders.installations import configured, own_types, target
 from tests.builders.scaling import planned, stack
 from tests.builders.spending import build_spending
@@ -45,17 +45,8 @@ def reserved(store, *, cap, monthly_cap=None, key=KEY, name=NAME):
 
 
 def row(target, **parameters):
-    return SeriesKey(
-        suite="blog",
-        target=target,
-        actual_device="cuda",
-        instance_type=target,
-        cpu_model="any",
-        gpu_model="any",
-        workload="matmul",
-        parameters=parameters_json(parameters or {"size": 1000}),
-        dtype="float32",
-    )
+    fields = {"parameters": parameters_json(parameters)} if parameters else {}
+    return build_key(target, actual_device="cuda", **fields)
 
 
 def test_a_row_of_an_array_is_measured_again_by_an_array_of_the_same_plan():

@@ -1,17 +1,17 @@
 """How a finished own job is judged, once its document is written in its stead."""
 
 import pytest
+from botocore.exceptions import ClientError
 
 from batchmark.aws.job_log import FILE_MARK
-from batchmark.runs import job_outcome
 from batchmark.runs.job_outcome import outcome
 from batchmark.runs.own_jobs import storing, whole_log
 from batchmark_job.result.document import MeasurementStatus, parse_document
 from tests.builders.watched_jobs import (
     BEGIN,
     BUCKET,
-    END,
     STARTED,
+    WHOLE,
     described,
     expected,
     facts,
@@ -21,17 +21,19 @@ from tests.builders.watched_jobs import (
 )
 from tests.stand_ins.batch import FakeClients, client_error
 from tests.stand_ins.bucket import MemoryBucket
+from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.marked_log import MarkedLog
-
-WHOLE = [*facts(*BEGIN), metric(), *facts(*END)]
 
 
 class Judged:
     """The outcome of a job that told these lines, and the document that it has then."""
 
-    def __init__(self, job, lines=WHOLE, own_job=None):
-        self.s3 = MemoryBucket(BUCKET, "us-east-1")
-        clients = FakeClients(logs=MarkedLog(lines), s3=self.s3)
+    def __init__(self, job, lines=WHOLE, own_job=None, last_lines=("boom",), problem=None):
+        self.s3, logs = MemoryBucket(BUCKET, "us-east-1"), MarkedLog(lines)
+        logs.all_lines = last_lines
+        if problem:
+            self.s3.on_call = failing(problem)
+        clients = FakeClients(logs=logs, s3=self.s3)
         self.failure, self.timing = outcome(clients, job, expected(own_job), host=host())
         (text,) = self.s3.objects.values() or [None]
         self.document = text and parse_document(text)
@@ -57,18 +59,9 @@ def test_a_job_that_failed_leaves_a_document_too():
 
 
 def test_what_its_wrapper_told_at_the_end_does_not_hide_why_it_failed():
-    logs, bucket = MarkedLog(WHOLE), MemoryBucket(BUCKET, "us-east-1")
-    logs.all_lines = ["no such picture", *[metric(mark=FILE_MARK)] * 500, *facts("end 3 1")]
-    clients = FakeClients(logs=logs, s3=bucket)
-    failure, _ = outcome(clients, described("FAILED", code=3), expected(), host=host())
-    assert failure.endswith("no such picture")
-
-
-def test_a_job_that_never_ends_by_itself_leaves_a_document_too():
-    stopped = described("FAILED", code=None, isTerminated=True, statusReason="took too long")
-    judged = Judged(stopped, facts(*BEGIN))
-    assert judged.document.own_job.check.detail == "no exit code; took too long"
-    assert "took too long" in judged.failure
+    told = ["no such picture", *[metric(mark=FILE_MARK)] * 500, *facts("end 3 1")]
+    judged = Judged(described("FAILED", code=3), last_lines=told)
+    assert judged.failure.endswith("no such picture")
 
 
 @pytest.mark.parametrize(("status", "code"), [("FAILED", 1), ("SUCCEEDED", 0)])
@@ -99,30 +92,12 @@ def test_a_job_that_batch_says_succeeded_without_a_document_did_not():
 
 
 def test_a_job_of_which_no_document_can_be_made_fails_with_the_reason(monkeypatch):
-    def refuse(*_, **__):
-        raise OverflowError("odd")
-
-    monkeypatch.setattr(storing, "WatchedJob", refuse)
+    monkeypatch.setattr(storing, "WatchedJob", failing(OverflowError("odd")))
     failure = Judged(described()).failure
     assert "is SUCCEEDED, but it left no valid result document: no document could be" in failure
     assert "exit code 3; it left no valid" in Judged(described("FAILED", code=3)).failure
 
 
-def test_a_second_look_changes_nothing():
-    bucket = MemoryBucket(BUCKET, "us-east-1")
-    for lines in (WHOLE, WHOLE[:3]):
-        clients = FakeClients(logs=MarkedLog(lines), s3=bucket)
-        assert job_outcome.outcome(clients, described(), expected(), host=host()).failure is None
-    assert [call for call, _ in bucket.calls].count("PutObject") == 1
-
-
 def test_a_bucket_that_does_not_answer_is_for_the_next_try():
-    bucket = MemoryBucket(BUCKET, "us-east-1")
-
-    def fail(operation, _):
-        raise client_error("SlowDown", 503)
-
-    bucket.on_call = fail
-    clients = FakeClients(logs=MarkedLog(WHOLE), s3=bucket)
-    with pytest.raises(type(client_error("x")), match="SlowDown"):
-        outcome(clients, described(), expected(), host=host())
+    with pytest.raises(ClientError, match="SlowDown"):
+        Judged(described(), problem=client_error("SlowDown", 503))

@@ -4,16 +4,14 @@ import pytest
 
 from batchmark.aws import file_systems
 from batchmark.core.errors import LayerError, PlanError
-from batchmark.runs.run_file_system import RunFileSystem, RunOfDag, check_tags
-from tests.builders.scaling import RUN_ID, stack
+from batchmark.runs.run_file_system import RunFileSystem, check_tags
+from tests.builders.scaling import RUN, RUN_ID, stack
 from tests.stand_ins.batch import client_error
+from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.file_systems import FakeFsx, FakeSsm
 
 SETTINGS = stack().file_system
 KEY = "arn:aws:kms:us-east-1:111122223333:key/0a1b2c3d"
-RUN = RunOfDag(
-    installation="batchmark", dag_id="distributed_training_benchmark", run_id=RUN_ID, generation=0
-)
 OTHER = RUN.model_copy(update={"run_id": "another"})
 
 
@@ -52,6 +50,13 @@ def stood_up(layer):
     return layer
 
 
+def collapsed(layer, ending="collapse"):
+    """What was waited for until nothing is left."""
+    waits = finish(getattr(layer, ending))
+    assert layer._fsx.there == {}
+    return waits
+
+
 def test_it_is_up_once_its_link_has_imported_the_names(account):
     layer = account.of()
     waits = finish(layer.stand_up)
@@ -71,13 +76,6 @@ def test_an_import_that_is_listed_late_is_waited_for_a_while(account, looks, see
     waits = finish(account.of().stand_up)
     assert "The import of names from s3://results/images has not begun" in waits
     assert ("The names in s3://results/images are being imported" in waits) is seen
-
-
-def test_names_that_can_not_be_imported_say_why(account):
-    account.fsx.import_becomes = "FAILED"
-    message = r"the names in s3://results/images could not be imported to fs-0+1: the subnet has no"
-    with pytest.raises(LayerError, match=message):
-        finish(account.of().stand_up)
 
 
 def test_without_a_file_system_none_is_named(account):
@@ -155,16 +153,24 @@ def test_while_an_earlier_one_with_its_token_ends_none_is_made(account):
     assert account.named == second.file_system_id == "fs-00000000000000002"
 
 
-def test_a_file_system_that_fails_says_why(account):
-    account.fsx.becomes = "FAILED"
-    with pytest.raises(LayerError, match=r"fs-0+1 is FAILED: the subnet has no free address"):
-        finish(account.of().stand_up)
-    assert account.named == "none"
-
-
-def test_a_link_that_is_misconfigured_says_why(account):
-    account.fsx.link_becomes = "MISCONFIGURED"
-    message = r"the link of fs-0+1 to s3://results/images is MISCONFIGURED: the subnet has no free"
+@pytest.mark.parametrize(
+    ("what", "becomes", "message"),
+    [
+        ("becomes", "FAILED", "fs-0+1 is FAILED: the subnet has no free address"),
+        (
+            "link_becomes",
+            "MISCONFIGURED",
+            "the link of fs-0+1 to s3://results/images is MISCONFIGURED: the subnet has no free",
+        ),
+        (
+            "import_becomes",
+            "FAILED",
+            "the names in s3://results/images could not be imported to fs-0+1: the subnet has no",
+        ),
+    ],
+)
+def test_what_does_not_come_up_says_why(account, what, becomes, message):
+    setattr(account.fsx, what, becomes)
     with pytest.raises(LayerError, match=message):
         finish(account.of().stand_up)
     assert account.named == "none"
@@ -191,10 +197,8 @@ def test_collapsing_takes_its_name_away_before_it_is_deleted(account):
     delete = account.fsx.delete_file_system
     account.fsx.delete_file_system = lambda **asked: (seen.append(account.named), delete(**asked))
     seen = []
-    waits = finish(layer.collapse)
+    assert collapsed(layer) == ["File system fs-00000000000000001 is being deleted"]
     assert seen == ["none"]
-    assert waits == ["File system fs-00000000000000001 is being deleted"]
-    assert account.fsx.there == {}
     assert len(account.fsx.deleted) == 1
     assert finish(layer.collapse) == [], "nothing is left to do"
 
@@ -211,8 +215,7 @@ def test_what_is_only_half_there_is_collapsed_too(account, steps_done):
     layer = account.of()
     for _ in range(steps_done):
         layer.stand_up()
-    finish(account.of().collapse)
-    assert account.fsx.there == {}
+    collapsed(account.of())
     assert account.named == "none"
 
 
@@ -223,8 +226,7 @@ def test_a_deletion_that_is_refused_is_tried_again(account):
     layer = account.of()
     assert "can't be deleted yet" in layer.collapse()
     assert not layer.is_ending
-    finish(layer.collapse)
-    assert account.fsx.there == {}
+    collapsed(layer)
     assert layer.is_ending
 
 
@@ -240,8 +242,7 @@ def test_one_that_is_gone_in_between_counts_as_deleted(account):
 def test_of_all_generations(account):
     finish(account.of().stand_up)
     finish(account.of(RUN.model_copy(update={"generation": 1})).stand_up)
-    finish(account.of().collapse)
-    assert account.fsx.there == {}
+    collapsed(account.of())
 
 
 @pytest.mark.parametrize("named", [0, 1])
@@ -262,13 +263,8 @@ def test_a_generation_removes_its_own_alone(account, named):
 def test_a_parameter_that_can_not_be_set_keeps_no_file_system(account, operation, ending):
     stood_up(account.of())
     layer = account.of()
-
-    def refuse(**_):
-        raise client_error("ParameterNotFound")
-
-    setattr(account.ssm, operation, refuse)
-    finish(getattr(layer, ending))
-    assert account.fsx.there == {}
+    setattr(account.ssm, operation, failing(client_error("ParameterNotFound")))
+    collapsed(layer, ending)
     assert "What nodes mount could not be set to 'none': " in layer.parameter_problem
     assert "ParameterNotFound" in layer.parameter_problem
 
@@ -276,8 +272,7 @@ def test_a_parameter_that_can_not_be_set_keeps_no_file_system(account, operation
 def test_without_the_settings_it_is_collapsed_all_the_same(account):
     stood_up(account.of())
     layer = account.of(settings=None)
-    finish(layer.collapse)
-    assert account.fsx.there == {}
+    collapsed(layer)
     assert "settings of the run's file system are not known" in layer.parameter_problem
 
 
@@ -286,10 +281,9 @@ def test_during_an_import_it_is_not_deleted_and_afterwards_it_is():
     layer = account.of()
     while not account.fsx.imports:
         layer.stand_up()
-    first, *later = finish(account.of().collapse)
+    first, *later = collapsed(account.of())
     assert "can't be deleted yet" in first
     assert later == ["File system fs-00000000000000001 is being deleted"]
-    assert account.fsx.there == {}
 
 
 @pytest.mark.parametrize("run_id", ["manual__2026-11-26T09:00:00+00:00", RUN_ID, "gr\u00fcn/1 a@b"])

@@ -1,82 +1,24 @@
 """The operator on a worker: which job it finds, submits and terminates."""
 
 from datetime import timedelta
-from io import BytesIO
+from itertools import product
 from types import SimpleNamespace
 
 import pytest
-from airflow.sdk.exceptions import (
-    AirflowException,
-    AirflowFailException,
-    TaskDeferralError,
-    TaskDeferred,
-)
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferralError
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from batchmark.core.names import full_name
-from batchmark.orchestration.links import JobLogLink, JobResultLink
-from batchmark.orchestration.operators.batch_operator import KILLED, BenchmarkJobOperator
+from batchmark.orchestration.links import JobLogLink
+from batchmark.orchestration.operators.batch_operator import KILLED
 from batchmark.orchestration.operators.batch_trigger import ENDING_SECONDS
-from batchmark.runs.result_documents import ExpectedDocument
+from batchmark.runs.result_documents import ExpectedDocument, key_of
 from tests.builders.runs import build_job, build_row
-from tests.stand_ins.batch import (
-    ON_DEMAND_QUEUE,
-    RECLAIMED,
-    SPOT_QUEUE,
-    FakeBatch,
-    FakeClients,
-    FakeLogs,
-    client_error,
-)
+from tests.stand_ins.batch import ON_DEMAND_QUEUE, RECLAIMED, SPOT_QUEUE, client_error
+from tests.stand_ins.bucket import MemoryBucket
+from tests.stand_ins.failing_calls import failing
+from tests.stand_ins.operator_task import RETRIES, Task, name
 
-RUN_ID = "manual__2026-11-21T01:00:00+00:00"
-JOB_NAME = "batchmark-g5-xlarge-smoke-1"
-RETRIES = 3
 FOREIGN = {"batchmark:installation": "another"}
-
-
-def name(generation=0):
-    return full_name(JOB_NAME, RUN_ID, generation)
-
-
-class Task:
-    """A task instance on a worker, with a fake Batch behind it."""
-
-    def __init__(self, *, try_number=1, cleared_after=0, **arguments):
-        self.batch = FakeBatch()
-        self.operator = BenchmarkJobOperator(
-            task_id="run_benchmark",
-            job_name=JOB_NAME,
-            job_queue=SPOT_QUEUE,
-            job_definition="definition:1",
-            parameters={"suite": "smoke"},
-            tags={"batchmark:installation": "batchmark"},
-            aws_conn_id=None,
-            retries=RETRIES,
-            **{"on_demand_queue": ON_DEMAND_QUEUE} | arguments,
-        )
-        self.operator.clients = FakeClients(batch=self.batch, logs=FakeLogs())
-        self.xcoms = {}
-        ti = SimpleNamespace(
-            dag_id="benchmark",
-            task_id="run_benchmark",
-            run_id=RUN_ID,
-            try_number=try_number,
-            max_tries=RETRIES + cleared_after,
-            xcom_push=lambda key, value: self.xcoms.update({key: value}),
-        )
-        self.context = {"ti": ti, "task": self.operator, "run_id": RUN_ID}
-
-    def deferral(self):
-        with pytest.raises(TaskDeferred) as deferred:
-            self.operator.execute(self.context)
-        _, arguments = deferred.value.trigger.serialize()
-        return arguments, deferred.value
-
-    def failure(self):
-        with pytest.raises(AirflowFailException) as failed:
-            self.operator.execute(self.context)
-        return str(failed.value)
 
 
 def test_the_first_try_submits_under_a_name_that_a_retry_finds():
@@ -136,26 +78,16 @@ def test_a_retry_of_a_failed_job_fails_at_once_with_its_reason():
     assert task.batch.submissions == []
 
 
-def s3_that_refuses(times, text):
-    """An S3 client that holds one document, and refuses to hand it out so many times."""
-    refusals = [client_error("ExpiredToken", 400)] * times
-
-    def get_object(**_):
-        if refusals:
-            raise refusals.pop()
-        return {"Body": BytesIO(text), "ContentLength": len(text)}
-
-    return SimpleNamespace(get_object=get_object)
-
-
 def retry_of_a_job_with_a_document(monkeypatch, refusals):
-    """A retry whose job has succeeded; the seconds that it slept."""
+    """A retry whose job has succeeded, and whose S3 refuses so many times; the pauses it made."""
     left = build_job("g5.xlarge", [build_row([0.1] * 8)], job_id="job-1")
-    fields = ExpectedDocument.of(left.document.run_id, left.planned).model_dump()
-    task = Task(try_number=2, document=fields)
+    expected = ExpectedDocument.of(left.document.run_id, left.planned)
+    task = Task(try_number=2, document=expected.model_dump())
     task.batch.add(name(), "SUCCEEDED", attempts=[{}])
-    s3 = s3_that_refuses(refusals, left.document.to_json().encode())
-    task.operator.clients = FakeClients(batch=task.batch, logs=FakeLogs(), s3=s3)
+    s3 = MemoryBucket(expected.bucket, "us-east-1")
+    s3.objects[key_of(expected.uri("job-1", 1))] = left.document.to_json().encode()
+    s3.on_call = failing(*[client_error("ExpiredToken")] * refusals, then=lambda *_: None)
+    task.operator.clients.clients["s3"] = s3
     slept = []
     monkeypatch.setattr("time.sleep", slept.append)
     return task, slept
@@ -216,15 +148,13 @@ def test_a_late_worker_leaves_jobs_of_a_newer_generation_alone():
     assert task.batch.jobs[newer]["status"] == "RUNNING"
 
 
-COPIES = [("-debug", {}), ("0", {}), ("", {"tags": {}}), ("", {"tags": FOREIGN})]
-
-
-@pytest.mark.parametrize(("ending", "fields"), COPIES)
-@pytest.mark.parametrize("status", ["RUNNING", "SUCCEEDED"])
-def test_a_copy_of_its_job_is_neither_ended_nor_taken_for_its_own(ending, fields, status):
+@pytest.mark.parametrize(
+    ("ending", "fields"), [("-debug", {}), ("0", {}), ("", {"tags": {}}), ("", {"tags": FOREIGN})]
+)
+def test_a_copy_of_its_job_is_neither_ended_nor_taken_for_its_own(ending, fields):
     """Whoever clones a job by hand keeps its name, whole or as the begin of one."""
     task = Task(cleared_after=1)
-    for generation in (0, 1):
+    for generation, status in product((0, 1), ("RUNNING", "SUCCEEDED")):
         task.batch.add(f"{name(generation)}{ending}", status, **fields)
     task.deferral()
     assert task.batch.terminated == []
@@ -288,106 +218,6 @@ def test_without_an_execution_timeout_the_longest_time_of_both_jobs_bounds_the_d
     assert deferred.timeout is None
 
 
-SHARED = {"in_turn": True, "after": 4, "ahead": [2, 0], "turn": 3}
-ARRAY = {
-    "array_properties": {"size": 5},
-    "container_overrides": {"environment": [{"name": "BATCHMARK_OPTIONS", "value": "--form jobs"}]},
-}
-
-
-def test_an_array_job_is_submitted_with_its_size_and_its_options():
-    task = Task(**ARRAY, document={"prefix": "s3://results/raw/run/t/sharing/of-5/1/"})
-    arguments, _ = task.deferral()
-    (request,) = task.batch.submissions
-    assert request["arrayProperties"] == {"size": 5}
-    assert request["containerOverrides"] == ARRAY["container_overrides"]
-    assert arguments["on_demand"]["arrayProperties"] == {"size": 5}
-    result = JobResultLink().get_link(task.operator, ti_key=None)
-    assert result.endswith("/results/raw/run/t/sharing/of-5/1/job-1%3A0")
-
-
-def test_a_multi_node_job_is_submitted_with_its_nodes_and_its_result_is_the_main_nodes():
-    overrides = {"numNodes": 2, "nodePropertyOverrides": [{"targetNodes": "0:"}]}
-    document = {"prefix": "s3://results/raw/run/t/scaling/on-2/1/"}
-    task = Task(node_overrides=overrides, document=document, on_demand_queue=None)
-    arguments, _ = task.deferral()
-    (request,) = task.batch.submissions
-    assert request["nodeOverrides"] == overrides
-    assert not {"containerOverrides", "arrayProperties"} & request.keys()
-    assert arguments["on_demand"] is None
-    result = JobResultLink().get_link(task.operator, ti_key=None)
-    assert result.endswith("/results/raw/run/t/scaling/on-2/1/job-1%230")
-
-
-def test_a_job_that_shares_an_instance_is_left_to_the_trigger_which_may_wait_a_turn_more(
-    monkeypatch,
-):
-    monkeypatch.setattr("time.time", lambda: 1000.0)
-    limits = {"longest_seconds": 3600, "execution_timeout": timedelta(seconds=60)}
-    task = Task(**ARRAY, **limits, **SHARED)
-    arguments, deferred = task.deferral()
-    assert task.batch.submissions == []
-    assert task.xcoms == {}
-    assert (arguments["job_id"], arguments["after"]) == (None, 4)
-    assert arguments["ahead"] == [2, 0]
-    assert arguments["request"]["arrayProperties"] == {"size": 5}
-    assert arguments["on_demand"] == arguments["request"] | {"jobQueue": ON_DEMAND_QUEUE}
-    assert arguments["deadline"] == 1000 + 4 * 60
-    assert arguments["latest_turn"] == 1000 + 3 * (60 + ENDING_SECONDS)
-    assert deferred.timeout == timedelta(seconds=4 * (60 + ENDING_SECONDS))
-
-
-def test_a_cleared_task_that_waits_for_no_other_is_left_to_the_trigger_too():
-    """Jobs of its run or of another may be there."""
-    task = Task(**SHARED | {"after": None}, cleared_after=1)
-    arguments, _ = task.deferral()
-    assert task.batch.submissions == []
-    assert (arguments["job_id"], arguments["after"]) == (None, None)
-
-
-def test_a_retry_leaves_its_live_array_to_the_trigger_which_looks_whether_another_comes_first():
-    task = Task(**ARRAY, **SHARED, try_number=2)
-    task.batch.add_array(name(), ["RUNNING"] * 5)
-    arguments, _ = task.deferral()
-    assert (arguments["job_id"], arguments["request"]["jobName"]) == (None, name())
-    assert task.batch.submissions == []
-
-
-def test_a_retry_follows_the_live_job_that_need_not_be_alone():
-    task = Task(**SHARED, alone=False, try_number=2)
-    found = task.batch.add(name(), "RUNNING")
-    arguments, _ = task.deferral()
-    assert (arguments["job_id"], arguments["alone"]) == (found, False)
-    assert task.batch.submissions == []
-
-
-def test_a_retry_follows_the_on_demand_job_that_took_the_place_of_one_that_shares_an_instance():
-    task = Task(**SHARED, try_number=2)
-    spot = task.batch.add(name(), "FAILED", statusReason=RECLAIMED)
-    found = task.batch.add(name(), "RUNNING", ON_DEMAND_QUEUE)
-    arguments, _ = task.deferral()
-    assert (arguments["job_id"], arguments["earlier_job_ids"]) == (found, [spot])
-
-
-def test_a_retry_of_a_failed_array_fails_at_once_with_its_childrens_reasons():
-    task = Task(try_number=2)
-    task.batch.add_array(name(), ["RUNNING"] * 2)
-    failed = {"status": "FAILED", "statusReason": "boom", "container": {"exitCode": 3}}
-    task.batch.change_child("job-1", 1, **failed)
-    task.batch.change_child("job-1", 0, status="SUCCEEDED")
-    failure = task.failure()
-    assert "Of 2 children 1 failed:\n1: exit code 3; status reason: boom" in failure
-
-
-def test_an_array_whose_worker_was_killed_is_submitted_again():
-    task = Task(try_number=2)
-    task.batch.add_array(name(), ["RUNNING"] * 2)
-    task.batch.terminate_job("job-1", KILLED)
-    task.batch.change("job-1", statusReason="Array Child Job failed")
-    arguments, _ = task.deferral()
-    assert arguments["job_id"] == task.xcoms["job_id"] != "job-1"
-
-
 def test_a_deferral_that_timed_out_ends_the_job():
     task = Task(try_number=1)
     job_id = task.batch.add(name(), "RUNNING")
@@ -417,11 +247,8 @@ def test_a_broken_trigger_leaves_its_job_to_the_next_try_if_any(try_number, ende
 @pytest.mark.parametrize(("try_number", "ended"), [(RETRIES, []), (RETRIES + 1, ["job-1"])])
 def test_so_does_a_worker_that_fails_after_the_submission(try_number, ended):
     task = Task(try_number=try_number)
-
-    def xcom_push(key, value):
-        raise EndpointConnectionError(endpoint_url="http://api-server.example")
-
-    task.context["ti"].xcom_push = xcom_push
+    no_answer = EndpointConnectionError(endpoint_url="http://api-server.example")
+    task.context["ti"].xcom_push = failing(no_answer)
     with pytest.raises(EndpointConnectionError):
         task.operator.execute(task.context)
     assert [job_id for job_id, _ in task.batch.terminated] == ended
@@ -430,11 +257,7 @@ def test_so_does_a_worker_that_fails_after_the_submission(try_number, ended):
 def test_a_last_try_that_may_not_terminate_jobs_leaves_that_to_collecting(capsys):
     task = Task(try_number=RETRIES + 2, cleared_after=1)
     task.batch.add(name(0), "RUNNING")
-
-    def refuse(**_):
-        raise client_error("AccessDeniedException", 403)
-
-    task.batch.terminate_job = refuse
+    task.batch.terminate_job = failing(client_error("AccessDeniedException", 403))
     with pytest.raises(ClientError, match="AccessDeniedException"):
         task.operator.execute(task.context)
     assert "Collecting the run must end what may be running" in capsys.readouterr().out

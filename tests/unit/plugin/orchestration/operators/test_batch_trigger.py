@@ -4,22 +4,22 @@ import asyncio
 from types import SimpleNamespace
 
 from batchmark.orchestration.operators.batch_trigger import BenchmarkJobTrigger
+from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.following import ON_DEMAND, RUNNING, SUCCEEDED, Following
 
 
 def test_success_ends_the_task_with_ids_times_and_a_link():
     following = Following()
     attempt = {"startedAt": 1_795_222_731_000, "stoppedAt": 1_795_222_741_500}
-    event = following.event(
+    xcoms = following.succeeds(
         (1, {"status": "RUNNABLE"}),
         (3, {"status": "STARTING"}),
         (20, RUNNING),
         (30, SUCCEEDED | attempt | {"attempts": [attempt | {"container": {"exitCode": 0}}]}),
     )
-    assert event.task_instance_state == "success"
-    assert event.xcoms["return_value"] == "job-1"
-    assert event.xcoms["_link_JobLogLink"] == "http://127.0.0.1:5000/local-cloud/jobs/job-1/log"
-    timing = event.xcoms["timing"]
+    assert xcoms["return_value"] == "job-1"
+    assert xcoms["_link_JobLogLink"] == "http://127.0.0.1:5000/local-cloud/jobs/job-1/log"
+    timing = xcoms["timing"]
     assert timing["created_at"] == "2026-11-21T00:58:21+00:00"
     assert timing["first_seen"]["RUNNABLE"] == "2026-11-21T00:58:22+00:00"
     assert timing["first_seen"]["STARTING"] == "2026-11-21T00:58:25+00:00"
@@ -50,9 +50,7 @@ def test_xcoms_are_pushed_as_a_worker_pushes_them(monkeypatch):
 
 
 def test_a_failure_to_push_xcoms_does_not_change_the_outcome(monkeypatch):
-    async def aset(key, value, **of):
-        raise RuntimeError("no API server")
-
+    aset = failing(RuntimeError("no API server"))
     monkeypatch.setattr("batchmark.orchestration.operators.ending_trigger.XCom.aset", aset)
     trigger = BenchmarkJobTrigger(job_id="job-1", aws_conn_id=None)
     trigger._task_instance = SimpleNamespace(dag_id="d", task_id="t", run_id="r", map_index=-1)

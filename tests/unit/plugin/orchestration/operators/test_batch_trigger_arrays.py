@@ -1,10 +1,9 @@
 """A followed array job: its parent tells nothing, so its children do."""
 
-from tests.stand_ins.batch import RECLAIMED, SPOT_QUEUE
-from tests.stand_ins.following import CREATED, NAME, ON_DEMAND, REQUEST, Following
+from tests.stand_ins.batch import RECLAIMED
+from tests.stand_ins.following import CREATED, NAME, ON_DEMAND, Following
 
 ENDED = {"startedAt": 1_795_222_731_000, "stoppedAt": 1_795_222_741_000}
-REQUESTED = REQUEST | {"jobQueue": SPOT_QUEUE}
 
 
 def changing(following, index, **fields):
@@ -13,10 +12,10 @@ def changing(following, index, **fields):
 
 def test_an_array_waits_while_any_child_does_though_its_others_run():
     following = Following(children=["RUNNING", "RUNNABLE"], runnable_seconds=600)
-    event = following.event((601, {}), (2, {}), (2, {}))
+    failure = following.fails((601, {}), (2, {}), (2, {}))
     assert following.diagnosed == ["RUNNABLE"]
     assert [job_id for job_id, _ in following.batch.terminated] == ["job-1"]
-    assert "It was RUNNABLE for more than 600 s" in event.xcoms["failure"]
+    assert "It was RUNNABLE for more than 600 s" in failure
 
 
 def test_an_array_whose_children_run_is_not_stuck_though_its_parent_is_pending():
@@ -26,18 +25,10 @@ def test_an_array_whose_children_run_is_not_stuck_though_its_parent_is_pending()
         (1, changing(following, n, status="SUCCEEDED", attempts=[span], **span))
         for n, span in enumerate(spans)
     ]
-    event = following.event((900, {}), *ends)
-    assert event.task_instance_state == "success"
-    assert event.xcoms["timing"]["started_at"] == "2026-11-21T00:58:51+00:00", "of the first child"
-    assert event.xcoms["timing"]["phases"]["last_attempt_seconds"] == 10
+    xcoms = following.succeeds((900, {}), *ends)
+    assert xcoms["timing"]["started_at"] == "2026-11-21T00:58:51+00:00", "of the first child"
+    assert xcoms["timing"]["phases"]["last_attempt_seconds"] == 10
     assert following.diagnosed == following.batch.terminated == []
-
-
-def test_a_child_stuck_in_starting_ends_its_array():
-    following = Following(children=["RUNNING", "STARTING"], starting_seconds=900)
-    event = following.event((1, {}), (901, {}), (2, {}), (2, {}))
-    assert following.diagnosed == ["STARTING"]
-    assert "It was STARTING for more than 900 s" in event.xcoms["failure"]
 
 
 def test_a_child_that_is_retried_waits_from_its_last_attempts_end():
@@ -51,13 +42,12 @@ def test_a_child_that_is_retried_waits_from_its_last_attempts_end():
 def test_children_that_are_not_there_yet_are_waited_for():
     following = Following(children=["RUNNING", "RUNNING"], runnable_seconds=600)
     spawned = following.batch.jobs.pop("job-1:1")
-    event = following.event(
+    following.succeeds(
         (599, {}),
         (1, lambda: following.batch.jobs.update({"job-1:1": spawned})),
         (1, changing(following, 0, status="SUCCEEDED")),
         (1, changing(following, 1, status="SUCCEEDED")),
     )
-    assert event.task_instance_state == "success"
     assert following.diagnosed == []
 
 
@@ -69,10 +59,10 @@ def test_an_array_waits_for_others_of_its_queue_but_not_for_itself():
         for index in range(2):
             following.batch.change_child(other, index, status="SUCCEEDED")
 
-    event = following.event((601, {}), (590, other_ends), (11, {}), (2, {}), (2, {}))
+    failure = following.fails((601, {}), (590, other_ends), (11, {}), (2, {}), (2, {}))
     assert following.now == CREATED + 1206
     assert following.batch.terminated[0][0] == "job-1"
-    assert "It was RUNNABLE for more than 600 s" in event.xcoms["failure"]
+    assert "It was RUNNABLE for more than 600 s" in failure
 
 
 def test_a_failed_array_names_its_failed_children_and_shows_the_first_ones_log():
@@ -81,12 +71,12 @@ def test_a_failed_array_names_its_failed_children_and_shows_the_first_ones_log()
     waited = {"exitCode": 1, "logStreamName": "stream-2"}
     failed = {"status": "FAILED", "statusReason": "Essential container in task exited"}
     first = failed | ENDED | {"attempts": [ENDED | {"container": killed}]}
-    event = following.event(
+    failure = following.fails(
         (1, changing(following, 0, status="SUCCEEDED")),
         (1, changing(following, 2, **failed, stoppedAt=ENDED["stoppedAt"] + 9, container=waited)),
         (1, changing(following, 1, **first, container=killed)),
     )
-    lines = event.xcoms["failure"].splitlines()
+    lines = failure.splitlines()
     reason = "status reason: Essential container in task exited"
     assert lines[0] == (
         f"Batch job job-1 ({NAME}) is FAILED: exit code 137; {reason}; container: OutOfMemoryError"
@@ -96,34 +86,18 @@ def test_a_failed_array_names_its_failed_children_and_shows_the_first_ones_log()
         f"1: exit code 137; {reason}; container: OutOfMemoryError",
         f"2: exit code 1; {reason}",
     ]
-    assert "lines of log stream stream-1 of /aws/batch/job:" in event.xcoms["failure"]
-    assert event.xcoms["_link_JobLogLink"].endswith("/local-cloud/jobs/job-1%3A1/log")
+    assert "lines of log stream stream-1 of /aws/batch/job:" in failure
+    assert following.xcoms["_link_JobLogLink"].endswith("/local-cloud/jobs/job-1%3A1/log")
 
 
 def test_an_array_that_lost_its_host_is_followed_by_an_on_demand_one():
     following = Following(children=["RUNNING"] * 2, on_demand=ON_DEMAND)
     lost = {"status": "FAILED", "statusReason": RECLAIMED, "stoppedAt": 9}
     alone = {"status": "FAILED", "statusReason": "Essential container in task exited"}
-    event = following.event(
+    xcoms = following.succeeds(
         (1, changing(following, 0, **alone, stoppedAt=5)),
         (1, changing(following, 1, **lost)),
         (2, {"status": "SUCCEEDED"}),
     )
     assert following.batch.submissions == [ON_DEMAND]
-    assert event.task_instance_state == "success"
-    assert event.xcoms["job_ids"] == ["job-1", "job-2"]
-
-
-def test_the_progress_of_an_array_is_in_its_first_childs_log(monkeypatch):
-    following = Following(children=["RUNNING"] * 2)
-    asked = []
-
-    class Logs:
-        def get_log_events(self, logStreamName, **_):  # noqa: N803
-            asked.append(logStreamName)
-            return {"events": []}
-
-    following.trigger.clients.clients["logs"] = Logs()
-    ends = [(1, changing(following, n, status="SUCCEEDED")) for n in (1, 0)]
-    following.event((1, {}), *ends)
-    assert asked == ["stream-0"]
+    assert xcoms["job_ids"] == ["job-1", "job-2"]

@@ -6,17 +6,18 @@ from batchmark.aws.batch_jobs import REASON_CHARACTERS
 from batchmark.orchestration.operators.job_progress import STOP_SECONDS, UNKNOWN_SECONDS
 from batchmark.orchestration.operators.job_watch import Answer
 from tests.stand_ins.batch import ON_DEMAND_QUEUE, client_error
+from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.following import CREATED, ON_DEMAND, OUTAGE, RUNNING, SUCCEEDED, Following
 
 
 @pytest.mark.parametrize("status", ["SUBMITTED", "RUNNABLE"])
 def test_a_job_without_an_instance_is_terminated_with_its_diagnosis(status):
     following = Following(runnable_seconds=600)
-    event = following.event((601, {"status": status}), (2, {}), (2, {}))
+    failure = following.fails((601, {"status": status}), (2, {}), (2, {}))
     assert following.diagnosed == [status]
     reason = f"It was {status} for more than 600 s. The queue's compute environment is INVALID"
     assert following.batch.terminated[0][1].startswith(reason)
-    assert f"status reason: {reason}; apply Terraform again." in event.xcoms["failure"]
+    assert f"status reason: {reason}; apply Terraform again." in failure
 
 
 def test_a_long_diagnosis_reaches_the_task_uncut():
@@ -25,51 +26,38 @@ def test_a_long_diagnosis_reaches_the_task_uncut():
     following.trigger.diagnosis = lambda job: long
     ended = {"status": "FAILED", "statusReason": ("It was RUNNABLE for more than 600 s. " + long)}
     ended["statusReason"] = ended["statusReason"][:REASON_CHARACTERS]
-    event = following.event((601, {}), (2, {}), (2, ended))
-    assert long.strip() in event.xcoms["failure"]
+    failure = following.fails((601, {}), (2, {}), (2, ended))
+    assert long.strip() in failure
 
 
 def test_a_job_that_starts_during_its_diagnosis_is_left_alone():
     following = Following(runnable_seconds=600)
-    event = following.event((601, {}), (2, {"status": "STARTING"}), (2, RUNNING), (9, SUCCEEDED))
+    following.succeeds((601, {}), (2, {"status": "STARTING"}), (2, RUNNING), (9, SUCCEEDED))
     assert following.diagnosed == ["RUNNABLE"]
     assert following.batch.terminated == []
-    assert event.task_instance_state == "success"
 
 
 def test_a_failed_diagnosis_does_not_keep_the_job_running():
     following = Following(runnable_seconds=600)
-
-    def diagnose(job):
-        raise ValueError("no such queue")
-
-    following.trigger.diagnosis = diagnose
-    event = following.event((601, {}), (2, {}), (2, {}))
-    assert "Its diagnosis failed: ValueError('no such queue')" in event.xcoms["failure"]
+    following.trigger.diagnosis = failing(ValueError("no such queue"))
+    failure = following.fails((601, {}), (2, {}), (2, {}))
+    assert "Its diagnosis failed: ValueError('no such queue')" in failure
 
 
 def test_a_job_that_waits_for_others_of_its_queue_is_not_stuck():
     following = Following(runnable_seconds=600, on_demand=ON_DEMAND)
-    other = following.batch.add("another", "RUNNING", ON_DEMAND_QUEUE)
-
-    def other_ends():
-        following.batch.jobs[other]["status"] = "SUCCEEDED"
-
-    event = following.event((601, {}), (590, other_ends), (9, {}), (2, {}), (2, {}), (2, {}))
+    other_ends = following.ending(following.batch.add("another", "RUNNING", ON_DEMAND_QUEUE))
+    failure = following.fails((601, {}), (590, other_ends), (9, {}), (2, {}), (2, {}), (2, {}))
     assert following.diagnosed == ["RUNNABLE"]
     assert following.batch.terminated[0][0] == "job-1"
-    assert "It was RUNNABLE for more than 600 s" in event.xcoms["failure"]
+    assert "It was RUNNABLE for more than 600 s" in failure
 
 
 def test_a_job_that_waits_for_instances_of_its_quota_is_not_stuck():
     following = Following(runnable_seconds=30, queues_of_same_quota=["arn:queue-of-g6"])
     other = following.batch.add("another target's", "RUNNING", "arn:queue-of-g6")
-
-    def other_ends():
-        following.batch.change(other, status="SUCCEEDED")
-
-    event = following.event((31, None), (20, other_ends), (2, RUNNING), (9, SUCCEEDED))
-    assert event.task_instance_state == "success"
+    other_ends = following.ending(other)
+    following.succeeds((31, None), (20, other_ends), (2, RUNNING), (9, SUCCEEDED))
     assert following.diagnosed == []
 
 
@@ -91,82 +79,72 @@ def test_the_wait_of_a_retried_job_counts_from_its_last_attempts_end():
 def test_an_attempt_stuck_in_starting_is_terminated_with_its_diagnosis():
     following = Following(runnable_seconds=9, starting_seconds=900)
     following.batch.jobs["job-1"]["status"] = "STARTING"
-    event = following.event((700, {}), (890, {}), (11, {}), (2, {}), (2, {}))
+    failure = following.fails((700, {}), (890, {}), (11, {}), (2, {}), (2, {}))
     assert following.diagnosed == ["STARTING"]
-    assert "status reason: It was STARTING for more than 900 s" in event.xcoms["failure"]
+    assert "status reason: It was STARTING for more than 900 s" in failure
 
 
 def test_each_attempt_has_its_own_time_in_starting():
     """Between two answers an attempt failed, and the next is STARTING, too."""
     following = Following(starting_seconds=900)
     starting = {"status": "STARTING", "attempts": [{}]}
-    event = following.event(
+    following.succeeds(
         (800, starting), (700, starting | {"attempts": [{}, {}]}), (800, {}), (9, SUCCEEDED)
     )
     assert following.diagnosed == []
-    assert event.task_instance_state == "success"
 
 
 def test_a_job_is_not_stuck_because_of_an_outage_which_is_told_once(capsys):
     following = Following(runnable_seconds=600)
-    event = following.event((1, {}), *[(900, OUTAGE)] * 3, (2, SUCCEEDED))
+    following.succeeds((1, {}), *[(900, OUTAGE)] * 3, (2, SUCCEEDED))
     assert following.diagnosed == []
     assert capsys.readouterr().out.count("Batch gives no answer") == 1
-    assert event.task_instance_state == "success"
 
 
 def test_the_longest_time_counts_from_the_submission():
     following = Following(longest_seconds=3600)
-    event = following.event((3599, RUNNING), (2, {}), (2, {}))
-    assert "did not end before Batchmark's deadline, 3600 s after" in event.xcoms["failure"]
+    failure = following.fails((3599, RUNNING), (2, {}), (2, {}))
+    assert "did not end before Batchmark's deadline, 3600 s after" in failure
 
 
 def test_an_execution_timeout_that_passes_while_deferred_ends_the_job():
     following = Following(deadline=CREATED + 60)
-    event = following.event((59, RUNNING), (2, {}), (2, {}))
+    failure = following.fails((59, RUNNING), (2, {}), (2, {}))
     assert following.batch.terminated == [("job-1", "The task's execution_timeout has passed")]
-    assert "status reason: The task's execution_timeout has passed" in event.xcoms["failure"]
+    assert "status reason: The task's execution_timeout has passed" in failure
 
 
 def test_a_job_that_ends_by_itself_meanwhile_keeps_its_own_reason():
     following = Following(deadline=CREATED + 60)
     failed = {"status": "FAILED", "statusReason": "Essential container in task exited"}
-    event = following.event((61, RUNNING), (1, failed))
-    assert "status reason: Essential container in task exited" in event.xcoms["failure"]
+    failure = following.fails((61, RUNNING), (1, failed))
+    assert "status reason: Essential container in task exited" in failure
 
 
 def test_a_job_is_ended_once_batch_answers_again():
     following = Following(deadline=CREATED + 60)
-    terminate = following.batch.terminate_job
-    refusals = [client_error("ServerException", 500), client_error("TooManyRequestsException")]
-
-    def terminate_job(**arguments):
-        if refusals:
-            raise refusals.pop(0)
-        terminate(**arguments)
-
-    following.batch.terminate_job = terminate_job
-    event = following.event((61, RUNNING), (2, OUTAGE), (2, {}), (2, {}))
-    assert "execution_timeout has passed" in event.xcoms["failure"]
+    refusals = client_error("ServerException", 500), client_error("TooManyRequestsException")
+    following.batch.terminate_job = failing(*refusals, then=following.batch.terminate_job)
+    failure = following.fails((61, RUNNING), (2, OUTAGE), (2, {}), (2, {}))
+    assert "execution_timeout has passed" in failure
 
 
 def test_a_job_that_does_not_end_after_its_termination_is_given_up():
     following = Following(deadline=CREATED + 60)
     following.batch.terminate_job = lambda **_: None
-    event = following.event((61, RUNNING), (STOP_SECONDS + 1, {}))
-    assert f"It was told to stop, and {STOP_SECONDS} s later it had not" in event.xcoms["failure"]
+    failure = following.fails((61, RUNNING), (STOP_SECONDS + 1, {}))
+    assert f"It was told to stop, and {STOP_SECONDS} s later it had not" in failure
 
 
 def test_a_job_that_batch_forgot_fails_the_task_after_a_while():
     following = Following()
-    event = following.event((1, Answer()), (UNKNOWN_SECONDS, Answer()))
-    assert "status reason: Batch does not know this job" in event.xcoms["failure"]
+    failure = following.fails((1, Answer()), (UNKNOWN_SECONDS, Answer()))
+    assert "status reason: Batch does not know this job" in failure
 
 
 def test_a_job_that_batch_does_not_know_yet_is_waited_for():
     following = Following()
-    event = following.event((1, Answer()), (UNKNOWN_SECONDS - 2, Answer()), (1, SUCCEEDED))
-    assert event.task_instance_state == "success"
+    following.succeeds((1, Answer()), (UNKNOWN_SECONDS - 2, Answer()), (1, SUCCEEDED))
 
 
 @pytest.mark.parametrize(
@@ -176,7 +154,7 @@ def test_a_job_that_batch_does_not_know_yet_is_waited_for():
 def test_a_job_that_its_queue_cancelled_as_stuck_is_diagnosed_too(reason, count):
     following = Following(runnable_seconds=3600)
     end = {"status": "FAILED", "statusReason": reason, "isCancelled": True}
-    failure = following.event((9, end)).xcoms["failure"]
+    failure = following.fails((9, end))
     assert following.diagnosed == ["FAILED"] * count
     assert f"status reason: {reason}" in failure
     assert failure.count("apply Terraform again") == count

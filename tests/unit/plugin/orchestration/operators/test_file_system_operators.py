@@ -22,14 +22,14 @@ from batchmark.orchestration.operators.file_system_operators import (
     StandUpFileSystem,
 )
 from batchmark.orchestration.operators.file_system_trigger import CollapseTrigger, StandUpTrigger
-from batchmark.runs.run_file_system import RunFileSystem, RunOfDag
+from batchmark.runs.run_file_system import RunFileSystem
 from tests.builders.installations import configured
-from tests.builders.scaling import RUN_ID, planned, stack
+from tests.builders.scaling import RUN, RUN_ID, planned, stack
 from tests.stand_ins.bucket import MemoryBucket
+from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.file_systems import FakeFsx, FakeSsm
 
 NODES = stack()
-DAG_ID = "distributed_training_benchmark"
 
 
 class Account:
@@ -48,17 +48,16 @@ class Account:
         self.store.write(PLAN, plan.model_dump_json())
 
     def context(self, operator, cleared=0):
-        retries = operator.retries
         ti = SimpleNamespace(
-            dag_id=DAG_ID,
+            dag_id=RUN.dag_id,
             run_id=RUN_ID,
-            max_tries=retries + cleared,
+            max_tries=operator.retries + cleared,
             get_task_states=self.task_states,
         )
         return {"run_id": RUN_ID, "ti": ti, "task": operator}
 
     def task_states(self, *, dag_id, task_ids, run_ids):
-        assert (dag_id, run_ids) == (DAG_ID, [RUN_ID])
+        assert (dag_id, run_ids) == (RUN.dag_id, [RUN_ID])
         assert task_ids == ["run_benchmark", "rerun_once", "rerun_twice"]
         return {RUN_ID: self.states}
 
@@ -78,24 +77,24 @@ def account(monkeypatch):
     return found
 
 
-def deferral(account, operator, **context):
+def executed(account, operator=StandUpFileSystem, **context):
+    made = operator(task_id="any")
+    return made.execute(account.context(made, **context))
+
+
+def deferral(account, operator=StandUpFileSystem, **context):
     with pytest.raises(TaskDeferred) as raised:
-        operator.execute(account.context(operator, **context))
+        executed(account, operator, **context)
     return raised.value
 
 
 def test_the_trigger_stands_up_what_the_plan_asks_for(account):
     account.plan()
-    deferred = deferral(account, StandUpFileSystem(task_id="any"), cleared=2)
+    deferred = deferral(account, cleared=2)
     assert isinstance(deferred.trigger, StandUpTrigger)
     _, arguments = deferred.trigger.serialize()
     assert arguments["settings"] == NODES.file_system.model_dump(mode="json")
-    assert arguments["run"] == {
-        "installation": "batchmark",
-        "dag_id": DAG_ID,
-        "run_id": RUN_ID,
-        "generation": 2,
-    }
+    assert arguments["run"] == RUN.model_dump() | {"generation": 2}
     left = arguments["deadline"] - time.time()
     assert left == pytest.approx(STAND_UP_SECONDS, abs=60)
     assert deferred.timeout.total_seconds() > STAND_UP_SECONDS + COLLAPSE_SECONDS
@@ -106,17 +105,15 @@ def test_the_trigger_stands_up_what_the_plan_asks_for(account):
 def test_without_files_nothing_is_stood_up_and_nodes_mount_none(account, capsys):
     account.plan(files=False)
     account.ssm.values[NODES.file_system.id_parameter] = "fs-of-an-earlier-run"
-    operator = StandUpFileSystem(task_id="any")
-    assert operator.execute(account.context(operator)) is None
+    assert executed(account) is None
     assert account.named == "none"
     assert "no file system is stood up" in capsys.readouterr().out
 
 
 def test_a_dry_run_stands_nothing_up(account):
     account.plan(dry_run=True)
-    operator = StandUpFileSystem(task_id="any")
     with pytest.raises(AirflowSkipException, match="nothing is stood up"):
-        operator.execute(account.context(operator))
+        executed(account)
     assert account.ssm.history == []
 
 
@@ -131,16 +128,15 @@ def test_a_dry_run_stands_nothing_up(account):
 def test_a_task_that_is_cleared_after_the_jobs_stands_nothing_up(account, capsys, states, stands):
     account.plan()
     account.states = states
-    operator = StandUpFileSystem(task_id="any")
     if stands:
-        deferral(account, operator)
+        deferral(account)
     else:
-        assert operator.execute(account.context(operator)) is None
+        assert executed(account) is None
         assert "None of the run's jobs is to run" in capsys.readouterr().out
 
 
 def collapse(account):
-    deferred = deferral(account, CollapseFileSystem(task_id="any"))
+    deferred = deferral(account, CollapseFileSystem)
     assert isinstance(deferred.trigger, CollapseTrigger)
     return deferred.trigger.serialize()[1]
 
@@ -153,9 +149,7 @@ def test_the_teardown_needs_no_plan(account):
 
 @pytest.mark.parametrize("planned_before", [True, False])
 def test_the_teardown_needs_no_stack(account, monkeypatch, planned_before):
-    def destroyed():
-        raise ConfigError("Airflow variable batchmark_multi_node is missing")
-
+    destroyed = failing(ConfigError("Airflow variable batchmark_multi_node is missing"))
     monkeypatch.setattr(file_system_operators, "load_multi_node", destroyed)
     if planned_before:
         account.plan()
@@ -174,13 +168,9 @@ def test_the_teardown_has_time_for_nodes_and_file_system(account):
 @pytest.mark.parametrize("error", [TaskDeferralTimeout, TaskDeferralError])
 def test_what_a_trigger_left_that_could_not_end_the_task_is_deleted(account, monkeypatch, error):
     account.plan()
-    run = RunOfDag(installation="batchmark", dag_id=DAG_ID, run_id=RUN_ID, generation=0)
-    RunFileSystem(account.fsx, account.ssm, NODES.file_system, run).stand_up()
+    RunFileSystem(account.fsx, account.ssm, NODES.file_system, RUN).stand_up()
     operator = StandUpFileSystem(task_id="any")
-
-    def fails(*_):
-        raise error("nobody came")
-
+    fails = failing(error("nobody came"))
     monkeypatch.setattr(file_system_operators.BaseOperator, "resume_execution", fails)
     with pytest.raises(AirflowFailException, match=r"No triggerer ended this task \(nobody came\)"):
         operator.resume_execution("execute_complete", None, account.context(operator))

@@ -14,23 +14,24 @@ from batchmark.runs.budget import worst_case
 from batchmark.runs.spending import FILE_SYSTEM, run_spending
 from tests.builders.installations import configured
 from tests.builders.runs import PRICES
-from tests.builders.scaling import RUN_ID, planned, stack
+from tests.builders.scaling import RUN, RUN_ID, planned, stack
 from tests.builders.spending import build_spending
 from tests.stand_ins.batch import client_error
 from tests.stand_ins.bucket import MemoryBucket
+from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.file_systems import CREATED, FakeFsx, FakeSsm
-from tests.waiting import wait_for
+from tests.stand_ins.killed_triggers import kill_during
 
 NODES = stack()
 SETTINGS = NODES.file_system
-RUN = {
-    "installation": "batchmark",
-    "dag_id": "distributed_training_benchmark",
-    "run_id": RUN_ID,
-    "generation": 0,
-}
+CLEARED = RUN.model_dump() | {"generation": 1}
 KEY = "costs/2026-11/scaling-1.json"
 OUTAGE = client_error("InternalServerError", 500)
+
+
+def stays(looks=1000):
+    """Failures of what can't be deleted for so long."""
+    return {"delete_file_system": [client_error("BadRequest")] * looks}
 
 
 class Nodes:
@@ -66,7 +67,7 @@ class Running:
             "bucket": "results",
             "environment": NODES.compute_environment,
             "settings": SETTINGS.model_dump(mode="json"),
-            "run": RUN,
+            "run": RUN.model_dump(),
             "deadline": self.now + seconds,
         }
         made = trigger(**arguments | changes)
@@ -91,15 +92,22 @@ class Running:
         (event,) = asyncio.run(events())
         return event.task_instance_state
 
+    def collapses(self, **changes):
+        """Nothing is left of it then."""
+        assert self.state(self.made(CollapseTrigger, **changes)) == "success"
+        assert self.fsx.there == {}
+
     @property
     def named(self):
         return self.ssm.values[SETTINGS.id_parameter]
 
 
-def test_the_task_succeeds_once_nodes_can_mount_it():
+def standing():
+    """A run's file system that is up."""
     running = Running()
     assert running.state() == "success"
-    assert running.xcoms == {"return_value": running.named}
+    assert running.named.startswith("fs-")
+    return running
 
 
 @pytest.mark.parametrize("trigger", [StandUpTrigger, CollapseTrigger])
@@ -113,8 +121,6 @@ def test_another_triggerer_makes_the_same_trigger(trigger):
     ("fields", "why"),
     [
         ({"becomes": "FAILED"}, "is FAILED: the subnet has no free address"),
-        ({"link_becomes": "MISCONFIGURED"}, "is MISCONFIGURED: the subnet has no free address"),
-        ({"failures": {"create_file_system": [client_error("BadRequest")]}}, "AWS refuses"),
         (
             {"failures": {"create_data_repository_association": [client_error("BadRequest")]}},
             "AWS refuses the file system",
@@ -139,7 +145,7 @@ def test_what_fails_half_way_leaves_nothing_and_says_why(fields, why):
 def test_what_can_not_be_removed_is_named():
     running = Running()
     running.fsx.becomes = "FAILED"
-    running.fsx.failures = {"delete_file_system": [client_error("BadRequest")] * 1000}
+    running.fsx.failures = stays()
     assert running.state() == "failed"
     failure = running.xcoms["failure"]
     assert "What was made of it is not gone: File system fs-" in failure
@@ -153,8 +159,7 @@ def test_an_outage_is_waited_for(operation):
     running = Running()
     running.fsx.failures = {operation: [OUTAGE] * 3}
     assert running.state() == "success"
-    assert running.state(running.made(CollapseTrigger)) == "success"
-    assert running.fsx.there == {}
+    running.collapses()
 
 
 @pytest.mark.parametrize("after", [0, 1, 2])
@@ -187,7 +192,7 @@ def test_a_task_that_a_user_ends_leaves_nothing_to_come_up(after):
 
 def test_a_task_that_a_user_ends_says_what_it_could_not_remove(capsys):
     running = Running()
-    running.fsx.failures = {"delete_file_system": [client_error("BadRequest")] * 1000}
+    running.fsx.failures = stays()
     running.trigger.file_system.stand_up()
     asyncio.run(running.trigger.on_kill())
     said = capsys.readouterr().out
@@ -195,50 +200,20 @@ def test_a_task_that_a_user_ends_says_what_it_could_not_remove(capsys):
     assert "in the FSx console" in said
 
 
-def test_a_task_that_a_user_ends_while_it_is_being_made_leaves_nothing(monkeypatch):
+def test_a_task_that_a_user_ends_while_it_is_being_made_leaves_nothing():
     running = Running()
-    create, asked = running.fsx.create_file_system, []
-
-    async def killed():
-        begun, go_on = asyncio.Event(), asyncio.Event()
-        loop = asyncio.get_running_loop()
-
-        def slowly(**request):
-            loop.call_soon_threadsafe(begun.set)
-            asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result()
-            asked.append(request)
-            return create(**request)
-
-        monkeypatch.setattr(running.fsx, "create_file_system", slowly)
-        task = asyncio.create_task(anext(running.trigger.run()))
-        await asyncio.wait_for(begun.wait(), 5)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        ending = asyncio.create_task(running.trigger.on_kill())
-        await asyncio.sleep(0)
-        ending.cancel()  # as Airflow does a second later
-        await asyncio.gather(ending, return_exceptions=True)
-        go_on.set()
-        await asyncio.to_thread(wait_for, lambda: running.fsx.deleted, "deletion", 5)
-
-    asyncio.run(killed())
-    assert len(asked) == 1
-    assert running.fsx.deleted
+    kill_during(running.trigger, running.fsx, "create_file_system", lambda: running.fsx.deleted)
+    assert len(running.fsx.requests) == 1
 
 
 def test_a_collapse_that_fails_once_fails_its_try_and_the_next_one_ends_it():
-    running = Running()
-    running.state()
-    running.fsx.failures = {"delete_file_system": [client_error("BadRequest")] * 1000}
+    running = standing()
+    running.fsx.failures = stays()
     assert running.state(running.made(CollapseTrigger)) == "failed"
     assert running.xcoms["failure"].startswith("The file system is not gone: File system fs-")
     running.fsx.failures = {}
-    assert running.state(running.made(CollapseTrigger)) == "success"
-    assert running.fsx.there == {}
-
-
-def test_a_collapse_without_anything_to_collapse_succeeds():
-    assert Running(CollapseTrigger).state() == "success"
+    for _ in range(2):  # in the end there is nothing to collapse
+        running.collapses()
 
 
 def booked(running, aws):
@@ -259,91 +234,61 @@ def booked(running, aws):
 
 @pytest.mark.parametrize("aws", [True, False])
 def test_the_cost_takes_the_place_of_the_most_that_it_could_be(aws, monkeypatch):
-    running = Running()
-    running.state()
+    running = standing()
     store = booked(running, aws)
     moment = SimpleNamespace(now=lambda _: CREATED.replace(hour=CREATED.hour + 2))
     monkeypatch.setattr("batchmark.orchestration.operators.file_system_trigger.datetime", moment)
-    assert running.state(running.made(CollapseTrigger)) == "success"
+    running.collapses()
     usd = 1200 * 0.14 * 2 / (30 * 24) if aws else 0  # November has 30 days
     costs = {FILE_SYSTEM: 0, "fs-00000000000000001": pytest.approx(usd)}
     assert run_spending(store, KEY).job_usd == costs
 
 
 def test_a_cost_that_can_not_be_booked_does_not_keep_its_end_from_being_told():
-    running = Running()
-    running.state()
+    running = standing()
     store = booked(running, aws=True)
     store.put(store.prefix + PLAN, "no plan")
-    assert running.state(running.made(CollapseTrigger)) == "success"
+    running.collapses()
     assert FILE_SYSTEM in run_spending(store, KEY).job_usd
-
-
-def standing():
-    """A run's file system that is up."""
-    running = Running()
-    assert running.state() == "success"
-    assert running.named.startswith("fs-")
-    return running
 
 
 def test_nodes_go_before_what_they_have_mounted_and_new_ones_mount_nothing():
     running = standing()
     running.nodes.looks = 3
     began = running.now
-    collapse = running.made(CollapseTrigger)
+    describe = running.nodes.describe_compute_environments
 
-    class Watched(type(running.nodes)):
-        def describe_compute_environments(self, **request):
-            assert running.named == "none"
-            assert [one["Lifecycle"] for one in running.fsx.there.values()] == ["AVAILABLE"]
-            return super().describe_compute_environments(**request)
+    def watched(**request):
+        assert running.named == "none"
+        assert [one["Lifecycle"] for one in running.fsx.there.values()] == ["AVAILABLE"]
+        return describe(**request)
 
-    running.nodes.__class__ = Watched
-    assert running.state(collapse) == "success"
-    assert running.fsx.there == {}
+    running.nodes.describe_compute_environments = watched
+    running.collapses()
     assert running.now - began >= 30
 
 
-def test_nodes_that_do_not_go_keep_no_file_system_for_ever():
+def test_nodes_that_do_not_go_leave_as_much_time_for_the_file_system_as_if_there_were_none():
     running = standing()
     running.nodes.looks = 10_000
+    running.fsx.failures = stays(150)  # for 1,500 s
     began = running.now
-    assert running.state(running.made(CollapseTrigger)) == "success"
-    assert running.fsx.there == {}
-    assert 1200 <= running.now - began < COLLAPSE_SECONDS
+    running.collapses()
+    assert 1200 + 1500 <= running.now - began < COLLAPSE_SECONDS
 
 
 def test_it_goes_although_neither_nodes_nor_parameter_can_be_seen():
     running = standing()
     running.nodes.failures = [client_error("AccessDeniedException")]
     running.ssm.values.clear()
-    running.ssm.get_parameter = refused("ParameterNotFound")
-    assert running.state(running.made(CollapseTrigger)) == "success"
-    assert running.fsx.there == {}
-
-
-def refused(code):
-    def refuse(**_):
-        raise client_error(code)
-
-    return refuse
+    running.ssm.get_parameter = failing(client_error("ParameterNotFound"))
+    running.collapses()
 
 
 def test_it_goes_although_nobody_knows_its_settings():
     running = standing()
     running.nodes.looks = 10_000
-    collapse = running.made(CollapseTrigger, settings=None, environment=None)
-    assert running.state(collapse) == "success"
-    assert running.fsx.there == {}
-
-
-def test_nodes_that_go_late_leave_as_much_time_for_the_file_system_as_if_there_were_none():
-    running = standing()
-    running.nodes.looks = 10_000
-    running.fsx.failures = {"delete_file_system": [client_error("BadRequest")] * 150}  # 1,500 s
-    assert running.state(running.made(CollapseTrigger)) == "success"
-    assert running.fsx.there == {}
+    running.collapses(settings=None, environment=None)
 
 
 def test_nodes_of_before_go_first_as_they_have_read_what_they_mount():
@@ -354,6 +299,7 @@ def test_nodes_of_before_go_first_as_they_have_read_what_they_mount():
     running.ssm.put_parameter = lambda **asked: (named_at.append(running.nodes.looks), put(**asked))
     assert running.state() == "success"
     assert named_at == [-1], "once Batch has ended them all"
+    assert running.xcoms == {"return_value": running.named}
 
 
 def test_nodes_of_before_that_stay_fail_the_run_before_others_are_paid():
@@ -368,7 +314,7 @@ def test_nodes_of_before_that_stay_fail_the_run_before_others_are_paid():
 
 def test_a_cleared_task_leaves_the_next_ones_file_system_alone():
     running = standing()
-    next_one = running.made(StandUpTrigger, run=RUN | {"generation": 1})
+    next_one = running.made(StandUpTrigger, run=CLEARED)
     assert running.state(next_one) == "success"
     asyncio.run(running.made(StandUpTrigger).on_kill())  # of another triggerer
     states = {key: one["Lifecycle"] for key, one in running.fsx.there.items()}
@@ -381,7 +327,7 @@ def test_a_cleared_task_leaves_the_next_ones_file_system_alone():
 def test_a_cleared_task_that_fails_leaves_the_file_system_of_before():
     running = standing()
     before = running.named
-    next_one = running.made(StandUpTrigger, run=RUN | {"generation": 1})
+    next_one = running.made(StandUpTrigger, run=CLEARED)
     running.fsx.becomes = "FAILED"
     assert running.state(next_one) == "failed"
     assert list(running.fsx.there) == [before] == [running.named]
@@ -404,7 +350,7 @@ def test_each_try_books_what_is_gone_by_then():
     running = standing()
     store = booked(running, aws=True)
     worst = run_spending(store, KEY).job_usd[FILE_SYSTEM]
-    assert running.state(running.made(StandUpTrigger, run=RUN | {"generation": 1})) == "success"
+    assert running.state(running.made(StandUpTrigger, run=CLEARED)) == "success"
     first, second = running.fsx.there
     delete = running.fsx.delete_file_system
 
@@ -418,6 +364,6 @@ def test_each_try_books_what_is_gone_by_then():
     spent = run_spending(store, KEY).job_usd
     assert (spent.keys(), spent[FILE_SYSTEM]) == ({FILE_SYSTEM, first}, worst)
     running.fsx.delete_file_system = delete
-    assert running.state(running.made(CollapseTrigger)) == "success"
+    running.collapses()
     spent = run_spending(store, KEY).job_usd
     assert (spent.keys(), spent[FILE_SYSTEM]) == ({FILE_SYSTEM, first, second}, 0)

@@ -13,19 +13,18 @@ INTERVAL = 5.0
 class Batch:
     """Jobs with given ends, and a clock that only sleeping and describing move."""
 
-    def __init__(self, call_seconds=0.1):
+    def __init__(self, problems=(), **ends):
         self.now = 0.0
-        self.ends = {}
+        self.ends = ends
         self.calls = []
         self.running_calls = 0
-        self.problems = []
+        self.problems = list(problems)
         self.arrivals = []  # (time, function), in order
-        self.call_seconds = call_seconds
 
     async def describe(self, job_ids):
         assert self.running_calls == 0, "one call at a time"
         self.running_calls += 1
-        await self.sleep(self.call_seconds)
+        await self.sleep(0.1)
         self.running_calls -= 1
         self.calls.append((self.now, list(job_ids)))
         if self.problems and (problem := self.problems.pop(0)):
@@ -67,8 +66,7 @@ async def until_seen(batch, watch, job_id):
 
 def test_a_thousand_jobs_take_ten_calls_per_round_and_no_end_is_seen_late():
     async def run():
-        batch = Batch()
-        batch.ends = {f"job-{n}": random.Random(n).uniform(0, 60) for n in range(1000)}
+        batch = Batch(**{f"job-{n}": random.Random(n).uniform(0, 60) for n in range(1000)})
         watch = batch.watch()
         seen = await asyncio.gather(*(until_seen(batch, watch, job_id) for job_id in batch.ends))
         return batch, [at - end for at, end in zip(seen, batch.ends.values(), strict=True)]
@@ -119,8 +117,7 @@ def test_ends_are_seen_in_time_while_triggers_come_and_go():
 
 def test_a_cancelled_waiter_affects_no_other():
     async def run():
-        batch = Batch()
-        batch.ends = {"stays": 12.0, "goes": 100.0}
+        batch = Batch(stays=12.0, goes=100.0)
         watch = batch.watch()
         goes = asyncio.create_task(until_seen(batch, watch, "goes"))
         stays = asyncio.create_task(until_seen(batch, watch, "stays"))
@@ -136,8 +133,7 @@ def test_a_cancelled_waiter_affects_no_other():
 
 def test_two_waiters_for_a_job_share_its_description():
     async def run():
-        batch = Batch()
-        batch.ends = {"job": 0.0}
+        batch = Batch(job=0.0)
         watch = batch.watch()
         answers = await asyncio.gather(watch.next("job"), watch.next("job"))
         return batch, answers
@@ -147,32 +143,31 @@ def test_two_waiters_for_a_job_share_its_description():
     assert answers[0] is answers[1]
 
 
-def test_the_watch_continues_after_an_outage(caplog):
-    async def run():
-        batch = Batch()
-        batch.ends = {"job": 0.0}
-        batch.problems = [RuntimeError("connection refused"), None]
-        watch = batch.watch()
-        return [await watch.next("job"), await watch.next("job")]
+def answers(batch, *job_ids):
+    """What a watch answers, asked for one after the other."""
 
-    first, second = asyncio.run(run())
+    async def ask():
+        watch = batch.watch()
+        return [await watch.next(job_id) for job_id in job_ids]
+
+    return asyncio.run(ask())
+
+
+def test_the_watch_continues_after_an_outage(caplog):
+    batch = Batch([RuntimeError("connection refused"), None], job=0.0)
+    first, second = answers(batch, "job", "job")
     assert first == Answer(problem="connection refused")
     assert second.job["status"] == "SUCCEEDED"
     assert "Batch gave no answer on 1 jobs: connection refused" in caplog.text
 
 
 def test_an_unknown_job_is_distinct_from_no_answer():
-    async def run():
-        batch = Batch()
-        return await batch.watch().next("unknown")
-
-    assert asyncio.run(run()) == Answer()
+    assert answers(Batch(), "unknown") == [Answer()]
 
 
 def test_the_watch_rests_when_nobody_waits_and_starts_again():
     async def run():
-        batch = Batch()
-        batch.ends = {"one": 0.0, "two": 0.0}
+        batch = Batch(one=0.0, two=0.0)
         watch = batch.watch()
         await watch.next("one")
         await batch.sleep(10 * INTERVAL)

@@ -84,6 +84,5 @@ def test_a_log_that_does_not_answer_holds_nothing_up(monkeypatch):
 def test_the_trigger_tells_it_while_the_job_runs(capsys):
     following = Following()
     following.trigger.clients.clients["logs"] = Logs(LINES)
-    event = following.event((1, RUNNING | JOB), (2, RUNNING | JOB), (3, SUCCEEDED))
-    assert event.task_instance_state == "success"
+    following.succeeds((1, RUNNING | JOB), (2, RUNNING | JOB), (3, SUCCEEDED))
     assert "[1/26] matmul" in capsys.readouterr().out

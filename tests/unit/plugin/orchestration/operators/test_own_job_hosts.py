@@ -9,6 +9,7 @@ from batchmark.orchestration.operators import batch_trigger, own_job_hosts
 from batchmark.orchestration.operators.own_job_hosts import HostMemory
 from batchmark.runs.job_outcome import JobOutcome
 from tests.builders.watched_jobs import HOST, described, expected, host
+from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.following import RUNNING, SUCCEEDED, Following
 
 CONTAINER = {"container": {"containerInstanceArn": HOST}}
@@ -58,10 +59,7 @@ def test_a_job_that_nobody_saw_running_has_none(asked):
 
 
 def test_an_error_is_not_the_jobs(monkeypatch, caplog):
-    def host_of(*_):
-        raise KeyError("odd")
-
-    monkeypatch.setattr(own_job_hosts, "host_of", host_of)
+    monkeypatch.setattr(own_job_hosts, "host_of", failing(KeyError("odd")))
     assert remembered(described(), at_the_end=described()) is None
     assert "It is not known what job" in caplog.text
 
@@ -79,7 +77,6 @@ def test_the_trigger_remembers_the_host_of_an_own_job(asked, monkeypatch, is_own
 
     monkeypatch.setattr(batch_trigger, "outcome", outcome)
     following = Following(document=document)
-    event = following.event((1, RUNNING | CONTAINER), (1, {}), (1, SUCCEEDED))
-    assert event.task_instance_state == "success"
+    following.succeeds((1, RUNNING | CONTAINER), (1, {}), (1, SUCCEEDED))
     assert given == [host() if is_own else None]
     assert len(asked) == int(is_own)

@@ -24,11 +24,7 @@ def pod(name, phase):
             "phase": "Pending",
             "containerStatuses": [{"state": {"waiting": {"reason": "ContainerCreating"}}}],
         }
-    return {
-        "metadata": {"name": name, "creationTimestamp": SINCE},
-        "spec": spec,
-        "status": status,
-    }
+    return {"metadata": {"name": name, "creationTimestamp": SINCE}, "spec": spec, "status": status}
 
 
 class Api:

@@ -15,7 +15,7 @@ from batchmark.aws.result_bucket import COLLECTED, PLAN, RunStore
 from batchmark.changes.alerts.delivering import LONGEST_TRY
 from batchmark.core.errors import AlertError
 from batchmark.core.run import RunPlan
-from batchmark.orchestration.assets import MOST_SERIES, REGRESSIONS, results_metadata
+from batchmark.orchestration.assets import MOST_SERIES, REGRESSIONS
 from batchmark.orchestration.tasks import alerts as alert_tasks
 from batchmark.report.alert_message import alert_board
 from tests.builders.alerts import (
@@ -31,6 +31,7 @@ from tests.builders.alerts import (
 )
 from tests.builders.runs import build_job, build_run
 from tests.stand_ins.alert_account import received
+from tests.stand_ins.failing_calls import failing
 
 EARLY = moved(20, 0.010, 0.012, some_series(2))
 CHANGES = (change(point(of=series(dtype="float16"))), moved(26, 0.012, 0.010, some_series(2)))
@@ -52,9 +53,21 @@ def clock(monkeypatch):
 
 
 @pytest.fixture
-def run(published, store, alerts, context):
-    """Runs the three tasks of run 30, of whose changes one is new and one closes an alert."""
+def early(alerts):
+    """An alert that an earlier run opened."""
     alerts.apply(message("run-1", opened=tuple(opened(EARLY))))
+
+
+@pytest.fixture
+def nowhere(set_up, monkeypatch):
+    """A channel that can't be used."""
+    set_up(apprise_conn_ids=["nowhere"])
+    monkeypatch.setenv("AIRFLOW_CONN_NOWHERE", "apprise://")
+
+
+@pytest.fixture
+def run(early, published, store, alerts, context):
+    """Runs the three tasks of run 30, of whose changes one is new and one closes an alert."""
     key = store_changes(store, *CHANGES)
 
     def tasks():
@@ -65,6 +78,11 @@ def run(published, store, alerts, context):
         return ids
 
     return tasks
+
+
+def look_again(context):
+    """As is done every hour."""
+    alert_tasks.send_pending(context | {"run_id": "hourly"})
 
 
 def outcome(alerts):
@@ -160,7 +178,7 @@ def test_what_a_run_decided_before_it_died_for_good_is_done_and_sent_by_the_next
     Deadly(monkeypatch, at, "after")
     with pytest.raises(Killed):
         run()
-    alert_tasks.send_pending(context | {"run_id": "hourly"})
+    look_again(context)
     assert outcome(alerts) == WANTED
     assert len(received(published)) == 1
 
@@ -189,8 +207,9 @@ def test_a_run_with_nothing_new_stores_and_sends_nothing(published, store, alert
     )
 
 
-def test_series_join_an_alert_without_a_message_and_are_listed(published, store, alerts, context):
-    alerts.apply(message("run-1", opened=tuple(opened(EARLY))))
+def test_series_join_an_alert_without_a_message_and_are_listed(
+    early, published, store, alerts, context
+):
     key = store_changes(store, moved(21, 0.010, 0.012, some_series(5)))
     for _ in range(2):
         assert alert_tasks.open_alerts(context, key) == []
@@ -200,8 +219,7 @@ def test_series_join_an_alert_without_a_message_and_are_listed(published, store,
     assert alerts.messages() == []
 
 
-def test_a_message_counts_what_joined_before_it_recovered(published, store, alerts, context):
-    alerts.apply(message("run-1", opened=tuple(opened(EARLY))))
+def test_a_message_counts_what_joined_before_it_recovered(early, published, store, alerts, context):
     of = some_series(5)
     key = store_changes(store, moved(21, 0.010, 0.012, of), moved(26, 0.012, 0.010, of))
     alert_tasks.open_alerts(context, key)
@@ -209,8 +227,7 @@ def test_a_message_counts_what_joined_before_it_recovered(published, store, aler
     assert alerts.alerts()[0].state == "recovered"
 
 
-def test_a_run_that_only_recovers_makes_no_event(published, store, alerts, context):
-    alerts.apply(message("run-1", opened=tuple(opened(EARLY))))
+def test_a_run_that_only_recovers_makes_no_event(early, published, store, alerts, context):
     alert_tasks.open_alerts(context, store_changes(store, CHANGES[1]))
     with pytest.raises(AirflowSkipException, match="opened no alert"):
         alert_tasks.announce_regressions(context)
@@ -226,20 +243,17 @@ def test_a_send_that_fails_is_seen_and_made_up_for_by_the_next_look(
     with pytest.raises(AlertError, match="not all was sent: run run-30, sns: SNS did not take it"):
         run()
     assert outcome(alerts) == WANTED
-    hourly = context | {"run_id": "hourly"}
     with pytest.raises(AlertError, match="NotFound"):
-        alert_tasks.send_pending(hourly)
+        look_again(context)
     sns.create_topic(Name="lab-alerts")
     sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=found)
-    alert_tasks.send_pending(hourly)
-    alert_tasks.send_pending(hourly)
+    look_again(context)
+    look_again(context)
     assert len(received(published)) == 1
     assert alerts.message("run-30").delivery("sns").attempts == 3
 
 
-def test_one_channel_that_is_down_keeps_no_other_back(run, alerts, published, set_up, monkeypatch):
-    set_up(apprise_conn_ids=["nowhere"])
-    monkeypatch.setenv("AIRFLOW_CONN_NOWHERE", "apprise://")
+def test_one_channel_that_is_down_keeps_no_other_back(run, nowhere, alerts, published, set_up):
     with pytest.raises(AlertError, match="run run-30, apprise:nowhere: connection 'nowhere'"):
         run()
     assert len(received(published)) == 1
@@ -251,14 +265,10 @@ def test_one_channel_that_is_down_keeps_no_other_back(run, alerts, published, se
 
 
 def test_a_channel_without_an_answer_fails_the_task_once_after_those_that_took_nothing(
-    run, alerts, published, set_up, monkeypatch
+    run, nowhere, alerts, published, set_up, monkeypatch
 ):
-    def no_answer(*_, **__):
-        raise ReadTimeoutError(endpoint_url="https://sns")
-
-    set_up(apprise_conn_ids=["nowhere"])
-    monkeypatch.setenv("AIRFLOW_CONN_NOWHERE", "apprise://")
-    monkeypatch.setattr(SnsHook, "publish_to_target", no_answer)
+    no_answer = ReadTimeoutError(endpoint_url="https://sns")
+    monkeypatch.setattr(SnsHook, "publish_to_target", failing(no_answer))
     with pytest.raises(AlertError, match="run run-30, apprise:nowhere"):
         run()
     set_up()
@@ -272,9 +282,8 @@ def test_a_message_that_an_earlier_release_held_is_sent(published, store, alerts
     """Its quiet hours would have ended on the next day."""
     held = json.loads(message().model_dump_json()) | {"hold_until": "2026-11-21T07:30:00Z"}
     store.put(alerts.message_key("run-30"), json.dumps(held))
-    hourly = context | {"run_id": "hourly"}
-    alert_tasks.send_pending(hourly)
-    alert_tasks.send_pending(hourly)
+    look_again(context)
+    look_again(context)
     assert len(received(published)) == 1
     assert alerts.message("run-30").delivery("sns").state == "sent"
     assert b"hold_until" not in store.read(alerts.message_key("run-30"))
@@ -283,14 +292,13 @@ def test_a_message_that_an_earlier_release_held_is_sent(published, store, alerts
 def test_a_message_that_another_task_is_sending_is_left_to_it(published, alerts, context, clock):
     sending = message().deliveries[0].model_copy(update={"state": "sending", "at": NOW})
     alerts.create(message(deliveries=(sending,)))
-    hourly = context | {"run_id": "hourly"}
     clock.time = NOW + LONGEST_TRY / 2
-    alert_tasks.send_pending(hourly)
+    look_again(context)
     assert alerts.message("run-30").delivery("sns").state == "sending"
     clock.time = NOW + LONGEST_TRY + timedelta(seconds=1)
     with pytest.raises(AirflowFailException, match="may not have arrived"):
-        alert_tasks.send_pending(hourly)
-    alert_tasks.send_pending(hourly)
+        look_again(context)
+    look_again(context)
     assert alerts.message("run-30").delivery("sns").state == "unsure"
     assert received(published) == []
 
@@ -327,23 +335,20 @@ def asked(context, alert_id, state, note="", by="ada"):
     }
 
 
-def test_a_person_changes_an_alert_and_a_retry_changes_it_once(alerts, published, context, capsys):
+@pytest.mark.parametrize(("by", "named"), [("ada", "ada"), (None, "somebody")])
+def test_a_person_changes_an_alert_and_a_retry_changes_it_once(
+    alerts, published, context, capsys, by, named
+):
     alerts.apply(message())
     (alert,) = opened()
     for _ in range(2):
-        wanted = asked(context, f" {alert.id} ", "acknowledged", "new driver")
+        wanted = asked(context, f" {alert.id} ", "acknowledged", "new driver", by)
         assert alert_tasks.change_alert(wanted) == alert.id
     (changed,) = alerts.alerts()
     assert len(changed.transitions) == 2
     last = changed.transitions[-1]
-    assert (last.by, last.note, last.at) == ("ada", "new driver", NOW)
+    assert (last.by, last.note, last.at) == (named, "new driver", NOW)
     assert "new driver" in capsys.readouterr().out
-
-
-def test_a_change_that_nobody_is_named_for_is_somebodys(alerts, published, context):
-    alerts.apply(message())
-    alert_tasks.change_alert(asked(context, opened()[0].id, "fixed", by=None))
-    assert alerts.alerts()[0].transitions[-1].by == "somebody"
 
 
 def test_what_a_person_may_not_do_fails_for_good(alerts, published, context):
@@ -385,14 +390,4 @@ def test_the_event_names_each_new_alert_with_its_first_series(published, store, 
         "usd_per_month": 12.4,
         "series_count": MOST_SERIES + 10,
         "causes": [],
-    }
-
-
-def test_the_event_of_results_names_the_new_rows():
-    told = results_metadata("run-30", ["history/a.parquet"], 42, ["g5.xlarge", "g5.xlarge"])
-    assert json.loads(json.dumps(told)) == {
-        "run_id": "run-30",
-        "history_keys": ["history/a.parquet"],
-        "rows": 42,
-        "targets": ["g5.xlarge"],
     }

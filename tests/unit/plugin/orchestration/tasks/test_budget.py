@@ -1,104 +1,25 @@
-"""What plan_jobs lets through, what it books, and what a run did cost."""
+"""What plan_jobs lets through, and what it books."""
 
 import json
 import re
-from datetime import UTC, datetime
 from html import unescape
-from types import SimpleNamespace
 
-import boto3
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
 
-from batchmark.analysis.cost import run_costs
-from batchmark.aws import price_list
 from batchmark.aws.result_bucket import PLAN, PLAN_HTML, PRICES, RunStore
 from batchmark.core.names import slug
 from batchmark.core.run import RunPlan
 from batchmark.orchestration.operators.batch_operator import BenchmarkJobOperator
-from batchmark.orchestration.tasks import approval, budget
+from batchmark.orchestration.tasks import budget
 from batchmark.orchestration.tasks import run as tasks
-from batchmark.runs.spending import RunSpending
-from tests.builders.installations import configured, own_types, target
+from tests.builders.installations import configured, target
 from tests.builders.runs import PRICES as TABLE
-from tests.builders.runs import build_job, build_lost, build_row, build_run
-from tests.builders.spending import build_spending
 from tests.stand_ins.batch import FakeBatch, FakeClients
-from tests.stand_ins.bucket import MemoryBucket
+from tests.stand_ins.planning import DAG_ID, MONTH, RUN_ID, two_targets
+from tests.stand_ins.planning import benchmark_context as context
 
-RUN_ID = "scheduled__2026-11-20"
 WORST = 8.08  # 2 x 3 attempts of an hour on each target: 6.036 and 2.04, each rounded up
-NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
-MONTH = "2026-11"
-READS = ("Get", "List")
-
-
-class Cloud:
-    """The result bucket; of AWS nothing else is asked, as prices are given."""
-
-    def __init__(self):
-        self.config = self.published()
-        self.s3 = MemoryBucket(self.config.bucket, self.config.region)
-
-    def published(self, **fields):
-        targets = own_types(**{"g5.xlarge": {}, "c5.2xlarge": {}})
-        self.config = configured(targets=targets, **fields)
-        return self.config
-
-    @property
-    def writes(self):
-        return [name for name, _ in self.s3.calls if not name.startswith(READS)]
-
-    def objects(self):
-        return sorted(self.s3.objects)
-
-    def put(self, key, text):
-        self.s3.objects[key] = text.encode()
-
-    def read(self, key):
-        return self.s3.objects[key]
-
-    def record(self, name):
-        return RunSpending.model_validate_json(self.read(f"costs/{MONTH}/{name}.json"))
-
-    def book(self, name, **fields):
-        """Another run of this month."""
-        record = build_spending(fields.pop("run_id", name), **fields)
-        self.put(f"costs/{MONTH}/{name}.json", record.model_dump_json())
-
-
-@pytest.fixture
-def cloud(monkeypatch):
-    monkeypatch.setattr(price_list, "fetch_prices", lambda *_, **__: TABLE)
-    monkeypatch.setattr(budget, "datetime", SimpleNamespace(now=lambda _: NOW))
-    made = Cloud()
-    clients = {"s3": made.s3, "pricing": None, "ec2": None}
-    monkeypatch.setattr(boto3, "client", lambda name, **_: clients[name])
-    for module in (approval, tasks):
-        monkeypatch.setattr(module, "load_config", lambda: made.config)
-    return made
-
-
-def context(*, cleared=0, jobs_state="success", run_id=RUN_ID, **params):
-    defaults = {
-        "suite": "blog",
-        "dtype": "float32",
-        "targets": [],
-        "repeats": 1,
-        "max_cost_usd": 50,
-        "dry_run": False,
-    }
-    return {
-        "run_id": run_id,
-        "params": defaults | params,
-        "ti": SimpleNamespace(
-            dag_id="gpu_cpu_benchmark",
-            max_tries=2 + cleared,
-            xcom_push=lambda **_: None,
-            get_task_states=lambda **_: {RUN_ID: {"run_benchmark": jobs_state}},
-        ),
-        "task": SimpleNamespace(retries=2),
-    }
 
 
 def refused(cloud, **params):
@@ -115,7 +36,7 @@ def refused(cloud, **params):
 def test_what_may_run_is_planned_and_booked_at_the_most_that_it_can_cost(cloud, capsys):
     jobs = tasks.plan_jobs(context(max_cost_usd=WORST))
     assert [job["job_queue"] for job in jobs] == ["arn:queue-cuda", "arn:queue-cpu"]
-    plan = RunStore.of(cloud.config, RUN_ID).plan()
+    plan = cloud.store(RUN_ID).plan()
     assert plan.worst_case.usd == WORST
     assert plan.spending_key == f"costs/{MONTH}/{RUN_ID}.json"
     assert json.loads(cloud.read(f"runs/{RUN_ID}/{PRICES}"))["source"] == TABLE.source
@@ -140,7 +61,7 @@ def submitted(kwargs):
 def test_each_job_is_submitted_with_the_timeout_and_the_attempts_that_its_cap_counted(cloud):
     """Whatever its job definition says, the job can't cost more."""
     jobs = tasks.plan_jobs(context())
-    plan = RunStore.of(cloud.config, RUN_ID).plan()
+    plan = cloud.store(RUN_ID).plan()
     for kwargs, planned, counted in zip(jobs, plan.jobs, plan.worst_case.targets, strict=True):
         requests = [request for request in submitted(kwargs) if request]
         assert len(requests) == counted.submissions == planned.limits.submissions
@@ -165,7 +86,7 @@ SHARING = {
 def test_a_sharing_run_is_planned_and_booked_with_what_shares_its_devices(cloud):
     jobs = tasks.plan_sharing(context(**SHARING))
     assert [job["parameters"]["suite"] for job in jobs] == ["sharing"] * 2
-    plan = RunStore.of(cloud.config, RUN_ID).plan()
+    plan = cloud.store(RUN_ID).plan()
     assert [job.sharing.replicas for job in plan.jobs] == [(1, 2)] * 2
     assert cloud.record(RUN_ID).reserved_usd == WORST
 
@@ -198,9 +119,8 @@ def test_above_the_cap_nothing_is_submitted_or_written(cloud):
     assert message.startswith("Nothing was submitted. This run can cost up to $8.08, above its ma")
 
 
-def test_without_a_price_nothing_is_submitted_or_written_under_a_cap(cloud, monkeypatch):
-    table = TABLE.model_copy(update={"on_demand": {"c5.2xlarge": 0.34}})
-    monkeypatch.setattr(price_list, "fetch_prices", lambda *_, **__: table)
+def test_without_a_price_nothing_is_submitted_or_written_under_a_cap(cloud):
+    cloud.prices = TABLE.model_copy(update={"on_demand": {"c5.2xlarge": 0.34}})
     message = refused(cloud)
     assert "refused under max_cost_usd: there is no On-Demand price of g5.xlarge" in message
     assert len(tasks.plan_jobs(context(max_cost_usd=None))) == 2
@@ -214,7 +134,7 @@ def test_a_cap_that_is_no_amount_asks_nothing_of_aws(cloud):
 
 
 def test_the_monthly_cap_counts_what_others_cost_and_may_still_cost(cloud):
-    cloud.published(monthly_cap_usd=20)
+    cloud.config = two_targets(monthly_cap_usd=20)
     cloud.book("finished", finished=True, job_usd={"a": 1.5, "b": 2.5})
     cloud.book("running", reserved_usd=7.93)
     message = refused(cloud)
@@ -227,14 +147,14 @@ def test_of_the_months_objects_one_that_holds_no_amount_refuses_under_a_cap_only
     cloud.put(f"costs/{MONTH}/odd.json", "{}")
     tasks.plan_jobs(context())
     assert f"not or only partly in it: costs/{MONTH}/odd.json" in capsys.readouterr().out
-    cloud.published(monthly_cap_usd=20)
+    cloud.config = two_targets(monthly_cap_usd=20)
     assert f"costs/{MONTH}/odd.json (run_id: Field required) hold no amount" in refused(cloud)
 
 
 @pytest.mark.parametrize("usd", ["-100", "-1e-9", "NaN", "Infinity", "-Infinity", "1e308", "1e400"])
 @pytest.mark.parametrize("field", ["reserved_usd", "job_usd"])
 def test_a_booking_that_is_no_amount_lets_no_run_through_a_cap(cloud, capsys, field, usd):
-    cloud.published(monthly_cap_usd=20)
+    cloud.config = two_targets(monthly_cap_usd=20)
     cloud.book("dear", finished=True, job_usd={"a": 19.0})
     cloud.book("odd", reserved_usd=7.25, job_usd={"job": 7.25})
     key = f"costs/{MONTH}/odd.json"
@@ -246,7 +166,7 @@ def test_a_booking_that_is_no_amount_lets_no_run_through_a_cap(cloud, capsys, fi
 
 def test_two_runs_planned_at_the_same_time_never_exceed_the_monthly_cap_together(cloud):
     """The other run books between this one's sum and this one's booking."""
-    cloud.published(monthly_cap_usd=20)
+    cloud.config = two_targets(monthly_cap_usd=20)
 
     def book_the_other(operation, _):
         if operation == "PutObject":
@@ -269,7 +189,7 @@ def test_a_retry_of_the_plan_books_once(cloud):
 
 def test_a_run_that_is_cleared_half_way_is_booked_once_more(cloud):
     """What its first jobs cost is known only after the run; until then it is the most."""
-    cloud.published(monthly_cap_usd=20)
+    cloud.config = two_targets(monthly_cap_usd=20)
     tasks.plan_jobs(context())
     tasks.plan_jobs(context(cleared=1))
     assert cloud.record(RUN_ID).reserved_usd == 16.16
@@ -277,29 +197,16 @@ def test_a_run_that_is_cleared_half_way_is_booked_once_more(cloud):
         tasks.plan_jobs(context(cleared=2))
 
 
-def test_a_run_that_is_cleared_after_its_end_keeps_what_it_did_cost(cloud):
-    tasks.plan_jobs(context())
-    settle(cloud, blog_job("c5.2xlarge", 0.34, 0.17, job_id="first"))
-    tasks.plan_jobs(context(cleared=1))
-    record = cloud.record(RUN_ID)
-    assert (record.finished, record.reserved_usd) == (False, WORST)
-    assert float(record.exact_usd) == pytest.approx(WORST + 0.17)
-    record = settle(cloud, blog_job("c5.2xlarge", 0.34, 0.34, job_id="second"))
-    assert record.job_usd == pytest.approx({"first": 0.17, "second": 0.34})
-
-
 def test_a_run_id_that_another_dags_run_has_is_refused(cloud):
     tasks.plan_jobs(context())
-    calibration = context()
-    calibration["ti"].dag_id = "noise_calibration"
     cloud.s3.calls.clear()
     with pytest.raises(AirflowFailException, match="is that of a run of gpu_cpu_benchmark: choose"):
-        tasks.plan_jobs(calibration)
+        tasks.plan_jobs(context(dag_id="noise_calibration"))
     assert cloud.writes == []
 
 
 def test_runs_whose_ids_look_alike_in_a_url_are_booked_each_for_itself(cloud):
-    cloud.published(monthly_cap_usd=10)
+    cloud.config = two_targets(monthly_cap_usd=10)
     tasks.plan_jobs(context(run_id="r+1"))
     with pytest.raises(AirflowFailException, match=r"Runs of 2026-11: \$8\.08 \(1 planned"):
         tasks.plan_jobs(context(run_id="r:1"))
@@ -323,7 +230,7 @@ def begun_by_0_1(cloud, run_id=OLD):
     """What release 0.1 left of a run that it planned and did not collect."""
     key = f"costs/{MONTH}/{OLD_NAME}.json"
     cloud.book(OLD_NAME, run_id=run_id, reserved_usd=WORST)
-    plan = RunPlan(jobs=(), dag_id="gpu_cpu_benchmark", spending_key=key)
+    plan = RunPlan(jobs=(), dag_id=DAG_ID, spending_key=key)
     cloud.put(f"runs/{OLD_NAME}/{PLAN}", plan.model_dump_json(exclude={"run_id"}))
 
 
@@ -353,7 +260,7 @@ def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys):
     page = unescape(cloud.read(f"runs/{RUN_ID}/{PLAN_HTML}").decode())
     assert "2 jobs can cost $8.08 at most. The run would be refused." in page
     assert "above its max_cost_usd of $1" in page
-    plan = RunStore.of(cloud.config, RUN_ID).plan()
+    plan = cloud.store(RUN_ID).plan()
     assert (plan.dry_run, plan.worst_case.usd, plan.spending_key) == (True, WORST, None)
     said = capsys.readouterr().out
     assert "What this run can cost at most" in said
@@ -375,90 +282,3 @@ def test_a_plan_that_was_refused_after_a_clear_leaves_nothing_to_collect(cloud):
     tasks.plan_jobs(context())
     with pytest.raises(AirflowSkipException, match="nothing was planned"):
         tasks.collect_results(context(cleared=3, jobs_state="upstream_failed"), "run_benchmark")
-
-
-def blog_job(name, usd_per_hour, usd, **fields):
-    """A job of the run that cost so much."""
-    return build_job(
-        name,
-        [build_row((0.1,) * 8)],
-        batch_seconds=3600 * usd / usd_per_hour,
-        purchase_option="on_demand",
-        **fields,
-    )
-
-
-def settle(cloud, *jobs, lost=()):
-    store = RunStore.of(cloud.config, RUN_ID)
-    budget.settle(store, cloud.config, store.plan(), build_run(*jobs, lost=lost))
-    return cloud.record(RUN_ID)
-
-
-def test_after_the_run_what_it_did_cost_is_booked(cloud):
-    tasks.plan_jobs(context())
-    gone = build_lost("g5.xlarge", "Batch no longer knows it", repeat=2)
-    gone = gone.model_copy(update={"job_id": "gone"})
-    failed = gone.model_copy(
-        update={"job_id": "failed", "seconds": 1800.0, "instance_type": "g5.xlarge"}
-    )
-    record = settle(
-        cloud, blog_job("c5.2xlarge", 0.34, 0.17), lost=[gone, failed, build_lost("g5.xlarge", "")]
-    )
-    assert record.finished
-    assert record.job_usd == pytest.approx(
-        {
-            "c5-2xlarge-blog-1": 0.17,
-            "gone": 6.04,  # how long it ran is not known, so the most that it can have cost
-            "failed": 0.503,
-        }
-    )
-    assert float(record.exact_usd) == pytest.approx(6.713)
-
-
-def test_what_a_local_cloud_ran_is_booked_at_nothing(cloud, monkeypatch):
-    tasks.plan_jobs(context())
-    monkeypatch.setattr(RunStore, "is_aws", lambda self: False)
-    record = settle(cloud, lost=[build_lost("g5.xlarge", "").model_copy(update={"job_id": "gone"})])
-    assert record.job_usd == {"gone": 0.0}
-    assert record.exact_usd == 0
-
-
-def test_a_record_that_was_lost_or_spoilt_is_written_anew(cloud):
-    tasks.plan_jobs(context())
-    cloud.put(f"costs/{MONTH}/{RUN_ID}.json", "spoilt")
-    record = settle(cloud, blog_job("c5.2xlarge", 0.34, 0.17))
-    assert float(record.exact_usd) == pytest.approx(0.17)
-
-
-def test_what_an_older_release_planned_is_not_booked(cloud):
-    store = RunStore.of(cloud.config, RUN_ID)
-    budget.settle(store, cloud.config, RunPlan(jobs=()), build_run())
-    assert cloud.objects() == []
-
-
-def test_the_cost_is_told_job_by_job_with_the_most_it_could_be_and_the_months_sum(cloud, capsys):
-    tasks.plan_jobs(context())
-    run = build_run(
-        blog_job("c5.2xlarge", 0.34, 0.17),
-        lost=[build_lost("g5.xlarge", "exit 3").model_copy(update={"job_id": "lost"})],
-    )
-    settle(cloud, *run.jobs, lost=run.lost)
-    capsys.readouterr()
-    budget.print_costs(RunStore.of(cloud.config, RUN_ID), run_costs(run, TABLE))
-    said = capsys.readouterr().out
-    assert "What this run's jobs cost" in said
-    (line,) = [line for line in said.splitlines() if "c5-2xlarge-blog-1" in line]
-    assert re.split(r" {2,}", line.strip()) == [
-        "c5-2xlarge-blog-1",
-        "c5.2xlarge",
-        "On-Demand",
-        "1",
-        "1800 s",
-        "$0.17",
-    ]
-    (line,) = [line for line in said.splitlines() if line.startswith("lost ")]
-    assert line.count("?") == 3
-    assert "not included: 1 of 2 jobs without a cost" in said
-    assert "How long a job of g5.xlarge ran is not known" in said
-    assert "At most it could have cost $8.08." in said
-    assert f"Runs of {MONTH}: $6.21 (1 finished $6.21)" in said

@@ -6,8 +6,6 @@ from types import SimpleNamespace
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
-from moto.core import DEFAULT_ACCOUNT_ID
-from moto.sns.models import sns_backends
 
 from batchmark.aws.result_bucket import ENVIRONMENT_HTML, ENVIRONMENT_JSON, RunStore
 from batchmark.changes.alerts.delivering import UnsureError
@@ -17,25 +15,19 @@ from batchmark.core.names import slug
 from batchmark.orchestration import channels
 from batchmark.orchestration.tasks import environment, leaks
 from tests.builders.leaks import NOW, config
-from tests.stand_ins.moto_account import moto_account, moto_client
+from tests.stand_ins.alert_account import received
+from tests.stand_ins.failing_calls import failing
 
 RUN_ID = "scheduled__2026-11-21T11:20:00+00:00"
 KEY = f"guard/2026-11-21/{slug(RUN_ID)}"
 
 
 @pytest.fixture
-def account(monkeypatch):
-    """A store in moto's account, which has only the bucket and the topic."""
-    with moto_account():
-        region = config().region
-        topic = moto_client("sns", region_name=region).create_topic(Name="lab-alerts")["TopicArn"]
-        published = config(topic_arn=topic)
-        for tasks in (environment, leaks):
-            monkeypatch.setattr(tasks, "load_config", lambda: published)
-        moto_client("s3", region_name=region).create_bucket(
-            Bucket=published.bucket, CreateBucketConfiguration={"LocationConstraint": region}
-        )
-        yield RunStore.of(published, RUN_ID)
+def account(monkeypatch, published):
+    """A store in an account that has only the bucket and the topic."""
+    for tasks in (environment, leaks):
+        monkeypatch.setattr(tasks, "load_config", lambda: published)
+    return RunStore.of(published, RUN_ID)
 
 
 def context(told=None, **params):
@@ -61,17 +53,15 @@ def store_report(account, *resources, unread=()):
 
 
 def test_without_what_the_multi_node_stack_publishes_all_else_is_looked_at(account, monkeypatch):
-    def stale():
-        raise ConfigError("batchmark_multi_node is of another release")
-
     def look(asked, *_, nodes, **__):
         assert (nodes, asked.targets) == (None, config().targets)
         return GuardReport(
             installation="lab", region="eu-west-1", looked_at=NOW, resources=(), unread=("a: b",)
         )
 
+    stale = ConfigError("batchmark_multi_node is of another release")
     monkeypatch.setattr(leaks, "load_cluster_if_any", lambda: None)
-    monkeypatch.setattr(leaks, "load_multi_node_if_any", stale)
+    monkeypatch.setattr(leaks, "load_multi_node_if_any", failing(stale))
     monkeypatch.setattr("batchmark.checks.leaks.look", look)
     params = {name: param.resolve() for name, param in leaks.leak_params().items()}
     report = GuardReport.model_validate_json(account.read(leaks.look_for_leaks(context(**params))))
@@ -84,15 +74,7 @@ def found(verdict, **changes):
     return Resource(kind="job", verdict=verdict, reason="Its run r is over.", **fields | changes)
 
 
-def alerts():
-    (topic,) = sns_backends[DEFAULT_ACCOUNT_ID][config().region].topics.values()
-    return [
-        (subject, json.loads(message)["default"])
-        for _, message, subject, *_ in topic.sent_notifications
-    ]
-
-
-def test_a_leak_is_published_sends_an_alert_and_fails(account):
+def test_a_leak_is_published_sends_an_alert_and_fails(account, published):
     key = store_report(account, found("leaked", ended=True, action="Ended."), found("in use"))
     line = (
         "job j-[1] (lab-g5-xlarge-blog-1, RUNNING), since 2026-11-21 12:00 UTC: Its run r is over. "
@@ -101,9 +83,9 @@ def test_a_leak_is_published_sends_an_alert_and_fails(account):
     with pytest.raises(AirflowFailException) as failed:
         leaks.report_leaks(context(), key)
     assert str(failed.value) == f"1 leak(s) of lab:\n{line}"
-    ((subject, message),) = alerts()
-    assert subject == "Batchmark lab: something runs that no run needs"
-    assert message.startswith(f"1 leak(s) of lab:\n{line}\n\nhttps://")
+    (told,) = received(published)
+    assert told["Subject"] == "Batchmark lab: something runs that no run needs"
+    assert told["Message"].startswith(f"1 leak(s) of lab:\n{line}\n\nhttps://")
     page = account.read(f"{KEY}.html").decode()
     assert "1 leaked, 1 in use" in page
     assert "j-[1]" in page
@@ -116,10 +98,10 @@ def test_without_a_topic_a_leak_fails_the_task_and_is_in_the_log(account, monkey
     assert "1 leak(s) of lab" in capsys.readouterr().out
 
 
-def test_without_a_leak_no_alert_is_sent(account, capsys):
+def test_without_a_leak_no_alert_is_sent(account, published, capsys):
     key = store_report(account, found("in use"))
     assert leaks.report_leaks(context(), key) == f"{KEY}.html"
-    assert alerts() == []
+    assert received(published) == []
     said = capsys.readouterr().out
     assert "1 in use." in said
     assert "Report: https://" in said
@@ -136,10 +118,7 @@ def test_without_a_leak_no_alert_is_sent(account, capsys):
 def test_where_sns_refuses_each_leak_is_told_in_log_page_and_error(
     account, monkeypatch, capsys, problem, raised, told
 ):
-    def publish(*_):
-        raise problem
-
-    monkeypatch.setattr(channels, "publish", publish)
+    monkeypatch.setattr(channels, "publish", failing(problem))
     key = store_report(account, found("leaked"), found("leaked", id="j-2"))
     with pytest.raises(raised) as failed:
         leaks.report_leaks(context(), key)
@@ -153,23 +132,19 @@ def test_where_sns_refuses_each_leak_is_told_in_log_page_and_error(
 
 def test_where_s3_refuses_each_leak_is_in_the_log(account, monkeypatch, capsys):
     key = store_report(account, found("leaked"))
-
-    def put(*_):
-        raise ConnectionError("no S3")
-
-    monkeypatch.setattr(RunStore, "put", put)
+    monkeypatch.setattr(RunStore, "put", failing(ConnectionError("no S3")))
     with pytest.raises(ConnectionError):
         leaks.report_leaks(context(), key)
     assert "job j-[1] (lab-g5-xlarge-blog-1, RUNNING), since" in capsys.readouterr().out
 
 
-def test_a_failed_check_fails_the_task_without_an_alert(account, capsys):
+def test_a_failed_check_fails_the_task_without_an_alert(account, published, capsys):
     key = store_report(account, found("in use"), unread=("file systems: later",))
     with pytest.raises(
         AirflowFailException, match="not everything could be checked: file systems: la"
     ):
         leaks.report_leaks(context(), key)
-    assert alerts() == []
+    assert received(published) == []
     assert "Not looked at: file systems: later" in capsys.readouterr().out
 
 
@@ -225,9 +200,6 @@ def test_an_unknown_target_is_refused_before_aws_is_asked(monkeypatch):
 
 
 def test_a_missing_variable_is_refused_for_good(monkeypatch):
-    def missing():
-        raise ConfigError("not found")
-
-    monkeypatch.setattr(environment, "load_config", missing)
+    monkeypatch.setattr(environment, "load_config", failing(ConfigError("not found")))
     with pytest.raises(AirflowFailException, match="not found"):
         environment.check_environment(context(targets=[]))

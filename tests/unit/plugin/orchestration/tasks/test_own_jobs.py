@@ -8,23 +8,16 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
-from batchmark.aws.result_bucket import RunStore
 from batchmark.core.errors import PlanError
 from batchmark.core.names import full_name
+from batchmark.core.prices import PriceTable
 from batchmark.history.store import HistoryStore
 from batchmark.orchestration import run_history
 from batchmark.orchestration.forms import comparison_params, own_job_params
 from batchmark.orchestration.reruns import plan_round, series_of_row
 from batchmark.orchestration.run_history import RunHistory
 from batchmark.orchestration.settings import config_of
-from batchmark.orchestration.tasks import (
-    alerts,
-    approval,
-    budget,
-    environment,
-    own_jobs,
-    regressions,
-)
+from batchmark.orchestration.tasks import alerts, environment, own_jobs, regressions
 from batchmark.orchestration.tasks import run as run_tasks
 from batchmark.runs import collecting, result_documents
 from batchmark.runs.collected_runs import readable_run
@@ -38,8 +31,9 @@ from tests.builders.leaks import ARN
 from tests.builders.runs import PRICES
 from tests.builders.watched_jobs import BEGIN, END, described, facts, host
 from tests.stand_ins.batch import TAGS, FakeBatch, FakeClients
-from tests.stand_ins.bucket import MemoryBucket
+from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.marked_log import MarkedLog
+from tests.stand_ins.planning import PlanningAccount, planning_context
 
 RUN_ID = "manual__2026-11-21T03:00:00+00:00"
 SIDES = [
@@ -53,24 +47,10 @@ PRICED = PRICES.model_copy(
 
 @pytest.fixture
 def run(monkeypatch):
-    """Contexts of a run, with an installation of two targets and the sides old and new."""
+    """An account with an installation of two targets and the sides old and new."""
     config = configured(targets=own_types(**{"c5.2xlarge": {}, "g5.xlarge": {}}))
-    store = RunStore(MemoryBucket(config.bucket, config.region), config.bucket, RUN_ID)
-    stored, asked = [], []
-    current = SimpleNamespace(table=PRICED, store=lambda _: stored.append(PRICED))
-
-    def current_prices(*_, instance_types, **__):
-        asked.append(set(instance_types))
-        return current
-
-    monkeypatch.setattr(RunStore, "of", lambda *_: store)
-    for tasks in (approval, own_jobs, run_tasks):
-        monkeypatch.setattr(tasks, "load_config", lambda: config)
+    account = PlanningAccount(monkeypatch, config, PRICED, own_jobs, run_tasks)
     monkeypatch.setattr(own_jobs, "load_own_jobs", existing_jobs.own_jobs)
-    monkeypatch.setattr(alerts, "check_settings", lambda: None)
-    monkeypatch.setattr(budget, "page_url", lambda *_: "the page")
-    monkeypatch.setattr(budget, "price_clients", lambda _: ())
-    monkeypatch.setattr(budget, "current_prices", current_prices)
     monkeypatch.setattr(
         discovery,
         "discover",
@@ -79,32 +59,26 @@ def run(monkeypatch):
             for side in sides
         },
     )
-
-    def context(params, run_id=RUN_ID, **changes):
-        fields = {name: param.resolve() for name, param in params.items()}
-        unknown = changes.keys() - fields.keys()
-        assert not unknown
-        return {
-            "run_id": run_id,
-            "params": fields | {"max_cost_usd": 300} | changes,
-            "ti": SimpleNamespace(dag_id="dag", max_tries=2, xcom_push=lambda **_: None),
-            "task": SimpleNamespace(retries=2),
-        }
-
-    return SimpleNamespace(context=context, store=store, config=config, asked=asked, stored=stored)
+    return SimpleNamespace(account=account, store=account.store(RUN_ID), config=config)
 
 
-def job_run(run, **changes):
-    return run.context(own_job_params(), **{"job": "thumbnails"} | changes)
+def context(params, run_id=RUN_ID, **changes):
+    fields = {name: param.resolve() for name, param in params.items()}
+    assert changes.keys() <= fields.keys()
+    return planning_context(run_id, fields | {"max_cost_usd": 300} | changes, dag_id="dag")
 
 
-def comparison(run, **changes):
+def job_run(**changes):
+    return context(own_job_params(), **{"job": "thumbnails"} | changes)
+
+
+def comparison(**changes):
     asked = {"name": "resize", "sides": SIDES, "parameter": "size", "sizes": [8, 16]}
-    return run.context(comparison_params(), **asked | changes)
+    return context(comparison_params(), **asked | changes)
 
 
 def test_an_own_job_is_planned_on_all_its_targets_and_sizes(run):
-    arguments = own_jobs.plan_own_job(job_run(run))
+    arguments = own_jobs.plan_own_job(job_run())
     assert len(arguments) == 2 + 2 * 2 * 6
     assert {one["job_definition"] for one in arguments} == {"arn:own-cpu:1", "arn:own-cuda:1"}
     plan = run.store.plan()
@@ -114,29 +88,13 @@ def test_an_own_job_is_planned_on_all_its_targets_and_sizes(run):
 
 def test_the_form_narrows_an_own_jobs_run(run):
     asked = {"targets": ["c5.2xlarge"], "sizes": [64], "repeats": 1, "deadline_seconds": 30}
-    own_jobs.plan_own_job(job_run(run, **asked))
+    own_jobs.plan_own_job(job_run(**asked))
     _, job = run.store.plan().jobs
     assert (job.target, job.own_job.size, job.own_job.deadline_seconds) == ("c5.2xlarge", 64, 30)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"job": None}, "unknown own job ''; known: thumbnails"),
-        ({"job": "thumbs"}, "unknown own job 'thumbs'"),
-        ({"targets": ["a"]}, "thumbnails has no target 'a'"),
-        ({"max_cost_usd": 0.01}, "Nothing was submitted. This run can cost up to"),
-        ({"run_id": "a~b"}, "which AWS takes in no tag, so the run's jobs or file system"),
-    ],
-)
-def test_an_own_job_that_can_not_run_is_refused_before_anything_is_booked(run, changes, message):
-    with pytest.raises(AirflowFailException, match=message):
-        own_jobs.plan_own_job(job_run(run, **changes))
-    assert run.store.keys("costs/") == []
-
-
 def test_a_comparison_is_planned_on_the_dearest_types_and_keeps_its_sides(run):
-    arguments = own_jobs.plan_comparison(comparison(run, repeats=1))
+    arguments = own_jobs.plan_comparison(comparison(repeats=1))
     assert len(arguments) == 1 + 4
     assert {one["job_queue"] for one in arguments} == {f"{ARN}:job-queue/images"}
     plan = run.store.plan()
@@ -148,45 +106,44 @@ def test_a_comparison_is_planned_on_the_dearest_types_and_keeps_its_sides(run):
     assert run.config.targets.keys() == {"c5.2xlarge", "g5.xlarge"}
 
 
-def test_the_prices_of_all_types_that_its_jobs_may_get_are_kept_and_asked_for_once(run):
-    own_jobs.plan_comparison(comparison(run, repeats=1))
-    assert run.asked == [{"c5.xlarge", "c5.4xlarge"}]
-    assert run.stored == [PRICED]
-
-
-def test_its_queues_are_known_to_the_guard_before_a_job_is_there(run):
-    own_jobs.plan_comparison(comparison(run, repeats=1))
+def test_prices_of_all_types_that_its_jobs_may_get_are_kept_and_its_queues_known_to_the_guard(run):
+    own_jobs.plan_comparison(comparison(repeats=1))
+    assert run.account.asked == [{"c5.xlarge", "c5.4xlarge"}]
+    kept = PriceTable.model_validate_json(run.store.read(run.store.prefix + "prices.json"))
+    assert kept == PRICED
     (key,) = run.store.keys(FOLDER)
     assert f"{ARN}:job-queue/images" in run.store.read(key).decode()
 
 
 def test_a_dry_run_submits_nothing_and_leaves_no_queue(run):
-    assert own_jobs.plan_comparison(comparison(run, dry_run=True)) == []
-    assert own_jobs.plan_own_job(job_run(run, dry_run=True, run_id=RUN_ID)) == []
+    assert own_jobs.plan_comparison(comparison(dry_run=True)) == []
+    assert own_jobs.plan_own_job(job_run(dry_run=True, run_id=RUN_ID)) == []
     assert run.store.keys(FOLDER) == []
     assert run.store.plan().dry_run
 
 
-def test_a_type_without_a_price_is_refused_under_a_cap(run, monkeypatch):
-    unpriced = SimpleNamespace(table=PRICES, store=lambda _: None)
-    monkeypatch.setattr(budget, "current_prices", lambda *_, **__: unpriced)
+def test_a_type_without_a_price_is_refused_under_a_cap(run):
+    run.account.prices = PRICES
     with pytest.raises(AirflowFailException, match=r"there is no On-Demand price of c5\.xlarge"):
-        own_jobs.plan_comparison(comparison(run))
-    assert own_jobs.plan_comparison(comparison(run, max_cost_usd=None, repeats=1))
+        own_jobs.plan_comparison(comparison())
+    assert own_jobs.plan_comparison(comparison(max_cost_usd=None, repeats=1))
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("plan", "asked", "message"),
     [
-        ({"sides": []}, "sides has 0 objects: give from 1 to 20"),
-        ({"sides": [SIDES[0], SIDES[0]]}, "2 sides are called 'old'"),
-        ({"parameter": "sise"}, "does not have Ref::sise, so sizes would change nothing"),
-        ({"run_id": "a~b"}, "which AWS takes in no tag"),
+        (own_jobs.plan_own_job, job_run(job=None), "unknown own job ''; known: thumbnails"),
+        (own_jobs.plan_own_job, job_run(targets=["a"]), "thumbnails has no target 'a'"),
+        (own_jobs.plan_own_job, job_run(max_cost_usd=0.01), "Nothing was submitted. This run can"),
+        (own_jobs.plan_own_job, job_run(run_id="a~b"), "which AWS takes in no tag, so the run's"),
+        (own_jobs.plan_comparison, comparison(sides=[]), "sides has 0 objects: give from 1 to 20"),
+        (own_jobs.plan_comparison, comparison(parameter="sise"), "does not have Ref::sise, so siz"),
+        (own_jobs.plan_comparison, comparison(run_id="a~b"), "which AWS takes in no tag"),
     ],
 )
-def test_a_comparison_that_can_not_run_is_refused_before_anything_is_booked(run, changes, message):
+def test_what_can_not_run_is_refused_before_anything_is_booked(run, plan, asked, message):
     with pytest.raises(AirflowFailException, match=message):
-        own_jobs.plan_comparison(comparison(run, **changes))
+        plan(asked)
     assert run.store.keys("") == []
 
 
@@ -204,7 +161,7 @@ def checked(monkeypatch):
 
 
 def test_an_own_jobs_own_definitions_are_checked(run, checked):
-    assert own_jobs.check_own_job(job_run(run, targets=["g5.xlarge"])) == "key"
+    assert own_jobs.check_own_job(job_run(targets=["g5.xlarge"])) == "key"
     ((config, targets, whose),) = checked
     assert (targets, whose) == (["g5.xlarge"], {"own_jobs": True})
     assert config.targets["g5.xlarge"].job_definition == "arn:own-cuda:1"
@@ -212,7 +169,7 @@ def test_an_own_jobs_own_definitions_are_checked(run, checked):
 
 def test_sides_are_checked_with_the_smallest_type_that_holds_them(run, checked, caplog):
     caplog.set_level("INFO")
-    assert own_jobs.check_sides(comparison(run)) == "key"
+    assert own_jobs.check_sides(comparison()) == "key"
     ((config, targets, whose),) = checked
     assert (targets, whose) == (["old", "new"], {"foreign": True})
     assert config.targets["old"].instance_type == "c5.xlarge"
@@ -220,12 +177,10 @@ def test_sides_are_checked_with_the_smallest_type_that_holds_them(run, checked, 
 
 
 def test_a_side_that_is_not_found_fails_the_check_for_good(run, checked, monkeypatch):
-    def refuse(*_):
-        raise PlanError("side 'old': no job queue 'images'")
-
-    monkeypatch.setattr(discovery, "discover", refuse)
+    refused = failing(PlanError("side 'old': no job queue 'images'"))
+    monkeypatch.setattr(discovery, "discover", refused)
     with pytest.raises(AirflowFailException, match="no job queue 'images'"):
-        own_jobs.check_sides(comparison(run))
+        own_jobs.check_sides(comparison())
     assert checked == []
 
 
@@ -234,9 +189,9 @@ PLANS = [(own_jobs.plan_own_job, job_run), (own_jobs.plan_comparison, comparison
 
 @pytest.mark.parametrize(("plan", "asked"), PLANS)
 def test_a_retry_of_the_plan_submits_and_books_the_same_once(run, plan, asked):
-    arguments, planned = plan(asked(run)), run.store.plan()
+    arguments, planned = plan(asked()), run.store.plan()
     kept = run.store.keys("")
-    assert plan(asked(run)) == arguments
+    assert plan(asked()) == arguments
     assert run.store.plan() == planned
     assert run.store.keys("") == kept
 
@@ -246,7 +201,7 @@ CHECKS = [(own_jobs.check_own_job, job_run), (own_jobs.check_sides, comparison)]
 
 @pytest.mark.parametrize(("check", "asked"), CHECKS)
 def test_a_check_that_is_cleared_asks_the_same_again(run, checked, check, asked):
-    assert [check(asked(run)), check(asked(run))] == ["key"] * 2
+    assert [check(asked()), check(asked())] == ["key"] * 2
     assert checked[0] == checked[1]
 
 
@@ -258,10 +213,10 @@ def ended(run, monkeypatch):
     for tasks in (run_tasks, run_history):
         monkeypatch.setattr(tasks, "load_config", lambda: run.config)
         monkeypatch.setattr(tasks, "client", lambda service, _: clients[service])
-    monkeypatch.setattr(boto3, "client", lambda *_, **__: run.store._s3)
+    monkeypatch.setattr(boto3, "client", lambda *_, **__: run.account.s3)
     monkeypatch.setattr(collecting, "patient_clients", lambda _: FakeClients(**clients))
     monkeypatch.setattr(storing, "host_of", lambda *_: host())
-    context = comparison(run, sizes=[8], repeats=2)
+    context = comparison(sizes=[8], repeats=2)
     arguments = own_jobs.plan_comparison(context)
     ids = [end(batch, each) for each in arguments]
     states = {RUN_ID: {"run_benchmark_0": "success", "find_suspects": "success"}}

@@ -17,6 +17,7 @@ C5 = [
     instance_type("c5.large", 2, 4096),
     instance_type("c5.xlarge", 4, 8192),
 ]
+FLAT = instance_type("c5.flat", 16, 1024)
 GPUS = [instance_type("g4dn.xlarge", 4, 16384, 1), instance_type("g4dn.12xlarge", 48, 196608, 4)]
 
 SEVERAL = definition(
@@ -30,16 +31,17 @@ def clients():
     return StubbedClients(REGION)
 
 
-def answer(clients, queues=None, environments=None, definitions=None, types=C5, log=LOG):
-    """Answer for one side; what is None is as it should be."""
+def answer(clients, queues=None, environments=None, definitions=None, types=C5, log=LOG, **asked):
+    """Answer for one side; what is None is as it should be, `asked` what has to be asked for."""
     found = [queue()] if queues is None else queues
     clients.answer("batch", "describe_job_queues", {"jobQueues": found})
     if environments is None:
         environments = [environment("plain"), environment("cheap")]
     clients.answer("batch", "describe_compute_environments", {"computeEnvironments": environments})
-    found = [definition()] if definitions is None else definitions
-    clients.answer("batch", "describe_job_definitions", {"jobDefinitions": found})
-    clients.answer("ec2", "describe_instance_types", {"InstanceTypes": types})
+    found = {"jobDefinitions": [definition()] if definitions is None else definitions}
+    clients.answer("batch", "describe_job_definitions", found, asked.get("of_definitions"))
+    found = {"InstanceTypes": types}
+    clients.answer("ec2", "describe_instance_types", found, asked.get("of_types"))
     if isinstance(log, str):
         clients.refuse("logs", "filter_log_events", log, "said AWS")
     elif log:
@@ -114,28 +116,19 @@ def test_a_job_that_asks_for_a_gpu_runs_on_cuda(clients):
 )
 def test_families_and_bundles_are_resolved(clients, named, asked):
     one = environment("plain", resources={"instanceTypes": named})
-    clients.answer("batch", "describe_job_queues", {"jobQueues": [queue()]})
-    clients.answer("batch", "describe_compute_environments", {"computeEnvironments": [one]})
-    clients.answer("batch", "describe_job_definitions", {"jobDefinitions": [definition()]})
     filters = {"Filters": [{"Name": "instance-type", "Values": asked}]}
-    clients.answer("ec2", "describe_instance_types", {"InstanceTypes": C5}, filters)
-    clients.answer("logs", "filter_log_events", {"events": []}, LOG)
+    answer(clients, environments=[one], of_types=filters)
     assert only(clients)
     clients.assert_all_was_asked()
 
 
 def test_without_a_revision_it_is_the_newest_active_one_and_else_the_one_named(clients):
-    clients.answer("batch", "describe_job_queues", {"jobQueues": [queue()]})
-    environments = [environment("plain"), environment("cheap")]
-    clients.answer("batch", "describe_compute_environments", {"computeEnvironments": environments})
     revisions = [
         definition(revision=each, jobDefinitionArn=f"{ARN}:job-definition/resize:{each}")
         for each in (9, 10, 2)
     ]
     newest = {"jobDefinitionName": "resize", "status": "ACTIVE"}
-    clients.answer("batch", "describe_job_definitions", {"jobDefinitions": revisions}, newest)
-    clients.answer("ec2", "describe_instance_types", {"InstanceTypes": C5})
-    clients.answer("logs", "filter_log_events", {"events": []}, LOG)
+    answer(clients, definitions=revisions, of_definitions=newest)
     arn = f"{ARN}:job-definition/resize:2"
     named = {"jobDefinitions": [arn]}
     clients.answer("batch", "describe_job_definitions", {"jobDefinitions": revisions[2:]}, named)
@@ -261,28 +254,24 @@ def broken(**changes):
 
 
 @pytest.mark.parametrize(
-    ("answers", "asked", "message"),
+    ("given", "message"),
     [
-        ({"queues": [queue(state="DISABLED")]}, {}, "queue images is DISABLED and VALID (no rea"),
+        ({"queues": [queue(state="DISABLED")]}, "queue images is DISABLED and VALID (no rea"),
         (
             {"queues": [queue(status="INVALID", statusReason="role is gone")]},
-            {},
             "queue images is ENABLED and INVALID (role is gone): mend it, or name another",
         ),
         (
             {"queues": [queue(schedulingPolicyArn=f"{ARN}:scheduling-policy/fair")]},
-            {},
             "queue images shares its capacity by fair, which takes a share identifier",
         ),
         (
             {"environments": broken(state="DISABLED")},
-            {},
             "queue images has no compute environment that is ENABLED and VALID",
         ),
-        ({"environments": broken(type="UNMANAGED")}, {}, "cheap of queue images is UNMANAGED: Ba"),
+        ({"environments": broken(type="UNMANAGED")}, "cheap of queue images is UNMANAGED: Ba"),
         (
             {"environments": broken(resources={"type": "FARGATE"})},
-            {},
             "of queue images is of FARGATE: Batchmark watches jobs on EC2 instances",
         ),
         (
@@ -291,47 +280,43 @@ def broken(**changes):
                     eksConfiguration={"eksClusterArn": "a", "kubernetesNamespace": "b"}
                 )
             },
-            {},
             "of queue images is of EKS: Batchmark watches jobs on EC2",
         ),
-        ({"definitions": []}, {}, "no ACTIVE job definition 'resize' in this region: give its na"),
+        ({"definitions": []}, "no ACTIVE job definition 'resize' in this region: give its na"),
         (
-            {"definitions": [definition(status="INACTIVE")]},
-            {"job_definition": "resize:7"},
+            {"definitions": [definition(status="INACTIVE")], "job_definition": "resize:7"},
             "job definition resize:7 is INACTIVE: name an ACTIVE revision, or none",
         ),
         (
             {"definitions": [definition(type="multinode")]},
-            {},
             "job definition resize:7 is of type multinode: name one of type container",
         ),
         (
             {"definitions": [SEVERAL]},
-            {},
             "job definition resize:7 has ecsProperties: name one with containerProperties",
         ),
         (
             {"definitions": [definition(platformCapabilities=["FARGATE"])]},
-            {},
             "job definition resize:7 is for Fargate, whose hosts nobody sees: name one for EC2",
         ),
         (
             {"definitions": [definition(timeout={"attemptDurationSeconds": 30})]},
-            {},
             "its definition's timeout is 30 s, and Batch takes 60 s at least: give the side a tim",
         ),
-        ({}, {"gpus": 1}, "its job asks for 1 GPU, and of c5 no instance has more than 0: ask"),
-        ({}, {"vcpus": 17}, "its job asks for 17 vCPUs, and of c5 no instance has more than 16"),
+        ({"gpus": 1}, "its job asks for 1 GPU, and of c5 no instance has more than 0: ask"),
+        ({"vcpus": 17}, "its job asks for 17 vCPUs, and of c5 no instance has more than 16"),
         (
-            {"types": [*C5[1:], instance_type("c5.flat", 16, 1024)]},
-            {"vcpus": 16, "memory_mib": 8192},
+            {"types": [*C5[1:], FLAT], "vcpus": 16, "memory_mib": 8192},
             "its job asks for 16 vCPUs, 8192 MiB, 0 GPUs, and of c5 no instance has",
         ),
-        ({}, {"memory_mib": 32768}, "no instance has all of that beside what ECS keeps of its mem"),
+        ({"memory_mib": 32768}, "no instance has all of that beside what ECS keeps of its mem"),
     ],
 )
-def test_what_can_not_be_run_or_measured_is_refused(clients, answers, asked, message):
-    answer(clients, **answers)
+def test_what_can_not_be_run_or_measured_is_refused(clients, given, message):
+    """By what AWS answers, or by what the side asks for."""
+    answers = given.keys() & {"queues", "environments", "definitions", "types"}
+    answer(clients, **{name: given[name] for name in answers})
+    asked = {name: given[name] for name in given.keys() - answers}
     with pytest.raises(PlanError, match=re.escape(message)) as refused:
         only(clients, **asked)
     assert str(refused.value).startswith("side 'old': ")

@@ -35,8 +35,6 @@ from tests.builders.watched_jobs import (
     told,
 )
 
-NOTHING = NOT_KNOWN
-
 
 def document(job=None, said=None, where=None, *, on_aws=True, own_job=None, device="cuda"):
     """The document, as it can be read again."""
@@ -90,7 +88,7 @@ def test_what_it_ran_on_is_the_hosts_and_the_wrappers_word():
 
 
 def test_of_a_job_that_tells_nothing_batch_knows_what_it_asked_for():
-    environment = document(said=NOTHING, where=JobHost()).environment
+    environment = document(said=NOT_KNOWN, where=JobHost()).environment
     assert (environment.cpu_model, environment.kernel, environment.torch_version) == (
         "unknown",
         "unknown",
@@ -98,12 +96,6 @@ def test_of_a_job_that_tells_nothing_batch_knows_what_it_asked_for():
     )
     assert (environment.cpu_threads, environment.memory_bytes) == (4, 8 * 2**30)
     assert (environment.instance_type, environment.image_digest) == (None, None)
-
-
-def test_a_definition_of_the_older_kind_asks_with_other_fields():
-    older = {"resourceRequirements": [], "vcpus": 2, "memory": 512}
-    environment = document(described(container=older), NOTHING).environment
-    assert (environment.cpu_threads, environment.memory_bytes) == (2, 512 * 2**20)
 
 
 def test_a_digest_in_the_reference_is_the_images():
@@ -136,15 +128,11 @@ def test_what_is_known_of_the_whole_job():
     assert (own.wrapped, own.exit_code, own.command_seconds) == (True, 0, 80.25)
     assert (own.waiting_seconds, own.running_seconds) == (100.0, 90.5)
     assert (own.host, own.purchase_option, own.start) == (HOST, "spot", "warm")
-
-
-def test_an_images_own_command_is_not_known():
-    assert document(own_job=plan(command=())).own_job.command is None
+    assert document(own_job=plan(command=())).own_job.command is None, "an image's own is not known"
 
 
 @pytest.mark.parametrize(
-    ("registered", "start"),
-    [(CREATED - 1000, "warm"), (CREATED + 1000, "cold"), (None, None)],
+    ("registered", "start"), [(CREATED - 1000, "warm"), (CREATED + 1000, "cold"), (None, None)]
 )
 def test_an_instance_that_was_there_before_the_job_is_warm(registered, start):
     found = document(where=host(registered_at=registered and moment(registered)))
@@ -177,9 +165,9 @@ GPU_ASKED = {"resourceRequirements": [{"type": "GPU", "value": "2"}]}
         ("cuda", told(gpus=[GPU]), False, {}, Device.CUDA),
         ("cuda", told(), True, GPU_ASKED, Device.CUDA),  # its image has no nvidia-smi
         ("cuda", told(), False, GPU_ASKED, Device.CPU),
-        ("cuda", NOTHING, True, GPU_ASKED, Device.CUDA),
-        ("cuda", NOTHING, False, GPU_ASKED, Device.CPU),
-        ("cuda", NOTHING, True, {}, Device.CPU),
+        ("cuda", NOT_KNOWN, True, GPU_ASKED, Device.CUDA),
+        ("cuda", NOT_KNOWN, False, GPU_ASKED, Device.CPU),
+        ("cuda", NOT_KNOWN, True, {}, Device.CPU),
         ("cpu", told(gpus=[GPU]), True, GPU_ASKED, Device.CPU),
     ],
 )
@@ -188,7 +176,7 @@ def test_only_a_job_with_a_gpu_ran_on_one(device, said, on_aws, container, ran_o
     assert document(job, said, on_aws=on_aws, device=device).actual_device is ran_on
 
 
-@pytest.mark.parametrize("said", [NOTHING, told()])
+@pytest.mark.parametrize("said", [NOT_KNOWN, told()])
 def test_a_gpu_that_batch_gave_a_job_that_does_not_name_it_has_no_model(said):
     environment = document(described(container=GPU_ASKED), said).environment
     assert (environment.gpu_count, environment.gpu_model) == (2, None)
@@ -278,7 +266,7 @@ def test_when_it_reached_its_stages():
     marks = document(where=where).marks
     began = moment(STARTED + len(BEGIN))  # a line each millisecond, and one of a GPU
     assert (marks.image_pull_stopped_at, marks.process_started_at) == (pulled, began)
-    unwrapped = document(described(attempt={"startedAt": STARTED + 7}), NOTHING)
+    unwrapped = document(described(attempt={"startedAt": STARTED + 7}), NOT_KNOWN)
     assert unwrapped.marks.process_started_at == moment(STARTED + 7)
 
 
@@ -292,13 +280,13 @@ def test_telemetry_says_no_more_than_was_told():
         ("GPUUtilization", 16, None, 71.5, 98.0),
         ("PeakGPUMemory", 16, 2147.483648, 2147.483648, 2147.483648),
     ]
-    assert document(said=NOTHING).telemetry == ()
+    assert document(said=NOT_KNOWN).telemetry == ()
 
 
 def test_texts_of_any_length_fit():
     own_job = OwnJobPlan(name="a", job_definition="d", command=("x" * 5000,), check="c")
     job = described("FAILED", code=1, statusReason="y" * 5000, container={"image": "z" * 5000})
-    found = document(job, NOTHING, own_job=own_job)
+    found = document(job, NOT_KNOWN, own_job=own_job)
     assert len(found.own_job.command) == len(found.measurements[0].reason) == 2000
     assert len(found.environment.image) == 300
 

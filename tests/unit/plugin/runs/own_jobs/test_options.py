@@ -30,8 +30,12 @@ def test_a_check_is_told_by_variables():
 
 
 def test_only_what_differs_is_asked_for():
-    asked = container_of(vcpus=2.0, memory_mib=512)["resourceRequirements"]
-    assert asked == [{"type": "VCPU", "value": "2"}, {"type": "MEMORY", "value": "512"}]
+    asked = container_of(vcpus=2.0, memory_mib=512, gpus=1)["resourceRequirements"]
+    assert [tuple(each.values()) for each in asked] == [
+        ("VCPU", "2"),
+        ("MEMORY", "512"),
+        ("GPU", "1"),
+    ]
 
 
 def test_what_ecs_would_refuse_is_refused_before_anything_starts():

@@ -1,6 +1,7 @@
 """A document is written once, with all that can be known."""
 
 import pytest
+from botocore.exceptions import ClientError
 
 from batchmark.aws.result_bucket import RunStore
 from batchmark.core.errors import CollectError
@@ -8,17 +9,14 @@ from batchmark.runs.own_jobs import storing
 from batchmark.runs.own_jobs.storing import known, store_document
 from batchmark_job.result.document import parse_document
 from tests.builders.watched_jobs import (
-    BEGIN,
     BUCKET,
-    END,
     JOB_ID,
     RUN_ID,
     STARTED,
+    WHOLE,
     described,
     expected,
-    facts,
     host,
-    metric,
     plan,
 )
 from tests.stand_ins.batch import FakeClients, client_error
@@ -26,17 +24,14 @@ from tests.stand_ins.bucket import MemoryBucket
 from tests.stand_ins.marked_log import MarkedLog
 
 KEY = f"raw/run/g5.xlarge/job-thumbnails/1/{JOB_ID}.1.json"
-WHOLE = [*facts(*BEGIN), metric(), *facts(*END)]
 
 
 class Account:
     """A bucket and a log; what is asked of the host is counted."""
 
-    def __init__(self, monkeypatch, *shown, on_aws=True):
+    def __init__(self, monkeypatch):
         self.s3 = MemoryBucket(BUCKET, "us-east-1")
-        if not on_aws:
-            self.s3.meta.endpoint_url = "http://127.0.0.1:5000"
-        self.logs = MarkedLog(*shown)
+        self.logs = MarkedLog(WHOLE)
         self.slept, self.asked = [], []
         monkeypatch.setattr(storing, "host_of", self.host_of)
         self.host = host()
@@ -60,8 +55,12 @@ class Account:
         return parse_document(self.s3.objects[KEY])
 
 
-def test_a_document_is_written_where_a_job_would_have_written_it(monkeypatch):
-    account = Account(monkeypatch, WHOLE)
+@pytest.fixture
+def account(monkeypatch):
+    return Account(monkeypatch)
+
+
+def test_a_document_is_written_where_a_job_would_have_written_it(account):
     document = account.store()
     assert account.stored == document
     assert len(document.measurements) == 2
@@ -69,8 +68,7 @@ def test_a_document_is_written_where_a_job_would_have_written_it(monkeypatch):
     assert (account.asked, account.slept) == ([JOB_ID], [])
 
 
-def test_a_host_that_was_seen_while_the_job_ran_is_not_asked_for_again(monkeypatch):
-    account = Account(monkeypatch, WHOLE)
+def test_a_host_that_was_seen_while_the_job_ran_is_not_asked_for_again(account):
     document = account.store(host=host(instance_type="g5.4xlarge"))
     assert document.environment.instance_type == "g5.4xlarge"
     assert account.asked == []
@@ -79,38 +77,33 @@ def test_a_host_that_was_seen_while_the_job_ran_is_not_asked_for_again(monkeypat
 @pytest.mark.parametrize(
     "seen", [host(container_instance="of an earlier attempt"), host(instance_type=None)]
 )
-def test_a_host_of_an_earlier_attempt_or_unknown_is_asked_for(monkeypatch, seen):
-    account = Account(monkeypatch, WHOLE)
+def test_a_host_of_an_earlier_attempt_or_unknown_is_asked_for(account, seen):
     assert account.store(host=seen).environment.instance_type == "g5.2xlarge"
 
 
-def test_a_document_that_knows_more_is_kept(monkeypatch):
-    account = Account(monkeypatch, WHOLE)
+def test_a_document_that_knows_more_is_kept(account):
     first = account.store()
     account.host = host(instance_type=None, availability_zone=None, registered_at=None)
     assert account.store() == first == account.stored
     assert [call for call, _ in account.s3.calls].count("PutObject") == 1
 
 
-def test_a_document_that_knows_less_is_replaced(monkeypatch):
-    account = Account(monkeypatch, WHOLE[:3])
-    account.host = host(instance_type=None)
+def test_a_document_that_knows_less_is_replaced(account):
+    account.logs, account.host = MarkedLog(WHOLE[:3]), host(instance_type=None)
     less = account.store()
     account.logs, account.host = MarkedLog(WHOLE), host()
     assert known(account.store()) > known(less)
     assert account.stored.environment.instance_type == "g5.2xlarge"
 
 
-def test_what_is_no_document_is_replaced(monkeypatch):
-    account = Account(monkeypatch, WHOLE)
+def test_what_is_no_document_is_replaced(account):
     account.s3.objects[KEY] = b"{"
     assert account.store() == account.stored
 
 
-def test_a_log_that_does_not_answer_now_is_for_the_next_try(monkeypatch):
-    account = Account(monkeypatch, WHOLE)
+def test_a_log_that_does_not_answer_now_is_for_the_next_try(account):
     account.logs.failures = [client_error("ThrottlingException")]
-    with pytest.raises(type(client_error("x")), match="ThrottlingException"):
+    with pytest.raises(ClientError, match="ThrottlingException"):
         account.store()
     assert account.s3.objects == {}
 
@@ -121,25 +114,16 @@ def test_a_log_that_does_not_answer_now_is_for_the_next_try(monkeypatch):
         described(attempts=[]),
         described(attempts=[{"statusReason": "CannotPullContainerError"}]),
         described(attempts=[{"startedAt": STARTED}], stoppedAt=None),
+        described("RUNNING"),  # as one that does not end though it was told to
     ],
-    ids=["no attempt", "never started", "no end"],
 )
-def test_of_a_job_that_never_ran_to_an_end_nothing_is_asked(monkeypatch, job):
-    account = Account(monkeypatch, WHOLE)
+def test_of_a_job_that_never_started_or_has_not_ended_nothing_is_asked(account, job):
     assert account.store(job) is None
     assert (account.asked, account.s3.objects) == ([], {})
 
 
-def test_a_job_that_nobody_foresaw_loses_itself_only(monkeypatch):
-    account = Account(monkeypatch, WHOLE)
+def test_a_job_that_nobody_foresaw_loses_itself_only(account):
     odd = described(container={"resourceRequirements": [{"type": "VCPU", "value": "many"}]})
     account.logs = MarkedLog([])
     with pytest.raises(CollectError, match="no document could be made of it: unexpected ValueErr"):
         account.store(odd, plan(shell=False))
-
-
-def test_a_job_that_has_not_ended_has_no_document_though_an_attempt_has(monkeypatch):
-    """As one that does not end though it was told to."""
-    account = Account(monkeypatch, WHOLE)
-    assert account.store(described("RUNNING")) is None
-    assert account.s3.objects == {}

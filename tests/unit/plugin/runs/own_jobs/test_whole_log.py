@@ -1,6 +1,7 @@
 """A log is read until it is whole, as far as that can be known."""
 
 import pytest
+from botocore.exceptions import ClientError
 
 from batchmark.runs.own_jobs.lines import NOT_KNOWN, Facts
 from batchmark.runs.own_jobs.whole_log import (
@@ -9,11 +10,9 @@ from batchmark.runs.own_jobs.whole_log import (
     SETTLED_SECONDS,
     read_log,
 )
-from tests.builders.watched_jobs import BEGIN, END, STOPPED, described, facts, metric, plan
+from tests.builders.watched_jobs import BEGIN, STOPPED, WHOLE, described, facts, metric, plan
 from tests.stand_ins.batch import FakeClients, client_error
 from tests.stand_ins.marked_log import MarkedLog
-
-WHOLE = [*facts(*BEGIN), metric(), *facts(*END)]
 
 
 class Reading:
@@ -99,20 +98,20 @@ def test_a_log_that_may_not_be_read_tells_nothing(caplog):
 
 
 def test_a_log_that_does_not_answer_now_is_for_the_next_try():
-    with pytest.raises(type(client_error("x")), match="ThrottlingException"):
+    with pytest.raises(ClientError, match="ThrottlingException"):
         Reading(WHOLE, failures=[client_error("ThrottlingException")])
 
 
-def test_a_log_that_is_gone_is_not_known():
-    reading = Reading(WHOLE, failures=[client_error("ResourceNotFoundException", 400)])
-    assert (reading.told, reading.slept) == (NOT_KNOWN, [])
-
-
 @pytest.mark.parametrize(
-    "container", [{"logStreamName": None}, {"logConfiguration": {"logDriver": "fluentd"}}]
+    "where",
+    [
+        {"job": described(container={"logStreamName": None})},
+        {"job": described(container={"logConfiguration": {"logDriver": "fluentd"}})},
+        {"failures": [client_error("ResourceNotFoundException", 400)]},
+    ],
 )
-def test_a_job_whose_log_is_not_in_cloudwatch_tells_nothing(container):
-    reading = Reading(WHOLE, job=described(container=container))
+def test_a_log_that_is_not_in_cloudwatch_or_not_any_more_tells_nothing(where):
+    reading = Reading(WHOLE, **where)
     assert (reading.told, reading.slept) == (NOT_KNOWN, [])
 
 

@@ -12,7 +12,6 @@ from batchmark.core.errors import ConfigError, PlanError
 from batchmark.core.own_jobs import ComparisonRun, OwnJobRun
 from batchmark.core.run import RunPlan
 from batchmark.runs.budget import worst_case
-from batchmark.runs.own_jobs import wrapper
 from batchmark.runs.own_jobs.options import container_overrides
 from batchmark.runs.plans.options import asked
 from batchmark.runs.plans.own_job_plan import plan_comparison, plan_own_jobs
@@ -100,10 +99,10 @@ def test_sides_of_one_queue_share_the_job_that_starts_its_instance():
     assert [each["turn"] for each in kwargs] == list(range(1, 14))
 
 
-def test_an_own_job_without_an_axis_runs_once_in_each_repeat():
-    jobs = planned(own_jobs(axis=None, command=["convert"]))
+def test_an_own_job_without_an_axis_runs_once_in_each_repeat_as_its_image_does():
+    jobs = planned(own_jobs(axis=None, command=[], shell=False))
     assert [job.repeat for job in jobs] == [3, 3, 1, 1, 2, 2]
-    assert {job.own_job.size for job in jobs} == {None}
+    assert {(job.own_job.size, job.own_job.shell) for job in jobs} == {(None, False)}
     assert jobs[2].name == "job-thumbnails-1"
     assert jobs[2].result_prefix.endswith("/job-thumbnails/1/")
 
@@ -135,7 +134,6 @@ def test_other_sizes_may_be_asked_for(sizes, commands):
         ({"targets": ["c5.xlarge"]}, "thumbnails has no target 'c5.xlarge' (did you mean c5.2xl"),
         ({"sizes": [0]}, "sizes 0 is out of range; give more than 0, and 1e+18 at most"),
         ({"sizes": [float("nan")]}, "sizes takes numbers, got nan"),
-        ({"deadline_seconds": "5"}, "deadline_seconds takes numbers, got '5'"),
         ({"jobs": own_jobs(parameters={})}, "has Ref::quality, which has no value: give one"),
         ({"jobs": own_jobs(check="test Ref::x")}, "the check of g5.xlarge has Ref::x, which has"),
         ({"jobs": own_jobs(output="/tmp/Ref::x")}, "the output of g5.xlarge has Ref::x, which"),
@@ -206,16 +204,9 @@ def test_more_jobs_than_may_wait_in_a_triggerer_beside_others_are_refused():
 
 
 def test_a_comparison_runs_each_side_with_its_own():
-    new = side(
-        "new",
-        parameters={"quality": "50"},
-        environment={"MODE": "fast"},
-        vcpus=4,
-        memory_mib=4096,
-        gpus=1,
-        check="test -s out.png",
-        output="out.png",
-    )
+    own = {"environment": {"MODE": "fast"}, "vcpus": 4, "memory_mib": 4096, "gpus": 1}
+    own |= {"check": "test -s out.png", "output": "out.png"}
+    new = side("new", parameters={"quality": "50"}, **own)
     parameters = {"size": "1", "quality": "50"}
     jobs, targets = compared(found("old"), found("new", side=new, parameters=parameters))
     assert {(job.target, job.repeat) for job in jobs[1:]} == {
@@ -231,19 +222,7 @@ def test_a_comparison_runs_each_side_with_its_own():
     assert kwargs["job_queue"].endswith("job-queue/images")
     assert kwargs["on_demand_queue"] is None
     assert kwargs["submit_job_timeout"] == 900
-    assert container_overrides(job.own_job) == {
-        "command": wrapper.command(["convert", "--size", "1", "--quality=50"]),
-        "environment": [
-            {"name": "MODE", "value": "fast"},
-            {"name": wrapper.CHECK, "value": "test -s out.png"},
-            {"name": wrapper.OUTPUT, "value": "out.png"},
-        ],
-        "resourceRequirements": [
-            {"type": "VCPU", "value": "4"},
-            {"type": "MEMORY", "value": "4096"},
-            {"type": "GPU", "value": "1"},
-        ],
-    }
+    assert job.own_job.model_dump(include=own.keys()) == own
 
 
 def test_a_comparison_over_sizes_puts_each_into_the_command():
@@ -266,11 +245,7 @@ def test_a_sides_parameter_may_be_one_of_its_check_alone():
 @pytest.mark.parametrize(
     ("sides", "changes", "message"),
     [
-        (
-            (),
-            {"name": "Resize it"},
-            "name: String should match pattern '^[a-z]",
-        ),
+        ((), {"name": "Resize it"}, "name: String should match pattern '^[a-z]"),
         ((), {"name": "resize\n"}, r"got 'resize\n'"),
         ((), {"parameter": "size\n", "sizes": [1]}, r"got 'size\n'"),
         ((), {"parameter": "sise", "sizes": [1]}, "does not have Ref::sise, so sizes would change"),
@@ -307,14 +282,6 @@ def test_the_jobs_are_such_as_batch_accepts_and_name_their_run_by_a_tag():
         "tags": kwargs["tags"],
     }
     validate_parameters(request, shape)
-
-
-def test_without_a_shell_the_command_goes_as_it_is():
-    (job, *_) = planned(own_jobs(shell=False), targets=["c5.2xlarge"], sizes=[64])
-    command = ["convert", "--size", "64", "--quality=90"]
-    assert container_overrides(job.own_job) == {"command": command}
-    (job, *_) = planned(own_jobs(shell=False, command=[], axis=None))
-    assert container_overrides(job.own_job) == {}
 
 
 def test_a_plan_can_be_stored_and_read():

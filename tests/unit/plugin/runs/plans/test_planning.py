@@ -4,9 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from batchmark.aws.job_description import RETRY_RULES
-from batchmark.core.config import parse_config
-from batchmark.core.errors import ConfigError, PlanError
+from batchmark.core.errors import PlanError
 from batchmark.core.names import full_name
 from batchmark.core.run import PlannedJob
 from batchmark.runs.budget import worst_case
@@ -184,30 +182,6 @@ def test_the_operator_and_the_collection_find_a_job_by_one_name(config):
     name = full_name(kwargs["job_name"], RUN_ID, 3)
     assert name == names_of_job(config.name, RUN_ID, job) + "3"
     assert re.fullmatch(r"batchmark-g5-xlarge-blog-2-[0-9a-f]{10}-g3", name)
-
-
-def test_a_missing_variable_names_the_way_to_get_it():
-    with pytest.raises(ConfigError, match=r"'batchmark' not found: run `terraform apply`"):
-        parse_config(None)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"schema_version": 2}, "schema_version: .* got 2"),
-        ({"targets": {"g5.xlarge": target("tpu")}}, r"targets.g5.xlarge.device: .* got 'tpu'"),
-        ({"buckets": "x"}, "buckets: Extra inputs"),
-    ],
-)
-def test_what_terraform_published_is_checked(changes, message):
-    with pytest.raises(ConfigError, match=message):
-        configured(**changes)
-
-
-def test_the_log_group_of_job_states_is_new_and_may_be_missing():
-    assert configured().events_log_group is None
-    newer = configured(events_log_group="/aws/events/batch/batchmark")
-    assert newer.events_log_group == "/aws/events/batch/batchmark"
 
 
 def test_own_jobs_come_one_after_the_other_in_their_queue_which_others_may_use():

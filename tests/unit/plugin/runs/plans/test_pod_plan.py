@@ -22,11 +22,7 @@ def manifest(job, **changes):
 
 def test_first_the_job_that_begins_without_sharing():
     jobs = planned(20, 10)
-    assert [job.name for job in jobs] == [
-        "sharing-of-5-1",
-        "sharing-of-20-1",
-        "sharing-of-10-1",
-    ]
+    assert [job.name for job in jobs] == ["sharing-of-5-1", "sharing-of-20-1", "sharing-of-10-1"]
     assert jobs[0].target == "g4dn.12xlarge-eks"
     assert jobs[0].result_prefix == "s3://results/raw/run/g4dn.12xlarge-eks/sharing/of-5/1/"
     assert [job.sharing.replicas for job in planned(20, waiting=0)] == [(20,)]

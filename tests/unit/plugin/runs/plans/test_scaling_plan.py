@@ -144,11 +144,6 @@ def test_20_nodes_cost_20_instances_also_while_they_wait_for_each_other():
     assert "× 3600 s + 84,000 s idle at 32.7726 USD per hour" in refusal
 
 
-def test_one_node_waits_for_no_other():
-    (target,) = worst(stack(), node_counts=[1]).targets
-    assert target.idle_seconds == 600
-
-
 def test_jobs_of_one_instance_are_not_idle():
     config = configured()
     jobs = plan_jobs(config, run_name="run", suite="blog")
@@ -236,8 +231,6 @@ def test_another_installations_stack_is_refused(changes, message):
             {"study": [{"learning_rate": 0.2}, {"learning-rate": 1}]},
             r"study's object 2 has 'learning-rate' \(did you mean learning_rate\?\); known",
         ),
-        ({"study": [{"epochs": "x"}]}, "study's object 1: epochs takes whole numbers, got 'x'"),
-        ({"study": [{"momentum": float("nan")}]}, "object 1: momentum takes numbers, got nan"),
         ({"study": [{"epochs": 1.5}]}, "study's object 1: epochs takes whole numbers, got 1.5"),
     ],
 )

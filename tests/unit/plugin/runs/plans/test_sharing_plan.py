@@ -73,9 +73,7 @@ def test_limits_of_mps_reach_the_jobs_that_have_that_mode(config):
     assert "--mps-threads" not in options(config, sliced)
 
 
-def test_a_target_that_shares_its_instance_runs_an_array_for_each_number_that_fits(
-    config,
-):
+def test_a_target_that_shares_its_instance_runs_an_array_for_each_number_that_fits(config):
     jobs = planned(config, targets=["g5.xlarge-shared"])
     assert [job.sharing.apart for job in jobs] == [1, 5]
     sizes = [operator_kwargs(config, "run", job).get("array_properties") for job in jobs]

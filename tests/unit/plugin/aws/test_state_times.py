@@ -1,0 +1,93 @@
+"""When jobs changed their states, as Batch's events tell."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from botocore.exceptions import EndpointConnectionError
+
+from batchmark.aws.state_times import state_times
+from tests.builders.leaks import NOW, REGION
+from tests.stand_ins.collected_jobs import event
+from tests.stand_ins.stubbed_clients import StubbedClients
+
+GROUP = "/aws/events/batch/lab"
+CREATED, STOPPED = NOW - timedelta(minutes=5), NOW
+ASKED = {
+    "logGroupName": GROUP,
+    "filterPattern": '"Batch Job State Change"',
+    "startTime": int(CREATED.timestamp() * 1000) - 1000,
+    "endTime": int(STOPPED.timestamp() * 1000) + 60_000,
+}
+
+
+def times(logs):
+    (found,) = state_times(logs, GROUP, {"job"}, created_at=CREATED, stopped_at=STOPPED).values()
+    return [moment and f"{moment:%X}" for moment in found]
+
+
+def of_events(*pages):
+    """What these pages of a log group tell; all of them are asked for."""
+    clients = StubbedClients(REGION)
+    token = {}
+    for number, messages in enumerate(pages, start=1):
+        more = {"nextToken": f"page {number}"} if number < len(pages) else {}
+        found = {"events": [{"message": message} for message in messages]}
+        clients.answer("logs", "filter_log_events", found | more, ASKED | token)
+        token = more
+    told = times(clients("logs"))
+    clients.assert_all_was_asked()
+    return told
+
+
+STARTING = event("STARTING", "2026-11-20T00:59:30Z", "job")
+
+
+def test_they_come_from_all_pages_of_the_jobs_own_events():
+    first = [
+        event("SUBMITTED", "2026-11-20T00:58:20Z", "job"),
+        event("RUNNABLE", "2026-11-20T00:58:21Z", "job"),
+        event("RUNNABLE", "2026-11-20T00:59:00Z", "job:0"),
+        event("RUNNABLE", "2026-11-20T00:59:01Z", "job", kind="Batch Job Queue Blocked"),
+    ]
+    second = [STARTING, event("RUNNING", "2026-11-20T01:00:00Z", "job")]
+    assert of_events(first, second) == ["00:58:21", "00:59:30"]
+
+
+def test_of_a_retried_job_the_last_attempts_count():
+    events = [event("RUNNABLE", f"2026-11-20T00:{at}Z", "job") for at in ("59:10", "58:21")]
+    assert of_events(events) == ["00:59:10", None]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "no JSON",
+        "[]",
+        json.dumps({"detail-type": "Batch Job State Change"}),
+        event("RUNNABLE", "noon", "job"),
+    ],
+)
+def test_an_event_of_another_shape_is_left_out_alone(caplog, message):
+    assert of_events([message, STARTING]) == [None, "00:59:30"]
+    assert "An event of Batch is left out: " in caplog.text
+
+
+@pytest.mark.parametrize(
+    "code", ["ResourceNotFoundException", "AccessDeniedException", "ThrottlingException"]
+)
+def test_events_that_can_not_be_had_harm_nothing(caplog, code):
+    clients = StubbedClients(REGION)
+    clients.refuse("logs", "filter_log_events", code)
+    assert times(clients("logs")) == [None, None]
+    assert f"STARTING are missing: log group {GROUP}: " in caplog.text
+    assert code in caplog.text
+
+
+def test_an_endpoint_that_can_not_be_reached_harms_nothing(caplog):
+    class Unreachable:
+        def get_paginator(self, name):
+            raise EndpointConnectionError(endpoint_url=f"https://logs.example/{name}")
+
+    assert times(Unreachable()) == [None, None]
+    assert "Could not connect to the endpoint URL" in caplog.text

@@ -1,0 +1,108 @@
+"""Jobs of several parts, and those that share an instance: what the operator asks for."""
+
+from datetime import timedelta
+
+from batchmark.orchestration.links import JobResultLink
+from batchmark.orchestration.operators.batch_operator import KILLED
+from batchmark.orchestration.operators.batch_trigger import ENDING_SECONDS
+from tests.stand_ins.batch import ON_DEMAND_QUEUE, RECLAIMED
+from tests.stand_ins.operator_task import Task, name
+
+SHARED = {"in_turn": True, "after": 4, "ahead": [2, 0], "turn": 3}
+ARRAY = {
+    "array_properties": {"size": 5},
+    "container_overrides": {"environment": [{"name": "BATCHMARK_OPTIONS", "value": "--form jobs"}]},
+}
+
+
+def test_an_array_job_is_submitted_with_its_size_and_its_options():
+    task = Task(**ARRAY, document={"prefix": "s3://results/raw/run/t/sharing/of-5/1/"})
+    arguments, _ = task.deferral()
+    (request,) = task.batch.submissions
+    assert request["arrayProperties"] == {"size": 5}
+    assert request["containerOverrides"] == ARRAY["container_overrides"]
+    assert arguments["on_demand"]["arrayProperties"] == {"size": 5}
+    result = JobResultLink().get_link(task.operator, ti_key=None)
+    assert result.endswith("/results/raw/run/t/sharing/of-5/1/job-1%3A0")
+
+
+def test_a_multi_node_job_is_submitted_with_its_nodes_and_its_result_is_the_main_nodes():
+    overrides = {"numNodes": 2, "nodePropertyOverrides": [{"targetNodes": "0:"}]}
+    document = {"prefix": "s3://results/raw/run/t/scaling/on-2/1/"}
+    task = Task(node_overrides=overrides, document=document, on_demand_queue=None)
+    arguments, _ = task.deferral()
+    (request,) = task.batch.submissions
+    assert request["nodeOverrides"] == overrides
+    assert not {"containerOverrides", "arrayProperties"} & request.keys()
+    assert arguments["on_demand"] is None
+    result = JobResultLink().get_link(task.operator, ti_key=None)
+    assert result.endswith("/results/raw/run/t/scaling/on-2/1/job-1%230")
+
+
+def test_a_job_that_shares_an_instance_is_left_to_the_trigger_which_may_wait_a_turn_more(
+    monkeypatch,
+):
+    monkeypatch.setattr("time.time", lambda: 1000.0)
+    limits = {"longest_seconds": 3600, "execution_timeout": timedelta(seconds=60)}
+    task = Task(**ARRAY, **limits, **SHARED)
+    arguments, deferred = task.deferral()
+    assert task.batch.submissions == []
+    assert task.xcoms == {}
+    assert (arguments["job_id"], arguments["after"]) == (None, 4)
+    assert arguments["ahead"] == [2, 0]
+    assert arguments["request"]["arrayProperties"] == {"size": 5}
+    assert arguments["on_demand"] == arguments["request"] | {"jobQueue": ON_DEMAND_QUEUE}
+    assert arguments["deadline"] == 1000 + 4 * 60
+    assert arguments["latest_turn"] == 1000 + 3 * (60 + ENDING_SECONDS)
+    assert deferred.timeout == timedelta(seconds=4 * (60 + ENDING_SECONDS))
+
+
+def test_a_cleared_task_that_waits_for_no_other_is_left_to_the_trigger_too():
+    """Jobs of its run or of another may be there."""
+    task = Task(**SHARED | {"after": None}, cleared_after=1)
+    arguments, _ = task.deferral()
+    assert task.batch.submissions == []
+    assert (arguments["job_id"], arguments["after"]) == (None, None)
+
+
+def test_a_retry_leaves_its_live_array_to_the_trigger_which_looks_whether_another_comes_first():
+    task = Task(**ARRAY, **SHARED, try_number=2)
+    task.batch.add_array(name(), ["RUNNING"] * 5)
+    arguments, _ = task.deferral()
+    assert (arguments["job_id"], arguments["request"]["jobName"]) == (None, name())
+    assert task.batch.submissions == []
+
+
+def test_a_retry_follows_the_live_job_that_need_not_be_alone():
+    task = Task(**SHARED, alone=False, try_number=2)
+    found = task.batch.add(name(), "RUNNING")
+    arguments, _ = task.deferral()
+    assert (arguments["job_id"], arguments["alone"]) == (found, False)
+    assert task.batch.submissions == []
+
+
+def test_a_retry_follows_the_on_demand_job_that_took_the_place_of_one_that_shares_an_instance():
+    task = Task(**SHARED, try_number=2)
+    spot = task.batch.add(name(), "FAILED", statusReason=RECLAIMED)
+    found = task.batch.add(name(), "RUNNING", ON_DEMAND_QUEUE)
+    arguments, _ = task.deferral()
+    assert (arguments["job_id"], arguments["earlier_job_ids"]) == (found, [spot])
+
+
+def test_a_retry_of_a_failed_array_fails_at_once_with_its_childrens_reasons():
+    task = Task(try_number=2)
+    task.batch.add_array(name(), ["RUNNING"] * 2)
+    failed = {"status": "FAILED", "statusReason": "boom", "container": {"exitCode": 3}}
+    task.batch.change_child("job-1", 1, **failed)
+    task.batch.change_child("job-1", 0, status="SUCCEEDED")
+    failure = task.failure()
+    assert "Of 2 children 1 failed:\n1: exit code 3; status reason: boom" in failure
+
+
+def test_an_array_whose_worker_was_killed_is_submitted_again():
+    task = Task(try_number=2)
+    task.batch.add_array(name(), ["RUNNING"] * 2)
+    task.batch.terminate_job("job-1", KILLED)
+    task.batch.change("job-1", statusReason="Array Child Job failed")
+    arguments, _ = task.deferral()
+    assert arguments["job_id"] == task.xcoms["job_id"] != "job-1"

@@ -1,0 +1,95 @@
+"""The alerts, which an editor may change, and what all of it costs."""
+
+import re
+from html import unescape
+
+import pytest
+
+from batchmark.changes.alerts.store import AlertStore
+from batchmark.orchestration.web import access
+from batchmark.orchestration.web.airflow_runs import AirflowRun, Schedule
+from tests.builders.history import NOON, two_targets
+from tests.builders.libraries import NOW
+
+EVIL = "<script>alert(1)</script>\"'&"
+
+
+def test_each_scheduled_dag_has_a_forecast_from_its_own_runs(pages, shelf):
+    ids = [f"run__{number}" for number in range(2)]
+    for run_id, usd in zip(ids, (2.0, 5.0), strict=True):
+        shelf.booked(run_id, usd)
+    pages.runs = [AirflowRun("own_job_benchmark", ids[0], NOW, "success")]
+    shelf.planned(ids[1], dag_id=access.READ_DAG)
+    text = unescape(pages.text("/costs"))
+    for dag_id, usd in (("own_job_benchmark", "$8.00"), (access.READ_DAG, "$20.00")):
+        assert f"4 scheduled runs of {dag_id} next month, about {usd}" in text
+    pages.schedule = Schedule(None, paused=True)
+    assert "own_job_benchmark" not in pages.text("/costs")
+
+
+def token_of(text):
+    return re.search(r'name="token" value="([^"]+)"', text)[1]
+
+
+def test_an_editor_changes_an_alert(pages, shelf):
+    alert = shelf.alert()
+    form = {"token": token_of(pages.text("/alerts")), "state": "acknowledged", "note": EVIL}
+    answer = pages.client.post(f"/alerts/{alert.id}", data=form, follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/alerts#{alert.id}")
+    (changed,) = AlertStore(shelf.store("")).alerts()
+    assert (changed.state, changed.transitions[-1].by) == ("acknowledged", "editor")
+    text = pages.text("/alerts")
+    assert EVIL not in text
+    assert "&lt;script&gt;" in text
+
+
+@pytest.mark.parametrize(
+    ("visitor", "headers", "token"),
+    [
+        ("viewer", {}, None),
+        ("editor", {}, ""),
+        ("editor", {}, "forged"),
+        ("editor", {"sec-fetch-site": "cross-site"}, None),
+        ("editor", {"sec-fetch-site": "same-site"}, None),
+    ],
+)
+def test_others_change_no_alert(pages, shelf, visitor, headers, token):
+    alert = shelf.alert()
+    form = {"token": token_of(pages.text("/alerts")) if token is None else token, "state": "fixed"}
+    with pages.seen_by(visitor) as client:
+        assert client.post(f"/alerts/{alert.id}", data=form, headers=headers).status_code == 403
+    assert AlertStore(shelf.store("")).alerts() == [alert]
+
+
+def test_a_viewer_sees_no_form(pages, shelf):
+    shelf.alert()
+    with pages.seen_by("viewer"):
+        text = pages.text("/alerts")
+    assert "<form" not in text
+    assert "needs the right to trigger the DAG" in text
+
+
+def test_a_state_that_may_not_follow_is_refused(pages, shelf):
+    alert = shelf.alert()
+    for state, status in (("recovered", 422), ("open", 409), ("nonsense", 422)):
+        form = {"token": token_of(pages.text("/alerts")), "state": state}
+        assert pages.client.post(f"/alerts/{alert.id}", data=form).status_code == status
+    form = {"token": token_of(pages.text("/alerts")), "state": "fixed"}
+    assert pages.client.post("/alerts/none", data=form).status_code == 409
+
+
+def test_costs_by_month_and_target_with_what_comes(pages, shelf):
+    run_id = shelf.measured()
+    shelf.booked(run_id, 1.25, job=two_targets().jobs[0].job_id, at=NOON)
+    shelf.booked("stopped", 31.2, finished=False, at=NOON)
+    shelf.booked("elsewhere", 1.0, at=NOON)
+    pages.runs = [
+        AirflowRun("gpu_cpu_benchmark", one, NOON, "success") for one in (run_id, "elsewhere")
+    ]
+    text = pages.text("/costs")
+    assert "2026-11: $33.45. 2 runs finished, 1 not finished, counted at the most" in text
+    assert 'href="/runs/stopped"' in text
+    assert "g5.xlarge: $1.25; of no target known: $1.00" in text
+    assert "4 scheduled runs of gpu_cpu_benchmark next month, about $4.50" in text
+    pages.schedule = Schedule(4, paused=True)
+    assert "is paused: its schedule will cost nothing" in pages.text("/costs")

@@ -1,0 +1,193 @@
+"""Series over time, and two sides beside each other."""
+
+import csv
+import io
+import json
+import re
+from datetime import timedelta
+from html import unescape
+
+import pytest
+
+from batchmark.core.names import slug
+from batchmark.orchestration import settings
+from batchmark.report.model import Report
+from batchmark.report.site.trends import MARKS, series_id
+from batchmark_job.result.document import Device
+from tests.builders.alerts import change, point
+from tests.builders.history import NOON, two_targets
+from tests.builders.runs import CPU_ENVIRONMENT, GPU_ENVIRONMENT, LAPTOP_ENVIRONMENT
+from tests.stand_ins.visitors import sides
+
+
+def test_trends_show_every_series_with_alerts_and_releases(pages, shelf):
+    ids = [shelf.measured(day, environment=GPU_ENVIRONMENT) for day in range(4)]
+    other = GPU_ENVIRONMENT.model_copy(update={"image_digest": "sha256:" + "cd" * 32})
+    ids.append(shelf.measured(4, slowdown=1.5, environment=other))
+    (series, *_) = pages.app.state.library().series("blog", "time", 60)
+    shelf.alert(change(point(of=series.key, first_run_id=ids[4])))
+    text = pages.text("/trends")
+    assert "4 series over up to 5 runs, 1 with an alert." in text
+    assert text.count('class="mark alert"') == 1
+    assert text.count(", a change since ") == 2  # to be read, and to be heard
+    assert text.count(" before, not known yet") == 2 * 3
+    assert text.count("dashed: image digest</span>") == 4
+    assert re.search(r"<title>[^<]*: image digest sha256:\w+ → sha256:cdcdcdcdcdcd", text)
+    found = re.search(r'href="(/trends/[^"]+)"', text)[1].replace("&amp;", "&")
+    one = pages.text(found)
+    assert "<svg" in one
+    assert "<title>image digest sha256:" in one
+    assert f">{MARKS['release']}</text>" in one
+    assert re.search(r">[\d.]+ ms</text>", one)
+    assert not re.search(r">[\d.]+[mµn]</text>", one)
+    assert one.count('scope="row"') == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, {"a change"}),
+        ('{"false_alerts_a_month": 1e-300}', {"beyond the noise", "within the noise"}),
+        ('{"false_alerts_a_month": 0}', {"a change"}),  # the next run says that it can't be used
+    ],
+)
+def test_a_change_needs_the_evidence_that_runs_ask_for(pages, shelf, monkeypatch, text, words):
+    thirty_runs(shelf, slower_since=24)
+    monkeypatch.setattr(settings.Variable, "get", lambda *_, **__: text)
+    found = pages.app.state.library().standings("blog", "time", 60)
+    assert {one.word for one in found.values()} <= words
+
+
+def thirty_runs(shelf, slower_since):
+    runs = [two_targets(day, slowdown=1.3 if day >= slower_since else 1.0) for day in range(30)]
+    for run in runs:
+        shelf.bucket.append(run)
+    return runs
+
+
+def test_thirty_runs_with_a_change_show_it_where_it_happened_and_what_it_is_worth(pages, shelf):
+    runs = thirty_runs(shelf, slower_since=20)
+    (series, *_) = pages.app.state.library().series("blog", "time", 60)
+    alert = shelf.alert(change(point(of=series.key, first_run_id=runs[20].run_id, after=0.013)))
+    text = pages.text("/trends")
+    assert "4 series over up to 30 runs, 1 with an alert." in text
+    one = pages.text(f"/trends/{series_id(series.key)}?suite=blog")
+    rows = re.findall(r'<th role="rowheader".*?</tr>', one, re.DOTALL)
+    assert len(rows) == 30
+    (marked,) = [row for row in rows if alert.id in row]
+    assert "+30 %" in marked
+    assert runs[20].run_id in marked
+    assert text.count("+30 %, a change since 2026-") == 2 * 4
+    speedups = pages.text("/trends?metric=speedup")
+    assert speedups.count(" before, within the noise") == 2 * 2
+    (overview,) = re.findall(r'id="overview".*?</table>', pages.text("/runs"), re.DOTALL)
+    assert " %" not in overview
+
+
+def test_a_single_run_shows_its_value_and_no_range(pages, shelf):
+    shelf.measured()
+    span = r'<span class="small">([^<]*; 1 run since [^<]*)</span>'
+    spans = re.findall(span, pages.text("/trends"))
+    assert len(spans) == 4
+    assert not any(" to " in span for span in spans)
+
+
+def test_trends_as_csv(pages, shelf):
+    run_id = shelf.measured()
+    rows = list(csv.reader(io.StringIO(pages.text("/trends.csv?suite=blog"))))
+    assert rows[0] == ["row", "target", "run", "recorded_at", "time"]
+    assert len(rows) == 1 + 4
+    assert {row[2] for row in rows[1:]} == {run_id}
+
+
+def test_a_series_that_is_not_there(pages, shelf):
+    shelf.measured()
+    assert "no such series" in pages.text("/trends/none?suite=blog", 404)
+
+
+def test_a_comparison_says_what_the_report_says(pages, shelf):
+    run_id = shelf.measured()
+    report = Report.model_validate_json(
+        shelf.store(run_id).read(f"runs/{slug(run_id)}/report.json")
+    )
+    query = sides(run_id, run_id, ("g5.xlarge", "c5.2xlarge"))
+    found = json.loads(pages.text(f"/compare.json?{query}"))
+    for ours, theirs in zip(found["suites"][0]["rows"], report.pairs[0].rows, strict=True):
+        assert ours["speedup"]["value"] == pytest.approx(theirs.speedup.value)
+        assert ours["verdict"] == theirs.verdict
+    assert "1.0×" in pages.text(f"/compare?{query}")
+
+
+def test_a_comparison_can_be_taken_along(pages, shelf):
+    query = sides(shelf.measured(), shelf.measured(1, slowdown=4.0))
+    rows = list(csv.DictReader(io.StringIO(pages.text(f"/compare.csv?{query}"))))
+    assert [row["verdict"] for row in rows] == ["faster", "faster"]
+    assert float(rows[0]["ratio"]) == pytest.approx(4.0, rel=0.05)
+    markdown = pages.text(f"/compare.md?{query}")
+    assert "| matmul size 1000, float32 |" in markdown
+    assert "| speedup [95 %] |" in markdown
+    assert "ratio" not in markdown
+    assert re.search(r"The speedup is the time of g5.* / the time of g5.*\.", markdown)
+    assert pages.client.get(f"/compare.png?{query}").content.startswith(b"\x89PNG")
+    assert "faster in 2, slower in 0" in pages.text(f"/compare?{query}")
+    slightly = sides(shelf.measured(2), shelf.measured(3, slowdown=2.3))
+    assert pages.text(f"/compare?{slightly}").count("leaves out 1, which is not enough") == 1
+    pages.text(f"/compare.exe?{query}", 404)
+
+
+def test_a_side_may_be_an_image_or_a_day(pages, shelf):
+    first = shelf.measured()
+    other = CPU_ENVIRONMENT.model_copy(update={"image_digest": "sha256:" + "cd" * 32})
+    second = shelf.measured(3, environment=other)
+    chosen = pages.app.state.library().chosen
+    assert chosen("sha256:cdcdcd", "c5.2xlarge").run.run_id == second
+    assert chosen(f"{NOON + timedelta(days=2):%Y-%m-%d}", "c5.2xlarge").run.run_id == first
+    assert chosen(f"{NOON + timedelta(days=9):%Y-%m-%d}", "c5.2xlarge").run.run_id == second
+    text = pages.text(f"/compare?{sides('2020-01-01', second)}")
+    assert "There is no run of g5.xlarge on or before 2020-01-01: choose a later day" in text
+
+
+def test_sides_that_are_not_there_are_named(pages, shelf):
+    run_id = shelf.measured()
+    text = unescape(pages.text(f"/compare?{sides('none', run_id)}"))
+    assert "There is no run 'none': choose one that" in text
+    text = pages.text(f"/compare?{sides(run_id, run_id, ('g5.xlarge', 'p5.48xlarge'))}")
+    assert "no target p5.48xlarge, but c5.2xlarge, g5.xlarge" in text
+
+
+def test_a_gpu_target_that_ran_on_the_cpu_is_marked_wherever_its_figures_are(pages, shelf):
+    run_id = shelf.measured(environment=LAPTOP_ENVIRONMENT, actual_device=Device.CPU)
+    label = "g5.xlarge (ran on the CPU)"
+    trends = pages.text("/trends?suite=blog")
+    assert label in trends
+    assert "c5.2xlarge (ran" not in trends
+    addresses = re.findall(r'href="([^"]*/trends/[^"?]+[^"]*)"', unescape(trends))
+    assert any(label in pages.text(address) for address in addresses)
+    assert label in pages.text("/trends.csv?suite=blog")
+    query = sides(run_id, run_id)
+    for page in ("compare", "compare.json"):
+        assert f"{label} in {run_id}" in pages.text(f"/{page}?{query}")
+    assert label in pages.text(f"/compare.md?{query}")
+
+
+def test_a_row_that_the_newest_run_did_not_measure_says_so(pages, shelf):
+    shelf.measured()
+    missed = "not measured in the newest run"
+    assert missed not in pages.text("/trends?suite=blog")
+    shelf.measured(1, environment=LAPTOP_ENVIRONMENT, actual_device=Device.CPU)
+    text = pages.text("/trends?suite=blog")
+    assert missed in text
+    assert "first run" in text
+    assert f"{missed}; first run" not in text
+
+
+def test_the_form_of_a_comparison_begins_with_the_newest_run(pages, shelf):
+    shelf.measured()
+    run_id = shelf.measured(1)
+    text = pages.text("/compare")
+    assert re.findall(r'name="(a|b)" list="runs" value="([^"]*)"', unescape(text)) == [
+        ("a", run_id),
+        ("b", run_id),
+    ]
+    assert re.findall("<option selected>([^<]*)", text) == ["g5.xlarge", "c5.2xlarge"]
+    assert "Choose two sides" in text

@@ -1,0 +1,183 @@
+"""What the script tells of the machine, and of the metrics that its command wrote."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from batchmark_job.result.metric import FILE_VARIABLE, MOST_CHARACTERS, MOST_LINES
+from tests.builders.files import put
+from tests.stand_ins.wrapped_commands import SMI, SMI_WATCHES
+from tests.waiting import wait_for
+
+METRIC = '{"metric": "rate", "value": 2, "unit": "1/s", "higher_is_better": true}'
+
+
+def test_what_is_told_of_the_machine_is_as_the_kernel_says(wrapped, programs, tmp_path):
+    programs(threads='echo "${OMP_NUM_THREADS:-12}"')
+    wrapped.instead("nproc", "threads")  # which some busyboxes have in themselves
+    for name, text in {
+        "cpuinfo": "processor\t: 0\nmodel name\t: Stand-in 9 CPU @ 2 GHz\n"
+        "processor\t: 1\nmodel name\t: other\n",
+        "meminfo": "MemTotal:       24684084 kB\nMemFree: 1 kB\n",
+        "sys/kernel/osrelease": "6.1.0-test\n",
+        "uptime": "12.34 20.00\n",
+        "stat": "cpu  10 20 30 1000 50 6 7 8 0 0\ncpu0 1 2 3\n",
+    }.items():
+        put(tmp_path / "proc", name, text)
+    wrapped.instead("/proc", tmp_path / "proc")
+    later = "echo 'cpu  110 21 30 1400 60 6 7 9 0 0' >proc/stat; echo 15.84 9 >proc/uptime"
+    told = wrapped.sh(later, OMP_NUM_THREADS="1").facts
+    told.pop("peak_memory", None)
+    assert told == {
+        "cpu": "Stand-in 9 CPU @ 2 GHz",
+        "memory_kib": "24684084",
+        "kernel": "6.1.0-test",
+        "threads": "12",
+        "begin": "1 12.34",
+        "end": "0 15.84",
+        "busy": "101 512",
+        "over": "",
+    }
+
+
+def test_the_real_machine_is_told(wrapped):
+    done = wrapped.sh("sleep 0.1; echo works")
+    told = done.facts
+    assert int(told["memory_kib"]) > 2**16
+    assert int(told["threads"]) >= 1
+    assert told["kernel"] == os.uname().release
+    version, began = told["begin"].split()
+    assert version == "1"
+    assert float(told["end"].split()[1]) - float(began) >= 0.09
+    assert done.text.index(f"BATCHMARK_JOB begin {told['begin']}") < done.text.index("works")
+
+
+@pytest.mark.parametrize("stat", ["", "cpu\n", "cpu  a b c\n", "intr 1; exit 9\n", "cpu 1 2 3\n"])
+def test_an_odd_proc_costs_its_facts_alone(wrapped, tmp_path, stat):
+    wrapped.instead("/proc", put(tmp_path / "proc", "stat", stat))
+    done = wrapped.sh("exit 3")
+    assert (done.code, done.errors, done.facts["end"]) == (3, "", "3")
+    assert "busy" not in done.facts
+
+
+def test_without_proc_a_command_runs(wrapped, tmp_path):
+    wrapped.instead("/proc", tmp_path / "nowhere")
+    done = wrapped.sh("exit 3")
+    assert (done.code, done.errors) == (3, "")
+    assert done.facts.keys() - {"threads", "peak_memory"} == {"begin", "end", "over"}
+
+
+def test_in_an_image_with_nothing_but_a_shell_a_command_runs(wrapped, programs):
+    programs.only("sh")
+    done = wrapped.sh('echo works; echo no >"$BATCHMARK_METRICS"; exit 3')
+    assert done.codes == (3, 3)
+    assert "works\n" in done.text
+    assert done.errors == "batchmark: no folder for metrics\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [(5_000_000, 9_000_000_000, "9000000000"), (100_000_000, 200_000_000, None)],
+)
+def test_memory_is_told_where_it_is_the_jobs_alone(wrapped, tmp_path, before, after, told):
+    (tmp_path / "peak").write_text(f"{before}\n")
+    wrapped.instead("/sys/fs/cgroup/memory.peak", tmp_path / "peak")
+    assert wrapped.sh(f"echo {after} >peak").facts.get("peak_memory") == told
+
+
+def has_ended(process):
+    """Whether it has, though nobody may have asked for its code."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def test_gpus_are_named_and_watched_while_the_command_runs(wrapped, programs, tmp_path):
+    programs(**{"nvidia-smi": SMI})
+    done = wrapped.sh(f"{SMI_WATCHES}; exit 4")
+    assert (done.code, done.errors) == (4, "")
+    assert done.facts["gpu"] == "NVIDIA L4, 570.1, 23034; NVIDIA L4, 570.1, 23034"
+    assert done.facts["gpu_busy"] == "2 50.0 90 3000"
+    process = (tmp_path / "smi.pid").read_text().strip()
+    wait_for(lambda: has_ended(process), "end of nvidia-smi", 5, every=0.01)
+    assert {path.name for path in tmp_path.iterdir()} == {"programs", "smi.pid"}
+
+
+def test_one_sample_of_a_gpu_tells_nothing_of_the_command(wrapped, programs):
+    once = SMI.replace("0, 10, 1000\\n1, [N/A], [N/A]\\n0, 90, 3000\\n", "")
+    assert once != SMI
+    programs(**{"nvidia-smi": once})
+    told = wrapped.sh(SMI_WATCHES).facts
+    assert "gpu" in told
+    assert "gpu_busy" not in told
+
+
+def test_a_driver_that_hangs_holds_neither_the_job_nor_its_metrics(wrapped, programs, tmp_path):
+    programs(**{"nvidia-smi": SMI.replace("exec sleep 60", "trap '' TERM; exec sleep 60")})
+    said = wrapped.sh(f'{SMI_WATCHES}; echo x >>"$BATCHMARK_METRICS"', timeout=10).text
+    os.kill(int((tmp_path / "smi.pid").read_text()), signal.SIGKILL)
+    assert said.index("BATCHMARK_METRIC_FILE x") < said.index("BATCHMARK_JOB gpu_busy")
+    assert said.endswith("BATCHMARK_JOB over\n")
+
+
+def test_a_driver_that_fails_is_no_gpu(wrapped, programs):
+    programs(**{"nvidia-smi": "echo NVIDIA-SMI has failed; exit 9"})
+    done = wrapped.run("true")
+    assert (done.code, done.errors) == (0, "")
+    assert not {"gpu", "gpu_busy"} & done.facts.keys()
+
+
+def test_the_metrics_file_is_told_line_by_line_and_removed(wrapped, tmp_path):
+    done = wrapped.sh(f"printf '%s\\n%s' '{METRIC}' last >>\"$BATCHMARK_METRICS\"")
+    assert done.metrics == [METRIC, "last"]
+    assert done.text.endswith("last\nBATCHMARK_JOB over\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_bytes_in_the_metrics_file_spoil_no_other_line(wrapped, tmp_path):
+    (tmp_path / "bad").write_bytes(b"\xff\xfe\x80 \\n %s\n" + METRIC.encode() + b"\r\n\n")
+    done = wrapped.sh('cat bad >>"$BATCHMARK_METRICS"')
+    told = [line.encode(errors="surrogateescape") for line in done.metrics]
+    assert told == [b"\xff\xfe\x80 \\n %s", METRIC.encode(), b""]
+    assert done.errors == ""
+
+
+def test_of_many_lines_the_first_are_told_and_the_others_counted(wrapped):
+    done = wrapped.sh('seq 20000 >"$BATCHMARK_METRICS"')
+    assert done.metrics == [str(number) for number in range(1, MOST_LINES + 1)]
+    assert done.facts["metrics_left_out"] == "10000"
+
+
+def test_a_long_line_is_told_as_too_long(wrapped):
+    done = wrapped.sh('head -c 1000000 /dev/zero | tr "\\0" x >"$BATCHMARK_METRICS"')
+    assert list(map(len, done.metrics)) == [MOST_CHARACTERS + 1]
+
+
+def test_of_a_file_that_was_there_what_is_new_is_told(wrapped, tmp_path):
+    (tmp_path / "kept").write_text("old 1\nold 2\n")
+    done = wrapped.sh('echo new >>"$BATCHMARK_METRICS"', **{FILE_VARIABLE: "kept"})
+    assert done.metrics == ["new"]
+    assert (tmp_path / "kept").read_text() == "old 1\nold 2\nnew\n"
+
+
+def test_without_awk_the_metrics_file_is_told(wrapped, programs):
+    programs.only("sh", "mktemp", "sed", "rm")
+    assert wrapped.sh('echo one >"$BATCHMARK_METRICS"').metrics == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("shared", "metrics", "said"),
+    [("shm", ["x"], ""), ("neither", [], "batchmark: no folder for metrics\n")],
+)
+def test_where_no_folder_can_be_written_shared_memory_takes_the_metrics_or_nothing(
+    wrapped, tmp_path, shared, metrics, said
+):
+    """And the command runs."""
+    (tmp_path / "shm").mkdir()
+    wrapped.instead("/dev/shm", tmp_path / shared)
+    done = wrapped.sh('echo x >>"$BATCHMARK_METRICS"; exit 3', TMPDIR=str(tmp_path / "no"))
+    assert (done.code, done.metrics, done.errors) == (3, metrics, said)
+    assert list((tmp_path / "shm").iterdir()) == []
