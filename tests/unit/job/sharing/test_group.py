@@ -81,10 +81,10 @@ def clock(monkeypatch):
     return made
 
 
-def run(mode, workers, *, replicas=None, seconds=0.12, **point):
+def run(mode, workers, *, replicas=None, **point):
     """A group of all the replicas that the workers hold, or of so many."""
     shared = SharingPoint(SharingMode(mode), replicas or len(workers.coming), **point)
-    return shared, measure(TASK, shared, seconds, workers, lambda *_: None, None)
+    return shared, measure(TASK, shared, 0.12, workers, lambda *_: None, None)
 
 
 def steps(found):
