@@ -1,11 +1,12 @@
 """Job events through EventBridge: the Terraform module's patterns, topics and log groups."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-PATTERNS = Path(__file__).parents[3] / "terraform" / "modules" / "monitoring" / "event_patterns"
+from tests.paths import ROOT
+
+PATTERNS = ROOT / "terraform" / "modules" / "monitoring" / "event_patterns"
 TESTED = ("job_failed", "queue_blocked", "spot_interruption", "job_states", "launches")
 TEMPLATE = '"Job <job_name> FAILED. Reason: <reason> <container_reason> <job_id> in <queue>."'
 PATHS = {

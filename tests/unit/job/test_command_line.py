@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +12,8 @@ from batchmark_job.result import metric
 from batchmark_job.result.document import json_schema
 from batchmark_job.suites import SUITES
 from tests.documented import arguments, the_command
+from tests.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 SMOKE = ["--suite", "smoke"]
 ROWS = len(SUITES["smoke"].points())
 MATMUL = ["--workload", "matmul"]

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,10 +21,10 @@ from batchmark_job.workloads.support import torch_calls, triton_filters
 from batchmark_job.workloads.support.cuda_graph import CudaGraph
 from batchmark_job.workloads.support.triton_filters import TritonFilter
 from benchmarks.job import gpu_rivals
+from tests.paths import ROOT
 from tests.stand_ins.cuda import REAL_DEVICE, triton_launches
 from tests.stand_ins.workers import bench_here
 
-ROOT = Path(__file__).parents[4]
 # A simulated device computes a ResNet-50's step in seconds.
 AFFORDABLE = {
     name: workload

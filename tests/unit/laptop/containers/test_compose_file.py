@@ -16,8 +16,8 @@ from laptop.airflow import Airflow
 from laptop.containers.compose import AIRFLOW, LOCAL_CLOUD
 from laptop.containers.secret_files import make_missing
 from laptop.stack import aws_environment
+from tests.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[4]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yaml").read_text())
 SERVICES = COMPOSE["services"]
 RUNNING = [name for name in SERVICES if name != "airflow-migrate"]

@@ -5,7 +5,6 @@ import logging
 import sqlite3
 import threading
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from moto.batch.models import batch_backends
@@ -17,8 +16,8 @@ from local_cloud.batch.jobs.job import Job
 from local_cloud.batch.jobs.resources import Requirements
 from local_cloud.state import StateError
 from local_cloud.state.store import ALL, FORMAT, Gate, Store, live
+from tests.paths import DATA
 
-DATA = Path(__file__).parents[3] / "data" / "local_cloud_state"
 ACCOUNT, REGION = "111122223333", "us-east-1"
 SOON_SECONDS = 10
 SSM, S3, SQS = ("ssm", ACCOUNT, REGION), ("s3", ACCOUNT, "aws"), ("sqs", ACCOUNT, REGION)
@@ -259,7 +258,7 @@ def test_a_key_comes_back(store):
 @pytest.fixture
 def old_state(tmp_path, backends, monkeypatch):
     """A store of a folder from before Batch's modules had rooms; it holds a Batch backend."""
-    data = gzip.decompress((DATA / "before-rooms.sqlite.gz").read_bytes())
+    data = gzip.decompress((DATA / "local_cloud_state/before-rooms.sqlite.gz").read_bytes())
     (tmp_path / "state.sqlite").write_bytes(data)
     with closing(sqlite3.connect(tmp_path / "state.sqlite")) as database, database:
         database.execute("UPDATE format SET version = ?", (FORMAT,))
