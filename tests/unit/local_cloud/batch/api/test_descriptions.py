@@ -1,4 +1,4 @@
-"""How jobs are described."""
+"""How jobs are described and listed."""
 
 import itertools
 
@@ -60,3 +60,16 @@ def test_a_job_that_fits_nowhere_says_which_options_make_the_pool_large_enough(b
     assert reason.startswith("MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - ")
     assert "pool has 4 vCPUs, 4096 MiB and 0 GPUs" in reason
     assert reason.endswith("start it with --vcpus 8 --gpus 2 or more.")
+
+
+def test_jobs_are_listed_in_pages_of_which_the_last_has_no_token(batch, queue):
+    batch.define()
+    ids = [batch.submit() for _ in range(5)]
+    for job_id in ids:
+        batch.finish(job_id)
+    listed, token = [], {}
+    while not listed or token:
+        page = batch.call("ListJobs", jobQueue=queue, jobStatus="SUCCEEDED", maxResults=2, **token)
+        listed.append([job["jobId"] for job in page["jobSummaryList"]])
+        token = {"nextToken": page["nextToken"]} if "nextToken" in page else {}
+    assert listed == [ids[:2], ids[2:4], ids[4:]]
