@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from batchmark_job.command_line import main
 from batchmark_job.errors import OutputError
 from batchmark_job.machine import telemetry
 from batchmark_job.machine.nvml import visible_gpus
@@ -119,11 +118,8 @@ def test_without_a_gpu_there_is_the_process_alone():
 
 def test_cpu_utilisation_is_the_share_of_the_compute_threads(monkeypatch):
     clock = SimpleNamespace(wall=100.0, used=40.0)
-    monkeypatch.setattr(
-        telemetry,
-        "time",
-        SimpleNamespace(monotonic=lambda: clock.wall, process_time=lambda: clock.used),
-    )
+    asked = SimpleNamespace(monotonic=lambda: clock.wall, process_time=lambda: clock.used)
+    monkeypatch.setattr(telemetry, "time", asked)
     workers = SimpleNamespace(seconds=0.0)
     meter = ProcessMeter(4, lambda: (workers.seconds, 5_000_000_000))
     assert "CPUUtilization" not in meter.read(), "no time has passed yet"
@@ -281,31 +277,3 @@ def test_a_real_gpu():
     torch.ones(1, device="cuda")
     (_, gpus) = meters_for(1, no_workers, visible_gpus()[0])
     assert {"GPUMemoryUsed", "GPUClock"} <= set(gpus.read()) <= set(telemetry.UNITS)
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("", "'' is not a CloudWatch namespace; give 1 to 255"),
-        ("  ", "is not a CloudWatch namespace"),
-        ("a" * 256, "is not a CloudWatch namespace"),
-        (":a", "is not a CloudWatch namespace"),
-        ("Größe", "'Größe' is not a CloudWatch namespace"),
-        ("a\n", "is not a CloudWatch namespace"),
-        ("AWS/Batch", "'AWS/Batch' is reserved for AWS"),
-    ],
-)
-def test_bad_namespace(name, message, tmp_path, capsys):
-    arguments = ["run", "--suite", "smoke", "--output", f"{tmp_path}/"]
-    assert main([*arguments, f"--metrics-namespace={name}"]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("batchmark-job: error: --metrics-namespace ")
-    assert message in error
-    assert error.count("\n") == 1
-
-
-@pytest.mark.parametrize("name", ["a", "Batchmark", "A b/c-d_e.f#g:h", "a" * 255])
-def test_good_namespace(name, capsys):
-    arguments = ["run", "--suite", "smoke", "--output", "s3://no-key"]
-    assert main([*arguments, f"--metrics-namespace={name}"]) == 2
-    assert "--output 's3://no-key' is not an address" in capsys.readouterr().err
