@@ -1,7 +1,6 @@
 """Which requests count as signed, with real clients over HTTP."""
 
 import io
-import threading
 from contextlib import closing
 from datetime import timedelta
 
@@ -11,11 +10,10 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import make_server
 
 from local_cloud import signatures
-from local_cloud.server import QuietRequestHandler
 from local_cloud.signatures import SignedRequests
+from tests.unit.local_cloud.conftest import over_http
 
 SECRET = "a-secret_of/this+cloud"
 BUCKET = "signed-bucket"
@@ -26,13 +24,8 @@ HINT = "use the credentials in FILE"
 @pytest.fixture(scope="module")
 def endpoint():
     app = SignedRequests(DomainDispatcherApplication(create_backend_app), SECRET, HINT)
-    server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=QuietRequestHandler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with over_http(app) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -110,20 +103,22 @@ def test_calls_of_each_protocol_are_served(client):
     assert batch.list_tags_for_resource(resourceArn=policy)["tags"] == {"a:b": "c/d"}
 
 
-@pytest.mark.parametrize("service", ["ssm", "sns", "ec2", "iam", "batch", "s3", "service-quotas"])
+@pytest.mark.parametrize(
+    ("service", "call"),
+    [
+        ("ssm", "describe_parameters"),
+        ("sns", "list_topics"),
+        ("ec2", "describe_vpcs"),
+        ("iam", "list_roles"),
+        ("batch", "describe_job_queues"),
+        ("s3", "list_buckets"),
+        ("service-quotas", "list_services"),
+    ],
+)
 @pytest.mark.parametrize("secret", ["anybody", SECRET + "x", SECRET.upper()])
-def test_another_secret_is_refused_in_the_services_own_words(client, service, secret):
-    calls = {
-        "ssm": "describe_parameters",
-        "sns": "list_topics",
-        "ec2": "describe_vpcs",
-        "iam": "list_roles",
-        "batch": "describe_job_queues",
-        "s3": "list_buckets",
-        "service-quotas": "list_services",
-    }
+def test_another_secret_is_refused_in_the_services_own_words(client, service, call, secret):
     with pytest.raises(ClientError) as refused:
-        getattr(client(service, secret), calls[service])()
+        getattr(client(service, secret), call)()
     answer = refused.value.response
     assert answer["ResponseMetadata"]["HTTPStatusCode"] == 403
     assert answer["Error"]["Code"] == "SignatureDoesNotMatch"
