@@ -32,10 +32,8 @@ class Inbox:
         self._sqs = cloud.client("sqs")
         self.topic = cloud.client("sns").create_topic(Name=cloud.name("alerts"))["TopicArn"]
         self.url = self._sqs.create_queue(QueueName=cloud.name("inbox"))["QueueUrl"]
-        attributes = self._sqs.get_queue_attributes(QueueUrl=self.url, AttributeNames=["QueueArn"])[
-            "Attributes"
-        ]
-        self.arn = attributes["QueueArn"]
+        asked = {"QueueUrl": self.url, "AttributeNames": ["QueueArn"]}
+        self.arn = self._sqs.get_queue_attributes(**asked)["Attributes"]["QueueArn"]
         cloud.client("sns").subscribe(
             TopicArn=self.topic,
             Protocol="sqs",
