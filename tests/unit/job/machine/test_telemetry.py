@@ -87,6 +87,14 @@ def start(*meters, namespace="Tests"):
     return started
 
 
+def sampled_by(meter, times=1, namespace="Tests"):
+    """Telemetry that has read a meter so often."""
+    made = Telemetry([meter], namespace, "g5.xlarge")
+    for _ in range(times):
+        made._sample()
+    return made
+
+
 def set_clock(monkeypatch, times):
     left = iter(times)
     monkeypatch.setattr(telemetry, "datetime", SimpleNamespace(now=lambda zone: next(left)))
@@ -156,10 +164,7 @@ def test_samples_are_taken_until_stopped(monkeypatch):
 def test_a_minute_becomes_one_set_of_statistics(monkeypatch):
     set_clock(monkeypatch, [NOON + timedelta(seconds=seconds) for seconds in (5.5, 59.9, 60.0)])
     meter = Scripted({"CPUUtilization": 10.0}, {"CPUUtilization": 30.0}, {"CPUUtilization": 80.0})
-    sampled = Telemetry([meter], "Tests", "g5.xlarge")
-    for _ in range(3):
-        sampled._sample()
-    first, second = sampled.datums()
+    first, second = sampled_by(meter, 3).datums()
     assert first == {
         "MetricName": "CPUUtilization",
         "Dimensions": [{"Name": "Target", "Value": "g5.xlarge"}],
@@ -177,11 +182,8 @@ def test_the_summary_is_over_the_whole_job(monkeypatch):
     meter = Scripted(
         {"GPUPower": 100.0, "GPUClock": 1500.0}, {"GPUPower": 40.0}, {"GPUPower": 160.0}
     )
-    sampled = Telemetry([meter], None, "g5.xlarge")
-    assert sampled.summary() == ()
-    for _ in range(3):
-        sampled._sample()
-    assert sampled.summary() == (
+    assert sampled_by(meter, 0).summary() == ()
+    assert sampled_by(meter, 3, None).summary() == (
         MetricSummary(
             metric="GPUPower", unit="watts", samples=3, minimum=40, mean=100, maximum=160
         ),
@@ -193,9 +195,7 @@ def test_the_summary_is_over_the_whole_job(monkeypatch):
 
 @pytest.mark.parametrize("metric", ["GPUPower", "GPUClock", "GPUTemperature"])
 def test_a_unit_that_cloudwatch_lacks(metric):
-    sampled = Telemetry([Scripted({metric: 1.0})], "Tests", "g5.xlarge")
-    sampled._sample()
-    (datum,) = sampled.datums()
+    (datum,) = sampled_by(Scripted({metric: 1.0})).datums()
     assert datum["Unit"] == "None"
 
 
@@ -210,9 +210,7 @@ def test_a_meter_that_fails_ends_alone(capsys):
 def test_a_long_run_goes_out_in_calls_of_a_thousand(use_cloudwatch, monkeypatch):
     minutes = [NOON + timedelta(minutes=number) for number in range(2000)]
     set_clock(monkeypatch, minutes)
-    sampled = Telemetry([Scripted({"MemoryUsed": 1.0})], "Tests", "g5.xlarge")
-    for _ in range(2000):
-        sampled._sample()
+    sampled = sampled_by(Scripted({"MemoryUsed": 1.0}), 2000)
     cloudwatch = use_cloudwatch()
     sampled.publish()
     sampled.publish()
