@@ -19,7 +19,7 @@ def submit(batch):
         "resourceRequirements": requirements(VCPU=1, MEMORY=4),
         "environment": [{"name": "A", "value": "1"}],
     }
-    batch.define(container=container, parameters={"word": "hello"})
+    batch.define(container=container, parameters={"word": "hello", "mark": "!"})
     batch.containers.may_end.set()
     return lambda **fields: batch.finish(batch.submit(**fields))
 
@@ -33,10 +33,10 @@ def test_a_submission_overrides_command_variables_and_resources(submit):
         "environment": [{"name": "A", "value": "2"}, {"name": "B", "value": "3"}],
         "resourceRequirements": requirements(VCPU=2, MEMORY=8),
     }
-    command = {"command": ["sh", "-c", "echo $(HOME) Ref::word"]}
+    command = {"command": ["sh", "-c", "echo $(HOME) Ref::word Ref::mark"]}
     job = submit(containerOverrides=command | changed, parameters={"word": "bye"})
     assert job["status"] == "SUCCEEDED"
-    assert job["container"]["command"] == ["sh", "-c", "echo $(HOME) bye"]
+    assert job["container"]["command"] == ["sh", "-c", "echo $(HOME) bye !"]
     assert job["container"].items() >= changed.items()
 
 
