@@ -11,6 +11,11 @@ def output_of(workload, implementation, parameters, dtype):
         return inputs, implementation.prepare(inputs)().detach()
 
 
+def wrongness(workload, inputs, output):
+    """How wrong an output is, where the check looks at it."""
+    return workload.relative_error(inputs, output, np.random.default_rng(7))
+
+
 def able(workload, dtype):
     """The implementations that take this dtype on the CPU."""
     implementations = workload.implementations_for("cpu")
@@ -20,4 +25,4 @@ def able(workload, dtype):
 def error_of(workload, parameters, dtype, spoil):
     """The error of the first able implementation's output, spoilt."""
     inputs, output = output_of(workload, able(workload, dtype)[0], parameters, dtype)
-    return workload.relative_error(inputs, spoil(output), np.random.default_rng(7))
+    return wrongness(workload, inputs, spoil(output))

@@ -26,12 +26,22 @@ from local_cloud.settings import Settings
 from tests.waiting import wait_for
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
-SIGNED = f"AWS4-HMAC-SHA256 Credential=test/20261121/{REGION}/batch/aws4_request, Signature=0"
 SOON_SECONDS = 10
 URL = "http://127.0.0.1:5000"
 SUBNET, SECURITY_GROUP = "subnet-1", "sg-1"
 
 iam_gap.fill()
+
+
+def signed(service="batch"):
+    """The headers of a request to a service."""
+    credential = f"test/20261121/{REGION}/{service}/aws4_request"
+    return {"Authorization": f"AWS4-HMAC-SHA256 Credential={credential}, Signature=0"}
+
+
+def requirements(**amounts):
+    """What a container needs: VCPU, MEMORY, GPU."""
+    return [{"type": kind, "value": str(amount)} for kind, amount in amounts.items()]
 
 
 class Network:
@@ -95,9 +105,7 @@ class LocalBatch:
 
     def answer(self, operation, fields):
         """The status and body of an answer."""
-        answered = self.client.post(
-            f"/v1/{operation.lower()}", json=fields, headers={"Authorization": SIGNED}
-        )
+        answered = self.client.post(f"/v1/{operation.lower()}", json=fields, headers=signed())
         return answered.status_code, answered.text
 
     def call(self, operation, **fields):
@@ -149,7 +157,7 @@ class LocalBatch:
         return name
 
     def define(self, name="definition", vcpus=1, container=None, **fields):
-        needs = [{"type": "VCPU", "value": str(vcpus)}, {"type": "MEMORY", "value": "4"}]
+        needs = requirements(VCPU=vcpus, MEMORY=4)
         properties = {"image": "image", "command": ["true"], "resourceRequirements": needs}
         return self.call(
             "RegisterJobDefinition",
@@ -162,6 +170,11 @@ class LocalBatch:
     def submit(self, name="job", queue="queue", definition="definition", **fields):
         request = {"jobName": name, "jobQueue": queue, "jobDefinition": definition}
         return self.call("SubmitJob", **request, **fields)["jobId"]
+
+    def refused_submission(self, **fields):
+        """The message that refuses a job with these fields."""
+        request = {"jobName": "job", "jobQueue": "queue", "jobDefinition": "definition"}
+        return self.refusal("SubmitJob", **request, **fields)
 
     def wait_for_starts(self, number):
         wait_for(lambda: len(self.containers.started) >= number, f"{number} starts", every=0.002)

@@ -1,7 +1,6 @@
 """Batchmark's trigger against the local cloud, as a triggerer runs it."""
 
 import asyncio
-import time
 from types import SimpleNamespace
 
 import httpx
@@ -56,13 +55,6 @@ def test_success_ends_the_task_with_the_job_id(cloud, trigger):
     assert event.xcoms["timing"]["attempts"][0]["exit_code"] == 0
 
 
-def test_the_link_shows_the_jobs_log(cloud, trigger):
-    job_id = cloud.submit(cloud.define(["sh", "-c", "echo reading; echo boom; exit 3"]))
-    event = event_of(trigger(job_id))
-    page = httpx.get(event.xcoms["_link_JobLogLink"])
-    assert page.text == f"Job {job_id} is FAILED, attempt 1\nreading\nboom\n"
-
-
 def test_the_log_page_of_a_job_without_a_log_shows_its_state(cloud, gate):
     first = cloud.shell(gate.script)
     waits = cloud.submit(cloud.define(["true"]), dependsOn=[{"jobId": first}])
@@ -72,20 +64,15 @@ def test_the_log_page_of_a_job_without_a_log_shows_its_state(cloud, gate):
     assert (missing.status_code, missing.text) == (404, "The local cloud knows no job none\n")
 
 
-def test_failure_ends_the_task_with_its_reason_and_last_lines(cloud, trigger):
+def test_failure_ends_the_task_with_its_reason_its_last_lines_and_a_link_to_them(cloud, trigger):
     job_id = cloud.submit(cloud.define(["sh", "-c", "echo reading; echo boom; exit 3"]))
     event = event_of(trigger(job_id))
     assert event.task_instance_state == "failed"
     first, *_, last = event.xcoms[FAILURE_XCOM].splitlines()
     assert "exit code 3" in first
     assert last == "boom"
-
-
-def test_a_job_past_its_deadline_is_terminated(cloud, trigger):
-    job_id = cloud.submit(cloud.define(["sleep", "600"]))
-    event = event_of(trigger(job_id, deadline=time.time() - 1))
-    assert event.task_instance_state == "failed"
-    assert "The task's execution_timeout has passed" in event.xcoms[FAILURE_XCOM]
+    page = httpx.get(event.xcoms["_link_JobLogLink"])
+    assert page.text == f"Job {job_id} is FAILED, attempt 1\nreading\nboom\n"
 
 
 def test_a_job_that_stays_runnable_is_ended_with_a_diagnosis(cloud, trigger, gate):
@@ -125,18 +112,3 @@ def test_twenty_jobs_are_watched_together(cloud, trigger):
 
     events = asyncio.run(all_of_them())
     assert [event.xcoms["return_value"] for event in events] == job_ids
-
-
-def test_killing_the_task_ends_its_job(cloud, trigger):
-    job_id = cloud.submit(cloud.define(["sleep", "600"]))
-    asyncio.run(trigger(job_id).on_kill())
-    job = cloud.finish(job_id)
-    assert job["status"] == "FAILED"
-    assert job["statusReason"] == "The Airflow task was ended by a user"
-
-
-def test_an_unknown_job_fails_the_task(trigger, cloud, monkeypatch):
-    assert cloud.process.poll() is None
-    monkeypatch.setattr("batchmark.orchestration.operators.job_progress.UNKNOWN_SECONDS", 0.5)
-    event = event_of(trigger("00000000-0000-0000-0000-000000000000"))
-    assert "Batch does not know this job" in event.xcoms[FAILURE_XCOM]

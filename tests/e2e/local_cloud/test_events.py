@@ -1,11 +1,12 @@
 """Job events through EventBridge: the Terraform module's patterns, topics and log groups."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-PATTERNS = Path(__file__).parents[3] / "terraform" / "modules" / "monitoring" / "event_patterns"
+from tests.paths import ROOT
+
+PATTERNS = ROOT / "terraform" / "modules" / "monitoring" / "event_patterns"
 TESTED = ("job_failed", "queue_blocked", "spot_interruption", "job_states", "launches")
 TEMPLATE = '"Job <job_name> FAILED. Reason: <reason> <container_reason> <job_id> in <queue>."'
 PATHS = {
@@ -31,10 +32,8 @@ class Inbox:
         self._sqs = cloud.client("sqs")
         self.topic = cloud.client("sns").create_topic(Name=cloud.name("alerts"))["TopicArn"]
         self.url = self._sqs.create_queue(QueueName=cloud.name("inbox"))["QueueUrl"]
-        attributes = self._sqs.get_queue_attributes(QueueUrl=self.url, AttributeNames=["QueueArn"])[
-            "Attributes"
-        ]
-        self.arn = attributes["QueueArn"]
+        asked = {"QueueUrl": self.url, "AttributeNames": ["QueueArn"]}
+        self.arn = self._sqs.get_queue_attributes(**asked)["Attributes"]["QueueArn"]
         cloud.client("sns").subscribe(
             TopicArn=self.topic,
             Protocol="sqs",

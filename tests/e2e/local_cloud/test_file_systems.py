@@ -2,10 +2,11 @@
 
 import base64
 import errno
-import socket
 
 import pytest
 
+from laptop.processes import free_port
+from tests.builders.lustre import Lustre
 from tests.clouds import running
 from tests.containers.restarting import restarting
 
@@ -25,14 +26,15 @@ SIZES = "import os; print(*sorted(os.listdir(os.environ['FILES'])))"
 WRITE = "import os; open(os.environ['FILES'] + '/written', 'wb').write(b'x' * 3_000_000)"
 
 
-class FileSystems:
+class FileSystems(Lustre):
     def __init__(self, cloud, wait_until):
+        super().__init__(cloud.client)
         self.cloud, self.wait_until = cloud, wait_until
-        self.fsx, self.ssm = cloud.client("fsx"), cloud.client("ssm")
+        self.ssm = cloud.client("ssm")
         self.queue = cloud.create_queue(compute_environment=self._environment())
 
     def _environment(self):
-        template = self.cloud.client("ec2").create_launch_template(
+        template = self.ec2.create_launch_template(
             LaunchTemplateName=self.cloud.name("nodes"),
             LaunchTemplateData={"UserData": base64.b64encode(USER_DATA.encode()).decode()},
         )["LaunchTemplate"]
@@ -40,23 +42,6 @@ class FileSystems:
             self.cloud.name("nodes"),
             launchTemplate={"launchTemplateId": template["LaunchTemplateId"]},
         )
-
-    def create(self, **fields):
-        subnet = self.cloud.client("ec2").describe_subnets()["Subnets"][0]["SubnetId"]
-        request = {
-            "FileSystemType": "LUSTRE",
-            "FileSystemTypeVersion": "2.15",
-            "StorageCapacity": 1200,
-            "SubnetIds": [subnet],
-            "LustreConfiguration": {"DeploymentType": "SCRATCH_2"},
-        }
-        made = self.fsx.create_file_system(**{**request, **fields})["FileSystem"]
-        assert made["Lifecycle"] == "CREATING"
-        return made["FileSystemId"]
-
-    def lifecycle(self, file_system_id):
-        found = self.fsx.describe_file_systems(FileSystemIds=[file_system_id])["FileSystems"]
-        return found[0]["Lifecycle"]
 
     def wait_for(self, file_system_id, lifecycle):
         self.wait_until(lambda: self.lifecycle(file_system_id) == lifecycle, lifecycle)
@@ -73,29 +58,21 @@ class FileSystems:
         except self.fsx.exceptions.FileSystemNotFound:
             return None
 
-    def associate(self, file_system_id, bucket):
-        self.fsx.create_data_repository_association(
-            FileSystemId=file_system_id,
-            FileSystemPath="/images",
-            DataRepositoryPath=f"s3://{bucket}/images/",
-            BatchImportMetaDataOnCreate=True,
-        )
-        of_it = [{"Name": "file-system-id", "Values": [file_system_id]}]
+    def link(self, file_system_id, bucket):
+        """Import the names of a bucket's images, and wait until they are there."""
+        repository = f"s3://{bucket}/images/"
+        self.associate(file_system_id, repository=repository, BatchImportMetaDataOnCreate=True)
 
         def lifecycle():
-            found = self.fsx.describe_data_repository_associations(Filters=of_it)
-            return found["Associations"][0]["Lifecycle"]
+            return self.association(file_system_id)["Lifecycle"]
 
         self.wait_until(lambda: lifecycle() != "CREATING", "association")
         self.wait_for_imports(file_system_id)
         return lifecycle()
 
     def wait_for_imports(self, file_system_id):
-        of_it = [{"Name": "file-system-id", "Values": [file_system_id]}]
-
         def over():
-            found = self.fsx.describe_data_repository_tasks(Filters=of_it)["DataRepositoryTasks"]
-            return all(task["Lifecycle"] != "EXECUTING" for task in found)
+            return all(one["Lifecycle"] != "EXECUTING" for one in self.tasks(file_system_id))
 
         self.wait_until(over, "import")
 
@@ -154,7 +131,7 @@ def file_systems(own_cloud, wait_until):
 
 def test_all_nodes_read_what_s3_has(own_cloud, file_systems, bucket):
     made = file_systems.wait_for(file_systems.create(), "AVAILABLE")
-    assert file_systems.associate(made, bucket) == "AVAILABLE"
+    assert file_systems.link(made, bucket) == "AVAILABLE"
     file_systems.mounted_by_hosts(made)
     script = f"{SIZES}; print(os.stat(os.environ['FILES'] + '/a.tar').st_size)"
     meet = (
@@ -188,7 +165,7 @@ def test_none_is_an_empty_folder(own_cloud, file_systems):
 
 def test_a_full_file_system_takes_no_more(own_cloud, file_systems, bucket):
     made = file_systems.wait_for(file_systems.create(), "AVAILABLE")
-    file_systems.associate(made, bucket)
+    file_systems.link(made, bucket)
     file_systems.mounted_by_hosts(made)
     with own_cloud.control() as control:
         answer = control.post("/_faults", json={"kind": "file_system_full", "file_system": made})
@@ -206,7 +183,7 @@ def test_a_full_file_system_takes_no_more(own_cloud, file_systems, bucket):
 def test_file_systems_outlive_a_kill(wait_until, tmp_path):
     state = tmp_path / "state"
     state.mkdir()
-    options = "--port", port(), "--state", str(state), "--file-system-seconds", "0.2"
+    options = "--port", str(free_port()), "--state", str(state), "--file-system-seconds", "0.2"
     with restarting(*options) as again:
         file_systems = FileSystems(again.cloud, wait_until)
         made = file_systems.wait_for(file_systems.create(), "AVAILABLE")
@@ -222,9 +199,3 @@ def test_file_systems_outlive_a_kill(wait_until, tmp_path):
         file_systems.wait_for(other, "AVAILABLE")
         file_systems.delete(made)
         assert [path.name for path in (state / "file-systems").iterdir()] == [other]
-
-
-def port():
-    """A free one, as the clients of a killed server find the next one there."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return str(server.getsockname()[1])

@@ -121,9 +121,7 @@ def test_a_job_can_wait_for_a_whole_array(cloud, gate):
     ("fields", "message"),
     [
         ({"dependsOn": [{"jobId": "no-such-job"}]}, "no-such-job"),
-        ({"dependsOn": [{"type": "SEQUENTIAL"}]}, "array jobs only"),
         ({"dependsOn": [{"jobId": "x"}] * 21}, "at most 20"),
-        ({"dependsOn": [{"jobId": "x", "type": "N_TO_N"}]}, "no N_TO_N dependencies"),
     ],
 )
 def test_impossible_dependencies_are_refused(cloud, fields, message):

@@ -58,23 +58,6 @@ def test_what_no_process_can_get_fails_the_job(cloud):
     assert "null byte" in job["container"]["reason"]
 
 
-def test_environment_of_definition_and_override(cloud):
-    definition = cloud.define(
-        ["sh", "-c", "echo $KEPT $CHANGED $ADDED $AWS_BATCH_JOB_ATTEMPT"],
-        container={
-            "environment": [
-                {"name": "KEPT", "value": "kept"},
-                {"name": "CHANGED", "value": "old"},
-            ]
-        },
-    )
-    overrides = {
-        "environment": [{"name": "CHANGED", "value": "new"}, {"name": "ADDED", "value": "added"}]
-    }
-    job_id = cloud.submit(definition, containerOverrides=overrides)
-    assert cloud.output(job_id) == ["kept new added 1"]
-
-
 def test_batch_and_aws_variables(cloud):
     script = "\n".join(
         f"echo ${name}"
@@ -103,17 +86,6 @@ def test_batch_and_aws_variables(cloud):
 
 def test_the_servers_own_environment_stays_out(cloud):
     assert cloud.output(cloud.shell("echo [$SECRET_OF_THE_SERVER]")) == ["[]"]
-
-
-def test_parameters_default_override_and_unknown(cloud):
-    definition = cloud.define(
-        ["echo", "Ref::size", "Ref::dtype", "out=Ref::size.json", "Ref::unknown"],
-        parameters={"size": "512", "dtype": "float32"},
-    )
-    defaults = cloud.output(cloud.submit(definition))
-    assert defaults == ["512 float32 out=512.json Ref::unknown"]
-    overridden = cloud.output(cloud.submit(definition, parameters={"size": "1024"}))
-    assert overridden == ["1024 float32 out=1024.json Ref::unknown"]
 
 
 def test_python_is_the_servers_interpreter_and_jobs_start_in_the_job_dir(cloud, job_dir):

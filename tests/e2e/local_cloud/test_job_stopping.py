@@ -1,5 +1,7 @@
 """terminate_job and cancel_job."""
 
+import pytest
+
 
 def test_terminate_a_running_job(cloud, gate):
     job_id = cloud.submit(cloud.define(["sh", "-c", gate.script]), retryStrategy={"attempts": 3})
@@ -13,24 +15,19 @@ def test_terminate_a_running_job(cloud, gate):
     assert len(job["attempts"]) == 1
 
 
-def test_terminate_gives_the_job_time_to_clean_up(cloud, wait_until):
-    script = "trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
-    job_id = cloud.shell(script)
+@pytest.mark.parametrize(
+    ("trap", "code", "last_words"),
+    [("echo cleaned; exit 0", 0, ["cleaned"]), ("", 137, [])],  # the second is killed
+)
+def test_terminate_gives_the_job_time_to_clean_up(cloud, wait_until, trap, code, last_words):
+    job_id = cloud.shell(f"trap '{trap}' TERM; echo ready; while :; do sleep 0.05; done")
     running = cloud.wait_for(job_id, "RUNNING")
     wait_until(lambda: cloud.lines(running), "log lines")
     cloud.batch.terminate_job(jobId=job_id, reason="stop")
     job = cloud.finish(job_id)
     # A terminated job is FAILED, whatever its exit code.
-    assert (job["status"], job["container"]["exitCode"]) == ("FAILED", 0)
-    assert cloud.lines(job) == ["ready", "cleaned"]
-
-
-def test_terminate_kills_after_the_grace(cloud, wait_until):
-    job_id = cloud.shell("trap '' TERM; echo ready; while :; do sleep 0.05; done")
-    running = cloud.wait_for(job_id, "RUNNING")
-    wait_until(lambda: cloud.lines(running), "log lines")
-    cloud.batch.terminate_job(jobId=job_id, reason="stop")
-    assert cloud.finish(job_id)["container"]["exitCode"] == 137
+    assert (job["status"], job["container"]["exitCode"]) == ("FAILED", code)
+    assert cloud.lines(job) == ["ready", *last_words]
 
 
 def test_cancel_and_terminate_before_the_start(cloud, gate):

@@ -112,19 +112,6 @@ def test_list_jobs_shows_array_parents_alone(cloud, definition):
     assert [job["jobId"] for job in parents] == [parent]
 
 
-def test_list_jobs_in_pages(cloud, definition):
-    queue = cloud.create_queue()
-    ids = [cloud.submit(definition, queue=queue) for _ in range(5)]
-    for job_id in ids:
-        cloud.finish(job_id)
-    pages = cloud.batch.get_paginator("list_jobs").paginate(
-        jobQueue=queue, jobStatus="SUCCEEDED", PaginationConfig={"PageSize": 2}
-    )
-    listed = [[job["jobId"] for job in page["jobSummaryList"]] for page in pages]
-    assert [len(page) for page in listed] == [2, 2, 1]
-    assert [job_id for page in listed for job_id in page] == ids
-
-
 @pytest.mark.parametrize(
     ("request_fields", "message"),
     [

@@ -1,9 +1,8 @@
 """A local cloud with --state is killed and restarted: jobs as processes have lost their host."""
 
-import socket
-
 import pytest
 
+from laptop.processes import free_port
 from tests.containers.restarting import restarting
 
 RETRY_HOST_LOST = {
@@ -17,10 +16,8 @@ RETRY_HOST_LOST = {
 
 @pytest.fixture
 def options(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = str(server.getsockname()[1])
     (tmp_path / "state").mkdir()
-    return ["--port", port, "--vcpus", "1", "--state", str(tmp_path / "state")]
+    return ["--port", str(free_port()), "--vcpus", "1", "--state", str(tmp_path / "state")]
 
 
 def test_state_survives_and_running_jobs_have_lost_their_host(options, tmp_path):

@@ -6,11 +6,11 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from tests.stand_ins.http import QuietHandler, serving_by
 from tests.stand_ins.kubernetes_api import access
 from tests.stand_ins.kubernetes_api.access import Access
 from tests.stand_ins.kubernetes_api.cluster import Cluster
@@ -121,7 +121,7 @@ def serving(cluster: Cluster, let_in: Access) -> Iterator[str]:
     """The address of an API on a free port."""
     lock = Lock()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def respond(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             try:
@@ -157,14 +157,5 @@ def serving(cluster: Cluster, let_in: Access) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(text.encode())
 
-        def log_message(self, *_: object) -> None:
-            """Keep the tests' output clean."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving_by(Handler) as server:
+        yield f"http://127.0.0.1:{server.server_address[1]}"

@@ -11,6 +11,7 @@ from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.output import FileOutput
 from batchmark_job.settings import JobSettings
 from batchmark_job.suites import Point
+from tests.builders.files import program
 from tests.paths import ROOT
 from tests.stand_ins import cuda as simulated_cuda
 
@@ -70,13 +71,7 @@ def make_settings(tmp_path, short_turns):
 @pytest.fixture
 def control(tmp_path, monkeypatch):
     """MPS's stand-in on the PATH; call it with what goes wrong."""
-    program = tmp_path / mps.CONTROL
     stand_in = ROOT / "tests/stand_ins/mps_control.py"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{stand_in}" "$@"\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-
-    def fault(name):
-        monkeypatch.setenv("MPS_STAND_IN", name)
-
-    return fault
+    program(tmp_path / mps.CONTROL, f'exec "{sys.executable}" "{stand_in}" "$@"')
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    return lambda fault: monkeypatch.setenv("MPS_STAND_IN", fault)

@@ -4,7 +4,6 @@ import math
 import re
 from functools import reduce
 from operator import getitem
-from pathlib import Path
 
 import pytest
 
@@ -22,8 +21,8 @@ from batchmark_job.result.values import (
     MOST_SAMPLES,
     MOST_SAMPLES_IN_ALL,
 )
+from tests.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = sorted((ROOT / "tests/data/results").glob("*.json"))
 RECORDED = sorted((ROOT / "tests/data/recorded").glob("*.json.gz"))
 

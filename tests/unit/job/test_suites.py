@@ -1,7 +1,6 @@
 import math
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -9,8 +8,7 @@ from batchmark_job.errors import InputError
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.suites import NAMES, SUITES, Grid, find_suite
 from batchmark_job.workloads.builtin import WORKLOADS
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests.paths import ROOT
 
 
 def sizes(suite, workload):

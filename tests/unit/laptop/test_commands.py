@@ -47,6 +47,10 @@ PROGRAMS = (
 )
 
 
+def tried(jobs, job="None", repeats="3", *, engine=False):
+    return "try_job", jobs, job, repeats, f"{program.BUILD}/try-job", engine
+
+
 def test_each_documented_make_command_reaches_its_program(monkeypatch):
     called = {}
 
@@ -69,18 +73,12 @@ def test_each_documented_make_command_reaches_its_program(monkeypatch):
         "make demo SUITE=blog": ("demo", "blog", f"{program.BUILD}/demo"),
         "make demo-sharing": ("demo_sharing", f"{program.BUILD}/demo-sharing"),
         "make demo-distributed": ("demo_distributed", f"{program.BUILD}/demo-distributed"),
-        "make try-job": ("try_job", EXAMPLE, "None", "3", f"{program.BUILD}/try-job", False),
-        "make try-job ENGINE=yes": (
-            *("try_job", EXAMPLE, "None", "3", f"{program.BUILD}/try-job", True),
-        ),
-        "make try-job JOBS=mine/job.tfvars": (
-            *("try_job", "mine/job.tfvars", "None", "3", f"{program.BUILD}/try-job", False),
-        ),
-        "make try-job JOBS=mine/job.tfvars ENGINE=yes": (
-            *("try_job", "mine/job.tfvars", "None", "3", f"{program.BUILD}/try-job", True),
-        ),
+        "make try-job": tried(EXAMPLE),
+        "make try-job ENGINE=yes": tried(EXAMPLE, engine=True),
+        "make try-job JOBS=mine/job.tfvars": tried("mine/job.tfvars"),
+        "make try-job JOBS=mine/job.tfvars ENGINE=yes": tried("mine/job.tfvars", engine=True),
         "make try-job JOBS=mine/job.tfvars JOB=convert REPEATS=6 ENGINE=yes": (
-            *("try_job", "mine/job.tfvars", "convert", "6", f"{program.BUILD}/try-job", True),
+            tried("mine/job.tfvars", "convert", "6", engine=True)
         ),
         "make up": ("up", "8080", f"{program.BUILD}/up", "None"),
         "make up JOBS=mine/job.tfvars": ("up", "8080", f"{program.BUILD}/up", "mine/job.tfvars"),

@@ -12,6 +12,7 @@ import pytest
 
 from laptop.errors import TerraformError
 from laptop.terraform import Terraform, find_provider_mirror
+from tests.builders.files import program
 from tests.terraform.plans import plan_exit_code, planned_changes
 from tests.waiting import wait_for
 
@@ -68,9 +69,7 @@ def fake_terraform(folder, script="", version="1.12.0"):
         answer = f'{{"terraform_version": "{version}", "platform": "os_cpu"}}'
         script = f"""[ "$1" = version ] && echo '{answer}'\n{script}"""
     folder.mkdir()
-    program = folder / "terraform"
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
+    program(folder / "terraform", script)
     return {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
 
 
@@ -274,7 +273,7 @@ def gone(pid_file):
 
 def interrupted(code, cwd, started, *, times=1):
     """Run `code` in a Python of its own, and send it Ctrl-C when `started` is there."""
-    program = subprocess.Popen(
+    run = subprocess.Popen(
         [sys.executable, "-c", code],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -283,10 +282,10 @@ def interrupted(code, cwd, started, *, times=1):
     )
     wait_for(lambda: started.exists() and started.read_text().endswith("\n"), "start")
     for _ in range(times):
-        program.send_signal(signal.SIGINT)
+        run.send_signal(signal.SIGINT)
         time.sleep(0.2)
-    program.communicate(timeout=60)
-    return program
+    run.communicate(timeout=60)
+    return run
 
 
 RUN = """
@@ -306,8 +305,8 @@ stack.apply()
 @needs_terraform
 def test_ctrl_c_leaves_no_process_behind(stack_dir, tmp_path):
     (stack_dir / "main.tf").write_text(SLOW_STACK)
-    program = interrupted(RUN.format(stop_seconds=10, env=None), tmp_path, stack_dir / "started")
-    assert program.returncode == -signal.SIGINT
+    ended = interrupted(RUN.format(stop_seconds=10, env=None), tmp_path, stack_dir / "started")
+    assert ended.returncode == -signal.SIGINT
     assert gone(stack_dir / "started")
     assert (tmp_path / "my.tfstate").exists(), "Terraform had the time to write its state"
 
@@ -367,7 +366,7 @@ def test_ctrl_c_ends_even_what_does_not_want_to(stack_dir, tmp_path, times):
         while true; do wait; done""",
     )
     started = stack_dir / "started"
-    program = interrupted(RUN.format(stop_seconds=1, env=env), tmp_path, started, times=times)
-    assert program.returncode == -signal.SIGINT
+    ended = interrupted(RUN.format(stop_seconds=1, env=env), tmp_path, started, times=times)
+    assert ended.returncode == -signal.SIGINT
     assert gone(stack_dir / "started")
     assert gone(stack_dir / "child")

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 from werkzeug.test import Client
+from werkzeug.wrappers import Response
 
 from local_cloud.host_metadata import HostMetadata
 
@@ -14,12 +15,8 @@ ACTION = "latest/meta-data/spot/instance-action"
 
 @pytest.fixture
 def client():
-    def served(environ, start_response):
-        start_response("200 OK", [("Content-Type", "text/plain")])
-        return [b"served"]
-
     ends = {TASK_ID: datetime(2026, 11, 24, 5, 2, 0, 999, tzinfo=UTC)}
-    return Client(HostMetadata(served, ends.get))
+    return Client(HostMetadata(Response("served"), ends.get))
 
 
 def get(client, path, task_id=TASK_ID):

@@ -13,14 +13,17 @@ from botocore import xform_name
 from botocore.config import Config
 from moto.fsx.models import fsx_backends
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import make_server
 
 from local_cloud.file_systems.models import FileSystemsBackend
 from local_cloud.gaps.pricing import PriceList
 from local_cloud.recorder import Recorder
-from local_cloud.server import QuietRequestHandler
+from tests.unit.local_cloud.conftest import over_http
 
 ACCOUNT = "123456789012"
+FILE_SYSTEM = "fs-0123456789abcdef0"
+OF_FSX = f"file-system/{FILE_SYSTEM}"
+LINK = {"FileSystemPath": "/images", "DataRepositoryPath": "s3://b-1/images/"}
+METRIC = {"MetricName": "m", "Value": 1.0}
 
 fsx_backends.backend = FileSystemsBackend
 
@@ -31,15 +34,8 @@ def endpoint(tmp_path_factory):
     path = tmp_path_factory.mktemp("recorder") / "calls.jsonl"
     app = PriceList(DomainDispatcherApplication(create_backend_app), prices=None)
     recorder = Recorder(app, path)
-    server = make_server(
-        "127.0.0.1", 0, recorder, threaded=True, request_handler=QuietRequestHandler
-    )
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.port}", path
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with over_http(recorder) as url:
+        yield url, path
     recorder.close()
 
 
@@ -93,12 +89,7 @@ def arn(service, rest):
             [arn("batch", "job-definition/d:1"), arn("batch", "job-queue/q")],
         ),
         ("batch", "TerminateJob", {"jobId": "j", "reason": "r"}, [arn("batch", "job/j")]),
-        (
-            "logs",
-            "DescribeLogStreams",
-            {"logGroupName": "/aws/g"},
-            [arn("logs", "log-group:/aws/g")],
-        ),
+        ("logs", "DescribeLogStreams", {"logGroupName": "/g"}, [arn("logs", "log-group:/g")]),
         (
             "logs",
             "GetLogEvents",
@@ -108,33 +99,19 @@ def arn(service, rest):
         ("logs", "FilterLogEvents", {"logGroupName": "/g"}, [arn("logs", "log-group:/g")]),
         ("ssm", "GetParameter", {"Name": "/airflow/x"}, [arn("ssm", "parameter/airflow/x")]),
         ("sns", "Publish", {"TopicArn": arn("sns", "t"), "Message": "hello"}, [arn("sns", "t")]),
-        (
-            "cloudwatch",
-            "PutMetricData",
-            {"Namespace": "n", "MetricData": [{"MetricName": "m", "Value": 1.0}]},
-            [],
-        ),
+        ("cloudwatch", "PutMetricData", {"Namespace": "n", "MetricData": [METRIC]}, []),
         ("s3", "ListObjectsV2", {"Bucket": "b-1", "Prefix": "p"}, ["arn:aws:s3:::b-1"]),
         ("s3", "HeadObject", {"Bucket": "b-1", "Key": "k"}, ["arn:aws:s3:::b-1/k"]),
         ("pricing", "GetProducts", {"ServiceCode": "AmazonEC2"}, []),
         ("ec2", "DescribeSpotPriceHistory", {"InstanceTypes": ["g5.xlarge"]}, []),
         ("ec2", "TerminateInstances", {"InstanceIds": ["i-01"]}, [arn("ec2", "instance/i-01")]),
         ("ecr", "DescribeImages", {"repositoryName": "a/b"}, [arn("ecr", "repository/a/b")]),
-        (
-            "fsx",
-            "DeleteFileSystem",
-            {"FileSystemId": "fs-0123456789abcdef0"},
-            [arn("fsx", "file-system/fs-0123456789abcdef0")],
-        ),
-        (
-            "fsx",
-            "CreateDataRepositoryAssociation",
-            {
-                "FileSystemId": "fs-0123456789abcdef0",
-                "FileSystemPath": "/images",
-                "DataRepositoryPath": "s3://b-1/images/",
-            },
-            [arn("fsx", "file-system/fs-0123456789abcdef0")],
+        *(
+            ("fsx", operation, {"FileSystemId": FILE_SYSTEM, **more}, [arn("fsx", OF_FSX)])
+            for operation, more in (
+                ("DeleteFileSystem", {}),
+                ("CreateDataRepositoryAssociation", LINK),
+            )
         ),
         ("iam", "GetRole", {"RoleName": "r"}, [f"arn:aws:iam::{ACCOUNT}:role/r"]),
         (
@@ -194,13 +171,11 @@ def test_a_body_reaches_the_application_whole(client, bucket, new_calls):
 
 def test_tags_that_a_policy_may_require_are_recorded(client, new_calls):
     batch, ssm = client("batch"), client("ssm")
+    job = {"jobName": "a", "jobQueue": "q", "jobDefinition": "d"}
     with pytest.raises(batch.exceptions.ClientError):
-        batch.submit_job(
-            jobName="a", jobQueue="q", jobDefinition="d", tags={"run": "1", "a:b": "2"}
-        )
-    ssm.put_parameter(
-        Name="tagged", Value="v", Type="String", Tags=[{"Key": "Project", "Value": "p"}]
-    )
+        batch.submit_job(**job, tags={"run": "1", "a:b": "2"})
+    tags = [{"Key": "Project", "Value": "p"}]
+    ssm.put_parameter(Name="tagged", Value="v", Type="String", Tags=tags)
     assert [call["conditions"] for call in new_calls()] == [
         {"aws:TagKeys": ["a:b", "run"], "aws:RequestTag/a:b": ["2"], "aws:RequestTag/run": ["1"]},
         {"aws:TagKeys": ["Project"], "aws:RequestTag/Project": ["p"]},

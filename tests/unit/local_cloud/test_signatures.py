@@ -1,7 +1,6 @@
 """Which requests count as signed, with real clients over HTTP."""
 
 import io
-import threading
 from contextlib import closing
 from datetime import timedelta
 from functools import cache
@@ -12,11 +11,10 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import make_server
 
 from local_cloud import signatures
-from local_cloud.server import QuietRequestHandler
 from local_cloud.signatures import SignedRequests
+from tests.unit.local_cloud.conftest import over_http
 
 SECRET = "a-secret_of/this+cloud"
 BUCKET = "signed-bucket"
@@ -27,13 +25,8 @@ HINT = "use the credentials in FILE"
 @pytest.fixture(scope="module")
 def endpoint():
     app = SignedRequests(DomainDispatcherApplication(create_backend_app), SECRET, HINT)
-    server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=QuietRequestHandler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with over_http(app) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")

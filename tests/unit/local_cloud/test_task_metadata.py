@@ -2,6 +2,7 @@
 
 import pytest
 from werkzeug.test import Client
+from werkzeug.wrappers import Response
 
 from local_cloud.batch.running.docker_runtime import PULL_STARTED, PULL_STOPPED
 from local_cloud.task_metadata import TaskMetadata
@@ -28,15 +29,8 @@ class Runtime:
 
 
 def get(path, inspected=INSPECTED, address=None):
-    def served(environ, start_response):
-        start_response("200 OK", [("Content-Type", "text/plain")])
-        return [b"served"]
-
-    return Client(TaskMetadata(served, Runtime(inspected), addresses(address))).get(path)
-
-
-def addresses(address):
-    return lambda task_id: address if task_id == TASK_ID else None
+    app = TaskMetadata(Response("served"), Runtime(inspected), {TASK_ID: address}.get)
+    return Client(app).get(path)
 
 
 def test_a_containers_metadata_names_its_image():

@@ -22,18 +22,13 @@ MAIN = {
 def test_batch_says_which_node_it_is():
     assert Node.of(CHILD) == Node(3, 20, "10.0.0.7")
     assert Node.of(MAIN) == Node(0, 20, None)
-    assert not Node.of(CHILD).is_main
-    assert Node.of(MAIN).is_main
+    assert Node.of({}) == Node(0, 1), "outside a multi-node job it is the only one"
+    assert [Node.of(given).is_main for given in (CHILD, MAIN, {})] == [False, True, True]
 
 
 def test_the_time_for_all_to_come_may_be_another():
     assert Node.of(MAIN).joining_seconds == 1200
     assert Node.of(CHILD | {"BATCHMARK_JOINING_SECONDS": "90"}).joining_seconds == 90
-
-
-def test_outside_a_multi_node_job_it_is_the_only_one():
-    assert Node.of({}) == Node(0, 1)
-    assert Node.of({}).is_main
 
 
 @pytest.mark.parametrize(

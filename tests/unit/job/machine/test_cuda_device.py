@@ -3,9 +3,7 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -22,10 +20,11 @@ from batchmark_job.workloads.support import torch_calls, triton_filters
 from batchmark_job.workloads.support.cuda_graph import CudaGraph
 from batchmark_job.workloads.support.triton_filters import TritonFilter
 from benchmarks.job import gpu_rivals
+from tests.builders.outputs import wrongness
+from tests.paths import ROOT
 from tests.stand_ins.cuda import REAL_DEVICE, triton_launches
 from tests.stand_ins.workers import bench_here
 
-ROOT = Path(__file__).parents[4]
 # A simulated device computes a ResNet-50's step in seconds.
 AFFORDABLE = {
     name: workload
@@ -113,8 +112,7 @@ def test_an_implementation_is_correct_in_all_its_dtypes(name, implementation):
         on_device = tuple(torch.empty_like(t, device="cuda").copy_(t) for t in inputs)
         with measuring_state(workload, dtype):
             output = implementation.prepare(on_device)()
-        error = workload.relative_error(inputs, output, np.random.default_rng(7))
-        assert error <= workload.tolerance(dtype)
+        assert wrongness(workload, inputs, output) <= workload.tolerance(dtype)
 
 
 @pytest.mark.usefixtures("cuda")
@@ -137,8 +135,7 @@ def test_each_input_set_has_a_graph_of_its_own():
         calls = [graph.prepare(tuple(tensor.cuda() for tensor in inputs)) for inputs in sets]
         for _ in range(2):
             for inputs, call in zip(sets, calls, strict=True):
-                error = workload.relative_error(inputs, call(), np.random.default_rng(1))
-                assert error < TOLERANCES["float32"]
+                assert wrongness(workload, inputs, call()) < TOLERANCES["float32"]
 
 
 @pytest.mark.usefixtures("cuda")
@@ -179,8 +176,7 @@ def test_triton_is_correct_and_can_be_captured(name, rival, size, dtype):
     inputs = rival.arrange(WORKLOADS[name].make_inputs({"size": size, "batch": batch}, dtype, 1))
     with torch.inference_mode():
         output = rival.prepare((inputs[0].cuda(),))()
-    error = WORKLOADS[name].relative_error(inputs, output, np.random.default_rng(1))
-    assert error <= TOLERANCES[dtype]
+    assert wrongness(WORKLOADS[name], inputs, output) <= TOLERANCES[dtype]
 
 
 @pytest.mark.usefixtures("cuda")

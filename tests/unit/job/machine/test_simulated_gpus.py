@@ -10,7 +10,6 @@ from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.rows import Row
 from batchmark_job.result.document import parse_document
 from batchmark_job.suites import Point
-from batchmark_job.workloads.attention import CudnnAttention, EfficientAttention, FlashAttention
 from batchmark_job.workloads.builtin import WORKLOADS
 from batchmark_job.workloads.matmul import TorchMatmul
 from batchmark_job.workloads.support import torch_calls
@@ -38,22 +37,6 @@ def test_what_a_t4_has_no_tensor_cores_for_is_refused(dtype):
     assert [ceiling.dtype for ceiling in found if ceiling.dtype] == ["float16"]
     with cuda.installed("A10G"):
         assert torch_calls.native_refusal("cuda", dtype) is None
-
-
-@pytest.mark.parametrize(
-    "implementation", [FlashAttention(), EfficientAttention(), CudnnAttention()]
-)
-def test_fused_kernels_of_attention_run(implementation):
-    with cuda.installed("A10G"):
-        inputs = (torch.rand(3, 1, 2, 16, 8, dtype=torch.float16),)
-        assert implementation.prepare(inputs)().shape == (1, 2, 16, 8)
-
-
-def test_a_graph_keeps_the_tensors_of_its_call():
-    with cuda.installed("A10G") as gpu:
-        call = CudaGraph(TorchMatmul()).prepare((torch.ones(2, 2).cuda(), torch.ones(2, 2).cuda()))
-        assert call().tolist() == [[2, 2], [2, 2]]
-        assert not gpu.lost
 
 
 def test_a_graph_whose_tensors_are_freed_loses_the_device():

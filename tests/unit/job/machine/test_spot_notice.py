@@ -5,15 +5,14 @@ import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 
 from batchmark_job.machine import spot_notice
 from batchmark_job.machine.metadata import IMDS_VARIABLE
+from tests.paths import ROOT
 from tests.stand_ins.http import serving
 
-ROOT = Path(__file__).resolve().parents[4]
 NOTICE = json.dumps({"action": "terminate", "time": "2026-11-24T05:02:00Z"})
 ADVICE = json.dumps({"noticeTime": "2026-11-24T05:00:00Z"})
 ACTION_PATH = "/latest/meta-data/spot/instance-action"

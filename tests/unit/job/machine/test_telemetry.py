@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from batchmark_job.command_line import main
 from batchmark_job.errors import OutputError
 from batchmark_job.machine import telemetry
 from batchmark_job.machine.nvml import visible_gpus
@@ -88,6 +87,14 @@ def start(*meters, namespace="Tests"):
     return started
 
 
+def sampled_by(meter, times=1, namespace="Tests"):
+    """Telemetry that has read a meter so often."""
+    made = Telemetry([meter], namespace, "g5.xlarge")
+    for _ in range(times):
+        made._sample()
+    return made
+
+
 def set_clock(monkeypatch, times):
     left = iter(times)
     monkeypatch.setattr(telemetry, "datetime", SimpleNamespace(now=lambda zone: next(left)))
@@ -119,11 +126,8 @@ def test_without_a_gpu_there_is_the_process_alone():
 
 def test_cpu_utilisation_is_the_share_of_the_compute_threads(monkeypatch):
     clock = SimpleNamespace(wall=100.0, used=40.0)
-    monkeypatch.setattr(
-        telemetry,
-        "time",
-        SimpleNamespace(monotonic=lambda: clock.wall, process_time=lambda: clock.used),
-    )
+    asked = SimpleNamespace(monotonic=lambda: clock.wall, process_time=lambda: clock.used)
+    monkeypatch.setattr(telemetry, "time", asked)
     workers = SimpleNamespace(seconds=0.0)
     meter = ProcessMeter(4, lambda: (workers.seconds, 5_000_000_000))
     assert "CPUUtilization" not in meter.read(), "no time has passed yet"
@@ -160,10 +164,7 @@ def test_samples_are_taken_until_stopped(monkeypatch):
 def test_a_minute_becomes_one_set_of_statistics(monkeypatch):
     set_clock(monkeypatch, [NOON + timedelta(seconds=seconds) for seconds in (5.5, 59.9, 60.0)])
     meter = Scripted({"CPUUtilization": 10.0}, {"CPUUtilization": 30.0}, {"CPUUtilization": 80.0})
-    sampled = Telemetry([meter], "Tests", "g5.xlarge")
-    for _ in range(3):
-        sampled._sample()
-    first, second = sampled.datums()
+    first, second = sampled_by(meter, 3).datums()
     assert first == {
         "MetricName": "CPUUtilization",
         "Dimensions": [{"Name": "Target", "Value": "g5.xlarge"}],
@@ -181,11 +182,8 @@ def test_the_summary_is_over_the_whole_job(monkeypatch):
     meter = Scripted(
         {"GPUPower": 100.0, "GPUClock": 1500.0}, {"GPUPower": 40.0}, {"GPUPower": 160.0}
     )
-    sampled = Telemetry([meter], None, "g5.xlarge")
-    assert sampled.summary() == ()
-    for _ in range(3):
-        sampled._sample()
-    assert sampled.summary() == (
+    assert sampled_by(meter, 0).summary() == ()
+    assert sampled_by(meter, 3, None).summary() == (
         MetricSummary(
             metric="GPUPower", unit="watts", samples=3, minimum=40, mean=100, maximum=160
         ),
@@ -197,9 +195,7 @@ def test_the_summary_is_over_the_whole_job(monkeypatch):
 
 @pytest.mark.parametrize("metric", ["GPUPower", "GPUClock", "GPUTemperature"])
 def test_a_unit_that_cloudwatch_lacks(metric):
-    sampled = Telemetry([Scripted({metric: 1.0})], "Tests", "g5.xlarge")
-    sampled._sample()
-    (datum,) = sampled.datums()
+    (datum,) = sampled_by(Scripted({metric: 1.0})).datums()
     assert datum["Unit"] == "None"
 
 
@@ -214,9 +210,7 @@ def test_a_meter_that_fails_ends_alone(capsys):
 def test_a_long_run_goes_out_in_calls_of_a_thousand(use_cloudwatch, monkeypatch):
     minutes = [NOON + timedelta(minutes=number) for number in range(2000)]
     set_clock(monkeypatch, minutes)
-    sampled = Telemetry([Scripted({"MemoryUsed": 1.0})], "Tests", "g5.xlarge")
-    for _ in range(2000):
-        sampled._sample()
+    sampled = sampled_by(Scripted({"MemoryUsed": 1.0}), 2000)
     cloudwatch = use_cloudwatch()
     sampled.publish()
     sampled.publish()
@@ -281,31 +275,3 @@ def test_a_real_gpu():
     torch.ones(1, device="cuda")
     (_, gpus) = meters_for(1, no_workers, visible_gpus()[0])
     assert {"GPUMemoryUsed", "GPUClock"} <= set(gpus.read()) <= set(telemetry.UNITS)
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("", "'' is not a CloudWatch namespace; give 1 to 255"),
-        ("  ", "is not a CloudWatch namespace"),
-        ("a" * 256, "is not a CloudWatch namespace"),
-        (":a", "is not a CloudWatch namespace"),
-        ("Größe", "'Größe' is not a CloudWatch namespace"),
-        ("a\n", "is not a CloudWatch namespace"),
-        ("AWS/Batch", "'AWS/Batch' is reserved for AWS"),
-    ],
-)
-def test_bad_namespace(name, message, tmp_path, capsys):
-    arguments = ["run", "--suite", "smoke", "--output", f"{tmp_path}/"]
-    assert main([*arguments, f"--metrics-namespace={name}"]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("batchmark-job: error: --metrics-namespace ")
-    assert message in error
-    assert error.count("\n") == 1
-
-
-@pytest.mark.parametrize("name", ["a", "Batchmark", "A b/c-d_e.f#g:h", "a" * 255])
-def test_good_namespace(name, capsys):
-    arguments = ["run", "--suite", "smoke", "--output", "s3://no-key"]
-    assert main([*arguments, f"--metrics-namespace={name}"]) == 2
-    assert "--output 's3://no-key' is not an address" in capsys.readouterr().err

@@ -77,36 +77,22 @@ def test_both_ways_shrink_alike(convert):
     assert np.abs(one.astype(int) - other).max() <= 2
 
 
-def spoil_nothing(folder):
-    pass
-
-
-def lose_one(folder):
-    (folder / "000003.jpg").unlink()
-
-
-def cut_one(folder):
-    path = folder / "000003.jpg"
-    path.write_bytes(path.read_bytes()[:300])
-
-
-def swap_two(folder):
-    (folder / "000004.jpg").replace(folder / "000003.jpg")
-
-
-def shrink_one(folder):
-    Image.new("RGB", (64, 64)).save(folder / "000003.jpg")
-
-
 @pytest.mark.parametrize(
     ("spoil", "code"),
-    [(spoil_nothing, 0), (lose_one, 1), (cut_one, 1), (swap_two, 1), (shrink_one, 1)],
+    [
+        (lambda path: path, 0),
+        (Path.unlink, 1),
+        (lambda path: path.write_bytes(path.read_bytes()[:300]), 1),
+        (lambda path: path.with_name("000004.jpg").replace(path), 1),
+        (Image.new("RGB", (64, 64)).save, 1),
+    ],
+    ids=["nothing", "one lost", "one cut off", "another's", "one too small"],
 )
 def test_the_check_sees_what_is_wrong(convert, tmp_path, capsys, spoil, code):
     folder = tmp_path / "thumbnails"
     folder.mkdir()
     convert.convert(folder, 5, 256, 1, convert.by_pillow)
-    spoil(folder)
+    spoil(folder / "000003.jpg")
     assert convert.check(folder, 5, 1) == code
     assert ("thumbnails are wrong, first 3" in capsys.readouterr().err) == bool(code)
 

@@ -1,7 +1,6 @@
 """The lines by which any job tells metrics."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +12,9 @@ from batchmark_job.result.metric import (
     json_schema,
     parse_metric_line,
 )
+from tests.paths import ROOT
 
-EXPORTED = Path(__file__).resolve().parents[4] / "job_container/metric-line.schema.json"
+EXPORTED = ROOT / "job_container/metric-line.schema.json"
 GOOD = {"metric": "throughput", "value": 123.5, "unit": "images/s", "higher_is_better": True}
 
 

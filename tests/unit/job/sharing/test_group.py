@@ -1,7 +1,5 @@
 """Groups of scripted replicas: when they start, what counts, and who is blamed for what."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -16,6 +14,7 @@ from batchmark_job.sharing.point import MpsLimits, SharingPoint
 from batchmark_job.sharing.record import sharing_record
 from batchmark_job.sharing.schedule import Steps, seconds_per_step
 from batchmark_job.workloads.builtin import WORKLOADS
+from tests.stand_ins.looked_at_clock import LookedAtClock
 
 TASK = Task(Problem(WORKLOADS["matmul"], {"size": 8}, "float32", "cpu"), 0, 1)
 
@@ -46,7 +45,7 @@ class Replica:
         if self.at_run:
             raise self.at_run
         begins, end = self.asked["start"] + self.late_by, self.asked["end"]
-        time.sleep(max(0.0, end - time.perf_counter()))
+        group.time.sleep(end - group.time.perf_counter())
         ends = begins + np.arange(1, 2 + (end - begins) // self.seconds) * self.seconds
         return [Ran(Steps(begins, ends.tolist()), 1000)] * self.holds
 
@@ -75,9 +74,17 @@ class Scripted:
         return replica
 
 
-def run(mode, workers, *, seconds=0.12, **point):
-    shared = SharingPoint(SharingMode(mode), len(workers.coming), **point)
-    return shared, measure(TASK, shared, seconds, workers, lambda *_: None, None)
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    made = LookedAtClock()
+    monkeypatch.setattr(group, "time", made)
+    return made
+
+
+def run(mode, workers, *, replicas=None, **point):
+    """A group of all the replicas that the workers hold, or of so many."""
+    shared = SharingPoint(SharingMode(mode), replicas or len(workers.coming), **point)
+    return shared, measure(TASK, shared, 0.12, workers, lambda *_: None, None)
 
 
 def steps(found):
@@ -105,35 +112,29 @@ def test_one_after_the_other_each_runs_alone():
     assert per_step == pytest.approx([0.001] * 3 + [0.002] * 3)
 
 
-def test_slow_steps_get_more_time():
-    workers = Scripted({"seconds": 0.05})
-    _, found = run("time_slicing", workers)
-    whole = found.windows[-1].end - found.windows[0].start
-    assert whole == pytest.approx(group.STEPS_IN_WINDOW * group.WINDOWS * 0.05)
+@pytest.mark.parametrize(
+    ("mode", "replicas", "step_seconds", "in_a_window"),
+    [
+        ("time_slicing", 1, 0.05, 1),
+        ("time_slicing", 4, 0.01, 4),  # even if only one goes on at a time
+        ("exclusive", 6, 0.02, 1),
+    ],
+)
+def test_slow_steps_get_more_time(mode, replicas, step_seconds, in_a_window):
+    _, found = run(mode, Scripted(*[{"seconds": step_seconds}] * replicas))
+    assert len(found.windows) == (replicas if mode == "exclusive" else group.WINDOWS)
+    least = group.STEPS_IN_WINDOW * in_a_window * step_seconds
+    assert [window.seconds for window in found.windows] == pytest.approx(
+        [least] * len(found.windows)
+    )
 
 
-def test_windows_hold_steps_even_if_only_one_goes_on_at_a_time():
-    workers = Scripted(*[{"seconds": 0.01}] * 4)
-    _, found = run("time_slicing", workers)
-    assert found.windows[0].seconds == pytest.approx(group.STEPS_IN_WINDOW * 4 * 0.01)
-
-
-def test_slow_steps_have_more_time_in_turn_too():
-    workers = Scripted(*[{"seconds": 0.02}] * 6)
-    _, found = run("exclusive", workers)
-    assert len(found.windows) == 6
-    steps_each = [ran.steps.within(span) for ran, span in zip(found.ran, found.spans, strict=True)]
-    assert steps_each == pytest.approx([group.STEPS_IN_WINDOW] * 6)
-
-
-def test_a_replica_that_began_late_is_measured_again_with_a_longer_lead(monkeypatch):
+def test_a_replica_that_began_late_is_measured_again_with_a_longer_lead(monkeypatch, clock):
     monkeypatch.setattr(group, "LEADS_SECONDS", (0.01, 0.2))
     late, in_time = {"seconds": 0.001, "late_by": 0.03}, {"seconds": 0.001}
     workers = Scripted(late, in_time, in_time)
-    told = time.perf_counter()
-    found = measure(
-        TASK, SharingPoint(SharingMode.EXCLUSIVE, 2), 0.12, workers, lambda *_: None, None
-    )
+    told = clock.perf_counter()
+    _, found = run("exclusive", workers, replicas=2)
     assert [line for line in workers.log if line.endswith("ends")] == ["a ends", "b ends", "c ends"]
     assert len(found.ran) == len(found.started) == len(found.spans) == 2
     assert found.ran[0].steps.began - told > 0.2
@@ -143,8 +144,7 @@ def test_a_replica_that_began_late_is_measured_again_with_a_longer_lead(monkeypa
 def test_one_that_is_always_late_is_measured_as_it_is(monkeypatch):
     monkeypatch.setattr(group, "LEADS_SECONDS", (0.01, 0.02))
     workers = Scripted(*[{"seconds": 0.001, "late_by": 10.0}] * 2)
-    point = SharingPoint(SharingMode.TIME_SLICING, 1)
-    found = measure(TASK, point, 0.06, workers, lambda *_: None, None)
+    _, found = run("time_slicing", workers, replicas=1)
     assert found.was_late()
     assert {seconds_per_step(steps(found), window) for window in found.windows} == {None}
 
@@ -158,9 +158,8 @@ def test_memory_is_what_the_replicas_add(monkeypatch):
 
 def test_those_that_started_end_if_the_next_one_cannot():
     workers = Scripted({"seconds": 0.01})
-    point = SharingPoint(SharingMode.TIME_SLICING, 2)
     with pytest.raises(IndexError):
-        measure(TASK, point, 0.06, workers, lambda *_: None, None)
+        run("time_slicing", workers, replicas=2)
     assert workers.log == ["waits", "a ends"]
 
 
@@ -211,27 +210,26 @@ def test_a_record_holds_each_replicas_steps_gaps_and_start():
 
 def test_a_stream_each_takes_one_process():
     workers = Scripted({"seconds": 0.01})
-    point = SharingPoint(SharingMode.STREAMS, 3)
-    measure(TASK, point, 0.06, workers, lambda *_: None, None)
+    run("streams", workers, replicas=3)
     ((_, _, _, count, environment, limit),) = workers.arguments
     assert (count, limit) == (3, None)
     assert environment["CUDA_MPS_PIPE_DIRECTORY"].startswith("/nonexistent/")
 
 
-def test_no_group_waits_longer_than_its_time_and_its_patience(monkeypatch):
+def test_no_group_waits_longer_than_its_time_and_its_patience(monkeypatch, clock):
     monkeypatch.setattr(group, "LEAST_PATIENCE_SECONDS", 0.1)
     asked = []
 
     class Hung(Replica):
         def answer(self, within_seconds):
             asked.append(within_seconds)
-            time.sleep(within_seconds)
+            clock.sleep(within_seconds)
             raise StepError("it hung", lost=True, hung=True)
 
     workers = Scripted({"seconds": 0.001}, {"seconds": 0.001})
     workers.coming = [Hung(workers.log, name, 0.001) for name in "ab"]
-    began = time.perf_counter()
+    began = clock.perf_counter()
     _, found = run("time_slicing", workers)
-    assert time.perf_counter() - began < 1
+    assert clock.perf_counter() - began < 1
     assert [lost.outcome for lost in found.ran] == ["hung", "hung"]
     assert asked[1] < 0.01  # what the first one left

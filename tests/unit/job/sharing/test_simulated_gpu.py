@@ -11,16 +11,16 @@ from batchmark_job.machine import mps
 from batchmark_job.measuring import prepared
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.result.sharing import Disturbance, SharingMode
-from batchmark_job.sharing import replicas
+from batchmark_job.sharing import group, replicas
 from batchmark_job.sharing.disturbances import disturb
 from batchmark_job.sharing.point import MpsLimits, SharingPoint
 from tests.builders.sharing_rows import sharing_row
 from tests.stand_ins import cuda
+from tests.stand_ins.looked_at_clock import LookedAtClock
 from tests.stand_ins.workers import bench_here
 
 pytestmark = pytest.mark.skipif(cuda.REAL_DEVICE, reason="simulates a GPU where there is none")
 LIMITS = RowLimits(samples=10, max_seconds=0.1)
-PATIENT = RowLimits(samples=10, max_seconds=0.5)  # on a busy machine, too, all step in each window
 
 
 @pytest.fixture(autouse=True)
@@ -30,16 +30,34 @@ def own_environment(monkeypatch):
         monkeypatch.setenv(name, "")
 
 
-def measured(mode, replicas=1, *, row_limits=LIMITS, **point):
-    shared = SharingPoint(SharingMode(mode), replicas, **point)
-    return sharing_row(64, shared).measure(bench_here(row_limits, device="cuda"))
+@pytest.fixture(autouse=True)
+def own_clock(monkeypatch):
+    """On a busy machine, too, all replicas begin in time and step in each window."""
+    clock = LookedAtClock()
+    for module in (group, replicas, prepared):
+        monkeypatch.setattr(module, "time", clock)
 
 
-def test_streams_are_threads_of_one_process_each_with_its_own():
+@pytest.fixture
+def a10g():
     with cuda.installed("A10G") as gpu:
-        row = measured("streams", 3)
-    assert row.status in {"measured", "unsettled"}, row.reason
-    assert gpu.streams >= 3
+        yield gpu
+
+
+def asked(mode, replicas=1, **point):
+    shared = SharingPoint(SharingMode(mode), replicas, **point)
+    return sharing_row(64, shared).measure(bench_here(LIMITS, device="cuda"))
+
+
+def measured(mode, replicas=1, **point):
+    row = asked(mode, replicas, **point)
+    assert row.status == "measured", row.reason
+    return row
+
+
+def test_streams_are_threads_of_one_process_each_with_its_own(a10g):
+    row = measured("streams", 3)
+    assert a10g.streams >= 3
     assert [replica.outcome for replica in row.sharing.replicas] == ["ran"] * 3
     assert all(sum(replica.group_steps) for replica in row.sharing.replicas)
     assert {replica.device_uuid for replica in row.sharing.replicas} == {"aa"}
@@ -58,51 +76,44 @@ def test_a_card_says_whether_it_is_split_and_what_is_used():
         assert measured("exclusive").sharing.mig_enabled is None
 
 
-def test_replicas_in_mps_mode_know_the_jobs_own_daemon(control):
-    with cuda.installed("A10G"):
-        row = measured("mps", limits=MpsLimits(thread_percentage=25))
-    assert row.status in {"measured", "unsettled"}, row.reason
+def test_replicas_in_mps_mode_know_the_jobs_own_daemon(control, a10g):
+    row = measured("mps", limits=MpsLimits(thread_percentage=25))
     assert "batchmark-mps-" in os.environ[mps.PIPES]
     assert os.environ[mps.THREAD_PERCENTAGE] == "25"
     assert row.sharing.active_thread_percentage == 25
     assert row.parameters["mps_threads"] == 25
 
 
-def test_other_modes_keep_away_from_a_daemon_of_the_host(monkeypatch):
+def test_other_modes_keep_away_from_a_daemon_of_the_host(monkeypatch, a10g):
     monkeypatch.setenv(mps.PIPES, "/run/mps-ecs")
-    with cuda.installed("A10G"):
-        measured("time_slicing")
+    measured("time_slicing")
     assert os.environ[mps.PIPES] == mps.WITHOUT[mps.PIPES]
 
 
-def test_in_a_container_of_its_own_a_replica_uses_the_hosts_daemon(monkeypatch, tmp_path, control):
+def test_in_a_container_of_its_own_a_replica_uses_the_hosts_daemon(
+    monkeypatch, tmp_path, control, a10g
+):
     monkeypatch.setenv(mps.PIPES, str(tmp_path))
     monkeypatch.setattr(mps, "READY_SECONDS", 0.2)
-    with cuda.installed("A10G"):
-        assert measured("mps", form="jobs").reason == (
-            f"CUDA_MPS_PIPE_DIRECTORY is '{tmp_path}', and no MPS daemon is there; mount the "
-            "folder of the host's"
-        )
-        monkeypatch.setattr(mps, "READY_SECONDS", 60)
-        with mps.daemon(None) as pipes:
-            monkeypatch.setenv(mps.PIPES, pipes)
-            row = measured("mps", form="jobs")
-            assert os.environ[mps.PIPES] == pipes
-    assert row.status in {"measured", "unsettled"}, row.reason
+    assert asked("mps", form="jobs").reason == (
+        f"CUDA_MPS_PIPE_DIRECTORY is '{tmp_path}', and no MPS daemon is there; mount the "
+        "folder of the host's"
+    )
+    monkeypatch.setattr(mps, "READY_SECONDS", 60)
+    with mps.daemon(None) as pipes:
+        monkeypatch.setenv(mps.PIPES, pipes)
+        measured("mps", form="jobs")
+        assert os.environ[mps.PIPES] == pipes
 
 
-def test_a_daemon_that_cannot_be_asked_is_no_reason_not_to_measure(monkeypatch, tmp_path):
+def test_a_daemon_that_cannot_be_asked_is_no_reason_not_to_measure(monkeypatch, tmp_path, a10g):
     monkeypatch.setenv("PATH", "/nonexistent")
     monkeypatch.setenv(mps.PIPES, str(tmp_path))
     (tmp_path / "control").touch()
-    with cuda.installed("A10G"):
-        row = measured("mps", form="jobs")
-    assert row.status in {"measured", "unsettled"}, row.reason
-    if row.status == "measured":
-        assert row.reason.endswith("can't be asked whom it serves")
+    assert measured("mps", form="jobs").reason.endswith("can't be asked whom it serves")
 
 
-def test_one_streams_end_leaves_arithmetic_and_collector_to_the_others(monkeypatch):
+def test_one_streams_end_leaves_arithmetic_and_collector_to_the_others(monkeypatch, a10g):
     seen = []
     steps = prepared.Prepared.steps_until
 
@@ -115,8 +126,7 @@ def test_one_streams_end_leaves_arithmetic_and_collector_to_the_others(monkeypat
     before = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = True
     try:
-        with cuda.installed("A10G"):
-            measured("streams", 3)
+        measured("streams", 3)
         assert torch.backends.cuda.matmul.allow_tf32
     finally:
         torch.backends.cuda.matmul.allow_tf32 = before
@@ -124,10 +134,9 @@ def test_one_streams_end_leaves_arithmetic_and_collector_to_the_others(monkeypat
     assert set(seen) == {(False, False)}
 
 
-def test_a_daemon_that_serves_nobody_is_found(control):
+def test_a_daemon_that_serves_nobody_is_found(control, a10g):
     control("idle")
-    with cuda.installed("A10G"):
-        row = measured("mps")
+    row = asked("mps")
     assert row.status == "skipped"
     assert row.reason.endswith("serves nobody: the replicas use the GPU without it")
 
@@ -148,11 +157,10 @@ def test_what_becomes_of_one_stream_takes_nothing_from_the_others(
     monkeypatch.setattr(replicas, "disturb", disturb_until_the_end)
     monkeypatch.setattr(replicas, "LAST_STEP_SECONDS", 0.1 if outcome == "hung" else 60)
     with cuda.installed("T4", memory_bytes=2**28):
-        row = measured("streams", 3, row_limits=PATIENT, disturbance=Disturbance(disturbance))
+        row = measured("streams", 3, disturbance=Disturbance(disturbance))
         ended.set()
     assert [replica.outcome for replica in row.sharing.replicas] == [outcome, "ran", "ran"]
     assert all(sum(replica.group_steps) for replica in row.sharing.replicas[1:])
-    assert row.status in {"measured", "unsettled"}, row.reason
 
 
 def test_a_limit_of_threads_shows_in_what_cuda_offers(control):
@@ -163,17 +171,15 @@ def test_a_limit_of_threads_shows_in_what_cuda_offers(control):
     assert said in row.reason  # the simulated GPU has no MPS
 
 
-def test_a_limit_of_memory_that_does_not_bind_is_found(control):
-    with cuda.installed("A10G"):
-        row = measured("mps", limits=MpsLimits(memory_mib=64))
+def test_a_limit_of_memory_that_does_not_bind_is_found(control, a10g):
+    row = asked("mps", limits=MpsLimits(memory_mib=64))
     assert row.status == "failed"
     assert "MPS was told to give a client 67108864 bytes, and gave 1.1 times as much" in row.reason
 
 
 def test_a_limit_that_binds_is_no_obstacle(control):
     with cuda.installed("A10G", memory_bytes=66 * 2**20):
-        row = measured("mps", limits=MpsLimits(memory_mib=64))
-    assert row.status in {"measured", "unsettled"}, row.reason
+        measured("mps", limits=MpsLimits(memory_mib=64))
 
 
 def test_memory_is_used_up_block_by_block():

@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from batchmark_job.workloads.attention import ExplicitAttention, TorchAttention
 from batchmark_job.workloads.builtin import WORKLOADS
-from tests.builders.outputs import error_of, output_of
+from tests.builders.outputs import error_of, output_of, wrongness
 
 ATTENTION = {"sequence": 37, "heads": 3, "head_dim": 16, "batch": 2}
 SIZES = {
@@ -53,17 +53,15 @@ def test_sum_is_held_against_the_exact_one():
     workload = WORKLOADS["reduction"]
     inputs = workload.make_inputs({"size": 100_003}, "float32", seed=1)
     exact = math.fsum(inputs[0].tolist())
-    rng = np.random.default_rng(1)
-    assert workload.relative_error(inputs, torch.tensor(exact, dtype=torch.float64), rng) < 1e-15
-    off = torch.tensor(exact * (1 + 1e-9), dtype=torch.float64)
-    assert workload.relative_error(inputs, off, rng) == pytest.approx(1e-9, rel=1e-3)
+    right, off = torch.tensor([exact, exact * (1 + 1e-9)], dtype=torch.float64)
+    assert wrongness(workload, inputs, right) < 1e-15
+    assert wrongness(workload, inputs, off) == pytest.approx(1e-9, rel=1e-3)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_sums_of_16_bits_are_kept_in_float32(dtype):
     workload = WORKLOADS["reduction"]
-    implementation = workload.implementations[0]
-    _, output = output_of(workload, implementation, {"size": 200_000}, dtype)
+    _, output = output_of(workload, workload.implementations[0], {"size": 200_000}, dtype)
     assert output.dtype == torch.float32
     assert 90_000 < output.item() < 110_000
 
@@ -72,27 +70,21 @@ def test_transform_reference_agrees_with_numpy():
     workload = WORKLOADS["fft"]
     inputs = workload.make_inputs({"size": 30, "batch": 2}, "float64", seed=3)
     expected = torch.from_numpy(np.fft.rfft2(inputs[0].numpy()))
-    assert workload.relative_error(inputs, expected, np.random.default_rng(3)) < 1e-14
+    assert wrongness(workload, inputs, expected) < 1e-14
 
 
 @pytest.mark.parametrize(("name", "backward"), [("forward", False), ("backward", True)])
 def test_attention_flops_are_those_counted(name, backward):
     workload = WORKLOADS[f"attention_{name}"]
-    parameters = {"sequence": 24, "heads": 3, "head_dim": 16, "batch": 2}
-    inputs = workload.make_inputs(parameters, "float32", seed=1)
-    call = ExplicitAttention().prepare(inputs)
+    call = ExplicitAttention().prepare(workload.make_inputs(ATTENTION, "float32", seed=1))
     with FlopCounterMode(display=False) as counter:
         call()
-    assert workload.flops(parameters) == counter.get_total_flops()
+    assert workload.flops(ATTENTION) == counter.get_total_flops()
 
 
 def test_attention_kernels_are_torchs():
-    implementations = WORKLOADS["attention_forward"].implementations
-    kernels = {
-        implementation.kernel
-        for implementation in implementations
-        if isinstance(implementation, TorchAttention)
-    }
+    all_of_them = WORKLOADS["attention_forward"].implementations
+    kernels = {each.kernel for each in all_of_them if isinstance(each, TorchAttention)}
     assert kernels - {None} <= set(SDPBackend.__members__)
     assert len(kernels) == 4
 

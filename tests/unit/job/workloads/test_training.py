@@ -1,8 +1,8 @@
 """Training steps and ResNet-50: the network is the one named, its figures and its check hold."""
 
 import math
+from operator import attrgetter
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -21,11 +21,12 @@ from batchmark_job.workloads import resnet50
 from batchmark_job.workloads.builtin import WORKLOADS
 from batchmark_job.workloads.support import training, triton_filters
 from batchmark_job.workloads.support.training import CompiledSgdStep, GraphedSgdStep, SgdStep
-from tests.builders.outputs import output_of
+from tests.builders.outputs import output_of, wrongness
 from tests.stand_ins.workers import bench_here
 
 CNN = WORKLOADS["cnn_training_step"]
 INFERENCE, TRAINING = WORKLOADS["resnet50_inference"], WORKLOADS["resnet50_training"]
+name_of = attrgetter("name")
 
 
 class SmallTraining(resnet50.ResNet50Training):
@@ -43,7 +44,7 @@ def check(workload, implementation, batch, dtype):
     inputs, output = output_of(workload, implementation, {"batch": batch}, dtype)
     assert workload.input_bytes({"batch": batch}, dtype) == sum(t.nbytes for t in inputs)
     assert workload.output_bytes({"batch": batch}, dtype) == output.nbytes
-    return workload.relative_error(inputs, output, np.random.default_rng(7))
+    return wrongness(workload, inputs, output)
 
 
 def test_resnet50_has_its_published_number_of_weights():
@@ -84,11 +85,7 @@ def test_cnn_flops_are_those_counted():
 
 @pytest.mark.usefixtures("small_images")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(
-    "implementation",
-    INFERENCE.implementations_for("cpu"),
-    ids=lambda implementation: implementation.name,
-)
+@pytest.mark.parametrize("implementation", INFERENCE.implementations_for("cpu"), ids=name_of)
 def test_resnet50_inference_is_correct(implementation, dtype):
     assert check(INFERENCE, implementation, 1, dtype) <= INFERENCE.tolerance(dtype)
 
@@ -98,10 +95,9 @@ def test_resnet50_inference_in_other_order_is_found_out():
     inputs = INFERENCE.make_inputs({"batch": 2}, "float32", seed=7)
     with torch.inference_mode():
         logits = INFERENCE.implementations[0].prepare(inputs)()
-    rng = np.random.default_rng(7)
-    assert INFERENCE.relative_error(inputs, logits, rng) <= INFERENCE.tolerance("float32")
-    assert INFERENCE.relative_error(inputs, logits.flip(0), rng) > 0.01
-    assert math.isnan(INFERENCE.relative_error(inputs, logits * math.nan, rng))
+    assert wrongness(INFERENCE, inputs, logits) <= INFERENCE.tolerance("float32")
+    assert wrongness(INFERENCE, inputs, logits.flip(0)) > 0.01
+    assert math.isnan(wrongness(INFERENCE, inputs, logits * math.nan))
 
 
 @pytest.mark.usefixtures("thin_network")
@@ -115,9 +111,7 @@ def test_resnet50_training_step_is_correct(dtype, flips):
 
 @pytest.mark.parametrize("batch", [1, 6, 16])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
-@pytest.mark.parametrize(
-    "implementation", CNN.implementations_for("cpu"), ids=lambda implementation: implementation.name
-)
+@pytest.mark.parametrize("implementation", CNN.implementations_for("cpu"), ids=name_of)
 def test_cnn_training_step_is_correct(implementation, batch, dtype):
     assert check(CNN, implementation, batch, dtype) <= CNN.tolerance(dtype)
 
@@ -128,8 +122,7 @@ def test_a_step_in_another_layout_is_another_step():
     inputs = CNN.make_inputs({"batch": 4}, "float32", seed=7)
     arranged = channels_last.arrange(inputs)
     change = contiguous.prepare(inputs)() - inputs[2]
-    wrong = CNN.relative_error(arranged, arranged[2] + change, np.random.default_rng(7))
-    assert wrong > 100 * CNN.tolerance("float32")
+    assert wrongness(CNN, arranged, arranged[2] + change) > 100 * CNN.tolerance("float32")
 
 
 class Convolutions(TorchDispatchMode):
@@ -147,7 +140,7 @@ class Convolutions(TorchDispatchMode):
 
 
 @pytest.mark.usefixtures("small_images")
-@pytest.mark.parametrize("workload", [CNN, INFERENCE], ids=lambda workload: workload.name)
+@pytest.mark.parametrize("workload", [CNN, INFERENCE], ids=name_of)
 def test_cudnn_searches_for_every_convolution_there_and_back(workload):
     for implementation in workload.implementations_for("cpu"):
         inputs = implementation.arrange(workload.make_inputs({"batch": 1}, "float32", seed=7))
@@ -165,8 +158,7 @@ def test_wrong_update_is_found_out(factor):
     """None, away from the minimum, a bit too small, and no number."""
     inputs = CNN.make_inputs({"batch": 4}, "float32", seed=7)
     change = CNN.implementations[0].prepare(inputs)() - inputs[2]
-    error = CNN.relative_error(inputs, inputs[2] + factor * change, np.random.default_rng(7))
-    assert not error <= 100 * CNN.tolerance("float32")
+    assert not wrongness(CNN, inputs, inputs[2] + factor * change) <= 100 * CNN.tolerance("float32")
 
 
 def test_step_leaves_its_inputs_and_goes_on_learning():
@@ -231,9 +223,8 @@ def test_a_row_says_how_many_images_a_second():
         rows[workload.name] = Row(workload, parameters, "float32").measure(bench)
     row = rows["cnn_training_step"]
     assert (row.items, rows["sort"].items) == (3, None)
-    row = row.model_copy(
-        update={"samples_seconds": (0.5, 0.5), "status": MeasurementStatus.MEASURED}
-    )
+    samples = {"samples_seconds": (0.5, 0.5), "status": MeasurementStatus.MEASURED}
+    row = row.model_copy(update=samples)
     assert "median 500 ms (6 images/s), middle half" in describe(row)
     assert INFERENCE.items({"batch": 4}) == TRAINING.items({"batch": 4}) == 4
 
@@ -289,8 +280,7 @@ def test_networks_can_be_compiled_as_one_graph(monkeypatch, small_images, name):
     with measuring_state(workload, "float32"):
         output = implementation.prepare(inputs)()
     assert asked == [{"fullgraph": True, "dynamic": False}]
-    error = workload.relative_error(inputs, output, np.random.default_rng(1))
-    assert error <= workload.tolerance("float32")
+    assert wrongness(workload, inputs, output) <= workload.tolerance("float32")
 
 
 def test_compiling_is_for_long_rows_on_cuda_alone(monkeypatch):

@@ -5,14 +5,14 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from batchmark_job.workloads.support import triton_stub
+from tests.paths import ROOT
 
-BUILD = Path(__file__).parents[4] / "job_container" / "build_triton_stub.py"
+BUILD = ROOT / "job_container" / "build_triton_stub.py"
 needs_triton_and_gcc = pytest.mark.skipif(
     importlib.util.find_spec("triton") is None or shutil.which("gcc") is None,
     reason="needs triton and gcc; tests/containers builds it in the image",

@@ -17,11 +17,12 @@ from laptop.containers.backup import backup, read_backup, restore
 from laptop.containers.compose import Deployment, with_published_ports
 from laptop.containers.secret_files import make_missing
 from laptop.errors import LaptopError
+from tests.builders.files import program
 from tests.stand_ins.moto_account import moto_account, moto_client
 from tests.unit.laptop.containers.conftest import BUCKET, make_bucket
 
 # Its services: those whose records are in the file `services`. It has no database `airflow`.
-DOCKER = """#!/bin/sh
+DOCKER = """
 folder=$(dirname "$0")
 echo "$*" >>"$folder/asked"
 case "$*" in
@@ -151,10 +152,9 @@ def docker(tmp_path, monkeypatch):
     """A Docker on the PATH, whose folder has what it was asked; Postgres runs, and no cloud."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    (folder / "docker").write_text(DOCKER)
-    (folder / "docker").chmod(0o755)
+    program(folder / "docker", DOCKER)
     (folder / "services").write_text(running("postgres"))
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.setenv(name, "")
     for name in ("ENGINE_SOCKET", "ENGINE_GROUP"):

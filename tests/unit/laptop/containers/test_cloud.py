@@ -80,9 +80,15 @@ def engine(cloud_port, tmp_path):
     return Engine(deployment)
 
 
+def fill(engine, kind=FilledByHand):
+    cloud = kind(engine)
+    cloud.fill(Clock())
+    return cloud
+
+
 @pytest.fixture
 def filled(engine):
-    FilledByHand(engine).fill(Clock())
+    fill(engine)
     return engine
 
 
@@ -91,9 +97,7 @@ def another_volume(engine):
 
 
 def test_a_cloud_that_is_there_keeps_its_terraform_state_and_its_image(filled):
-    again = FilledByHand(filled)
-    again.fill(Clock())
-    assert again.found == "all of it"
+    assert fill(filled).found == "all of it"
     with closing(AwsClients(filled.deployment)) as aws:
         (image,) = aws.client("ecr").list_images(repositoryName="batchmark-job")["imageIds"]
     assert image["imageTag"] == "0.2.0"
@@ -101,33 +105,29 @@ def test_a_cloud_that_is_there_keeps_its_terraform_state_and_its_image(filled):
 
 def test_a_new_volume_begins_without_the_old_terraform_state(filled):
     another_volume(filled)
-    again = FilledByHand(filled)
-    again.fill(Clock())
-    assert again.found is None
+    assert fill(filled).found is None
 
 
 def test_an_apply_that_broke_off_goes_on_with_its_state(engine):
     with pytest.raises(LaptopError, match="disk is full"):
-        FailingHalfway(engine).fill(Clock())
-    again = FilledByHand(engine)
-    again.fill(Clock())
-    assert again.found == "all of it"
+        fill(engine, FailingHalfway)
+    assert fill(engine).found == "all of it"
 
 
-@pytest.mark.parametrize("fill", [FailingHalfway, FilledByHand])
-def test_a_volume_whose_terraform_state_is_gone_is_reported(engine, fill):
+@pytest.mark.parametrize("kind", [FailingHalfway, FilledByHand])
+def test_a_volume_whose_terraform_state_is_gone_is_reported(engine, kind):
     with suppress(LaptopError):
-        fill(engine).fill(Clock())
+        fill(engine, kind)
     rmtree(engine.deployment.state)
     with pytest.raises(LaptopError, match="VOLUMES=delete"):
-        FilledByHand(engine).fill(Clock())
+        fill(engine)
 
 
 def test_the_state_of_another_volume_is_reported_and_stays(filled, tmp_path):
     state = tmp_path / "state"
     (state / "mark").write_text("of another")
     with pytest.raises(LaptopError, match="VOLUMES=delete"):
-        FilledByHand(filled).fill(Clock())
+        fill(filled)
     assert (state / "terraform.tfstate").read_text() == "all of it"
 
 
@@ -160,26 +160,24 @@ def test_a_missing_job_image_is_reported(engine, env, said):
         tag_for_jobs(engine, IMAGE)
 
 
-def test_the_job_images_name_goes_with_the_last_cloud_and_the_image_stays(engine):
-    engine.images = {OURS: "sha256:1", "postgres:17": "sha256:2"}
-    FilledByHand(engine).fill(Clock())
+@pytest.mark.parametrize(
+    ("there", "other_clouds", "left"),
+    [
+        ([OURS, "postgres:17"], [], [OURS, "postgres:17"]),
+        ([OURS], ["other_cloud"], [OURS, IMAGE]),  # its jobs keep the name of their image
+        ([IMAGE], [], [IMAGE]),  # it has no other name
+    ],
+)
+def test_the_job_images_name_goes_with_the_last_cloud_and_the_image_stays(
+    engine, there, other_clouds, left
+):
+    numbers = {OURS: "sha256:1", IMAGE: "sha256:1", "postgres:17": "sha256:2"}
+    engine.images = {name: numbers[name] for name in there}
+    fill(engine)
+    engine.clouds = other_clouds
     Cloud(engine).forget()
-    assert engine.images == {OURS: "sha256:1", "postgres:17": "sha256:2"}
+    assert engine.images == {name: numbers[name] for name in left}
     assert not engine.deployment.state.exists()
-
-
-def test_another_clouds_jobs_keep_the_name_of_their_image(engine):
-    engine.images = {OURS: "sha256:1"}
-    FilledByHand(engine).fill(Clock())
-    engine.clouds = ["other_cloud"]
-    Cloud(engine).forget()
-    assert engine.images == {OURS: "sha256:1", IMAGE: "sha256:1"}
-    assert not engine.deployment.state.exists()
-
-
-def test_an_image_that_has_no_other_name_stays(filled):
-    Cloud(filled).forget()
-    assert filled.images == {IMAGE: "sha256:1"}
 
 
 def test_a_cloud_never_filled_has_no_image_to_untag(engine):
@@ -189,7 +187,7 @@ def test_a_cloud_never_filled_has_no_image_to_untag(engine):
 
 def test_a_name_that_is_gone_already_is_no_error(engine):
     engine.images = {OURS: "sha256:1"}
-    FilledByHand(engine).fill(Clock())
+    fill(engine)
     del engine.images[IMAGE]
     Cloud(engine).forget()
     assert engine.images == {OURS: "sha256:1"}

@@ -16,8 +16,8 @@ from laptop.airflow import Airflow
 from laptop.containers.compose import AIRFLOW, LOCAL_CLOUD
 from laptop.containers.secret_files import make_missing
 from laptop.stack import aws_environment
+from tests.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[4]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yaml").read_text())
 SERVICES = COMPOSE["services"]
 RUNNING = [name for name in SERVICES if name != "airflow-migrate"]
@@ -224,12 +224,9 @@ class TestByCompose:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    def test_the_local_cloud_is_the_default(self):
-        assert LOCAL_CLOUD in self.config("")["services"]
-
-    def test_only_the_local_profile_has_the_local_cloud(self):
-        assert LOCAL_CLOUD in self.config("local")["services"]
-        assert LOCAL_CLOUD not in self.config("aws")["services"]
+    @pytest.mark.parametrize(("profile", "has_it"), [("", True), ("local", True), ("aws", False)])
+    def test_the_local_cloud_is_there_unless_it_is_aws(self, profile, has_it):
+        assert (LOCAL_CLOUD in self.config(profile)["services"]) is has_it
 
     def test_the_local_profile_leads_to_the_local_cloud_only(self):
         shown = self.config("local", AWS_ENDPOINT_URL="x", AWS_PROFILE="y", LOCAL_CLOUD_PORT="7")

@@ -1,14 +1,14 @@
 """containers/http_ok.sh, which asks whether a service is healthy."""
 
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from laptop.processes import free_port
+from tests.paths import ROOT
 from tests.stand_ins.http import serving
 
-SCRIPT = Path(__file__).resolve().parents[4] / "containers" / "http_ok.sh"
+SCRIPT = ROOT / "containers" / "http_ok.sh"
 HEALTH = b'{"scheduler":{"status":"unhealthy"},"triggerer":{"status":"healthy","latest":null}}'
 
 

@@ -12,8 +12,9 @@ from laptop.containers.lifecycle import compose_for
 from laptop.errors import LaptopError
 from laptop.processes import free_port
 from laptop.session import Clock
+from tests.builders.files import program
 
-DOCKER = """#!/bin/sh
+DOCKER = """
 echo "$COMPOSE_PROFILES: $*" >>"$(dirname "$0")/asked"
 case "$*" in
   "compose version --short") echo "{compose}" ;;
@@ -39,11 +40,9 @@ def docker(tmp_path, monkeypatch):
     ):
         folder = tmp_path / "bin"
         folder.mkdir(exist_ok=True)
-        program = folder / "docker"
         text = DOCKER.format(compose=compose, engine=engine, host=host, about=about)
-        program.write_text(text)
-        program.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+        program(folder / "docker", text)
+        monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
         return folder / "asked"
 
     for name in ("ENGINE_SOCKET", "ENGINE_GROUP", "AWS_ACCESS_KEY_ID", "AWS_REGION"):

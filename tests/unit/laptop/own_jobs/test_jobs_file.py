@@ -14,6 +14,7 @@ from laptop.own_jobs.jobs_file import (
 )
 from laptop.processes import free_port
 from laptop.stack import PROFILE
+from tests.builders.files import program
 
 JOB = {"command": ["python", "convert.py"], "vcpus": None, "memory_mib": None}
 JOBS = {"convert": JOB}
@@ -81,12 +82,10 @@ def test_on_the_laptop_a_job_runs_on_its_targets_with_all_that_they_have():
     assert only_on_aws(here) == []
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_a_program_that_is_here_may_start(tmp_path, program):
-    script = tmp_path / "convert.sh"
-    script.write_text("#!/bin/sh\n")
-    script.chmod(0o755)
-    command = [program.format(folder=tmp_path), "Ref::size"]
+@pytest.mark.parametrize("word", PROGRAMS)
+def test_a_program_that_is_here_may_start(tmp_path, word):
+    program(tmp_path / "convert.sh", "")
+    command = [word.format(folder=tmp_path), "Ref::size"]
     refuse_missing_program("convert", JOB | {"command": command}, tmp_path)
 
 

@@ -8,18 +8,13 @@ from types import SimpleNamespace
 import pytest
 from pydantic import ValidationError
 from werkzeug.test import Client
+from werkzeug.wrappers import Response
 
 from local_cloud.faults import errors
 from local_cloud.faults.kinds import FAULT
 from local_cloud.faults.middleware import Faults
 from local_cloud.file_systems import full, troubles
-
-SIGNED = "AWS4-HMAC-SHA256 Credential=test/20261121/us-east-1/{}/aws4_request, Signature=0"
-
-
-def served(environ, start_response):
-    start_response("200 OK", [("Content-Type", "text/plain")])
-    return [b"served"]
+from tests.stand_ins.local_batch import signed
 
 
 @pytest.fixture
@@ -30,7 +25,7 @@ def scheduler():
 @pytest.fixture
 def client(scheduler, monkeypatch):
     monkeypatch.setattr("local_cloud.faults.middleware.find_job", lambda _: None)
-    faults = Faults(served, scheduler)
+    faults = Faults(Response("served"), scheduler)
     return Client(lambda environ, start: faults({"REMOTE_ADDR": "127.0.0.1"} | environ, start))
 
 
@@ -41,17 +36,15 @@ def begin(client, **fault):
 
 
 def describe_jobs(client):
-    return client.post(
-        "/v1/describejobs", json={}, headers={"Authorization": SIGNED.format("batch")}
-    )
+    return client.post("/v1/describejobs", json={}, headers=signed())
 
 
 def put_object(client, key="raw/a.json"):
-    return client.put(f"/bucket/{key}", data=b"x", headers={"Authorization": SIGNED.format("s3")})
+    return client.put(f"/bucket/{key}", data=b"x", headers=signed("s3"))
 
 
 def get_object(client, key="raw/a.json"):
-    return client.get(f"/bucket/{key}", headers={"Authorization": SIGNED.format("s3")})
+    return client.get(f"/bucket/{key}", headers=signed("s3"))
 
 
 def test_a_share_of_calls_is_throttled_depending_on_the_seed(client):
@@ -78,10 +71,7 @@ def test_other_services_are_not_affected(client):
 def test_operations_and_resources_narrow_a_fault(client):
     begin(client, kind="outage", seconds=60, operations=["SubmitJob"])
     assert describe_jobs(client).status_code == 200
-    submit = client.post(
-        "/v1/submitjob", json={}, headers={"Authorization": SIGNED.format("batch")}
-    )
-    assert submit.status_code == 503
+    assert client.post("/v1/submitjob", json={}, headers=signed()).status_code == 503
     begin(client, kind="outage", seconds=60, resources=["arn:aws:s3:::bucket/raw/*"])
     assert get_object(client).status_code == 503
     assert get_object(client, "runs/a.json").status_code == 200
@@ -227,10 +217,8 @@ def test_a_full_file_system_is_refused_where_nothing_may_be_mounted(client, monk
 
     monkeypatch.setattr(full, "check_permitted", refuse)
     answered = client.post("/_faults", json={"kind": "file_system_full"})
-    assert (answered.status_code, answered.json["message"]) == (
-        409,
-        "file_system_full: mount needs root",
-    )
+    said = answered.json["message"]
+    assert (answered.status_code, said) == (409, "file_system_full: mount needs root")
     assert client.get("/_faults").json == {"faults": []}
     assert troubles.UNDER_WAY == []
 

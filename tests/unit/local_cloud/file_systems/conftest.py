@@ -10,6 +10,7 @@ from moto.s3.models import s3_backends
 from local_cloud.file_systems import troubles
 from local_cloud.file_systems.folders import Folders
 from local_cloud.file_systems.models import FileSystemsBackend
+from tests.builders.lustre import Lustre
 from tests.stand_ins.moto_account import moto_account, moto_client
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
@@ -18,35 +19,16 @@ SECONDS = 300.0
 fsx_backends.backend = FileSystemsBackend
 
 
-class Account:
+class Account(Lustre):
     """FSx, and what file systems need of other services."""
 
     def __init__(self):
+        super().__init__(lambda service: moto_client(service, region_name=REGION))
         self.now = 1_000_000.0
-        self.ec2 = moto_client("ec2", region_name=REGION)
         self.s3 = moto_client("s3", region_name=REGION)
-        self.fsx = moto_client("fsx", region_name=REGION)
-        subnet = self.ec2.describe_subnets()["Subnets"][0]
-        self.subnet, self.vpc = subnet["SubnetId"], subnet["VpcId"]
 
     def wait(self, seconds=SECONDS):
         self.now += seconds
-
-    def request(self, deployment="SCRATCH_2", capacity=1200, lustre=None, **fields):
-        request = {
-            "FileSystemType": "LUSTRE",
-            "StorageCapacity": capacity,
-            "SubnetIds": [self.subnet],
-            "FileSystemTypeVersion": "2.15",
-            "LustreConfiguration": {"DeploymentType": deployment, **(lustre or {})},
-            **fields,
-        }
-        return {name: value for name, value in request.items() if value is not None}
-
-    def create(self, *arguments, **fields):
-        """The id of a file system that is being created."""
-        made = self.fsx.create_file_system(**self.request(*arguments, **fields))
-        return made["FileSystem"]["FileSystemId"]
 
     def available(self, *arguments, **fields):
         file_system_id = self.create(*arguments, **fields)
@@ -54,32 +36,14 @@ class Account:
         assert self.lifecycle(file_system_id) == "AVAILABLE"
         return file_system_id
 
-    def describe(self, file_system_id):
-        (found,) = self.fsx.describe_file_systems(FileSystemIds=[file_system_id])["FileSystems"]
-        return found
-
-    def lifecycle(self, file_system_id):
-        return self.describe(file_system_id)["Lifecycle"]
+    def folder(self, file_system_id):
+        return FileSystemsBackend.folders.path(file_system_id)
 
     def bucket(self, name="images", **objects):
         self.s3.create_bucket(Bucket=name)
         for key, body in objects.items():
             self.s3.put_object(Bucket=name, Key=key.replace("__", "/"), Body=body)
         return name
-
-    def associate(self, file_system_id, path="/images", repository="s3://images/", **fields):
-        return self.fsx.create_data_repository_association(
-            FileSystemId=file_system_id,
-            FileSystemPath=path,
-            DataRepositoryPath=repository,
-            **fields,
-        )["Association"]["AssociationId"]
-
-    def association(self, file_system_id):
-        of_it = [{"Name": "file-system-id", "Values": [file_system_id]}]
-        listed = self.fsx.describe_data_repository_associations(Filters=of_it)
-        (found,) = listed["Associations"]
-        return found
 
 
 @pytest.fixture(scope="module")

@@ -2,32 +2,21 @@
 
 import pytest
 
-from local_cloud.file_systems.models import FileSystemsBackend
-
 ALL = {"BatchImportMetaDataOnCreate": True}
 
 
-def folder(file_system_id):
-    return FileSystemsBackend.folders.path(file_system_id)
-
-
-def files(file_system_id):
-    root = folder(file_system_id)
+def files(account, file_system_id):
+    root = account.folder(file_system_id)
     found = [path for path in root.rglob("*") if path.is_file()]
     return {str(path.relative_to(root)): path.read_text() for path in found}
-
-
-def tasks(account, file_system_id):
-    of_it = [{"Name": "file-system-id", "Values": [file_system_id]}]
-    return account.fsx.describe_data_repository_tasks(Filters=of_it)["DataRepositoryTasks"]
 
 
 def imported(account, file_system_id):
     """Wait until the association is there and its import is over."""
     account.wait()
-    assert "EXECUTING" in {one["Lifecycle"] for one in tasks(account, file_system_id)}
+    assert "EXECUTING" in {one["Lifecycle"] for one in account.tasks(file_system_id)}
     account.wait()
-    assert {one["Lifecycle"] for one in tasks(account, file_system_id)} == {"SUCCEEDED"}
+    assert {one["Lifecycle"] for one in account.tasks(file_system_id)} == {"SUCCEEDED"}
 
 
 @pytest.fixture
@@ -39,13 +28,13 @@ def test_objects_become_files_at_their_path(account, file_system):
     account.bucket(train__a="1", train__deep__b="2", other__c="3", train="4")
     account.associate(file_system, "/images/train", "s3://images/train", **ALL)
     assert account.association(file_system)["Lifecycle"] == "CREATING"
-    assert files(file_system) == {}
+    assert files(account, file_system) == {}
     account.wait()
     assert account.association(file_system)["Lifecycle"] == "AVAILABLE"
-    assert files(file_system) == {}, "the import begins now"
+    assert files(account, file_system) == {}, "the import begins now"
     account.wait()
     assert account.association(file_system)["Lifecycle"] == "AVAILABLE"
-    assert files(file_system) == {"images/train/a": "1", "images/train/deep/b": "2"}
+    assert files(account, file_system) == {"images/train/a": "1", "images/train/deep/b": "2"}
 
 
 def test_the_root_can_be_linked_and_names_that_are_no_paths_stay_away(account, file_system):
@@ -54,8 +43,8 @@ def test_the_root_can_be_linked_and_names_that_are_no_paths_stay_away(account, f
         account.s3.put_object(Bucket="images", Key=key, Body=b"")
     account.associate(file_system, "/", "s3://images", **ALL)
     imported(account, file_system)
-    assert files(file_system) == {"a": "1"}
-    assert sorted(path.name for path in folder(file_system).iterdir()) == ["a", "empty"]
+    assert files(account, file_system) == {"a": "1"}
+    assert sorted(path.name for path in account.folder(file_system).iterdir()) == ["a", "empty"]
 
 
 def test_without_an_import_the_folder_is_empty(account, file_system):
@@ -63,7 +52,7 @@ def test_without_an_import_the_folder_is_empty(account, file_system):
     account.associate(file_system)
     account.wait()
     assert account.association(file_system)["Lifecycle"] == "AVAILABLE"
-    assert list((folder(file_system) / "images").iterdir()) == []
+    assert list((account.folder(file_system) / "images").iterdir()) == []
 
 
 def test_a_bucket_that_is_gone(account, file_system):
@@ -87,21 +76,21 @@ def test_a_fault_of_s3(account, file_system, trouble):
     found = account.association(file_system)
     assert found["Lifecycle"] == "MISCONFIGURED"
     assert found["FailureDetails"]["Message"] == "access denied"
-    assert files(file_system) == {}
+    assert files(account, file_system) == {}
 
 
 def test_an_import_is_a_task_and_during_it_nothing_is_deleted(account, file_system, refused):
     account.bucket(a="1")
     account.associate(file_system, **ALL)
-    assert tasks(account, file_system) == []
+    assert account.tasks(file_system) == []
     account.wait()
-    (task,) = tasks(account, file_system)
+    (task,) = account.tasks(file_system)
     assert (task["Type"], task["Lifecycle"]) == ("IMPORT_METADATA_FROM_REPOSITORY", "EXECUTING")
     assert (task["Paths"], task["FileSystemId"]) == (["/images"], file_system)
     delete = account.fsx.delete_file_system
     assert refused("pending or executing", delete, FileSystemId=file_system) == "BadRequest"
     account.wait()
-    (task,) = tasks(account, file_system)
+    (task,) = account.tasks(file_system)
     assert task["Lifecycle"] == "SUCCEEDED"
     delete(FileSystemId=file_system)
     account.wait()
@@ -113,10 +102,10 @@ def test_an_import_of_a_bucket_that_is_gone_fails(account, file_system):
     account.bucket()
     account.associate(file_system, **ALL)
     account.wait()
-    tasks(account, file_system)
+    account.tasks(file_system)
     account.s3.delete_bucket(Bucket="images")
     account.wait()
-    (task,) = tasks(account, file_system)
+    (task,) = account.tasks(file_system)
     assert task["Lifecycle"] == "FAILED"
     assert "images does not exist" in task["FailureDetails"]["Message"]
 
@@ -145,14 +134,10 @@ def test_associations_that_are_refused(account, file_system, refused, changes, m
     assert refused(message, lambda: account.associate(file_system, **changes)) == "BadRequest"
 
 
-def test_only_an_available_file_system_takes_one(account, refused):
+def test_an_available_file_system_takes_one(account, file_system, refused):
     account.bucket()
     made = account.create()
     assert refused("is CREATING", lambda: account.associate(made)) == "BadRequest"
-
-
-def test_a_file_system_has_one(account, file_system, refused):
-    account.bucket()
     account.associate(file_system)
     code = refused("no second association", lambda: account.associate(file_system, "/other"))
     assert code == "BadRequest"

@@ -6,6 +6,7 @@ import pytest
 
 from local_cloud.file_systems import full
 from local_cloud.file_systems.folders import Folders
+from tests.builders.files import program
 
 FILE_SYSTEM = "fs-0123456789abcdef0"
 
@@ -53,11 +54,10 @@ def test_a_full_folder_is_removed_as_any(folders, tmp_path):
 
 
 def test_where_it_is_not_permitted_it_says_so(folders, monkeypatch, tmp_path):
-    (tmp_path / "mount").write_text("#!/bin/sh\necho must be superuser >&2\nexit 1\n")
-    (tmp_path / "mount").chmod(0o755)
+    mount = program(tmp_path / "mount", "echo must be superuser >&2; exit 1")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(full.NotPermittedError, match="needs root with CAP_SYS_ADMIN: must be su"):
         full.check_permitted()
-    (tmp_path / "mount").unlink()
+    mount.unlink()
     with pytest.raises(full.NotPermittedError, match="mount is not installed here"):
         full.check_permitted()

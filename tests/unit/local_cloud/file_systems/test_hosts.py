@@ -7,7 +7,6 @@ import pytest
 from moto.ssm.models import ssm_backends
 
 from local_cloud.file_systems import hosts
-from local_cloud.file_systems.models import FileSystemsBackend
 from tests.stand_ins.moto_account import moto_client
 from tests.unit.local_cloud.file_systems.conftest import ACCOUNT, REGION
 
@@ -67,7 +66,7 @@ def parameter(account):
 def test_the_parameter_names_the_file_system(account, environment, parameter, user_data, by):
     made = account.available()
     parameter(made)
-    assert hosts.mount(environment(user_data, by)) == FileSystemsBackend.folders.path(made)
+    assert hosts.mount(environment(user_data, by)) == account.folder(made)
 
 
 def test_the_templates_version_counts(account, environment, parameter):

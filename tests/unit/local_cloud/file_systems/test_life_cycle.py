@@ -1,38 +1,34 @@
 """File systems from CREATING to their end, and their folders."""
 
-from local_cloud.file_systems.models import FileSystemsBackend, used_backends
+from local_cloud.file_systems.models import used_backends
 
-FILE_SYSTEM, MISSING = "file_system", f"fs-{'0' * 17}"
-
-
-def folder(file_system_id):
-    return FileSystemsBackend.folders.path(file_system_id)
+MISSING = f"fs-{'0' * 17}"
 
 
 def test_it_is_available_after_a_while(account):
     made = account.create()
-    assert (account.lifecycle(made), folder(made).exists()) == ("CREATING", False)
+    assert (account.lifecycle(made), account.folder(made).exists()) == ("CREATING", False)
     account.wait(299)
     assert account.lifecycle(made) == "CREATING"
     account.wait(1)
-    assert (account.lifecycle(made), folder(made).is_dir()) == ("AVAILABLE", True)
+    assert (account.lifecycle(made), account.folder(made).is_dir()) == ("AVAILABLE", True)
 
 
 def test_it_is_deleting_for_a_while_and_then_gone(account, refused):
     made = account.available()
-    (folder(made) / "images").touch()
+    (account.folder(made) / "images").touch()
     deleted = account.fsx.delete_file_system(FileSystemId=made)
     assert (deleted["FileSystemId"], deleted["Lifecycle"]) == (made, "DELETING")
     account.wait(200)
     assert account.fsx.delete_file_system(FileSystemId=made)["Lifecycle"] == "DELETING"
-    assert (account.lifecycle(made), folder(made).exists()) == ("DELETING", True)
+    assert (account.lifecycle(made), account.folder(made).exists()) == ("DELETING", True)
     account.wait(100)
     for call, request in (
         (account.fsx.describe_file_systems, {"FileSystemIds": [made]}),
         (account.fsx.delete_file_system, {"FileSystemId": made}),
     ):
         assert refused("does not exist", call, **request) == "FileSystemNotFound"
-    assert not folder(made).exists()
+    assert not account.folder(made).exists()
     assert account.fsx.describe_file_systems()["FileSystems"] == []
 
 
@@ -42,7 +38,7 @@ def test_it_goes_without_anybody_asking(account):
     account.wait()
     for backend in used_backends():
         backend.settle()  # what its timer does
-    assert not folder(made).exists()
+    assert not account.folder(made).exists()
 
 
 def test_a_creation_may_fail_and_can_be_deleted(account, trouble):
@@ -52,7 +48,7 @@ def test_a_creation_may_fail_and_can_be_deleted(account, trouble):
     account.wait()
     found = account.describe(made)
     assert (found["Lifecycle"], found["FailureDetails"]) == ("FAILED", {"Message": "no capacity"})
-    assert not folder(made).exists()
+    assert not account.folder(made).exists()
     account.fsx.delete_file_system(FileSystemId=made)
     account.wait()
     assert account.fsx.describe_file_systems()["FileSystems"] == []
@@ -79,24 +75,14 @@ def test_a_deletion_may_be_slow(account, trouble):
 
 def test_operations_and_fields_that_are_missing_are_named(account, refused):
     made = account.available()
+    tag = {"ResourceARN": "arn:aws:a", "TagKeys": ["a"]}
+    backup = {"LustreConfiguration": {"SkipFinalBackup": False}}
     for name, call, request in (
         ("CreateBackup", account.fsx.create_backup, {"FileSystemId": made}),
         ("UpdateFileSystem", account.fsx.update_file_system, {"FileSystemId": made}),
-        (
-            "UntagResource",
-            account.fsx.untag_resource,
-            {"ResourceARN": "arn:aws:a", "TagKeys": ["a"]},
-        ),
-        (
-            "MaxResults",
-            account.fsx.describe_file_systems,
-            {"MaxResults": 2},
-        ),
-        (
-            "LustreConfiguration",
-            account.fsx.delete_file_system,
-            {"FileSystemId": made, "LustreConfiguration": {"SkipFinalBackup": False}},
-        ),
+        ("UntagResource", account.fsx.untag_resource, tag),
+        ("MaxResults", account.fsx.describe_file_systems, {"MaxResults": 2}),
+        ("LustreConfiguration", account.fsx.delete_file_system, {"FileSystemId": made} | backup),
     ):
         assert refused(f"The local cloud has no {name}: ", call, **request) == "BadRequest"
 

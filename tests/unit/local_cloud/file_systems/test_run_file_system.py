@@ -3,9 +3,7 @@
 import pytest
 
 from batchmark.core.clusters.multi_node import FileSystem
-from batchmark.core.errors import LayerError
 from batchmark.runs.run_file_system import RunFileSystem, RunOfDag
-from local_cloud.file_systems.models import FileSystemsBackend
 from tests.builders.scaling import FILE_SYSTEM
 from tests.stand_ins.moto_account import moto_client
 
@@ -43,7 +41,7 @@ def finish(account, step):
 def test_it_comes_up_and_is_gone_again(account, made):
     layer = made()
     assert finish(account, layer.stand_up) >= 3
-    folder = FileSystemsBackend.folders.path(layer.file_system_id)
+    folder = account.folder(layer.file_system_id)
     assert [path.name for path in (folder / "images").iterdir()] == ["a"]
     layer.name_own()
     assert made.named() == layer.file_system_id
@@ -62,12 +60,3 @@ def test_the_same_run_finds_its_own_and_after_its_end_makes_another(account, mad
     later = made()
     finish(account, later.stand_up)
     assert later.file_system_id != first.file_system_id
-
-
-def test_one_that_fails_leaves_nothing(account, made, trouble):
-    trouble("file_system_creation_fails", reason="no capacity")
-    layer = made()
-    with pytest.raises(LayerError, match="is FAILED: no capacity"):
-        finish(account, layer.stand_up)
-    finish(account, layer.collapse)
-    assert account.fsx.describe_file_systems()["FileSystems"] == []

@@ -5,7 +5,6 @@ import logging
 import sqlite3
 import threading
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from moto.batch.models import batch_backends
@@ -17,8 +16,8 @@ from local_cloud.batch.jobs.job import Job
 from local_cloud.batch.jobs.resources import Requirements
 from local_cloud.state import StateError
 from local_cloud.state.store import ALL, FORMAT, Gate, Store, live
+from tests.paths import DATA
 
-DATA = Path(__file__).parents[3] / "data" / "local_cloud_state"
 ACCOUNT, REGION = "111122223333", "us-east-1"
 SOON_SECONDS = 10
 SSM, S3, SQS = ("ssm", ACCOUNT, REGION), ("s3", ACCOUNT, "aws"), ("sqs", ACCOUNT, REGION)
@@ -35,36 +34,36 @@ def backends():
 
 
 @pytest.fixture
+def s3(backends):
+    """With one bucket."""
+    made = live(S3)
+    made.create_bucket("kept", REGION)
+    return made
+
+
+def kept(key):
+    return live(S3).get_object("kept", key).value
+
+
+@pytest.fixture
 def store(tmp_path, backends):
     made = Store(tmp_path, threading.RLock())
     yield made
     made.close()
 
 
-def put(name, value="v"):
-    live(SSM).put_parameter(
-        name=name,
-        description="",
-        value=value,
-        parameter_type="String",
-        allowed_pattern="",
-        keyid="",
-        overwrite=False,
-        tags=[],
-        data_type="text",
-        tier="Standard",
-        policies="",
-    )
+def put(name):
+    empty = dict.fromkeys(("description", "allowed_pattern", "keyid", "policies"), "")
+    kind = {"parameter_type": "String", "data_type": "text", "tier": "Standard"}
+    live(SSM).put_parameter(name=name, value="v", overwrite=False, tags=[], **kind, **empty)
 
 
 def parameters():
     return sorted(live(SSM)._parameters)
 
 
-def test_state_comes_back(store):
+def test_state_comes_back(store, s3):
     put("a")
-    s3 = live(S3)
-    s3.create_bucket("kept", REGION)
     s3.put_object("kept", "key", b"content")
     store.commit(ALL)
     live(SSM).reset()
@@ -72,7 +71,7 @@ def test_state_comes_back(store):
     assert "kept" not in s3_backends.bucket_accounts
     store.load()
     assert parameters() == ["a"]
-    assert live(S3).get_object("kept", "key").value == b"content"
+    assert kept("key") == b"content"
     assert s3_backends.bucket_accounts["kept"] == ("aws", ACCOUNT)
     put("b")
     assert parameters() == ["a", "b"]
@@ -84,9 +83,7 @@ def rows(store):
     return sorted(data[:1] for (data,) in found)
 
 
-def test_an_objects_content_is_written_once(store):
-    s3 = live(S3)
-    s3.create_bucket("kept", REGION)
+def test_an_objects_content_is_written_once(store, s3):
     for name in ("a", "b"):
         s3.put_object("kept", name, name.encode() * 1000)
         store.commit(frozenset({"s3"}))
@@ -98,16 +95,13 @@ def test_an_objects_content_is_written_once(store):
     store.commit(frozenset({"s3"}))
     s3.reset()
     store.load()
-    contents = {key: live(S3).get_object("kept", key).value for key in ("a", "c")}
-    assert contents == {"a": b"a" * 1000, "c": b"a" * 1000}
+    assert kept("a") == kept("c") == b"a" * 1000
     assert rows(store) == [b"a", b"a"]  # b is gone
     store.commit(frozenset({"s3"}))
     assert rows(store) == [b"a", b"a"]
 
 
-def test_a_content_that_could_not_be_written_is_written_by_the_next_commit(store):
-    s3 = live(S3)
-    s3.create_bucket("kept", REGION)
+def test_a_content_that_could_not_be_written_is_written_by_the_next_commit(store, s3):
     s3.put_object("kept", "a", b"content")
     store._database.execute("ALTER TABLE content RENAME TO elsewhere")
     with pytest.raises(sqlite3.OperationalError, match="no such table"):
@@ -116,12 +110,10 @@ def test_a_content_that_could_not_be_written_is_written_by_the_next_commit(store
     store.commit(frozenset({"s3"}))
     s3.reset()
     store.load()
-    assert live(S3).get_object("kept", "a").value == b"content"
+    assert kept("a") == b"content"
 
 
-def test_a_second_folder_gets_the_contents_too(store, tmp_path):
-    s3 = live(S3)
-    s3.create_bucket("kept", REGION)
+def test_a_second_folder_gets_the_contents_too(store, s3, tmp_path):
     s3.put_object("kept", "a", b"content")
     store.commit(ALL)
     (tmp_path / "second").mkdir()
@@ -129,7 +121,7 @@ def test_a_second_folder_gets_the_contents_too(store, tmp_path):
     second.commit(ALL)
     s3.reset()
     second.load()
-    assert live(S3).get_object("kept", "a").value == b"content"
+    assert kept("a") == b"content"
     second.close()
 
 
@@ -259,7 +251,7 @@ def test_a_key_comes_back(store):
 @pytest.fixture
 def old_state(tmp_path, backends, monkeypatch):
     """A store of a folder from before Batch's modules had rooms; it holds a Batch backend."""
-    data = gzip.decompress((DATA / "before-rooms.sqlite.gz").read_bytes())
+    data = gzip.decompress((DATA / "local_cloud_state/before-rooms.sqlite.gz").read_bytes())
     (tmp_path / "state.sqlite").write_bytes(data)
     with closing(sqlite3.connect(tmp_path / "state.sqlite")) as database, database:
         database.execute("UPDATE format SET version = ?", (FORMAT,))

@@ -7,9 +7,9 @@ from werkzeug.test import Client
 
 from local_cloud.state.store import ALL, JOB_SERVICES, live
 from local_cloud.state.write_through import SELF_CONTAINED, WriteThrough, is_reading, reach_of
+from tests.stand_ins.local_batch import signed
 
 ACCOUNT, REGION = "111122223333", "us-east-1"
-SIGNED = "AWS4-HMAC-SHA256 Credential=test/20261121/us-east-1/{}/aws4_request, Signature=0"
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_a_change_is_committed_before_its_answer():
         return answer
 
     client = Client(transport)
-    client.put("/bucket/key", data=b"x", headers={"Authorization": SIGNED.format("s3")})
+    client.put("/bucket/key", data=b"x", headers=signed("s3"))
     assert seen == ["served", ("commit", {"s3"}), "answered"]
     seen.clear()
-    client.get("/bucket/key", headers={"Authorization": SIGNED.format("s3")})
+    client.get("/bucket/key", headers=signed("s3"))
     assert seen == ["answered", "served"]

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from batchmark_job.distributed.ranks import all_reduce
+from batchmark_job.distributed.ranks.world import World
 from batchmark_job.distributed.task import AllReduce
 from batchmark_job.errors import InputError
 from tests.builders.shards import alone
@@ -13,13 +14,8 @@ def test_the_expected_sums_are_those_of_all_ranks_values(ranks):
     assert torch.equal(torch.stack(values).sum(0).double(), all_reduce.sums(2_500, ranks))
 
 
-def test_a_sum_that_is_off_by_one_is_wrong(monkeypatch):
-    world = alone()
-    monkeypatch.setattr(type(world), "summed", lambda _self, tensor: tensor.add_(1))
-    task = AllReduce(device="cpu", size_bytes=4096, samples=3, max_seconds=1.0, threads=1)
-    answer = all_reduce.measure(task, world)
-    assert answer.wrong == "the sums over all ranks are not exact"
-    assert not answer.correctness.passed
+def task(size_bytes):
+    return AllReduce(device="cpu", size_bytes=size_bytes, samples=3, max_seconds=1.0, threads=1)
 
 
 def test_numbers_are_made_and_compared_in_parts(monkeypatch):
@@ -30,23 +26,27 @@ def test_numbers_are_made_and_compared_in_parts(monkeypatch):
     monkeypatch.setattr(
         all_reduce, "own_values", lambda count, rank: made.append(count) or real(count, rank)
     )
-    world = alone()
-    task = AllReduce(device="cpu", size_bytes=4 * 7_500, samples=3, max_seconds=1.0, threads=1)
-    assert all_reduce.measure(task, world).correctness.relative_error == 0
+    assert all_reduce.measure(task(4 * 7_500), alone()).correctness.relative_error == 0
     assert max(made) == 3_000
 
-    def spoil_the_last(_self, tensor):
-        tensor[-1] += 1
+
+@pytest.mark.parametrize("wrong", [slice(None), slice(-1, None)])
+def test_a_sum_that_is_off_by_one_is_wrong(monkeypatch, wrong):
+    """Of all numbers, or of the last part's last."""
+
+    def spoil(_self, tensor):
+        tensor[wrong] += 1
         return tensor
 
-    monkeypatch.setattr(type(world), "summed", spoil_the_last)
-    assert all_reduce.measure(task, world).wrong is not None
+    monkeypatch.setattr(all_reduce, "PART", 3_000)
+    monkeypatch.setattr(World, "summed", spoil)
+    answer = all_reduce.measure(task(4 * 7_500), alone())
+    assert answer.wrong == "the sums over all ranks are not exact"
+    assert not answer.correctness.passed
 
 
 @pytest.mark.parametrize("size", [0, 3, 1026])
-def test_a_size_that_holds_no_whole_number_is_refused(size, monkeypatch):
-    for name, value in (("RANK", "0"), ("WORLD_SIZE", "1"), ("LOCAL_RANK", "0")):
-        monkeypatch.setenv(name, value)
-    task = AllReduce(device="cpu", size_bytes=size, samples=3, max_seconds=1.0, threads=1)
+def test_a_size_that_holds_no_whole_number_is_refused(size, place):
+    place()
     with pytest.raises(InputError, match=f"{size} bytes .* multiple of 4"):
-        all_reduce.all_reduce(task)
+        all_reduce.all_reduce(task(size))

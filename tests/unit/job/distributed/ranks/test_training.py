@@ -200,14 +200,9 @@ def test_wrong_gradients_are_told():
             weight.grad.mul_(0.5)
         return loss
 
-    batch = synthetic(task, alone())[0]
+    batch, by_itself = synthetic(task, alone())[0], trainer.forward_and_backward_alone
     correctness = gradients.check_gradients(
-        trainer.network,
-        halved,
-        trainer.forward_and_backward_alone,
-        batch,
-        task.dtype,
-        alone(),
+        trainer.network, halved, by_itself, batch, task.dtype, alone()
     )
     assert not correctness.passed
     assert correctness.relative_error == pytest.approx(0.5, abs=0.01)
@@ -237,14 +232,14 @@ def test_a_loss_that_is_no_number_names_the_step_and_the_rate():
 
 
 @pytest.mark.usefixtures("thin_network")
-@pytest.mark.parametrize(("steps", "kept"), [(1, [0]), (3, [0, 1, 2]), (1000, None)])
-def test_losses_are_kept_from_the_first_to_the_last_step(steps, kept):
+@pytest.mark.parametrize("steps", [1, 3, 1000])
+def test_losses_are_kept_from_the_first_to_the_last_step(steps):
     trainer = Trainer(a_task(), alone(), Source(iter(())))
     trainer._losses = [torch.tensor(float(number)) for number in range(steps)]
-    losses = trainer.mean_losses()
+    losses = list(trainer.mean_losses())
     assert len(losses) == min(steps, 100)
     assert (losses[0], losses[-1]) == (0, steps - 1)
-    assert kept is None or list(losses) == kept
+    assert losses == sorted(set(losses))
 
 
 @pytest.mark.parametrize(
@@ -255,8 +250,7 @@ def test_losses_are_kept_from_the_first_to_the_last_step(steps, kept):
         ({"dtype": "int8"}, "training in 'int8' is not there; known: float32"),
     ],
 )
-def test_what_can_not_be_trained_is_refused(changes, message, monkeypatch):
-    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
-        monkeypatch.setenv(name, "1" if name == "WORLD_SIZE" else "0")
+def test_what_can_not_be_trained_is_refused(changes, message, place):
+    place()
     with pytest.raises(InputError, match=message):
         training.train(a_task(**changes))

@@ -7,33 +7,27 @@ from batchmark_job.errors import CannotMeasureError, InputError
 
 
 @pytest.fixture
-def place(monkeypatch):
-    """Set this process' place as torchrun does, on a node with two GPUs."""
-    chosen = []
+def chosen(monkeypatch):
+    """The devices that are chosen on a node with two GPUs."""
+    devices = []
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
-
-    def put(rank, size, local_rank):
-        for name, value in (("RANK", rank), ("WORLD_SIZE", size), ("LOCAL_RANK", local_rank)):
-            monkeypatch.setenv(name, str(value))
-        return chosen
-
-    return put
+    monkeypatch.setattr(torch.cuda, "set_device", devices.append)
+    return devices
 
 
 @pytest.mark.parametrize(
     ("device", "local_rank", "expected", "backend", "current"),
     [("cpu", 3, "cpu", "gloo", []), ("cuda", 1, "cuda:1", "nccl", [1])],
 )
-def test_each_rank_has_a_device(place, device, local_rank, expected, backend, current):
-    chosen = place(5, 8, local_rank)
+def test_each_rank_has_a_device(place, chosen, device, local_rank, expected, backend, current):
+    place(5, 8, local_rank)
     world = World.from_environment(device)
     assert (world.rank, world.size) == (5, 8)
     assert (world.device, world.backend) == (torch.device(expected), backend)
     assert chosen == current
 
 
-def test_a_rank_without_a_gpu_of_its_own_is_refused(place):
+def test_a_rank_without_a_gpu_of_its_own_is_refused(place, chosen):
     place(2, 4, 2)
     with pytest.raises(CannotMeasureError, match=r"2 GPU\(s\), and its rank 2 .* 2 or fewer"):
         World.from_environment("cuda")
@@ -41,7 +35,7 @@ def test_a_rank_without_a_gpu_of_its_own_is_refused(place):
 
 @pytest.mark.parametrize("value", ["", "-1", "one"])
 def test_a_place_that_is_no_number_is_refused(place, value):
-    place(0, value, 0)
+    place(size=value)
     message = f"WORLD_SIZE is '{value}'; start this program by torchrun"
     with pytest.raises(InputError, match=message):
         World.from_environment("cpu")

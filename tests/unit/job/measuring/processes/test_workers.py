@@ -18,7 +18,6 @@ from batchmark_job.measuring.measured_row import Bench
 from batchmark_job.measuring.processes import workers
 from batchmark_job.measuring.processes.workers import ForkedWorkers, StepError
 from batchmark_job.measuring.rows import Row
-from batchmark_job.workloads.builtin import WORKLOADS
 from batchmark_job.workloads.own.files import read_workload
 from tests.waiting import wait_for
 
@@ -213,16 +212,6 @@ def bench(forked):
     return Bench.of(machine, LIMITS, forked)
 
 
-def test_a_row_is_measured_in_several_processes(bench):
-    row = Row(WORKLOADS["matmul"], {"size": 64}, "float32")
-    measurement = row.measure(bench)
-    assert measurement.status in {"measured", "unsettled"}, measurement.reason
-    assert len(measurement.process_samples) == bench.limits.processes
-    assert measurement.cold_seconds
-    assert measurement.peak_memory_bytes
-    assert not bench.workers.live
-
-
 LOST = '''"""A row that ends as its size says."""
 import ctypes, os, signal
 import torch
@@ -255,6 +244,10 @@ def test_a_row_s_end_is_its_own(bench, tmp_path):
     assert measured[1].reason == f"AcceleratorError: {illegal} (ends.py, line 13)"
     assert measured[2].reason == "SystemExit: 3 (ends.py, line 15)"
     assert measured[3].status in {"measured", "unsettled"}
+    assert len(measured[3].process_samples) == bench.limits.processes
+    assert measured[3].cold_seconds
+    assert measured[3].peak_memory_bytes
+    assert not bench.workers.live
 
 
 def test_the_signals_that_a_job_waits_for_stay_blocked():

@@ -15,11 +15,12 @@ from tests.stand_ins.workers import run_job_here
 
 pytestmark = pytest.mark.usefixtures("short_turns", "workers_here")
 EXAMPLE = BUNDLED / "softmax.py"
-GOOD = """
+RANDOM = "torch.rand(size, dtype=dtype)"
+GOOD = f"""
 import torch
-AXES = {"size": (3, 5)}
+AXES = {{"size": (3, 5)}}
 def set_up(dtype, size):
-    return torch.rand(size, dtype=dtype)
+    return {RANDOM}
 def step(numbers):
     return numbers * 2
 def reference(numbers):
@@ -164,8 +165,7 @@ def test_everything_optional_is_used(write, tmp_path):
         + "def elements_moved(size):\n    return 3 * size\n"
         + "def elements_held(size):\n    return 10**15 if size > 4 else 100\n"
     )
-    document = run(tmp_path, "--workload", "mine", "--axis", "size=3,5")
-    row, too_large = document.measurements
+    row, too_large = run(tmp_path, "--workload", "mine", "--axis", "size=3,5").measurements
     assert (row.flops, row.bytes_moved, row.correctness.tolerance) == (3, 36, 0.25)
     assert too_large.status is MeasurementStatus.SKIPPED
     assert "of host memory" in str(too_large.reason)
@@ -199,18 +199,10 @@ def test_everything_optional_is_used(write, tmp_path):
             "in step_cpu())",
         ),
         ("numbers * 2", "numbers + None", "(mine.py, line 7) (step gets torch tensors; NumPy code"),
+        (RANDOM, "[1, 2]", "set_up() must give torch tensors in host memory or NumPy arrays"),
+        (RANDOM, f"({RANDOM}, size)", f"such as {RANDOM}; it gave int; put a number in as an arr"),
         (
-            "torch.rand(size, dtype=dtype)",
-            "[1, 2]",
-            "set_up() must give torch tensors in host memory or NumPy arrays",
-        ),
-        (
-            "torch.rand(size, dtype=dtype)",
-            "(torch.rand(size, dtype=dtype), size)",
-            "such as torch.rand(size, dtype=dtype); it gave int; put a number in as an array",
-        ),
-        (
-            "torch.rand(size, dtype=dtype)",
+            RANDOM,
             "__import__('numpy').ones(size).astype(dtype)",
             "as a data type (mine.py, line 5) (dtype is torch's: leave it out",
         ),
@@ -219,8 +211,7 @@ def test_everything_optional_is_used(write, tmp_path):
 )
 def test_what_goes_wrong_fails_the_row_alone(old, new, reason, write, tmp_path):
     write(GOOD.replace(old, new, 1))
-    document = run(tmp_path, "--workload", "mine", code=1)
-    (row,) = document.measurements
+    (row,) = run(tmp_path, "--workload", "mine", code=1).measurements
     assert row.status is MeasurementStatus.FAILED
     assert reason in str(row.reason)
 
@@ -320,8 +311,8 @@ def test_a_changed_file_is_another_workload(write):
 def test_a_dataclass_with_postponed_annotations_works(write, tmp_path):
     text = "from __future__ import annotations\nfrom dataclasses import dataclass\n"
     write(text + GOOD + "@dataclass\nclass Model:\n    width: int = 1\n")
-    document = run(tmp_path, "--workload", "mine")
-    assert document.measurements[0].status in {"measured", "unsettled"}
+    (row, *_) = run(tmp_path, "--workload", "mine").measurements
+    assert row.status in {"measured", "unsettled"}
 
 
 @pytest.mark.parametrize(
@@ -330,8 +321,8 @@ def test_a_dataclass_with_postponed_annotations_works(write, tmp_path):
 )
 def test_a_count_that_is_none_fails_its_rows(name, result, write, tmp_path):
     write(GOOD + f"def {name}(size):\n    return {result} if size == 3 else size * 1.5\n")
-    document = run(tmp_path, "--workload", "mine", "--axis", "size=3,5", code=1)
-    failed, measured = document.measurements
+    sizes = ("--axis", "size=3,5")
+    failed, measured = run(tmp_path, "--workload", "mine", *sizes, code=1).measurements
     assert failed.status is MeasurementStatus.FAILED
     assert f"ValueError: {name}() gave " in str(failed.reason)
     assert "give a number from 0" in str(failed.reason)
@@ -354,7 +345,6 @@ def test_a_broken_file_breaks_nothing_else(write, capsys):
     assert main(["list"]) == 0
     out = capsys.readouterr().out
     assert "workload other: " in out
-    assert "workload mine: own workload" in out
     assert "(mine.py, line 1)" in out
 
 
@@ -387,12 +377,10 @@ def test_an_empty_folder_is_named_alone(tmp_path, monkeypatch):
 
 def test_an_unknown_name_shows_own_ones_too(write):
     write(GOOD)
-    with pytest.raises(InputError, match=r"unknown workload 'nope'; known: matmul, .*mine"):
-        find_workload("nope")
-    with pytest.raises(
-        InputError, match=r"workload 'miine' \(did you mean mine\?\); known: matmul"
-    ):
-        find_workload("miine")
+    for name, said in {"nope": "", "miine": r" \(did you mean mine\?\)"}.items():
+        message = rf"unknown workload '{name}'{said}; known: matmul, .*mine"
+        with pytest.raises(InputError, match=message):
+            find_workload(name)
 
 
 def test_suite_own_names_all_files_that_cant_be_used(write):

@@ -1,8 +1,10 @@
-"""How jobs are described."""
+"""How jobs are described and listed."""
 
 import itertools
 
 import pytest
+
+from tests.stand_ins.local_batch import requirements
 
 
 @pytest.fixture
@@ -25,14 +27,12 @@ def test_old_resource_fields_are_described_as_such(batch, queue):
 
 
 def test_of_both_kinds_of_field_each_is_described_where_it_was(batch, queue):
-    gpus = [{"type": "GPU", "value": "1"}, {"type": "VCPU", "value": "3"}]
-    properties = {"image": "image", "memory": 8, "resourceRequirements": gpus}
-    batch.define(container=properties)
+    needs = requirements(GPU=1, VCPU=3)
+    batch.define(container={"image": "image", "memory": 8, "resourceRequirements": needs})
     described = container(batch, batch.submit())
     assert described["memory"] == 8
     assert "vcpus" not in described
-    kinds = {item["type"]: item["value"] for item in described["resourceRequirements"]}
-    assert kinds == {"VCPU": "3", "GPU": "1"}
+    assert sorted(described["resourceRequirements"], key=str) == needs
 
 
 def test_a_job_stops_when_its_last_attempt_does(batch, queue, monkeypatch):
@@ -54,10 +54,22 @@ def test_a_child_of_an_array_has_an_index_and_its_parent_the_size(batch, queue):
 
 
 def test_a_job_that_fits_nowhere_says_which_options_make_the_pool_large_enough(batch, queue):
-    needs = {"VCPU": "8", "MEMORY": "1024", "GPU": "2"}
-    requirements = [{"type": kind, "value": value} for kind, value in needs.items()]
-    batch.define(container={"image": "image", "resourceRequirements": requirements})
+    needs = requirements(VCPU=8, MEMORY=1024, GPU=2)
+    batch.define(container={"image": "image", "resourceRequirements": needs})
     reason = batch.describe(batch.submit())["statusReason"]
     assert reason.startswith("MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - ")
     assert "pool has 4 vCPUs, 4096 MiB and 0 GPUs" in reason
     assert reason.endswith("start it with --vcpus 8 --gpus 2 or more.")
+
+
+def test_jobs_are_listed_in_pages_of_which_the_last_has_no_token(batch, queue):
+    batch.define()
+    ids = [batch.submit() for _ in range(5)]
+    for job_id in ids:
+        batch.finish(job_id)
+    listed, token = [], {}
+    while not listed or token:
+        page = batch.call("ListJobs", jobQueue=queue, jobStatus="SUCCEEDED", maxResults=2, **token)
+        listed.append([job["jobId"] for job in page["jobSummaryList"]])
+        token = {"nextToken": page["nextToken"]} if "nextToken" in page else {}
+    assert listed == [ids[:2], ids[2:4], ids[4:]]

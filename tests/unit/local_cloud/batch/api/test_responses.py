@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.stand_ins.local_batch import SIGNED
+from tests.stand_ins.local_batch import signed
 
 MISSING = (
     "CancelJobs",
@@ -18,7 +18,9 @@ MISSING = (
     "TerminateJobs",
     "UpdateSchedulingPolicy",
 )
+CONSUMABLE = {"consumableResourceList": []}
 DEFINITION = {"jobDefinitionName": "other", "type": "container"}
+EKS = {"eksClusterArn": "arn", "kubernetesNamespace": "batch"}
 ENVIRONMENT = {"computeEnvironmentName": "other", "type": "MANAGED"}
 JOB = {"jobName": "job", "jobQueue": "queue", "jobDefinition": "definition"}
 ORDER = [{"order": 1, "computeEnvironment": "environment"}]
@@ -34,20 +36,10 @@ def test_a_missing_operation_is_refused_by_name(batch, operation):
     ("operation", "fields", "missing", "value"),
     [
         ("RegisterJobDefinition", DEFINITION, "ecsProperties", {"taskProperties": []}),
-        (
-            "RegisterJobDefinition",
-            DEFINITION,
-            "consumableResourceProperties",
-            {"consumableResourceList": []},
-        ),
+        ("RegisterJobDefinition", DEFINITION, "consumableResourceProperties", CONSUMABLE),
         ("RegisterJobDefinition", DEFINITION, "schedulingPriority", 3),
         ("SubmitJob", JOB, "ecsPropertiesOverride", {"taskProperties": []}),
-        (
-            "SubmitJob",
-            JOB,
-            "consumableResourcePropertiesOverride",
-            {"consumableResourceList": []},
-        ),
+        ("SubmitJob", JOB, "consumableResourcePropertiesOverride", CONSUMABLE),
         ("SubmitJob", JOB, "shareIdentifier", "A1"),
         ("SubmitJob", JOB, "schedulingPriorityOverride", 0),
         ("ListJobs", {}, "arrayJobId", "job"),
@@ -55,18 +47,8 @@ def test_a_missing_operation_is_refused_by_name(batch, operation):
         ("CreateJobQueue", QUEUE, "schedulingPolicyArn", "arn:fair"),
         ("UpdateJobQueue", {"jobQueue": "queue"}, "schedulingPolicyArn", "arn:fair"),
         ("CreateComputeEnvironment", ENVIRONMENT, "unmanagedvCpus", 8),
-        (
-            "CreateComputeEnvironment",
-            ENVIRONMENT,
-            "eksConfiguration",
-            {"eksClusterArn": "arn", "kubernetesNamespace": "batch"},
-        ),
-        (
-            "UpdateComputeEnvironment",
-            {"computeEnvironment": "environment"},
-            "unmanagedvCpus",
-            8,
-        ),
+        ("CreateComputeEnvironment", ENVIRONMENT, "eksConfiguration", EKS),
+        ("UpdateComputeEnvironment", {"computeEnvironment": "e"}, "unmanagedvCpus", 8),
     ],
 )
 def test_a_missing_field_is_refused_by_name(batch, operation, fields, missing, value):
@@ -100,6 +82,6 @@ def test_a_required_field_that_is_missing_is_named(batch, operation, fields, mis
 
 @pytest.mark.parametrize("body", ["{", "[]"])
 def test_a_request_is_a_json_object(batch, body):
-    answered = batch.client.post("/v1/submitjob", data=body, headers={"Authorization": SIGNED})
+    answered = batch.client.post("/v1/submitjob", data=body, headers=signed())
     assert answered.status_code == 400
     assert answered.json["message"] == "The request must be a JSON object"

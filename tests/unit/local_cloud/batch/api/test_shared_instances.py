@@ -3,7 +3,7 @@
 import pytest
 
 from local_cloud.batch.running import environment_variables
-from tests.stand_ins.local_batch import local_batch
+from tests.stand_ins.local_batch import local_batch, requirements
 from tests.waiting import wait_for
 
 REPLICAS = 5
@@ -30,9 +30,7 @@ def define(batch, visible="all", gpus=0):
         "image": "image",
         "command": ["true"],
         "environment": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": visible}],
-        "resourceRequirements": [
-            {"type": kind, "value": str(value)} for kind, value in needs.items()
-        ],
+        "resourceRequirements": requirements(**needs),
     }
     batch.define(container=container)
 
@@ -93,6 +91,5 @@ def test_a_machine_without_gpus_has_no_such_instance():
 @pytest.mark.parametrize("size", [0, 1, 10_001])
 def test_sizes_that_are_no_array(batch, size):
     define(batch)
-    asked = {"jobName": "job", "jobQueue": "queue", "jobDefinition": "definition"}
-    refused = batch.refusal("SubmitJob", **asked, arrayProperties={"size": size})
+    refused = batch.refused_submission(arrayProperties={"size": size})
     assert refused == f"Array size must be between 2 and 10000, not {size}"

@@ -2,14 +2,14 @@
 
 import json
 import re
-import time
 
 import pytest
 from moto.ec2.exceptions import FilterNotImplementedError, InvalidInstanceIdError
 from moto.ec2.models import ec2_backends
 
 from local_cloud.batch.ecs import answers, tasks
-from tests.stand_ins.local_batch import ACCOUNT, REGION, SIGNED, local_batch
+from tests.stand_ins.local_batch import ACCOUNT, REGION, local_batch, signed
+from tests.waiting import wait_for
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def asked(batch, operation, **fields):
         "/",
         data=json.dumps({"cluster": environment["ecsClusterArn"], **fields}),
         headers={
-            "Authorization": SIGNED.replace("/batch/", "/ecs/"),
+            **signed("ecs"),
             "X-Amz-Target": f"AmazonEC2ContainerServiceV20141113.{operation}",
             "Content-Type": "application/x-amz-json-1.1",
         },
@@ -65,8 +65,7 @@ def running_task(batch):
 
 def test_the_task_of_a_job_that_runs(batch):
     job = batch.scheduler_job(batch.job_id)
-    while job.status != "RUNNING":
-        time.sleep(0.001)
+    wait_for(lambda: job.status == "RUNNING", "start of the job", every=0.001)
     task = running_task(batch)
     assert (task["lastStatus"], task["desiredStatus"]) == ("RUNNING", "RUNNING")
     assert task["containerInstanceArn"] == container(batch)["containerInstanceArn"]
@@ -130,9 +129,8 @@ def test_the_instance_stays_for_the_next_job(batch):
     again = batch.submit()
     batch.finish(again)
     assert batch.describe(again)["container"]["containerInstanceArn"] == first
-    (instance,) = described(batch, "DescribeContainerInstances", containerInstances=[first])[
-        "containerInstances"
-    ]
+    answer = described(batch, "DescribeContainerInstances", containerInstances=[first])
+    (instance,) = answer["containerInstances"]
     assert instance["registeredAt"] < batch.describe(again)["createdAt"] / 1000
     assert instance["runningTasksCount"] == 0
 
@@ -140,12 +138,10 @@ def test_the_instance_stays_for_the_next_job(batch):
 def test_instances_are_found_by_their_ec2_id(batch):
     arn = container(batch)["containerInstanceArn"]
     (found,) = answers.all_instances(ec2_backends[ACCOUNT][REGION])
-    wanted = f"ec2InstanceId == {found.ec2_id}"
-    other = "ec2InstanceId == i-0123456789abcdef0"
-    assert described(batch, "ListContainerInstances", filter=wanted)["containerInstanceArns"] == [
-        arn
-    ]
-    assert described(batch, "ListContainerInstances", filter=other)["containerInstanceArns"] == []
+    for ec2_id, arns in ((found.ec2_id, [arn]), ("i-0123456789abcdef0", [])):
+        wanted = f"ec2InstanceId == {ec2_id}"
+        listed = described(batch, "ListContainerInstances", filter=wanted)
+        assert listed["containerInstanceArns"] == arns
     status, refused = asked(batch, "ListContainerInstances", filter="agentConnected == true")
     assert (status, refused["__type"]) == (400, "InvalidParameterException")
 
@@ -160,12 +156,9 @@ def test_another_cluster_is_not_found(batch):
         assert (status, refused["__type"]) == (400, "ClusterNotFoundException")
 
 
-def test_nothing_named_is_refused(batch):
+def test_what_is_not_there_is_refused_by_name(batch):
     status, refused = asked(batch, "DescribeTasks", tasks=[])
     assert (status, refused["__type"]) == (400, "InvalidParameterException")
-
-
-def test_a_list_of_tasks_is_refused_by_name(batch):
     status, refused = asked(batch, "ListTasks")
     assert status == 400
     assert refused["message"].startswith("The local cloud has no ListTasks")
@@ -174,7 +167,7 @@ def test_a_list_of_tasks_is_refused_by_name(batch):
 def test_ec2_knows_an_instance_by_its_id_and_lists_none(batch):
     ec2 = ec2_backends[ACCOUNT][REGION]
     (instance,) = answers.all_instances(ec2)
-    ((reservation,),) = [ec2.get_reservations_by_instance_ids([instance.ec2_id])]
+    (reservation,) = ec2.get_reservations_by_instance_ids([instance.ec2_id])
     (found,) = reservation["Instances"]
     assert found["InstanceType"] == "g4dn.xlarge"
     assert found["InstanceLifecycle"] == "spot"

@@ -3,6 +3,7 @@
 import pytest
 
 from local_cloud.batch.jobs.overrides import MOST_CHARACTERS
+from tests.stand_ins.local_batch import requirements
 
 TOO_LONG = f"Container Overrides length must be at most {MOST_CHARACTERS}"
 
@@ -12,14 +13,13 @@ def submit(batch):
     """Submit a job whose definition's command ends with the parameter `word`."""
     batch.environment()
     batch.queue()
-    needs = [{"type": "VCPU", "value": "1"}, {"type": "MEMORY", "value": "4"}]
     container = {
         "image": "image",
         "command": ["echo", "Ref::word"],
-        "resourceRequirements": needs,
+        "resourceRequirements": requirements(VCPU=1, MEMORY=4),
         "environment": [{"name": "A", "value": "1"}],
     }
-    batch.define(container=container, parameters={"word": "hello"})
+    batch.define(container=container, parameters={"word": "hello", "mark": "!"})
     batch.containers.may_end.set()
     return lambda **fields: batch.finish(batch.submit(**fields))
 
@@ -29,22 +29,15 @@ def variable(characters):
 
 
 def test_a_submission_overrides_command_variables_and_resources(submit):
-    needs = [{"type": "VCPU", "value": "2"}, {"type": "MEMORY", "value": "8"}]
-    job = submit(
-        containerOverrides={
-            "command": ["sh", "-c", "echo $(HOME) Ref::word"],
-            "environment": [{"name": "A", "value": "2"}, {"name": "B", "value": "3"}],
-            "resourceRequirements": needs,
-        },
-        parameters={"word": "bye"},
-    )
+    changed = {
+        "environment": [{"name": "A", "value": "2"}, {"name": "B", "value": "3"}],
+        "resourceRequirements": requirements(VCPU=2, MEMORY=8),
+    }
+    command = {"command": ["sh", "-c", "echo $(HOME) Ref::word Ref::mark"]}
+    job = submit(containerOverrides=command | changed, parameters={"word": "bye"})
     assert job["status"] == "SUCCEEDED"
-    assert job["container"]["command"] == ["sh", "-c", "echo $(HOME) bye"]
-    assert job["container"]["environment"] == [
-        {"name": "A", "value": "2"},
-        {"name": "B", "value": "3"},
-    ]
-    assert job["container"]["resourceRequirements"] == needs
+    assert job["container"]["command"] == ["sh", "-c", "echo $(HOME) bye !"]
+    assert job["container"].items() >= changed.items()
 
 
 @pytest.mark.parametrize(
@@ -80,5 +73,4 @@ def test_variables_of_batch_count_with_the_overrides(submit):
 )
 @pytest.mark.usefixtures("submit")
 def test_what_submit_job_refuses(batch, fields, message):
-    asked = {"jobName": "job", "jobQueue": "queue", "jobDefinition": "definition"}
-    assert batch.refusal("SubmitJob", **asked, **fields) == message
+    assert batch.refused_submission(**fields) == message

@@ -6,12 +6,13 @@ from docker.types import DeviceRequest, Ulimit
 
 from local_cloud.batch.jobs.container import merge
 from local_cloud.batch.running.docker_options import create_options
+from tests.stand_ins.local_batch import requirements
 
 MIB = 2**20
 
 
 def options(properties=None, *, gpu_ids=(), engine_has_gpus=False, vcpus="2", memory="512"):
-    needs = [{"type": "VCPU", "value": vcpus}, {"type": "MEMORY", "value": memory}]
+    needs = requirements(VCPU=vcpus, MEMORY=memory)
     container = merge({"resourceRequirements": needs, **(properties or {})}, {}, {})
     return create_options(container, gpu_ids, engine_has_gpus=engine_has_gpus)
 

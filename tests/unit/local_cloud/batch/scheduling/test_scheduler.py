@@ -1,87 +1,52 @@
 """The scheduler after a restart, with a runtime of the test."""
 
 import threading
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
-import pytest
-
-from local_cloud.batch.jobs.container import merge
-from local_cloud.batch.jobs.job import AttemptRecord, Job, NodeRecord, Submission
-from local_cloud.batch.running.runtime import Exit
 from local_cloud.batch.scheduling.scheduler import Scheduler
 from local_cloud.settings import Settings
-
-SOON_SECONDS = 10
-URL = "http://127.0.0.1:5000"
-ARN = "arn:aws:batch:us-east-1:123456789012:job/id"
-ENVIRONMENT = SimpleNamespace(name="environment", state="ENABLED", compute_resources={})
-QUEUE = SimpleNamespace(environments=[ENVIRONMENT], priority=1)
-TASK = "arn:aws:ecs:us-east-1:123456789012:task/environment/t1"
+from tests.stand_ins.local_batch import SOON_SECONDS, URL, Containers, local_batch, requirements
 
 
-class Runtime:
-    """Has the running container of an earlier server, and starts no other."""
-
-    def __init__(self):
-        self.kept = None
-        self.end = threading.Event()
+class KeptContainers(Containers):
+    """Has the running containers of an earlier server, and starts no other."""
 
     def remove_others(self, task_ids):
         self.kept = task_ids
 
     def adopt(self, launch):
-        return SimpleNamespace(started_at=7, wait=self.wait, remove=lambda: None)
+        adopted = super().start(launch)
+        adopted.started_at = 7
+        return adopted
 
-    def wait(self):
-        assert self.end.wait(SOON_SECONDS)
-        return Exit(0)
-
-
-@pytest.fixture
-def ended():
-    return threading.Event()
+    start = None
 
 
-@pytest.fixture
-def job(ended):
-    needs = [{"type": "VCPU", "value": "1"}, {"type": "GPU", "value": "1"}]
-    submission = Submission(
-        name="job",
-        queue=QUEUE,
-        definition=SimpleNamespace(name="definition"),
-        parameters={},
-        retry_strategy={"attempts": 2},
-        timeout={},
-        depends_on=[],
-        container_overrides={},
-        containers=[merge({"resourceRequirements": needs}, {}, {})],
-        main_node=None,
-        node_properties=None,
-        array_size=None,
-    )
-    record = AttemptRecord([NodeRecord("stream", TASK, "instance")], "environment", ("1",), 7)
-    return Job(
-        submission,
-        id="id",
-        arn=ARN,
-        sequence=0,
-        on_change=lambda job: ended.set() if job.finished else None,
-        status="RUNNING",
-        attempts=[record],
-    )
-
-
-def test_a_job_in_a_running_container_continues(job, ended):
+def test_a_job_in_a_running_container_continues():
+    with local_batch(gpus=2) as batch:
+        batch.environment()
+        batch.queue()
+        needs = requirements(VCPU=1, MEMORY=4, GPU=1)
+        batch.define(container={"image": "image", "resourceRequirements": needs})
+        running = [batch.scheduler_job(batch.submit()) for _ in range(2)]
+        batch.wait_for_starts(2)
+        (other,) = (job for job in running if job.attempts[0].gpu_ids == ("1",))
+        before = deepcopy(other.attempts[0])
+        before.started_at = 7
+        job = replace(other, status="RUNNING", attempts=[before])
+    ended = threading.Event()
+    job.on_change = lambda job: ended.set() if job.finished else None
     settings = Settings(URL, URL, gpus=2, vcpus=1, memory_mib=64, job_dir=Path())
-    runtime = Runtime()
+    runtime = KeptContainers()
     scheduler = Scheduler(settings, runtime)
     scheduler.resume([job])
-    assert runtime.kept == {"t1"}
+    assert runtime.kept == {before.nodes[0].task_id}
     assert list(scheduler.attempts) == [job]
     assert scheduler.attempts[job].allocation.gpu_ids == ("1",)
     assert job.status == "RUNNING"
-    runtime.end.set()
+    runtime.may_end.set()
     assert ended.wait(SOON_SECONDS)
     assert (job.status, job.started_at) == ("SUCCEEDED", 7)
     (attempt,) = job.attempts

@@ -3,6 +3,7 @@
 import pytest
 
 NAME = "environment"
+NO_STATE = "state must be one of ENABLED | DISABLED, not OFF"
 KINDS = ("EC2", "SPOT", "FARGATE", "FARGATE_SPOT")
 
 
@@ -50,13 +51,8 @@ def test_every_kind_is_created_updated_and_deleted(batch, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_refused_update_changes_nothing(batch, kind):
-    create(batch, kind)
-    before = described(batch)
     nobody = batch.role("another").replace("another", "nobody")
-    asked = {"state": "DISABLED", "serviceRole": nobody}
-    refused = batch.refusal("UpdateComputeEnvironment", computeEnvironment=NAME, **asked)
-    assert refused == f"Service role {nobody} does not exist"
-    assert described(batch) == before
+    refuse(batch, kind, {"serviceRole": nobody}, f"Service role {nobody} does not exist")
 
 
 @pytest.mark.parametrize(
@@ -67,6 +63,10 @@ def test_a_refused_update_changes_nothing(batch, kind):
     ],
 )
 def test_an_update_that_does_not_suit_the_kind_is_refused(batch, kind, change, message):
+    refuse(batch, kind, change, message)
+
+
+def refuse(batch, kind, change, message):
     create(batch, kind)
     before = described(batch)
     asked = {"state": "DISABLED"} | change

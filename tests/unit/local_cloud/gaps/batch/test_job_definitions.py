@@ -12,18 +12,17 @@ RULE = {"onExitCode": "1", "action": "RETRY"}
 def queue(batch):
     batch.environment()
     batch.define()
-    return batch.queue()
+    batch.queue()
 
 
-def both(batch, queue, fields, overrides=None):
+def both(batch, fields, overrides=None):
     """The refusals of a definition and a submission with these fields."""
     container = {"image": "image", "vcpus": 1, "memory": 4, **(overrides or {})}
     definition = {"jobDefinitionName": "other", "type": "container"}
-    submission = {"jobName": "job", "jobQueue": queue, "jobDefinition": "definition"}
     containers = {"containerProperties": container}
     return (
         batch.refusal("RegisterJobDefinition", **definition, **containers | fields),
-        batch.refusal("SubmitJob", **submission, containerOverrides=overrides or {}, **fields),
+        batch.refused_submission(containerOverrides=overrides or {}, **fields),
     )
 
 
@@ -41,20 +40,19 @@ def both(batch, queue, fields, overrides=None):
     ],
 )
 def test_retry_strategies_that_aws_refuses(batch, queue, strategy, message):
-    for refused in both(batch, queue, {"retryStrategy": strategy}):
+    for refused in both(batch, {"retryStrategy": strategy}):
         assert message in refused
 
 
 def test_five_rules_are_kept(batch):
-    strategy = {"attempts": 2, "evaluateOnExit": [RULE] * 5}
-    batch.define(retryStrategy=strategy)
+    batch.define(retryStrategy={"attempts": 2, "evaluateOnExit": [RULE] * 5})
     (definition,) = batch.call("DescribeJobDefinitions")["jobDefinitions"]
     assert len(definition["retryStrategy"]["evaluateOnExit"]) == 5
 
 
 def test_batchs_own_variables_are_reserved(batch, queue):
     mine = {"environment": [{"name": "AWS_BATCH_MINE", "value": "1"}]}
-    for refused in both(batch, queue, {}, mine):
+    for refused in both(batch, {}, mine):
         assert "can't start with AWS_BATCH, which is reserved: AWS_BATCH_MINE" in refused
 
 
@@ -65,9 +63,8 @@ def test_nodes_variables_are_checked_too(batch, queue):
     asked = {"jobDefinitionName": "nodes", "type": "multinode", "nodeProperties": nodes}
     assert "AWS_BATCH_MINE" in batch.refusal("RegisterJobDefinition", **asked)
     override = {"targetNodes": "0:", "containerOverrides": mine}
-    asked = {"jobName": "job", "jobQueue": queue, "jobDefinition": "definition"}
     overrides = {"nodePropertyOverrides": [override]}
-    assert "AWS_BATCH_MINE" in batch.refusal("SubmitJob", **asked, nodeOverrides=overrides)
+    assert "AWS_BATCH_MINE" in batch.refused_submission(nodeOverrides=overrides)
 
 
 def test_a_containers_ipc_mode_is_no_field_of_batch(batch):
@@ -80,15 +77,8 @@ def test_a_containers_ipc_mode_is_no_field_of_batch(batch):
 def test_an_ecs_task_definition_stands_for_each_revision(batch):
     volume = {"name": "data", "efsVolumeConfiguration": {"fileSystemId": "fs-1"}}
     for memory in (4, 8):
-        batch.define(
-            container={
-                "image": "image",
-                "command": ["true"],
-                "vcpus": 2,
-                "memory": memory,
-                "volumes": [volume],
-            }
-        )
+        container = {"image": "image", "vcpus": 2, "memory": memory, "volumes": [volume]}
+        batch.define(container=container)
     tasks = ecs_backends[ACCOUNT][REGION].task_definitions["definition"]
     (container,) = tasks[2].container_definitions
     assert (container["image"], container["cpu"], container["memory"]) == ("image", 2048, 8)

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from batchmark.aws.job_description import RETRY_RULES
 from batchmark.core.errors import PlanError
 from batchmark.core.names import full_name
 from batchmark.core.run import PlannedJob
