@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from batchmark.changes.change_points import search
 from batchmark.changes.evidence import EVIDENCE
 from batchmark.changes.false_alerts import evidence_of
-from batchmark.changes.records import Metric
+from batchmark.changes.metric import Metric
 from benchmarks.detector import history_alone
 from benchmarks.detector.history_alone import NOISES, histories_without, rises
 from benchmarks.detector.reruns import RUNS

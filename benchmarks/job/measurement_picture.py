@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from batchmark_job.measuring.samples.sample_statistics import MedianInterval, median_interval
+from batchmark_job.result.confidence import CONFIDENCE_TEXT
 from batchmark_job.result.document import Measurement, parse_document
-from batchmark_job.result.values import CONFIDENCE_TEXT
 from laptop.stack import ROOT
 
 RECORDED = ROOT / "tests" / "data" / "recorded" / "cpu-2-cores-2026-11-21.json.gz"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from batchmark.analysis.compared_rows import Row
 from batchmark.analysis.judging.significance import ENOUGH_REPEATS
+from batchmark.analysis.pairs.compared_rows import Row
 from batchmark.analysis.side_by_side import Chosen, side_by_side, verdict
 from batchmark.core import formatting, row_values
 from batchmark.core.errors import BatchmarkError, CollectError

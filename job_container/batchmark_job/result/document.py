@@ -14,11 +14,11 @@ from typing import Annotated, Any, Final, Literal, Self, TypeVar
 from pydantic import FailFast, Field, ValidationError, model_validator
 from pydantic_core import from_json
 
+from batchmark_job.result.confidence import CONFIDENCE_TEXT
 from batchmark_job.result.own_job import OwnersCheck, OwnJob
 from batchmark_job.result.scaling import Scaling
 from batchmark_job.result.sharing import Sharing
 from batchmark_job.result.values import (
-    CONFIDENCE_TEXT,
     MOST_BYTES,
     MOST_KEYS,
     MOST_ROWS,

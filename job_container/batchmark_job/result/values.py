@@ -16,8 +16,6 @@ MOST_CHARACTERS = 2_000  # of a reason
 MOST_CHARACTERS_OF_NAME = 300  # Airflow's run ids have 250
 MOST_KEYS = 100  # of an object; Measurement has a quarter of them
 
-CONFIDENCE = 0.95  # with which an interval holds the true value, here and in reports
-CONFIDENCE_TEXT = f"{100 * CONFIDENCE:g} %"
 
 # A document comes from another machine. Within these bounds its values fit the history's columns,
 # and neither quotients nor squares of them overflow.

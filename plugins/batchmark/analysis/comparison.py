@@ -12,7 +12,10 @@ from typing import NamedTuple, Self
 from pydantic import AwareDatetime, ConfigDict, Field
 
 from batchmark.analysis.cold_start import ColdStart
-from batchmark.analysis.compared_rows import (
+from batchmark.analysis.cost import JobCost, PriceBasis, RunCost, run_costs, spot_factor
+from batchmark.analysis.judging.noise import NoiseTable
+from batchmark.analysis.notes import pair_notes, run_notices, summary
+from batchmark.analysis.pairs.compared_rows import (
     SIGNS,
     Row,
     TotalTime,
@@ -20,10 +23,7 @@ from batchmark.analysis.compared_rows import (
     compare_row,
     total_time,
 )
-from batchmark.analysis.cost import JobCost, PriceBasis, RunCost, run_costs, spot_factor
-from batchmark.analysis.crossover import Crossover, RowVerdict, find_crossovers
-from batchmark.analysis.judging.noise import NoiseTable
-from batchmark.analysis.notes import pair_notes, run_notices, summary
+from batchmark.analysis.pairs.crossover import Crossover, RowVerdict, find_crossovers
 from batchmark.analysis.pooling import Span, TargetRecord
 from batchmark.analysis.samples import RowKey, row_key
 from batchmark.analysis.sharing.curves import Place

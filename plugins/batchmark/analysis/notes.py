@@ -14,12 +14,12 @@ from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.core.row_values import ToldMetric
 from batchmark.core.run import CollectedJob, CollectedRun, LostJob
+from batchmark_job.result.confidence import CONFIDENCE_TEXT
 from batchmark_job.result.own_job import START
-from batchmark_job.result.values import CONFIDENCE_TEXT
 
 if TYPE_CHECKING:
-    from batchmark.analysis.compared_rows import Row
     from batchmark.analysis.judging.noise import NoiseTable
+    from batchmark.analysis.pairs.compared_rows import Row
     from batchmark.analysis.sides import PricedTarget
     from batchmark.core.intervals import Estimate
     from batchmark_job.result.values import Parameter

@@ -15,9 +15,9 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from batchmark.analysis.answer import Winner
-from batchmark.analysis.break_even import BreakEven, Curve, break_even
 from batchmark.analysis.judging.significance import ASSUMED, Resolution
+from batchmark.analysis.pairs.answer import Winner
+from batchmark.analysis.pairs.break_even import BreakEven, Curve, break_even
 from batchmark.core.intervals import Estimate, Interval
 from batchmark.core.prices import SECONDS_PER_HOUR, PriceTable
 from batchmark.core.record import Record

@@ -8,8 +8,8 @@ from typing import Literal, TypeVar
 
 from pydantic import Field
 
-from batchmark.analysis.compared_rows import SIGNS, Row, UncomparedRow, compare_row
 from batchmark.analysis.judging.noise import NoiseTable
+from batchmark.analysis.pairs.compared_rows import SIGNS, Row, UncomparedRow, compare_row
 from batchmark.analysis.pooling import TargetRecord, fell_back
 from batchmark.analysis.sides import PricedTarget, priced_targets
 from batchmark.core.errors import CollectError

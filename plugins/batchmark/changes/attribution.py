@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from batchmark.changes.common_shifts import FEWEST_ROWS
 from batchmark.changes.conditions import RunConditions, differences, row_name
+from batchmark.changes.metric import Metric
 from batchmark.changes.records import (
     BETTER,
     WORSE,
@@ -27,7 +28,6 @@ from batchmark.changes.records import (
     ChangeKind,
     ChangePoint,
     Confirmation,
-    Metric,
     SeriesKey,
 )
 from batchmark.core.suites import is_own_job

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from batchmark.changes.evidence import LEAST_BEFORE, LEAST_BETWEEN
+from batchmark.changes.metric import Metric
 from batchmark.changes.noise_model import median_of_rows
-from batchmark.changes.records import NEAR_RUNS, Metric, Series, SeriesKey
+from batchmark.changes.records import NEAR_RUNS, Series, SeriesKey
 from batchmark.changes.steps import LevelChange
 from batchmark.changes.timelines import Timeline, timeline
 

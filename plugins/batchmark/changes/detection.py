@@ -19,16 +19,9 @@ from batchmark.changes.change_points import LEAST_LOG_SHIFT, search
 from batchmark.changes.common_shifts import common_series, shifts_of, with_common
 from batchmark.changes.evidence import LEAST_AFTER, MOST_AFTER
 from batchmark.changes.false_alerts import evidence_needed
+from batchmark.changes.metric import Metric
 from batchmark.changes.noise_model import CLIP, MAD_TO_SD, WINDOW, Prior
-from batchmark.changes.records import (
-    NEAR_RUNS,
-    ChangePoint,
-    Level,
-    Metric,
-    Series,
-    SeriesKey,
-    moment,
-)
+from batchmark.changes.records import NEAR_RUNS, ChangePoint, Level, Series, SeriesKey, moment
 from batchmark.changes.steps import LevelChange
 from batchmark.changes.timelines import Timeline, ledger, timeline
 from batchmark.core.record import Record

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from batchmark.changes.evidence import EVIDENCE
-from batchmark.changes.records import Metric, Series
+from batchmark.changes.metric import Metric
+from batchmark.changes.records import Series
 
 RATE = 0.0006  # false alerts of a series in a run, if its changes need EVIDENCE ...
 DECAY = 0.67  # ... and by how much the log of this falls with each further nat of evidence

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from enum import StrEnum
 from functools import cached_property
 from typing import Literal
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AwareDatetime, Field
 
+from batchmark.changes.metric import Metric
 from batchmark.core import formatting
 from batchmark.core.record import Record
 from batchmark.core.row_values import ToldMetric
@@ -26,15 +26,6 @@ RerunOutcome = Literal["confirmed", "refuted", "unsettled"]
 ChangeKind = Literal[
     "slower", "faster", "dearer", "cheaper", "noisier", "steadier", "speedup lost", "speedup gained"
 ]
-
-
-class Metric(StrEnum):
-    """What a series is of, by the name that records, settings and addresses have."""
-
-    TIME = "time"
-    PRICE = "price"
-    NOISE = "noise"
-    SPEEDUP = "speedup"
 
 
 WORSE: dict[Metric, ChangeKind] = {

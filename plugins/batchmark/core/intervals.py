@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from batchmark.core.record import Record
-from batchmark_job.result.values import CONFIDENCE, CONFIDENCE_TEXT
+from batchmark_job.result.confidence import CONFIDENCE, CONFIDENCE_TEXT
 
 DRAWS = 4_000
 # Of n samples, even [smallest, largest] holds the median in only 1 - 2 / 2**n of cases.

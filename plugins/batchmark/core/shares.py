@@ -8,7 +8,7 @@ from pydantic import Field
 
 from batchmark.core import formatting
 from batchmark.core.record import Record
-from batchmark_job.result.values import CONFIDENCE, CONFIDENCE_TEXT
+from batchmark_job.result.confidence import CONFIDENCE, CONFIDENCE_TEXT
 
 
 class Rate(Record):

@@ -8,7 +8,8 @@ from statistics import median
 import numpy as np
 import pyarrow as pa
 
-from batchmark.changes.records import Metric, Series, moment
+from batchmark.changes.metric import Metric
+from batchmark.changes.records import Series, moment
 from batchmark.changes.standing import Standing, standings
 from batchmark.core import formatting, row_values
 from batchmark.history.series import series_histories

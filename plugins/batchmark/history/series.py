@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from batchmark.changes.records import Metric, Series, SeriesKey
+from batchmark.changes.metric import Metric
+from batchmark.changes.records import Series, SeriesKey
 from batchmark.core.row_values import ToldMetric
 from batchmark.core.run import CONFIRMATION
 from batchmark_job.result.document import Device

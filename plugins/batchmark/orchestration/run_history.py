@@ -21,8 +21,9 @@ from batchmark.changes.alerts.store import AlertStore
 from batchmark.changes.change_points import Newest
 from batchmark.changes.detection import DetectorSettings, detect_changes, recoveries
 from batchmark.changes.false_alerts import evidence_needed
+from batchmark.changes.metric import Metric
 from batchmark.changes.noise_model import Prior
-from batchmark.changes.records import ChangePoint, Confirmation, Metric, Series, SeriesKey
+from batchmark.changes.records import ChangePoint, Confirmation, Series, SeriesKey
 from batchmark.changes.suspects import Suspect, Suspects, verdict, weigh
 from batchmark.changes.timelines import timeline
 from batchmark.core.config import Config

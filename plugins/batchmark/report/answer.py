@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from batchmark.core import formatting
-from batchmark.report import change_words, words
+from batchmark.report import words
 from batchmark.report.blocks import FirstScreen, Line, Story, StudyAnswer
+from batchmark.report.changes import words as change_words
 from batchmark.report.studies import stories
 
 if TYPE_CHECKING:
-    from batchmark.report.changes import ChangesSection
+    from batchmark.report.changes.records import ChangesSection
     from batchmark.report.model import Report
 
 OUTSIDE_EC2 = "No dollars: the jobs ran on a machine outside EC2."

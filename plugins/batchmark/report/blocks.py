@@ -15,12 +15,12 @@ from batchmark.core.formatting import Figure
 from batchmark.report.scale import Scale
 
 if TYPE_CHECKING:
-    from batchmark.analysis.answer import Measure
     from batchmark.analysis.cold_start import ColdStart
     from batchmark.analysis.comparison import Pair
+    from batchmark.analysis.pairs.answer import Measure
     from batchmark.analysis.pooling import JobRecord
+    from batchmark.report.changes.chart import HistoryChart
     from batchmark.report.charts import SizeChart
-    from batchmark.report.history_chart import HistoryChart
     from batchmark.report.machines import JobLine
     from batchmark.report.machines import Machines as MachineRows
 

@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from batchmark.analysis.answer import Measure
+from batchmark.analysis.pairs.answer import Measure
 from batchmark.core import formatting
 from batchmark.report import words
 from batchmark.report.blocks import Page, capitalized
-from batchmark_job.result.values import CONFIDENCE_TEXT
+from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 TEMPLATES = Path(__file__).with_name("templates")
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from batchmark.analysis.samples import ABOVE_CEILING, TOO_FAST
 from batchmark.analysis.study import Study
 from batchmark.core import formatting
-from batchmark.report import change_words, words
+from batchmark.report import words
 from batchmark.report.answer import cost
+from batchmark.report.changes import words as change_words
 from batchmark_job.result.document import MeasurementStatus
 
 if TYPE_CHECKING:
     from batchmark.analysis.cold_start import ColdStart
-    from batchmark.analysis.compared_rows import Row, UncomparedRow
+    from batchmark.analysis.pairs.compared_rows import Row, UncomparedRow
     from batchmark.analysis.pooling import TargetRecord
     from batchmark.report.blocks import Story
     from batchmark.report.model import Report

@@ -10,10 +10,10 @@ from batchmark.changes.alerts.outbox import RunMessage
 from batchmark.changes.alerts.records import Alert
 from batchmark.core import formatting
 from batchmark.core.run import TargetWorst, WorstCase
-from batchmark.report import change_words
 from batchmark.report.blocks import Block, Remarks, Table, Text, capitalized
+from batchmark.report.changes import words as change_words
 from batchmark.report.words import JOB_COSTS, OPTIONS
-from batchmark_job.result.values import CONFIDENCE_TEXT
+from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 
 def worst_case_table(worst: WorstCase) -> Table:

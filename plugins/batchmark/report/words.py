@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from batchmark.analysis.answer import Measure
 from batchmark.analysis.cold_start import ColdStart
+from batchmark.analysis.pairs.answer import Measure
 from batchmark.core import formatting, suites
 from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark_job.result.document import Device, Implementation, MetricSummary, Trial
 
 if TYPE_CHECKING:
-    from batchmark.analysis.break_even import BreakEven
-    from batchmark.analysis.compared_rows import TotalTime
     from batchmark.analysis.comparison import Pair
     from batchmark.analysis.cost import PriceBasis
-    from batchmark.analysis.crossover import Crossover
     from batchmark.analysis.judging.noise import RowNoise
+    from batchmark.analysis.pairs.break_even import BreakEven
+    from batchmark.analysis.pairs.compared_rows import TotalTime
+    from batchmark.analysis.pairs.crossover import Crossover
     from batchmark.analysis.pooling import TargetRecord
     from batchmark.analysis.roofline import Roofline
     from batchmark.analysis.samples import Keyed, Side

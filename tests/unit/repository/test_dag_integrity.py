@@ -16,7 +16,7 @@ from batchmark.core.kinds import KINDS, SUBMITTING
 from batchmark.core.prices import load_prices
 from batchmark.core.suites import TASKS
 from batchmark.orchestration.operators.batch_operator import BenchmarkJobOperator
-from batchmark.report.alert_message import DAG_ID as CHANGE_ALERT
+from batchmark.report.changes.alert_message import DAG_ID as CHANGE_ALERT
 from batchmark.runs.budget import refusals, worst_case
 from batchmark.runs.plans.planning import plan_jobs
 from batchmark.runs.plans.sharing_plan import plan_sharing, sharing_options

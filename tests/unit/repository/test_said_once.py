@@ -2,12 +2,12 @@
 
 import re
 
-from batchmark.analysis.answer import Measure
 from batchmark.analysis.judging.significance import POWER
+from batchmark.analysis.pairs.answer import Measure
 from batchmark.analysis.sharing.knee import WORTH
-from batchmark.changes.records import Metric
+from batchmark.changes.metric import Metric
 from batchmark.report.words import IMAGE_RATE
-from batchmark_job.result.values import CONFIDENCE, CONFIDENCE_TEXT
+from batchmark_job.result.confidence import CONFIDENCE, CONFIDENCE_TEXT
 from tests.documented import TEXT
 from tests.paths import ROOT
 

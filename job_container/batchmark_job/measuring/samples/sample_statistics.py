@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.special import bdtr
 
 from batchmark_job.formatting import duration
+from batchmark_job.result.confidence import CONFIDENCE
 from batchmark_job.result.document import Criterion, Stopping
-from batchmark_job.result.values import CONFIDENCE
 
 NORMAL_QUANTILE = statistics.NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 

@@ -22,8 +22,9 @@ from batchmark.analysis.samples import RowSamples, kept_samples, row_key
 from batchmark.core.errors import NoiseError
 from batchmark.core.fingerprint import Fingerprint
 from batchmark.core.record import Record, first_problem
+from batchmark_job.result.confidence import CONFIDENCE_TEXT
 from batchmark_job.result.document import Device, Measurement
-from batchmark_job.result.values import CONFIDENCE_TEXT, Parameter
+from batchmark_job.result.values import Parameter
 
 FEWEST_JOBS = 2  # a standard deviation needs them
 JOBS_A_SIDE = (1, 3, 5, 10, 20)  # for which a calibration states the smallest detectable change

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from batchmark_job.result.values import CONFIDENCE
+from batchmark_job.result.confidence import CONFIDENCE
 
 if TYPE_CHECKING:
     Values = float | NDArray[np.float64]

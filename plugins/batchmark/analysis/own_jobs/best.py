@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 
-from batchmark.analysis.compared_rows import cheaper_of_two
 from batchmark.analysis.own_jobs.figures import order
 from batchmark.analysis.own_jobs.records import Best, DeadlineStep, Duel, JobFigure, JobSide, Place
+from batchmark.analysis.pairs.compared_rows import cheaper_of_two
 from batchmark_job.result.document import Device
 
 

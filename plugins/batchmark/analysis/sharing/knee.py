@@ -11,7 +11,7 @@ from pydantic import Field
 
 from batchmark.core.intervals import Median
 from batchmark.core.record import Record
-from batchmark_job.result.values import CONFIDENCE, CONFIDENCE_TEXT
+from batchmark_job.result.confidence import CONFIDENCE, CONFIDENCE_TEXT
 
 # kneed looks for the sharpest bend of one smooth line; a share of the best is what a user can
 # check, and resampled curves tell whether noise decides it.

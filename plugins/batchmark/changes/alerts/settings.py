@@ -8,7 +8,8 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
-from batchmark.changes.records import Change, ChangePoint, Metric, SeriesKey
+from batchmark.changes.metric import Metric
+from batchmark.changes.records import Change, ChangePoint, SeriesKey
 from batchmark.core.errors import AlertError
 from batchmark.core.record import Record, first_problem
 

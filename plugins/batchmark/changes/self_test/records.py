@@ -9,8 +9,8 @@ from pydantic import AwareDatetime, Field
 
 from batchmark.core.record import Record
 from batchmark.core.shares import Rate
+from batchmark_job.result.confidence import CONFIDENCE_TEXT
 from batchmark_job.result.document import Device
-from batchmark_job.result.values import CONFIDENCE_TEXT
 
 Source = Literal["history", "synthetic"]
 

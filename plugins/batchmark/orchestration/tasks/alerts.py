@@ -207,7 +207,7 @@ def _decide(
     from batchmark.changes.alerts.merging import merge
     from batchmark.changes.alerts.outbox import unsure_runs
     from batchmark.orchestration.channels import channels_of
-    from batchmark.report.alert_message import MessageContext, build_message
+    from batchmark.report.changes.alert_message import MessageContext, build_message
 
     now = datetime.now(UTC)
     before = alerts.alerts()

@@ -9,7 +9,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from batchmark.aws.result_bucket import CHANGES, CHANGES_SECTION, SUSPECTS
-from batchmark.changes.records import Metric
+from batchmark.changes.metric import Metric
 from batchmark.core.kinds import KINDS
 from batchmark.orchestration.telling import console, tell
 from batchmark.orchestration.xcom import RERUN_TASKS
@@ -96,7 +96,7 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
     from batchmark.changes.records import RunChanges
     from batchmark.history.store import HistoryStore
     from batchmark.orchestration.run_history import RunHistory
-    from batchmark.report.changes import ChangesSection
+    from batchmark.report.changes.records import ChangesSection
 
     if collected_key is None:
         raise AirflowSkipException("the run has no results to look at; see collect_results")

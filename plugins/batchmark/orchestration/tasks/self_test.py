@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import Context, Param
 
 from batchmark.aws.result_bucket import RunStore, dated_key
-from batchmark.changes.records import Metric
+from batchmark.changes.metric import Metric
 from batchmark.core.config import Config
 from batchmark.core.suites import SUITES
 from batchmark.orchestration.publishing import publish_page

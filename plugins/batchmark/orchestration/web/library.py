@@ -24,7 +24,8 @@ from batchmark.changes.alerts.store import AlertStore
 from batchmark.changes.conditions import COLUMNS as CONDITION_COLUMNS
 from batchmark.changes.conditions import RunConditions, run_conditions
 from batchmark.changes.detection import DetectorSettings
-from batchmark.changes.records import Metric, Series, SeriesKey
+from batchmark.changes.metric import Metric
+from batchmark.changes.records import Series, SeriesKey
 from batchmark.changes.standing import Standing, standings
 from batchmark.core.config import Config
 from batchmark.core.errors import AlertError, CollectError

@@ -11,8 +11,8 @@ from typing import Any
 
 import altair as alt
 
-from batchmark.analysis.answer import Measure
 from batchmark.analysis.own_jobs.records import OwnJobStudy, Place
+from batchmark.analysis.pairs.answer import Measure
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.report.blocks import Chart

@@ -22,7 +22,7 @@ from batchmark.report.blocks import (
 from batchmark.report.own_jobs import words
 from batchmark.report.own_jobs.charts import charts
 from batchmark.report.own_jobs.tables import tables
-from batchmark_job.result.values import CONFIDENCE_TEXT
+from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 if TYPE_CHECKING:
     from batchmark.report.model import Report

@@ -23,7 +23,7 @@ from batchmark.report.own_jobs.standings import (
     places,
 )
 from batchmark.report.words import NOT_COMPARABLE, NOT_KNOWN, measured_target
-from batchmark_job.result.values import CONFIDENCE_TEXT
+from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 NONE = plain("-")
 VERDICT, OVER_FASTEST, OVER_BEST = "Verdict", "Over the fastest", "The best is"

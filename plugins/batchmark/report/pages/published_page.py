@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from datetime import UTC, datetime, time
 
-from batchmark.analysis.answer import Measure, Winner
+from batchmark.analysis.pairs.answer import Measure, Winner
 from batchmark.analysis.published import (
     HALF_A_CENTISECOND,
     NOISE,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from batchmark.core import formatting
-from batchmark.report import change_blocks, sections, studies, words
+from batchmark.report import sections, studies, words
 from batchmark.report.answer import first_screen
 from batchmark.report.blocks import (
     Facts,
@@ -19,6 +19,7 @@ from batchmark.report.blocks import (
     Table,
     Text,
 )
+from batchmark.report.changes import blocks as change_blocks
 from batchmark.report.tables import amount
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from batchmark.core.formatting import Figure
 from batchmark.core.shares import Rate
 from batchmark.report.blocks import Block, Chart, Charts, Page, Table, Text
 from batchmark.report.charts import HEIGHT, WIDTH, embedded, lines_of
-from batchmark_job.result.values import CONFIDENCE_TEXT
+from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 SOURCES: dict[Source, str] = {
     "history": "copies of the real history",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from batchmark.analysis.answer import Measure
 from batchmark.analysis.comparison import Pair
-from batchmark.analysis.crossover import Crossover
+from batchmark.analysis.pairs.answer import Measure
+from batchmark.analysis.pairs.crossover import Crossover
 from batchmark.report import machines, words
 from batchmark.report.blocks import (
     Block,
@@ -24,7 +24,7 @@ from batchmark.report.blocks import (
     Uncompared,
 )
 from batchmark.report.charts import size_charts
-from batchmark_job.result.values import CONFIDENCE_TEXT
+from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 if TYPE_CHECKING:
     from batchmark.report.model import Report

@@ -11,7 +11,7 @@ from typing import Any
 
 import altair as alt
 
-from batchmark.analysis.answer import Measure
+from batchmark.analysis.pairs.answer import Measure
 from batchmark.analysis.scaling.curves import Curve
 from batchmark.analysis.scaling.points import TrainingPoint
 from batchmark.analysis.scaling.prediction import Prediction

@@ -11,7 +11,7 @@ from batchmark.report.scaling import words
 from batchmark.report.scaling.answer import WHAT_IF, WHAT_IF_SECTION, what_if
 from batchmark.report.scaling.charts import training_charts
 from batchmark.report.scaling.tables import published_table, study_tables, training_tables
-from batchmark_job.result.values import CONFIDENCE_TEXT
+from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 if TYPE_CHECKING:
     from batchmark.report.model import Report

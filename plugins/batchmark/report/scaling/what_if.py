@@ -23,7 +23,7 @@ from batchmark.report.blocks import (
 from batchmark.report.scaling import answer, words
 from batchmark.report.scaling.charts import prediction_chart
 from batchmark.report.scaling.tables import check_table, prediction_table
-from batchmark_job.result.values import CONFIDENCE_TEXT
+from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 if TYPE_CHECKING:
     from batchmark.report.model import Report

@@ -22,9 +22,9 @@ from batchmark.report.sharing.words import (
     task_name,
 )
 from batchmark.report.words import NOT_KNOWN, suites_and_targets
+from batchmark_job.result.confidence import CONFIDENCE_TEXT
 from batchmark_job.result.document import Device
 from batchmark_job.result.sharing import SharingMode
-from batchmark_job.result.values import CONFIDENCE_TEXT
 
 if TYPE_CHECKING:
     from batchmark.report.model import Report

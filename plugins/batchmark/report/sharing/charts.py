@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import altair as alt
 
-from batchmark.analysis.answer import Measure
+from batchmark.analysis.pairs.answer import Measure
 from batchmark.analysis.sharing.curves import STEPS, Curve, Point
 from batchmark.analysis.sharing.studies import SharedTask
 from batchmark.core import formatting

@@ -10,7 +10,7 @@ from batchmark.analysis.sharing.studies import SharedTask
 from batchmark.report.blocks import Block, Charts, Facts, Remarks, Section, Table, Text, Traces
 from batchmark.report.sharing import words
 from batchmark.report.sharing.charts import sharing_charts
-from batchmark_job.result.values import CONFIDENCE_TEXT
+from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 if TYPE_CHECKING:
     from batchmark.report.model import Report

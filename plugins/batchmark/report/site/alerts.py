@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from batchmark.changes.alerts.records import BY_HAND, LISTED, MAY_FOLLOW, Alert, State, precision
 from batchmark.core import formatting
-from batchmark.report import change_words
+from batchmark.report.changes import words as change_words
 
 
 class AlertView(NamedTuple):

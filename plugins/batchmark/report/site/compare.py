@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from batchmark.analysis.compared_rows import Row, UncomparedRow
 from batchmark.analysis.notes import undecided_intervals
+from batchmark.analysis.pairs.compared_rows import Row, UncomparedRow
 from batchmark.analysis.pooling import TargetRecord
 from batchmark.analysis.side_by_side import SideBySide, Verdict, verdict
 from batchmark.core import formatting, row_values
@@ -19,7 +19,7 @@ from batchmark.core.formatting import Figure
 from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate
 from batchmark.core.row_values import ToldMetric
 from batchmark.report.words import machine_property, row_label
-from batchmark_job.result.values import CONFIDENCE_TEXT
+from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 TENFOLD = 9.0  # a relative change, from which on its size tells nobody anything
 UNDECIDED: tuple[Verdict, ...] = ("no difference", "not known yet")

@@ -8,9 +8,9 @@ from typing import Any
 import altair as alt
 import vl_convert
 
-from batchmark.analysis.answer import Measure
+from batchmark.analysis.pairs.answer import Measure
 from batchmark.analysis.side_by_side import SideBySide
-from batchmark.changes.records import Metric
+from batchmark.changes.metric import Metric
 from batchmark.report.charts import COLOURS, LABELS, chart_style, embedded, log_ticks
 from batchmark.report.site.trends import MARKS, Trend
 from batchmark.report.words import row_label

@@ -15,12 +15,13 @@ import numpy as np
 from batchmark.analysis.published import OTHERS
 from batchmark.changes.alerts.records import LISTED, Alert
 from batchmark.changes.conditions import RunConditions, differences, row_name
-from batchmark.changes.records import Metric, Series, SeriesKey, moment
+from batchmark.changes.metric import Metric
+from batchmark.changes.records import Series, SeriesKey, moment
 from batchmark.changes.standing import Standing
 from batchmark.core import formatting
 from batchmark.core.row_values import ToldMetric
 from batchmark.core.suites import SCALING, is_own_job
-from batchmark.report import change_words
+from batchmark.report.changes import words as change_words
 
 METRICS: dict[Metric, str] = {
     Metric.TIME: "time of a call or a job",

@@ -11,7 +11,7 @@ from batchmark.core import formatting
 from batchmark.report.site.compare import Comparison
 from batchmark.report.terminal.text import print_text
 from batchmark.report.words import row_label
-from batchmark_job.result.values import CONFIDENCE_TEXT
+from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 LONGEST_WORKLOAD = len("attention_backward")  # of ours; a narrower column would cut it
 

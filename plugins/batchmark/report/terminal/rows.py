@@ -11,18 +11,18 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from batchmark.analysis.answer import Measure
-from batchmark.analysis.compared_rows import SIGNS
+from batchmark.analysis.pairs.answer import Measure
+from batchmark.analysis.pairs.compared_rows import SIGNS
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.report import words
 from batchmark.report.terminal.text import clean
 from batchmark.report.words import AHEAD, NOT_KNOWN
-from batchmark_job.result.values import CONFIDENCE_TEXT
+from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 if TYPE_CHECKING:
-    from batchmark.analysis.compared_rows import Row, TotalTime
     from batchmark.analysis.comparison import Pair
+    from batchmark.analysis.pairs.compared_rows import Row, TotalTime
 
 
 class _Layout(NamedTuple):

@@ -17,7 +17,7 @@ from batchmark.changes.detection import (
 from batchmark.changes.noise_model import Prior
 from batchmark.changes.records import Series
 from batchmark.changes.timelines import timeline
-from batchmark.report.change_words import causes
+from batchmark.report.changes.words import causes
 from tests.builders.alerts import change, point
 from tests.builders.changed_series import LEVEL, build_history, build_key, moment, noisy, run_id
 

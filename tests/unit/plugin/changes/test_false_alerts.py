@@ -7,7 +7,7 @@ import pytest
 
 from batchmark.changes.evidence import EVIDENCE
 from batchmark.changes.false_alerts import DECAY, RATE, evidence_needed, evidence_of, runs_a_month
-from batchmark.changes.records import Metric
+from batchmark.changes.metric import Metric
 from tests.builders.changed_series import build_history, build_key, noisy
 
 

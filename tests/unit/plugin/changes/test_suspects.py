@@ -18,7 +18,7 @@ from batchmark.changes.suspects import (
     weigh,
 )
 from batchmark.changes.timelines import ledger
-from batchmark.report.change_words import confirmation
+from batchmark.report.changes.words import confirmation
 from tests.builders.changed_series import LEVEL, build_history, build_key, noisy
 
 

@@ -11,7 +11,7 @@ from batchmark.analysis.comparison import Comparison, compare
 from batchmark.aws.result_bucket import PRICES as PRICES_NAME
 from batchmark.aws.result_bucket import RunStore
 from batchmark.changes.detection import detect_changes
-from batchmark.changes.records import Metric
+from batchmark.changes.metric import Metric
 from batchmark.core.names import full_name
 from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.parquet import encode_rows

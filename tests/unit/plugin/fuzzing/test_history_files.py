@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from batchmark.changes.conditions import run_conditions
 from batchmark.changes.detection import detect_changes
-from batchmark.changes.records import Metric
+from batchmark.changes.metric import Metric
 from batchmark.changes.suspects import weigh
 from batchmark.history.columns import ALL_COLUMNS, SCHEMA
 from batchmark.history.exports import asv, bencher, csv

@@ -10,13 +10,13 @@ from batchmark.changes.alerts.settings import AlertSettings
 from batchmark.changes.attribution import group_changes
 from batchmark.changes.conditions import run_conditions
 from batchmark.changes.detection import DetectorSettings, detect_changes
-from batchmark.changes.records import Metric
+from batchmark.changes.metric import Metric
 from batchmark.history.columns import SCHEMA
 from batchmark.history.exports import asv, bencher
 from batchmark.history.overview import overview
 from batchmark.history.rows import history_rows
 from batchmark.history.series import series_histories
-from batchmark.report import change_words
+from batchmark.report.changes import words as change_words
 from tests.builders.history import NOON, finished, run_of
 from tests.builders.own_jobs import CPU, GPU, SMALL, SUITE, THROUGHPUT, JobOn
 from tests.builders.runs import PRICES, build_run

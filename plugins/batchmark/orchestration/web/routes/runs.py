@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, HTTPException, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from batchmark.analysis.published import published_table
-from batchmark.changes.records import Metric
+from batchmark.changes.metric import Metric
 from batchmark.core.kinds import COSTING, KINDS, title
 from batchmark.history.columns import IMPORTED
 from batchmark.orchestration.web import airflow_runs

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, HTTPException, Query
 from fastapi.responses import HTMLResponse, Response
 
 from batchmark.analysis.side_by_side import side_by_side
-from batchmark.changes.records import Metric
+from batchmark.changes.metric import Metric
 from batchmark.core.errors import CollectError
 from batchmark.orchestration.web.library import Library
 from batchmark.orchestration.web.routes.parts import Books, Here, download, own_runs

@@ -2,8 +2,8 @@
 
 import pytest
 
-from batchmark.analysis.answer import find_answer
 from batchmark.analysis.comparison import compare
+from batchmark.analysis.pairs.answer import find_answer
 from batchmark_job.result.document import Device
 from tests.builders.own_jobs import CPU, GPU, LARGE, SIZES, SMALL, JobOn, failed, own_run
 from tests.builders.runs import PRICES, build_run

@@ -17,7 +17,7 @@ from batchmark.core.errors import AlertError
 from batchmark.core.run import RunPlan
 from batchmark.orchestration.assets import MOST_SERIES, REGRESSIONS
 from batchmark.orchestration.tasks import alerts as alert_tasks
-from batchmark.report.alert_message import alert_board
+from batchmark.report.changes.alert_message import alert_board
 from tests.builders.alerts import (
     NOW,
     change,

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from batchmark.changes.records import Change, ChangePoint, Level
 from batchmark.core import formatting
 from batchmark.core.formatting import Figure
-from batchmark.report import change_words as words
 from batchmark.report.blocks import Block, ChangeDetails, ChangedRow, Link, Section, Table, Text
-from batchmark.report.changes import AlertBoard, ChangesSection
-from batchmark.report.history_chart import HistoryChart
+from batchmark.report.changes import words
+from batchmark.report.changes.chart import HistoryChart
+from batchmark.report.changes.records import AlertBoard, ChangesSection
 
 if TYPE_CHECKING:
     from batchmark.report.model import Report

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from batchmark.core.intervals import Median
 from batchmark.core.record import Record
-from batchmark_job.result.values import CONFIDENCE, CONFIDENCE_TEXT
+from batchmark_job.result.confidence import CONFIDENCE, CONFIDENCE_TEXT
 
 if TYPE_CHECKING:
     Array = NDArray[np.float64]

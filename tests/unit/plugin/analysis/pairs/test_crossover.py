@@ -5,8 +5,8 @@ import pytest
 
 from batchmark.analysis.comparison import compare
 from batchmark.analysis.cost import PriceBasis
-from batchmark.analysis.crossover import RowVerdict, calls_until_gpu_pays, find_crossovers
 from batchmark.analysis.judging.noise import RowNoise, SideNoise
+from batchmark.analysis.pairs.crossover import RowVerdict, calls_until_gpu_pays, find_crossovers
 from batchmark.analysis.pooling import group_jobs
 from batchmark.analysis.samples import row_key
 from batchmark.report import words as report_words

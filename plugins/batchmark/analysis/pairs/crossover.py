@@ -18,17 +18,18 @@ from typing import NamedTuple
 from pydantic import Field
 from scipy import stats
 
-from batchmark.analysis.break_even import BreakEven, Curve, break_even
 from batchmark.analysis.cost import PriceBasis
 from batchmark.analysis.judging.noise import RowNoise, SideNoise
 from batchmark.analysis.judging.significance import log_spread
+from batchmark.analysis.pairs.break_even import BreakEven, Curve, break_even
 from batchmark.analysis.pooling import TargetJobs
 from batchmark.analysis.samples import RowKey, RowSamples, kept_samples
 from batchmark.core.intervals import MINIMUM_SAMPLES, Median
 from batchmark.core.record import Record
 from batchmark.core.run import CollectedJob
+from batchmark_job.result.confidence import CONFIDENCE
 from batchmark_job.result.document import Measurement, MeasurementStatus, Phases
-from batchmark_job.result.values import CONFIDENCE, Parameter
+from batchmark_job.result.values import Parameter
 
 NO_MARKS = "no job says when its device was ready"
 

@@ -8,12 +8,12 @@ from typing import Self
 from pydantic import AwareDatetime, Field
 
 from batchmark.changes.alerts.records import State
+from batchmark.changes.metric import Metric
 from batchmark.changes.records import (
     Change,
     ChangeKind,
     ChangePoint,
     Confirmation,
-    Metric,
     Series,
     SeriesKey,
     moment,

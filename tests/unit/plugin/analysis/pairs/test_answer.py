@@ -2,8 +2,8 @@
 
 import pytest
 
-from batchmark.analysis.answer import find_answer
 from batchmark.analysis.comparison import compare
+from batchmark.analysis.pairs.answer import find_answer
 from tests.builders.runs import LAPTOP_ENVIRONMENT, PRICES, build_job, build_rows, build_run
 
 SIZES = (100, 200, 400, 800)

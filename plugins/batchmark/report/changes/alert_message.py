@@ -11,12 +11,13 @@ from batchmark.changes.alerts.merging import Merged
 from batchmark.changes.alerts.outbox import Delivery, RunMessage
 from batchmark.changes.alerts.records import LISTED, Alert, Improvement, Recovery
 from batchmark.changes.alerts.sns_limits import TEXT_BYTES, size, subject_line
-from batchmark.changes.records import WORSE, ChangePoint, Metric
+from batchmark.changes.metric import Metric
+from batchmark.changes.records import WORSE, ChangePoint
 from batchmark.core import formatting
 from batchmark.core.names import PAGES
 from batchmark.core.shares import Rate
-from batchmark.report import change_words
-from batchmark.report.changes import AlertBoard, AlertLine
+from batchmark.report.changes import words
+from batchmark.report.changes.records import AlertBoard, AlertLine
 
 DAG_ID = "change_alert"
 GOOD_NEWS = "improved"
@@ -91,14 +92,14 @@ def build_message(
 def _new(alerts: Sequence[Alert], context: MessageContext) -> Iterator[_Entry]:
     for kind in WORSE.values():
         of_kind = [alert for alert in alerts if alert.change.kind == kind]
-        for alert in sorted(of_kind, key=lambda alert: change_words.kind(alert.change)):
+        for alert in sorted(of_kind, key=lambda alert: words.kind(alert.change)):
             change = alert.change
             lines = (
-                *change_words.lines(change),
+                *words.lines(change),
                 *_logs(change.points, context.log_urls),
                 f"alert: {alert.id}",
             )
-            word, title = change_words.kind(change), change_words.title(change)
+            word, title = words.kind(change), words.title(change)
             yield _Entry(kind, word, "open", title, lines)
 
 
@@ -109,7 +110,7 @@ def _recovered(recoveries: Sequence[Recovery], alerts: Mapping[str, Alert]) -> I
         whole = formatting.count(len(alert.series), "series", "series")
         lines = (
             f"{len(found.points)} of {whole} back",
-            *change_words.point_lines(found.points, change.fell_back),
+            *words.point_lines(found.points, change.fell_back),
             f"suite: {change.points[0].series.suite}",
             f"since run {change.first_run_id}, {alert.state} until now"
             if found.closes
@@ -118,9 +119,9 @@ def _recovered(recoveries: Sequence[Recovery], alerts: Mapping[str, Alert]) -> I
         )
         yield _Entry(
             kind=change.kind,
-            word=change_words.kind(change),
+            word=words.kind(change),
             state="recovered" if found.closes else "partly recovered",
-            title=change_words.title(change),
+            title=words.title(change),
             lines=lines,
         )
 
@@ -131,10 +132,10 @@ def _improved(improvements: Sequence[Improvement]) -> Iterator[_Entry]:
             change = improvement.change
             yield _Entry(
                 kind=change.kind,
-                word=change_words.kind(change),
+                word=words.kind(change),
                 state=GOOD_NEWS,
-                title=change_words.title(change),
-                lines=tuple(change_words.lines(change)),
+                title=words.title(change),
+                lines=tuple(words.lines(change)),
             )
 
 
@@ -237,7 +238,7 @@ def _line(alert: Alert, airflow_url: str | None) -> AlertLine:
     return AlertLine(
         alert_id=alert.id,
         kind=change.kind,
-        title=change_words.title(change),
+        title=words.title(change),
         suite=change.points[0].series.suite,
         state=alert.state,
         since_run_id=change.first_run_id,

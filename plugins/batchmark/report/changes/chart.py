@@ -6,8 +6,8 @@ import numpy as np
 
 from batchmark.changes.records import ChangePoint
 from batchmark.core import formatting
-from batchmark.report import change_words
-from batchmark.report.changes import SeriesTrace
+from batchmark.report.changes import words
+from batchmark.report.changes.records import SeriesTrace
 
 MARGIN = 0.08  # of a chart's width and height
 LEAST_RANGE = 0.02  # of a chart's values, as a share of the level: less would make noise look large
@@ -21,18 +21,15 @@ class HistoryChart:
 
     def __init__(self, trace: SeriesTrace, point: ChangePoint) -> None:
         metric, series = point.metric, point.series
-        values = np.array([change_words.read(value, metric, series) for value in trace.values])
-        levels = [
-            change_words.read(level.median, metric, series) for level in (point.before, point.after)
-        ]
+        values = np.array([words.read(value, metric, series) for value in trace.values])
+        levels = [words.read(level.median, metric, series) for level in (point.before, point.after)]
         low, high = np.quantile(values, (0.05, 0.95))
         low, high = min(low, *levels), max(high, *levels)
         missing = max(0.0, LEAST_RANGE * max(levels) - (high - low)) / 2
         self._low, self._high = low - missing, high + missing
         self._last = max(1, values.size - 1)
         self.low, self.high = (
-            change_words.value_text(max(0.0, end), metric, series)
-            for end in (self._low, self._high)
+            words.value_text(max(0.0, end), metric, series) for end in (self._low, self._high)
         )
         self.dots = [
             (self._x(place), self._y(value), place >= trace.first)

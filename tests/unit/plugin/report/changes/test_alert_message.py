@@ -14,8 +14,8 @@ from batchmark.changes.alerts.sns_limits import (
 )
 from batchmark.changes.records import Cause
 from batchmark.core.shares import Rate
-from batchmark.report.alert_message import MessageContext, alert_board, build_message
-from batchmark.report.change_words import MOST_POINTS
+from batchmark.report.changes.alert_message import MessageContext, alert_board, build_message
+from batchmark.report.changes.words import MOST_POINTS
 from tests.builders.alerts import (
     NOW,
     change,

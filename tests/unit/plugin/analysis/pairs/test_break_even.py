@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from batchmark.analysis.break_even import Curve, break_even
+from batchmark.analysis.pairs.break_even import Curve, break_even
 from batchmark.core.intervals import Median
 from batchmark.report import words as report_words
 from tests.builders.noise import quick_and_long

@@ -10,13 +10,13 @@ from typing import get_args
 
 from batchmark.changes.attribution import HOURS_PER_MONTH
 from batchmark.changes.conditions import row_name
+from batchmark.changes.metric import Metric
 from batchmark.changes.records import (
     Cause,
     Change,
     ChangePoint,
     Confirmation,
     Level,
-    Metric,
     RerunOutcome,
     SeriesKey,
 )
@@ -24,8 +24,8 @@ from batchmark.core import formatting, row_values
 from batchmark.core.prices import MILLION, SECONDS_PER_HOUR
 from batchmark.core.shares import Rate
 from batchmark.core.suites import is_own_job
-from batchmark.report.changes import ChangesSection
-from batchmark_job.result.values import CONFIDENCE_TEXT
+from batchmark.report.changes.records import ChangesSection
+from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 ARROW = "\N{RIGHTWARDS ARROW}"
 DIGEST = "sha256:"

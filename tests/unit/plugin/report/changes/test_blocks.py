@@ -10,10 +10,16 @@ from batchmark.analysis.comparison import compare
 from batchmark.changes.attribution import group_changes
 from batchmark.changes.records import Cause, Level
 from batchmark.core.shares import Rate
-from batchmark.report import change_words
 from batchmark.report.blocks import SHOWN_ROWS
-from batchmark.report.changes import MOST_RUNS, AlertBoard, AlertLine, ChangesSection, SeriesTrace
-from batchmark.report.history_chart import HistoryChart
+from batchmark.report.changes import words as change_words
+from batchmark.report.changes.chart import HistoryChart
+from batchmark.report.changes.records import (
+    MOST_RUNS,
+    AlertBoard,
+    AlertLine,
+    ChangesSection,
+    SeriesTrace,
+)
 from batchmark.report.model import Report, build_report, render_json
 from batchmark.report.tables import alert_table
 from batchmark_job.result.document import Device

@@ -1,0 +1,1 @@
+"""A GPU target against a CPU target: rows, whole jobs, crossovers, whether it pays off."""

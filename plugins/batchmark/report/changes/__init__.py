@@ -1,0 +1,1 @@
+"""What changed against the history, re-runs and alerts."""
