@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -195,7 +196,7 @@ def test_a_fallback_is_said_in_titles_and_verdicts(run_of_laptop):
         "g4dn.xlarge", actual_device=Device.CPU, instance_type=None, gpu_model=None, suite="smoke"
     )
     runs = {
-        place: one.model_copy(update={"fell_back": True})
+        place: replace(one, fell_back=True)
         for place, one in runs_of("g4dn.xlarge").items()
     }
     found = build_changes(
