@@ -16,6 +16,7 @@ from typing import Any
 
 from laptop.session import Clock
 from laptop.stack import BUILD, ROOT, Ports, Stack
+from tests.lean_stack import LeanStack
 
 CLOUD_STATE = "cloud"
 TERRAFORM_STATE = "terraform.tfstate"
@@ -30,11 +31,11 @@ MADE_OF = (
 )
 
 
-def lasting_stack(folder: Path, **options: Any) -> Stack:
+def lasting_stack(folder: Path, kind: type[Stack] = LeanStack, **options: Any) -> Stack:
     """A stack of which nothing runs yet, and whose local cloud keeps its state in the folder."""
     state = folder / CLOUD_STATE
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Stack(folder, Ports(), Clock().say, cloud_state=state, **options)
+    return kind(folder, Ports(), Clock().say, cloud_state=state, **options)
 
 
 def applied_once() -> Path:
@@ -47,7 +48,7 @@ def applied_once() -> Path:
             for older in KEPT.iterdir():
                 shutil.rmtree(older)
             unfinished = KEPT / "being-applied"
-            with lasting_stack(unfinished) as stack:
+            with lasting_stack(unfinished, Stack) as stack:
                 stack.start_cloud()
                 stack.apply()
             unfinished.rename(folder)

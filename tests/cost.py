@@ -106,7 +106,9 @@ class Watch(threading.Thread):
                 if file := known.file if known else file_of(found) or files.get(found.ppid()):
                     times, files[found.pid] = found.cpu_times(), file
                     seconds = times.user + times.system
-                    self._seen[key] = Process(file, program_of(found.cmdline()), seconds)
+                    # One that is just ending has no command line any more.
+                    program = program_of(found.cmdline()) or (known.program if known else "")
+                    self._seen[key] = Process(file, program, seconds)
             except (psutil.Error, OSError):  # it has just ended
                 continue
 

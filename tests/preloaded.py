@@ -1,6 +1,7 @@
 """What an Airflow of tests has in memory: its scheduler imports it once for all tasks, its forks.
 
-No test edits what tasks import, and all tasks make clients of the same services of AWS.
+So does its DAG processor for all DAGs' files, each of which a fork reads. No test edits what they
+import, and all tasks make clients of the same services of AWS.
 """
 
 import functools
@@ -23,8 +24,22 @@ if "scheduler" in sys.argv:
     import batchmark.orchestration.tasks.regressions
     import batchmark.orchestration.tasks.run
     import batchmark.report.page
-    import batchmark.report.terminal  # noqa: F401
+    import batchmark.report.terminal
 
     botocore.loaders.create_loader = functools.cache(botocore.loaders.create_loader)
     for service in SERVICES:
         boto3.client(service)
+
+if "dag-processor" in sys.argv:
+    import batchmark.orchestration.forms
+    import batchmark.orchestration.operators.file_system_operators
+    import batchmark.orchestration.pods.pods_operator
+    import batchmark.orchestration.tasks.alerts
+    import batchmark.orchestration.tasks.diagnosis
+    import batchmark.orchestration.tasks.environment
+    import batchmark.orchestration.tasks.leaks
+    import batchmark.orchestration.tasks.own_jobs
+    import batchmark.orchestration.tasks.pods
+    import batchmark.orchestration.tasks.run
+    import batchmark.orchestration.tasks.scaling
+    import batchmark.orchestration.tasks.self_test  # noqa: F401

@@ -3,8 +3,9 @@
 from contextlib import contextmanager
 
 from laptop.session import Clock
-from laptop.stack import STACKS, Ports, Stack, init_one_at_a_time
+from laptop.stack import STACKS, Ports, init_one_at_a_time
 from tests.e2e.stacks import JOB_DIR, VCPUS, at_once
+from tests.lean_stack import LeanStack
 
 FOR_EVER = "import time; time.sleep(900)"
 # Each queue's instance type; the prices of both are committed.
@@ -21,7 +22,7 @@ INPUTS = {
 }
 
 
-class ComparisonStack(Stack):
+class ComparisonStack(LeanStack):
     """Terraform's stack `job_comparison` instead of the core stack."""
 
     def __init__(self, folder):

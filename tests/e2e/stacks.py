@@ -5,9 +5,10 @@ from pathlib import Path
 
 from batchmark.aws.result_bucket import RunStore
 from laptop.session import Clock
-from laptop.stack import ROOT, TERRAFORM_DATA, Ports, Stack
+from laptop.stack import ROOT, TERRAFORM_DATA, Ports
 from laptop.terraform import find_provider_mirror
 from tests.documented import typed
+from tests.lean_stack import LeanStack
 from tests.waiting import wait_for
 
 HERE = Path(__file__).parent
@@ -19,7 +20,7 @@ VCPUS = 12
 
 def open_stack(folder):
     """A stack on free ports, of which nothing is started yet; leaving its context ends it."""
-    return Stack(folder, Ports(), Clock().say)
+    return LeanStack(folder, Ports(), Clock().say)
 
 
 def wait_for_end(airflow, dag_id, run_id, seconds=540):

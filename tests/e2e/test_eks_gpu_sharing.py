@@ -23,6 +23,7 @@ def life(tmp_path_factory):
         stack.start_cloud()
         with closing(AwsClients(stack)) as aws:
             given = {"variables": stand_for_the_core_stack(aws)}
+            stack.keep_provider()
             terraform = stack.terraform_of(NAME)
             before = remains(stack)
             terraform.init()

@@ -20,6 +20,7 @@ def life(tmp_path_factory):
     with open_stack(tmp_path_factory.mktemp(NAME)) as stack:
         stack.start_cloud()
         given = {"var_file": STACKS / NAME / "local.tfvars"}
+        stack.keep_provider()
         terraform = stack.terraform_of(NAME)
         before = remains(stack)
         terraform.init()

@@ -27,6 +27,7 @@ def life(tmp_path_factory):
                 "var_file": STACKS / NAME / "local.tfvars",
                 "variables": {"airflow_role_arns": [role]},
             }
+            stack.keep_provider()
             terraform = stack.terraform_of(NAME)
             before = remains(stack)
             terraform.init()

@@ -27,7 +27,6 @@ def live_through(stack, examples, **variables):
     Returns of each the outputs, what the plan would have changed, what there was, and what there
     was after the destroy.
     """
-    stack.init_terraform()
     lives = {}
     for example in examples:
         var_file = ROOT / "terraform" / APPLY.partition("=")[2].replace("NAME", example)
@@ -48,9 +47,9 @@ def live_in_an_existing_network(stack):
 
 def live_as_documented(stack, example="minimal"):
     """The same with the lines of the README and of the first apply, typed as they stand there."""
-    stack.init_terraform()
     planned = type_terraform(stack, the_command("terraform init && terraform plan -var-file="))
     assert " to add, 0 to change, 0 to destroy." in planned
+    stack.keep_provider()
     readme = "\n".join(the_block("cd terraform && terraform init"))
     applied = type_terraform(stack, f"make() {{ echo make $*; }}\n{readme}", ROOT)
     assert "\nmake image\n" in applied
@@ -108,6 +107,8 @@ def lives(tmp_path_factory):
         for name, life in lives.items():
             stack = stacks.enter_context(open_stack(tmp_path_factory.mktemp(name)))
             stack.start_cloud()
+            if life is not live_as_documented:
+                stack.keep_provider()
             futures.append(pool.submit(life, stack))
         yield {example: life for future in futures for example, life in future.result().items()}
 

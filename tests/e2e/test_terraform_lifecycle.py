@@ -47,6 +47,7 @@ def lives(tmp_path_factory):
         for life in (changed_and_destroyed, given_a_target_for_a_while):
             stack = stacks.enter_context(lasting_stack(tmp_path_factory.mktemp(life.__name__)))
             start_cloud_from(applied, stack)
+            stack.keep_provider()
             futures[life] = pool.submit(life, stack)
         yield futures
 

@@ -158,12 +158,15 @@ class Bench:
         ]
         return found[0] if found else None
 
-    def wait_for_task(self, run: Run, *states: str, task_id: str = TASK) -> dict[str, Any]:
+    def wait_for_task(
+        self, run: Run, *states: str, task_id: str = TASK, every: float = 0.2
+    ) -> dict[str, Any]:
         def reached() -> dict[str, Any] | None:
             task = self.task(run, task_id)
             return task if task and task["state"] in states else None
 
-        return self.wait(reached, f"{'/'.join(states)} of {task_id} in {run.run_id}", 180)
+        what = f"{'/'.join(states)} of {task_id} in {run.run_id}"
+        return self.wait(reached, what, 180, every=every)
 
     def jobs(self, run: Run) -> list[dict[str, Any]]:
         """The run's Batch jobs, the oldest first, found as an operator would: by name and tag."""
@@ -196,7 +199,8 @@ class Bench:
 
     def wait_until_watched(self, run: Run) -> dict[str, Any]:
         """The job that runs while its task waits in the triggerer."""
-        self.wait_for_task(run, "deferred")
+        # Behind its gate it stays so, and Airflow has other work than to be asked.
+        self.wait_for_task(run, "deferred", every=1)
         return self.wait_for_job(run, "RUNNING")
 
     def wait_for_pid(self, job_id: str) -> int:

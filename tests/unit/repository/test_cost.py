@@ -5,6 +5,9 @@ import re
 import subprocess
 import sys
 
+import psutil
+
+from tests.cost import MARKER, Watch
 from tests.paths import ROOT
 
 SECONDS = 0.6  # seen at least once by what looks every 0.5 s
@@ -47,3 +50,15 @@ def test_processor_time_is_told_by_file_and_of_children_apart(tmp_path):
     assert children >= SECONDS > own
     programs = ran.stdout.partition("by program")[2]
     assert re.search(r"\d  python[\d.]* +test_child\.py", programs), programs
+
+
+def test_what_is_just_ending_counts_for_its_program(monkeypatch):
+    monkeypatch.setenv(MARKER, str(os.getpid()))
+    watch = Watch()
+    waits = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    with subprocess.Popen(waits, stdin=subprocess.PIPE):
+        watch.look()
+        monkeypatch.setattr(psutil.Process, "cmdline", lambda _: [])
+        watch.look()
+    (seen,) = watch._seen.values()
+    assert seen.program == os.path.basename(sys.executable)
