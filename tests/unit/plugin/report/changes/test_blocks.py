@@ -195,10 +195,7 @@ def test_a_fallback_is_said_in_titles_and_verdicts(run_of_laptop):
     key = build_key(
         "g4dn.xlarge", actual_device=Device.CPU, instance_type=None, gpu_model=None, suite="smoke"
     )
-    runs = {
-        place: replace(one, fell_back=True)
-        for place, one in runs_of("g4dn.xlarge").items()
-    }
+    runs = {place: replace(one, fell_back=True) for place, one in runs_of("g4dn.xlarge").items()}
     found = build_changes(
         build_point(key), runs=runs, confirmations=(build_confirmation(key, "refuted"),)
     )
