@@ -150,7 +150,7 @@ test-statistics: install ## Statistical properties and hostile input with many d
 .PHONY: test-mwaa
 test-mwaa: install $(MWAA) ## DAGs and plugins with the packages of MWAA's image (half a minute; needs Python 3.12: MWAA_PYTHON=...)
 	$(MWAA) -q -m "not monte_carlo" tests/unit/repository/test_dag_integrity.py \
-		$(addprefix tests/unit/plugin/,analysis aws changes core orchestration report runs triggers)
+		$(addprefix tests/unit/plugin/,analysis aws changes checks core fuzzing history orchestration report runs)
 
 $(MWAA): requirements-mwaa.txt | install
 	@$(MWAA_PYTHON) -c "" 2>/dev/null || { echo "Python 3.12 is needed, as MWAA has it, and $(MWAA_PYTHON) does not run: install it, or set MWAA_PYTHON=..." >&2; exit 1; }
