@@ -13,7 +13,7 @@ from batchmark.report.changes import words as change_words
 from batchmark.report.studies import stories
 
 if TYPE_CHECKING:
-    from batchmark.report.changes.records import ChangesSection
+    from batchmark.report.change_records import ChangesSection
     from batchmark.report.model import Report
 
 OUTSIDE_EC2 = "No dollars: the jobs ran on a machine outside EC2."

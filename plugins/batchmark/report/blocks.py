@@ -16,10 +16,9 @@ from batchmark.report.scale import Scale
 
 if TYPE_CHECKING:
     from batchmark.analysis.cold_start import ColdStart
-    from batchmark.analysis.comparison import Pair
     from batchmark.analysis.pairs.answer import Measure
+    from batchmark.analysis.pairs.pair import Pair
     from batchmark.analysis.pooling import JobRecord
-    from batchmark.report.changes.chart import HistoryChart
     from batchmark.report.charts import SizeChart
     from batchmark.report.machines import JobLine
     from batchmark.report.machines import Machines as MachineRows
@@ -152,6 +151,17 @@ class Uncompared(NamedTuple):
     """Rows that only one of two targets measured, or none."""
 
     pair: Pair
+
+
+class HistoryChart(NamedTuple):
+    """Where a figure's runs and its two levels lie, in percent of the chart's width and height."""
+
+    low: str
+    high: str
+    dots: Sequence[tuple[float, float, bool]]  # the last says whether it is at the new level
+    before: tuple[float, float, float]  # from, to, and how high
+    after: tuple[float, float, float]
+    span: str
 
 
 class ChangedRow(NamedTuple):

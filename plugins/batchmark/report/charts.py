@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import altair as alt
 import vl_convert
 
-from batchmark.analysis.comparison import Pair
 from batchmark.analysis.pairs.answer import Measure
+from batchmark.analysis.pairs.pair import Pair
 from batchmark.analysis.samples import RowKey, row_key
 from batchmark.analysis.sharing.curves import Place
 from batchmark.core import formatting

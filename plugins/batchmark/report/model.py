@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, Field, model_validator
 from batchmark.analysis.comparison import Comparison
 from batchmark.analysis.cost import JobCost
 from batchmark.analysis.study import Studied, Study
-from batchmark.report.changes.records import AlertBoard, ChangesSection
+from batchmark.report.change_records import AlertBoard, ChangesSection
 from batchmark_job.result.document import Device
 
 # History of the report's JSON, newest first. One of version 2 to 6 is read as one of version 7.

@@ -12,12 +12,12 @@ from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark_job.result.document import Device, Implementation, MetricSummary, Trial
 
 if TYPE_CHECKING:
-    from batchmark.analysis.comparison import Pair
     from batchmark.analysis.cost import PriceBasis
     from batchmark.analysis.judging.noise import RowNoise
     from batchmark.analysis.pairs.break_even import BreakEven
     from batchmark.analysis.pairs.compared_rows import TotalTime
     from batchmark.analysis.pairs.crossover import Crossover
+    from batchmark.analysis.pairs.pair import Pair
     from batchmark.analysis.pooling import TargetRecord
     from batchmark.analysis.roofline import Roofline
     from batchmark.analysis.samples import Keyed, Side

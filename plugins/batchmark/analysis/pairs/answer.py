@@ -13,9 +13,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from batchmark.analysis.comparison import Pair
 from batchmark.analysis.pairs.break_even import BreakEven
 from batchmark.analysis.pairs.compared_rows import SIGNS, Row
+from batchmark.analysis.pairs.pair import Pair
 from batchmark.analysis.samples import row_key
 from batchmark.core.intervals import Estimate
 from batchmark.core.record import Record

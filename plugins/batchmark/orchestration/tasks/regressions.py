@@ -96,7 +96,7 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
     from batchmark.changes.records import RunChanges
     from batchmark.history.store import HistoryStore
     from batchmark.orchestration.run_history import RunHistory
-    from batchmark.report.changes.records import ChangesSection
+    from batchmark.report.change_records import ChangesSection
 
     if collected_key is None:
         raise AirflowSkipException("the run has no results to look at; see collect_results")

@@ -184,8 +184,8 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     from batchmark.changes.alerts.records import precision
     from batchmark.changes.alerts.store import AlertStore
     from batchmark.orchestration.tasks.budget import print_costs
+    from batchmark.report.change_records import ChangesSection
     from batchmark.report.changes.alert_message import alert_board
-    from batchmark.report.changes.records import ChangesSection
     from batchmark.report.model import build_report, render_json
     from batchmark.report.page import page_html
     from batchmark.report.pages.run_page import run_page

@@ -16,8 +16,8 @@ from batchmark.changes.records import WORSE, ChangePoint
 from batchmark.core import formatting
 from batchmark.core.names import PAGES
 from batchmark.core.shares import Rate
+from batchmark.report.change_records import AlertBoard, AlertLine
 from batchmark.report.changes import words
-from batchmark.report.changes.records import AlertBoard, AlertLine
 
 DAG_ID = "change_alert"
 GOOD_NEWS = "improved"

@@ -9,9 +9,9 @@ from batchmark.changes.records import Change, ChangePoint, Level
 from batchmark.core import formatting
 from batchmark.core.formatting import Figure
 from batchmark.report.blocks import Block, ChangeDetails, ChangedRow, Link, Section, Table, Text
+from batchmark.report.change_records import AlertBoard, ChangesSection
 from batchmark.report.changes import words
-from batchmark.report.changes.chart import HistoryChart
-from batchmark.report.changes.records import AlertBoard, ChangesSection
+from batchmark.report.changes.chart import history_chart
 
 if TYPE_CHECKING:
     from batchmark.report.model import Report
@@ -68,7 +68,7 @@ def _row(point: ChangePoint, change: Change, found: ChangesSection) -> ChangedRo
         _level(point.before, point),
         _level(point.after, point),
         Figure(words.share(point, point.change), words.p_value(point)),
-        HistoryChart(trace, point) if trace else None,
+        history_chart(trace, point) if trace else None,
     )
 
 

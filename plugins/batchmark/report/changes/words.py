@@ -24,7 +24,7 @@ from batchmark.core import formatting, row_values
 from batchmark.core.prices import MILLION, SECONDS_PER_HOUR
 from batchmark.core.shares import Rate
 from batchmark.core.suites import is_own_job
-from batchmark.report.changes.records import ChangesSection
+from batchmark.report.change_records import ChangesSection
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 ARROW = "\N{RIGHTWARDS ARROW}"

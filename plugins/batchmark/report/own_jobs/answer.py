@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from batchmark.analysis.comparison import Pair
-from batchmark.analysis.notes import few_whole_jobs
 from batchmark.analysis.own_jobs.records import JobFigure, OwnJobStudy, Place
+from batchmark.analysis.pairs.notes import few_whole_jobs
+from batchmark.analysis.pairs.pair import Pair
 from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.report.blocks import Line, Story, StudyAnswer, capitalized

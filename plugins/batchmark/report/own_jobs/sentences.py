@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from batchmark.analysis.comparison import Pair
 from batchmark.analysis.own_jobs.records import DeadlineStep, OwnJobStudy, Place
+from batchmark.analysis.pairs.pair import Pair
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.core.own_jobs import JobSize

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
-from batchmark.analysis.notes import few_jobs
 from batchmark.analysis.pairs.answer import Answer, Duel, Measure, Standing, find_answer
+from batchmark.analysis.pairs.notes import few_jobs
 from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.report import words

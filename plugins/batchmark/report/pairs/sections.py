@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from batchmark.analysis.comparison import Pair
 from batchmark.analysis.pairs.answer import Measure
 from batchmark.analysis.pairs.crossover import Crossover
+from batchmark.analysis.pairs.pair import Pair
 from batchmark.report import machines, words
 from batchmark.report.blocks import (
     Block,

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from batchmark.analysis.notes import undecided_intervals
 from batchmark.analysis.pairs.compared_rows import Row, UncomparedRow
+from batchmark.analysis.pairs.notes import undecided_intervals
 from batchmark.analysis.pooling import TargetRecord
 from batchmark.analysis.side_by_side import SideBySide, Verdict, verdict
 from batchmark.core import formatting, row_values

@@ -21,8 +21,8 @@ from batchmark.report.words import AHEAD, NOT_KNOWN
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 if TYPE_CHECKING:
-    from batchmark.analysis.comparison import Pair
     from batchmark.analysis.pairs.compared_rows import Row, TotalTime
+    from batchmark.analysis.pairs.pair import Pair
 
 
 class _Layout(NamedTuple):

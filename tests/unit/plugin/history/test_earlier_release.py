@@ -11,7 +11,7 @@ from batchmark.changes.suspects import Suspects
 from batchmark.core.run import RunPlan, StoredRun
 from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.rebuild import rebuild
-from batchmark.report.changes.records import ChangesSection
+from batchmark.report.change_records import ChangesSection
 from batchmark.report.model import Report
 from batchmark.runs.collected_runs import readable_run
 from batchmark.runs.spending import month_spending

@@ -2,10 +2,10 @@
 
 import pytest
 
-from batchmark.analysis.notes import few_jobs
+from batchmark.analysis.pairs.notes import few_jobs
 from batchmark.changes.suspects import too_early
 from batchmark.report.answer import answer_lines, first_screen
-from batchmark.report.changes.records import ChangesSection
+from batchmark.report.change_records import ChangesSection
 from tests.builders.reports import render_html, report_of, terminal
 from tests.builders.runs import LAPTOP_ENVIRONMENT, build_job, build_rows, build_run
 

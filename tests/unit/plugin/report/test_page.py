@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from batchmark.analysis.cold_start import NO_INSTANCE
-from batchmark.analysis.notes import WARNINGS
+from batchmark.analysis.pairs.notes import WARNINGS
 from batchmark.core import formatting
 from batchmark.core.prices import SpotPrice
 from batchmark.report import words

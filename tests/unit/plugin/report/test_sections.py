@@ -4,7 +4,7 @@ import pytest
 
 from batchmark.analysis.comparison import compare
 from batchmark.core.shares import Rate
-from batchmark.report.changes.records import AlertBoard
+from batchmark.report.change_records import AlertBoard
 from batchmark.report.model import build_report
 from batchmark.report.sections import costs, trust
 from batchmark.report.studies import stories

@@ -14,7 +14,7 @@ from batchmark.history.rebuild import rebuild
 from batchmark.history.store import HistoryStore
 from batchmark.orchestration import run_history
 from batchmark.orchestration.tasks import regressions
-from batchmark.report.changes.records import ChangesSection
+from batchmark.report.change_records import ChangesSection
 from batchmark.runs import result_documents
 from batchmark.runs.spending import run_spending
 from tests.builders.pairs import calibration

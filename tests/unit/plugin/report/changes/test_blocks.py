@@ -12,15 +12,15 @@ from batchmark.changes.attribution import group_changes
 from batchmark.changes.records import Cause, Level
 from batchmark.core.shares import Rate
 from batchmark.report.blocks import SHOWN_ROWS
-from batchmark.report.changes import words as change_words
-from batchmark.report.changes.chart import HistoryChart
-from batchmark.report.changes.records import (
+from batchmark.report.change_records import (
     MOST_RUNS,
     AlertBoard,
     AlertLine,
     ChangesSection,
     SeriesTrace,
 )
+from batchmark.report.changes import words as change_words
+from batchmark.report.changes.chart import history_chart
 from batchmark.report.model import Report, build_report, render_json
 from batchmark.report.tables import alert_table
 from batchmark_job.result.document import Device
@@ -305,7 +305,7 @@ def test_a_trace_leaves_out_what_has_no_figure_and_takes_what_was_recorded_later
 @pytest.mark.parametrize("values", [[0.1], [0.1] * 30, [0.1] * 29 + [1e8]])
 def test_a_chart_of_any_values_stays_within_its_frame(values):
     point = build_point(build_key(), run=len(values) - 1)
-    chart = HistoryChart(SeriesTrace.of(build_history(build_key(), values), point), point)
+    chart = history_chart(SeriesTrace.of(build_history(build_key(), values), point), point)
     placed = [*chart.before, *chart.after, *(part for x, y, _ in chart.dots for part in (x, y))]
     assert all(0 <= one <= 100 for one in placed)
     assert len(chart.dots) == len(values)
@@ -321,7 +321,7 @@ def test_a_metric_is_told_and_drawn_in_its_unit():
         }
     )
     assert change_words.movement(point) == "120 images/s → 96.0 images/s, −20 %"
-    chart = HistoryChart(SeriesTrace.of(build_history(RATE, samples), point), point)
+    chart = history_chart(SeriesTrace.of(build_history(RATE, samples), point), point)
     assert chart.before[2] < chart.after[2]  # from the top: it fell
     assert (chart.low, chart.high) == ("96.0 images/s", "120 images/s")
     found = build_confirmation(RATE, expected=1 / 120, suspect=1 / 96, reruns=(1 / 100,))
@@ -343,9 +343,9 @@ def test_an_own_job_costs_dollars_per_job():
 def test_a_wild_run_does_not_flatten_a_chart():
     point = build_point(build_key(), 0.1)
     values = [0.1] * 20 + [0.11] * 3
-    calm = HistoryChart(SeriesTrace.of(build_history(build_key(), values), point), point)
+    calm = history_chart(SeriesTrace.of(build_history(build_key(), values), point), point)
     values[5] = 1e8
-    wild = HistoryChart(SeriesTrace.of(build_history(build_key(), values), point), point)
+    wild = history_chart(SeriesTrace.of(build_history(build_key(), values), point), point)
     assert calm.before[2] - calm.after[2] == wild.before[2] - wild.after[2]
     assert calm.before[2] - calm.after[2] > 50
 

@@ -14,7 +14,7 @@ from batchmark.history.imports.file import published_file
 from batchmark.orchestration.web import access
 from batchmark.orchestration.web.airflow_runs import AirflowRun
 from batchmark.report.answer import OUTSIDE_EC2
-from batchmark.report.changes.records import ChangesSection
+from batchmark.report.change_records import ChangesSection
 from batchmark.report.site.runs import STATES
 from batchmark.report.site.trends import METRICS
 from batchmark.report.words import NO_DOLLARS

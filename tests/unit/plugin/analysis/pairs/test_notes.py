@@ -1,7 +1,7 @@
 """What is said beside a comparison's figures."""
 
 from batchmark.analysis.comparison import compare
-from batchmark.analysis.notes import WARNINGS, few_whole_jobs, undecided_intervals
+from batchmark.analysis.pairs.notes import WARNINGS, few_whole_jobs, undecided_intervals
 from batchmark.core.run import InterruptedAttempt
 from batchmark_job.result.document import Ceiling
 from tests.builders.pairs import CPU_SAMPLES, GPU_SAMPLES, calibration, pair_of, two_jobs

@@ -1,0 +1,163 @@
+"""A GPU target against a CPU target: the rows that both measured, whole jobs, crossovers, costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, Self
+
+from pydantic import AwareDatetime, ConfigDict, Field
+
+from batchmark.analysis.cold_start import ColdStart
+from batchmark.analysis.cost import JobCost, PriceBasis, spot_factor
+from batchmark.analysis.judging.noise import NoiseTable
+from batchmark.analysis.pairs.compared_rows import (
+    SIGNS,
+    Row,
+    TotalTime,
+    UncomparedRow,
+    compare_row,
+    total_time,
+)
+from batchmark.analysis.pairs.crossover import Crossover, RowVerdict, find_crossovers
+from batchmark.analysis.pairs.notes import pair_notes, summary
+from batchmark.analysis.pooling import Span, TargetRecord
+from batchmark.analysis.samples import RowKey, row_key
+from batchmark.analysis.sharing.curves import Place
+from batchmark.analysis.sides import PricedTarget
+from batchmark.core.formatting import target_label
+from batchmark.core.record import Record
+from batchmark.core.row_values import ToldMetric
+from batchmark.core.suites import SCALING
+
+SPANS: tuple[Span, ...] = ("process", "batch_job")
+
+
+class UsedCalibration(Record):
+    """Which noise table a target's rows were held against; `runs/<run>/` keeps it."""
+
+    target: str
+    run_id: str
+    created_at: AwareDatetime
+    jobs: int
+
+    @classmethod
+    def of(cls, table: NoiseTable) -> UsedCalibration:
+        return cls(**table.model_dump(include=set(cls.model_fields)))
+
+
+class Pair(Record):
+    """A GPU target against a CPU target on one suite and dtype."""
+
+    model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
+
+    label: str
+    suite: str
+    dtype: str
+    gpu: TargetRecord
+    cpu: TargetRecord
+    cpu_fallback: bool = Field(description="the GPU target's jobs ran on the CPU")
+    refused: str | None = Field(description="why nothing in this pair is compared")
+    rows: tuple[Row, ...]
+    uncompared: tuple[UncomparedRow, ...]
+    totals: tuple[TotalTime, ...]
+    calibrations: tuple[UsedCalibration, ...] = Field(
+        description="of the rows whose noise is known by calibration"
+    )
+    notes: tuple[str, ...]
+    gpu_price: PriceBasis
+    cpu_price: PriceBasis
+    spot_factor: float | None = Field(
+        description="efficiency at both targets' Spot prices, divided by that at On-Demand prices"
+    )
+    job_costs: tuple[JobCost, ...] = Field(description="the GPU target's jobs, then the CPU's")
+    crossovers: tuple[Crossover, ...] = Field(description="none where no GPU was measured")
+    cold_starts: tuple[ColdStart, ...] = Field(
+        alias="ledgers", description="from submission to steady state, by target"
+    )
+    summary: str | None = Field(description="who is faster and who is cheaper, in how many rows")
+
+
+def find_pairs(
+    groups: Sequence[Sequence[PricedTarget]], job_costs: Mapping[str | None, JobCost]
+) -> tuple[Pair, ...]:
+    """Every GPU target with every CPU target, for each suite and dtype.
+
+    Several nodes that measure together are no such target.
+    """
+    return tuple(
+        _pair(gpu, cpu, job_costs)
+        for group in groups
+        for gpu in group
+        for cpu in group
+        if (gpu.pooled.device, cpu.pooled.device) == ("cuda", "cpu") and gpu.suite != SCALING
+    )
+
+
+def _pair(gpu: PricedTarget, cpu: PricedTarget, job_costs: Mapping[str | None, JobCost]) -> Pair:
+    refused = gpu.refused or cpu.refused
+    figures = _Figures() if refused else _Figures.of(gpu, cpu)
+    return Pair(
+        label=f"{target_label(gpu.pooled.name, fell_back=gpu.pooled.fell_back)} against "
+        f"{cpu.pooled.name}",
+        suite=gpu.suite,
+        dtype=gpu.dtype,
+        gpu=gpu.record,
+        cpu=cpu.record,
+        cpu_fallback=gpu.pooled.fell_back,
+        refused=refused,
+        **figures._asdict(),
+        gpu_price=gpu.price,
+        cpu_price=cpu.price,
+        spot_factor=spot_factor(gpu.price, cpu.price),
+        job_costs=tuple(job_costs[job.job_id] for job in (*gpu.record.jobs, *cpu.record.jobs)),
+        crossovers=() if gpu.pooled.fell_back else _crossovers(gpu, cpu, figures.rows),
+        cold_starts=tuple(filter(None, (gpu.cold_start, cpu.cold_start))),
+        summary=summary(gpu.pooled, cpu.pooled, figures.rows),
+    )
+
+
+class _Figures(NamedTuple):
+    """What two targets are compared in: nothing where a pair is refused."""
+
+    rows: tuple[Row, ...] = ()
+    uncompared: tuple[UncomparedRow, ...] = ()
+    totals: tuple[TotalTime, ...] = ()
+    calibrations: tuple[UsedCalibration, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, gpu: PricedTarget, cpu: PricedTarget) -> Self:
+        keys = dict.fromkeys((*gpu.pooled.samples, *cpu.pooled.samples))
+        found = [compare_row(key, gpu, cpu) for key in keys if not _is_apart(key)]
+        rows = tuple(row for row in found if isinstance(row, Row))
+        tables = (gpu.fitting_calibration, cpu.fitting_calibration)
+        return cls(
+            rows=rows,
+            uncompared=tuple(row for row in found if isinstance(row, UncomparedRow)),
+            totals=tuple(_totals(gpu, cpu)),
+            calibrations=tuple(UsedCalibration.of(table) for table in tables if table),
+            notes=tuple(pair_notes(gpu, cpu, rows)),
+        )
+
+
+def _totals(gpu: PricedTarget, cpu: PricedTarget) -> Iterator[TotalTime]:
+    """None of own jobs: their rows are whole jobs, and of one size each."""
+    if not any(job.document.own_job for job in (*gpu.pooled.jobs, *cpu.pooled.jobs)):
+        for span in SPANS:
+            yield total_time(span, gpu, cpu)
+
+
+def _is_apart(key: RowKey) -> bool:
+    """Whether a row is a metric, or a replica was made to fail, so that it is no target's time."""
+    place = Place.of(dict(key[1]))
+    disturbed = place is not None and place.disturbance is not None
+    return disturbed or ToldMetric.of(dict(key[1])) is not None
+
+
+def _crossovers(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> tuple[Crossover, ...]:
+    verdicts = {
+        row_key(row): RowVerdict(SIGNS[row.verdict], SIGNS[row.cheaper], row.noise)
+        for row in rows
+        if not Place.of(row.parameters)  # a number of replicas is no size
+    }
+    return find_crossovers(gpu.pooled, cpu.pooled, gpu.price, cpu.price, verdicts)
