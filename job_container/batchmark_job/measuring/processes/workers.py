@@ -128,6 +128,7 @@ class ForkedWorkers(WorkerSource):
         self.live: set[ForkedWorker] = set()
         self.ending: list[ForkedWorker] = []
         self.ended_seconds = 0.0  # of CPU time
+        self.server_bytes = 0  # resident in the server, at most
         self.counting = threading.Lock()  # so that no worker counts as both live and ended
         self.closed = threading.Event()
         with _environment(), _signals_kept():
@@ -151,7 +152,9 @@ class ForkedWorkers(WorkerSource):
 
     def usage(self) -> Usage:
         """Of the server, and of each worker since the first one what it does not share with it."""
-        shared = _resident_bytes(forkserver._forkserver._forkserver_pid)  # type: ignore[attr-defined]
+        # The kernel may take pages of the idle server back that its workers still hold.
+        server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+        shared = self.server_bytes = max(self.server_bytes, _resident_bytes(server))
         with self.counting:
             live = [worker.usage() for worker in self.live]
             seconds = self.ended_seconds + sum(usage.cpu_seconds for usage in live)
