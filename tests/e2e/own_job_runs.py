@@ -52,7 +52,7 @@ def documents_of_run(aws, run_id):
 
 
 def study(report):
-    (only,) = report.own_jobs
+    (only,) = report.studies["own_jobs"]
     return only
 
 

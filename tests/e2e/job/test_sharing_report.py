@@ -19,7 +19,7 @@ def test_the_documented_command_leaves_curves_that_the_report_reads(start_job, t
     assert process.returncode == 0, err
     document = parse_document(path.read_bytes())
     job = sharing_job("c5.2xlarge", []).model_copy(update={"document": document})
-    (task,) = report_of(build_run(job)).sharing
+    (task,) = report_of(build_run(job)).studies["sharing"]
     assert (task.workload, task.parameters, task.threads) == ("cnn_training_step", {"batch": 32}, 1)
     numbers = {
         curve.mode: {one.replicas for one in (*curve.points, *curve.unmeasured)}
