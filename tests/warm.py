@@ -12,12 +12,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from multiprocessing import forkserver
+from multiprocessing.forkserver import ForkServer
 from multiprocessing.reduction import DupFd
 from pathlib import Path
 from typing import IO, Any
+from unittest.mock import patch
 
 _forking = multiprocessing.get_context("forkserver")
-_forking.set_forkserver_preload(["tests.warm_imports"])
+# A server of its own: what is tested here, the job's workers, are forks of multiprocessing's.
+_server = ForkServer()
+_server.set_forkserver_preload(["tests.warm_imports"])
 
 
 class Fork:
@@ -41,7 +46,8 @@ class Fork:
             daemon=True,  # one that a test left is ended with the tests
         )
         try:
-            self._process.start()
+            with patch.object(forkserver, "connect_to_new_process", _server.connect_to_new_process):
+                self._process.start()
         finally:
             os.close(writing)
 
