@@ -1,32 +1,18 @@
 """The whole DAG that shares GPUs in EKS, in Airflow's own runner, on a cluster that stands in."""
 
-import json
 import os
-import subprocess
 import sys
 
 import pytest
 
-from tests.paths import ROOT
+from tests.e2e.programs import told_by
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """A run, and one whose image nobody has pushed."""
-    env = os.environ | {
-        "PYTHONPATH": os.pathsep.join(map(os.path.abspath, filter(None, sys.path))),
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.e2e.pods_runs", str(tmp_path_factory.mktemp("airflow"))],
-        cwd=ROOT,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
-    return json.loads(done.stdout.splitlines()[-1]), done.stdout
+    imported = os.pathsep.join(map(os.path.abspath, filter(None, sys.path)))
+    return told_by("tests.e2e.pods_runs", tmp_path_factory.mktemp("airflow"), PYTHONPATH=imported)
 
 
 def test_a_run_shares_the_gpus_and_leaves_nothing(runs):

@@ -1,14 +1,12 @@
 """A kind of run that nobody planned for: five files make it, and everything knows it."""
 
-import json
 import os
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
 
+from tests.e2e.programs import told_by
 from tests.paths import ROOT
 
 MADE_UP = ROOT / "tests" / "made_up_kind"
@@ -35,23 +33,13 @@ def run(stack, product, tmp_path_factory):
     """What became of a run on the local cloud, and what its log says."""
     home = tmp_path_factory.mktemp("airflow")
     airflow = replace(stack.airflow, home=home, dags=product / "dags")
-    env = os.environ | airflow.environment(product, stack.aws) | stack.aws
     imported = [product / "plugins", ROOT / "job_container", ROOT]
+    env = airflow.environment(product, stack.aws) | stack.aws
     env |= {
         "PYTHONPATH": os.pathsep.join(map(str, imported)),
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db",
     }
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.e2e.made_up_run", product / "dags", home],
-        cwd=ROOT,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
-    return json.loads(done.stdout.splitlines()[-1]), done.stdout
+    return told_by("tests.e2e.made_up_run", product / "dags", home, **env)
 
 
 def test_it_takes_five_files_and_200_lines():

@@ -17,7 +17,7 @@ from batchmark.analysis.pairs.pair import Pair, find_pairs
 from batchmark.analysis.pooling import TargetRecord
 from batchmark.analysis.sides import priced_targets
 from batchmark.analysis.studies import AnyStudy, Studies, find_studies, of_type
-from batchmark.analysis.study import Study
+from batchmark.analysis.study import Studied, Study
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record
 from batchmark.core.run import CollectedRun, LostJob
@@ -41,8 +41,12 @@ class Comparison(Record):
         """All of which anything is told, some more than once."""
         for pair in self.pairs:
             yield from (pair.gpu, pair.cpu)
-        for study in self.of(Study):
-            yield from (one.target for one in study.studied)
+        yield from (one.target for one in self.studied)
+
+    @property
+    def studied(self) -> tuple[Studied, ...]:
+        """The targets of all studies, which stand beside the pairs of two."""
+        return tuple(one for study in self.of(Study) for one in study.studied)
 
 
 def compare(

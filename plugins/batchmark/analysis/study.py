@@ -31,3 +31,14 @@ class Study(Record):
     def cold_starts(self) -> tuple[ColdStart, ...]:
         """That the study tells itself; those of a GPU and a CPU target stand with their pair."""
         return ()
+
+
+class TargetStudy(Study):
+    """What one target measured."""
+
+    target: TargetRecord
+    price: PriceBasis
+
+    @property
+    def studied(self) -> tuple[Studied, ...]:
+        return (Studied(self.suite, self.target, self.price),)

@@ -36,9 +36,8 @@ def _each_caution_once(told: Sequence[Story]) -> Iterator[Story]:
 
 
 def _lines(report: Report, told: Sequence[Story]) -> Iterator[Line]:
-    open_alerts = report.alerts and report.alerts.lines
-    has_section = open_alerts or (report.changes and report.changes.says_more)
-    yield Line("Has it changed?", _changed(report.changes), "changes" if has_section else None)
+    section = "changes" if report.tells_of_changes else None
+    yield Line("Has it changed?", _changed(report.changes), section)
     for story in told:
         yield from story.lines
     trust = " ".join(story.trust for story in told if story.trust)

@@ -10,7 +10,6 @@ from pydantic import AwareDatetime, Field, model_validator
 
 from batchmark.analysis.comparison import Comparison
 from batchmark.analysis.cost import JobCost
-from batchmark.analysis.study import Studied, Study
 from batchmark.report.change_records import AlertBoard, ChangesSection
 from batchmark_job.result.document import Device
 
@@ -55,9 +54,10 @@ class Report(Comparison):
         }
 
     @property
-    def studied(self) -> tuple[Studied, ...]:
-        """The targets of all studies, which stand beside the pairs of two."""
-        return tuple(one for study in self.of(Study) for one in study.studied)
+    def tells_of_changes(self) -> bool:
+        """Whether there is more to say of changes and alerts than the first screen does."""
+        is_open = self.alerts and self.alerts.lines
+        return bool(is_open or (self.changes and self.changes.says_more))
 
     @property
     def lost_costs(self) -> tuple[JobCost, ...]:

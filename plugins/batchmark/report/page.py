@@ -39,8 +39,6 @@ def page_templates() -> Environment:
         time=formatting.time,
         factor=formatting.factor,
         number=formatting.number,
-        percent=formatting.percent,
-        change=formatting.change,
         seconds=formatting.seconds,
         usd=formatting.usd,
         parameters=formatting.parameters,

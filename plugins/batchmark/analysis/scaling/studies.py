@@ -9,7 +9,6 @@ from pydantic import Field
 
 from batchmark.analysis.cost import PriceBasis
 from batchmark.analysis.judging.noise import job_medians
-from batchmark.analysis.pooling import TargetRecord
 from batchmark.analysis.samples import parameters_json
 from batchmark.analysis.scaling.curves import Curve, Measured, curves_of
 from batchmark.analysis.scaling.points import TrainingPoint, step_median, training_point
@@ -23,7 +22,7 @@ from batchmark.analysis.scaling.transfers import (
     reading_points,
 )
 from batchmark.analysis.sides import PricedTarget
-from batchmark.analysis.study import Studied, Study
+from batchmark.analysis.study import TargetStudy
 from batchmark.core import formatting
 from batchmark.core.record import Record
 from batchmark.core.run import LostJob
@@ -69,11 +68,10 @@ class Training(Record):
         return not TrainingSettings.model_fields.keys().isdisjoint(self.parameters)
 
 
-class ScalingStudy(Study):
+class ScalingStudy(TargetStudy):
     """All that the nodes of a target measured together."""
 
     dtype: str = Field(description="that its jobs were asked for")
-    target: TargetRecord
     backend: str | None = Field(description="of torch.distributed; null where no job tells")
     loopback: bool = Field(
         description="its nodes were on one machine: they met at addresses of its own"
@@ -89,10 +87,6 @@ class ScalingStudy(Study):
     all_reduces: tuple[AllReducePoint, ...]
     readings: tuple[ReadingPoint, ...]
     unmeasured: tuple[Unmeasured, ...]
-
-    @property
-    def studied(self) -> tuple[Studied, ...]:
-        return (Studied(self.suite, self.target, self.price),)
 
     @property
     def reads_files(self) -> bool:

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pydantic import Field
 
-from batchmark.analysis.cost import PriceBasis
-from batchmark.analysis.pooling import TargetRecord
 from batchmark.analysis.samples import parameters_json
 from batchmark.analysis.sharing.advice import Advice, advise
 from batchmark.analysis.sharing.curves import (
@@ -20,16 +18,15 @@ from batchmark.analysis.sharing.curves import (
 )
 from batchmark.analysis.sharing.experiments import Experiment, experiments_of
 from batchmark.analysis.sides import PricedTarget
-from batchmark.analysis.study import Studied, Study
+from batchmark.analysis.study import TargetStudy
 from batchmark.core.run import LostJob
 from batchmark_job.result.document import Implementation
 from batchmark_job.result.values import Parameter
 
 
-class SharedTask(Study):
+class SharedTask(TargetStudy):
     """A task on a target."""
 
-    target: TargetRecord
     workload: str
     parameters: dict[str, Parameter] = Field(description="the task's own")
     dtype: str
@@ -38,15 +35,10 @@ class SharedTask(Study):
         default=(), description="that replicas ran, each once: jobs choose each by itself"
     )
     mig_enabled: bool = Field(default=False, description="a GPU of its jobs was split by MIG")
-    price: PriceBasis
     refused: str | None = Field(description="why there is nothing of it")
     curves: tuple[Curve, ...]
     advice: Advice
     experiments: tuple[Experiment, ...]
-
-    @property
-    def studied(self) -> tuple[Studied, ...]:
-        return (Studied(self.suite, self.target, self.price),)
 
 
 STUDY = SharedTask

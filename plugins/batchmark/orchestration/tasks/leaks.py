@@ -113,13 +113,8 @@ def report_leaks(context: Context, found_key: str) -> str:
     if alarm := report.alarm():
         text = f"{len(report.of('leaked'))} leak(s) of {config.name}:\n{alarm}"
         tell(text)
-    key = publish_page(
-        context,
-        store,
-        _guard_key(context, "html"),
-        guard_page(report),
-        f"{report.summary}. Report:",
-    )
+    key = _guard_key(context, "html")
+    publish_page(context, store, key, guard_page(report), "Report:")
     if text and config.topic_arn is None:
         raise AirflowFailException(f"{text}\nOnly this task tells of it: no topic is published")
     if text:

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 def section(report: Report) -> Section | None:
     """None where the first screen says all there is."""
-    found, board = report.changes, report.alerts
+    if not report.tells_of_changes:
+        return None
     blocks = [
-        *(_changes(found, report.fell_back) if found else ()),
-        *(_alerts(board) if board else ()),
+        *(_changes(report.changes, report.fell_back) if report.changes else ()),
+        *(_alerts(report.alerts) if report.alerts else ()),
     ]
-    is_shown = (board and board.lines) or (found and found.says_more)
-    return Section("changes", "Changes", blocks) if is_shown else None
+    return Section("changes", "Changes", blocks)
 
 
 def _changes(found: ChangesSection, fell_back: Collection[str]) -> Iterator[Block]:

@@ -80,7 +80,7 @@ def _lost(report: Report) -> Table:
             lost.job_id or "none",
             lost.reason,
             "-" if cost.seconds is None else formatting.seconds(cost.seconds),
-            "; ".join(filter(None, (amount(cost.usd) if cost.usd else "", cost.reason))),
+            "; ".join(filter(None, ("" if cost.usd is None else amount(cost.usd), cost.reason))),
         )
         for lost, cost in zip(report.lost, report.lost_costs, strict=True)
     ]

@@ -7,11 +7,9 @@ from collections.abc import Iterable, Iterator
 from batchmark.core.steadiness import SUITE
 from pydantic import Field
 
-from batchmark.analysis.cost import PriceBasis
 from batchmark.analysis.judging.noise import job_medians
-from batchmark.analysis.pooling import TargetRecord
 from batchmark.analysis.sides import PricedTarget
-from batchmark.analysis.study import Studied, Study
+from batchmark.analysis.study import TargetStudy
 from batchmark.core import formatting
 from batchmark.core.record import Record
 
@@ -22,15 +20,9 @@ class SteadyRow(Record):
     spread: float = Field(description="the slowest job's median over the fastest's")
 
 
-class Steadiness(Study):
-    target: TargetRecord
-    price: PriceBasis
+class Steadiness(TargetStudy):
     refused: str | None
     rows: tuple[SteadyRow, ...]
-
-    @property
-    def studied(self) -> tuple[Studied, ...]:
-        return (Studied(self.suite, self.target, self.price),)
 
 
 STUDY = Steadiness
