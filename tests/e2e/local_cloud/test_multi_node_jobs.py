@@ -2,6 +2,7 @@
 
 import sys
 
+import psutil
 import pytest
 from botocore.exceptions import ClientError
 
@@ -152,10 +153,12 @@ def test_a_child_that_runs_is_ended_with_the_main_node(cloud, define_nodes, gate
 def test_a_child_nodes_failure_neither_fails_nor_retries_the_job(
     cloud, define_nodes, gate, wait_until, tmp_path
 ):
-    child = f"touch {tmp_path}/seen; exit 9"
+    child = f"echo $$ >{tmp_path}/writing; mv {tmp_path}/writing {tmp_path}/child; exit 9"
     definition = define_nodes(gate.script, child, num_nodes=2)
     job_id = cloud.submit(definition, retryStrategy={"attempts": 3})
-    wait_until((tmp_path / "seen").exists, "child")
+    wait_until((tmp_path / "child").exists, "child")
+    process = int((tmp_path / "child").read_text())
+    wait_until(lambda: not psutil.pid_exists(process), "its end")  # else the main node's ends it
     gate.open()
     job = cloud.finish(job_id)
     assert (job["status"], len(job["attempts"])) == ("SUCCEEDED", 1)
