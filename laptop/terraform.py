@@ -127,7 +127,8 @@ class Terraform:
         if result.code or error:
             names = ", ".join(map(str, var_files))
             raise TerraformError(f"Terraform can't use {names}:\n{_tail(error + words)}")
-        value = result.out.split()[-1].strip('"')  # below warnings
+        # Among warnings and, where a file of the state is slow to lock, words about that.
+        (value,) = re.findall(r'^"(.*)"$', result.out, re.MULTILINE)
         return json.loads(base64.b64decode(value))
 
     def run(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
+
+from laptop.terraform import Terraform
 
 
 def asserted(tests: Path, expression: str) -> str:
@@ -18,17 +18,8 @@ def asserted(tests: Path, expression: str) -> str:
 
 def evaluated(expression, folder, offline) -> Any:
     (folder / "main.tf").write_text(f"locals {{\n  given = {expression}\n}}\n")
-    answer = subprocess.run(
-        ["terraform", "console"],
-        input="jsonencode(local.given)",
-        cwd=folder,
-        env={**offline, "TF_DATA_DIR": str(folder)},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    # Quoted twice: by jsonencode, and by the console.
-    return json.loads(json.loads(answer))
+    stack = Terraform(folder, data_dir=folder, state=folder / "none.tfstate", env=offline)
+    return stack.evaluate("local.given", ())
 
 
 def rendered(template, variables, folder, offline) -> str:

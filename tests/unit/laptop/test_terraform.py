@@ -121,6 +121,15 @@ def test_an_expression_has_its_value_by_the_inputs_of_files_before_anything_is_a
     assert not (tmp_path / "my.tfstate").exists()
 
 
+def test_a_value_is_found_among_what_a_busy_terraform_says(stack_dir, tmp_path):
+    """Where locking the state takes long, it says so in its output."""
+    wait = "state lock. This may take a few moments..."
+    said = rf'Acquiring {wait}\n"WzFd"\nReleasing {wait}\n'
+    script = f"""[ "$1" = console ] && printf '{said}'"""
+    terraform = open_stack(stack_dir, env=fake_terraform(tmp_path / "bin", script))
+    assert terraform.evaluate("[1]", ()) == [1]
+
+
 @needs_terraform
 @pytest.mark.parametrize(
     ("inputs", "said"),
