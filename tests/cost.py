@@ -23,6 +23,7 @@ MARKER = "BATCHMARK_TESTS"  # in the environment of what a run of pytest starts:
 EVERY_SECONDS = 0.5
 DEAREST = 10
 IMPORTS = "(imports and collection)"
+SHARED = "(the end of what files share)"
 # What a command line is, by the first of these that it matches.
 PROGRAMS = {
     "tests": r"(bin/|-m )pytest|pytest-xdist|execnet|tests\.warm_imports",
@@ -55,7 +56,7 @@ class Meter:
     def __init__(self) -> None:
         self._told = (0.0, 0.0)
         self._imports: tuple[float, float] | None = None
-        self._is_last = False
+        self._next: pytest.Item | None = None
 
     def _used(self) -> tuple[float, float]:
         """Processor seconds since the last call: of this process, of children it waited for."""
@@ -67,14 +68,21 @@ class Meter:
         self._imports = self._used()
 
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
-        self._is_last = nextitem is None or nextitem.path != item.path
+        self._next = nextitem
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, Any, Any]:
         report = yield
-        if self._is_last and call.when == "teardown":
-            report.processor_seconds = self._used()
-            report.import_seconds, self._imports = self._imports, None
+        is_end = call.when == "teardown"
+        # The very last test's end is the end of Airflow and its like, which others have used.
+        if self._next is None or (is_end and self._next.path != item.path):
+            file = SHARED if self._next is None and is_end else report.nodeid.partition("::")[0]
+            report.processor_seconds = [(file, self._used())]
+            if self._imports:
+                report.processor_seconds.append((IMPORTS, self._imports))
+                self._imports = None
         return report
 
 
@@ -148,13 +156,9 @@ class Bill:
             watch.start()
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        for file, seconds in (
-            (report.nodeid.partition("::")[0], getattr(report, "processor_seconds", None)),
-            (IMPORTS, getattr(report, "import_seconds", None)),
-        ):
-            if seconds:
-                self._own[file] += seconds[0]
-                self._children[file] += seconds[1]
+        for file, (own, children) in getattr(report, "processor_seconds", ()):
+            self._own[file] += own
+            self._children[file] += children
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         used, write = self._own + self._children, terminalreporter.write_line

@@ -1,9 +1,11 @@
 """An account in which others run jobs, with queues that Terraform did not make."""
 
+import json
 from contextlib import contextmanager
 
 from laptop.session import Clock
-from laptop.stack import STACKS, Ports, init_one_at_a_time
+from laptop.stack import ROOT, STACKS, Ports, init_one_at_a_time
+from tests.e2e.programs import told_by
 from tests.e2e.stacks import JOB_DIR, VCPUS, at_once
 from tests.lean_stack import LeanStack
 
@@ -33,11 +35,25 @@ class ComparisonStack(LeanStack):
         init_one_at_a_time(self.terraform)
         self.terraform.apply(var_file=STACKS / STACK / "local.tfvars", variables=INPUTS)
 
+    def run(self, dag_id, conf):
+        """Run a DAG to its end, in Airflow's own runner; its run id and state."""
+        # It reads all DAGs of its folder at each run.
+        dags = self.folder / "dags"
+        dags.mkdir(exist_ok=True)
+        (dags / f"{dag_id}.py").symlink_to(ROOT / "dags" / f"{dag_id}.py")
+        env = self.processes.env | {
+            "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.folder}/airflow.db",
+        }
+        told, _ = told_by("tests.e2e.one_dag", dag_id, json.dumps(conf), **env)
+        return told
+
 
 @contextmanager
 def comparison_stack(folder):
     with at_once(ComparisonStack(folder)) as stack:
-        stack.start()
+        stack.start_cloud()
+        stack.apply()
         yield stack
 
 

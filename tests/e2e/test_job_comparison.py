@@ -6,12 +6,11 @@ from contextlib import closing
 import pytest
 
 from batchmark.core.names import DAG_TAG, INSTALLATION_TAG, RUN_ID_TAG, RUN_TAG, slug
-from laptop.airflow import AirflowClient
 from laptop.aws import AwsClients
 from tests.e2e.existing_jobs import INSTALLATION, Existing, comparison_stack
 from tests.e2e.own_job_runs import figures, report_of_run
 from tests.e2e.privileges import airflow_statements, allows, needs, with_the_resources_tags
-from tests.e2e.stacks import run_dag, store_of
+from tests.e2e.stacks import store_of
 from tests.waiting import wait_for
 
 COMPARISON, GUARD = "job_comparison", "leak_guard"
@@ -32,12 +31,6 @@ def aws(stack):
 
 
 @pytest.fixture(scope="module")
-def airflow(stack):
-    with AirflowClient(stack.airflow) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
 def theirs(aws):
     """A job of theirs runs before, during and after the comparison."""
     made = Existing(aws)
@@ -47,18 +40,17 @@ def theirs(aws):
 
 
 @pytest.fixture(scope="module")
-def compared(airflow, theirs):
+def compared(stack, theirs):
     """The run id of a comparison that ended well."""
     sides = {"name": "theirs", "sides": theirs.sides}
-    run_id, state = run_dag(
-        airflow, COMPARISON, sides | {"parameter": "size", "sizes": SIZES, "repeats": 1}
-    )
+    sweep = {"parameter": "size", "sizes": SIZES, "repeats": 1}
+    run_id, state = stack.run(COMPARISON, sides | sweep)
     assert state == "success"
     return run_id
 
 
 @pytest.fixture(scope="module")
-def guarded(airflow, theirs, compared):
+def guarded(stack, theirs, compared):
     """The guard's state after it looked at a job of ours that leaked, and one of theirs like it."""
     ours = next(job["jobName"] for job in theirs.jobs() if job["jobId"] not in theirs.own)
     theirs.own.append(theirs.submit(ours))
@@ -72,7 +64,7 @@ def guarded(airflow, theirs, compared):
     for job_id in (theirs.own[-1], leaked):
         wait_for(lambda job_id=job_id: theirs.status(job_id) == "RUNNING", "start of a job", 60)
     conf = {"grace_minutes": 0, "idle_minutes": 0, "end_leaks": ["jobs", "instances"]}
-    return {"state": run_dag(airflow, GUARD, conf)[1], "leaked": leaked}
+    return {"state": stack.run(GUARD, conf)[1], "leaked": leaked}
 
 
 def test_each_side_is_measured_at_each_size(aws, compared):

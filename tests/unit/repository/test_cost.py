@@ -7,7 +7,7 @@ import sys
 
 import psutil
 
-from tests.cost import MARKER, Watch
+from tests.cost import MARKER, SHARED, Watch
 from tests.paths import ROOT
 
 SECONDS = 0.6  # seen at least once by what looks every 0.5 s
@@ -21,13 +21,23 @@ while time.process_time() < end:
 IN_A_CHILD = f"""
 import subprocess, sys
 
-def test():
+def test(shared):
+    subprocess.run([sys.executable, "-c", {BUSY!r}])
+"""
+ENDS_LAST = f"""
+import subprocess, sys
+import pytest
+
+@pytest.fixture(scope="session")
+def shared():
+    yield
     subprocess.run([sys.executable, "-c", {BUSY!r}])
 """
 BY_ITSELF = "def test():" + BUSY.replace("\n", "\n    ")
 
 
 def test_processor_time_is_told_by_file_and_of_children_apart(tmp_path):
+    (tmp_path / "conftest.py").write_text(ENDS_LAST)
     (tmp_path / "test_child.py").write_text(IN_A_CHILD)
     (tmp_path / "test_own.py").write_text(BY_ITSELF)
     (tmp_path / "pytest.ini").touch()
@@ -42,12 +52,14 @@ def test_processor_time_is_told_by_file_and_of_children_apart(tmp_path):
     assert ran.returncode == 0, ran.stdout + ran.stderr
     files = {
         name: (float(own), float(children))
-        for own, children, name in re.findall(r"([\d.]+) +([\d.]+)  (test_\w+\.py)", ran.stdout)
+        for own, children, name in re.findall(r"([\d.]+) +([\d.]+)  (\w+\.py|\(.+\))", ran.stdout)
     }
     own, children = files["test_own.py"]
     assert own >= SECONDS > children
     own, children = files["test_child.py"]
     assert children >= SECONDS > own
+    _, children = files[SHARED]
+    assert children >= SECONDS
     programs = ran.stdout.partition("by program")[2]
     assert re.search(r"\d  python[\d.]* +test_child\.py", programs), programs
 
