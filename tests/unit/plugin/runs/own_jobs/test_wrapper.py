@@ -103,11 +103,12 @@ def test_a_command_may_go_on_after_sigterm(wrapped):
 
 
 def test_a_sigterm_just_after_the_command_began_reaches_it_once(wrapped):
-    wrapped.instead("_pid=$!\n", f"_pid=$!\n{until('[ -f sent ]')}\n")
+    wrapped.instead("_pid=$!\n", f"_pid=$!\ntouch begun\n{until('[ -f sent ]')}\n")
     wrapped.instead("\n_code=\nwhile", "\ntouch over\n_code=\nwhile")
     wait = f"trap 'echo told' TERM; echo ready; {until('[ -f over ]')}"
     job = wrapped.start("sh", "-c", f"{wait}; exit 5")
     says(job, "ready")
+    wait_for((wrapped.folder / "begun").exists, "knowledge of the command", 10, every=0.01)
     job.send_signal(signal.SIGTERM)
     assert job.stdout.readline() == b"told\n"
     (wrapped.folder / "sent").touch()
