@@ -10,20 +10,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.e2e.one_dag import the_dag
+
 DAG_ID = "steadiness_benchmark"
 TARGET = "c5.2xlarge"
 
 
 def main() -> None:
     """Print, as one line of JSON, what became of a run, and who knows of it."""
-    dags, folder = map(Path, sys.argv[1:])
-    from airflow.dag_processing.dagbag import DagBag
-    from airflow.utils.db import initdb
-
-    initdb()
-    dag = DagBag(dags / f"{DAG_ID}.py").dags[DAG_ID]
-    run = dag.test(run_conf={"targets": [TARGET], "repeats": 2})
-    print(json.dumps({"state": run.state, **known(run.run_id, folder)}))
+    run = the_dag(DAG_ID).test(run_conf={"targets": [TARGET], "repeats": 2})
+    print(json.dumps({"state": run.state, **known(run.run_id, Path(sys.argv[1]))}))
 
 
 def known(run_id: str, folder: Path) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +31,6 @@ def main() -> None:
         # EksHook's kubeconfig calls this Python by its name.
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
-    import botocore.loaders
-
-    # Each client of Airflow's would read botocore's models of AWS's services anew.
-    botocore.loaders.create_loader = cache(botocore.loaders.create_loader)
     from tests.stand_ins.moto_account import moto_account
 
     ask_for_one_token()
@@ -46,8 +41,10 @@ def main() -> None:
 def runs() -> list[dict[str, Any]]:
     import boto3
 
+    from batchmark.orchestration.pods import cluster_api, pods_watch
     from tests.builders.clusters import applied, published
     from tests.builders.installations import published as core
+    from tests.e2e.one_dag import the_dag
     from tests.stand_ins.eks_account import EksAccount
     from tests.stand_ins.kubernetes_api.access import Access
     from tests.stand_ins.kubernetes_api.api import serving
@@ -66,7 +63,8 @@ def runs() -> list[dict[str, Any]]:
     cluster = applied(MeasuringPods(put), gpus=0)
     with serving(cluster, Access(CLUSTER, GROUPS)) as url:
         follow_node_group(cluster, EksAccount(url))
-        dag = the_dag()
+        cluster_api.POLL_SECONDS = pods_watch.POLL_SECONDS = 0.2
+        dag = the_dag(DAG_ID)
         dag.get_task("run_pods").partial_kwargs |= {"pending_seconds": 0.5, "retries": 0}
         found = [outcome(dag, cluster)]
         cluster.images.clear()
@@ -101,17 +99,6 @@ def follow_node_group(cluster: Any, account: Any) -> None:
         return answer
 
     EKSBackend.update_nodegroup_config = resized
-
-
-def the_dag() -> Any:
-    from airflow.dag_processing.dagbag import DagBag
-    from airflow.utils.db import initdb
-
-    from batchmark.orchestration.pods import cluster_api, pods_watch
-
-    initdb()
-    cluster_api.POLL_SECONDS = pods_watch.POLL_SECONDS = 0.2
-    return DagBag(ROOT / "dags" / f"{DAG_ID}.py").dags[DAG_ID]
 
 
 def outcome(dag: Any, cluster: Any) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def run(stack, product, tmp_path_factory):
         "PYTHONPATH": os.pathsep.join(map(str, imported)),
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db",
     }
-    return told_by("tests.e2e.made_up_run", product / "dags", home, **env)
+    return told_by("tests.e2e.made_up_run", home, **env)
 
 
 def test_it_takes_five_files_and_200_lines():
