@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -13,7 +14,7 @@ from moto.batch.models import (
     JobQueue,
     batch_backends,
 )
-from moto.iam.exceptions import NotFoundException
+from moto.iam.exceptions import EntityAlreadyExists, NotFoundException
 from moto.moto_api._internal import mock_random
 
 from local_cloud.gaps.batch import compute_environments, job_definitions, missing
@@ -30,8 +31,10 @@ class CompleteBatchBackend(BatchBackend):
         try:
             return str(self.iam_backend.get_role(SERVICE_LINKED_ROLE).arn)
         except NotFoundException:
-            role = self.iam_backend.create_service_linked_role("batch.amazonaws.com", "", "")
-            return str(role.arn)
+            # Terraform asks for several environments at once.
+            with suppress(EntityAlreadyExists):
+                self.iam_backend.create_service_linked_role("batch.amazonaws.com", "", "")
+            return str(self.iam_backend.get_role(SERVICE_LINKED_ROLE).arn)
 
     def create_compute_environment(
         self,

@@ -1,6 +1,13 @@
 """All management calls of all kinds of compute environment."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+from moto.iam.exceptions import NotFoundException
+from moto.iam.models import IAMBackend
+
+from tests.stand_ins.local_batch import SOON_SECONDS
 
 NAME = "environment"
 NO_STATE = "state must be one of ENABLED | DISABLED, not OFF"
@@ -118,3 +125,22 @@ def test_security_groups_may_be_in_a_launch_template(batch):
     del resources["securityGroupIds"]
     create(batch, "EC2", computeResources=resources)
     assert described(batch)["computeResources"] == resources
+
+
+def test_two_at_once_share_a_role_that_neither_finds(batch, monkeypatch):
+    """Terraform asks for several environments at once, in an account that never had one."""
+    both_looked = threading.Barrier(2)
+    get_role, looks = IAMBackend.get_role, iter(range(2))
+
+    def look(backend, name):
+        if next(looks, None) is None:
+            return get_role(backend, name)
+        both_looked.wait(SOON_SECONDS)
+        raise NotFoundException(f"Role {name} not found")
+
+    monkeypatch.setattr(IAMBackend, "get_role", look)
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(batch.environment, ("one", "other")))
+    environments = batch.call("DescribeComputeEnvironments")["computeEnvironments"]
+    assert len({environment["serviceRole"] for environment in environments}) == 1
+    assert len(environments) == 2
