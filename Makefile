@@ -303,7 +303,7 @@ bench-gpu: install ## On a GPU machine: our products against plain calls, our fi
 
 # On machines that were made for something else: without .venv, network or Terraform.
 .PHONY: gpu-check
-gpu-check: ## On a GPU machine: CUDA tests, suites, rivals, sharing; one folder and a summary (at most 20 minutes; needs no network; SIMULATE=T4)
+gpu-check: ## On a GPU machine: CUDA tests, suites, rivals, sharing; one folder and a summary (at most 8 minutes; needs no network; SIMULATE=T4)
 	@exec $(firstword $(wildcard $(BIN)/python) $(PYTHON)) -m benchmarks.gpu_check \
 		$(if $(TO),--to $(TO)) $(if $(SIMULATE),--simulate $(SIMULATE))
 

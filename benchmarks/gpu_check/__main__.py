@@ -1,4 +1,4 @@
-"""Checks the project on a GPU, within a quarter of an hour, and sums up what was found.
+"""Checks the project on a GPU, within eight minutes, and sums up what was found.
 
 It runs the tests that need CUDA, suites on the GPU and on the machine's CPU, and compares products
 and filters with plain calls. It needs no network. Interrupted, it goes on where it ended. All that

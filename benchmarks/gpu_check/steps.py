@@ -15,10 +15,8 @@ from typing import Any
 
 STATE = "state.json"
 GRACE_SECONDS = 20.0  # from the interruption of a step to its end by force
-# Every mode and number of replicas, and what one that misbehaves does to the others.
-MORE = {
-    "sharing": ("--disturbances", "out_of_memory,crash,hang,slow", "--max-seconds", "3"),
-}
+# Every mode and number of replicas, and what two that misbehave do to the others.
+MORE = {"sharing": ("--disturbances", "out_of_memory,hang", "--max-seconds", "2")}
 TESTS = tuple(
     f"tests/unit/job/{name}.py"
     for name in (
@@ -52,26 +50,26 @@ class Step:
 
 
 def steps_of(folder: Path, *, small: bool) -> list[Step]:
-    """What is learnt first comes first; all limits together are 19 minutes."""
+    """What is learnt first comes first; all limits together are 8 minutes."""
     chosen = ("-k", "tf32_is_a_row or each_input_set") if small else ()
     # Without the project's own settings of pytest, which ask for plugins that need not be here.
     tests = (
         *("-m", "pytest", "-q", "-rsfE", "-c", os.devnull, "--rootdir", ".", "--tb=short"),
         *("-p", "no:cacheprovider", "--import-mode=importlib", "--confcutdir=tests/unit/job"),
-        *("--color=no", *chosen, *TESTS),
+        *("--color=no", "-m", "needs_cuda", *chosen, *TESTS),
     )
-    rivals = ("-m", "benchmarks.job.gpu_rivals", *(["--small"] if small else []))
+    rivals = ("-m", "benchmarks.job.gpu_rivals", *(["--small"] if small else ["--seconds", "1"]))
+    threads = ("-m", "benchmarks.job.cpu_rivals", "--suites", "smoke", "--first-look")
+    few = ("--workloads", "fft") if small else ()
     steps = [
-        Step("tests", "the tests that need CUDA", tests, 240),
-        _suite("smoke", "cuda", 120, folder, small=small),
-        Step("rivals", "our products and filters beside plain calls and a copy", rivals, 210),
-        _suite("smoke", "cpu", 120, folder, small=small),
+        _suite("smoke", "cuda", 95, folder, small=small),
+        Step("rivals", "our products and filters beside plain calls and a copy", rivals, 95),
+        Step("tests", "the tests that need CUDA", tests, 80),
+        Step("cpu-threads", "our rows beside plain calls, by threads", (*threads, *few), 50),
+        _suite("smoke", "cpu", 75, folder, small=small),
     ]
-    steps.append(_suite("sharing", "cuda", 210, folder, small=small))
-    if small:
-        return steps
-    training = [_training(dtype, folder) for dtype in ("bfloat16", "float32")]
-    return [*steps, *training, _suite("precision", "cuda", 120, folder, small=False)]
+    steps.append(_suite("sharing", "cuda", 55, folder, small=small))
+    return steps if small else [*steps, _training("bfloat16", folder)]
 
 
 def _training(dtype: str, folder: Path) -> Step:
@@ -82,11 +80,11 @@ def _training(dtype: str, folder: Path) -> Step:
         f"ResNet-50's training in {dtype} on one GPU",
         (
             *("-m", "batchmark_job", "run", "--suite", "scaling", "--batches", "128"),
-            *("--steps", "400", "--max-seconds", "20"),
+            *("--steps", "200", "--max-seconds", "5"),
             *("--all-reduce-mib", "", "--dtype", dtype, "--device", "cuda"),
             *("--run-id", "gpu-check", "--target", "cuda", "--output", str(folder / document)),
         ),
-        60,
+        30,
         document,
     )
 

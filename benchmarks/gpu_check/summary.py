@@ -18,7 +18,8 @@ CUT = "(cut here; the rest is in the logs and documents)\n"
 MOST_OF_A_SECTION = 40  # lines
 LINE = 160  # characters
 NEWS = re.compile(
-    r"^(FAILED|ERROR|E  |NOT MEASURED|batchmark-job: warning:|Traceback|\w+Error:)|BELOW"
+    r"^(FAILED|ERROR|E  |NOT MEASURED|batchmark-job: warning:|slower than|Traceback|\w+Error:)"
+    r"|BELOW"
 )
 
 
@@ -89,7 +90,7 @@ def _rows(document: ResultDocument, other: ResultDocument | None) -> Iterator[st
         beside = there.get(name)
         if beside is not None:
             line += f" cpu {_time(beside):24}"
-            if row.samples_seconds and beside.samples_seconds:
+            if row.status == beside.status == "measured":
                 line += f" {_median(beside) / _median(row):8.2f}×"
         if row.scaling and row.samples_seconds:
             busy = row.scaling.gpu_busy_share

@@ -1,10 +1,10 @@
 """Compares our CPU times with plain library calls and with the published approach.
 
 Our side is the implementation that a row's trial chooses, and it is chosen again in each round. It
-and the plain calls have a process each, and take short turns on the same inputs with the same
-timer. Exits with 1 if our
-time is more than 1.05 times that of the fastest plain call. harness_overhead.py tells how much
-measuring itself adds.
+and the plain calls, each of them with every number of threads that a trial may choose, have a
+process each, and take short turns on the same inputs with the same timer. Exits with 1 if our time
+is more than 1.05 times that of the fastest plain call. harness_overhead.py tells how much measuring
+itself adds.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from batchmark_job.measuring.processes.answers import FirstCall
 from batchmark_job.measuring.processes.workers import ForkedWorkers, StepError, Worker, ignore
 from batchmark_job.measuring.rows import Row
 from batchmark_job.measuring.samples.sample_statistics import median_interval
+from batchmark_job.progress import name_and_threads
 from batchmark_job.result.document import MeasurementStatus
 from batchmark_job.suites import SUITES, Point
 from batchmark_job.workloads.builtin import WORKLOADS
 from benchmarks.job.plain_calls import (
     PLAIN_CALLS,
     RECONSTRUCTED,
-    PlainCall,
     prepare_plain,
     seconds_as_published,
 )
@@ -46,6 +46,7 @@ from benchmarks.job.plain_calls import (
 ALLOWED_RATIO = 1.05
 FEWEST_ROUNDS = 3
 FEWEST_TURNS = 2  # per side and round
+FIRST_LOOK_SECONDS = 0.1
 DEFAULT_SUITES = ("smoke", "blog", "training")  # every workload, at sizes that do not take hours
 LONG_TRIAL_SECONDS = 10.0  # the choice of a longer trial is kept for all rounds
 MORE_BUDGET = 5  # times the budget while a size's rounds lie on both sides of ALLOWED_RATIO
@@ -66,6 +67,17 @@ class Round(NamedTuple):
     ours: float
     implementation: str
     plain: Mapping[str, float]
+
+
+class Rival(NamedTuple):
+    """A plain call with a number of threads."""
+
+    call: str
+    threads: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.call} on {self.threads}"
 
 
 class Choice(NamedTuple):
@@ -99,6 +111,7 @@ class Comparison:
     plain: dict[str, list[float]] = field(default_factory=dict)
     as_published: list[float] = field(default_factory=list)
     skipped: str | None = None
+    fewest_rounds: int = FEWEST_ROUNDS
 
     def add(self, result: Round) -> None:
         self.ours.append(result.ours)
@@ -112,7 +125,7 @@ class Comparison:
 
     @property
     def decided(self) -> bool:
-        return len(self.ours) >= FEWEST_ROUNDS
+        return len(self.ours) >= self.fewest_rounds
 
     @property
     def fastest_plain(self) -> str:
@@ -168,6 +181,9 @@ def main() -> int:
     parser.add_argument(
         "--suites", nargs="+", choices=SUITES, help=f"default: {', '.join(DEFAULT_SUITES)}"
     )
+    parser.add_argument(
+        "--first-look", action="store_true", help="one short round of each size, without a spread"
+    )
     parser.add_argument("--workloads", nargs="+", choices=PLAIN_CALLS, default=list(PLAIN_CALLS))
     parser.add_argument(
         "--rounds",
@@ -191,13 +207,16 @@ def main() -> int:
         parser.error(f"--rounds {arguments.rounds} gives no spread; give {FEWEST_ROUNDS} or more")
     suites = arguments.suites or (["smoke"] if arguments.quick else DEFAULT_SUITES)
     seconds = arguments.seconds or (0.3 if arguments.quick else 0.5)
+    rounds: tuple[int, float] = arguments.rounds, arguments.budget_seconds
+    if arguments.first_look:
+        seconds, rounds = FIRST_LOOK_SECONDS, (1, 0.0)
     workers = ForkedWorkers()
     machine = workers.run(steps.look_around, "cpu", arguments.threads or 0, False)
     bench = Bench.of(machine, RowLimits(max_seconds=seconds), workers)
     console = Console(width=None if sys.stdout.isatty() else LOG_WIDTH)
     comparisons = []
     for point in points(suites, arguments.workloads):
-        comparisons.append(compare(point, bench, arguments.rounds, arguments.budget_seconds))
+        comparisons.append(compare(point, bench, *rounds))
         console.print(_line(comparisons[-1]), highlight=False)
     return report(comparisons, machine.threads, console)
 
@@ -219,13 +238,17 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
     Raises:
         ComparisonError: no implementation of ours is right, or a plain call's result is wrong.
     """
-    comparison = Comparison(point)
+    comparison = Comparison(point, fewest_rounds=min(rounds, FEWEST_ROUNDS))
     rivals = WORKLOADS[point.workload].implementations_for(bench.device)
     most = max(rival.working_set_bytes(point.parameters, point.dtype) for rival in rivals)
     if not memory.has_room(2 * most, bench.device):
         comparison.skipped = "does not fit into memory twice"
         return comparison
-    calls = list(PLAIN_CALLS[point.workload])
+    calls = [
+        Rival(call.name, threads)
+        for call in PLAIN_CALLS[point.workload]
+        for threads in bench.thread_counts
+    ]
     started = time.perf_counter()
     ours: Choice | None = None
     while not comparison.is_over(rounds, started, budget_seconds):
@@ -269,7 +292,7 @@ def choose(point: Point, bench: Bench) -> Choice:
 
 
 def run_round(
-    point: Point, bench: Bench, ours: Choice, calls: Sequence[PlainCall], *, check: bool
+    point: Point, bench: Bench, ours: Choice, calls: Sequence[Rival], *, check: bool
 ) -> Round:
     """Alternate our implementation and the plain calls, so that drift hits all alike.
 
@@ -277,12 +300,13 @@ def run_round(
         ComparisonError: one of them fails, or its result is not the workload's.
     """
     problem = ours.row.problem(bench)
-    sets, threads = ours.row.input_sets, bench.thread_counts[0]
+    sets = ours.row.input_sets
     us = Runner(
-        ours.candidate.name, start_prepared(problem, ours.candidate, sets, bench.workers, ignore)
+        name_and_threads(ours.candidate.implementation),
+        start_prepared(problem, ours.candidate, sets, bench.workers, ignore),
     )
     plain = [
-        Runner(call.name, bench.workers.start(prepare_plain, problem, call.name, threads, sets))
+        Runner(call.name, bench.workers.start(prepare_plain, problem, *call, sets))
         for call in calls
     ]
     runners = [us, *plain]
@@ -341,17 +365,20 @@ def report(comparisons: Sequence[Comparison], threads: int, console: Console) ->
 
 
 def _table(workload: str, threads: int, rows: Sequence[Comparison]) -> Table:
-    names = list(rows[0].plain)
-    table = Table(title=f"{workload}: median milliseconds, {threads} threads", title_justify="left")
-    for heading in ("size", "ours", "implementation", *names, "ours / fastest plain"):
-        table.add_column(heading, justify="left" if heading == "implementation" else "right")
+    table = Table(
+        title=f"{workload}: median milliseconds, up to {threads} threads", title_justify="left"
+    )
+    names = ("implementation", "fastest plain call")
+    for heading in ("size", "ours", names[0], "plain", names[1], "ours / fastest plain"):
+        table.add_column(heading, justify="left" if heading in names else "right")
     table.add_column("as published / ours", justify="right")
     for row in rows:
         table.add_row(
             _size(row.point),
             _milliseconds(row.ours),
             ", ".join(dict.fromkeys(row.implementations)),
-            *(_milliseconds(row.plain[name]) for name in names),
+            _milliseconds(row.plain[row.fastest_plain]),
+            row.fastest_plain,
             _ratio(row),
             _times_ours(row.as_published, row.ours),
         )

@@ -71,13 +71,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--small", action="store_true", help="small sizes and few seconds; judges nothing"
     )
-    small = parser.parse_args(arguments).small
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each row")
+    asked = parser.parse_args(arguments)
+    small = asked.small
     if not torch.cuda.is_available():
         print("skipped: no CUDA device")
         return EXIT_SKIPPED
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {when}")
-    limits = RowLimits(max_seconds=0.1, processes=1) if small else RowLimits(max_seconds=3.0)
+    limits = RowLimits(max_seconds=0.1 if small else asked.seconds, processes=1 if small else 3)
     workers = ForkedWorkers()
     machine = workers.run(steps.look_around, "cuda", 1 if small else 0, False)
     bench = Bench.of(machine, limits, workers)

@@ -17,7 +17,7 @@ from tests.stand_ins.cuda import REAL_DEVICE
 
 FOLDERS = ("benchmarks", "job_container", "tests")
 OF_MAKE = ("PYTHONPATH", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")  # set where make runs this test
-STEPS = ["tests", "smoke-cuda", "rivals", "smoke-cpu", "sharing-cuda"]
+STEPS = ["smoke-cuda", "rivals", "tests", "cpu-threads", "smoke-cpu", "sharing-cuda"]
 
 
 @pytest.fixture(scope="module")

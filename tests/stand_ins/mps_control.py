@@ -18,7 +18,9 @@ CONTROL, SERVER, QUIT = (FOLDER / name for name in ("control", "server", "quit")
 
 
 def serve():
+    print("[Control] Starting control daemon", file=sys.stderr, flush=True)
     if FAULT == "exits":
+        print("there is a daemon already", file=sys.stderr, flush=True)
         sys.exit(3)
     if FAULT == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

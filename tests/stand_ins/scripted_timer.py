@@ -2,13 +2,13 @@
 
 import time
 
+from batchmark_job.measuring.samples.sampling import Timer
 
-class ScriptedTimer:
+
+class ScriptedTimer(Timer):
     """The durations move the clock, and each reading moves it by `reading` seconds."""
 
     name = "monotonic"
-    resolution_seconds = 0.0
-    evicted_bytes = 0
 
     def __init__(self, durations, monkeypatch, *, reading=0.0):
         self._durations = iter(durations)

@@ -144,11 +144,15 @@ def check_served(pipes: str | None) -> str | None:
 def _guard(control: str, ready_seconds: float) -> None:
     """Run the daemon until standard input ends."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)  # what it forks off comes back to us
-    process = subprocess.Popen(
-        [control, "-f"], stdin=subprocess.DEVNULL, stdout=sys.stderr, stderr=sys.stderr
-    )
+    said = Path(os.environ[LOGS]) / "said.log"
+    with said.open("wb") as file:  # 200 lines for one suite, which nobody reads while all is well
+        process = subprocess.Popen(
+            [control, "-f"], stdin=subprocess.DEVNULL, stdout=file, stderr=file
+        )
     try:
-        print(_await(control, process, ready_seconds), flush=True)
+        answer = _await(control, process, ready_seconds)
+        last = said.read_text(errors="replace").strip().splitlines()[-1:]
+        print(answer if answer == READY else ": ".join([answer, *last]), flush=True)
         sys.stdin.read()
     finally:
         _ask(control, "quit")

@@ -63,9 +63,13 @@ def find_pools() -> None:
 
 
 def thread_counts_to_try(count: int) -> tuple[int, ...]:
-    """The job's threads and, where two of them share a core, one thread per physical core."""
-    cores = fingerprint.usable_cores()
-    return (count, cores) if cores < count else (count,)
+    """The job's threads; where several share a core, one for each; and half of that, down to 1.
+
+    Small work is slower on many threads: each has to be woken, and all wait for the last one.
+    """
+    cores = min(fingerprint.usable_cores(), count)
+    halves = {cores >> times for times in range(cores.bit_length())}
+    return tuple(sorted({count, *halves}, reverse=True))
 
 
 @contextlib.contextmanager

@@ -12,7 +12,11 @@ from batchmark_job.result.document import Correctness, Implementation, Trial
 from batchmark_job.result.values import MOST_CHARACTERS
 
 FEWEST_CALLS = 3
+MOST_HELD = 3  # of an implementation's numbers of threads, at a time
 FEWEST_TURNS = 3  # of short calls: the machine is slower in some than in others
+# Before one of several is chosen that are hardly apart. With the noise of an H200's host 97 % of
+# choices on threads were right after 3 turns, and 99 % after 8 (test_thread_race.py).
+TURNS_TO_CHOOSE = {"cuda": 3, "cpu": 8}
 LONG_SECONDS = 0.05  # calls so long hardly notice what happened before them
 
 CHANGES_INPUTS = (
@@ -37,7 +41,7 @@ class Candidate:
     out_of_memory: bool = False
     correctness: Correctness | None = None
     cold_seconds: float | None = None
-    warm_seconds: float | None = None  # of the fastest call between the cold one and the trial
+    warm_seconds: Sequence[float] = ()  # of the calls between the cold one and the first turn
     seconds: list[float] = field(default_factory=list)
     turns: int = 0
     can_wait: bool = False  # whether memory holds its processes while other rows take their turns
@@ -60,21 +64,46 @@ class Candidate:
         return statistics.median(self.seconds)
 
     @property
+    def calls(self) -> int:
+        """Its warm ones."""
+        return len(self.warm_seconds) + len(self.seconds)
+
+    @property
     def fastest(self) -> float:
         """Of its warm calls."""
-        return min([*self.seconds, self.warm_seconds or math.inf])
+        return min([*self.seconds, *self.warm_seconds], default=math.inf)
 
     @property
     def level(self) -> float:
         """What its calls take: their median in the trial, before that the fastest warm one."""
         return self.median if self.seconds else self.fastest
 
+    def is_judged(self, patience: float) -> bool:
+        """Whether its fastest call tells how slow it is; a single one does that took so long.
+
+        A thread that waits for the scheduler made a call of 2 ms last 53 ms (docs/measurement.md).
+        """
+        return self.calls >= FEWEST_CALLS or (self.calls > 0 and self.fastest > patience)
+
     @property
     def is_known(self) -> bool:
-        """Whether it was called often enough to be compared with others."""
+        """Whether it was called often enough to be given up for good."""
+        return self._has_taken(FEWEST_TURNS)
+
+    @property
+    def can_be_chosen(self) -> bool:
+        """Whether it was called often enough to be preferred to others that are hardly slower."""
+        return self._has_taken(TURNS_TO_CHOOSE["cuda" if self.threads is None else "cpu"])
+
+    def _has_taken(self, turns: int) -> bool:
         if len(self.seconds) < FEWEST_CALLS:
             return False
-        return self.turns >= FEWEST_TURNS or min(self.seconds) >= LONG_SECONDS
+        return self.turns >= turns or min(self.seconds) >= LONG_SECONDS
+
+    @property
+    def was_tried(self) -> bool:
+        """Whether anything is known of it: not all numbers of threads are tried."""
+        return self.outcome != "slower" or self.cold_seconds is not None
 
     @property
     def trial_seconds(self) -> float | None:
@@ -90,7 +119,7 @@ class Candidate:
             outcome=self.outcome,
             reason=self.reason and self.reason[:MOST_CHARACTERS],
             median_seconds=self.trial_seconds,
-            calls=len(self.seconds) or int(self.warm_seconds is not None),
+            calls=len(self.seconds) or len(self.warm_seconds),
             correctness=self.correctness,
         )
 

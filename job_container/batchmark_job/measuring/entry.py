@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from batchmark_job.machine import memory
-from batchmark_job.measuring.candidate import Candidate, Entry
+from batchmark_job.measuring.candidate import MOST_HELD, Candidate, Entry
 from batchmark_job.measuring.problem import CACHES_FILLED, MOST_INPUT_SETS, Problem
 from batchmark_job.measuring.processes import input_store
 from batchmark_job.measuring.processes.input_store import MOST_SHARE
@@ -30,7 +30,7 @@ def enter(
     candidates = find_candidates(problem, thread_counts)
     competing = [candidate for candidate in candidates if candidate.competes]
     sets = input_sets(problem, competing, cache_bytes) if competing else 0
-    together = sets * _bytes_held(problem, competing) if sets else 0
+    together = sets * _bytes_held(problem, _held_at_once(competing)) if sets else 0
     memory_bytes = memory.host_memory_bytes()
     input_bytes = problem.input_bytes() if sets else 0
     for candidate in competing if problem.device == "cpu" else ():
@@ -99,6 +99,14 @@ def input_sets(problem: Problem, competing: Iterable[Candidate], cache_bytes: in
     # With the candidate that needs the most memory for an input set.
     most = max((_bytes_held(problem, [candidate]) for candidate in competing), default=0)
     return wanted if memory.has_room(wanted * most, problem.device) else 1
+
+
+def _held_at_once(competing: Iterable[Candidate]) -> list[Candidate]:
+    """As many numbers of threads of each implementation as the trial holds, and the one tried."""
+    by_implementation: dict[int, list[Candidate]] = {}
+    for candidate in competing:
+        by_implementation.setdefault(candidate.index, []).append(candidate)
+    return [each for rungs in by_implementation.values() for each in rungs[: MOST_HELD + 1]]
 
 
 def _bytes_held(problem: Problem, candidates: Iterable[Candidate]) -> int:

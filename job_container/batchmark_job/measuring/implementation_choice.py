@@ -1,18 +1,20 @@
-"""Which implementations compute a row correctly, and which of them is the fastest.
+"""Which implementations compute a row correctly, on how many threads, and which is the fastest.
 
 Every candidate has a worker of its own and computes on the same inputs, in the layout it likes
-best. Its first call is its cold call, whose output is checked; those that pass then take turns, so
+best. Its first call is its cold call, whose output is checked. An implementation goes from one
+number of threads to the next for as long as that pays; the best of all of them then take turns, so
 that a change of the machine hits all alike. Only the worker whose turn it is runs.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from batchmark_job.measuring import steps
-from batchmark_job.measuring.candidate import LONG_SECONDS, Candidate, Entry
+from batchmark_job.measuring.candidate import LONG_SECONDS, MOST_HELD, Candidate, Entry
 from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.workers import ForkedWorkers, Hear, StepError, Worker
 from batchmark_job.measuring.samples.sample_statistics import median_interval
@@ -21,35 +23,50 @@ TRIAL_SHARE = 0.3  # of max_seconds, for the trial of all candidates together
 CLOSE_ENOUGH = 0.05  # a choice that is slower than the fastest by less is right
 # A candidate is given up when even its fastest call took so many times the leader's median:
 HOPELESS = 1.5  # once it is known
-HOPELESS_AT_ONCE = 5.0  # before, if two calls or more were so slow, or one that is a long one
+HOPELESS_AT_ONCE = 5.0  # before
+LONGEST_NOISE_SECONDS = 0.2  # of a call that was stalled: no single one so long gives it up
+# Of the best number of threads so far, the most that the next one may take for the way to go on.
+STILL_CLOSE = 1.25
+GAIN = 1.5  # by which a number of threads must be faster for the way of a hopeless one to go on
 
 
 def choose_fastest(
-    problem: Problem, entry: Entry, seconds: float, workers: ForkedWorkers, hear: Hear
+    problem: Problem,
+    entry: Entry,
+    seconds: float,
+    workers: ForkedWorkers,
+    hear: Hear,
+    threads: Mapping[str, int] | None = None,
 ) -> tuple[Candidate | None, Worker | None]:
     """The fastest correct candidate, or the only one, untried; None if there is none.
 
     Candidates take turns where memory holds them together; then the winner's worker lives on.
     Otherwise each has its time alone.
+
+    Args:
+        seconds: for the turns of all of them together.
+        threads: by implementation, the number to begin with; without one it is the largest.
     """
     competing = [candidate for candidate in entry.candidates if candidate.competes]
-    runners: list[_Runner] = []
+    held: list[_Runner] = []
     if len(competing) > 1:
 
         def begin(candidate: Candidate) -> _Runner:
             worker = start_prepared(problem, candidate, entry.input_sets, workers, hear)
             return _Runner(candidate, worker)
 
+        trial = _Trial(_ladders(competing, threads or {}), begin, seconds)
         if entry.fit_together:
-            runners = _hold_together(competing, begin, seconds, on_cpu=problem.device == "cpu")
+            trial.hold_together(on_cpu=problem.device == "cpu")
         else:
-            _hold_one_by_one(competing, begin, seconds)
-    chosen = _fastest(competing)
+            trial.hold_one_by_one()
+        held = trial.held
+    chosen = _fastest([runner.candidate for runner in held] or competing)
     if chosen is not None:
         chosen.outcome = "chosen"
         chosen.cold_seconds = _first_to_call(chosen, competing).cold_seconds
     winner = None
-    for runner in runners:
+    for runner in held:
         if runner.candidate is chosen:
             winner = runner.worker
         else:
@@ -97,43 +114,160 @@ class _Runner:
         self.candidate.fail(str(error), out_of_memory=error.out_of_memory)
 
 
-def _hold_together(
-    competing: Sequence[Candidate],
-    begin: Callable[[Candidate], _Runner],
-    seconds: float,
-    *,
-    on_cpu: bool,
-) -> list[_Runner]:
-    runners: list[_Runner] = []
-    try:
-        for candidate in competing:
-            runners.append(begin(candidate))
-            if on_cpu:  # several would have more threads than cores
-                runners[-1].get_ready()
-        for runner in () if on_cpu else runners:
-            runner.get_ready()
-        for runner in runners:
-            runner.take_first_call()
-        _race([runner for runner in runners if runner.candidate.competes], seconds)
-    except BaseException:
-        for runner in runners:
-            runner.worker.end()
-        raise
-    return runners
+@dataclass
+class _Ladder:
+    """One implementation's numbers of threads, the largest first.
+
+    It begins with `start`, the best one of the size before if there was any.
+    """
+
+    rungs: Sequence[Candidate]
+    start: int
+    of_size_before: bool
+
+    def climb(self, attempt: Callable[[Candidate], None], trial: _Trial) -> None:
+        """Attempt the first one, then more threads or else fewer, for as long as that pays."""
+        first = self.rungs[self.start]
+        attempt(first)
+        for way in (self.rungs[: self.start][::-1], self.rungs[self.start + 1 :]):
+            best = first
+            if not first.competes:
+                return
+            for rung in way:
+                attempt(rung)
+                leader = trial.leader
+                if not (rung.competes and leader and _goes_on(rung, best, leader)):
+                    break
+                best = min(best, rung, key=lambda each: each.fastest)
+            if best is not first or (self.of_size_before and first.fastest >= LONG_SECONDS):
+                return  # it takes long to see that more work wants no fewer threads
 
 
-def _hold_one_by_one(
-    competing: Sequence[Candidate], begin: Callable[[Candidate], _Runner], seconds: float
-) -> None:
+def _goes_on(rung: Candidate, best: Candidate, leader: Candidate) -> bool:
+    """Whether to try the next number of threads; a hopeless one has to gain much."""
+    if rung.fastest > HOPELESS_AT_ONCE * leader.level:
+        return rung.fastest * GAIN <= best.fastest
+    return rung.fastest <= STILL_CLOSE * best.fastest
+
+
+def _ladders(competing: Sequence[Candidate], threads: Mapping[str, int]) -> list[_Ladder]:
+    by_implementation: dict[int, list[Candidate]] = {}
     for candidate in competing:
-        runner = begin(candidate)
+        by_implementation.setdefault(candidate.index, []).append(candidate)
+    ladders = []
+    for rungs in by_implementation.values():
+        rungs.sort(key=lambda rung: -(rung.threads or 0))
+        best_before = threads.get(rungs[0].name)
+        start = next((n for n, rung in enumerate(rungs) if rung.threads == best_before), 0)
+        ladders.append(_Ladder(rungs, start, best_before is not None))
+    return ladders
+
+
+@dataclass
+class _Trial:
+    """All candidates of a row, and those of them that have a worker now."""
+
+    ladders: Sequence[_Ladder]
+    begin: Callable[[Candidate], _Runner]
+    seconds: float
+    held: list[_Runner] = field(default_factory=list)
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        return [candidate for ladder in self.ladders for candidate in ladder.rungs]
+
+    @property
+    def patience(self) -> float:
+        """Seconds of a call that is enough by itself to give a candidate up."""
+        spent = sum(sum(candidate.seconds) for candidate in self.candidates)
+        return max(self.seconds - spent, LONGEST_NOISE_SECONDS)
+
+    @property
+    def leader(self) -> Candidate | None:
+        """Of those that have a worker; where each had its time alone, of all."""
+        runners = [runner.candidate for runner in self.held] or self.candidates
+        competing = (each for each in runners if each.competes)
+        return min(competing, key=lambda each: each.level, default=None)
+
+    def hold_together(self, *, on_cpu: bool) -> None:
+        """Let them take turns; those that may still be the fastest keep their workers."""
+        try:
+            if not on_cpu:  # where several that get ready would have more threads than cores
+                self.held = [self.begin(candidate) for candidate in self.candidates]
+                for runner in self.held:
+                    runner.get_ready()
+            for ladder in self.ladders:
+                ladder.climb(self._attempt_and_hold, self)
+            self._race()
+        except BaseException:
+            for runner in self.held:
+                runner.worker.end()
+            raise
+
+    def hold_one_by_one(self) -> None:
+        """Give each its time alone."""
+        for ladder in self.ladders:
+            ladder.climb(self._attempt_alone, self)
+
+    def _attempt_and_hold(self, candidate: Candidate) -> None:
+        runner = next((each for each in self.held if each.candidate is candidate), None)
+        if runner is None:
+            runner = self.begin(candidate)
+            self.held.append(runner)
+            runner.get_ready()
+        self._take_first_turns(runner)
+        self._let_go()
+
+    def _attempt_alone(self, candidate: Candidate) -> None:
+        share = self.seconds / sum(min(MOST_HELD, len(ladder.rungs)) for ladder in self.ladders)
+        runner = self.begin(candidate)
         try:
             runner.get_ready()
-            runner.take_first_call()
-            if candidate.competes:
-                _run_alone(runner, seconds / len(competing), _fastest(competing))
+            self._take_first_turns(runner)
+            ends = time.perf_counter() + share
+            while candidate.competes and not self._is_hopeless(candidate):
+                if candidate.is_known and time.perf_counter() >= ends:
+                    return
+                runner.take_turn()
         finally:
             runner.worker.end()
+
+    def _take_first_turns(self, runner: _Runner) -> None:
+        """The cold call, and as many warm ones as it takes to give the candidate up, or not."""
+        runner.take_first_call()
+        while runner.candidate.competes and not runner.candidate.is_judged(self.patience):
+            runner.take_turn()
+
+    def _race(self) -> None:
+        ends = time.perf_counter() + self.seconds
+        while self.held:
+            for runner in self.held:
+                runner.take_turn()
+            self._let_go()
+            candidates = [runner.candidate for runner in self.held]
+            if len(candidates) < 2:
+                return
+            taken = all(candidate.can_be_chosen for candidate in candidates)
+            if taken and (time.perf_counter() >= ends or _decided(candidates)):
+                return
+
+    def _let_go(self) -> None:
+        """End the workers of those that are out or hopeless, or one number of threads too many."""
+        kept: list[_Runner] = []
+        rungs_held: Counter[int] = Counter()
+        for runner in sorted(self.held, key=lambda runner: runner.candidate.level):
+            candidate = runner.candidate
+            rungs_held[candidate.index] += 1
+            too_many = rungs_held[candidate.index] > MOST_HELD
+            if too_many or not candidate.competes or self._is_hopeless(candidate):
+                runner.worker.end()
+            else:
+                kept.append(runner)
+        self.held = kept
+
+    def _is_hopeless(self, candidate: Candidate) -> bool:
+        leader = self.leader
+        return leader is not None and hopeless(candidate, leader, self.patience)
 
 
 def start_prepared(
@@ -154,45 +288,12 @@ def _first_to_call(chosen: Candidate, competing: Sequence[Candidate]) -> Candida
     return chosen
 
 
-def _race(runners: list[_Runner], seconds: float) -> None:
-    ends = time.perf_counter() + seconds
-    runners = _with_a_chance(runners)
-    while runners:
-        for runner in runners:
-            runner.take_turn()
-        runners = _with_a_chance(runners)
-        if len(runners) < 2:
-            return
-        candidates = [runner.candidate for runner in runners]
-        known = all(candidate.is_known for candidate in candidates)
-        if known and (time.perf_counter() >= ends or _decided(candidates)):
-            return
-
-
-def _with_a_chance(runners: Sequence[_Runner]) -> list[_Runner]:
-    """Those that still compete and may be the fastest."""
-    competing = [runner for runner in runners if runner.candidate.competes]
-    leader = min((each.candidate for each in competing), key=lambda c: c.level, default=None)
-    return [each for each in competing if leader and not _hopeless(each.candidate, leader)]
-
-
-def _run_alone(runner: _Runner, seconds: float, leader: Candidate | None) -> None:
-    candidate = runner.candidate
-    rival = None if leader is candidate else leader
-    ends = time.perf_counter() + seconds
-    while not candidate.is_known or time.perf_counter() < ends:
-        runner.take_turn()
-        if not candidate.competes or (rival and rival.seconds and _hopeless(candidate, rival)):
-            return
-
-
-def _hopeless(candidate: Candidate, leader: Candidate) -> bool:
-    fastest = candidate.fastest
+def hopeless(candidate: Candidate, leader: Candidate, patience: float) -> bool:
+    """Whether it can't become the fastest; one long call is enough where patience is short."""
     if candidate.is_known:
-        return fastest > HOPELESS * leader.level
-    calls = len(candidate.seconds) + (candidate.warm_seconds is not None)
-    shortest = 0.0 if calls > 1 else LONG_SECONDS
-    return calls > 0 and fastest > max(HOPELESS_AT_ONCE * leader.level, shortest)
+        return candidate.fastest > HOPELESS * leader.level
+    judged = candidate.is_judged(patience)
+    return judged and candidate.fastest > HOPELESS_AT_ONCE * leader.level
 
 
 def _decided(candidates: Sequence[Candidate]) -> bool:
@@ -207,8 +308,8 @@ def _decided(candidates: Sequence[Candidate]) -> bool:
 
 def _fastest(competing: Sequence[Candidate]) -> Candidate | None:
     """Of several the fastest that is right; a lone one, which is checked when it is measured."""
-    if len(competing) == 1:
-        return competing[0] if competing[0].competes else None
+    if len(competing) == 1 and competing[0].competes:
+        return competing[0]
     correct = [each for each in competing if each.competes and each.correctness]
     timed = [each for each in correct if each.seconds]
     return min(timed, key=lambda each: each.median) if timed else next(iter(correct), None)

@@ -12,6 +12,7 @@ from batchmark_job.machine.conditions import Monitor, mean_conditions
 from batchmark_job.machine.inventory import Machine
 from batchmark_job.measuring.limits import PATIENCE, RowLimits
 from batchmark_job.measuring.marks import JobMarks
+from batchmark_job.measuring.neighbours import Neighbours
 from batchmark_job.measuring.processes.workers import ForkedWorkers, StepError
 from batchmark_job.measuring.samples.sample_statistics import multimodal, outliers, stopping
 from batchmark_job.result.document import (
@@ -38,6 +39,7 @@ class Bench:
     marks: JobMarks
     gpu_uuid: str | None = None
     multiprocessors: int | None = None  # of the GPU
+    neighbours: Neighbours = field(default_factory=Neighbours)
 
     @classmethod
     def of(

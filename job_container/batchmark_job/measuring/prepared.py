@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import statistics
 import time
 from collections.abc import Iterable, Iterator
@@ -88,7 +87,9 @@ class Prepared:
             seconds, output = self._cold_call()
             first = self._checked(seconds, output)
             if first.wrong is None:
-                first = first._replace(warm_seconds=self._warm_up_for_the_trial())
+                warm = self._warm_up_for_the_trial()
+                self._timer.fit(min(warm, default=seconds))
+                first = first._replace(warm_seconds=warm)
             return first
 
     def turn(self) -> list[float]:
@@ -98,18 +99,24 @@ class Prepared:
             self._settle()
             ends = time.perf_counter() + TURN_SECONDS
             while not seconds or time.perf_counter() < ends:
-                seconds.append(self._timer.seconds(self._rotation.take())[0])
+                seconds.append(self._timer.sample(self._rotation)[0])
         self._latest_seconds = seconds[-1]
         return seconds
 
     def measure(
-        self, *, limits: RowLimits, trial_seconds: float | None, check_first: bool
+        self,
+        *,
+        limits: RowLimits,
+        trial_seconds: float | None,
+        calls_per_sample: int | None,
+        check_first: bool,
     ) -> TurnSamples:
         """Sample for a turn; before the first one warm up, after the cold call if it is still due.
 
         Args:
             limits: of this turn.
             trial_seconds: median of the same calls in the trial, if there was one.
+            calls_per_sample: as in the row's other turns; None before the first one.
             check_first: whether to compare the first output with the reference, too.
         """
         with self._state():
@@ -121,6 +128,10 @@ class Prepared:
                     kept = output.detach().to("cpu", copy=True)
                     self._tell("mark", "trial_ended")
                 del output
+            if calls_per_sample is not None:
+                self._timer.calls_per_sample = calls_per_sample
+            elif cold is not None:
+                self._timer.fit(min(self._warm_up_for_the_trial(), default=cold.seconds))
             turn = self._sample(limits, trial_seconds, WARMUP_SECONDS if cold else 0.0)
             if cold and kept is not None:
                 cold = self._checked(cold.seconds, kept)
@@ -156,9 +167,10 @@ class Prepared:
             samples,
             list(sampled.starts),
             sampled.end,
-            unrecorded_calls=sampled.calls - len(samples),
+            unrecorded_calls=sampled.calls - len(samples) * timer.calls_per_sample,
             warmup_calls=warmup_calls,
             timer=timer.name,
+            calls_per_sample=timer.calls_per_sample,
             resolution_seconds=timer.resolution_seconds,
             stopping=sampled.stopping,
             unsettled=reason,
@@ -212,17 +224,17 @@ class Prepared:
     def _state(self) -> contextlib.AbstractContextManager[None]:
         return measuring_state(self._problem.workload, self._problem.dtype)
 
-    def _warm_up_for_the_trial(self) -> float | None:
-        """Seconds of the fastest call, if one was made."""
-        fastest = None
+    def _warm_up_for_the_trial(self) -> list[float]:
+        """Seconds of the calls."""
+        seconds: list[float] = []
         ends = time.perf_counter() + TRIAL_WARMUP_SECONDS
         with self._apart():
             while (self._latest_seconds or 0.0) < WARM_SECONDS:
                 self._latest_seconds, _ = self._timer.seconds(self._rotation.take())
-                fastest = min(fastest or math.inf, self._latest_seconds)
+                seconds.append(self._latest_seconds)
                 if time.perf_counter() >= ends:
                     break
-        return fastest
+        return seconds
 
     def _settle(self) -> None:
         """Make calls that nobody times, after something else has run; longer calls do without.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from batchmark_job.machine.conditions import mean_conditions
 from batchmark_job.measuring import steps
-from batchmark_job.measuring.candidate import CHANGES_INPUTS, Candidate
+from batchmark_job.measuring.candidate import CHANGES_INPUTS, Candidate, Entry
 from batchmark_job.measuring.implementation_choice import (
     TRIAL_SHARE,
     choose_fastest,
@@ -102,13 +103,13 @@ class Row(MeasuredRow):
             store.close()
         problem = self.problem(bench)
         self.found.update(flops=entry.flops, items=entry.items, bytes_moved=entry.bytes_moved)
-        seconds = TRIAL_SHARE * bench.limits.max_seconds
-        chosen, self._worker = choose_fastest(problem, entry, seconds, bench.workers, hear)
+        entry, chosen = self._hold_trial(bench, problem, entry)
         if chosen and chosen.correctness:
             bench.marks.mark("trial_ended")
-        self.found.update(trials=tuple(each.trial_record() for each in entry.candidates))
+        tried = [each for each in entry.candidates if each.was_tried]
+        self.found.update(trials=tuple(each.trial_record() for each in tried))
         if chosen is None:
-            self._give_up_without_choice(entry.candidates, bench.device)
+            self._give_up_without_choice(tried, bench.device)
             return
         sets, set_bytes = entry.input_sets, entry.input_bytes
         self.chosen, self.input_sets = chosen, sets
@@ -120,6 +121,28 @@ class Row(MeasuredRow):
             input_sets=sets,
             caches_filled=sets * set_bytes / bench.cache_bytes if bench.cache_bytes else None,
         )
+
+    def _hold_trial(
+        self, bench: Bench, problem: Problem, entry: Entry
+    ) -> tuple[Entry, Candidate | None]:
+        """The choice, and what was tried for it.
+
+        Where it takes longer than the size before it explains, the better of two trials.
+        """
+        row = problem.workload.name, problem.dtype
+        neighbours, hear = bench.neighbours, self._listener(bench)
+        seconds = TRIAL_SHARE * bench.limits.max_seconds
+        untried, threads = deepcopy(entry), neighbours.threads(*row)
+        chosen, self._worker = choose_fastest(problem, entry, seconds, bench.workers, hear, threads)
+        if chosen and neighbours.jumps(*row, entry, chosen):
+            again, worker = choose_fastest(problem, untried, seconds, bench.workers, hear)
+            if again and again.level < chosen.level:
+                entry, chosen, worker, self._worker = untried, again, self._worker, worker
+            if worker is not None:
+                worker.end()
+        if chosen:
+            neighbours.add(*row, entry, chosen)
+        return entry, chosen
 
     def _give_up_without_choice(self, entered: Sequence[Candidate], device: str) -> None:
         """Say why nothing computes it, by the candidates with the worst fault."""
@@ -145,6 +168,7 @@ class Row(MeasuredRow):
             "measure",
             limits=self.limits.of_one_turn(),
             trial_seconds=chosen.trial_seconds,
+            calls_per_sample=self.turns[0].calls_per_sample if self.turns else None,
             check_first=alone,
         )
         self.unfinished = ()
@@ -170,11 +194,12 @@ class Row(MeasuredRow):
         index = len(self.turns) % self.limits.processes
         if index == len(self.processes):
             worker, self._worker = self._worker, None
-            if worker is None:
+            if worker is not None:
+                self.processes.append(RowProcess(worker))
+            else:
                 problem, hear = self.problem(bench), self._listener(bench)
                 worker = start_prepared(problem, chosen, self.input_sets, bench.workers, hear)
-            self.processes.append(RowProcess(worker))
-            if len(self.processes) > 1 or chosen.correctness is None:
+                self.processes.append(RowProcess(worker))
                 worker.get_ready()
         return self.processes[index]
 
@@ -268,6 +293,7 @@ class Row(MeasuredRow):
                 **(looks[0].phases if looks else {}),
             ),
             "timer": turns[0].timer,
+            "calls_per_sample": turns[0].calls_per_sample,
             "warmup_calls": sum(turn.warmup_calls for turn in turns),
             "unrecorded_calls": sum(turn.unrecorded_calls for turn in turns),
             "peak_memory_bytes": max(peaks, default=None),

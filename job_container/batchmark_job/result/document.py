@@ -249,6 +249,9 @@ class Measurement(Model):
         "in place of `correctness`, of a job not written for Batchmark"
     )
     timer: Literal["monotonic", "cuda_events"] | None = optional("what timed the samples")
+    calls_per_sample: PositiveCount | None = optional(
+        "calls made in a row, of which a sample is the mean, where they are short"
+    )
     trials: Few[Trial] = optional("of all implementations, the chosen one too", ())
     input_sets: PositiveCount | None = optional(
         "inputs taken in turn, so that caches hold no old ones"

@@ -20,7 +20,7 @@ class Started(NamedTuple):
     @property
     def step_seconds(self) -> float:
         """Of its fastest warm step so far, or else of its first one."""
-        return self.first.warm_seconds or self.first.seconds
+        return min(self.first.warm_seconds, default=self.first.seconds)
 
 
 class Ran(NamedTuple):

@@ -108,6 +108,9 @@ class _Attention(Workload):
         FlashAttention(),
         EfficientAttention(),
         CudnnAttention(),
+        CudaGraph(TorchAttention()),
+        CudaGraph(EfficientAttention()),
+        CudaGraph(ExplicitAttention()),
     )
     tensors_read: ClassVar[int]
     tensors_written: ClassVar[int]
@@ -122,12 +125,6 @@ class _Attention(Workload):
 class AttentionForward(_Attention):
     name = "attention_forward"
     summary = "softmax(Q Kᵀ / √head_dim) V, without a mask"
-    # Autograd launches a backward pass on its forward pass' stream, so that one can't be captured.
-    implementations = (
-        *_Attention.implementations,
-        CudaGraph(TorchAttention()),
-        CudaGraph(ExplicitAttention()),
-    )
     tensors_read, tensors_written = 3, 1
 
     def flops(self, parameters: Parameters) -> int:

@@ -32,6 +32,7 @@ class SimulatedGpu:
     card: Card = field(default_factory=Card)  # what NVML says
     peak_bytes: int = 0
     streams: int = 0  # made so far
+    stream: Any = None  # the current one; None for the default one
     held: dict[StorageWeakRef, int] = field(default_factory=dict)  # bytes
 
     def check(self) -> None:

@@ -46,6 +46,7 @@ class Graph:
     def __init__(self, gpu: SimulatedGpu) -> None:
         self._gpu = gpu
         self.nodes: list[tuple[Any, Any, Any]] = []
+        self.stream: Any = None
 
     def record(self, operation: Any, args: Any, kwargs: Any, result: Any) -> None:
         given = tree_map_only(
@@ -65,9 +66,9 @@ class Graph:
                     place.copy_(value)
 
     @contextmanager
-    def capture(self) -> Iterator[None]:
+    def capture(self, stream: Any = None) -> Iterator[None]:
         self._gpu.wait()
-        self._gpu.capturing = self
+        self._gpu.capturing, self.stream = self, stream
         try:
             with _Capture(self, self._gpu):
                 yield

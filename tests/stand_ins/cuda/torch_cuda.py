@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -15,7 +15,7 @@ import torch.nn.functional as F  # noqa: N812
 
 from batchmark_job.machine import cards
 from tests.stand_ins import nvml
-from tests.stand_ins.cuda.gpu import SimulatedGpu, gpu_of
+from tests.stand_ins.cuda.gpu import NOT_IN_A_CAPTURE, SimulatedGpu, gpu_of
 from tests.stand_ins.cuda.graphs import Graph
 from tests.stand_ins.cuda.tensor_cores import TensorCores
 from tests.stand_ins.cuda.triton_launches import launches
@@ -71,11 +71,11 @@ def _replacements(gpu: SimulatedGpu) -> Iterator[tuple[Any, str, Any]]:
         "max_memory_allocated": lambda: gpu.peak_bytes,
         "Event": lambda enable_timing=False: Event(gpu, timed=enable_timing),
         "CUDAGraph": lambda: Graph(gpu),
-        "graph": lambda graph, pool=None, stream=None: graph.capture(),
+        "graph": lambda graph, pool=None, stream=None: graph.capture(stream),
         "graph_pool_handle": lambda: (0, 1),
         "Stream": lambda: Stream(gpu),
-        "current_stream": lambda: Stream(gpu, made=0),
-        "stream": lambda _stream: nullcontext(),
+        "current_stream": lambda: gpu.stream or Stream(gpu, made=0),
+        "stream": lambda stream: _on_stream(gpu, stream),
     }
     for name, replacement in of_cuda.items():
         yield torch.cuda, name, replacement
@@ -89,7 +89,8 @@ def _replacements(gpu: SimulatedGpu) -> Iterator[tuple[Any, str, Any]]:
     yield torch, "compile", lambda function, **_options: function
     chosen: list[str] = []
     yield torch.nn.attention, "sdpa_kernel", _sdpa_kernel(chosen)
-    yield F, "scaled_dot_product_attention", _attention(F.scaled_dot_product_attention, chosen)
+    yield F, "scaled_dot_product_attention", _attention(gpu, F.scaled_dot_product_attention, chosen)
+    yield torch.autograd, "grad", _grad(gpu, torch.autograd.grad)
     yield F, "conv2d", _conv2d(F.conv2d)
     yield from launches(gpu)
 
@@ -101,6 +102,27 @@ class Stream:
         self.synchronize = gpu.wait
 
     def wait_stream(self, other: Stream) -> None: ...
+
+
+@contextmanager
+def _on_stream(gpu: SimulatedGpu, stream: Stream) -> Iterator[None]:
+    before, gpu.stream = gpu.stream, stream
+    try:
+        yield
+    finally:
+        gpu.stream = before
+
+
+def _grad(gpu: SimulatedGpu, real: Callable[..., Any]) -> Callable[..., Any]:
+    """Autograd launches a backward pass on its forward pass' stream, where that is known."""
+
+    def gradients(outputs: Any, *args: Any, **kwargs: Any) -> Any:
+        graph, node = gpu.capturing, getattr(outputs.grad_fn, "metadata", {})
+        if graph is not None and node.get("stream", graph.stream) is not graph.stream:
+            raise torch.AcceleratorError(NOT_IN_A_CAPTURE)
+        return real(outputs, *args, **kwargs)
+
+    return gradients
 
 
 class Event:
@@ -179,11 +201,16 @@ def _sdpa_kernel(chosen: list[str]) -> Callable[..., Any]:
     return only
 
 
-def _attention(real: Callable[..., Any], chosen: list[str]) -> Callable[..., Any]:
+def _attention(
+    gpu: SimulatedGpu, real: Callable[..., Any], chosen: list[str]
+) -> Callable[..., Any]:
     def attend(queries: Any, *others: Any, **options: Any) -> Any:
         if chosen and queries.dtype not in KERNEL_DTYPES[chosen[-1]]:
             raise RuntimeError("No available kernel. Aborting execution.")
-        return real(queries, *others, **options)
+        output = real(queries, *others, **options)
+        if output.grad_fn is not None:
+            output.grad_fn.metadata["stream"] = gpu.stream
+        return output
 
     return attend
 

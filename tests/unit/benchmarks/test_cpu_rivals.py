@@ -2,6 +2,7 @@
 
 import io
 import itertools
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -61,14 +62,14 @@ def test_a_wrong_plain_call_is_found_out(monkeypatch):
     wrong = PlainCall("transposed", lambda inputs: lambda: (inputs[0] @ inputs[1]).T)
     monkeypatch.setattr(cpu_rivals, "PLAIN_CALLS", {"matmul": [wrong]})
     monkeypatch.setattr(plain_calls, "PLAIN_CALLS", {"matmul": [wrong]})
-    with pytest.raises(ComparisonError, match=r"^matmul by transposed: relative error"):
+    with pytest.raises(ComparisonError, match=r"^matmul by transposed on 1: relative error"):
         compare(Point("matmul", {"size": 40}), bench_here(QUICK), 3, 60.0)
 
 
 def test_one_size_is_compared_round_by_round():
     comparison = compare(Point("matmul", {"size": 40}), bench_here(QUICK), 3, 0.0)
     assert comparison.skipped is None
-    assert set(comparison.plain) == {"torch @", "NumPy @", "SciPy gemm"}
+    assert set(comparison.plain) == {"torch @ on 1", "NumPy @ on 1", "SciPy gemm on 1"}
     rounds = len(comparison.ours)
     assert rounds >= 3
     assert len(comparison.implementations) == len(comparison.ratios) == rounds
@@ -89,7 +90,7 @@ def quick_choice(*_):
 
 def compared(monkeypatch, budget_seconds=60.0, choose=quick_choice, **plain):
     """Of rounds in which ours takes 2 s and each plain call what its list says, again and again."""
-    turns = {name: itertools.cycle(seconds) for name, seconds in plain.items()}
+    turns = {f"{name} on 1": itertools.cycle(seconds) for name, seconds in plain.items()}
 
     def run_round(*arguments, check):
         return Round(2.0, "numpy", {call.name: next(turns[call.name]) for call in arguments[3]})
@@ -115,8 +116,24 @@ def test_rounds_that_disagree_get_more_time(monkeypatch, plain, fewest, most):
 
 def test_a_plain_call_that_cannot_be_the_fastest_stays_out_of_further_rounds(monkeypatch):
     comparison = compared(monkeypatch, close=[1.0, 4.0], far=[9.0])
-    assert {name: len(found) for name, found in comparison.plain.items()} == {"close": 36, "far": 3}
-    assert comparison.fastest_plain == "close"
+    rounds = {name: len(found) for name, found in comparison.plain.items()}
+    assert rounds == {"close on 1": 36, "far on 1": 3}
+    assert comparison.fastest_plain == "close on 1"
+
+
+def test_a_plain_call_is_timed_on_every_number_of_threads(monkeypatch):
+    seen = []
+
+    def run_round(point, bench, ours, calls, *, check):
+        seen.append([call.name for call in calls])
+        return Round(2.0, "numpy", {call.name: float(call.threads) for call in calls})
+
+    monkeypatch.setattr(cpu_rivals, "choose", quick_choice)
+    monkeypatch.setattr(cpu_rivals, "run_round", run_round)
+    bench = replace(bench_here(QUICK), thread_counts=(4, 2, 1))
+    comparison = compare(Point("matmul", {"size": 40}), bench, 3, 0.0)
+    assert {"torch @ on 4", "torch @ on 2", "torch @ on 1"} < set(seen[0])
+    assert comparison.fastest_plain.endswith(" on 1")
 
 
 class Scripted:
@@ -171,8 +188,8 @@ def test_memory_that_runs_short_ends_a_size_and_keeps_its_rounds(
 ):
     held = []
 
-    def run_round(*_, **__):
-        held.append(Round(1.0, "numpy", {call.name: 2.0 for call in PLAIN_CALLS["matmul"]}))
+    def run_round(point, bench, ours, calls, **_):
+        held.append(Round(1.0, "numpy", {call.name: 2.0 for call in calls}))
         return held[-1]
 
     def shortage(*_):
@@ -210,7 +227,7 @@ def test_verdict(ours, code, verdict):
     assert ended == code
     assert printed.rstrip().endswith(verdict)
     assert f"{ours:.3f} ({ours:.2f} to {ours:.2f}, 3 rounds)" in printed
-    assert "matmul: median milliseconds, 2 threads" in printed
+    assert "matmul: median milliseconds, up to 2 threads" in printed
     assert f"{0.3 / ours:.1f} ({0.2 / ours:.1f} to {0.4 / ours:.1f})" in printed
 
 

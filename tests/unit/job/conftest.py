@@ -18,6 +18,13 @@ from tests.stand_ins import cuda as simulated_cuda
 SMALL_CACHE_BYTES = 2**16  # so that few inputs fill it, and few graphs are captured
 
 
+def pytest_collection_modifyitems(items):
+    """So that gpu-check can choose what a device alone can show."""
+    for item in items:
+        if "cuda" in item.fixturenames:
+            item.add_marker(pytest.mark.needs_cuda)
+
+
 @pytest.fixture
 def cuda():
     """A CUDA device: a real one where there is one, and else a simulated one, which is yielded."""

@@ -20,6 +20,7 @@ from batchmark_job.distributed.ranks.stopwatch import Stopwatch, Timed, longest_
 from batchmark_job.distributed.ranks.world import World
 from batchmark_job.distributed.task import Answer, Train
 from batchmark_job.errors import CannotMeasureError, InputError
+from batchmark_job.formatting import duration
 from batchmark_job.machine import threads
 from batchmark_job.measuring.samples.sample_statistics import drift
 from batchmark_job.result.document import Implementation
@@ -33,6 +34,9 @@ WARMUP_SECONDS = 5.0
 MOST_COMPUTE = 20  # samples of steps that exchange nothing
 COMPUTE_SHARE = 0.2  # of the time to sample
 MOST_LOSSES = 100
+# What the log says that these take, before anybody knows.
+FIRST_STEP = "a minute"
+CHECK = "5 to 60 s"
 
 
 def train(task: Train) -> Answer:
@@ -63,7 +67,9 @@ def measure(task: Train, world: World, source: Source) -> Answer:
     """Among ranks that have met."""
     with torch_calls.precision(task.dtype), torch_calls.cudnn_search():
         trainer = Trainer(task, world, source)
+        world.say(f"first step, for which libraries choose their kernels (up to {FIRST_STEP})")
         cold = longest_seconds(world, trainer.step)
+        world.say(f"it took {duration(cold)}; checking gradients in float64 on the CPU ({CHECK})")
         correctness = check_gradients(
             trainer.network,
             trainer.forward_and_backward,
@@ -72,10 +78,13 @@ def measure(task: Train, world: World, source: Source) -> Answer:
             task.dtype,
             world,
         )
+        world.say(f"warming up (about {duration(_warmup_seconds(task, world))})")
         for _ in range(source.queued):  # what was made during the check would be had for nothing
             next(source.batches)
         expected = _warm_up(task, world, trainer, source.period)
         warmup_calls = trainer.steps_made
+        most = min(task.max_seconds, expected * task.samples)
+        world.say(f"a step takes {duration(expected)}; measuring (about {duration(most)})")
         timed = time_calls(
             world, trainer.step, task.samples, task.max_seconds, expected, source.period
         )
@@ -204,9 +213,8 @@ def _data_parallel(network: ResNet50, world: World) -> DistributedDataParallel:
 
 def _warm_up(task: Train, world: World, trainer: Trainer, period: int) -> float:
     """The seconds that a step takes afterwards, of all ranks."""
-    on_cuda = world.device.type == "cuda"
-    seconds = min(WARMUP_SECONDS, task.max_seconds) if on_cuda else WARMUP_SHARE * task.max_seconds
-    most = math.inf if on_cuda else MOST_WARMUP
+    seconds = _warmup_seconds(task, world)
+    most = math.inf if world.device.type == "cuda" else MOST_WARMUP
 
     def steps(stopwatch: Stopwatch) -> None:
         for _ in range(period):
@@ -216,6 +224,12 @@ def _warm_up(task: Train, world: World, trainer: Trainer, period: int) -> float:
     while not took or (sum(took) < seconds and len(took) * period < most):
         took.append(longest_seconds(world, steps))
     return statistics.median(took) / period
+
+
+def _warmup_seconds(task: Train, world: World) -> float:
+    if world.device.type == "cuda":
+        return min(WARMUP_SECONDS, task.max_seconds)
+    return WARMUP_SHARE * task.max_seconds
 
 
 def _split(task: Train, world: World, trainer: Trainer, period: int, timed: Timed) -> StepSplit:

@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 import torch.distributed as dist
 
-from batchmark_job.errors import CannotMeasureError, InputError
+from batchmark_job.errors import CannotMeasureError, InputError, say
 from batchmark_job.machine import memory
 
 WAIT_SECONDS = 600.0  # for another rank: longer than any step or check takes
@@ -65,6 +65,11 @@ class World:
         yield
         # Not after an error: it may wait for ranks that are gone.
         dist.destroy_process_group()
+
+    def say(self, text: str) -> None:
+        """What all ranks do now, for whoever follows the log; once for all of them."""
+        if self.rank == 0:
+            say(text)
 
     def peak_bytes(self, device: str) -> int | None:
         """The most memory that any rank has held so far; None where none can tell."""

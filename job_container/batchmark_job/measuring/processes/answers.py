@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from batchmark_job.result.document import Correctness, Stopping
@@ -14,7 +15,7 @@ class FirstCall(NamedTuple):
     correctness: Correctness | None
     wrong: str | None
     changes_inputs: bool
-    warm_seconds: float | None = None  # of the fastest call to warm up, if there was one
+    warm_seconds: Sequence[float] = ()  # of the calls to warm up, if there were any
 
 
 class TurnSamples(NamedTuple):
@@ -29,6 +30,7 @@ class TurnSamples(NamedTuple):
     unrecorded_calls: int
     warmup_calls: int
     timer: Literal["monotonic", "cuda_events"]
+    calls_per_sample: int
     resolution_seconds: float
     stopping: Stopping
     unsettled: str | None

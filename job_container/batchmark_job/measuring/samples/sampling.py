@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import math
 import statistics
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -31,70 +33,11 @@ SHORTEST_SHARE = 0.1  # of max_seconds, that sampling goes on for however precis
 REPORT_SECONDS = 1.0  # from one report of samples to the next
 # Two threads on one core took 16 ms for 40 µs, for seconds, with hardly any spread.
 TRIAL_FACTOR = 3.0
-
-
-class MonotonicTimer:
-    """The host's monotonic clock; the device finishes its work before and after a call."""
-
-    name: Literal["monotonic"] = "monotonic"
-    resolution_seconds = 0.0
-    evicted_bytes = 0
-
-    def __init__(self, device: str) -> None:
-        self._synchronize = torch.cuda.synchronize if device == "cuda" else torch.cpu.synchronize
-
-    def seconds(self, call: Callable[[], Any]) -> tuple[float, Any]:
-        """Duration and result of one call."""
-        self._synchronize()
-        start = time.perf_counter()
-        result = call()
-        self._synchronize()
-        return time.perf_counter() - start, result
-
-
-class CudaEventTimer:
-    """CUDA's own clock: from before the first kernel is launched until the last one ends."""
-
-    name: Literal["cuda_events"] = "cuda_events"
-    # CUDA Runtime API, cudaEventElapsedTime: "a resolution of around 0.5 microseconds".
-    resolution_seconds = 0.5e-6
-
-    def __init__(self, evicted_bytes: int = 0) -> None:
-        """Where `evicted_bytes` are given, so many are written before each call, if there is room.
-
-        Raises:
-            RuntimeError: CUDA is in error.
-        """
-        self._evicting: Tensor | None = None
-        if evicted_bytes:
-            with contextlib.suppress(torch.OutOfMemoryError):
-                self._evicting = torch.empty(evicted_bytes, dtype=torch.uint8, device="cuda")
-        self._start = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-        self._end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-        torch.cuda.synchronize()
-
-    @property
-    def evicted_bytes(self) -> int:
-        """Written before each call, so that nothing of the one before is left in the L2 cache."""
-        return 0 if self._evicting is None else self._evicting.nbytes
-
-    def seconds(self, call: Callable[[], Any]) -> tuple[float, Any]:
-        """Duration and result of one call; the device must be idle before it."""
-        if self._evicting is not None:
-            self._evicting.zero_()
-            torch.cuda.synchronize()
-        self._start.record()
-        result = call()
-        self._end.record()
-        self._end.synchronize()
-        return max(self._start.elapsed_time(self._end) / 1e3, self.resolution_seconds), result
-
-
-Timer = MonotonicTimer | CudaEventTimer
-
-
-def timer_for(device: str, evicted_bytes: int = 0) -> Timer:
-    return CudaEventTimer(evicted_bytes) if device == "cuda" else MonotonicTimer(device)
+# On an H200 a lone call of less held the host's launches, up to half of it, and 11 of 26 rows
+# gathered around several values (docs/measurement.md).
+SHORT_SECONDS = 0.2e-3
+QUEUE_SECONDS = 1e-3  # that a sample of short calls takes, at least
+MOST_QUEUED = 100  # the queue takes about a thousand kernels, before the host waits for the GPU
 
 
 class Rotation:
@@ -112,6 +55,104 @@ class Rotation:
         self.last = self._next
         self._next = (self._next + 1) % len(self._calls)
         return self._calls[self.last]
+
+
+class Timer(ABC):
+    """Times calls: one by one, or several in a row where one alone tells little."""
+
+    name: Literal["monotonic", "cuda_events"]
+    clock_resolution_seconds = 0.0
+    evicted_bytes = 0  # written before each call, so that the cache holds nothing of the one before
+    calls_per_sample = 1
+
+    @abstractmethod
+    def seconds(self, call: Callable[[], Any]) -> tuple[float, Any]:
+        """Duration and result of one call; the device must be idle before it."""
+
+    def sample(self, rotation: Rotation) -> tuple[float, Any]:
+        """Mean duration of so many calls in a row, and the result of the last one."""
+
+        def calls() -> Any:
+            for _ in range(self.calls_per_sample):
+                result = rotation.take()()
+            return result
+
+        seconds, result = self.seconds(calls if self.calls_per_sample > 1 else rotation.take())
+        return seconds / self.calls_per_sample, result
+
+    @property
+    def resolution_seconds(self) -> float:
+        """Of a sample."""
+        return self.clock_resolution_seconds / self.calls_per_sample
+
+    def fit(self, call_seconds: float) -> None:  # noqa: B027 - a clock of the host's has no queue
+        """Choose how many calls a sample takes, by what one takes alone."""
+
+
+class MonotonicTimer(Timer):
+    """The host's monotonic clock; the device finishes its work before and after a call."""
+
+    name = "monotonic"
+
+    def __init__(self, device: str) -> None:
+        self._synchronize = torch.cuda.synchronize if device == "cuda" else torch.cpu.synchronize
+
+    def seconds(self, call: Callable[[], Any]) -> tuple[float, Any]:
+        self._synchronize()
+        start = time.perf_counter()
+        result = call()
+        self._synchronize()
+        return time.perf_counter() - start, result
+
+
+class CudaEventTimer(Timer):
+    """CUDA's own clock: from before the first kernel is launched until the last one ends."""
+
+    name = "cuda_events"
+    # CUDA Runtime API, cudaEventElapsedTime: "a resolution of around 0.5 microseconds".
+    clock_resolution_seconds = 0.5e-6
+
+    def __init__(self, evicted_bytes: int = 0) -> None:
+        """Where `evicted_bytes` are given, so many are written before each call, if there is room.
+
+        Raises:
+            RuntimeError: CUDA is in error.
+        """
+        self._evicting: Tensor | None = None
+        if evicted_bytes:
+            with contextlib.suppress(torch.OutOfMemoryError):
+                self._evicting = torch.empty(evicted_bytes, dtype=torch.uint8, device="cuda")
+        self._start = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        self._end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        torch.cuda.synchronize()
+
+    @property
+    def evicted_bytes(self) -> int:  # type: ignore[override]
+        return 0 if self._evicting is None else self._evicting.nbytes
+
+    def fit(self, call_seconds: float) -> None:
+        """Several where one is short: a lone one then tells how long the host takes to launch it.
+
+        Not where something must be written before each.
+        """
+        if call_seconds < SHORT_SECONDS and not self.evicted_bytes:
+            wanted = math.ceil(QUEUE_SECONDS / max(call_seconds, self.clock_resolution_seconds))
+            self.calls_per_sample = min(wanted, MOST_QUEUED)
+
+    def seconds(self, call: Callable[[], Any]) -> tuple[float, Any]:
+        if self._evicting is not None:
+            self._evicting.zero_()
+            torch.cuda.synchronize()
+        self._start.record()
+        result = call()
+        self._end.record()
+        self._end.synchronize()
+        elapsed = self._start.elapsed_time(self._end) / 1e3
+        return max(elapsed, self.clock_resolution_seconds), result
+
+
+def timer_for(device: str, evicted_bytes: int = 0) -> Timer:
+    return CudaEventTimer(evicted_bytes) if device == "cuda" else MonotonicTimer(device)
 
 
 @contextlib.contextmanager
@@ -143,8 +184,8 @@ def warm_up(
         window: list[float] = []
         opened = time.perf_counter()
         while True:
-            window.append(timer.seconds(rotation.take())[0])
-            calls += 1
+            window.append(timer.sample(rotation)[0])
+            calls += timer.calls_per_sample
             now = time.perf_counter()
             if now - started >= most_seconds:
                 return calls
@@ -237,16 +278,17 @@ def sample(
     now = reported = started
     while True:
         while now - started < rule.next_due(len(samples)):
-            timer.seconds(rotation.take())
+            timer.sample(rotation)
             unrecorded += 1
             now = time.perf_counter()
         starts.append(now)
-        seconds, output = timer.seconds(rotation.take())
+        seconds, output = timer.sample(rotation)
         samples.append(seconds)
         now = time.perf_counter()
         verdict = rule.verdict(samples, now - started)
         if verdict is not None:
-            return Sampled(starts, now, len(starts) + unrecorded, verdict, output)
+            calls = (len(starts) + unrecorded) * timer.calls_per_sample
+            return Sampled(starts, now, calls, verdict, output)
         if now - reported >= REPORT_SECONDS:
             report(list(samples))
             reported = now

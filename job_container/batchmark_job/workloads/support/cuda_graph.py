@@ -58,16 +58,21 @@ class CudaGraph(Implementation):
 def captured(calls: Iterable[Call]) -> Iterator[Call]:
     """Replays, all captured on one stream: each stream that calls cuBLAS keeps a workspace.
 
+    They are prepared on it, too: autograd launches a backward pass on its forward pass' stream.
     They share a memory pool, as only one of them runs at a time.
     """
     import torch
 
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     pool = torch.cuda.graph_pool_handle()
-    for call in calls:
+    preparing = iter(calls)
+    while True:
         current = torch.cuda.current_stream()
         stream.wait_stream(current)
         with torch.cuda.stream(stream):
+            call = next(preparing, None)
+            if call is None:
+                return
             for _ in range(WARMUP_CALLS):
                 call()
         current.wait_stream(stream)

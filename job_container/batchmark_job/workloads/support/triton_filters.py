@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 WARPS = 2
 LANES = 32 * WARPS
-PROGRAMS = 1024  # about what a data-centre GPU holds at once
-# A taller strip reads its halo less often; a lower one leaves more programs for a small image.
-STRIP_ROWS = (16, 64)
+VECTOR_BYTES = 16  # of each lane
+PROGRAMS = 8  # that a multiprocessor holds at once: of a blur, by its 128 registers
+NEARLY_FULL = 0.9
+STRIP_ROWS = range(8, 257, 8)
 
 
 class TritonFilter(Implementation):
@@ -53,7 +54,8 @@ class TritonBlur(TritonFilter):
     def prepare(self, inputs: Tensors) -> Call:
         from batchmark_job.workloads.support import triton_kernels
 
-        return _launcher(triton_kernels.blur, inputs[0], taps=self.taps)
+        halo = len(self.taps) // 2
+        return _launcher(triton_kernels.blur, inputs[0], halo, taps=self.taps)
 
 
 class TritonSobel(TritonFilter):
@@ -62,7 +64,7 @@ class TritonSobel(TritonFilter):
     def prepare(self, inputs: Tensors) -> Call:
         from batchmark_job.workloads.support import triton_kernels
 
-        return _launcher(triton_kernels.sobel, inputs[0])
+        return _launcher(triton_kernels.sobel, inputs[0], halo=1)
 
 
 def missing() -> str | None:
@@ -75,29 +77,44 @@ def missing() -> str | None:
     return None
 
 
-def _launcher(kernel: Any, batch: Tensor, **constants: Any) -> Call:
+def _launcher(kernel: Any, batch: Tensor, halo: int, **constants: Any) -> Call:
     """The kernel on all planes of a batch, each into the same place of one result."""
     import torch
-
-    from batchmark_job.workloads.support.triton_kernels import VECTOR
 
     triton_stub.install()
     result = torch.empty_like(batch)
     *outer, height, width = batch.shape
     planes = math.prod(outer)
-    tiles = math.ceil(width / (LANES * VECTOR.value))
-    rows = _strip_rows(planes * tiles, height)
+    vector = VECTOR_BYTES // batch.element_size()
+    tiles = math.ceil(width / (LANES * vector))
+    rows = strip_rows(planes * tiles, height, halo, held_programs())
     strips = math.ceil(height / rows)
     launch = kernel[(tiles * strips * planes,)]
 
     def call() -> Tensor:
         shape = (height, width, tiles, strips, rows)
-        launch(batch, result, *shape, lanes=LANES, num_warps=WARPS, **constants)
+        launch(batch, result, *shape, lanes=LANES, vector=vector, num_warps=WARPS, **constants)
         return result
 
     return call
 
 
-def _strip_rows(columns_of_strips: int, height: int) -> int:
-    lowest, tallest = STRIP_ROWS
-    return min(max(columns_of_strips * height // PROGRAMS, lowest), tallest)
+def held_programs() -> int:
+    """How many of them the GPU works on at once."""
+    import torch
+
+    return PROGRAMS * int(torch.cuda.get_device_properties(0).multi_processor_count)
+
+
+def strip_rows(columns_of_strips: int, height: int, halo: int, held: int) -> int:
+    """Rows of a strip for the shortest time, in which the GPU holds so many programs at once.
+
+    A taller strip reads its halo less often; a lower one leaves more programs for a small image.
+    """
+
+    def seconds(rows: int) -> float:
+        waves = columns_of_strips * math.ceil(height / rows) / held
+        # The last wave is half full on average; one that is nearly full may turn out to be two.
+        return (rows + 2 * halo) * (waves + 0.5 if waves > NEARLY_FULL else 1.0)
+
+    return min(STRIP_ROWS, key=seconds)

@@ -1,18 +1,21 @@
 """Triton kernels of the image filters. Import it only where triton is installed.
 
-A program walks down a strip of one plane, row by row. Each lane owns VECTOR neighbouring columns
+A program walks down a strip of one plane, row by row. Each lane owns `vector` neighbouring columns
 and loads them and its neighbours' as aligned vectors, so that columns meet in registers and nothing
-passes through shared memory. The next row is loaded before the present one is used.
+passes through shared memory. A lane's own vectors are loaded AHEAD rows before they are used; its
+neighbours' are in the cache by then, as other lanes have loaded them.
 """
 
-# ruff: noqa: RUF005 - triton compiles no starred expressions
+# ruff: noqa: RET505, RUF005 - triton compiles no starred expressions, and returns by `else`
 
 from __future__ import annotations
 
 import triton
 import triton.language as tl
 
-VECTOR = tl.constexpr(4)  # columns of a lane: 16 bytes of float32
+# Rows. With whole rows one ahead, an H200's schedulers were busy for half of the time, waiting for
+# memory; whole rows two ahead take 209 registers, a lane's own ones three ahead 128.
+AHEAD = tl.constexpr(3)
 
 
 @triton.jit
@@ -24,12 +27,32 @@ def _reflect(index, length):
 
 
 @triton.jit
-def _columns(first, lanes: tl.constexpr):
-    return first + VECTOR * tl.arange(0, lanes)[:, None] + tl.arange(0, VECTOR)[None, :]
+def _columns(first, lanes: tl.constexpr, vector: tl.constexpr):
+    return first + vector * tl.arange(0, lanes)[:, None] + tl.arange(0, vector)[None, :]
 
 
 @triton.jit
-def _load_row(
+def _load(
+    source,
+    row,
+    first,
+    height,
+    width,
+    step: tl.constexpr,
+    lanes: tl.constexpr,
+    vector: tl.constexpr,
+    inside: tl.constexpr,
+):
+    """Of a row the lanes' own vectors, or those so many steps to the right."""
+    columns = _columns(first, lanes, vector) + vector * step
+    if not inside:
+        columns = _reflect(columns, width)
+    return tl.load(source + _reflect(row, height) * width.to(tl.int64) + columns)
+
+
+@triton.jit
+def _with_neighbours(
+    own,
     source,
     row,
     first,
@@ -37,53 +60,76 @@ def _load_row(
     width,
     reach: tl.constexpr,
     lanes: tl.constexpr,
+    vector: tl.constexpr,
     inside: tl.constexpr,
 ):
-    """The lanes' own vectors of a row and reach of them to either side, from the left."""
-    start = source + _reflect(row, height) * width.to(tl.int64)
+    """The lanes' own vectors and reach of them to either side, from the left.
+
+    Others loaded those rows ahead, so that they are in the first-level cache.
+    """
     vectors = ()
     for step in tl.static_range(-reach, reach + 1):
-        columns = _columns(first, lanes) + VECTOR * step
-        if not inside:
-            columns = _reflect(columns, width)
-        vectors = vectors + (tl.load(start + columns),)
+        if step == 0:
+            vectors = vectors + (own,)
+        else:
+            found = _load(source, row, first, height, width, step, lanes, vector, inside)
+            vectors = vectors + (found,)
     return vectors
 
 
 @triton.jit
-def _elements(vectors, lanes: tl.constexpr):
-    """Vectors taken apart: one tensor per column, in their order, as float32."""
+def _four_elements(vectors, lanes: tl.constexpr):
+    even, odd = tl.split(tl.reshape(vectors, (lanes, 2, 2)))
+    first, third = tl.split(even)
+    second, fourth = tl.split(odd)
+    return first, second, third, fourth
+
+
+@triton.jit
+def _elements(vectors, lanes: tl.constexpr, vector: tl.constexpr):
+    """Vectors of 4 or 8 taken apart: one tensor per column, in their order, as float32."""
     elements = ()
     for index in tl.static_range(len(vectors)):
-        pairs = tl.reshape(vectors[index].to(tl.float32), (lanes, 2, 2))
-        even, odd = tl.split(pairs)
-        first, third = tl.split(even)
-        second, fourth = tl.split(odd)
-        elements = elements + (first, second, third, fourth)
+        row = vectors[index].to(tl.float32)
+        if vector == 4:
+            elements = elements + _four_elements(row, lanes)
+        else:
+            even, odd = tl.split(tl.reshape(row, (lanes, 4, 2)))
+            evens, odds = _four_elements(even, lanes), _four_elements(odd, lanes)
+            for place in tl.static_range(4):
+                elements = elements + (evens[place], odds[place])
     return elements
 
 
 @triton.jit
-def _vector(elements, lanes: tl.constexpr):
-    """VECTOR columns put together again."""
-    even = tl.join(elements[0], elements[2])
-    odd = tl.join(elements[1], elements[3])
-    return tl.reshape(tl.join(even, odd), (lanes, VECTOR))
+def _vector_of_four(first, second, third, fourth, lanes: tl.constexpr):
+    return tl.reshape(tl.join(tl.join(first, third), tl.join(second, fourth)), (lanes, 4))
 
 
 @triton.jit
-def _store_row(target, values, row, top, first, width, lanes: tl.constexpr):
-    columns = _columns(first, lanes)
+def _vector(elements, lanes: tl.constexpr, vector: tl.constexpr):
+    """A lane's columns put together again."""
+    if vector == 4:
+        return _vector_of_four(elements[0], elements[1], elements[2], elements[3], lanes)
+    else:
+        even = _vector_of_four(elements[0], elements[2], elements[4], elements[6], lanes)
+        odd = _vector_of_four(elements[1], elements[3], elements[5], elements[7], lanes)
+        return tl.reshape(tl.join(even, odd), (lanes, 8))
+
+
+@triton.jit
+def _store_row(target, values, row, top, first, width, lanes: tl.constexpr, vector: tl.constexpr):
+    columns = _columns(first, lanes, vector)
     start = target + row * width.to(tl.int64)
     mask = (columns < width) & (row >= top)
     tl.store(start + columns, values.to(target.dtype.element_ty), mask=mask)
 
 
 @triton.jit
-def _strip(height, width, tiles, strips, rows, lanes: tl.constexpr):
+def _strip(height, width, tiles, strips, rows, columns: tl.constexpr):
     """This program's first column, first row and the offset of its plane."""
     program = tl.program_id(0)
-    first = program % tiles * (lanes * VECTOR)
+    first = program % tiles * columns
     top = program // tiles % strips * rows
     plane = (program // tiles // strips).to(tl.int64) * height * width
     return first, top, plane
@@ -100,28 +146,40 @@ def _blur_strip(
     width,
     taps: tl.constexpr,
     lanes: tl.constexpr,
+    vector: tl.constexpr,
     inside: tl.constexpr,
 ):
     halo: tl.constexpr = len(taps) // 2
-    reach: tl.constexpr = (halo + VECTOR - 1) // VECTOR
-    start: tl.constexpr = reach * VECTOR - halo
+    reach: tl.constexpr = (halo + vector - 1) // vector
+    start: tl.constexpr = reach * vector - halo
     # partial[i] is what the rows so far give the output row that is i + 1 rows from its last one.
     partial = ()
     for _ in tl.static_range(2 * halo):
-        partial = partial + (tl.zeros((lanes, VECTOR), tl.float32),)
-    ahead = _load_row(source, top - halo, first, height, width, reach, lanes, inside)
-    for row in range(top - halo, bottom + halo):
-        elements = _elements(ahead, lanes)
-        ahead = _load_row(source, row + 1, first, height, width, reach, lanes, inside)
+        partial = partial + (tl.zeros((lanes, vector), tl.float32),)
+    upper = top - halo
+    ahead = ()
+    for row in tl.static_range(AHEAD):
+        loaded = _load(source, upper + row, first, height, width, 0, lanes, vector, inside)
+        ahead = ahead + (loaded,)
+    for row in range(upper, bottom + halo):
+        vectors = _with_neighbours(
+            ahead[0], source, row, first, height, width, reach, lanes, vector, inside
+        )
+        further = _load(source, row + AHEAD, first, height, width, 0, lanes, vector, inside)
+        later = ()
+        for index in tl.static_range(1, AHEAD):
+            later = later + (ahead[index],)
+        ahead = later + (further,)
+        elements = _elements(vectors, lanes, vector)
         sums = ()
-        for column in tl.static_range(VECTOR):
+        for column in tl.static_range(vector):
             total = taps[0] * elements[start + column]
             for tap in tl.static_range(1, 2 * halo + 1):
                 total += taps[tap] * elements[start + column + tap]
             sums = sums + (total,)
-        across = _vector(sums, lanes)
+        across = _vector(sums, lanes, vector)
         blurred = partial[0] + taps[2 * halo] * across
-        _store_row(target, blurred, row - halo, top, first, width, lanes)
+        _store_row(target, blurred, row - halo, top, first, width, lanes, vector)
         later = ()
         for index in tl.static_range(1, 2 * halo):
             later = later + (partial[index] + taps[2 * halo - index] * across,)
@@ -139,6 +197,7 @@ def blur(
     rows,
     taps: tl.constexpr,
     lanes: tl.constexpr,
+    vector: tl.constexpr,
 ):
     """Separable filter with an odd number of taps, borders reflected, in one pass.
 
@@ -146,15 +205,15 @@ def blur(
     bandwidth would be their ceiling. Here the row of sums across stays in registers and is added
     to the output rows that it touches; a strip reads only its halo, 2 · halo rows, again.
     """
-    first, top, plane = _strip(height, width, tiles, strips, rows, lanes)
+    first, top, plane = _strip(height, width, tiles, strips, rows, lanes * vector)
     bottom = tl.minimum(top + rows, height)
     source += plane
     target += plane
-    reach = (len(taps) // 2 + VECTOR - 1) // VECTOR * VECTOR
-    if (first >= reach) & (first + lanes * VECTOR + reach <= width):
-        _blur_strip(source, target, first, top, bottom, height, width, taps, lanes, True)
+    reach = (len(taps) // 2 + vector - 1) // vector * vector
+    if (first >= reach) & (first + lanes * vector + reach <= width):
+        _blur_strip(source, target, first, top, bottom, height, width, taps, lanes, vector, True)
     else:
-        _blur_strip(source, target, first, top, bottom, height, width, taps, lanes, False)
+        _blur_strip(source, target, first, top, bottom, height, width, taps, lanes, vector, False)
 
 
 @triton.jit
@@ -167,31 +226,43 @@ def _sobel_strip(
     height,
     width,
     lanes: tl.constexpr,
+    vector: tl.constexpr,
     inside: tl.constexpr,
 ):
-    # Differences and smoothed values across, of the last row and the one before.
-    last_difference = tl.zeros((lanes, VECTOR), tl.float32)
-    last_smooth = last_difference
-    older_difference = last_difference
-    older_smooth = last_difference
-    ahead = _load_row(source, top - 1, first, height, width, 1, lanes, inside)
+    # Differences and smoothed values across, of the last row and the one before. Zeros of its own
+    # for each: of names bound to one tensor the compiler makes a single value of the loop's.
+    last_difference = tl.zeros((lanes, vector), tl.float32)
+    last_smooth = tl.zeros((lanes, vector), tl.float32)
+    older_difference = tl.zeros((lanes, vector), tl.float32)
+    older_smooth = tl.zeros((lanes, vector), tl.float32)
+    ahead = ()
+    for row in tl.static_range(AHEAD):
+        loaded = _load(source, top - 1 + row, first, height, width, 0, lanes, vector, inside)
+        ahead = ahead + (loaded,)
     for row in range(top - 1, bottom + 1):
-        elements = _elements(ahead, lanes)
-        ahead = _load_row(source, row + 1, first, height, width, 1, lanes, inside)
+        vectors = _with_neighbours(
+            ahead[0], source, row, first, height, width, 1, lanes, vector, inside
+        )
+        further = _load(source, row + AHEAD, first, height, width, 0, lanes, vector, inside)
+        later = ()
+        for index in tl.static_range(1, AHEAD):
+            later = later + (ahead[index],)
+        ahead = later + (further,)
+        elements = _elements(vectors, lanes, vector)
         differences = ()
         smooths = ()
-        for column in tl.static_range(VECTOR):
-            left = elements[VECTOR + column - 1]
-            right = elements[VECTOR + column + 1]
+        for column in tl.static_range(vector):
+            left = elements[vector + column - 1]
+            right = elements[vector + column + 1]
             differences = differences + (right - left,)
-            smooths = smooths + (left + 2.0 * elements[VECTOR + column] + right,)
-        difference = _vector(differences, lanes)
-        smooth = _vector(smooths, lanes)
+            smooths = smooths + (left + 2.0 * elements[vector + column] + right,)
+        difference = _vector(differences, lanes, vector)
+        smooth = _vector(smooths, lanes, vector)
         horizontal = older_difference + 2.0 * last_difference + difference
         vertical = smooth - older_smooth
         magnitude = tl.sqrt(horizontal * horizontal + vertical * vertical)
         # The first row whose rows above have both been seen is top.
-        _store_row(target, magnitude, row - 1, top, first, width, lanes)
+        _store_row(target, magnitude, row - 1, top, first, width, lanes, vector)
         older_difference = last_difference
         older_smooth = last_smooth
         last_difference = difference
@@ -199,16 +270,26 @@ def _sobel_strip(
 
 
 @triton.jit(do_not_specialize=["height", "tiles", "strips", "rows"])
-def sobel(source, target, height, width, tiles, strips, rows, lanes: tl.constexpr):
+def sobel(
+    source,
+    target,
+    height,
+    width,
+    tiles,
+    strips,
+    rows,
+    lanes: tl.constexpr,
+    vector: tl.constexpr,
+):
     """Magnitude of the 3×3 Sobel gradient, borders reflected: each element read and written once.
 
     A strip reads only two rows of its neighbours again, mostly from cache.
     """
-    first, top, plane = _strip(height, width, tiles, strips, rows, lanes)
+    first, top, plane = _strip(height, width, tiles, strips, rows, lanes * vector)
     bottom = tl.minimum(top + rows, height)
     source += plane
     target += plane
-    if (first >= VECTOR) & (first + lanes * VECTOR + VECTOR <= width):
-        _sobel_strip(source, target, first, top, bottom, height, width, lanes, True)
+    if (first >= vector) & (first + lanes * vector + vector <= width):
+        _sobel_strip(source, target, first, top, bottom, height, width, lanes, vector, True)
     else:
-        _sobel_strip(source, target, first, top, bottom, height, width, lanes, False)
+        _sobel_strip(source, target, first, top, bottom, height, width, lanes, vector, False)

@@ -36,6 +36,12 @@ def test_daemon_and_server_run_meanwhile_and_are_gone_after_an_error(control):
     assert left(*seen) == ([], False)
 
 
+def test_its_log_is_not_the_job_s(control, capfd):
+    with mps.daemon(None):
+        pass
+    assert "".join(capfd.readouterr()) == ""
+
+
 def test_one_that_does_not_quit_is_killed(control):
     control("stubborn")
     with mps.daemon(None) as pipes:
@@ -63,7 +69,10 @@ def test_they_are_gone_when_the_job_is_killed(control):
 
 @pytest.mark.parametrize(
     ("name", "seconds", "message"),
-    [("exits", 60.0, "exited with 3"), ("mute", 0.5, "gave no answer for 0.5 s")],
+    [
+        ("exits", 60.0, "exited with 3: there is a daemon already"),
+        ("mute", 0.5, "gave no answer for 0.5 s"),
+    ],
 )
 def test_one_that_does_not_start_says_why_and_leaves_nothing(
     control, monkeypatch, tmp_path, name, seconds, message

@@ -10,10 +10,17 @@ from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.rows import Row
 from batchmark_job.result.document import parse_document
 from batchmark_job.suites import Point
+from batchmark_job.workloads.attention import (
+    AttentionBackward,
+    EfficientAttention,
+    ExplicitAttention,
+    TorchAttention,
+)
 from batchmark_job.workloads.builtin import WORKLOADS
 from batchmark_job.workloads.matmul import TorchMatmul
 from batchmark_job.workloads.support import torch_calls
 from batchmark_job.workloads.support.cuda_graph import CudaGraph
+from tests.builders.outputs import wrongness
 from tests.stand_ins import cuda
 from tests.stand_ins.nvml import NoDriver
 from tests.stand_ins.workers import bench_here, run_job_here
@@ -83,6 +90,26 @@ def test_all_graphs_of_a_row_are_captured_on_one_stream():
         sets = [(torch.ones(2, 2).cuda(), torch.ones(2, 2).cuda()) for _ in range(3)]
         assert len(list(CudaGraph(TorchMatmul()).prepare_each(sets))) == 3
         assert gpu.streams == 1
+
+
+@pytest.mark.parametrize("inner", [TorchAttention(), EfficientAttention(), ExplicitAttention()])
+def test_a_backward_pass_is_captured_on_its_forward_pass_s_stream(inner):
+    workload, parameters = (
+        AttentionBackward(),
+        {"sequence": 8, "heads": 2, "head_dim": 4, "batch": 1},
+    )
+    inputs = workload.make_inputs(parameters, "float32", seed=1)
+    with cuda.installed("A10G"):
+        on_device = tuple(tensor.cuda() for tensor in inputs)
+        call = CudaGraph(inner).prepare(on_device)
+        assert wrongness(workload, inputs, call()) <= workload.tolerance("float32")
+        outside = TorchAttention().prepare(on_device)
+        stream = torch.cuda.Stream()
+        with (
+            pytest.raises(RuntimeError, match="not permitted when stream is capturing"),
+            torch.cuda.graph(torch.cuda.CUDAGraph(), stream=stream),
+        ):
+            outside()
 
 
 def test_a_graph_s_memory_is_in_the_row_s_peak():

@@ -7,6 +7,7 @@ from itertools import count, cycle
 import pytest
 import torch
 
+from batchmark_job.machine import memory
 from batchmark_job.measuring import entry, prepared, rows
 from batchmark_job.measuring.candidate import CHANGES_INPUTS, Candidate
 from batchmark_job.measuring.limits import RowLimits
@@ -51,6 +52,35 @@ def test_measured_row_is_complete():
         assert getattr(measurement, name) is not None, name
     chosen = [trial for trial in measurement.trials if trial.outcome == "chosen"]
     assert [trial.implementation for trial in chosen] == [measurement.implementation]
+
+
+def test_a_row_whose_candidates_memory_does_not_hold_together_is_measured(monkeypatch):
+    monkeypatch.setattr(memory, "has_room", lambda needed_bytes, device: False)
+    measurement = measured_by(product_by("one"), product_by("other"))
+    assert measurement.status in {"measured", "unsettled"}, measurement.reason
+    assert {trial.outcome for trial in measurement.trials} == {"chosen", "slower"}
+
+
+def test_a_choice_that_jumps_against_the_size_before_is_made_again():
+    """Two threads on one core took 8 ms for 0.1 ms, in every call of a trial."""
+    stalls = iter([0.02] * 4)  # its cold call, and what it takes to give it up
+
+    def stall(product):
+        time.sleep(next(stalls, 0.0))
+        return product
+
+    def rival(product):
+        time.sleep(0.003)
+        return product
+
+    bench = bench_here(LIMITS)
+    workload = matmul_by(product_by("stalled once", stall), product_by("steady", rival))
+    first = Row(
+        matmul_by(product_by("stalled once"), product_by("steady")), {"size": 32}, "float32"
+    )
+    first.measure(bench)
+    measurement = Row(workload, {"size": 33}, "float32").measure(bench)
+    assert measurement.implementation.name == "stalled once"
 
 
 def test_wrong_result_fails_its_row():

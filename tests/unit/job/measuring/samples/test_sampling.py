@@ -204,6 +204,30 @@ def test_cuda_events_are_in_seconds_and_never_below_their_resolution(
 
 
 @pytest.mark.usefixtures("cuda")
+@pytest.mark.parametrize(
+    ("call_seconds", "evicted_bytes", "calls"),
+    [(1e-6, 0, 100), (2e-5, 0, 50), (1.9e-4, 0, 6), (2e-4, 0, 1), (1.0, 0, 1), (2e-5, 64, 1)],
+)
+def test_short_calls_on_cuda_are_timed_several_in_a_row(call_seconds, evicted_bytes, calls):
+    timer = CudaEventTimer(evicted_bytes)
+    timer.fit(call_seconds)
+    made = []
+    rotation = Rotation([lambda n=n: made.append(n) or n for n in range(3)])
+    seconds, result = timer.sample(rotation)
+    assert len(made) == calls == timer.calls_per_sample
+    assert made[:4] == [0, 1, 2, 0][: len(made)]
+    assert result == made[-1]
+    assert timer.resolution_seconds == pytest.approx(0.5e-6 / calls)
+    assert seconds >= timer.resolution_seconds
+
+
+def test_calls_of_the_host_are_timed_one_by_one():
+    timer = MonotonicTimer("cpu")
+    timer.fit(1e-6)
+    assert timer.calls_per_sample == 1
+
+
+@pytest.mark.usefixtures("cuda")
 def test_cuda_events_agree_with_the_host_s_clock():
     size = 4096 if REAL_DEVICE else 512  # by the simulated device's CPU
     matrix = torch.ones(size, size, device="cuda")

@@ -1,0 +1,228 @@
+"""The race over implementations and threads on simulated machines, with the noise of a real one."""
+
+import gzip
+import sys
+from dataclasses import dataclass, field
+from functools import cache
+from statistics import median
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from batchmark_job.machine import fingerprint
+from batchmark_job.machine.threads import thread_counts_to_try
+from batchmark_job.measuring import implementation_choice, steps
+from batchmark_job.measuring.candidate import Candidate, Entry
+from batchmark_job.measuring.limits import RowLimits
+from batchmark_job.measuring.measured_row import Bench
+from batchmark_job.measuring.processes.answers import FirstCall
+from batchmark_job.measuring.rows import Row
+from batchmark_job.result.document import Correctness, Implementation, parse_document
+from tests.paths import ROOT
+from tests.stand_ins.workers import bench_here
+
+RECORDED = ROOT / "tests" / "data" / "recorded" / "h200-smoke-cpu-2026-11-26.json.gz"
+RIGHT = Correctness(relative_error=0.0, tolerance=1e-5)
+TURN_SECONDS = 0.01
+START_SECONDS = 0.03  # of a worker, with its inputs and the check of its first output
+# That a row of `smoke` took beside its trial, on that machine, and the calls that it made.
+ROW_SECONDS, ROW_CALLS = 2.5, 10
+
+
+@cache
+def recorded_turns():
+    """Of each recorded turn its samples, as multiples of the row's median."""
+    document = parse_document(gzip.decompress(RECORDED.read_bytes()))
+    turns = []
+    for row in document.measurements:
+        samples = np.array(row.samples_seconds) / median(row.samples_seconds)
+        turns += np.split(samples, np.cumsum(row.turn_samples)[:-1])
+    return turns
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Seconds of a call by threads: a part that is shared out, and the cost of waking each."""
+
+    work: float
+    serial: float
+    wake: float
+    spins: float = 0.0  # that threads wait for each other where they are as many as the CPUs
+
+    def __call__(self, threads, usable):
+        shared = self.work * (self.serial + (1 - self.serial) / threads) + self.wake * threads
+        return shared + (self.spins if threads == usable > 1 else 0.0)
+
+
+@dataclass
+class Machine:
+    """Workers whose calls take what the curves say, with noise; and a clock that they move."""
+
+    usable: int
+    curves: list[Curve]
+    rng: np.random.Generator
+    now: float = 0.0
+    counts: tuple[int, ...] = ()
+    started: list[tuple[int, int]] = field(default_factory=list)
+
+    def run(self, function, problem, thread_counts, *_, hear):
+        assert function is steps.enter
+        records = [
+            Implementation(name=f"code {index}", version="1", threads=threads)
+            for index in range(len(self.curves))
+            for threads in thread_counts
+        ]
+        candidates = [Candidate(int(one.name[5:]), one, one.name, can_wait=True) for one in records]
+        work = int(1e9 * self.curves[0].work) + 1
+        return Entry(candidates, 1, 1, True, False, work, None, None)
+
+    def start(self, make, problem, index, threads, input_sets, hear):
+        self.now += START_SECONDS
+        self.started.append((index, threads))
+        return Worker(self, self.curves[index](threads, self.usable))
+
+    def wait_for_ended(self): ...
+
+
+@dataclass
+class Worker:
+    machine: Machine
+    seconds: float
+
+    def get_ready(self): ...
+
+    def end(self): ...
+
+    def ask(self, step):
+        if step == "turn":
+            return self.calls()
+        self.machine.now += 3 * self.seconds
+        return FirstCall(3 * self.seconds, RIGHT, None, False, self.calls())
+
+    def calls(self):
+        turns, rng = recorded_turns(), self.machine.rng
+        noise = turns[rng.integers(len(turns))]
+        first = int(rng.integers(len(noise)))
+        found = []
+        while not found or sum(found) < TURN_SECONDS:
+            found.append(self.seconds * float(noise[(first + len(found)) % len(noise)]))
+        self.machine.now += sum(found)
+        return found
+
+
+def drawn_curves(rng):
+    """One to three implementations of some work, of 30 µs to 3 ms on one thread."""
+    work = 10 ** rng.uniform(-4.5, -2.5)
+    return [
+        Curve(
+            work * rng.uniform(1, 3),
+            serial=rng.choice([0.0, 0.02, 0.2]),
+            wake=10 ** rng.uniform(-7, -5),
+            spins=rng.choice([0.0, 0.0, 0.0, 0.01]),
+        )
+        for _ in range(rng.integers(1, 4))
+    ]
+
+
+def chosen_for(sizes, usable, rng, monkeypatch, *, counts=None):
+    """Of each size: how much slower the choice is than the best, seconds of trial and of row."""
+    monkeypatch.setattr(fingerprint, "usable_cores", lambda: max(1, usable // 2))
+    counts = counts or thread_counts_to_try(usable)
+    bench = bench_here(RowLimits(max_seconds=0.2))
+    found = []
+    for curves in sizes:
+        machine = Machine(usable, curves, rng)
+        clock = SimpleNamespace(perf_counter=lambda machine=machine: machine.now)
+        monkeypatch.setattr(implementation_choice, "time", clock)
+        row = Row(SimpleNamespace(name="work"), {}, "float32")
+        row.choose(
+            Bench(
+                "cpu",
+                bench.limits,
+                counts,
+                None,
+                machine,
+                bench.monitor,
+                bench.marks,
+                neighbours=bench.neighbours,
+            )
+        )
+        best = min(curve(threads, usable) for curve in curves for threads in counts)
+        taken = curves[row.chosen.index](row.chosen.threads, usable)
+        found.append((taken / best, machine.now, machine.now + ROW_SECONDS + ROW_CALLS * taken))
+    return found
+
+
+def growing(curves):
+    """Three sizes of a workload, each with four times the work of the one before."""
+    return [
+        [Curve(4**power * each.work, each.serial, each.wake, each.spins) for each in curves]
+        for power in range(3)
+    ]
+
+
+def races(usable, draws, monkeypatch, counts=None):
+    """Of rows drawn, always the same, what chosen_for() says."""
+    rng = np.random.default_rng((usable, draws))
+    sizes = [growing(drawn_curves(rng)) for _ in range(draws)]
+    found = [chosen_for(each, usable, rng, monkeypatch, counts=counts) for each in sizes]
+    return np.concatenate(found).T
+
+
+@pytest.mark.parametrize("usable", [2, 16, 64, 192])
+@pytest.mark.parametrize(
+    ("draws", "share"), [(12, 0.9), pytest.param(150, 0.99, marks=pytest.mark.monte_carlo)]
+)
+def test_the_choice_is_right_and_takes_hardly_longer(usable, draws, share, monkeypatch):
+    """Right is within a tenth of the best: turns of the recorded rows lie further apart."""
+    slower, seconds, _ = races(usable, draws, monkeypatch)
+    assert np.mean(slower <= 1.1) >= share
+    assert np.mean(slower) <= 1.02
+    before = (usable, usable // 2) if usable > 2 else (2,)
+    _, seconds_before, rows_before = races(usable, draws, monkeypatch, counts=before)
+    assert np.sum(seconds - seconds_before) <= 0.2 * np.sum(rows_before)
+
+
+class Silence:
+    """Draws nothing but the middle of a turn without noise."""
+
+    def integers(self, most):
+        return 0
+
+
+@pytest.fixture
+def no_noise(monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "recorded_turns", lambda: [np.ones(1)])
+
+
+@pytest.mark.usefixtures("no_noise")
+def test_numbers_of_threads_are_tried_for_as_long_as_that_pays(monkeypatch):
+    monkeypatch.setattr(fingerprint, "usable_cores", lambda: 16)
+    large, small = Curve(1e-1, 0.0, 1e-7), Curve(1e-4, 0.0, 1e-5)
+    assert tried_on(large, monkeypatch) == [16, 8]
+    assert tried_on(small, monkeypatch) == [16, 8, 4, 2, 1]
+    # What spins on all threads is not given up for it.
+    assert tried_on(Curve(1e-2, 0.0, 1e-7, spins=0.01), monkeypatch) == [16, 8, 4]
+
+
+@pytest.mark.usefixtures("no_noise")
+def test_the_next_size_begins_where_the_one_before_ended(monkeypatch):
+    small = [Curve(1e-4, 0.0, 4e-6)]  # best on 4 and on 8
+    larger = [Curve(4e-4, 0.0, 4e-6)]
+    assert tried_on([small, larger], monkeypatch) == [16, 8, 4, 2, *(4, 8, 16)]
+
+
+def tried_on(sizes, monkeypatch):
+    machines = []
+    make = Machine
+
+    def watched(*arguments):
+        machines.append(make(*arguments))
+        return machines[-1]
+
+    monkeypatch.setattr(sys.modules[__name__], "Machine", watched)
+    sizes = sizes if isinstance(sizes, list) else [[sizes]]
+    chosen_for(sizes, 16, Silence(), monkeypatch, counts=(16, 8, 4, 2, 1))
+    monkeypatch.setattr(sys.modules[__name__], "Machine", make)
+    return [threads for machine in machines for _, threads in machine.started]
