@@ -10,23 +10,24 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from batchmark_job.measuring import steps
-from batchmark_job.measuring.candidate import LONG_SECONDS, MOST_HELD, Candidate, Entry
+from batchmark_job.measuring.candidate import MOST_HELD, Candidate, Entry
+from batchmark_job.measuring.neighbours import Start
 from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.workers import ForkedWorkers, Hear, StepError, Worker
 from batchmark_job.measuring.samples.sample_statistics import median_interval
 
 TRIAL_SHARE = 0.3  # of max_seconds, for the trial of all candidates together
 CLOSE_ENOUGH = 0.05  # a choice that is slower than the fastest by less is right
-# A candidate is given up when even its fastest call took so many times the leader's median:
-HOPELESS = 1.5  # once it is known
-HOPELESS_AT_ONCE = 5.0  # before
+# A candidate is given up when it takes so many times what the leader does:
+HOPELESS = 1.25  # by their medians, once it is known
+HOPELESS_AT_ONCE = 5.0  # by its fastest call, before
 LONGEST_NOISE_SECONDS = 0.2  # of a call that was stalled: no single one so long gives it up
 # Of the best number of threads so far, the most that the next one may take for the way to go on.
-STILL_CLOSE = 1.25
+STILL_CLOSE = 1.4
 GAIN = 1.5  # by which a number of threads must be faster for the way of a hopeless one to go on
 
 
@@ -36,7 +37,7 @@ def choose_fastest(
     seconds: float,
     workers: ForkedWorkers,
     hear: Hear,
-    threads: Mapping[str, int] | None = None,
+    start: Start | None = None,
 ) -> tuple[Candidate | None, Worker | None]:
     """The fastest correct candidate, or the only one, untried; None if there is none.
 
@@ -45,7 +46,7 @@ def choose_fastest(
 
     Args:
         seconds: for the turns of all of them together.
-        threads: by implementation, the number to begin with; without one it is the largest.
+        start: with which numbers of threads; without one, with the largest.
     """
     competing = [candidate for candidate in entry.candidates if candidate.competes]
     held: list[_Runner] = []
@@ -55,7 +56,7 @@ def choose_fastest(
             worker = start_prepared(problem, candidate, entry.input_sets, workers, hear)
             return _Runner(candidate, worker)
 
-        trial = _Trial(_ladders(competing, threads or {}), begin, seconds)
+        trial = _Trial(_ladders(competing, start), begin, seconds)
         if entry.fit_together:
             trial.hold_together(on_cpu=problem.device == "cpu")
         else:
@@ -116,31 +117,25 @@ class _Runner:
 
 @dataclass
 class _Ladder:
-    """One implementation's numbers of threads, the largest first.
+    """One implementation's numbers of threads: the first, and others on one side of it."""
 
-    It begins with `start`, the best one of the size before if there was any.
-    """
+    first: Candidate
+    others: Sequence[Candidate]
 
-    rungs: Sequence[Candidate]
-    start: int
-    of_size_before: bool
+    @property
+    def rungs(self) -> list[Candidate]:
+        return [self.first, *self.others]
 
     def climb(self, attempt: Callable[[Candidate], None], trial: _Trial) -> None:
-        """Attempt the first one, then more threads or else fewer, for as long as that pays."""
-        first = self.rungs[self.start]
-        attempt(first)
-        for way in (self.rungs[: self.start][::-1], self.rungs[self.start + 1 :]):
-            best = first
-            if not first.competes:
+        """Attempt one after the other for as long as that pays."""
+        best = self.first
+        attempt(best)
+        for rung in self.others if best.competes else ():
+            attempt(rung)
+            leader = trial.leader
+            if not (rung.competes and leader and _goes_on(rung, best, leader)):
                 return
-            for rung in way:
-                attempt(rung)
-                leader = trial.leader
-                if not (rung.competes and leader and _goes_on(rung, best, leader)):
-                    break
-                best = min(best, rung, key=lambda each: each.fastest)
-            if best is not first or (self.of_size_before and first.fastest >= LONG_SECONDS):
-                return  # it takes long to see that more work wants no fewer threads
+            best = min(best, rung, key=lambda each: each.fastest)
 
 
 def _goes_on(rung: Candidate, best: Candidate, leader: Candidate) -> bool:
@@ -150,16 +145,20 @@ def _goes_on(rung: Candidate, best: Candidate, leader: Candidate) -> bool:
     return rung.fastest <= STILL_CLOSE * best.fastest
 
 
-def _ladders(competing: Sequence[Candidate], threads: Mapping[str, int]) -> list[_Ladder]:
+def _ladders(competing: Sequence[Candidate], start: Start | None) -> list[_Ladder]:
     by_implementation: dict[int, list[Candidate]] = {}
     for candidate in competing:
         by_implementation.setdefault(candidate.index, []).append(candidate)
     ladders = []
     for rungs in by_implementation.values():
         rungs.sort(key=lambda rung: -(rung.threads or 0))
-        best_before = threads.get(rungs[0].name)
-        start = next((n for n, rung in enumerate(rungs) if rung.threads == best_before), 0)
-        ladders.append(_Ladder(rungs, start, best_before is not None))
+        wanted = start.threads.get(rungs[0].name) if start else None
+        first = next((n for n, rung in enumerate(rungs) if rung.threads == wanted), None)
+        if start is None or first is None:
+            ladders.append(_Ladder(rungs[0], rungs[1:]))
+        else:
+            more, fewer = rungs[:first][::-1], rungs[first + 1 :]
+            ladders.append(_Ladder(rungs[first], more if start.then == "more" else fewer))
     return ladders
 
 
@@ -291,7 +290,7 @@ def _first_to_call(chosen: Candidate, competing: Sequence[Candidate]) -> Candida
 def hopeless(candidate: Candidate, leader: Candidate, patience: float) -> bool:
     """Whether it can't become the fastest; one long call is enough where patience is short."""
     if candidate.is_known:
-        return candidate.fastest > HOPELESS * leader.level
+        return candidate.level > HOPELESS * leader.level
     judged = candidate.is_judged(patience)
     return judged and candidate.fastest > HOPELESS_AT_ONCE * leader.level
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from batchmark_job.measuring.candidate import Candidate, Entry
 
@@ -12,9 +12,17 @@ from batchmark_job.measuring.candidate import Candidate, Entry
 JUMP = 2.0
 
 
-class Neighbour(NamedTuple):
-    """A size, by its work, and what its trial found."""
+class Start(NamedTuple):
+    """Where to begin with numbers of threads: the best of another size, by implementation.
 
+    As more work wants no fewer threads, only `more` or `fewer` of them have to be tried then.
+    """
+
+    threads: Mapping[str, int]
+    then: Literal["more", "fewer"]
+
+
+class _Size(NamedTuple):
     work: float
     seconds: float  # of the implementation chosen
     threads: Mapping[str, int]  # the best number of each implementation
@@ -24,12 +32,14 @@ class Neighbour(NamedTuple):
 class Neighbours:
     """The size of each workload and dtype that was chosen for last."""
 
-    _latest: dict[tuple[str, str], Neighbour] = field(default_factory=dict)
+    _latest: dict[tuple[str, str], _Size] = field(default_factory=dict)
 
-    def threads(self, workload: str, dtype: str) -> Mapping[str, int]:
-        """By implementation, the number of threads to begin with; empty before the first size."""
+    def start(self, workload: str, dtype: str, entry: Entry) -> Start | None:
+        """None before the first size."""
         latest = self._latest.get((workload, dtype))
-        return latest.threads if latest else {}
+        if latest is None:
+            return None
+        return Start(latest.threads, "more" if _work(entry) >= latest.work else "fewer")
 
     def jumps(self, workload: str, dtype: str, entry: Entry, chosen: Candidate) -> bool:
         """Whether the size chosen for takes longer than its work explains."""
@@ -41,7 +51,7 @@ class Neighbours:
     def add(self, workload: str, dtype: str, entry: Entry, chosen: Candidate) -> None:
         seconds, work = chosen.trial_seconds, _work(entry)
         if seconds is not None and work:
-            found = Neighbour(work, seconds, _best_threads(entry.candidates))
+            found = _Size(work, seconds, _best_threads(entry.candidates))
             self._latest[workload, dtype] = found
 
 

@@ -132,8 +132,8 @@ class Row(MeasuredRow):
         row = problem.workload.name, problem.dtype
         neighbours, hear = bench.neighbours, self._listener(bench)
         seconds = TRIAL_SHARE * bench.limits.max_seconds
-        untried, threads = deepcopy(entry), neighbours.threads(*row)
-        chosen, self._worker = choose_fastest(problem, entry, seconds, bench.workers, hear, threads)
+        untried, start = deepcopy(entry), neighbours.start(*row, entry)
+        chosen, self._worker = choose_fastest(problem, entry, seconds, bench.workers, hear, start)
         if chosen and neighbours.jumps(*row, entry, chosen):
             again, worker = choose_fastest(problem, untried, seconds, bench.workers, hear)
             if again and again.level < chosen.level:

@@ -207,10 +207,10 @@ def test_numbers_of_threads_are_tried_for_as_long_as_that_pays(monkeypatch):
 
 
 @pytest.mark.usefixtures("no_noise")
-def test_the_next_size_begins_where_the_one_before_ended(monkeypatch):
-    small = [Curve(1e-4, 0.0, 4e-6)]  # best on 4 and on 8
-    larger = [Curve(4e-4, 0.0, 4e-6)]
-    assert tried_on([small, larger], monkeypatch) == [16, 8, 4, 2, *(4, 8, 16)]
+def test_another_size_begins_where_the_one_before_ended(monkeypatch):
+    small, larger = Curve(1e-4, 0.0, 4e-6), Curve(4e-4, 0.0, 4e-6)  # best on 4, and on 8
+    assert tried_on([[small], [larger]], monkeypatch) == [16, 8, 4, 2, *(4, 8, 16)]
+    assert tried_on([[larger], [small]], monkeypatch) == [16, 8, 4, *(8, 4, 2)]
 
 
 def tried_on(sizes, monkeypatch):
