@@ -25,6 +25,7 @@ from batchmark_job.errors import CannotMeasureError, warn
 from batchmark_job.machine.host import python_path
 
 CONTROL = "nvidia-cuda-mps-control"
+GUARD = "batchmark_job.machine.mps"
 PIPES = "CUDA_MPS_PIPE_DIRECTORY"
 LOGS = "CUDA_MPS_LOG_DIRECTORY"
 THREAD_PERCENTAGE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
@@ -74,7 +75,7 @@ def daemon(gpu_uuid: str | None) -> Iterator[str]:
     if gpu_uuid is not None:
         environment["CUDA_VISIBLE_DEVICES"] = f"GPU-{gpu_uuid}"
     guard = subprocess.Popen(
-        [sys.executable, "-m", "batchmark_job.machine.mps", control, str(READY_SECONDS)],
+        [sys.executable, "-m", GUARD, control, str(READY_SECONDS), str(logs / "said.log")],
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -141,11 +142,14 @@ def check_served(pipes: str | None) -> str | None:
     return None
 
 
-def _guard(control: str, ready_seconds: float) -> None:
-    """Run the daemon until standard input ends."""
+def _guard(control: str, ready_seconds: float, said: Path) -> None:
+    """Run the daemon until standard input ends.
+
+    Args:
+        said: for what it writes: 200 lines in a suite, which nobody reads while all is well.
+    """
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)  # what it forks off comes back to us
-    said = Path(os.environ[LOGS]) / "said.log"
-    with said.open("wb") as file:  # 200 lines for one suite, which nobody reads while all is well
+    with said.open("wb") as file:
         process = subprocess.Popen(
             [control, "-f"], stdin=subprocess.DEVNULL, stdout=file, stderr=file
         )
@@ -198,4 +202,4 @@ def _kill(processes: list[psutil.Process]) -> None:
 
 
 if __name__ == "__main__":
-    _guard(sys.argv[1], float(sys.argv[2]))
+    _guard(sys.argv[1], float(sys.argv[2]), Path(sys.argv[3]))

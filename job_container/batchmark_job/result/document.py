@@ -50,7 +50,7 @@ from batchmark_job.result.values import (
 #      code_version. Later still, bounds of all values, which no measurement reaches; then
 #      process_samples and thread_settings; kernel_seconds and latency_seconds; then the host's
 #      GPU clock and daemons, and its root volume; then turn_samples; then sharing; then scaling;
-#      then image, check and own_job.
+#      then image, check and own_job; then calls_per_sample.
 #   1  (2026-11) first version
 SCHEMA_VERSION: Final = 2
 SUPPORTED_VERSIONS = (1, 2)
