@@ -6,6 +6,7 @@ import pytest
 from batchmark.changes.change_points import AT_A_TIME, search
 from batchmark.changes.evidence import LEAST_AFTER, LEAST_BEFORE, LEAST_BETWEEN
 from batchmark.changes.noise_model import WINDOW, windows_before
+from batchmark.changes.steps import Step, drift_of
 from tests.builders.noise import quick_and_long
 
 
@@ -143,6 +144,12 @@ def test_a_drift_is_one_finding_that_says_how_fast():
     (found,) = search([logs])[0]
     assert found.drift == pytest.approx(0.001, rel=0.3)
     assert search([steps(0, 0.05, 0.1, runs=30)])[0][-1].drift is None
+
+
+def test_a_drift_without_noise_has_exactly_its_own_slope():
+    logs = 0.001 * np.maximum(np.arange(60) - 30, 0)
+    last, step = (Step(first, shift=0.01, start=0, base=0.0) for first in (39, 49))
+    assert drift_of(logs, last, step, scale=0.01) == pytest.approx(0.001)
 
 
 def test_the_end_of_a_short_bump_is_found_as_fast_as_a_change():

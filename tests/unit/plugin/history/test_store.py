@@ -74,6 +74,11 @@ def test_a_retry_writes_the_same_bytes_to_the_same_key(bucket):
     assert bucket.called("DeleteObject") == []
 
 
+def test_a_file_is_written_without_arrows_own_schema():
+    body = encode(SCHEMA.empty_table())
+    assert b"ARROW:schema" not in (pq.read_metadata(BytesIO(body)).metadata or {})
+
+
 def test_a_run_has_one_file_per_suite_and_month(bucket):
     assert bucket.append(two_targets()) == (NOVEMBER,)
     later = job("g5.xlarge", at=MONTHS_END + timedelta(hours=1))

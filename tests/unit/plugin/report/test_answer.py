@@ -91,6 +91,7 @@ def test_a_cell_says_in_words_what_its_colour_says():
         "wins": ([1.0, 1.0, 1.0, 1.0], [2.0, 3.0, 4.0, 5.0]),
         "loses": ([5.0, 5.0, 5.0, 5.0], [1.0, 1.0, 1.0, 1.0]),
         "leaves open": ([1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 3.0]),
+        "wavers": ([1.0, 3.0, 1.0, 3.0], [2.0, 2.0, 0.5, 9.0]),
     }
     gpu, cpu = (
         [
@@ -116,8 +117,9 @@ def test_a_cell_says_in_words_what_its_colour_says():
     cells = {workload: cell for workload, (cell,) in matrix.rows}
     assert matrix.caption.startswith("Each GPU target against c5.2xlarge;")
     assert cells["crosses"].word == "faster from size 400"  # the first that is sure
-    assert [cell.colour for cell in cells.values()] == ["both", "gpu", "cpu", "gpu"]
+    assert [cell.colour for cell in cells.values()] == ["both", "gpu", "cpu", "gpu", "both"]
     assert [cells[name].word for name in ("wins", "loses")] == ["faster", "slower"]
+    assert cells["wavers"].word == "faster in 2 of 4"
     assert cells["wins"].ratio.startswith("2.003× to 5.0")
     assert " to " not in cells["leaves open"].ratio  # one row is decided
     assert cells["leaves open"].note == "3 of 4 not known yet"

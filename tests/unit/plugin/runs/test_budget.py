@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from batchmark.core.errors import PlanError
 from batchmark.core.prices import PriceTable
@@ -170,6 +171,11 @@ def test_a_monthly_cap_wants_the_months_sum():
     seen = worst(of_targets(**{"c5.2xlarge": {}}), planned("c5.2xlarge"))
     with pytest.raises(PlanError, match="nobody summed up the month"):
         refusals(seen, max_cost_usd=None, monthly_cap_usd=5)
+
+
+def test_a_plan_cleared_less_than_0_times_is_refused():
+    with pytest.raises(ValidationError, match="generation"):
+        build_spending("a", generation=-1)
 
 
 @pytest.mark.parametrize("cap", BAD_CAPS, ids=lambda cap: repr(cap)[:12])

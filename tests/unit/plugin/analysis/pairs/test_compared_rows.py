@@ -1,10 +1,12 @@
 """Figures of rows and of whole jobs, and which rows are compared."""
 
+import math
 from datetime import timedelta
 
 import pytest
 
-from batchmark.core.intervals import MINIMUM_SAMPLES
+from batchmark.analysis.pairs.compared_rows import cheaper_of_two
+from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate, Interval
 from batchmark_job.result.document import Device, Implementation, MeasurementStatus
 from tests.builders.pairs import CPU_SAMPLES, GPU_SAMPLES, pair_of, skipped, two_jobs
 from tests.builders.runs import CPU_ENVIRONMENT, build_job, build_row, noisy
@@ -60,6 +62,17 @@ def test_equal_samples_give_a_time_without_width_and_a_speedup_as_wide_as_noise_
 def test_verdict_needs_the_whole_interval_on_one_side_of_one(gpu_median, verdict):
     rows = [build_row(noisy(gpu_median, seed=1))], [build_row(noisy(1.0, seed=2))]
     assert pair_of(*two_jobs(*rows)).rows[0].verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "cheaper"),
+    [(2, 0.9, 4, None), (2, 1.1, 4, "first"), (0.5, 0.2, 1.1, None), (0.5, 0.2, 0.9, "second")],
+)
+def test_who_is_cheaper_needs_the_whole_interval_on_one_side_of_one(value, low, high, cheaper):
+    noise = pair_of(*two_jobs([build_row(GPU_SAMPLES)], [build_row(CPU_SAMPLES)])).rows[0].noise
+    noise = noise.model_copy(update={"lead": math.log(value), "critical_change": 0.1})
+    weighed = Estimate(value=value, interval=Interval(low=low, high=high))
+    assert cheaper_of_two(weighed, noise, weighed) == cheaper
 
 
 def test_nothing_is_decided_between_two_targets_on_one_cpu():

@@ -160,6 +160,9 @@ def test_a_rank_alone_has_nothing_to_reduce_and_that_is_no_gap():
     alone = unscaled_row(1, "nothing to reduce", workload="all_reduce", status="skipped", mib=1)
     study = study_of(job_of(Cluster().training(1), alone))
     assert (study.all_reduces, study.unmeasured) == ((), ())
+    two = unscaled_row(2, "out of memory", workload="all_reduce", mib=1)
+    (gap,) = study_of(job_of(two)).unmeasured
+    assert gap.reason == "failed: out of memory"
 
 
 def test_files_are_read_cold_once_and_warm():

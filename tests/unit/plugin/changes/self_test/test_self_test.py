@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
+from batchmark.changes.self_test.records import Steps
 from batchmark.changes.self_test.replay import Replay
 from batchmark.changes.self_test.self_test import RUNS_BEFORE_ALARMS, SIZES, try_suite
 from batchmark.core.shares import Rate
@@ -42,6 +44,12 @@ def test_what_a_detector_finds_at_once_is_found_in_one_run_and_what_it_cannot_se
         assert one.delays == (1,) * one.found.hits
     assert [one.size for one in part.of(None)] == list(SIZES)
     assert {str(machine) for machine in part.machines} == {"g5.xlarge on cuda", "c5.2xlarge on cpu"}
+
+
+def test_a_step_of_no_size_is_refused():
+    none = Rate.of(0, 1)
+    with pytest.raises(ValidationError, match="greater than 0"):
+        Steps(machine=None, size=0, found=none, found_early=none, delays=())
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batchmark.aws.job_log import FACT_MARK, FILE_MARK, METRIC_MARK
+from batchmark.aws.job_log import FACT_MARK, FILE_MARK, METRIC_MARK, MarkedLine
 from batchmark.core.own_jobs import MOST_BAD_LINES
 from batchmark.runs.own_jobs.lines import MOST_GPUS, Facts, Gpu, GpuBusy, read_lines
+from batchmark_job.result import values
 from batchmark_job.result.metric import MOST_LINES
 from tests.builders.hostile import fuzzed
 from tests.builders.hostile_lines import marked_lines
@@ -44,6 +45,19 @@ def test_facts_of_the_machine_and_of_the_end():
         is_over=True,
     )
     assert found.command_seconds == 80.25
+
+
+def test_a_gpu_is_busy_all_the_time_at_most():
+    assert after_begin("gpu_busy 16 250 300 1").gpu_busy == GpuBusy(16, 100.0, 100.0, 2**20)
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "began_at"),
+    [(-1, None), (0, values.EARLIEST), (round(values.END.timestamp() * 1000), None)],
+)
+def test_a_command_began_at_a_time_that_a_document_can_hold(milliseconds, began_at):
+    line = MarkedLine(milliseconds, FACT_MARK + "begin 1")
+    assert read_lines([line]).facts.began_at == began_at
 
 
 @pytest.mark.parametrize("said", ["missing", "unknown"])
