@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -32,6 +33,15 @@ def test_up_takes_airflows_usual_port(monkeypatch):
     monkeypatch.setattr(up, "up", lambda *arguments: called.append(arguments))
     assert program.main() == 0
     assert called == [(8080, program.BUILD / "up", None)]
+
+
+def test_try_job_makes_three_jobs_of_each_target_and_size(monkeypatch):
+    called = []
+    monkeypatch.setattr(sys, "argv", ["laptop", "try-job", "--jobs", "job.tfvars"])
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(try_job, "try_job", lambda *arguments, **_: called.append(arguments))
+    assert program.main() == 0
+    assert called == [(Path("job.tfvars"), None, 3, program.BUILD / "try-job")]
 
 
 NOT_KNOWN = "Does the GPU pay off? Not known. No GPU target was compared with a CPU target."

@@ -2,6 +2,7 @@
 
 import os
 import re
+import subprocess
 import sys
 
 import pytest
@@ -52,6 +53,13 @@ def test_an_index_that_only_pip_knows_is_asked_by_pip(
 def test_an_index_beside_pypi_is_no_reason_for_pip(monkeypatch):
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "https://packages.example")
     assert not install.has_own_index(sys.executable)
+
+
+def test_settings_that_pip_can_not_read_are_an_error(monkeypatch, tmp_path):
+    (tmp_path / "pip.conf").write_text("index-url = https://packages.example")  # in no section
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+    with pytest.raises(subprocess.CalledProcessError):
+        install.has_own_index(sys.executable)
 
 
 LOCK = """\

@@ -11,6 +11,7 @@ import torch
 from batchmark_job.measuring.limits import PATIENCE, RowLimits
 from batchmark_job.measuring.samples.sample_statistics import median_interval
 from batchmark_job.measuring.samples.sampling import (
+    REPORT_SECONDS,
     CudaEventTimer,
     MonotonicTimer,
     Rotation,
@@ -108,6 +109,13 @@ def test_samples_are_kept_one_by_one_with_their_starts(monkeypatch):
     assert sampled.seconds == pytest.approx(sum(durations))
     assert sampled.stopping.criterion == "max_samples"
     assert sampled.calls == 12
+
+
+def test_samples_are_reported_from_time_to_time(monkeypatch):
+    timer = ScriptedTimer(repeat(REPORT_SECONDS / 4), monkeypatch)
+    reports = []
+    sample(Rotation([nothing]), timer, RowLimits(max_seconds=9), [], reports.append)
+    assert [len(samples) for samples in reports] == [4, 8]
 
 
 def test_samples_of_the_shortest_calls_are_spread_over_a_tenth_of_the_time(monkeypatch):

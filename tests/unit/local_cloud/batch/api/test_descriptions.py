@@ -62,9 +62,10 @@ def test_a_job_that_fits_nowhere_says_which_options_make_the_pool_large_enough(b
     assert reason.endswith("start it with --vcpus 8 --gpus 2 or more.")
 
 
-def test_jobs_are_listed_in_pages_of_which_the_last_has_no_token(batch, queue):
+@pytest.mark.parametrize("count", [4, 5])
+def test_jobs_are_listed_in_pages_of_which_the_last_has_no_token(batch, queue, count):
     batch.define()
-    ids = [batch.submit() for _ in range(5)]
+    ids = [batch.submit() for _ in range(count)]
     for job_id in ids:
         batch.finish(job_id)
     listed, token = [], {}
@@ -72,4 +73,4 @@ def test_jobs_are_listed_in_pages_of_which_the_last_has_no_token(batch, queue):
         page = batch.call("ListJobs", jobQueue=queue, jobStatus="SUCCEEDED", maxResults=2, **token)
         listed.append([job["jobId"] for job in page["jobSummaryList"]])
         token = {"nextToken": page["nextToken"]} if "nextToken" in page else {}
-    assert listed == [ids[:2], ids[2:4], ids[4:]]
+    assert listed == [ids[start : start + 2] for start in range(0, count, 2)]

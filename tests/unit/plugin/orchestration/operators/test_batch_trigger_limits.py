@@ -1,6 +1,7 @@
 """Limits of a followed job: which is stuck, which is late, and which may wait."""
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
 
 from batchmark.aws.batch_jobs import REASON_CHARACTERS
 from batchmark.orchestration.operators.job_progress import STOP_SECONDS, UNKNOWN_SECONDS
@@ -42,6 +43,15 @@ def test_a_failed_diagnosis_does_not_keep_the_job_running():
     following.trigger.diagnosis = failing(ValueError("no such queue"))
     failure = following.fails((601, {}), (2, {}), (2, {}))
     assert "Its diagnosis failed: ValueError('no such queue')" in failure
+
+
+def test_a_job_whose_queue_can_not_be_listed_is_diagnosed_unless_that_passes():
+    following = Following(runnable_seconds=600)
+    outage = EndpointConnectionError(endpoint_url="https://batch.example")
+    following.batch.list_jobs = failing(outage, client_error("AccessDeniedException", 403))
+    script = (601, {}), (2, lambda: following.diagnosed.append("a poll later")), (2, {}), (2, {})
+    assert "The queue's compute environment is INVALID" in following.fails(*script)
+    assert following.diagnosed == ["a poll later", "RUNNABLE"]
 
 
 def test_a_job_that_waits_for_others_of_its_queue_is_not_stuck():
