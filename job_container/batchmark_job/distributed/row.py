@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 from batchmark_job.distributed.nodes import Nodes
 from batchmark_job.distributed.point import AllReducePoint, Measured, ScalingPoint
 from batchmark_job.distributed.task import Answer, Ranks
+from batchmark_job.errors import say
+from batchmark_job.formatting import count
 from batchmark_job.measuring.limits import PATIENCE
 from batchmark_job.measuring.measured_row import Bench, MeasuredRow
 from batchmark_job.measuring.processes.workers import StepError
@@ -19,6 +21,7 @@ from batchmark_job.result.document import Measurement, MeasurementStatus
 from batchmark_job.result.scaling import Scaling, StepSplit
 
 STARTING_SECONDS = 600.0  # of all ranks, their libraries and their first call
+STARTING = "processes and libraries, 10 to 60 s"
 NOTHING_TO_REDUCE = "one device has nothing to reduce with others"
 LEAST_SAMPLES = 6  # below that a median has no interval
 
@@ -59,6 +62,9 @@ class ScalingRow(MeasuredRow):
             max_seconds=share,
         )
         patience = STARTING_SECONDS + (self.workload.seconds or PATIENCE * share)
+        number = f"launch {len(self.launched) + 1} of {launches}"
+        what = count(self.point.nodes * self.point.devices, "rank")
+        say(f"{self.workload.name}, {number}: starting {what} ({STARTING})")
         try:
             answer = self.nodes.run(self.workload.task(ranks), self.point.devices, patience)
         except StepError as error:
@@ -90,9 +96,8 @@ class ScalingRow(MeasuredRow):
             self.end(MeasurementStatus.UNSETTLED, apart)
             return
         remarks = [answer.remark for answer in self.launched if answer.remark]
-        count = len(self.samples)
-        if count < LEAST_SAMPLES:
-            remarks.append(f"only {count} samples, so it has no interval")
+        if len(self.samples) < LEAST_SAMPLES:
+            remarks.append(f"only {len(self.samples)} samples, so it has no interval")
         self.end(MeasurementStatus.MEASURED, "; ".join(dict.fromkeys(remarks)) or None)
 
     def _as_measured(self, status: MeasurementStatus, reason: str | None) -> Measurement:

@@ -41,7 +41,8 @@ PROPERTIES: Final = {
 SAID_BY_IMAGE = {"image_digest", "implementation"}
 # Here null means that there is none, as of a CPU target; elsewhere that it is unknown.
 NONE_IS_A_VALUE = {"driver_version", "cuda_version", "gpu_model"}
-OF_A_ROW = ("implementation_name", "implementation_version", "implementation_threads")
+# Without its number of threads, which each job chooses anew: it moves where two are hardly apart.
+OF_A_ROW = ("implementation_name", "implementation_version")
 OF_A_JOB = tuple(name for name in PROPERTIES if name != "implementation")
 IN_WORDS: Mapping[str, Callable[[float], str]] = {
     "gpu_application_clock_hz": lambda hertz: f"{hertz / 1e6:g} MHz",
@@ -135,10 +136,10 @@ def _of(rows: list[Mapping[str, Any]]) -> RunConditions:
 def _implementations(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
     found: dict[str, set[str]] = defaultdict(set)
     for row in rows:
-        name, version, threads = (row.get(column) for column in OF_A_ROW)
+        name, version = (row.get(column) for column in OF_A_ROW)
         if name:
-            text = f"{name} {version}" + (f", {threads} threads" if threads else "")
-            found[_row_name(row["workload"], row["parameters"], row["dtype"])].add(text)
+            of_row = _row_name(row["workload"], row["parameters"], row["dtype"])
+            found[of_row].add(f"{name} {version}")
     return {row: tuple(sorted(texts)) for row, texts in found.items()}
 
 

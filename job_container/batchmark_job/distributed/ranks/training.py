@@ -20,7 +20,7 @@ from batchmark_job.distributed.ranks.stopwatch import Stopwatch, Timed, longest_
 from batchmark_job.distributed.ranks.world import World
 from batchmark_job.distributed.task import Answer, Train
 from batchmark_job.errors import CannotMeasureError, InputError
-from batchmark_job.formatting import duration
+from batchmark_job.formatting import count, duration
 from batchmark_job.machine import threads
 from batchmark_job.measuring.samples.sample_statistics import drift
 from batchmark_job.result.document import Implementation
@@ -66,6 +66,7 @@ def train(task: Train) -> Answer:
 def measure(task: Train, world: World, source: Source) -> Answer:
     """Among ranks that have met."""
     with torch_calls.precision(task.dtype), torch_calls.cudnn_search():
+        world.say(f"{count(world.size, 'rank')} met; making the network and its weights")
         trainer = Trainer(task, world, source)
         world.say(f"first step, for which libraries choose their kernels (up to {FIRST_STEP})")
         cold = longest_seconds(world, trainer.step)

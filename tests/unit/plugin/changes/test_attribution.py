@@ -139,9 +139,18 @@ def test_rows_of_another_implementation_are_told_by_row():
     (cause,) = change.causes
     assert (cause.name, cause.before, cause.after) == (
         "implementation",
-        "opencv 4.10, 8 threads",
-        "opencv 4.12, 8 threads",
+        "opencv 4.10",
+        "opencv 4.12",
     )
+
+
+def test_a_number_of_threads_that_a_job_chose_is_no_cause():
+    key, runs = build_key(), {}
+    for number, threads in ((19, 2), (20, 1)):
+        fields = {"implementation_name": "opencv", "implementation_threads": threads}
+        runs |= run_conditions([build_history_row(key, number, **fields)])
+    (change,) = changes_of(build_point(key), runs=runs)
+    assert change.causes == ()
 
 
 def test_a_workloads_sizes_belong_together_and_workloads_do_not():

@@ -1,5 +1,6 @@
 """One rank alone, in the test's process; two are in tests/e2e/job/test_two_ranks.py."""
 
+import re
 import statistics
 import time
 from itertools import cycle
@@ -76,6 +77,19 @@ def test_steps_without_an_exchange_take_batches_too():
     Trainer(task, alone(), Source(left)).step_alone(stopwatch)
     assert len(list(left)) == 1
     assert len(stopwatch.seconds()) == 1, "between the batch and the end"
+
+
+@pytest.mark.usefixtures("quick", "thin_network")
+def test_each_phase_says_what_it_does_and_how_long_that_takes(capsys):
+    """On an H200 nothing was said for 45 s, and nobody knew what took them."""
+    task = a_task()
+    measure(task, alone(), Source(cycle(synthetic(task, alone()))))
+    lines = capsys.readouterr().out.splitlines()
+    for line, said in zip(
+        lines, ("network", "first step", "gradients", "warm", "measuring"), strict=True
+    ):
+        assert said in line
+    assert all(re.search(r"\d+(\.\d+)? m?s|a minute", line) for line in lines[1:])
 
 
 @pytest.mark.usefixtures("quick", "thin_network")
