@@ -209,6 +209,8 @@ class _Trial:
             ladder.climb(self._attempt_alone, self)
 
     def _attempt_and_hold(self, candidate: Candidate) -> None:
+        if not candidate.competes:  # it did not get ready
+            return
         runner = next((each for each in self.held if each.candidate is candidate), None)
         if runner is None:
             runner = self.begin(candidate)

@@ -17,6 +17,7 @@ from batchmark_job.measuring.candidate import Candidate, Entry
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.measured_row import Bench
 from batchmark_job.measuring.processes.answers import FirstCall
+from batchmark_job.measuring.processes.workers import StepError
 from batchmark_job.measuring.rows import Row
 from batchmark_job.result.document import Correctness, Implementation, parse_document
 from tests.paths import ROOT
@@ -211,6 +212,26 @@ def test_another_size_begins_where_the_one_before_ended(monkeypatch):
     small, larger = Curve(1e-4, 0.0, 4e-6), Curve(4e-4, 0.0, 4e-6)  # best on 4, and on 8
     assert tried_on([[small], [larger]], monkeypatch) == [16, 8, 4, 2, *(4, 8, 16)]
     assert tried_on([[larger], [small]], monkeypatch) == [16, 8, 4, *(8, 4, 2)]
+
+
+@pytest.mark.usefixtures("no_noise")
+def test_a_candidate_that_does_not_get_ready_on_a_gpu_is_started_once():
+    class Broken(Worker):
+        def get_ready(self):
+            raise StepError("no such kernel")
+
+    class Gpu(Machine):
+        def start(self, make, problem, index, *arguments, hear):
+            worker = super().start(make, problem, index, *arguments, hear=hear)
+            return Broken(self, 0.0) if index == 1 else worker
+
+    gpu = Gpu(1, [Curve(1e-3, 0.0, 0.0)] * 3, Silence())
+    entry = gpu.run(steps.enter, None, [1], hear=None)
+    problem = SimpleNamespace(device="cuda")
+    chosen, _ = implementation_choice.choose_fastest(problem, entry, 0.06, gpu, None)
+    assert chosen.outcome == "chosen"
+    assert [candidate.reason for candidate in entry.candidates] == [None, "no such kernel", None]
+    assert len(gpu.started) == 3
 
 
 def tried_on(sizes, monkeypatch):
