@@ -36,6 +36,7 @@ from batchmark_job.progress import name_and_threads
 from batchmark_job.result.document import MeasurementStatus
 from batchmark_job.suites import SUITES, Point
 from batchmark_job.workloads.builtin import WORKLOADS
+from benchmarks.job import plain_calls
 from benchmarks.job.plain_calls import (
     PLAIN_CALLS,
     RECONSTRUCTED,
@@ -182,7 +183,9 @@ def main() -> int:
         "--suites", nargs="+", choices=SUITES, help=f"default: {', '.join(DEFAULT_SUITES)}"
     )
     parser.add_argument(
-        "--first-look", action="store_true", help="one short round of each size, without a spread"
+        "--first-look",
+        action="store_true",
+        help="one short round of each size: names what is slower, and fails nothing",
     )
     parser.add_argument("--workloads", nargs="+", choices=PLAIN_CALLS, default=list(PLAIN_CALLS))
     parser.add_argument(
@@ -210,7 +213,8 @@ def main() -> int:
     rounds: tuple[int, float] = arguments.rounds, arguments.budget_seconds
     if arguments.first_look:
         seconds, rounds = FIRST_LOOK_SECONDS, (1, 0.0)
-    workers = ForkedWorkers()
+    # Else each plain call's process would import it, which takes longer than the call's turns.
+    workers = ForkedWorkers(modules=(plain_calls.__name__,))
     machine = workers.run(steps.look_around, "cpu", arguments.threads or 0, False)
     bench = Bench.of(machine, RowLimits(max_seconds=seconds), workers)
     console = Console(width=None if sys.stdout.isatty() else LOG_WIDTH)
@@ -218,7 +222,8 @@ def main() -> int:
     for point in points(suites, arguments.workloads):
         comparisons.append(compare(point, bench, *rounds))
         console.print(_line(comparisons[-1]), highlight=False)
-    return report(comparisons, machine.threads, console)
+    passed = report(comparisons, machine.threads, console)
+    return 0 if arguments.first_look else passed
 
 
 def points(suites: Sequence[str], workloads: Sequence[str]) -> Iterator[Point]:
@@ -262,7 +267,7 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
                 break
         comparison.add(run_round(point, bench, ours, calls, check=not comparison.ours))
         calls = [call for call in calls if not comparison.is_hopeless(call.name)]
-        if len(comparison.ours) <= rounds:
+        if rounds >= FEWEST_ROUNDS and len(comparison.ours) <= rounds:
             published = seconds_as_published(point.workload, point.parameters)
             if published is not None:
                 comparison.as_published.append(published)
