@@ -25,7 +25,6 @@ from batchmark_job.errors import CannotMeasureError, warn
 from batchmark_job.machine.host import python_path
 
 CONTROL = "nvidia-cuda-mps-control"
-GUARD = "batchmark_job.machine.mps"
 PIPES = "CUDA_MPS_PIPE_DIRECTORY"
 LOGS = "CUDA_MPS_LOG_DIRECTORY"
 THREAD_PERCENTAGE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
@@ -75,7 +74,7 @@ def daemon(gpu_uuid: str | None) -> Iterator[str]:
     if gpu_uuid is not None:
         environment["CUDA_VISIBLE_DEVICES"] = f"GPU-{gpu_uuid}"
     guard = subprocess.Popen(
-        [sys.executable, "-m", GUARD, control, str(READY_SECONDS), str(logs / "said.log")],
+        [sys.executable, "-m", __name__, control, str(READY_SECONDS), str(logs / "said.log")],
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -128,6 +128,14 @@ class Candidate:
 
     def fail(self, reason: str, *, out_of_memory: bool = False) -> None:
         self.outcome, self.reason, self.out_of_memory = "failed", reason, out_of_memory
+
+
+def by_implementation(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
+    """Those of each implementation, with its numbers of threads."""
+    found: dict[int, list[Candidate]] = {}
+    for candidate in candidates:
+        found.setdefault(candidate.index, []).append(candidate)
+    return list(found.values())
 
 
 class Entry(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from batchmark_job.machine import memory
-from batchmark_job.measuring.candidate import MOST_HELD, Candidate, Entry
+from batchmark_job.measuring.candidate import MOST_HELD, Candidate, Entry, by_implementation
 from batchmark_job.measuring.problem import CACHES_FILLED, MOST_INPUT_SETS, Problem
 from batchmark_job.measuring.processes import input_store
 from batchmark_job.measuring.processes.input_store import MOST_SHARE
@@ -103,10 +103,7 @@ def input_sets(problem: Problem, competing: Iterable[Candidate], cache_bytes: in
 
 def _held_at_once(competing: Iterable[Candidate]) -> list[Candidate]:
     """As many numbers of threads of each implementation as the trial holds, and the one tried."""
-    by_implementation: dict[int, list[Candidate]] = {}
-    for candidate in competing:
-        by_implementation.setdefault(candidate.index, []).append(candidate)
-    return [each for rungs in by_implementation.values() for each in rungs[: MOST_HELD + 1]]
+    return [each for rungs in by_implementation(competing) for each in rungs[: MOST_HELD + 1]]
 
 
 def _bytes_held(problem: Problem, candidates: Iterable[Candidate]) -> int:

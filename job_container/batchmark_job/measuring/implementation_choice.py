@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from batchmark_job.measuring import steps
-from batchmark_job.measuring.candidate import MOST_HELD, Candidate, Entry
+from batchmark_job.measuring.candidate import MOST_HELD, Candidate, Entry, by_implementation
 from batchmark_job.measuring.neighbours import Start
 from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.workers import ForkedWorkers, Hear, StepError, Worker
@@ -146,11 +146,8 @@ def _goes_on(rung: Candidate, best: Candidate, leader: Candidate) -> bool:
 
 
 def _ladders(competing: Sequence[Candidate], start: Start | None) -> list[_Ladder]:
-    by_implementation: dict[int, list[Candidate]] = {}
-    for candidate in competing:
-        by_implementation.setdefault(candidate.index, []).append(candidate)
     ladders = []
-    for rungs in by_implementation.values():
+    for rungs in by_implementation(competing):
         rungs.sort(key=lambda rung: -(rung.threads or 0))
         wanted = start.threads.get(rungs[0].name) if start else None
         first = next((n for n, rung in enumerate(rungs) if rung.threads == wanted), None)

@@ -122,13 +122,10 @@ class CudaEventTimer(Timer):
         if evicted_bytes:
             with contextlib.suppress(torch.OutOfMemoryError):
                 self._evicting = torch.empty(evicted_bytes, dtype=torch.uint8, device="cuda")
+                self.evicted_bytes = evicted_bytes
         self._start = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         self._end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         torch.cuda.synchronize()
-
-    @property
-    def evicted_bytes(self) -> int:  # type: ignore[override]
-        return 0 if self._evicting is None else self._evicting.nbytes
 
     def fit(self, call_seconds: float) -> None:
         """Several where one is short: a lone one then tells how long the host takes to launch it.

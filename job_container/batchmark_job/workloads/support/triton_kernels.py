@@ -51,33 +51,6 @@ def _load(
 
 
 @triton.jit
-def _with_neighbours(
-    own,
-    source,
-    row,
-    first,
-    height,
-    width,
-    reach: tl.constexpr,
-    lanes: tl.constexpr,
-    vector: tl.constexpr,
-    inside: tl.constexpr,
-):
-    """The lanes' own vectors and reach of them to either side, from the left.
-
-    Others loaded those rows ahead, so that they are in the first-level cache.
-    """
-    vectors = ()
-    for step in tl.static_range(-reach, reach + 1):
-        if step == 0:
-            vectors = vectors + (own,)
-        else:
-            found = _load(source, row, first, height, width, step, lanes, vector, inside)
-            vectors = vectors + (found,)
-    return vectors
-
-
-@triton.jit
 def _four_elements(vectors, lanes: tl.constexpr):
     even, odd = tl.split(tl.reshape(vectors, (lanes, 2, 2)))
     first, third = tl.split(even)
@@ -99,6 +72,56 @@ def _elements(vectors, lanes: tl.constexpr, vector: tl.constexpr):
             for place in tl.static_range(4):
                 elements = elements + (evens[place], odds[place])
     return elements
+
+
+@triton.jit
+def _first_rows(
+    source,
+    row,
+    first,
+    height,
+    width,
+    lanes: tl.constexpr,
+    vector: tl.constexpr,
+    inside: tl.constexpr,
+):
+    """The lanes' own vectors of AHEAD rows from this one on."""
+    ahead = ()
+    for place in tl.static_range(AHEAD):
+        loaded = _load(source, row + place, first, height, width, 0, lanes, vector, inside)
+        ahead = ahead + (loaded,)
+    return ahead
+
+
+@triton.jit
+def _next_row(
+    ahead,
+    source,
+    row,
+    first,
+    height,
+    width,
+    reach: tl.constexpr,
+    lanes: tl.constexpr,
+    vector: tl.constexpr,
+    inside: tl.constexpr,
+):
+    """The elements of a row, with reach vectors to either side; and the rows that are ahead of it.
+
+    Other lanes loaded the neighbours rows ahead, so that they are in the first-level cache.
+    """
+    vectors = ()
+    for step in tl.static_range(-reach, reach + 1):
+        if step == 0:
+            vectors = vectors + (ahead[0],)
+        else:
+            found = _load(source, row, first, height, width, step, lanes, vector, inside)
+            vectors = vectors + (found,)
+    later = ()
+    for index in tl.static_range(1, AHEAD):
+        later = later + (ahead[index],)
+    further = _load(source, row + AHEAD, first, height, width, 0, lanes, vector, inside)
+    return _elements(vectors, lanes, vector), later + (further,)
 
 
 @triton.jit
@@ -157,20 +180,11 @@ def _blur_strip(
     for _ in tl.static_range(2 * halo):
         partial = partial + (tl.zeros((lanes, vector), tl.float32),)
     upper = top - halo
-    ahead = ()
-    for row in tl.static_range(AHEAD):
-        loaded = _load(source, upper + row, first, height, width, 0, lanes, vector, inside)
-        ahead = ahead + (loaded,)
+    ahead = _first_rows(source, upper, first, height, width, lanes, vector, inside)
     for row in range(upper, bottom + halo):
-        vectors = _with_neighbours(
-            ahead[0], source, row, first, height, width, reach, lanes, vector, inside
+        elements, ahead = _next_row(
+            ahead, source, row, first, height, width, reach, lanes, vector, inside
         )
-        further = _load(source, row + AHEAD, first, height, width, 0, lanes, vector, inside)
-        later = ()
-        for index in tl.static_range(1, AHEAD):
-            later = later + (ahead[index],)
-        ahead = later + (further,)
-        elements = _elements(vectors, lanes, vector)
         sums = ()
         for column in tl.static_range(vector):
             total = taps[0] * elements[start + column]
@@ -235,20 +249,11 @@ def _sobel_strip(
     last_smooth = tl.zeros((lanes, vector), tl.float32)
     older_difference = tl.zeros((lanes, vector), tl.float32)
     older_smooth = tl.zeros((lanes, vector), tl.float32)
-    ahead = ()
-    for row in tl.static_range(AHEAD):
-        loaded = _load(source, top - 1 + row, first, height, width, 0, lanes, vector, inside)
-        ahead = ahead + (loaded,)
+    ahead = _first_rows(source, top - 1, first, height, width, lanes, vector, inside)
     for row in range(top - 1, bottom + 1):
-        vectors = _with_neighbours(
-            ahead[0], source, row, first, height, width, 1, lanes, vector, inside
+        elements, ahead = _next_row(
+            ahead, source, row, first, height, width, 1, lanes, vector, inside
         )
-        further = _load(source, row + AHEAD, first, height, width, 0, lanes, vector, inside)
-        later = ()
-        for index in tl.static_range(1, AHEAD):
-            later = later + (ahead[index],)
-        ahead = later + (further,)
-        elements = _elements(vectors, lanes, vector)
         differences = ()
         smooths = ()
         for column in tl.static_range(vector):

@@ -2,7 +2,7 @@
 
 import gzip
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from statistics import median
 from types import SimpleNamespace
@@ -15,7 +15,6 @@ from batchmark_job.machine.threads import thread_counts_to_try
 from batchmark_job.measuring import implementation_choice, steps
 from batchmark_job.measuring.candidate import Candidate, Entry
 from batchmark_job.measuring.limits import RowLimits
-from batchmark_job.measuring.measured_row import Bench
 from batchmark_job.measuring.processes.answers import FirstCall
 from batchmark_job.measuring.processes.workers import StepError
 from batchmark_job.measuring.rows import Row
@@ -137,18 +136,7 @@ def chosen_for(sizes, usable, rng, monkeypatch, *, counts=None):
         clock = SimpleNamespace(perf_counter=lambda machine=machine: machine.now)
         monkeypatch.setattr(implementation_choice, "time", clock)
         row = Row(SimpleNamespace(name="work"), {}, "float32")
-        row.choose(
-            Bench(
-                "cpu",
-                bench.limits,
-                counts,
-                None,
-                machine,
-                bench.monitor,
-                bench.marks,
-                neighbours=bench.neighbours,
-            )
-        )
+        row.choose(replace(bench, thread_counts=counts, cache_bytes=None, workers=machine))
         best = min(curve(threads, usable) for curve in curves for threads in counts)
         taken = curves[row.chosen.index](row.chosen.threads, usable)
         found.append((taken / best, machine.now, machine.now + ROW_SECONDS + ROW_CALLS * taken))
