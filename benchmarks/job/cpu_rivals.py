@@ -15,6 +15,7 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
@@ -214,14 +215,15 @@ def main() -> int:
     if arguments.first_look:
         seconds, rounds = FIRST_LOOK_SECONDS, (1, 0.0)
     # Else each plain call's process would import it, which takes longer than the call's turns.
-    workers = ForkedWorkers(modules=(plain_calls.__name__,))
-    machine = workers.run(steps.look_around, "cpu", arguments.threads or 0, False)
-    bench = Bench.of(machine, RowLimits(max_seconds=seconds), workers)
-    console = Console(width=None if sys.stdout.isatty() else LOG_WIDTH)
-    comparisons = []
-    for point in points(suites, arguments.workloads):
-        comparisons.append(compare(point, bench, *rounds))
-        console.print(_line(comparisons[-1]), highlight=False)
+    pool = ForkedWorkers(modules=(plain_calls.__name__,))
+    with closing(pool) as workers:  # else the exit waits for those that an error left behind
+        machine = workers.run(steps.look_around, "cpu", arguments.threads or 0, False)
+        bench = Bench.of(machine, RowLimits(max_seconds=seconds), workers)
+        console = Console(width=None if sys.stdout.isatty() else LOG_WIDTH)
+        comparisons = []
+        for point in points(suites, arguments.workloads):
+            comparisons.append(compare(point, bench, *rounds))
+            console.print(_line(comparisons[-1]), highlight=False)
     passed = report(comparisons, machine.threads, console)
     return 0 if arguments.first_look else passed
 
@@ -256,21 +258,25 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
     ]
     started = time.perf_counter()
     ours: Choice | None = None
-    while not comparison.is_over(rounds, started, budget_seconds):
-        if ours is None or ours.trial_seconds <= LONG_TRIAL_SECONDS:
-            if ours is not None:
-                ours.row.close()
-            try:
-                ours = choose(point, bench)
-            except RefusedError as error:
-                comparison.skipped = None if comparison.decided else str(error)
-                break
-        comparison.add(run_round(point, bench, ours, calls, check=not comparison.ours))
-        calls = [call for call in calls if not comparison.is_hopeless(call.name)]
-        if rounds >= FEWEST_ROUNDS and len(comparison.ours) <= rounds:
-            published = seconds_as_published(point.workload, point.parameters)
-            if published is not None:
-                comparison.as_published.append(published)
+    try:
+        while not comparison.is_over(rounds, started, budget_seconds):
+            if ours is None or ours.trial_seconds <= LONG_TRIAL_SECONDS:
+                if ours is not None:
+                    ours.row.close()
+                try:
+                    ours = choose(point, bench)
+                except RefusedError as error:
+                    comparison.skipped = None if comparison.decided else str(error)
+                    break
+            comparison.add(run_round(point, bench, ours, calls, check=not comparison.ours))
+            calls = [call for call in calls if not comparison.is_hopeless(call.name)]
+            if rounds >= FEWEST_ROUNDS and len(comparison.ours) <= rounds:
+                published = seconds_as_published(point.workload, point.parameters)
+                if published is not None:
+                    comparison.as_published.append(published)
+    finally:
+        if ours is not None:
+            ours.row.close()
     return comparison
 
 

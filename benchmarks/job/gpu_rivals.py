@@ -12,6 +12,7 @@ import itertools
 import statistics
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import NamedTuple
@@ -80,15 +81,15 @@ def main(arguments: list[str] | None = None) -> int:
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {when}")
     limits = RowLimits(max_seconds=0.1 if small else asked.seconds, processes=1 if small else 3)
-    workers = ForkedWorkers()
-    machine = workers.run(steps.look_around, "cuda", 1 if small else 0, False)
-    bench = Bench.of(machine, limits, workers)
     sizes = [256] if small else [4096, 8192]
     products = itertools.product(sizes, PRODUCT_DTYPES[:2] if small else PRODUCT_DTYPES)
     filters = itertools.product(FILTERS, sizes, FILTER_DTYPES[:1] if small else FILTER_DTYPES)
-    rows = [partial(product, bench, *row) for row in products]
-    rows += [partial(image_filter, bench, *row) for row in filters]
-    return 0 if print_all(rows, judging=not small) or small else 1
+    with closing(ForkedWorkers()) as workers:
+        machine = workers.run(steps.look_around, "cuda", 1 if small else 0, False)
+        bench = Bench.of(machine, limits, workers)
+        rows = [partial(product, bench, *row) for row in products]
+        rows += [partial(image_filter, bench, *row) for row in filters]
+        return 0 if print_all(rows, judging=not small) or small else 1
 
 
 def print_all(rows: Sequence[Callable[[], Share]], *, judging: bool = True) -> bool:

@@ -67,5 +67,6 @@ def test_a_rehearsal_leaves_a_folder_and_a_summary_and_is_done_once(export):
         assert {row.status for row in document.measurements} <= {"measured", "unsettled"}
     state = json.loads((found / "state.json").read_text())
     assert [*state["done"]] == STEPS
+    assert not [name for name, outcome in state["done"].items() if outcome["late"]]
     again = gpu_check(export, rehearsal, "TO=found")
     assert again.stdout.splitlines()[: len(STEPS)] == [f"{step}: done before" for step in STEPS]
