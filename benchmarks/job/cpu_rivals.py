@@ -216,7 +216,7 @@ def main() -> int:
         seconds, rounds = FIRST_LOOK_SECONDS, (1, 0.0)
     # Else each plain call's process would import it, which takes longer than the call's turns.
     pool = ForkedWorkers(modules=(plain_calls.__name__,))
-    with closing(pool) as workers:  # else the exit waits for those that an error left behind
+    with closing(pool) as workers:  # else the exit waits for those that an error leaves
         machine = workers.run(steps.look_around, "cpu", arguments.threads or 0, False)
         bench = Bench.of(machine, RowLimits(max_seconds=seconds), workers)
         console = Console(width=None if sys.stdout.isatty() else LOG_WIDTH)
@@ -258,25 +258,23 @@ def compare(point: Point, bench: Bench, rounds: int, budget_seconds: float) -> C
     ]
     started = time.perf_counter()
     ours: Choice | None = None
-    try:
-        while not comparison.is_over(rounds, started, budget_seconds):
-            if ours is None or ours.trial_seconds <= LONG_TRIAL_SECONDS:
-                if ours is not None:
-                    ours.row.close()
-                try:
-                    ours = choose(point, bench)
-                except RefusedError as error:
-                    comparison.skipped = None if comparison.decided else str(error)
-                    break
-            comparison.add(run_round(point, bench, ours, calls, check=not comparison.ours))
-            calls = [call for call in calls if not comparison.is_hopeless(call.name)]
-            if rounds >= FEWEST_ROUNDS and len(comparison.ours) <= rounds:
-                published = seconds_as_published(point.workload, point.parameters)
-                if published is not None:
-                    comparison.as_published.append(published)
-    finally:
-        if ours is not None:
-            ours.row.close()
+    while not comparison.is_over(rounds, started, budget_seconds):
+        if ours is None or ours.trial_seconds <= LONG_TRIAL_SECONDS:
+            if ours is not None:
+                ours.row.close()
+            try:
+                ours = choose(point, bench)
+            except RefusedError as error:
+                comparison.skipped = None if comparison.decided else str(error)
+                break
+        comparison.add(run_round(point, bench, ours, calls, check=not comparison.ours))
+        calls = [call for call in calls if not comparison.is_hopeless(call.name)]
+        if rounds >= FEWEST_ROUNDS and len(comparison.ours) <= rounds:
+            published = seconds_as_published(point.workload, point.parameters)
+            if published is not None:
+                comparison.as_published.append(published)
+    if ours is not None:
+        ours.row.close()
     return comparison
 
 
