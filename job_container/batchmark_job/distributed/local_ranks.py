@@ -102,14 +102,18 @@ class LocalRanks:
         return Answer.model_validate_json(self._answer.read_bytes())
 
     def kill(self) -> None:
-        """End torchrun and its ranks, also those that have outlived it."""
+        """End torchrun and its ranks, also those that have outlived it; returns once they have."""
         self._killed = True
-        found = list(self._found())
-        for process in found:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
-        # Not for torchrun itself: `wait` needs its exit code.
-        psutil.wait_procs([p for p in found if p.pid != self._process.pid], KILL_SECONDS)
+        end = time.monotonic() + KILL_SECONDS
+        # Again until none is found: torchrun may be starting one while the others are looked for.
+        while (found := list(self._found())) and time.monotonic() < end:
+            for process in found:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+            # Not for torchrun itself: whoever waits for it needs its exit code.
+            psutil.wait_procs([p for p in found if p.pid != self._process.pid], KILL_SECONDS)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(KILL_SECONDS)
 
     def remove(self) -> None:
         self.kill()

@@ -113,8 +113,7 @@ def test_a_job_that_is_told_to_stop_keeps_its_rows_as_interrupted(start_nodes, t
     document = parse_document((tmp_path / "result.json").read_bytes())
     assert document.status == "interrupted"
     assert [row.status for row in document.measurements] == ["interrupted"]
-    # The kernel ends what a dead parent leaves, which takes a moment after that one's end.
-    wait_for(lambda: not left_in(tmp_path), "the end of the ranks", DEADLINE_SECONDS)
+    assert left_in(tmp_path) == []
 
 
 def left_in(folder):

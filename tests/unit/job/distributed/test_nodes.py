@@ -1,8 +1,10 @@
 """Nodes of one job on loopback addresses, here threads, with ranks that do as they are told."""
 
 import contextlib
+import itertools
 import signal
 import socket
+import subprocess
 import threading
 import time
 from types import SimpleNamespace
@@ -282,11 +284,33 @@ def test_once_it_is_closed_no_row_fails_of_that(both, followers, task, tmp_path)
     threading.Thread(target=measure, daemon=True).start()
     wait_for((tmp_path / "pid-0").exists, "rank 0", 10)
     both.close("it received SIGTERM")
-    wait_for(lambda: not psutil.pid_exists(int((tmp_path / "pid-0").read_text())), "its end", 10)
+    assert not psutil.pid_exists(int((tmp_path / "pid-0").read_text()))
     time.sleep(0.5)
     assert ended == []
     followers.join()
     assert followers.errors == {1: f"the main node ({MAIN}) gave up: it received SIGTERM"}
+
+
+def test_a_rank_that_starts_while_the_others_are_ended_ends_too(main, task, tmp_path, monkeypatch):
+    alone = main(1)
+    alone.gather(CPU, devices=1)
+    (tmp_path / "rank-0").write_text("hang")
+    threading.Thread(target=alone.run, args=(task, 1, 20.0), daemon=True).start()
+    wait_for((tmp_path / "pid-0").exists, "rank 0", 10)
+    rank = psutil.Process(int((tmp_path / "pid-0").read_text()))
+    late = subprocess.Popen(rank.cmdline(), env=rank.environ())
+    all_processes, looks = psutil.process_iter, itertools.count()
+
+    def without_the_late_one_at_first():
+        first = next(looks) == 0
+        return [each for each in all_processes() if not (first and each.pid == late.pid)]
+
+    monkeypatch.setattr(psutil, "process_iter", without_the_late_one_at_first)
+    alone.close()
+    survived = psutil.pid_exists(late.pid)
+    late.kill()
+    late.wait()
+    assert not survived
 
 
 def test_a_node_that_is_lost_ends_it_for_all_rows(main, port, task, tmp_path):
