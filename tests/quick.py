@@ -1,11 +1,12 @@
 """Prints the unit tests that a change touches, for `make test-quick`.
 
 A change is what differs from main, committed or not. A module's test mirrors its path; where none
-does, the tests of its room run.
+does, the tests of its room that import it run, and where none does, all of the room's.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -53,20 +54,29 @@ def touched_by(files: Iterable[Path]) -> Iterator[Path]:
             yield OF_DAGS
         elif file.is_relative_to("tests"):  # builders and stand-ins
             name = ".".join(file.with_suffix("").parts)
-            yield from (test for test in unit_tests() if name in (ROOT / test).read_text())
+            yield from tests_with(re.escape(name), UNIT)
         for folder, mirror in MIRRORED.items():
             if file.is_relative_to(folder):
                 room = mirror / file.relative_to(folder).parent
                 own = room / f"test_{file.name}"
-                yield from existing(own) or existing(room)
+                yield from existing(own) or importers(file, folder, room) or existing(room)
+
+
+def importers(file: Path, folder: Path, room: Path) -> list[Path]:
+    """The tests of its room that import a module, those of rooms in it only where no other does."""
+    package = ".".join(file.relative_to(folder.parent).parent.parts)
+    found = list(tests_with(rf"\b{package}(\.| import (\([^)]*|.*)\b){file.stem}\b", room))
+    return [test for test in found if test.parent == room] or found
 
 
 def existing(path: Path) -> list[Path]:
     return [path] if (ROOT / path).exists() else []
 
 
-def unit_tests() -> Iterator[Path]:
-    return (path.relative_to(ROOT) for path in (ROOT / UNIT).rglob("test_*.py"))
+def tests_with(pattern: str, folder: Path) -> Iterator[Path]:
+    for path in (ROOT / folder).rglob("test_*.py"):
+        if re.search(pattern, path.read_text()):
+            yield path.relative_to(ROOT)
 
 
 if __name__ == "__main__":

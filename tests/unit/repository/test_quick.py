@@ -12,6 +12,10 @@ from tests.quick import touched_by
     [
         ("plugins/batchmark/analysis/cost.py", {"tests/unit/plugin/analysis/test_cost.py"}),
         ("plugins/batchmark/analysis/has_no_test.py", {"tests/unit/plugin/analysis"}),
+        (
+            "job_container/batchmark_job/measuring/problem.py",
+            {"tests/unit/job/measuring/test_implementation_choice.py"},
+        ),
         ("job_container/batchmark_job/machine/nvml.py", {"tests/unit/job/machine/test_nvml.py"}),
         ("local_cloud/recorder.py", {"tests/unit/local_cloud/test_recorder.py"}),
         ("dags/leak_guard.py", {"tests/unit/repository/test_dag_integrity.py"}),
