@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from batchmark.core import formatting
 from batchmark.report import words
 from batchmark.report.blocks import FirstScreen, Line, Story, StudyAnswer
+from batchmark.report.change_records import ChangesSection
 from batchmark.report.changes import words as change_words
+from batchmark.report.model import Report
 from batchmark.report.studies import stories
-
-if TYPE_CHECKING:
-    from batchmark.report.change_records import ChangesSection
-    from batchmark.report.model import Report
 
 OUTSIDE_EC2 = "No dollars: the jobs ran on a machine outside EC2."
 

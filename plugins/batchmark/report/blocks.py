@@ -9,19 +9,17 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
+from batchmark.analysis.cold_start import ColdStart
+from batchmark.analysis.pairs.answer import Measure
+from batchmark.analysis.pairs.pair import Pair
+from batchmark.analysis.pooling import JobRecord
 from batchmark.core.formatting import Figure
+from batchmark.report.charts import SizeChart
+from batchmark.report.machines import JobLine
+from batchmark.report.machines import Machines as MachineRows
 from batchmark.report.scale import Scale
-
-if TYPE_CHECKING:
-    from batchmark.analysis.cold_start import ColdStart
-    from batchmark.analysis.pairs.answer import Measure
-    from batchmark.analysis.pairs.pair import Pair
-    from batchmark.analysis.pooling import JobRecord
-    from batchmark.report.charts import SizeChart
-    from batchmark.report.machines import JobLine
-    from batchmark.report.machines import Machines as MachineRows
 
 NOT_KNOWN = "Not known"  # how a verdict begins that is none
 SHOWN_ROWS = 6  # of a change; the others are folded

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
+from batchmark.analysis.cost import JobCost
+from batchmark.analysis.pooling import JobRecord, TargetRecord
 from batchmark.report.words import machine_property, measured_target
 from batchmark_job.result.own_job import UNKNOWN
-
-if TYPE_CHECKING:
-    from batchmark.analysis.cost import JobCost
-    from batchmark.analysis.pooling import JobRecord, TargetRecord
 
 NONE = "none"
 OF_ONE_JOB = {"availability_zone"}  # not common to a target's machines

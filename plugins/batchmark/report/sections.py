@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
-from typing import TYPE_CHECKING
 
+from batchmark.analysis.cold_start import ColdStart
+from batchmark.analysis.pairs.compared_rows import Row, UncomparedRow
+from batchmark.analysis.pooling import TargetRecord
 from batchmark.analysis.samples import ABOVE_CEILING, TOO_FAST
 from batchmark.analysis.study import Study
 from batchmark.core import formatting
 from batchmark.report import words
 from batchmark.report.answer import cost
+from batchmark.report.blocks import Story
 from batchmark.report.changes import words as change_words
+from batchmark.report.model import Report
 from batchmark_job.result.document import MeasurementStatus
-
-if TYPE_CHECKING:
-    from batchmark.analysis.cold_start import ColdStart
-    from batchmark.analysis.pairs.compared_rows import Row, UncomparedRow
-    from batchmark.analysis.pooling import TargetRecord
-    from batchmark.report.blocks import Story
-    from batchmark.report.model import Report
 
 MACHINE = {
     "instance_type": "",

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pydantic import AwareDatetime, Field
 
 from batchmark.core.record import Record
 from batchmark.report.answer import cost, in_short
+from batchmark.report.model import Report
 from batchmark.report.studies import stories
-
-if TYPE_CHECKING:
-    from batchmark.report.model import Report
 
 
 class RunSummary(Record):

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from batchmark.analysis.cold_start import ColdStart
+from batchmark.analysis.cost import PriceBasis
+from batchmark.analysis.judging.noise import RowNoise
 from batchmark.analysis.pairs.answer import Measure
+from batchmark.analysis.pairs.break_even import BreakEven
+from batchmark.analysis.pairs.compared_rows import TotalTime
+from batchmark.analysis.pairs.crossover import Crossover
+from batchmark.analysis.pairs.pair import Pair
+from batchmark.analysis.pooling import TargetRecord
+from batchmark.analysis.roofline import Roofline
+from batchmark.analysis.samples import Keyed, Side
+from batchmark.analysis.study import Studied
 from batchmark.core import formatting, suites
-from batchmark.core.intervals import MINIMUM_SAMPLES
+from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate
+from batchmark.report.model import Report
 from batchmark_job.result.document import Device, Implementation, MetricSummary, Trial
-
-if TYPE_CHECKING:
-    from batchmark.analysis.cost import PriceBasis
-    from batchmark.analysis.judging.noise import RowNoise
-    from batchmark.analysis.pairs.break_even import BreakEven
-    from batchmark.analysis.pairs.compared_rows import TotalTime
-    from batchmark.analysis.pairs.crossover import Crossover
-    from batchmark.analysis.pairs.pair import Pair
-    from batchmark.analysis.pooling import TargetRecord
-    from batchmark.analysis.roofline import Roofline
-    from batchmark.analysis.samples import Keyed, Side
-    from batchmark.analysis.study import Studied
-    from batchmark.core.intervals import Estimate
-    from batchmark.report.model import Report
 
 NOT_KNOWN = "not known yet"
 AHEAD = {Measure.TIME: ("faster", "slower"), Measure.DOLLARS: ("cheaper", "dearer")}

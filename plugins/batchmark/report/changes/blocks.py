@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING
 
 from batchmark.changes.records import Change, ChangePoint, Level
 from batchmark.core import formatting
@@ -12,9 +11,7 @@ from batchmark.report.blocks import Block, ChangeDetails, ChangedRow, Link, Sect
 from batchmark.report.change_records import AlertBoard, ChangesSection
 from batchmark.report.changes import words
 from batchmark.report.changes.chart import history_chart
-
-if TYPE_CHECKING:
-    from batchmark.report.model import Report
+from batchmark.report.model import Report
 
 
 def section(report: Report) -> Section | None:

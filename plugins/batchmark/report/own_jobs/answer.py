@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from batchmark.analysis.own_jobs.records import JobFigure, OwnJobStudy, Place
 from batchmark.analysis.pairs.notes import few_whole_jobs
@@ -11,6 +10,7 @@ from batchmark.analysis.pairs.pair import Pair
 from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.report.blocks import Line, Story, StudyAnswer, capitalized
+from batchmark.report.model import Report
 from batchmark.report.own_jobs import words
 from batchmark.report.own_jobs.sentences import (
     CHEAPEST,
@@ -36,9 +36,6 @@ from batchmark.report.own_jobs.standings import (
     priced_at,
 )
 from batchmark.report.words import NOT_COMPARABLE, NOT_KNOWN, measured_target
-
-if TYPE_CHECKING:
-    from batchmark.report.model import Report
 
 UNKNOWN = "Not known yet"
 ALONE = "Nothing to compare"

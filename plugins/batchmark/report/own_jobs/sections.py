@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from batchmark.analysis.own_jobs.records import OwnJobStudy
 from batchmark.report import machines
@@ -19,13 +18,11 @@ from batchmark.report.blocks import (
     Section,
     Text,
 )
+from batchmark.report.model import Report
 from batchmark.report.own_jobs import words
 from batchmark.report.own_jobs.charts import charts
 from batchmark.report.own_jobs.tables import tables
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
-
-if TYPE_CHECKING:
-    from batchmark.report.model import Report
 
 
 def sections(report: Report) -> Iterator[Section]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from batchmark.core import formatting
 from batchmark.report import sections, studies, words
@@ -20,10 +19,8 @@ from batchmark.report.blocks import (
     Text,
 )
 from batchmark.report.changes import blocks as change_blocks
+from batchmark.report.model import Report
 from batchmark.report.tables import amount
-
-if TYPE_CHECKING:
-    from batchmark.report.model import Report
 
 FIGURES = (
     "Figures carry as many digits as their interval supports. Intervals are bootstrapped: with "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from batchmark.analysis.pairs.answer import Answer, Duel, Measure, Standing, find_answer
 from batchmark.analysis.pairs.notes import few_jobs
@@ -13,10 +13,8 @@ from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.report import words
 from batchmark.report.blocks import Cell, Colour, Matrix, Story, StudyAnswer
+from batchmark.report.model import Report
 from batchmark.report.words import AHEAD, NOT_KNOWN
-
-if TYPE_CHECKING:
-    from batchmark.report.model import Report
 
 QUESTION = "Does the GPU pay off?"
 ROWS = (

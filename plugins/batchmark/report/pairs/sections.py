@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from batchmark.analysis.pairs.answer import Measure
 from batchmark.analysis.pairs.crossover import Crossover
@@ -24,10 +23,8 @@ from batchmark.report.blocks import (
     Uncompared,
 )
 from batchmark.report.charts import size_charts
+from batchmark.report.model import Report
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
-
-if TYPE_CHECKING:
-    from batchmark.report.model import Report
 
 ONE_CALL = (
     " One call: a job that makes a single call, from process start until the device is ready, then "

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from batchmark.analysis.judging.significance import ENOUGH_REPEATS
 from batchmark.analysis.scaling.curves import Curve
@@ -16,11 +15,9 @@ from batchmark.analysis.scaling.reach import ABOVE_ONE, POOR, WELL, Limit
 from batchmark.analysis.scaling.studies import ScalingStudy, Training
 from batchmark.core import formatting
 from batchmark.report.blocks import Line, Story, StudyAnswer, capitalized
+from batchmark.report.model import Report
 from batchmark.report.scaling import words
 from batchmark.report.words import suites_and_targets
-
-if TYPE_CHECKING:
-    from batchmark.report.model import Report
 
 QUESTION = "How far does the training scale?"
 STRONG = "How much faster is a step?"

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from batchmark.analysis.scaling.studies import ScalingStudy, Training
 from batchmark.report.blocks import Block, Charts, Remarks, Section, Text, Traces, capitalized
+from batchmark.report.model import Report
 from batchmark.report.scaling import words
 from batchmark.report.scaling.answer import WHAT_IF, WHAT_IF_SECTION, what_if
 from batchmark.report.scaling.charts import training_charts
 from batchmark.report.scaling.tables import published_table, study_tables, training_tables
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
-
-if TYPE_CHECKING:
-    from batchmark.report.model import Report
 
 
 def sections(report: Report) -> Iterator[Section]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from batchmark.analysis.scaling.prediction import MOST_RANKS, Prediction
 from batchmark.analysis.scaling.studies import ScalingStudy, Training
@@ -20,13 +19,11 @@ from batchmark.report.blocks import (
     Verdict,
     capitalized,
 )
+from batchmark.report.model import Report
 from batchmark.report.scaling import answer, words
 from batchmark.report.scaling.charts import prediction_chart
 from batchmark.report.scaling.tables import check_table, prediction_table
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
-
-if TYPE_CHECKING:
-    from batchmark.report.model import Report
 
 FILE = "scaling.html"
 NOTICE = (

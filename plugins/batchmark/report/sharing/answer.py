@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from batchmark.analysis.sharing.advice import Choice
 from batchmark.analysis.sharing.curves import STEPS
@@ -13,6 +12,7 @@ from batchmark.analysis.sharing.studies import SharedTask
 from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate, overlap
 from batchmark.report.blocks import Line, Story, StudyAnswer
+from batchmark.report.model import Report
 from batchmark.report.sharing.words import (
     curve_name,
     mode_name,
@@ -25,9 +25,6 @@ from batchmark.report.words import NOT_KNOWN, suites_and_targets
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 from batchmark_job.result.document import Device
 from batchmark_job.result.sharing import SharingMode
-
-if TYPE_CHECKING:
-    from batchmark.report.model import Report
 
 QUESTION = "How many of these tasks may share the device?"
 MEANING = (

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from batchmark.analysis.sharing.curves import Curve
 from batchmark.analysis.sharing.studies import SharedTask
 from batchmark.report.blocks import Block, Charts, Facts, Remarks, Section, Table, Text, Traces
+from batchmark.report.model import Report
 from batchmark.report.sharing import words
 from batchmark.report.sharing.charts import sharing_charts
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
-
-if TYPE_CHECKING:
-    from batchmark.report.model import Report
 
 ON_PAGE_ALONE = frozenset({"Median replica", "Longest gap", "Start-up"})
 

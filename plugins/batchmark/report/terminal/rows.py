@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rich import box
 from rich.console import Console
@@ -12,17 +12,14 @@ from rich.table import Table
 from rich.text import Text
 
 from batchmark.analysis.pairs.answer import Measure
-from batchmark.analysis.pairs.compared_rows import SIGNS
+from batchmark.analysis.pairs.compared_rows import SIGNS, Row, TotalTime
+from batchmark.analysis.pairs.pair import Pair
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.report import words
 from batchmark.report.terminal.text import clean
 from batchmark.report.words import AHEAD, NOT_KNOWN
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
-
-if TYPE_CHECKING:
-    from batchmark.analysis.pairs.compared_rows import Row, TotalTime
-    from batchmark.analysis.pairs.pair import Pair
 
 
 class _Layout(NamedTuple):
