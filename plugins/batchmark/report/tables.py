@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from batchmark.analysis.cost import RunCost
-from batchmark.analysis.judging.noise import JOBS_A_SIDE, NoiseTable, RowName
+from batchmark.analysis.judging.noise import JOBS_A_SIDE, NoiseTable
 from batchmark.changes.alerts.outbox import RunMessage
 from batchmark.changes.alerts.records import Alert
 from batchmark.core import formatting
 from batchmark.core.run import TargetWorst, WorstCase
 from batchmark.report.blocks import Block, Remarks, Table, Text, capitalized
 from batchmark.report.changes import words as change_words
-from batchmark.report.words import JOB_COSTS, OPTIONS
+from batchmark.report.words import JOB_COSTS, OPTIONS, row_name
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 
@@ -103,10 +103,6 @@ def noise_table(table: NoiseTable) -> Table:
         ],
         wide=True,
     )
-
-
-def row_name(row: RowName) -> str:
-    return formatting.row(row.workload, row.parameters, row.dtype)
 
 
 def alert_table(alerts: Iterable[Alert], title: str) -> Table:

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
+from typing import Self
 
 from batchmark.changes.alerts.merging import Merged
 from batchmark.changes.alerts.outbox import Delivery, RunMessage
 from batchmark.changes.alerts.records import LISTED, Alert, Improvement, Recovery
 from batchmark.changes.alerts.sns_limits import TEXT_BYTES, size, subject_line
 from batchmark.changes.metric import Metric
-from batchmark.changes.records import WORSE, ChangePoint
+from batchmark.changes.records import WORSE, Change, ChangePoint
 from batchmark.core import formatting
 from batchmark.core.names import PAGES
 from batchmark.core.shares import Rate
@@ -42,6 +43,10 @@ class _Entry:
     state: str
     title: str
     lines: tuple[str, ...]
+
+    @classmethod
+    def of(cls, change: Change, state: str, *lines: str) -> Self:
+        return cls(change.kind, words.kind(change), state, words.title(change), lines)
 
     def __str__(self) -> str:
         return "\n".join((f"* {self.title}", *(f"  {line}" for line in self.lines)))
@@ -93,14 +98,9 @@ def _new(alerts: Sequence[Alert], context: MessageContext) -> Iterator[_Entry]:
     for kind in WORSE.values():
         of_kind = [alert for alert in alerts if alert.change.kind == kind]
         for alert in sorted(of_kind, key=lambda alert: words.kind(alert.change)):
-            change = alert.change
-            lines = (
-                *words.lines(change),
-                *_logs(change.points, context.log_urls),
-                f"alert: {alert.id}",
-            )
-            word, title = words.kind(change), words.title(change)
-            yield _Entry(kind, word, "open", title, lines)
+            logs = _logs(alert.change.points, context.log_urls)
+            lines = (*words.lines(alert.change), *logs, f"alert: {alert.id}")
+            yield _Entry.of(alert.change, "open", *lines)
 
 
 def _recovered(recoveries: Sequence[Recovery], alerts: Mapping[str, Alert]) -> Iterator[_Entry]:
@@ -108,21 +108,15 @@ def _recovered(recoveries: Sequence[Recovery], alerts: Mapping[str, Alert]) -> I
         alert = alerts[found.alert_id]
         change = alert.change
         whole = formatting.count(len(alert.series), "series", "series")
-        lines = (
+        state = f"{alert.state} until now" if found.closes else f"still {alert.state}"
+        yield _Entry.of(
+            change,
+            "recovered" if found.closes else "partly recovered",
             f"{len(found.points)} of {whole} back",
             *words.point_lines(found.points, change.fell_back),
             f"suite: {change.points[0].series.suite}",
-            f"since run {change.first_run_id}, {alert.state} until now"
-            if found.closes
-            else f"since run {change.first_run_id}, still {alert.state}",
+            f"since run {change.first_run_id}, {state}",
             f"alert: {alert.id}",
-        )
-        yield _Entry(
-            kind=change.kind,
-            word=words.kind(change),
-            state="recovered" if found.closes else "partly recovered",
-            title=words.title(change),
-            lines=lines,
         )
 
 
@@ -130,13 +124,7 @@ def _improved(improvements: Sequence[Improvement]) -> Iterator[_Entry]:
     for improvement in improvements:
         if not improvement.brought_back:
             change = improvement.change
-            yield _Entry(
-                kind=change.kind,
-                word=words.kind(change),
-                state=GOOD_NEWS,
-                title=words.title(change),
-                lines=tuple(words.lines(change)),
-            )
+            yield _Entry.of(change, GOOD_NEWS, *words.lines(change))
 
 
 def _logs(points: Sequence[ChangePoint], log_urls: Mapping[tuple[str, str], str]) -> Iterator[str]:

@@ -8,10 +8,10 @@ from batchmark.analysis.judging.calibration import Calibration, CalibrationRepor
 from batchmark.checks.leak_records import VERDICTS, GuardReport
 from batchmark.checks.records import STATUSES, EnvironmentCheck
 from batchmark.core import formatting
-from batchmark.core.formatting import some
 from batchmark.core.run import RunPlan, WorstCase
 from batchmark.report.blocks import Block, Page, Table, Text
-from batchmark.report.tables import noise_table, row_name, worst_case_table
+from batchmark.report.tables import noise_table, worst_case_table
+from batchmark.report.words import extent, row_name
 
 MOMENT = "%Y-%m-%d %H:%M %Z"
 
@@ -36,7 +36,7 @@ def environment_page(result: EnvironmentCheck) -> Page:
     count = formatting.count(len(result.checks), "check")
     failed = result.of("fail")
     if failed:
-        names = some([f"{check.name} of {check.target}" for check in failed])
+        names = formatting.some([f"{check.name} of {check.target}" for check in failed])
         answer = f"{len(failed)} of {count} failed, so no job is submitted: {names}."
     elif rows:
         answer = f"No check failed; {len(rows)} of {count} need attention."
@@ -109,11 +109,8 @@ def noise_page(report: CalibrationReport, kept: Sequence[str] = ()) -> Page:
     if not found:
         answer = "No noise is known: no target had enough jobs."
     elif floors:
-        span = " to ".join(
-            dict.fromkeys(formatting.percent(end) for end in (min(floors), max(floors)))
-        )
         answer = (
-            f"Equal jobs differ by {span} from row to row (1 sd), on "
+            f"Equal jobs differ by {extent(floors, formatting.percent)} from row to row (1 sd), on "
             f"{formatting.count(len(found), 'target')}."
         )
     else:
@@ -148,7 +145,7 @@ def _noise(calibration: Calibration) -> Iterator[Block]:
     yield noise_table(table)
     remarks = [f"Left out: {row_name(one.row)}: {one.reason}" for one in table.left_out]
     if check:
-        names = some([row_name(row) for row in check.different])
+        names = formatting.some([row_name(row) for row in check.different])
         remarks.append(
             f"Odd repeats against even ones: {len(check.different)} of "
             f"{formatting.count(check.rows, 'row')} called "

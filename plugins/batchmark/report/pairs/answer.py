@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import median
-from typing import Literal
 
 from batchmark.analysis.pairs.answer import Answer, Duel, Measure, Standing, find_answer
 from batchmark.analysis.pairs.notes import few_jobs
@@ -82,7 +81,8 @@ def headline(report: Report, known: Sequence[Answer]) -> tuple[str, str]:
     if len(known) == 1:
         counts.append("what that costs is not known")
     rows = formatting.count(known[0].rows(), "row")
-    rivals = " against the best CPU target" if len(_targets(report, "cpu")) > 1 else ""
+    cpus = {pair.cpu.target for pair in report.pairs}
+    rivals = " against the best CPU target" if len(cpus) > 1 else ""
     return _verdict(known), f"Of {rows}{rivals}, the GPU is {'; '.join(counts)}."
 
 
@@ -119,10 +119,6 @@ def _why_unknown(report: Report) -> str:
     return (
         f"Nothing was compared: {refused[0]}" if refused else "No row was measured on both sides."
     )
-
-
-def _targets(report: Report, side: Literal["gpu", "cpu"]) -> set[str]:
-    return {getattr(pair, side).target for pair in report.pairs}
 
 
 def _obstacles(report: Report, known: Sequence[Answer]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from batchmark.report.scaling import words
 from batchmark.report.scaling.answer import WHAT_IF, WHAT_IF_SECTION, what_if
 from batchmark.report.scaling.charts import training_charts
 from batchmark.report.scaling.tables import published_table, study_tables, training_tables
+from batchmark.report.words import measured_target, target_and_gpu
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 
@@ -18,11 +19,11 @@ def sections(report: Report) -> Iterator[Section]:
     for number, study in enumerate(report.of(ScalingStudy), start=1):
         if study.refused:
             refused = Text(f"Not judged: {study.refused}", "notice")
-            yield Section(f"scaling-{number}", words.where(study), [refused])
+            yield Section(f"scaling-{number}", target_and_gpu(study.target), [refused])
         for place, training in enumerate(words.trainings(study), start=1):
             name = words.training_name(study, training)
             yield Section(f"scaling-{number}-{place}", name, list(_blocks(study, training)))
-        name = f"Network, files and jobs of {words.target_name(study)}, {study.dtype}"
+        name = f"Network, files and jobs of {measured_target(study.target)}, {study.dtype}"
         yield Section(f"scaling-{number}-rest", name, list(_rest(study)))
     if predicted := what_if(report.of(ScalingStudy)):
         more = "The prediction, its check and what it assumes"

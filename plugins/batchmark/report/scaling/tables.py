@@ -12,13 +12,14 @@ from batchmark.analysis.scaling.studies import FILES, ScalingStudy, Training
 from batchmark.core import formatting
 from batchmark.core.formatting import Figure
 from batchmark.core.intervals import Estimate
-from batchmark.report.blocks import Table, capitalized, plain
+from batchmark.report.blocks import Table, capitalized, figure
 from batchmark.report.scaling import words
 from batchmark.report.words import IMAGE_RATE
 
 OTHERS = "published by others"
 IMAGES = capitalized(IMAGE_RATE)
-LOSS = "Loss, first and last"
+LOSS, BUSY = "Loss, first and last", "GPUs busy"
+EPOCH, MILLION = "An epoch", "A million images"
 CHECKED = {"holds": "yes", "wrong": "no", "too_noisy": "too noisy to tell"}
 
 
@@ -28,28 +29,40 @@ def training_tables(study: ScalingStudy, training: Training) -> Iterator[Table]:
     each = words.device(study)
     if not points:
         return
-    yield Table(
+    yield Table.of(
         "Speed and price" if priced else "Speed",
         _paid(study, training) if priced else "",
-        [
-            *("Nodes", _plural(study), f"Batch per {each}", "Step", IMAGES, f"Per {each}"),
-            *(("An epoch", "A million images") if priced else ()),
-        ],
-        [_speed(point, priced=priced) for point in points],
+        points,
+        {
+            "Nodes": lambda point: point.nodes,
+            _plural(study): lambda point: point.ranks,
+            f"Batch per {each}": lambda point: point.batch,
+            "Step": lambda point: formatting.time(point.seconds),
+            IMAGES: lambda point: formatting.number(point.images_per_second),
+            f"Per {each}": lambda point: formatting.number(point.images_per_second_per_device),
+            EPOCH: lambda point: _usd(point.usd_per_epoch),
+            MILLION: lambda point: _usd(point.usd_per_million_images),
+        },
+        without=() if priced else (EPOCH, MILLION),
     )
     for curve in (*training.weak, *training.strong):
         yield _curve_table(study, curve)
     if any(point.split for point in points):
-        busy = () if words.on_cpu(study) else ("GPUs busy",)
-        yield Table(
+        yield Table.of(
             "Where a step's time goes",
             "About: each part in time, and as its share of the three. Their spread is not known.",
-            [
-                *("Nodes", f"Batch per {each}", "Step", "Data", "Compute", "Communication"),
-                *busy,
-                LOSS,
-            ],
-            [_parts(point, busy=bool(busy)) for point in points],
+            points,
+            {
+                "Nodes": lambda point: point.nodes,
+                f"Batch per {each}": lambda point: point.batch,
+                "Step": lambda point: formatting.time(point.seconds),
+                "Data": lambda point: _part(point, "data"),
+                "Compute": lambda point: _part(point, "compute"),
+                "Communication": lambda point: _part(point, "communication"),
+                BUSY: lambda point: _percent(point.gpu_busy_share),
+                LOSS: _losses,
+            },
+            without=(BUSY,) if words.on_cpu(study) else (),
             folded=True,
         )
 
@@ -70,47 +83,47 @@ def _paid(study: ScalingStudy, training: Training) -> str:
 
 def study_tables(study: ScalingStudy) -> Iterator[Table]:
     """Settings against each other, and the network and the file system by themselves."""
-    if variants := _settings(study):
-        yield Table(
+    if variants := _variants(study):
+        yield Table.of(
             "Settings",
             "The variants of the study, beside the run's own settings on the same nodes. Few steps "
             "of made-up images say nothing of the accuracy in the end.",
-            ("Settings", "Data", "Nodes", IMAGES, LOSS),
             variants,
+            {
+                "Settings": lambda found: words.variant(found[0]),
+                "Data": lambda found: words.data_source(found[0]),
+                "Nodes": lambda found: found[1].nodes,
+                IMAGES: lambda found: formatting.number(found[1].images_per_second),
+                LOSS: lambda found: _losses(found[1]),
+            },
         )
     if study.all_reduces:
-        yield Table(
+        yield Table.of(
             "All-reduce",
             f"Summing a tensor over all ranks by {words.backend(study)}. Bus bandwidth is what "
             "each link carries.",
-            ("Nodes", _plural(study), "Tensor", "Time", "Bus bandwidth"),
-            [
-                (
-                    plain(str(point.nodes)),
-                    plain(str(point.ranks)),
-                    plain(formatting.memory(point.size_bytes)),
-                    formatting.time(point.seconds),
-                    formatting.rate(point.bus_bytes_per_second, "B"),
-                )
-                for point in study.all_reduces
-            ],
+            study.all_reduces,
+            {
+                "Nodes": lambda point: point.nodes,
+                _plural(study): lambda point: point.ranks,
+                "Tensor": lambda point: formatting.memory(point.size_bytes),
+                "Time": lambda point: formatting.time(point.seconds),
+                "Bus bandwidth": lambda point: formatting.rate(point.bus_bytes_per_second, "B"),
+            },
             folded=True,
         )
     if study.readings:
-        yield Table(
+        yield Table.of(
             "Reading the files",
             "A pass of all nodes over all files, each over its own share. The cold pass is the "
             f"run's first, which takes from S3 what the file system does not have.{_doubt(study)}",
-            ("Nodes", "Pass", "Time", "Read by all nodes"),
-            [
-                (
-                    plain(str(point.nodes)),
-                    plain(point.kind),
-                    formatting.time(point.seconds),
-                    formatting.rate(point.bytes_per_second, "B"),
-                )
-                for point in study.readings
-            ],
+            study.readings,
+            {
+                "Nodes": lambda point: point.nodes,
+                "Pass": lambda point: point.kind,
+                "Time": lambda point: formatting.time(point.seconds),
+                "Read by all nodes": lambda point: formatting.rate(point.bytes_per_second, "B"),
+            },
             folded=True,
         )
 
@@ -126,30 +139,23 @@ def published_table(study: ScalingStudy) -> Table | None:
     if not ours:
         return None
     theirs = (
-        plain(f"{OTHERS}: {other.gpu}"),
-        plain(f"{other.gpus} GPUs"),
-        plain(f"about {other.images_per_second:,}"),
-        plain(f"{other.images_per_second_per_gpu:.0f}"),
-        plain("not known"),
+        figure(f"{OTHERS}: {other.gpu}"),
+        figure(f"{other.gpus} GPUs"),
+        figure(f"about {other.images_per_second:,}"),
+        figure(f"{other.images_per_second_per_gpu:.0f}"),
+        figure("not known"),
     )
     return Table(
         "Beside what others published",
-        _missing(),
-        ("Who", "On", IMAGES, "Per device", "Efficiency"),
-        [*ours, theirs],
-    )
-
-
-def _missing() -> str:
-    other = published_point()
-    return (
         f"{other.name}: {other.model} on {other.nodes} {formatting.TIMES} {other.instance_type}, "
         f"batch {other.batch} a GPU. It calls scaling over {other.claimed_from_gpus} to "
         f"{other.gpus} GPUs {other.claim}, and lacks what that takes: the speed of one node, a "
         "spread, the number format, and the share of a step that waits for data. Each GPU made "
         f"{formatting.percent(other.share_of_vendor)} of the {other.vendor_images_per_second:,} "
         f"{IMAGE_RATE} that NVIDIA published for one, which is no efficiency, as the code is "
-        "another."
+        "another.",
+        ("Who", "On", IMAGES, "Per device", "Efficiency"),
+        [*ours, theirs],
     )
 
 
@@ -165,11 +171,11 @@ def _ours(study: ScalingStudy, training: Training, label: str) -> Sequence[Figur
     )
     known = curve and curve.efficiency.interval
     return (
-        plain(f"this run: {', '.join(filter(None, (words.machine(study), label)))}"),
-        plain(words.devices(study, most.ranks)),
+        figure(f"this run: {', '.join(filter(None, (words.machine(study), label)))}"),
+        figure(words.devices(study, most.ranks)),
         formatting.number(most.images_per_second),
         formatting.number(most.images_per_second_per_device),
-        formatting.number(curve.efficiency) if curve and known else plain("not known"),
+        formatting.number(curve.efficiency) if curve and known else figure("not known"),
     )
 
 
@@ -183,104 +189,71 @@ def prediction_table(study: ScalingStudy, prediction: Prediction) -> Table:
         caption = f"Each efficiency is the least that it may be. {caption}"
     if prediction.outcome == "wrong":
         caption = "What the model that failed its check says; it is no prediction of what happens."
-    return Table(
+    return Table.of(
         "The model" if prediction.outcome == "wrong" else "Predicted",
         caption,
-        ("Nodes", _plural(study), "Efficiency", IMAGES, "Communication", "Measured, too"),
-        [
-            (
-                plain(str(point.nodes)),
-                plain(str(point.ranks)),
-                plain("1")
-                if point.efficiency.interval is None
-                else formatting.number(point.efficiency),
-                formatting.number(point.images_per_second),
-                _seconds(point.communication_seconds),
-                plain("yes" if point.measured else "-"),
-            )
-            for point in prediction.points
-        ],
+        prediction.points,
+        {
+            "Nodes": lambda point: point.nodes,
+            _plural(study): lambda point: point.ranks,
+            "Efficiency": lambda point: (
+                formatting.number(point.efficiency) if point.efficiency.interval else 1
+            ),
+            IMAGES: lambda point: formatting.number(point.images_per_second),
+            "Communication": lambda point: _seconds(point.communication_seconds),
+            "Measured, too": lambda point: "yes" if point.measured else None,
+        },
     )
 
 
 def check_table(prediction: Prediction) -> Table | None:
     if not prediction.checked:
         return None
-    return Table(
+    return Table.of(
         "Check",
         "The model, fitted without these numbers of nodes, against what was measured there. It "
         "holds where it is off by 5 % or less, or by no more than the samples leave open, if that "
         "is 15 % or less.",
-        ("Nodes", "Predicted", "Measured", "Off by", "Holds"),
-        [
-            (
-                plain(str(point.nodes)),
-                formatting.number(point.predicted),
-                formatting.number(point.measured),
-                plain(formatting.change(round(point.error, 3))),
-                plain(CHECKED[point.outcome]),
-            )
-            for point in prediction.checked
-        ],
-    )
-
-
-def _speed(point: TrainingPoint, *, priced: bool) -> Sequence[Figure]:
-    costs = (point.usd_per_epoch, point.usd_per_million_images)
-    return (
-        plain(str(point.nodes)),
-        plain(str(point.ranks)),
-        plain(str(point.batch)),
-        formatting.time(point.seconds),
-        formatting.number(point.images_per_second),
-        formatting.number(point.images_per_second_per_device),
-        *([formatting.usd_figure(usd) if usd else plain("-") for usd in costs] if priced else []),
+        prediction.checked,
+        {
+            "Nodes": lambda point: point.nodes,
+            "Predicted": lambda point: formatting.number(point.predicted),
+            "Measured": lambda point: formatting.number(point.measured),
+            "Off by": lambda point: formatting.change(round(point.error, 3)),
+            "Holds": lambda point: CHECKED[point.outcome],
+        },
     )
 
 
 def _curve_table(study: ScalingStudy, curve: Curve) -> Table:
-    name = words.curve_name(study, curve)
-    return Table(
-        capitalized(name),
+    return Table.of(
+        capitalized(words.curve_name(study, curve)),
         f"Against {words.nodes(curve.base_nodes)}.",
-        ("Nodes", f"Batch per {words.device(study)}", IMAGES, "Speed-up", "Efficiency"),
-        [
-            (
-                plain(str(point.nodes)),
-                plain(str(point.batch)),
-                formatting.number(point.images_per_second),
-                plain("1") if point.nodes == curve.base_nodes else formatting.factor(point.speedup),
-                plain("1")
-                if point.nodes == curve.base_nodes
-                else formatting.number(point.efficiency),
-            )
-            for point in curve.points
-        ],
+        curve.points,
+        {
+            "Nodes": lambda point: point.nodes,
+            f"Batch per {words.device(study)}": lambda point: point.batch,
+            IMAGES: lambda point: formatting.number(point.images_per_second),
+            "Speed-up": lambda point: (
+                1 if point.nodes == curve.base_nodes else formatting.factor(point.speedup)
+            ),
+            "Efficiency": lambda point: (
+                1 if point.nodes == curve.base_nodes else formatting.number(point.efficiency)
+            ),
+        },
     )
 
 
-def _settings(study: ScalingStudy) -> list[Sequence[Figure]]:
+def _variants(study: ScalingStudy) -> list[tuple[Training, TrainingPoint]]:
     """Variants, and what is measured as they are at the run's own settings."""
 
     def place(training: Training, point: TrainingPoint) -> tuple[object, ...]:
         own = {name: training.parameters.get(name) for name in ("image", "data", "devices")}
         return (*own.values(), training.dtype, point.nodes, point.batch)
 
-    of_variants = {
-        place(one, point) for one in study.trainings if one.is_variant for point in one.points
-    }
-    return [
-        (
-            plain(words.variant(one)),
-            plain(words.data_source(one)),
-            plain(str(point.nodes)),
-            formatting.number(point.images_per_second),
-            _losses(point),
-        )
-        for one in study.trainings
-        for point in one.points
-        if place(one, point) in of_variants
-    ]
+    points = [(one, point) for one in study.trainings for point in one.points]
+    of_variants = {place(*found) for found in points if found[0].is_variant}
+    return [found for found in points if place(*found) in of_variants]
 
 
 def _doubt(study: ScalingStudy) -> str:
@@ -293,34 +266,28 @@ def _doubt(study: ScalingStudy) -> str:
     return ""
 
 
-def _losses(point: TrainingPoint) -> Figure:
+def _losses(point: TrainingPoint) -> str | None:
     known = [f"{loss:.3g}" for loss in (point.first_loss, point.last_loss) if loss is not None]
-    return plain(", ".join(known) or "-")
+    return ", ".join(known) or None
 
 
-def _parts(point: TrainingPoint, *, busy: bool) -> Sequence[Figure]:
-    split = point.split
-    parts = (
-        [
-            Figure(formatting.seconds(seconds), f"({formatting.percent(split.shares[name])})")
-            for name, seconds in split.parts.items()
-        ]
-        if split
-        else [plain("-")] * 3
-    )
-    share = point.gpu_busy_share
-    return (
-        plain(str(point.nodes)),
-        plain(str(point.batch)),
-        formatting.time(point.seconds),
-        *parts,
-        *([plain("-" if share is None else formatting.percent(share))] if busy else []),
-        _losses(point),
-    )
+def _part(point: TrainingPoint, name: str) -> Figure | None:
+    if point.split is None:
+        return None
+    share = formatting.percent(point.split.shares[name])
+    return Figure(formatting.seconds(point.split.parts[name]), f"({share})")
+
+
+def _percent(share: float | None) -> str | None:
+    return None if share is None else formatting.percent(share)
+
+
+def _usd(amount: Estimate | None) -> Figure | None:
+    return formatting.usd_figure(amount) if amount else None
 
 
 def _seconds(estimate: Estimate) -> Figure:
-    return plain("0 s") if estimate.value <= 0 else formatting.time(estimate)
+    return figure("0 s") if estimate.value <= 0 else formatting.time(estimate)
 
 
 def _plural(study: ScalingStudy) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from batchmark.core import formatting
 from batchmark.report.site.compare import Comparison
-from batchmark.report.terminal.text import print_text
+from batchmark.report.terminal.text import bare_table, print_text
 from batchmark.report.words import row_label
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
@@ -23,7 +21,7 @@ def render_comparison(comparison: Comparison, console: Console, names: tuple[str
         if one.refused:
             print_text(console, f"{one.suite} is not compared: {one.refused}")
             continue
-        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
+        table = bare_table()
         table.add_column(f"suite {escape(one.suite)}", min_width=LONGEST_WORKLOAD)
         for heading in (*names, f"speedup\n[{CONFIDENCE_TEXT}]", f"{names[0]} is"):
             table.add_column(escape(heading), justify="right", no_wrap=True)

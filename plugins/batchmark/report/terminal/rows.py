@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from rich import box
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
@@ -17,7 +16,7 @@ from batchmark.analysis.pairs.pair import Pair
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.report import words
-from batchmark.report.terminal.text import clean
+from batchmark.report.terminal.text import bare_table, clean
 from batchmark.report.words import AHEAD, NOT_KNOWN
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
@@ -110,7 +109,7 @@ def comparison_table(pair: Pair, console: Console) -> Table:
 
 
 def _table(pair: Pair, job_numbers: Mapping[str, int], layout: _Layout) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
+    table = bare_table()
     table.add_column("row", no_wrap=layout.counts)
     for heading in layout.headings(pair):
         table.add_column(Text(clean(heading)), justify="right", no_wrap=True)

@@ -126,6 +126,7 @@ def test_a_cell_says_in_words_what_its_colour_says():
     page = render_html(report)
     for cell in cells.values():
         assert cell.word in page
+        assert cell.ratio in page
 
 
 def test_a_laptop_measured_no_gpu_and_rented_nothing(report_of_laptop):
