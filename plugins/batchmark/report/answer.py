@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from pydantic import AwareDatetime, Field
 
@@ -27,7 +26,7 @@ def _each_caution_once(told: Sequence[Story]) -> Iterator[Story]:
     said = set[str]()
     for story in told:
         answers = [
-            replace(one, cautions=[text for text in one.cautions if text not in said])
+            one._replace(cautions=[text for text in one.cautions if text not in said])
             for one in story.answers
         ]
         said.update(text for one in answers for text in one.cautions)

@@ -6,7 +6,6 @@ A kind of run says each fact once, as a block; who draws blocks knows no kind.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -241,8 +240,7 @@ class Section(NamedTuple):
     on_page_alone: bool = False
 
 
-@dataclass(frozen=True)
-class StudyAnswer:
+class StudyAnswer(NamedTuple):
     """What a study comes to: in a few words, in sentences, and what limits it."""
 
     question: str

@@ -88,15 +88,11 @@ def answer(study: OwnJobStudy, pairs: Sequence[Pair] = ()) -> StudyAnswer:
 
 def _cost(study: OwnJobStudy, found: Sequence[Place]) -> str:
     """Where no two sides have dollars at the same place."""
-    priced = [
-        (side, figure) for place in found for side, figure in standings.priced_at(study, place)
-    ]
+    priced = [one for place in found for one in standings.priced_at(study, place)]
     names = dict.fromkeys(measured_target(side.target) for side, _ in priced)
     if len(names) != 1:
         return "What that costs is not known"
-    paid = sentences.usd_range(
-        [figure.usd_per_job.value for _, figure in priced if figure.usd_per_job]
-    )
+    paid = sentences.usd_range([usd.value for _, usd in priced])
     return f"Only {next(iter(names))} has a price: {paid} a job"
 
 

@@ -1,19 +1,54 @@
-"""Pages that are an answer and some tables: the environment's checks, the leak guard, noise."""
+"""Pages that are an answer and some tables: checks, diagnoses, the leak guard, noise."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pydantic import AwareDatetime
+
 from batchmark.analysis.judging.calibration import Calibration, CalibrationReport
+from batchmark.checks.diagnosis.records import Diagnosis
 from batchmark.checks.leak_records import VERDICTS, GuardReport
 from batchmark.checks.records import STATUSES, EnvironmentCheck
 from batchmark.core import formatting
+from batchmark.core.record import Record
 from batchmark.core.run import RunPlan, WorstCase
 from batchmark.report.blocks import Block, Page, Table, Text
 from batchmark.report.tables import noise_table, worst_case_table
 from batchmark.report.words import extent, row_name
 
 MOMENT = "%Y-%m-%d %H:%M %Z"
+
+
+class DiagnosisReport(Record):
+    """What `diagnose_queue` found, with an entry per queue."""
+
+    created_at: AwareDatetime
+    region: str
+    diagnoses: tuple[Diagnosis, ...]
+
+
+def diagnosis_page(report: DiagnosisReport) -> Page:
+    found = [one for one in report.diagnoses if one.findings]
+    queues = formatting.count(len(report.diagnoses), "queue")
+    return Page(
+        "Diagnosis",
+        f"{queues} in {report.region}, asked on {report.created_at:{MOMENT}}.",
+        f"{len(found)} of {queues} with a cause.",
+        [block for one in report.diagnoses for block in _diagnosis(one)],
+    )
+
+
+def _diagnosis(diagnosis: Diagnosis) -> Iterator[Block]:
+    yield Text(diagnosis.summary, "summary")
+    if diagnosis.findings:
+        rows = [
+            (f"{one.cause}, {one.certainty}", one.evidence, one.remedy)
+            for one in diagnosis.findings
+        ]
+        yield Table(diagnosis.queue, "", ("Cause", "Evidence", "Remedy"), rows, wide=True)
+    yield Text(f"Checked: {', '.join(diagnosis.checked) or 'nothing'}.")
+    yield from (Text(f"Not asked: {one}", "warning") for one in diagnosis.unread)
 
 
 def environment_page(result: EnvironmentCheck) -> Page:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from operator import attrgetter
 
 from batchmark.analysis.judging.significance import ENOUGH_REPEATS
@@ -90,7 +89,7 @@ def _answers(studies: Sequence[ScalingStudy]) -> list[StudyAnswer]:
     for study in studies:
         cautions += [*_of_study(study), *whose(study)] if study.trainings else []
     if found:
-        found[-1] = replace(found[-1], cautions=list(dict.fromkeys(cautions)))
+        found[-1] = found[-1]._replace(cautions=list(dict.fromkeys(cautions)))
     return found
 
 

@@ -11,7 +11,7 @@ from batchmark.report import blocks
 from batchmark.report.model import Report
 from batchmark.report.scaling import answer, words
 from batchmark.report.scaling.charts import prediction_chart
-from batchmark.report.scaling.tables import check_table, prediction_table
+from batchmark.report.scaling.sections import check_table, prediction_table
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 FILE = "scaling.html"

@@ -57,7 +57,9 @@ class _Layout(NamedTuple):
             noise = (row.noise.floor, row.noise.smallest_detectable_change)
             yield f",{self.separator}".join(map(formatting.noise, noise))
         if self.ceilings:
-            yield self.shares(*(side.roofline.share if side.roofline else None for side in sides))
+            shares = (side.roofline.share if side.roofline else None for side in sides)
+            texts = ("-" if share is None else formatting.percent(share) for share in shares)
+            yield f",{self.separator}".join(texts)
         if self.counts:
             yield f",{self.separator}".join(str(side.samples) for side in sides)
         if self.counts and self.jobs:
@@ -75,10 +77,6 @@ class _Layout(NamedTuple):
     def efficiency(self, total: TotalTime) -> str:
         estimate = total.efficiency.estimate
         return self.cell(estimate if estimate and estimate.interval else None, formatting.number)
-
-    def shares(self, *values: float | None) -> str:
-        texts = ("-" if value is None else formatting.percent(value) for value in values)
-        return f",{self.separator}".join(texts)
 
 
 # The first that fits the console is taken, else the last.

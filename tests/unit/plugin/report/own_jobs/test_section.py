@@ -7,7 +7,7 @@ import pytest
 
 from batchmark.core.suites import NO_DTYPE
 from batchmark.report.own_jobs.charts import job_charts
-from batchmark.report.own_jobs.tables import tables
+from batchmark.report.own_jobs.sections import tables
 from batchmark.report.own_jobs.words import remarks, usd_per_unit
 from batchmark_job.result.own_job import BadLine
 from tests.builders.own_job_studies import (

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from batchmark.report.answer import first_screen, summarize
-from batchmark.report.scaling.tables import study_tables
+from batchmark.report.scaling.sections import study_tables
 from batchmark_job.result.document import Device
 from batchmark_job.result.scaling_options import IMAGES_OF_RATE
 from tests.builders.reports import answers, render_html, report_of, terminal

@@ -5,7 +5,7 @@ import re
 
 from batchmark.analysis.comparison import compare
 from batchmark.report.scaling.charts import training_charts
-from batchmark.report.scaling.tables import published_table, study_tables, training_tables
+from batchmark.report.scaling.sections import published_table, study_tables, training_tables
 from batchmark.report.scaling.words import remarks
 from tests.builders.reports import render_html, report_of, terminal
 from tests.builders.runs import LAPTOP_ENVIRONMENT, PRICES, build_run
