@@ -62,11 +62,6 @@ def test_a_single_gpu_needs_no_word():
     )
 
 
-def test_a_cpu_has_no_price_per_gpu():
-    pair = pair_with(4)
-    assert (pair.cpu_price.gpus, pair.cpu_price.usd_per_gpu_hour) == (None, None)
-
-
 def call_facts(**phases):
     gpu = build_job("g5.xlarge", [build_row((20e-6,) * 8, phases=Phases(**phases))])
     cpu = build_job("c5.2xlarge", [build_row((0.1,) * 8)])
