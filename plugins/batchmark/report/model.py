@@ -55,8 +55,9 @@ class Report(Comparison):
     @property
     def tells_of_changes(self) -> bool:
         """Whether there is more to say of changes and alerts than the first screen does."""
-        is_open = self.alerts and self.alerts.lines
-        return bool(is_open or (self.changes and self.changes.says_more))
+        is_open, found = self.alerts and self.alerts.lines, self.changes
+        told = found and (not found.too_early or found.notes or found.confirmations)
+        return bool(is_open or told)
 
 
 def build_report(

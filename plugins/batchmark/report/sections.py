@@ -126,8 +126,8 @@ def _of_run(report: Report) -> Iterator[Fact]:
     machines = dict.fromkeys(filter(None, map(_machine, report.targets)))
     if machines:
         yield "Machines", f"{'; '.join(machines)}."
-    if report.alerts and not report.alerts.is_empty:
-        yield "The detector", change_words.precision(report.alerts.precision)
+    if (board := report.alerts) and (board.lines or board.precision is not None):
+        yield "The detector", change_words.precision(board.precision)
 
 
 def _why(missing: Sequence[UncomparedRow]) -> str:

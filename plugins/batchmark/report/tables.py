@@ -9,7 +9,7 @@ from batchmark.analysis.judging.noise import JOBS_A_SIDE, NoiseTable
 from batchmark.changes.alerts.outbox import RunMessage
 from batchmark.changes.alerts.records import Alert
 from batchmark.core import formatting
-from batchmark.core.run import TargetWorst, WorstCase
+from batchmark.core.run import WorstCase
 from batchmark.report.blocks import Block, Remarks, Table, Text, capitalized
 from batchmark.report.changes import words as change_words
 from batchmark.report.words import JOB_COSTS, OPTIONS, row_name
@@ -21,7 +21,9 @@ def worst_case_table(worst: WorstCase) -> Table:
     rows = [
         (
             target.target,
-            _jobs(target),
+            str(target.jobs)
+            if target.instances is None
+            else f"{target.jobs} of {target.instances} nodes in all",
             str(target.submissions),
             str(target.attempts),
             f"{target.timeout_seconds} s{target.idle}",
@@ -42,12 +44,6 @@ def worst_case_table(worst: WorstCase) -> Table:
         [*rows, ("all", *[""] * 5, amount(worst.usd))],
         wide=True,
     )
-
-
-def _jobs(target: TargetWorst) -> str:
-    if target.instances is None:
-        return str(target.jobs)
-    return f"{target.jobs} of {target.instances} nodes in all"
 
 
 def worst_case_blocks(worst: WorstCase) -> list[Block]:

@@ -33,6 +33,7 @@ MEANINGS = {
     "A job": "Dollars are at the whole instance's On-Demand price, however it was bought, as if "
     "nothing else ran on it.",
 }
+AXIS = ""  # in the place of its name, which may be that of another column
 MOST_ROWS = 12  # of metrics that are not folded: the first screen has their answer
 
 
@@ -84,7 +85,13 @@ def tables(study: OwnJobStudy) -> Iterator[Table]:
     found = standings.places(study)
     for start in dict.fromkeys(place.start for place in found):
         own = [place for place in found if place.start == start]
-        yield from filter(None, (_sides(study, own), _metrics(study, own), _deadlines(study, own)))
+        for table in (_sides(study, own), _metrics(study, own), _deadlines(study, own)):
+            if table:
+                names = [
+                    capitalized(study.axis or "") if name == AXIS else name
+                    for name in table.headings
+                ]
+                yield table._replace(headings=names)
 
 
 def _sides(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
@@ -95,7 +102,7 @@ def _sides(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
         "stop, with waiting and the command alone beside it.",
         [found for place in own for found in standings.measured(study, place)],
         {
-            capitalized(study.axis or ""): lambda row: _at(study, row[1].place),
+            AXIS: lambda row: _at(study, row[1].place),
             "Target": lambda row: measured_target(row[0].target),
             "Time": lambda row: formatting.time(row[1].seconds) if row[1].seconds else None,
             OVER_FASTEST: lambda row: _over_fastest(study, row[0], row[1].place),
@@ -194,7 +201,7 @@ def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
         rows,
         {
             "Metric": lambda row: names[row.metric.told],
-            capitalized(study.axis or ""): lambda row: _at(study, row.place),
+            AXIS: lambda row: _at(study, row.place),
             "Target": lambda row: measured_target(row.side.target),
             "Value": lambda row: formatting.value(row.metric.value, row.metric.unit),
             OVER_BEST: lambda row: _over_best(study, row),
@@ -256,12 +263,12 @@ def _deadlines(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
         "Shorter ones are kept by no side with a price.",
         steps,
         {
-            capitalized(study.axis or ""): lambda found: _at(study, found[0]),
+            AXIS: lambda found: _at(study, found[0]),
             "Deadline": lambda found: _until(found[1], found[2]),
             "Cheapest": lambda found: step_names(study, found[1]),
             "A job": lambda found: formatting.usd(found[1].usd_per_job),
         },
-        without=() if study.axis else ("",),
+        without=() if study.axis else (AXIS,),
         folded=True,
     )
 

@@ -256,8 +256,7 @@ def _of_main_curve(training: Training) -> list[TrainingPoint]:
     curve = main_curve(training)
     if curve is None:
         return list(training.points)
-    batches = {(point.nodes, point.batch) for point in curve.points}
-    return [point for point in training.points if (point.nodes, point.batch) in batches]
+    return [point for point in training.points if words.on_curve(curve, point)]
 
 
 def what_if(studies: Sequence[ScalingStudy]) -> str | None:

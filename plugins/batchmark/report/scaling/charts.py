@@ -36,7 +36,7 @@ def training_charts(study: ScalingStudy, training: Training) -> list[Chart]:
         found.append(Chart(title, partial(_efficiency, study, of)))
     if training.weak:
         found.append(Chart("Images per second", partial(_speed, study, training.weak)))
-        points = [point for point in training.points if _is_of(training.weak[0], point)]
+        points = [point for point in training.points if words.on_curve(training.weak[0], point)]
         if all(point.split for point in points):
             title = f"Where a step's time goes, {words.curve_name(study, training.weak[0])}"
             found.append(Chart(title, partial(_parts, points)))
@@ -144,8 +144,3 @@ def _parts(points: Sequence[TrainingPoint]) -> str:
 def _value(name: str, size: int, figure: Estimate, at: str | None = None) -> dict[str, Any]:
     text = f"{name}, {at or words.nodes(size)}: {formatting.number(figure)}"
     return charts.figure_of(name, size, figure, text)
-
-
-def _is_of(curve: Curve, point: TrainingPoint) -> bool:
-    found = curve.point(point.nodes)
-    return found is not None and found.batch == point.batch

@@ -208,14 +208,7 @@ def published_table(study: ScalingStudy) -> Table | None:
 
 def _ours(study: ScalingStudy, training: Training, label: str) -> Sequence[Figure]:
     most = max(training.points, key=lambda point: (point.nodes, point.batch))
-    curve = next(
-        (
-            found
-            for one in training.weak
-            if (found := one.point(most.nodes)) and found.batch == most.batch
-        ),
-        None,
-    )
+    curve = next(filter(None, (words.on_curve(one, most) for one in training.weak)), None)
     known = curve and curve.efficiency.interval
     return (
         figure(f"this run: {', '.join(filter(None, (words.machine(study), label)))}"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from batchmark.analysis.scaling.curves import Curve
+from batchmark.analysis.scaling.curves import Curve, CurvePoint
+from batchmark.analysis.scaling.points import TrainingPoint
 from batchmark.analysis.scaling.studies import ScalingStudy, Training
 from batchmark.core import formatting
 from batchmark.report.blocks import capitalized, grouped
@@ -120,6 +121,12 @@ def curve_name(study: ScalingStudy, curve: Curve) -> str:
     if curve.kind == "weak":
         return f"weak, {curve.images} images a {device(study)}"
     return f"strong, {curve.images} images in all"
+
+
+def on_curve(curve: Curve, point: TrainingPoint) -> CurvePoint | None:
+    """Where a training's point lies on a curve, if it is one of it."""
+    found = curve.point(point.nodes)
+    return found if found and found.batch == point.batch else None
 
 
 def about(study: ScalingStudy, training: Training) -> str:

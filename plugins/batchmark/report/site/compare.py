@@ -134,7 +134,8 @@ class Comparison:
         """By how much equal jobs may differ on undecided rows."""
         if not rows:
             return
-        lacking = sum(_repeats([row]) < self._fewest_repeats for row in rows)
+        fewest = min(len(side.jobs) for one in self.suites for side in (one.first, one.second))
+        lacking = sum(_repeats([row]) < fewest for row in rows)
         change = max(row.noise.critical_change for row in rows)
         most = f"up to {formatting.apart(change)}" if change < TENFOLD else "more than tenfold"
         yield (
@@ -161,10 +162,6 @@ class Comparison:
                     f"is worse by a factor of {factor}" if told else f"took {factor} times as long"
                 )
                 yield f"{self.first}: {row_label(row)} {worse}: look at it."
-
-    @property
-    def _fewest_repeats(self) -> int:
-        return min(len(side.jobs) for one in self.suites for side in (one.first, one.second))
 
     @property
     def differences(self) -> list[tuple[str, str, str]]:

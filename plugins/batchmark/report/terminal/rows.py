@@ -74,10 +74,6 @@ class _Layout(NamedTuple):
         value = speedup.value.replace("known ", f"known{self.separator}")
         return self.separator.join(filter(None, (value, speedup.interval)))
 
-    def efficiency(self, total: TotalTime) -> str:
-        estimate = total.efficiency.estimate
-        return self.cell(estimate if estimate and estimate.interval else None, formatting.number)
-
 
 # The first that fits the console is taken, else the last.
 LAYOUTS = (
@@ -116,12 +112,14 @@ def _table(pair: Pair, job_numbers: Mapping[str, int], layout: _Layout) -> Table
         table.add_row(name, *layout.cells(row, pair, job_numbers))
     table.add_section()
     for total in pair.totals:
+        efficiency = total.efficiency.estimate
+        known = efficiency if efficiency and efficiency.interval else None
         table.add_row(
             words.SPAN_NAMES[total.span],
             layout.cell(total.gpu_seconds, formatting.time),
             layout.cell(total.cpu_seconds, formatting.time),
             layout.whole_jobs(total),
-            *(["", layout.efficiency(total)][: 1 + layout.counts]),
+            *(["", layout.cell(known, formatting.number)][: 1 + layout.counts]),
         )
     return table
 

@@ -79,6 +79,12 @@ def test_a_job_without_an_axis_and_prices_has_no_columns_for_them():
     assert "the whole instance's On-Demand price" in next(tables(two_sides())).caption
 
 
+def test_an_axis_may_have_the_name_of_another_column():
+    table = next(tables(two_sides(axis="jobs")))
+    assert (table.headings[0], table.headings[-1]) == ("Jobs", "Jobs")
+    assert [str(cell) for cell in table.rows[0]][::8] == ["64", "6"]
+
+
 def test_a_command_of_which_nobody_told_is_a_dash():
     unknown = {"command_seconds": None, "waiting_seconds": None}
     found = study(side(GPU, {64: 8.0}, each=unknown), side(CPU, {64: 16.0}))
