@@ -69,7 +69,7 @@ def answer_lines(screen: FirstScreen) -> Iterator[str]:
     yield from (f"{line.question} {line.answer}" for line in screen.lines)
 
 
-def in_short(told: Sequence[Story]) -> tuple[str, str]:
+def _in_short(told: Sequence[Story]) -> tuple[str, str]:
     """A run's verdict in a word or two, and its sentence: of what it asked first."""
     answers = [one for one in told[0].answers if one.is_known] or told[0].answers
     if len({one.verdict for one in answers}) == 1:
@@ -99,7 +99,7 @@ class RunSummary(Record):
 
 def summarize(report: Report) -> RunSummary:
     told = stories(report)
-    verdict, sentence = in_short(told)
+    verdict, sentence = _in_short(told)
     suites = [pair.suite for pair in report.pairs] + [one.suite for one in report.studied]
     devices = {(one.target, one.device): None for one in report.targets}
     found = report.changes.changes if report.changes else ()

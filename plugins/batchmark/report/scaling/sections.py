@@ -74,8 +74,6 @@ def training_tables(study: ScalingStudy, training: Training) -> Iterator[Table]:
     """Speed and price, the parts of a step, and the curves one by one."""
     points, priced = training.points, study.price.usd_per_hour is not None
     each = words.device(study)
-    if not points:
-        return
     yield Table.of(
         "Speed and price" if priced else "Speed",
         _paid(study, training) if priced else "",

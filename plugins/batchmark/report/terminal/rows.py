@@ -1,4 +1,4 @@
-"""The rows of two targets as a table that fits the terminal."""
+"""The rows of two targets, or of any two sides, as a table that fits the terminal."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rich.console import Console
+from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
@@ -16,7 +17,8 @@ from batchmark.analysis.pairs.pair import Pair
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.report import words
-from batchmark.report.terminal.text import bare_table, clean
+from batchmark.report.site.compare import Comparison
+from batchmark.report.terminal.text import bare_table, clean, print_text
 from batchmark.report.words import AHEAD, NOT_KNOWN
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
@@ -75,6 +77,7 @@ class _Layout(NamedTuple):
         return self.separator.join(filter(None, (value, speedup.interval)))
 
 
+LONGEST_WORKLOAD = len("attention_backward")  # of ours; a narrower column would cut it
 # The first that fits the console is taken, else the last.
 LAYOUTS = (
     _Layout(separator=" "),
@@ -122,6 +125,33 @@ def _table(pair: Pair, job_numbers: Mapping[str, int], layout: _Layout) -> Table
             *(["", layout.cell(known, formatting.number)][: 1 + layout.counts]),
         )
     return table
+
+
+def render_comparison(comparison: Comparison, console: Console, names: tuple[str, str]) -> None:
+    """`names` are those of the sides, in the heads."""
+    print_text(console, comparison.answer)
+    for one, rows in comparison.views():
+        if one.refused:
+            print_text(console, f"{one.suite} is not compared: {one.refused}")
+            continue
+        table = bare_table()
+        table.add_column(f"suite {escape(one.suite)}", min_width=LONGEST_WORKLOAD)
+        for heading in (*names, f"speedup\n[{CONFIDENCE_TEXT}]", f"{names[0]} is"):
+            table.add_column(escape(heading), justify="right", no_wrap=True)
+        for view in rows:
+            figures = (view.first, view.second, formatting.factor(view.row.speedup))
+            table.add_row(
+                escape(view.name),
+                *(escape("\n".join(filter(None, figure))) for figure in figures),
+                view.word.replace("known ", "known\n"),
+            )
+        console.print(table)
+        for uncompared in one.uncompared:
+            print_text(console, f"Not compared: {words.row_label(uncompared)}: {uncompared.reason}")
+    for remark in comparison.remarks:
+        print_text(console, remark)
+    for name, first, second in comparison.differences:
+        print_text(console, f"Differs: {name} {second} \N{RIGHTWARDS ARROW} {first}")
 
 
 def _verdict(row: Row) -> Iterator[str]:

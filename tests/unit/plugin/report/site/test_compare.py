@@ -8,7 +8,7 @@ from rich.console import Console
 
 from batchmark.analysis.side_by_side import Chosen, side_by_side
 from batchmark.report.site.compare import Comparison
-from batchmark.report.terminal.comparison import render_comparison
+from batchmark.report.terminal.rows import render_comparison
 from tests.builders.own_jobs import GPU, LOSS, THROUGHPUT, failed
 from tests.builders.runs import PRICES, build_run
 
