@@ -353,9 +353,9 @@ def break_even(found: BreakEven, gpu: str, cpu: str) -> formatting.Figure:
 
 def _crossing(found: BreakEven, leader: str) -> formatting.Figure:
     measured = (*found.gpu_ahead, *found.cpu_ahead, *found.undecided)
-    least, most = formatting.size(min(measured)), formatting.size(max(measured))
-    low = f"below {least}" if found.low is None else formatting.size(found.low)
-    high = f"above {most}" if found.high is None else formatting.size(found.high)
+    low, high = (None if end is None else formatting.size(end) for end in (found.low, found.high))
+    low = low or f"below {formatting.size(min(measured))}"
+    high = high or f"above {formatting.size(max(measured))}"
     if found.size is not None:
         value = formatting.size(found.size)
     else:
