@@ -22,7 +22,7 @@ from batchmark.core.prices import load_prices
 from batchmark.core.suites import CUSTOM
 from batchmark.history.__main__ import main as history
 from batchmark.report.site.compare import Comparison
-from batchmark.report.terminal.comparison import render_comparison
+from batchmark.report.terminal.rows import render_comparison
 from batchmark.report.words import row_label
 from batchmark.runs.document_files import read_documents, run_of
 from batchmark_job.result.document import ResultDocument

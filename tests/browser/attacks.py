@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from tests.browser.victim import BUCKET, PARAMETER, REPORT, Victim
 
@@ -20,26 +21,21 @@ DEFINITION = {
         ],
     },
 }
-TEMPLATE = {
-    "Resources": {
-        "Hostile": {
-            "Type": "AWS::Batch::JobDefinition",
-            "Properties": {
-                "JobDefinitionName": "hostile",
-                "Type": "container",
-                "RetryStrategy": {"Attempts": 1},
-                "ContainerProperties": {
-                    "Image": "any",
-                    "Command": ["touch", "/tmp/hostile"],
-                    "ResourceRequirements": [
-                        {"Type": "VCPU", "Value": "1"},
-                        {"Type": "MEMORY", "Value": "16"},
-                    ],
-                },
-            },
-        }
-    }
-}
+
+
+def _large(fields: Any) -> Any:
+    """As CloudFormation spells what Batch takes: names begin with a capital."""
+    if isinstance(fields, dict):
+        return {name[0].upper() + name[1:]: _large(value) for name, value in fields.items()}
+    return [_large(one) for one in fields] if isinstance(fields, list) else fields
+
+
+PROPERTIES = {**_large(DEFINITION), "RetryStrategy": {"Attempts": 1}}
+HOSTILE = {"Type": "AWS::Batch::JobDefinition", "Properties": PROPERTIES}
+TEMPLATE = {"Resources": {"Hostile": HOSTILE}}
+START = "/moto-api/recorder/start-recording"
+REPLAY = "/moto-api/recorder/replay-recording"
+RESET = "/moto-api/reset"
 FAULT = {"kind": "missing_image", "image": "any"}
 
 # `target` is the local cloud's address. moto reads of the header which service is called, and
@@ -47,6 +43,7 @@ FAULT = {"kind": "missing_image", "image": "any"}
 LIBRARY = f"""
 const PARAMETER = {json.dumps(PARAMETER)}, DEFINITION = {json.dumps(json.dumps(DEFINITION))};
 const TEMPLATE = {json.dumps(json.dumps(TEMPLATE))}, FAULT = {json.dumps(json.dumps(FAULT))};
+const START = {json.dumps(START)}, REPLAY = {json.dumps(REPLAY)}, RESET = {json.dumps(RESET)};
 
 function authorization(service) {{
     const scope = `any/20261123/us-east-1/${{service}}/aws4_request`;
@@ -88,6 +85,7 @@ function submit(path, enctype, fields) {{
 
 
 # Where a hostile page comes from: its address, and the local cloud's from there.
+Whence = Callable[[Victim, int], tuple[str, str]]
 
 
 def another_site(victim: Victim, port: int) -> tuple[str, str]:
@@ -118,63 +116,55 @@ class Attack:
     """
 
     path: str
-    pages: tuple[Callable[[Victim, int], tuple[str, str]], ...]
+    pages: tuple[Whence, ...]
     harms: set[str]
     script: str
 
 
-START = "/moto-api/recorder/start-recording"
-REPLAY = "/moto-api/recorder/replay-recording"
-RESET = "/moto-api/reset"
 STATE = "/moto-api/data.json"
 RECORDED = {"recording"}
 
+
+def _starting(script: str, *pages: Whence) -> Attack:
+    return Attack(START, pages, RECORDED, script)
+
+
 ATTACKS = {
-    "an image starts the recorder": Attack(
-        START,
-        (another_site, another_port),
-        RECORDED,
-        f'return load("img", {{src: target + "{START}"}})',
+    "an image starts the recorder": _starting(
+        'return load("img", {src: target + START})', another_site, another_port
     ),
-    "a script starts the recorder": Attack(
-        START, (another_site,), RECORDED, f'return load("script", {{src: target + "{START}"}})'
+    "a script starts the recorder": _starting(
+        'return load("script", {src: target + START})', another_site
     ),
-    "a frame starts the recorder": Attack(
-        START,
-        (another_site, report),
-        RECORDED,
-        f'return load("iframe", {{src: target + "{START}"}})',
+    "a frame starts the recorder": _starting(
+        'return load("iframe", {src: target + START})', another_site, report
     ),
-    "a prefetch starts the recorder": Attack(
-        START,
-        (another_site,),
-        RECORDED,
-        f'return load("link", {{rel: "prefetch", href: target + "{START}"}})',
+    "a prefetch starts the recorder": _starting(
+        'return load("link", {rel: "prefetch", href: target + START})', another_site
     ),
-    "a link starts the recorder": Attack(
-        START,
-        (another_site, another_port),
-        RECORDED,
-        f'const link = Object.assign(document.createElement("a"), {{href: target + "{START}"}});'
+    "a link starts the recorder": _starting(
+        'const link = Object.assign(document.createElement("a"), {href: target + START});'
         "document.body.append(link); setTimeout(() => link.click())",
+        another_site,
+        another_port,
     ),
     "a recording of the page's own is replayed": Attack(
         REPLAY,
         (another_site,),
         RECORDED | {"job definitions"},
-        f"""
+        """
         const url = "http://any/v1/registerjobdefinition";
-        const headers = {{Authorization: authorization("batch")}};
-        const entry = {{method: "POST", url, headers, body: DEFINITION, body_encoded: false}};
+        const headers = {Authorization: authorization("batch")};
+        const entry = {method: "POST", url, headers, body: DEFINITION, body_encoded: false};
         await send("/moto-api/recorder/upload-recording", JSON.stringify(entry));
-        return load("img", {{src: target + "{REPLAY}"}});
+        return load("img", {src: target + REPLAY});
         """,
     ),
     "a form resets everything": Attack(
         RESET,
         (another_site,),
         {"parameter", "report", "job definitions"},
-        f'return submit("{RESET}", "text/plain", {{}})',
+        'return submit(RESET, "text/plain", {})',
     ),
     "a form replaces the report": Attack(
         f"/{BUCKET}",
@@ -186,10 +176,7 @@ ATTACKS = {
         "/_faults", (another_site, rebound_name), {"faults"}, 'await send("/_faults", FAULT)'
     ),
     "all state is read": Attack(
-        STATE,
-        (another_site, rebound_name),
-        {"read"},
-        f'return read("{STATE}")',
+        STATE, (another_site, rebound_name), {"read"}, f'return read("{STATE}")'
     ),
     "the report is read": Attack(
         f"/{BUCKET}/",

@@ -31,8 +31,7 @@ def guarded(started_browser, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def unguarded(started_browser, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("unguarded")
-    with victims.started(folder, "tests.browser.unguarded") as started:
+    with victims.started(tmp_path_factory.mktemp("bare"), "tests.browser.unguarded") as started:
         yield started
 
 

@@ -124,31 +124,7 @@ def test_the_answer_needs_no_scrolling(open_page, name):
     assert box["y"] + box["height"] <= views.WIDE["height"]
 
 
-def test_an_own_job_is_answered_in_three_lines(open_page):
-    answer = open_page("own-job").locator(".verdict").first
-    height = answer.evaluate("one => parseFloat(getComputedStyle(one).lineHeight)")
-    assert round(answer.bounding_box()["height"] / height) <= 3
-
-
 def test_nine_pairs_are_small_and_print_on_few_sheets(open_page, pages):
     sheets = open_page("nine-pairs").pdf(format="A4")
     assert len(re.findall(rb"/Type\s*/Page\b", sheets)) <= MOST_PAGES
     assert len(gzip.compress(pages["nine-pairs"].encode())) < MOST_BYTES
-
-
-def test_a_ratio_is_the_same_in_matrix_table_and_report(open_page):
-    tab, report = open_page("nine-pairs"), nine_pairs()
-    rows = [row for row in report.pairs[0].rows if row.workload == "matmul"]
-    ratios = [row.speedup.value for row in rows]
-    cell = tab.locator(".matrix.time tbody tr").first.locator("td").first.inner_text()
-    shown = [float(text) for text in re.findall(r"([\d.]+)×", cell)]
-    assert shown == pytest.approx([min(ratios), max(ratios)], rel=0.01)
-
-
-@pytest.mark.parametrize("name", ["lost-jobs", "own-job"])
-def test_hostile_text_stays_text(open_page, name):
-    tab = open_page(name)
-    assert tab.title().startswith("Batchmark: ")
-    assert "scheduled__2026-11-20" in tab.inner_text("header")
-    assert tab.locator("img").count() == 0
-    assert "onerror=alert(1)" in (tab.text_content("main") or "")

@@ -8,8 +8,8 @@ from batchmark.analysis.comparison import compare
 from batchmark.aws.result_bucket import REPORT_HTML, REPORT_JSON, SUMMARY, RunStore
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.core.run import RunPlan
+from batchmark.report.answer import summarize
 from batchmark.report.model import build_report, render_json
-from batchmark.report.summary import summarize
 from batchmark.runs.spending import RunSpending, spending_key
 from tests.builders.alerts import opened
 from tests.builders.history import BUCKET, REGION, ResultBucket, two_targets

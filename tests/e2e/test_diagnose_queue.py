@@ -3,7 +3,7 @@
 import json
 
 from batchmark.aws.result_bucket import DIAGNOSES_FOLDER
-from batchmark.report.pages.diagnosis_page import DiagnosisReport
+from batchmark.report.pages.table_pages import DiagnosisReport
 from tests.documented import documented, the_block, the_command, typed_to_aws
 from tests.e2e.stacks import run_dag, store_of, type_beside
 from tests.waiting import wait_for

@@ -1,20 +1,18 @@
-"""The first screen of a run's page: the answers in words, and the questions beside them."""
+"""What a run says in words: its page's first screen, and its line in the list of all runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+
+from pydantic import AwareDatetime, Field
 
 from batchmark.core import formatting
+from batchmark.core.record import Record
 from batchmark.report import words
-from batchmark.report.blocks import FirstScreen, Line, Story, StudyAnswer
+from batchmark.report.blocks import FirstScreen, Line, Story
 from batchmark.report.changes import words as change_words
+from batchmark.report.model import Report
 from batchmark.report.studies import stories
-
-if TYPE_CHECKING:
-    from batchmark.report.change_records import ChangesSection
-    from batchmark.report.model import Report
 
 OUTSIDE_EC2 = "No dollars: the jobs ran on a machine outside EC2."
 
@@ -28,7 +26,7 @@ def _each_caution_once(told: Sequence[Story]) -> Iterator[Story]:
     said = set[str]()
     for story in told:
         answers = [
-            replace(one, cautions=[text for text in one.cautions if text not in said])
+            one._replace(cautions=[text for text in one.cautions if text not in said])
             for one in story.answers
         ]
         said.update(text for one in answers for text in one.cautions)
@@ -37,19 +35,16 @@ def _each_caution_once(told: Sequence[Story]) -> Iterator[Story]:
 
 def _lines(report: Report, told: Sequence[Story]) -> Iterator[Line]:
     section = "changes" if report.tells_of_changes else None
-    yield Line("Has it changed?", _changed(report.changes), section)
+    changed = "Not known: this run was not held against earlier ones."
+    if report.changes:
+        changed = change_words.summary(report.changes)
+    yield Line("Has it changed?", changed, section)
     for story in told:
         yield from story.lines
     trust = " ".join(story.trust for story in told if story.trust)
     yield Line("Can it be trusted?", trust, "trust" if report.pairs else None)
     anything = report.pairs or report.studied
     yield Line("What did it cost?", cost(report, told), "cost" if anything else None)
-
-
-def _changed(found: ChangesSection | None) -> str:
-    if found is None:
-        return "Not known: this run was not held against earlier ones."
-    return change_words.summary(found)
 
 
 def cost(report: Report, told: Sequence[Story]) -> str:
@@ -59,7 +54,7 @@ def cost(report: Report, told: Sequence[Story]) -> str:
         left_out = "; ".join(filter(None, (report.cost.reason, *not_paid)))
         left_out = f" ({left_out})" if left_out else ""
         return f"{formatting.usd(report.cost.usd)}, {words.JOB_COSTS}{left_out}."
-    if words.outside_ec2(report.pairs, report.studied):
+    if words.outside_ec2(report.targets):
         return OUTSIDE_EC2
     return report.cost.reason or "Not known."
 
@@ -74,14 +69,50 @@ def answer_lines(screen: FirstScreen) -> Iterator[str]:
     yield from (f"{line.question} {line.answer}" for line in screen.lines)
 
 
-def in_short(told: Sequence[Story]) -> tuple[str, str]:
+def _in_short(told: Sequence[Story]) -> tuple[str, str]:
     """A run's verdict in a word or two, and its sentence: of what it asked first."""
-    answers = told[0].answers
-    return _of_all([one for one in answers if one.is_known] or answers)
-
-
-def _of_all(answers: Sequence[StudyAnswer]) -> tuple[str, str]:
-    """An answer in a few words and a sentence: of each study if there are several."""
+    answers = [one for one in told[0].answers if one.is_known] or told[0].answers
     if len({one.verdict for one in answers}) == 1:
         return answers[0].verdict, " ".join(one.text() for one in answers)
     return "It depends", " ".join(f"{one.verdict}: {one.text()}" for one in answers)
+
+
+class RunSummary(Record):
+    """What the list of all runs shows of one, without reading its report."""
+
+    run_id: str
+    created_at: AwareDatetime
+    suites: tuple[str, ...]
+    gpus: tuple[str, ...]
+    cpus: tuple[str, ...]
+    verdict: str = Field(description="the answer in a word or two")
+    sentence: str
+    cost: str = Field(description="what it cost, in words")
+    worse: int | None = Field(
+        ge=0, description="changes for the worse that it found; null if none was looked for"
+    )
+    too_early: bool = Field(
+        default=False, description="no change could have shown yet: too few runs came before"
+    )
+    usd: float | None = Field(description="of all its jobs; null where that is not known")
+
+
+def summarize(report: Report) -> RunSummary:
+    told = stories(report)
+    verdict, sentence = _in_short(told)
+    suites = [pair.suite for pair in report.pairs] + [one.suite for one in report.studied]
+    devices = {(one.target, one.device): None for one in report.targets}
+    found = report.changes.changes if report.changes else ()
+    return RunSummary(
+        run_id=report.run_id,
+        created_at=report.created_at,
+        suites=tuple(dict.fromkeys(suites)),
+        gpus=tuple(name for name, device in devices if device == "cuda"),
+        cpus=tuple(name for name, device in devices if device == "cpu"),
+        verdict=verdict,
+        sentence=sentence,
+        cost=cost(report, told),
+        worse=sum(change.points[0].worse for change in found),
+        too_early=bool(report.changes and report.changes.too_early),
+        usd=report.cost.usd,
+    )

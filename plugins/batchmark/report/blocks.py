@@ -5,27 +5,23 @@ A kind of run says each fact once, as a block; who draws blocks knows no kind.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, Self, TypeAlias, TypeVar
 
+from batchmark.analysis.cold_start import ColdStart
+from batchmark.analysis.pairs.answer import Measure
+from batchmark.analysis.pairs.pair import Pair
+from batchmark.analysis.pooling import JobRecord
 from batchmark.core.formatting import Figure
-from batchmark.report.scale import Scale
-
-if TYPE_CHECKING:
-    from batchmark.analysis.cold_start import ColdStart
-    from batchmark.analysis.pairs.answer import Measure
-    from batchmark.analysis.pairs.pair import Pair
-    from batchmark.analysis.pooling import JobRecord
-    from batchmark.report.charts import SizeChart
-    from batchmark.report.machines import JobLine
-    from batchmark.report.machines import Machines as MachineRows
+from batchmark.report.charts import Scale, SizeChart
+from batchmark.report.machines import JobLine, Machines
 
 NOT_KNOWN = "Not known"  # how a verdict begins that is none
 SHOWN_ROWS = 6  # of a change; the others are folded
 Colour = Literal["gpu", "cpu", "both", "unknown"]
+K = TypeVar("K")
+T = TypeVar("T")
 
 
 class Link(NamedTuple):
@@ -60,6 +56,26 @@ class Table(NamedTuple):
     folded: bool = False
     wide: bool = False
     on_page_alone: frozenset[str] = frozenset()  # headings
+
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        caption: str,
+        items: Iterable[T],
+        columns: Mapping[str, Callable[[T], Figure | str | int | None]],
+        *,
+        without: Collection[str] = (),
+        folded: bool = False,
+        on_page_alone: frozenset[str] = frozenset(),
+    ) -> Self:
+        """A row of figures for each item: what each column says of it, by heading.
+
+        A column has None where it has nothing to say; those in `without` are left out.
+        """
+        shown = {name: tell for name, tell in columns.items() if name not in without}
+        rows = [[figure(tell(item)) for tell in shown.values()] for item in items]
+        return cls(title, caption, [*shown], rows, folded, on_page_alone=on_page_alone)
 
 
 class Chart(NamedTuple):
@@ -124,10 +140,6 @@ class ColdStarts(NamedTuple):
     starts: Sequence[ColdStart]
     labels: Mapping[str, str]
     on_ec2: bool
-
-
-class Machines(NamedTuple):
-    machines: MachineRows
 
 
 class Jobs(NamedTuple):
@@ -228,8 +240,7 @@ class Section(NamedTuple):
     on_page_alone: bool = False
 
 
-@dataclass(frozen=True)
-class StudyAnswer:
+class StudyAnswer(NamedTuple):
     """What a study comes to: in a few words, in sentences, and what limits it."""
 
     question: str
@@ -313,16 +324,17 @@ class Beside(NamedTuple):
     page: Page
 
 
-def plain(text: str) -> Figure:
-    return Figure(text, "")
+def figure(told: Figure | str | int | None) -> Figure:
+    """A figure as it is, or what has no interval; a dash for None."""
+    return told if isinstance(told, Figure) else Figure("-" if told is None else str(told), "")
 
 
-def by_text(found: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Each text, with all that it is about."""
-    about: dict[str, list[str]] = defaultdict(list)
-    for text, name in found:
-        about[text].append(name)
-    return ((text, "; ".join(names)) for text, names in about.items())
+def grouped(found: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
+    """Each key, such as a text, with all that it stands with, in their order."""
+    groups: dict[K, list[T]] = {}
+    for key, one in found:
+        groups.setdefault(key, []).append(one)
+    return groups
 
 
 def capitalized(text: str) -> str:

@@ -104,11 +104,6 @@ class ChangesSection(Record):
         """Why nothing could be found yet; None if a change was found, or could have been."""
         return None if self.changes else too_early(self.runs)
 
-    @property
-    def says_more(self) -> bool:
-        """Whether there is something to show beside why it is too early."""
-        return not self.too_early or bool(self.notes or self.confirmations)
-
     def trace(self, point: ChangePoint) -> SeriesTrace | None:
         wanted = (point.series, point.metric, point.first_run_id)
         for trace in self.traces:
@@ -144,8 +139,3 @@ class AlertBoard(Record):
         "invalid, those that were not called invalid; null where there is none",
     )
     how_to_change: str = Field(default="", description="instructions; the last line is a command")
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no alert is open and people have judged none."""
-        return not self.lines and self.precision is None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ from batchmark_job.result.values import Parameter
 LEAST_SIZES = 2
 MOST_DECADES = 2.4  # of an axis with labels between the decades
 LEAST_TICKS = 2
+LEAST_DECADES = 0.8  # of bars in a table, so that small differences look small
 # An axis' labels in Vega's expressions; its own "300m" reads as minutes.
 LABELS: dict[Measure, str] = {
     Measure.TIME: "datum.value >= 1 ? format(datum.value, ',~g') + ' s' : datum.value >= 1e-3 ? "
@@ -111,6 +112,10 @@ class Cell(NamedTuple):
             words.cost_per(point.usd, per) if point.usd else None,
         )
 
+    @property
+    def texts(self) -> tuple[str | None, ...]:
+        return str(self.time), self.cold, self.usd
+
 
 def size_charts(pairs: Sequence[Pair]) -> list[SizeChart]:
     """A chart for each workload and dtype, along the axis on which it has the most sizes.
@@ -194,18 +199,27 @@ def _size(value: Parameter | None) -> float | None:
 
 def draw(chart: SizeChart, measure: Measure = Measure.TIME) -> str:
     """An SVG for the page itself, which takes on its text colour and loads nothing."""
+    by_time = measure == Measure.TIME
     values = [
-        value
+        figure_of(
+            target,
+            size,
+            amount,
+            ", ".join(filter(None, (target, *Cell.of(point, chart.per).texts))),
+            cold=point.cold_seconds if by_time else None,
+        )
         for target, points in chart.targets.items()
         for size, point in sorted(points.items())
-        for value in _values(chart, target, size, point, measure)
+        if (amount := point.seconds if by_time else point.usd)
     ]
     log = alt.Scale(type="log", nice=False)
-    ends = [value[name] for value in values for name in ("low", "high", "cold") if value[name]]
-    unit = "time" if measure == Measure.TIME else f"dollars per {chart.per}"
-    labels = alt.Axis(labelExpr=LABELS[measure], values=log_ticks(min(ends), max(ends)))
+    amounts = [value[name] for value in values for name in ("low", "high", "cold") if value[name]]
+    unit = "time" if by_time else f"dollars per {chart.per}"
+    labels = alt.Axis(labelExpr=LABELS[measure], values=log_ticks(min(amounts), max(amounts)))
     y: dict[str, Any] = {"scale": log, "title": unit, "axis": labels}
-    x = alt.X("size:Q", scale=log, title=chart.axis, axis=_sizes_axis(chart))
+    # A label for each size measured, as far as there is room.
+    sizes = alt.Axis(values=chart.sizes, labelOverlap="greedy", labelSeparation=12)
+    x = alt.X("size:Q", scale=log, title=chart.axis, axis=sizes)
     above = rules(chart.crossovers.get(measure, []), log)
     if any(value["cold"] for value in values):
         cold = lines_of(values, x).mark_point(shape="diamond", size=30)
@@ -217,25 +231,33 @@ def figure_of(
     name: str, size: float, figure: Estimate, text: str, **more: float | None
 ) -> dict[str, Any]:
     """A point of a curve as Vega-Lite takes it."""
-    ends = figure.interval
-    return {
-        "name": name,
-        "size": size,
-        "amount": figure.value,
-        "low": ends.low if ends else figure.value,
-        "high": ends.high if ends else figure.value,
-        "text": text,
-        **more,
-    }
+    low, high = ends(figure)
+    amounts = {"amount": figure.value, "low": low, "high": high}
+    return {"name": name, "size": size, "text": text, **amounts, **more}
+
+
+def ends(figure: Estimate) -> tuple[float, float]:
+    """Of its interval; twice the figure itself where it has none."""
+    interval = figure.interval
+    return (interval.low, interval.high) if interval else (figure.value, figure.value)
 
 
 def lines_of(values: Sequence[Mapping[str, Any]], x: alt.X) -> alt.Chart:
     """Points with a colour for each name."""
-    names = list(dict.fromkeys(value["name"] for value in values))
-    scale = alt.Scale(domain=names, range=COLOURS)
+    scale = alt.Scale(domain=names_of(values), range=COLOURS)
     return alt.Chart(alt.InlineData(values=list(values))).encode(
         x=x, color=alt.Color("name:N", scale=scale, title=None), description="text:N"
     )
+
+
+def names_of(values: Sequence[Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(value["name"] for value in values))
+
+
+def dashes_of(values: Sequence[Mapping[str, Any]]) -> alt.StrokeDash:
+    """A dash for each name."""
+    scale = alt.Scale(domain=names_of(values), range=DASHES)
+    return alt.StrokeDash("name:N", scale=scale, title=None)
 
 
 def curves(
@@ -247,12 +269,14 @@ def curves(
     above: Sequence[Any] = (),
 ) -> str:
     """Lines of points, one for each name, in a colour and a dash, with intervals as bands."""
-    names, base = list(dict.fromkeys(value["name"] for value in values)), lines_of(values, x)
-    dashes = alt.StrokeDash("name:N", scale=alt.Scale(domain=names, range=DASHES), title=None)
+    base = lines_of(values, x)
     band = base.mark_area(opacity=0.25).encode(y=alt.Y("low:Q", **y), y2="high:Q")
-    line = base.mark_line(point=True).encode(y=alt.Y("amount:Q", **y), strokeDash=dashes)
-    drawn = alt.layer(*below, band, line, *above)
-    return embedded(drawn.properties(width=WIDTH, height=HEIGHT))
+    line = base.mark_line(point=True).encode(y=alt.Y("amount:Q", **y), strokeDash=dashes_of(values))
+    return layered(*below, band, line, *above)
+
+
+def layered(*layers: Any) -> str:
+    return embedded(alt.layer(*layers).properties(width=WIDTH, height=HEIGHT))
 
 
 def counted(values: Sequence[Mapping[str, Any]], title: str) -> alt.X:
@@ -284,24 +308,6 @@ def log_ticks(low: float, high: float) -> Any:
         if len(inside) >= LEAST_TICKS:
             return inside
     return alt.Undefined
-
-
-def _sizes_axis(chart: SizeChart) -> alt.Axis:
-    """A label for each size measured, as far as there is room."""
-    return alt.Axis(values=chart.sizes, labelOverlap="greedy", labelSeparation=12)
-
-
-def _values(
-    chart: SizeChart, target: str, size: float, point: Point, measure: Measure
-) -> Iterator[dict[str, Any]]:
-    """A point as Vega-Lite takes it; none where it has no dollars."""
-    amount = point.seconds if measure == Measure.TIME else point.usd
-    if amount is None:
-        return
-    cell = Cell.of(point, chart.per)
-    text = ", ".join(filter(None, (target, str(cell.time), cell.cold, cell.usd)))
-    cold = point.cold_seconds if measure == Measure.TIME else None
-    yield figure_of(target, size, amount, text, cold=cold)
 
 
 def rules(marks: Sequence[Mark], scale: alt.Scale) -> list[Any]:
@@ -343,3 +349,29 @@ def chart_style(colour: str = "currentColor") -> dict[str, Any]:
         ),
         "view": alt.ViewConfig(stroke="transparent"),
     }
+
+
+class Scale:
+    """Where a factor lies on a logarithmic axis, in percent of its width, for bars in a table."""
+
+    def __init__(self, estimates: Iterable[Estimate]) -> None:
+        values = [1.0]
+        for estimate in estimates:
+            values.append(estimate.value)
+            if estimate.interval:
+                values += [max(estimate.interval.low, estimate.value / 1e3), estimate.interval.high]
+        low, high = math.log10(min(values)), math.log10(max(values))
+        missing = max(0.0, LEAST_DECADES - (high - low)) / 2
+        margin = 0.04 * (high - low) + missing
+        self._low, self._high = low - margin, high + margin
+
+    def percent(self, value: float) -> float:
+        share = (math.log10(max(value, 1e-12)) - self._low) / (self._high - self._low)
+        return round(100 * min(1.0, max(0.0, share)), 2)
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """Positions and labels."""
+        values = log_ticks(10**self._low, 10**self._high)
+        inside = [value for value in values if 4 < self.percent(value) < 96]
+        return [(self.percent(value), f"{value:g}{formatting.TIMES}") for value in inside]

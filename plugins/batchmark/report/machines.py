@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
+from batchmark.analysis.cost import JobCost
+from batchmark.analysis.pooling import JobRecord, TargetRecord
 from batchmark.report.words import machine_property, measured_target
 from batchmark_job.result.own_job import UNKNOWN
-
-if TYPE_CHECKING:
-    from batchmark.analysis.cost import JobCost
-    from batchmark.analysis.pooling import JobRecord, TargetRecord
 
 NONE = "none"
 OF_ONE_JOB = {"availability_zone"}  # not common to a target's machines
@@ -35,11 +33,16 @@ class Machines(NamedTuple):
 
 
 def _properties(target: TargetRecord) -> dict[str, str]:
-    properties = {"ran on": str(target.actual_device or "no job")}
-    if target.environment:
-        for name, value in target.environment.model_dump(exclude=OF_ONE_JOB).items():
-            properties[name.removesuffix("_bytes")] = machine_property(name, value) or NONE
-    return properties
+    known = {name: text or NONE for name, text in environment(target).items()}
+    return {"ran on": str(target.actual_device or "no job")} | known
+
+
+def environment(target: TargetRecord) -> dict[str, str | None]:
+    """The properties of what its jobs ran on, by name; None for one without a value."""
+    found = target.environment.model_dump(exclude=OF_ONE_JOB) if target.environment else {}
+    return {
+        name.removesuffix("_bytes"): machine_property(name, value) for name, value in found.items()
+    }
 
 
 class JobLine(NamedTuple):

@@ -9,7 +9,6 @@ from typing import Any, Final, Literal
 from pydantic import AwareDatetime, Field, model_validator
 
 from batchmark.analysis.comparison import Comparison
-from batchmark.analysis.cost import JobCost
 from batchmark.report.change_records import AlertBoard, ChangesSection
 from batchmark_job.result.document import Device
 
@@ -56,13 +55,9 @@ class Report(Comparison):
     @property
     def tells_of_changes(self) -> bool:
         """Whether there is more to say of changes and alerts than the first screen does."""
-        is_open = self.alerts and self.alerts.lines
-        return bool(is_open or (self.changes and self.changes.says_more))
-
-    @property
-    def lost_costs(self) -> tuple[JobCost, ...]:
-        """In the order of `lost`."""
-        return self.cost.jobs[len(self.cost.jobs) - len(self.lost) :]
+        is_open, found = self.alerts and self.alerts.lines, self.changes
+        told = found and (not found.too_early or found.notes or found.confirmations)
+        return bool(is_open or told)
 
 
 def build_report(

@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
-from typing import TYPE_CHECKING
 
+from batchmark.analysis.cold_start import ColdStart
+from batchmark.analysis.pairs.compared_rows import Row, UncomparedRow
+from batchmark.analysis.pooling import TargetRecord
 from batchmark.analysis.samples import ABOVE_CEILING, TOO_FAST
 from batchmark.analysis.study import Study
 from batchmark.core import formatting
 from batchmark.report import words
 from batchmark.report.answer import cost
+from batchmark.report.blocks import Story, grouped
 from batchmark.report.changes import words as change_words
+from batchmark.report.model import Report
 from batchmark_job.result.document import MeasurementStatus
-
-if TYPE_CHECKING:
-    from batchmark.analysis.cold_start import ColdStart
-    from batchmark.analysis.pairs.compared_rows import Row, UncomparedRow
-    from batchmark.analysis.pooling import TargetRecord
-    from batchmark.report.blocks import Story
-    from batchmark.report.model import Report
 
 MACHINE = {
     "instance_type": "",
@@ -108,9 +105,7 @@ def _above(rows: Iterable[Row]) -> str:
 def _span(shares: Sequence[float]) -> str:
     """The known ones as a range."""
     known = [share for share in shares if share < 1]
-    if not known:
-        return formatting.noise(max(shares))
-    return " to ".join(dict.fromkeys(map(formatting.percent, (min(known), max(known)))))
+    return words.extent(known, formatting.percent) if known else formatting.noise(max(shares))
 
 
 def _of_run(report: Report) -> Iterator[Fact]:
@@ -131,8 +126,8 @@ def _of_run(report: Report) -> Iterator[Fact]:
     machines = dict.fromkeys(filter(None, map(_machine, report.targets)))
     if machines:
         yield "Machines", f"{'; '.join(machines)}."
-    if report.alerts and not report.alerts.is_empty:
-        yield "The detector", change_words.precision(report.alerts.precision)
+    if (board := report.alerts) and (board.lines or board.precision is not None):
+        yield "The detector", change_words.precision(board.precision)
 
 
 def _why(missing: Sequence[UncomparedRow]) -> str:
@@ -153,34 +148,27 @@ def _machine(target: TargetRecord) -> str:
 
 def costs(report: Report, told: Sequence[Story]) -> list[Fact]:
     """What the run cost, by target, cold starts and Spot."""
+    left_out = ["Instances also bill while they start and end."]
+    left_out += [story.not_paid[1] for story in told if story.not_paid]
+    of_pairs = [start for pair in report.pairs for start in pair.cold_starts]
     return [
         ("This run", cost(report, told)),
-        *([("Not included", " ".join(_not_included(told)))] if report.cost.usd else []),
+        *([("Not included", " ".join(left_out))] if report.cost.usd else []),
         *_by_target(report),
         *_spot(report),
-        *_cold_starts(_starts(report)),
+        *_cold_starts([*of_pairs, *(one for of in report.of(Study) for one in of.cold_starts)]),
     ]
 
 
-def _not_included(told: Iterable[Story]) -> Iterator[str]:
-    yield "Instances also bill while they start and end."
-    yield from (story.not_paid[1] for story in told if story.not_paid)
-
-
 def _by_target(report: Report) -> Iterator[Fact]:
-    amounts: dict[str, list[float | None]] = defaultdict(list)
-    nodes: Counter[str] = Counter()
-    for job in report.cost.jobs:
-        amounts[job.target].append(job.usd)
-        nodes[job.target] += job.nodes
-    for target, usd in amounts.items():
-        known = [one for one in usd if one is not None]
+    for target, jobs in grouped((job.target, job) for job in report.cost.jobs).items():
+        known = [job.usd for job in jobs if job.usd is not None]
         if known:
-            unknown = f", {len(usd) - len(known)} of them not known" * (len(known) < len(usd))
-            jobs = formatting.count(len(usd), "job")
-            if nodes[target] > len(usd):
-                jobs += f" on {nodes[target]} nodes"
-            yield target, f"{formatting.usd(sum(known))} for {jobs}{unknown}."
+            unknown = f", {len(jobs) - len(known)} of them not known" * (len(known) < len(jobs))
+            nodes = sum(job.nodes for job in jobs)
+            on = f" on {nodes} nodes" if nodes > len(jobs) else ""
+            paid = f"{formatting.usd(sum(known))} for {formatting.count(len(jobs), 'job')}"
+            yield target, f"{paid}{on}{unknown}."
 
 
 def _spot(report: Report) -> Iterator[Fact]:
@@ -188,9 +176,7 @@ def _spot(report: Report) -> Iterator[Fact]:
     prices = [basis for pair in report.pairs for basis in (pair.gpu_price, pair.cpu_price)]
     prices += [study.price for study in report.studied]
     bases = {basis.instance_type: basis.usd_per_hour for basis in prices}
-    sides = [side for pair in report.pairs for side in (pair.gpu, pair.cpu)]
-    sides += [study.target for study in report.studied]
-    instance_types = {side.target: side.instance_type for side in sides}
+    instance_types = {side.target: side.instance_type for side in report.targets}
     paid = full = 0.0
     for job in report.cost.jobs:
         hourly = bases.get(instance_types.get(job.target, ""))
@@ -200,13 +186,6 @@ def _spot(report: Report) -> Iterator[Fact]:
     if full > paid > 0:
         saved = formatting.percent(1 - paid / full)
         yield "Spot", f"{formatting.usd(full - paid)} less than On-Demand, {saved} of it."
-
-
-def _starts(report: Report) -> Iterator[ColdStart]:
-    for pair in report.pairs:
-        yield from pair.cold_starts
-    for study in report.of(Study):
-        yield from study.cold_starts
 
 
 def _cold_starts(starts: Iterable[ColdStart]) -> Iterator[Fact]:

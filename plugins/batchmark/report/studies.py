@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from batchmark.core.kinds import STUDIES
 from batchmark.report.blocks import Beside, Section, Story
-
-if TYPE_CHECKING:
-    from batchmark.report.model import Report
+from batchmark.report.model import Report
 
 
 def stories(report: Report) -> list[Story]:

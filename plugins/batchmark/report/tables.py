@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from batchmark.analysis.cost import RunCost
-from batchmark.analysis.judging.noise import JOBS_A_SIDE, NoiseTable, RowName
+from batchmark.analysis.judging.noise import JOBS_A_SIDE, NoiseTable
 from batchmark.changes.alerts.outbox import RunMessage
 from batchmark.changes.alerts.records import Alert
 from batchmark.core import formatting
-from batchmark.core.run import TargetWorst, WorstCase
+from batchmark.core.run import WorstCase
 from batchmark.report.blocks import Block, Remarks, Table, Text, capitalized
 from batchmark.report.changes import words as change_words
-from batchmark.report.words import JOB_COSTS, OPTIONS
+from batchmark.report.words import JOB_COSTS, OPTIONS, row_name
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 
@@ -21,7 +21,9 @@ def worst_case_table(worst: WorstCase) -> Table:
     rows = [
         (
             target.target,
-            _jobs(target),
+            str(target.jobs)
+            if target.instances is None
+            else f"{target.jobs} of {target.instances} nodes in all",
             str(target.submissions),
             str(target.attempts),
             f"{target.timeout_seconds} s{target.idle}",
@@ -42,12 +44,6 @@ def worst_case_table(worst: WorstCase) -> Table:
         [*rows, ("all", *[""] * 5, amount(worst.usd))],
         wide=True,
     )
-
-
-def _jobs(target: TargetWorst) -> str:
-    if target.instances is None:
-        return str(target.jobs)
-    return f"{target.jobs} of {target.instances} nodes in all"
 
 
 def worst_case_blocks(worst: WorstCase) -> list[Block]:
@@ -103,10 +99,6 @@ def noise_table(table: NoiseTable) -> Table:
         ],
         wide=True,
     )
-
-
-def row_name(row: RowName) -> str:
-    return formatting.row(row.workload, row.parameters, row.dtype)
 
 
 def alert_table(alerts: Iterable[Alert], title: str) -> Table:

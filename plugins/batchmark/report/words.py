@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
 
 from batchmark.analysis.cold_start import ColdStart
+from batchmark.analysis.cost import PriceBasis
+from batchmark.analysis.judging.noise import RowName, RowNoise
 from batchmark.analysis.pairs.answer import Measure
+from batchmark.analysis.pairs.break_even import BreakEven
+from batchmark.analysis.pairs.compared_rows import TotalTime
+from batchmark.analysis.pairs.crossover import Crossover
+from batchmark.analysis.pairs.pair import Pair
+from batchmark.analysis.pooling import TargetRecord
+from batchmark.analysis.roofline import Roofline
+from batchmark.analysis.samples import Keyed, Side
+from batchmark.analysis.study import Studied
 from batchmark.core import formatting, suites
-from batchmark.core.intervals import MINIMUM_SAMPLES
+from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate
+from batchmark.report.model import Report
 from batchmark_job.result.document import Device, Implementation, MetricSummary, Trial
-
-if TYPE_CHECKING:
-    from batchmark.analysis.cost import PriceBasis
-    from batchmark.analysis.judging.noise import RowNoise
-    from batchmark.analysis.pairs.break_even import BreakEven
-    from batchmark.analysis.pairs.compared_rows import TotalTime
-    from batchmark.analysis.pairs.crossover import Crossover
-    from batchmark.analysis.pairs.pair import Pair
-    from batchmark.analysis.pooling import TargetRecord
-    from batchmark.analysis.roofline import Roofline
-    from batchmark.analysis.samples import Keyed, Side
-    from batchmark.analysis.study import Studied
-    from batchmark.core.intervals import Estimate
-    from batchmark.report.model import Report
 
 NOT_KNOWN = "not known yet"
 AHEAD = {Measure.TIME: ("faster", "slower"), Measure.DOLLARS: ("cheaper", "dearer")}
@@ -62,6 +58,12 @@ def gpu_label(pair: Pair) -> str:
 def measured_target(target: TargetRecord) -> str:
     fell_back = target.device == "cuda" and target.actual_device is Device.CPU
     return formatting.target_label(target.target, fell_back=fell_back)
+
+
+def is_simulated(target: TargetRecord) -> bool:
+    """Whether its GPUs were those that tests imitate, by how their model's name begins."""
+    model = target.environment.gpu_model if target.environment else None
+    return (model or "").startswith("simulated")
 
 
 def target_and_gpu(target: TargetRecord) -> str:
@@ -105,11 +107,13 @@ def cost_per(cost: Estimate, unit: str) -> str:
 
 def prices(pair: Pair) -> str:
     """What each target's time is charged at; a target without a price is left out."""
-    parts = [
-        f"{basis.instance_type}: {basis.usd_per_hour:g} USD per hour, On-Demand{_per_gpu(basis)}"
-        for basis in (pair.gpu_price, pair.cpu_price)
-        if basis.usd_per_hour is not None
-    ]
+    parts = []
+    for basis in (pair.gpu_price, pair.cpu_price):
+        if basis.usd_per_hour is not None:
+            per_gpu = basis.usd_per_gpu_hour if basis.idle_gpus else None
+            share = "" if per_gpu is None else f", {per_gpu:g} per GPU"
+            price = f"{basis.usd_per_hour:g} USD per hour, On-Demand{share}"
+            parts.append(f"{basis.instance_type}: {price}")
     if parts and pair.gpu_price.idle_gpus and not is_own_job(pair):
         parts.append(
             f"a job holds {pair.gpu_price.gpus} GPUs and uses one: with all of them at such work, "
@@ -127,9 +131,10 @@ def on_demand(basis: PriceBasis, of: str) -> str:
     return f"{basis.instance_type}: {basis.usd_per_hour} USD per hour for {of}, On-Demand."
 
 
-def _per_gpu(basis: PriceBasis) -> str:
-    per_gpu = basis.usd_per_gpu_hour
-    return f", {per_gpu:g} per GPU" if per_gpu is not None and basis.idle_gpus else ""
+def extent(amounts: Iterable[float], told: Callable[[float], str]) -> str:
+    """From the least to the largest; one where they look alike."""
+    known = list(amounts)
+    return " to ".join(dict.fromkeys(map(told, (min(known), max(known)))))
 
 
 def suites_and_targets(studied: Iterable[Studied]) -> str:
@@ -148,17 +153,15 @@ def machine_property(name: str, value: object) -> str | None:
     return None if value in (None, "") else str(value)
 
 
-def outside_ec2(pairs: Iterable[Pair], studied: Iterable[Studied] = ()) -> bool:
+def outside_ec2(targets: Iterable[TargetRecord]) -> bool:
     """Whether all jobs ran on machines that nobody rents."""
-    sides = [side for pair in pairs for side in (pair.gpu, pair.cpu)]
-    sides += [one.target for one in studied]
-    types = [side.environment.instance_type for side in sides if side.environment]
+    types = [one.environment.instance_type for one in targets if one.environment]
     return bool(types) and not any(types)
 
 
 def price_cautions(report: Report) -> list[str]:
     """What limits the prices, where any were used."""
-    if outside_ec2(report.pairs, report.studied):
+    if outside_ec2(report.targets):
         return []
     found = (report.prices.staleness(report.created_at), *report.prices.all_notes)
     return [note for note in found if note]
@@ -166,7 +169,7 @@ def price_cautions(report: Report) -> list[str]:
 
 def price_notes(pair: Pair) -> list[str]:
     """Why dollars are missing, and what the jobs' costs rest on."""
-    if outside_ec2([pair]):
+    if outside_ec2((pair.gpu, pair.cpu)):
         return []  # said of the run's cost
     notes = [pair.gpu_price.note, pair.cpu_price.note, *(cost.reason for cost in pair.job_costs)]
     return list(dict.fromkeys(note for note in notes if note))
@@ -274,33 +277,28 @@ def trial(trial: Trial) -> str:
     return f"{text}; {trial.reason}" if trial.reason else text
 
 
-def crossover_name(crossover: Crossover) -> str:
-    return formatting.row(crossover.workload, crossover.parameters, crossover.dtype)
+def row_name(row: Crossover | RowName) -> str:
+    return formatting.row(row.workload, row.parameters, row.dtype)
 
 
-def crossover_sizes(crossover: Crossover) -> str:
-    return f"{crossover.axis} {_sizes(crossover.sizes)}"
-
-
-def crossover_kinds(pair: Pair) -> tuple[str, ...]:
-    return OF_OWN_JOBS if is_own_job(pair) else CROSSOVER_KINDS
-
-
-def crossover_figures(crossover: Crossover, pair: Pair) -> list[formatting.Figure | None]:
-    """In the order of `crossover_kinds`; None where unknown."""
+def crossover_figures(crossover: Crossover, pair: Pair) -> list[str]:
+    """Where its targets break even, by what they are compared in."""
     names = pair.gpu.target, pair.cpu.target
+    return [f"{kind} {break_even(found, *names)}" for kind, found in _by_kind(crossover, pair)]
+
+
+def _by_kind(crossover: Crossover, pair: Pair) -> Iterator[tuple[str, BreakEven]]:
+    names = OF_OWN_JOBS if is_own_job(pair) else CROSSOVER_KINDS
     kinds = (crossover.warm_seconds, crossover.warm_usd, crossover.cold_seconds, crossover.cold_usd)
-    figures = [break_even(kind, *names) if kind else None for kind in kinds]
-    return figures[: len(crossover_kinds(pair))]
+    return ((name, kind) for name, kind in zip(names, kinds, strict=False) if kind)
 
 
 def crossover_remarks(crossover: Crossover, pair: Pair) -> Iterable[str]:
-    kinds = (crossover.warm_seconds, crossover.warm_usd, crossover.cold_seconds, crossover.cold_usd)
-    for name, kind in zip(crossover_kinds(pair), kinds, strict=False):
-        if kind and not kind.monotonic:
-            yield f"{name}: not monotonic; {_who_is_ahead(kind, pair)}"
-        elif kind and kind.undecided and (kind.gpu_ahead or kind.cpu_ahead):
-            yield f"{name}: {_who_is_ahead(kind, pair)}"
+    for name, found in _by_kind(crossover, pair):
+        if not found.monotonic:
+            yield f"{name}: not monotonic; {_who_is_ahead(found, pair)}"
+        elif found.undecided and (found.gpu_ahead or found.cpu_ahead):
+            yield f"{name}: {_who_is_ahead(found, pair)}"
     spans = ("a job" if is_own_job(pair) else "warm", "one call")
     for name, kind in zip(spans, (crossover.warm_seconds, crossover.cold_seconds), strict=True):
         if kind and kind.interval_reason:
@@ -311,13 +309,13 @@ def crossover_remarks(crossover: Crossover, pair: Pair) -> Iterable[str]:
 
 def _who_is_ahead(found: BreakEven, pair: Pair) -> str:
     sides = ((pair.gpu.target, found.gpu_ahead), (pair.cpu.target, found.cpu_ahead))
-    parts = [f"{name} is ahead at {_sizes(sizes)}" for name, sizes in sides if sizes]
+    parts = [f"{name} is ahead at {crossover_sizes(sizes)}" for name, sizes in sides if sizes]
     if found.undecided:
-        parts.append(f"{NOT_KNOWN} at {_sizes(found.undecided)}")
+        parts.append(f"{NOT_KNOWN} at {crossover_sizes(found.undecided)}")
     return ", ".join(parts)
 
 
-def _sizes(sizes: Iterable[float]) -> str:
+def crossover_sizes(sizes: Iterable[float]) -> str:
     return ", ".join(map(formatting.size, sizes))
 
 
@@ -355,14 +353,11 @@ def break_even(found: BreakEven, gpu: str, cpu: str) -> formatting.Figure:
 
 def _crossing(found: BreakEven, leader: str) -> formatting.Figure:
     measured = (*found.gpu_ahead, *found.cpu_ahead, *found.undecided)
-    low = _end(found.low) or f"below {formatting.size(min(measured))}"
-    high = _end(found.high) or f"above {formatting.size(max(measured))}"
+    low, high = (None if end is None else formatting.size(end) for end in (found.low, found.high))
+    low = low or f"below {formatting.size(min(measured))}"
+    high = high or f"above {formatting.size(max(measured))}"
     if found.size is not None:
         value = formatting.size(found.size)
     else:
         value = f"at most {high}" if found.low is None else f"at least {low}"
     return formatting.Figure(f"{leader}{value}", f"[{low}, {high}]")
-
-
-def _end(size: float | None) -> str | None:
-    return None if size is None else formatting.size(size)

@@ -24,7 +24,7 @@ def diagnose_queues(context: Context) -> str:
     from batchmark.aws.batch_targets import published_queues
     from batchmark.aws.boto_clients import patient_clients
     from batchmark.checks.diagnosis.diagnose import diagnose
-    from batchmark.report.pages.diagnosis_page import DiagnosisReport, diagnosis_page
+    from batchmark.report.pages.table_pages import DiagnosisReport, diagnosis_page
 
     try:
         config = load_config()

@@ -184,13 +184,13 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     from batchmark.changes.alerts.records import precision
     from batchmark.changes.alerts.store import AlertStore
     from batchmark.orchestration.tasks.budget import print_costs
+    from batchmark.report.answer import summarize
     from batchmark.report.change_records import ChangesSection
     from batchmark.report.changes.alert_message import alert_board
     from batchmark.report.model import build_report, render_json
     from batchmark.report.page import page_html
     from batchmark.report.pages.run_page import run_page
     from batchmark.report.studies import beside
-    from batchmark.report.summary import summarize
     from batchmark.runs.collected_runs import stored_run
 
     store = RunStore.of(load_config(), context["run_id"])

@@ -39,10 +39,10 @@ from batchmark.history.store import HistoryStore, run_prices
 from batchmark.history.view import HistoryView
 from batchmark.orchestration.run_history import calibrations
 from batchmark.orchestration.settings import load_detector_settings
+from batchmark.report.answer import RunSummary
 from batchmark.report.page import page_html
 from batchmark.report.pages.published_page import published_page, published_summary
 from batchmark.report.site.costs import Month
-from batchmark.report.summary import RunSummary
 from batchmark.runs.collected_runs import readable_run
 from batchmark.runs.spending import COSTS_FOLDER, MonthSpending, month_spending
 

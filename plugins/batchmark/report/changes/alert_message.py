@@ -6,13 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple
 
 from batchmark.changes.alerts.merging import Merged
 from batchmark.changes.alerts.outbox import Delivery, RunMessage
-from batchmark.changes.alerts.records import LISTED, Alert, Improvement, Recovery
+from batchmark.changes.alerts.records import LISTED, Alert, Recovery
 from batchmark.changes.alerts.sns_limits import TEXT_BYTES, size, subject_line
 from batchmark.changes.metric import Metric
-from batchmark.changes.records import WORSE, ChangePoint
+from batchmark.changes.records import WORSE, Change, ChangePoint
 from batchmark.core import formatting
 from batchmark.core.names import PAGES
 from batchmark.core.shares import Rate
@@ -35,16 +37,17 @@ class MessageContext:
     unsure_runs: Sequence[str] = ()  # runs whose messages may not have arrived
 
 
-@dataclass(frozen=True)
-class _Entry:
-    kind: str  # as channels filter by
-    word: str  # for it, in the text
+class _Entry(NamedTuple):
+    change: Change
     state: str
-    title: str
-    lines: tuple[str, ...]
+    lines: Iterable[str]
+
+    @property
+    def heading(self) -> str:
+        return words.kind(self.change) if self.state == "open" else self.state
 
     def __str__(self) -> str:
-        return "\n".join((f"* {self.title}", *(f"  {line}" for line in self.lines)))
+        return "\n".join((f"* {words.title(self.change)}", *(f"  {one}" for one in self.lines)))
 
 
 def build_message(
@@ -73,7 +76,11 @@ def build_message(
     entries = [
         *_new(message.new_alerts, context),
         *_recovered(message.recoveries, known),
-        *_improved(message.improvements),
+        *(
+            _Entry(one.change, GOOD_NEWS, list(words.lines(one.change)))
+            for one in message.improvements
+            if not one.brought_back
+        ),
     ]
     if not entries:
         return None
@@ -82,7 +89,8 @@ def build_message(
             "subject": _subject(entries, context),
             "text": _text(entries, message, context),
             "attributes": {
-                "kind": tuple(dict.fromkeys(entry.kind for entry in entries)),
+                # Channels filter by it: of metrics, too, it is slower or faster.
+                "kind": tuple(dict.fromkeys(entry.change.kind for entry in entries)),
                 "state": tuple(dict.fromkeys(entry.state for entry in entries)),
             },
         }
@@ -93,14 +101,9 @@ def _new(alerts: Sequence[Alert], context: MessageContext) -> Iterator[_Entry]:
     for kind in WORSE.values():
         of_kind = [alert for alert in alerts if alert.change.kind == kind]
         for alert in sorted(of_kind, key=lambda alert: words.kind(alert.change)):
-            change = alert.change
-            lines = (
-                *words.lines(change),
-                *_logs(change.points, context.log_urls),
-                f"alert: {alert.id}",
-            )
-            word, title = words.kind(change), words.title(change)
-            yield _Entry(kind, word, "open", title, lines)
+            logs = _logs(alert.change.points, context.log_urls)
+            lines = (*words.lines(alert.change), *logs, f"alert: {alert.id}")
+            yield _Entry(alert.change, "open", lines)
 
 
 def _recovered(recoveries: Sequence[Recovery], alerts: Mapping[str, Alert]) -> Iterator[_Entry]:
@@ -108,35 +111,15 @@ def _recovered(recoveries: Sequence[Recovery], alerts: Mapping[str, Alert]) -> I
         alert = alerts[found.alert_id]
         change = alert.change
         whole = formatting.count(len(alert.series), "series", "series")
+        state = f"{alert.state} until now" if found.closes else f"still {alert.state}"
         lines = (
             f"{len(found.points)} of {whole} back",
             *words.point_lines(found.points, change.fell_back),
             f"suite: {change.points[0].series.suite}",
-            f"since run {change.first_run_id}, {alert.state} until now"
-            if found.closes
-            else f"since run {change.first_run_id}, still {alert.state}",
+            f"since run {change.first_run_id}, {state}",
             f"alert: {alert.id}",
         )
-        yield _Entry(
-            kind=change.kind,
-            word=words.kind(change),
-            state="recovered" if found.closes else "partly recovered",
-            title=words.title(change),
-            lines=lines,
-        )
-
-
-def _improved(improvements: Sequence[Improvement]) -> Iterator[_Entry]:
-    for improvement in improvements:
-        if not improvement.brought_back:
-            change = improvement.change
-            yield _Entry(
-                kind=change.kind,
-                word=words.kind(change),
-                state=GOOD_NEWS,
-                title=words.title(change),
-                lines=tuple(words.lines(change)),
-            )
+        yield _Entry(change, "recovered" if found.closes else "partly recovered", lines)
 
 
 def _logs(points: Sequence[ChangePoint], log_urls: Mapping[tuple[str, str], str]) -> Iterator[str]:
@@ -151,15 +134,10 @@ def _logs(points: Sequence[ChangePoint], log_urls: Mapping[tuple[str, str], str]
             yield f"log of {target}: {url}"
 
 
-def _heading(entry: _Entry) -> str:
-    return entry.word if entry.state == "open" else entry.state
-
-
 def _counts(entries: Iterable[_Entry]) -> str:
     """Such as '2 slower, 1 recovered'."""
-    return ", ".join(
-        f"{len(list(group))} {heading}" for heading, group in groupby(entries, key=_heading)
-    )
+    groups = groupby(entries, key=attrgetter("heading"))
+    return ", ".join(f"{len(list(group))} {heading}" for heading, group in groups)
 
 
 def _subject(entries: Sequence[_Entry], context: MessageContext) -> str:
@@ -168,7 +146,7 @@ def _subject(entries: Sequence[_Entry], context: MessageContext) -> str:
         return subject_line(begin + _counts(entries))
     (only,) = entries
     came_back = "" if only.state in {"open", GOOD_NEWS} else f"{only.state}: "
-    return subject_line(f"{begin}{came_back}{only.title}")
+    return subject_line(f"{begin}{came_back}{words.title(only.change)}")
 
 
 def _text(entries: Sequence[_Entry], message: RunMessage, context: MessageContext) -> str:
@@ -180,8 +158,8 @@ def _text(entries: Sequence[_Entry], message: RunMessage, context: MessageContex
     parts, heading = [head], ""
     for number, entry in enumerate(entries):
         part = str(entry)
-        if _heading(entry) != heading:
-            heading = _heading(entry)
+        if entry.heading != heading:
+            heading = entry.heading
             part = f"{heading.upper()}\n{part}"
         room -= size(f"\n\n{part}")
         if room < 0:

@@ -1,38 +1,46 @@
-"""What changed, re-runs and alerts, as blocks."""
+"""What changed, re-runs and alerts, as blocks; a changed figure over its runs beside its row."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from batchmark.changes.records import Change, ChangePoint, Level
 from batchmark.core import formatting
 from batchmark.core.formatting import Figure
-from batchmark.report.blocks import Block, ChangeDetails, ChangedRow, Link, Section, Table, Text
-from batchmark.report.change_records import AlertBoard, ChangesSection
+from batchmark.report import blocks
+from batchmark.report.change_records import AlertBoard, ChangesSection, SeriesTrace
 from batchmark.report.changes import words
-from batchmark.report.changes.chart import history_chart
+from batchmark.report.model import Report
 
-if TYPE_CHECKING:
-    from batchmark.report.model import Report
+MARGIN = 0.08  # of a chart's width and height
+LEAST_RANGE = 0.02  # of a chart's values, as a share of the level: less would make noise look large
 
 
-def section(report: Report) -> Section | None:
+def section(report: Report) -> blocks.Section | None:
     """None where the first screen says all there is."""
     if not report.tells_of_changes:
         return None
-    blocks = [
+    shown = [
         *(_changes(report.changes, report.fell_back) if report.changes else ()),
         *(_alerts(report.alerts) if report.alerts else ()),
     ]
-    return Section("changes", "Changes", blocks)
+    return blocks.Section("changes", "Changes", shown)
 
 
-def _changes(found: ChangesSection, fell_back: Collection[str]) -> Iterator[Block]:
+def _changes(found: ChangesSection, fell_back: Collection[str]) -> Iterator[blocks.Block]:
     if not found.too_early:  # said on the first screen
-        yield Text(words.summary(found), "summary")
-    yield from (Text(note, "warning") for note in found.notes)
-    yield from (_details(change, found) for change in found.changes)
+        yield blocks.Text(words.summary(found), "summary")
+    yield from (blocks.Text(note, "warning") for note in found.notes)
+    for change in found.changes:
+        yield blocks.ChangeDetails(
+            words.title(change),
+            change.points[0].worse,
+            list(words.facts(change)),
+            [_row(point, change, found) for point in change.points],
+            list(words.lines(change)),
+        )
     if found.confirmations:
         rows = [
             (
@@ -46,23 +54,13 @@ def _changes(found: ChangesSection, fell_back: Collection[str]) -> Iterator[Bloc
             f"{words.suspects(found.confirmations)} Rows of this run beyond their own noise, and "
             "what fresh jobs measured."
         )
-        yield Table("Re-runs", caption, ("Target", "Figures", "Verdict"), rows, wide=True)
+        yield blocks.Table("Re-runs", caption, ("Target", "Figures", "Verdict"), rows, wide=True)
 
 
-def _details(change: Change, found: ChangesSection) -> ChangeDetails:
-    return ChangeDetails(
-        words.title(change),
-        change.points[0].worse,
-        list(words.facts(change)),
-        [_row(point, change, found) for point in change.points],
-        list(words.lines(change)),
-    )
-
-
-def _row(point: ChangePoint, change: Change, found: ChangesSection) -> ChangedRow:
+def _row(point: ChangePoint, change: Change, found: ChangesSection) -> blocks.ChangedRow:
     over = f" over {point.series.against}" if point.series.against else ""
     trace = found.trace(point)
-    return ChangedRow(
+    return blocks.ChangedRow(
         point.series.row,
         f"{words.target(point.series.target, change.fell_back)}{over}",
         _level(point.before, point),
@@ -76,15 +74,15 @@ def _level(level: Level, point: ChangePoint) -> Figure:
     return Figure(words.value(level.median, point.metric, point.series), words.level(level))
 
 
-def _alerts(board: AlertBoard) -> Iterator[Block]:
+def _alerts(board: AlertBoard) -> Iterator[blocks.Block]:
     if not board.lines:
-        yield Text("No alert is open.")
+        yield blocks.Text("No alert is open.")
         return
     rows = [
         (
             f"{alert.title} ({alert.alert_id}, suite {alert.suite})",
             formatting.change(alert.change),
-            Link(f"{alert.state}: change it", alert.change_url)
+            blocks.Link(f"{alert.state}: change it", alert.change_url)
             if alert.change_url
             else alert.state,
             alert.note or "",
@@ -93,5 +91,38 @@ def _alerts(board: AlertBoard) -> Iterator[Block]:
         for alert in board.lines
     ]
     heads = ("Alert", "Change", "State", "Note", "Since run")
-    yield Table("Alerts", "Alerts that are not closed.", heads, rows, wide=True)
-    yield from map(Text, board.how_to_change.splitlines())
+    yield blocks.Table("Alerts", "Alerts that are not closed.", heads, rows, wide=True)
+    yield from map(blocks.Text, board.how_to_change.splitlines())
+
+
+def history_chart(trace: SeriesTrace, point: ChangePoint) -> blocks.HistoryChart:
+    """Values far from both levels are drawn at the edge: a wild run does not flatten the rest."""
+    metric, series = point.metric, point.series
+    values = np.array([words.read(value, metric, series) for value in trace.values])
+    levels = [words.read(level.median, metric, series) for level in (point.before, point.after)]
+    low, high = np.quantile(values, (0.05, 0.95))
+    low, high = min(low, *levels), max(high, *levels)
+    missing = max(0.0, LEAST_RANGE * max(levels) - (high - low)) / 2
+    low, high = low - missing, high + missing
+    last = max(1, values.size - 1)
+
+    def x(place: int) -> float:
+        return _percent(place / last)
+
+    def y(value: float) -> float:
+        return _percent(1 - min(1.0, max(0.0, (value - low) / (high - low))))
+
+    start = max(0, trace.first - point.before.runs)
+    end = min(values.size, trace.first + point.after.runs) - 1
+    return blocks.HistoryChart(
+        low=words.value_text(max(0.0, low), metric, series),
+        high=words.value_text(max(0.0, high), metric, series),
+        dots=[(x(place), y(value), place >= trace.first) for place, value in enumerate(values)],
+        before=(x(start), x(max(start, trace.first - 1)), y(levels[0])),
+        after=(x(trace.first), x(end), y(levels[1])),
+        span=f"{formatting.count(values.size, 'run')} since {trace.recorded_at[0]:%Y-%m-%d}",
+    )
+
+
+def _percent(share: float) -> float:
+    return round(100 * (MARGIN + (1 - 2 * MARGIN) * float(share)), 2)

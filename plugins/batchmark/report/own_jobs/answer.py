@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from batchmark.analysis.own_jobs.records import JobFigure, OwnJobStudy, Place
 from batchmark.analysis.pairs.notes import few_whole_jobs
@@ -11,34 +10,10 @@ from batchmark.analysis.pairs.pair import Pair
 from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.report.blocks import Line, Story, StudyAnswer, capitalized
-from batchmark.report.own_jobs import words
-from batchmark.report.own_jobs.sentences import (
-    CHEAPEST,
-    FASTEST,
-    MOST_SIZES,
-    ahead,
-    deadline,
-    everywhere,
-    ratios,
-    spread,
-    usd_range,
-)
-from batchmark.report.own_jobs.standings import (
-    Win,
-    barred,
-    by_dollars,
-    by_metric,
-    by_time,
-    duel_of,
-    main_places,
-    measured,
-    places,
-    priced_at,
-)
+from batchmark.report.model import Report
+from batchmark.report.own_jobs import sentences, standings, words
+from batchmark.report.own_jobs.standings import Win
 from batchmark.report.words import NOT_COMPARABLE, NOT_KNOWN, measured_target
-
-if TYPE_CHECKING:
-    from batchmark.report.model import Report
 
 UNKNOWN = "Not known yet"
 ALONE = "Nothing to compare"
@@ -60,7 +35,7 @@ MOST_METRICS = 3  # on the first screen
 
 def question(study: OwnJobStudy) -> str:
     of = "side" if study.existing else "of its targets"
-    where = next((words.on_instances(place) for place in main_places(study)), "")
+    where = words.charted(study)
     return f"Which {of} runs {study.name} best{f' {where}' if where else ''}?"
 
 
@@ -86,22 +61,26 @@ def story(report: Report) -> Story | None:
 
 
 def answer(study: OwnJobStudy, pairs: Sequence[Pair] = ()) -> StudyAnswer:
-    found, asked = main_places(study), question(study)
-    time, dollars = list(by_time(study, found)), list(by_dollars(study, found))
+    found, asked = standings.main_places(study), question(study)
+    time, dollars = list(standings.by_time(study, found)), list(standings.by_dollars(study, found))
     cautions = list(_cautions(study, time, dollars))
-    if not any(measured(study, place) for place in found):
+    if not any(standings.measured(study, place) for place in found):
         return StudyAnswer(asked, UNKNOWN, f"No job of {study.name} left a figure.", cautions)
     if not time:
-        more = [f"{text}."] if (text := deadline(study, found)) else []
+        more = [f"{text}."] if (text := sentences.deadline(study, found)) else []
         return StudyAnswer(asked, ALONE, _alone(study, found), cautions, more)
     if why := _why_barred(study, time):
         return StudyAnswer(asked, capitalized(NOT_COMPARABLE), f"{capitalized(why)}.", cautions)
-    more = [ahead(study, found, dollars, CHEAPEST, pairs) if dollars else _cost(study, found)]
-    more += [text] if (text := deadline(study, found)) else []
+    more = [
+        sentences.ahead(study, found, dollars, sentences.CHEAPEST, pairs)
+        if dollars
+        else _cost(study, found)
+    ]
+    more += [text] if (text := sentences.deadline(study, found)) else []
     return StudyAnswer(
         asked,
         _verdict(study, time, dollars),
-        f"{ahead(study, found, time, FASTEST, pairs)}.",
+        f"{sentences.ahead(study, found, time, sentences.FASTEST, pairs)}.",
         cautions,
         more=[f"{text}." for text in more],
     )
@@ -109,11 +88,11 @@ def answer(study: OwnJobStudy, pairs: Sequence[Pair] = ()) -> StudyAnswer:
 
 def _cost(study: OwnJobStudy, found: Sequence[Place]) -> str:
     """Where no two sides have dollars at the same place."""
-    priced = [(side, figure) for place in found for side, figure in priced_at(study, place)]
+    priced = [one for place in found for one in standings.priced_at(study, place)]
     names = dict.fromkeys(measured_target(side.target) for side, _ in priced)
     if len(names) != 1:
         return "What that costs is not known"
-    paid = usd_range([figure.usd_per_job.value for _, figure in priced if figure.usd_per_job])
+    paid = sentences.usd_range([usd.value for _, usd in priced])
     return f"Only {next(iter(names))} has a price: {paid} a job"
 
 
@@ -126,7 +105,7 @@ def _verdict(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) ->
     if max(map(len, known)) > 1:
         return f"It depends on the {study.axis}"
     by_time_alone, by_usd = (names[of[0]] if of else None for of in known)
-    open_still = not all(everywhere(study, of) for of in (time, dollars) if of)
+    open_still = not all(sentences.everywhere(study, of) for of in (time, dollars) if of)
     if by_time_alone == by_usd:
         return f"{by_time_alone}, where that is known" if open_still else str(by_time_alone)
     parts = [f"{by_time_alone} in time"] if by_time_alone else []
@@ -136,7 +115,7 @@ def _verdict(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) ->
 
 def _alone(study: OwnJobStudy, found: Sequence[Place]) -> str:
     """What is known where no two sides have a figure at the same place."""
-    there = [(side, figure) for place in found for side, figure in measured(study, place)]
+    there = [(side, figure) for place in found for side, figure in standings.measured(study, place)]
     names = dict.fromkeys(measured_target(side.target) for side, _ in there)
     if len(names) > 1:
         texts = [f"{words.where(study, [one])[0]}: {_amounts(one[1])}" for one in there]
@@ -146,7 +125,7 @@ def _alone(study: OwnJobStudy, found: Sequence[Place]) -> str:
         for _, figure in there
     ]
     has = "was measured" if len(study.sides) == 1 else "has a figure"
-    return f"Only {next(iter(names))} {has}: {'; '.join(texts[:MOST_SIZES])}."
+    return f"Only {next(iter(names))} {has}: {'; '.join(texts[: sentences.MOST_SIZES])}."
 
 
 def _amounts(figure: JobFigure) -> str:
@@ -173,9 +152,9 @@ def _cautions(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) -
 
 def _why_barred(study: OwnJobStudy, wins: Sequence[Win]) -> str | None:
     """Why no number of repeats would tell; None if one might, at some place."""
-    duels = [duel_of(study, win.place, win.leader, win.next, win.metric) for win in wins]
-    notes = {duel.noise.note for duel in duels if duel and barred(duel)}
-    if not all(duel and barred(duel) for duel in duels):
+    duels = [standings.duel_of(study, win.place, win.leader, win.next, win.metric) for win in wins]
+    notes = {duel.noise.note for duel in duels if duel and standings.barred(duel)}
+    if not all(duel and standings.barred(duel) for duel in duels):
         return None
     return next((note.partition(": ")[2] for note in notes if note), None)
 
@@ -185,11 +164,11 @@ def _why_undecided(study: OwnJobStudy, wins: Sequence[Win]) -> str:
     fewest, of = min(
         (figure.jobs, side.jobs_at(win.place.size))
         for win in wins
-        for side, figure in measured(study, win.place)
+        for side, figure in standings.measured(study, win.place)
     )
     if fewest < MINIMUM_SAMPLES:
         return few_whole_jobs(fewest, of=of, start=wins[0].place.start)
-    duels = [duel_of(study, win.place, win.leader, win.next) for win in wins]
+    duels = [standings.duel_of(study, win.place, win.leader, win.next) for win in wins]
     most = max((duel.noise.critical_change for duel in duels if duel), default=0.0)
     return (
         f"Where it is {NOT_KNOWN}, equal jobs may differ by up to {formatting.apart(most)}: more "
@@ -207,10 +186,10 @@ def _lines(studies: Sequence[OwnJobStudy]) -> Iterator[Line]:
 
 
 def _of_metrics(study: OwnJobStudy) -> str:
-    names, found = words.names(study), main_places(study)
+    names, found = words.names(study), standings.main_places(study)
     texts = []
     for told, metric in words.metric_names(study).items():
-        wins = list(by_metric(study, found, told))
+        wins = list(standings.by_metric(study, found, told))
         known = [win for win in wins if win.winner]
         if not wins or _why_barred(study, wins):
             continue
@@ -218,29 +197,28 @@ def _of_metrics(study: OwnJobStudy) -> str:
             texts.append(f"{metric}: {NOT_KNOWN}")
             continue
         winners = {win.place.size: names[win.winner] if win.winner else None for win in wins}
-        alone = len({*winners.values()}) == 1 and everywhere(study, wins)
-        who = names[known[0].leader] if alone else spread(study, winners)
-        texts.append(f"{metric}: best on {who} ({ratios(known)} the next)")
-    return f"{'; '.join(texts[:MOST_METRICS])}{_more(texts)}." if texts else ""
-
-
-def _more(texts: Sequence[str]) -> str:
-    more = len(texts) - MOST_METRICS
-    return f" and {formatting.count(more, 'more metric')}" if more > 0 else ""
+        alone = len({*winners.values()}) == 1 and sentences.everywhere(study, wins)
+        who = names[known[0].leader] if alone else sentences.spread(study, winners)
+        texts.append(f"{metric}: best on {who} ({sentences.ratios(known)} the next)")
+    left = len(texts) - MOST_METRICS
+    more = f" and {formatting.count(left, 'more metric')}" if left > 0 else ""
+    return f"{'; '.join(texts[:MOST_METRICS])}{more}." if texts else ""
 
 
 def _other_start(study: OwnJobStudy) -> str:
     """How the jobs of the other kind of start compare; empty where all had the same."""
-    main = main_places(study)
-    others = [place for place in places(study) if main and place.start != main[0].start]
-    told = [place for place in others if measured(study, place)]
+    main = standings.main_places(study)
+    others = [place for place in standings.places(study) if main and place.start != main[0].start]
+    told = [place for place in others if standings.measured(study, place)]
     texts = []
     for start in dict.fromkeys(place.start for place in told):
         own = [place for place in told if place.start == start]
-        jobs = sum(figure.jobs for place in own for _, figure in measured(study, place))
+        jobs = sum(figure.jobs for place in own for _, figure in standings.measured(study, place))
         where = words.on_instances(own[0]) or "on instances of which that is not known"
-        wins = list(by_time(study, own))
-        text = ahead(study, own, wins, FASTEST) if wins else "No two sides compare"
+        wins = list(standings.by_time(study, own))
+        text = (
+            sentences.ahead(study, own, wins, sentences.FASTEST) if wins else "No two sides compare"
+        )
         ran = f"{formatting.count(jobs, 'job')} ran {where}, apart from the others"
         texts.append(f"{ran}. {text}.")
     return " ".join(texts)

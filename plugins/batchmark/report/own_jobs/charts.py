@@ -15,19 +15,8 @@ from batchmark.analysis.own_jobs.records import OwnJobStudy, Place
 from batchmark.analysis.pairs.answer import Measure
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
+from batchmark.report import charts
 from batchmark.report.blocks import Chart
-from batchmark.report.charts import (
-    COLOURS,
-    DASHES,
-    HEIGHT,
-    LABELS,
-    LEAST_SIZES,
-    WIDTH,
-    Point,
-    SizeChart,
-    embedded,
-    log_ticks,
-)
 from batchmark.report.own_jobs import words
 from batchmark.report.own_jobs.standings import main_places
 from batchmark.report.words import JOB
@@ -36,31 +25,31 @@ LEAST_POINTS = 2  # of dollars over time
 ROOM = 1.25  # beyond the outermost points, which lie close together without an axis
 
 
-def charts(study: OwnJobStudy) -> list[Chart]:
+def job_charts(study: OwnJobStudy) -> list[Chart]:
     """Of the start that the most jobs had."""
     places = main_places(study)
     found = []
     sizes = _sizes(study, places)
-    if len(sizes.sizes) >= LEAST_SIZES:
+    if len(sizes.sizes) >= charts.LEAST_SIZES:
         found.append(Chart(f"Time of a job over {study.axis}", partial(sizes.svg, Measure.TIME)))
         if Measure.DOLLARS in sizes.measures:
             title = f"Dollars of a job over {study.axis}"
             found.append(Chart(title, partial(sizes.svg, Measure.DOLLARS)))
     values = list(_paid(study, places))
-    if len({value["target"] for value in values}) >= LEAST_POINTS:
+    if len(charts.names_of(values)) >= LEAST_POINTS:
         found.append(Chart("Dollars over time: lower left is better", partial(_dollars, values)))
     return found
 
 
-def _sizes(study: OwnJobStudy, places: Sequence[Place]) -> SizeChart:
-    targets: dict[str, dict[float, Point]] = {}
+def _sizes(study: OwnJobStudy, places: Sequence[Place]) -> charts.SizeChart:
+    targets: dict[str, dict[float, charts.Point]] = {}
     names = words.names(study)
     for side, figure in words.figures(study):
         size = figure.place.size
         if figure.seconds and size is not None and figure.place in places:
             points = targets.setdefault(names[side.target.target], {})
-            points[float(size)] = Point(figure.seconds, usd=figure.usd_per_job)
-    return SizeChart(study.name, study.axis or "", targets, per=JOB)
+            points[float(size)] = charts.Point(figure.seconds, usd=figure.usd_per_job)
+    return charts.SizeChart(study.name, study.axis or "", targets, per=JOB)
 
 
 def _paid(study: OwnJobStudy, places: Sequence[Place]) -> Iterator[dict[str, Any]]:
@@ -72,7 +61,7 @@ def _paid(study: OwnJobStudy, places: Sequence[Place]) -> Iterator[dict[str, Any
                 f"{formatting.time(figure.seconds)}, {formatting.usd_figure(figure.usd_per_job)}"
             )
             yield {
-                "target": name,
+                "name": name,
                 "size": figure.place.size,
                 **_ends("seconds", figure.seconds),
                 **_ends("usd", figure.usd_per_job),
@@ -81,35 +70,25 @@ def _paid(study: OwnJobStudy, places: Sequence[Place]) -> Iterator[dict[str, Any
 
 
 def _ends(name: str, figure: Estimate) -> dict[str, float]:
-    ends = figure.interval
-    return {
-        name: figure.value,
-        f"{name}_low": ends.low if ends else figure.value,
-        f"{name}_high": ends.high if ends else figure.value,
-    }
+    low, high = charts.ends(figure)
+    return {name: figure.value, f"{name}_low": low, f"{name}_high": high}
 
 
 def _dollars(values: list[dict[str, Any]]) -> str:
     """A line for each side, from its smallest size to its largest."""
-    names = list(dict.fromkeys(value["target"] for value in values))
-    colours, dashes = (alt.Scale(domain=names, range=one) for one in (COLOURS, DASHES))
-    base = alt.Chart(alt.InlineData(values=values)).encode(
-        x=_axis(values, "seconds", "time of a job", LABELS[Measure.TIME], alt.X),
-        y=_axis(values, "usd", "dollars per job", LABELS[Measure.DOLLARS], alt.Y),
-        color=alt.Color("target:N", scale=colours, title=None),
-        description="text:N",
-    )
-    line = base.mark_line(point=True).encode(
-        strokeDash=alt.StrokeDash("target:N", scale=dashes, title=None), order="size:Q"
-    )
-    layers = [line]
+    x = _axis(values, "seconds", "time of a job", charts.LABELS[Measure.TIME], alt.X)
+    y = _axis(values, "usd", "dollars per job", charts.LABELS[Measure.DOLLARS], alt.Y)
+    base = charts.lines_of(values, x).encode(y=y)
+    layers = [
+        base.mark_line(point=True).encode(strokeDash=charts.dashes_of(values), order="size:Q")
+    ]
     if any(value["seconds_low"] < value["seconds_high"] for value in values):
         layers.append(
             base.mark_rule(opacity=0.5).encode(
                 x=alt.X("seconds_low:Q"), x2="seconds_high:Q", y=alt.Y("usd:Q")
             )
         )
-    return embedded(alt.layer(*layers).properties(width=WIDTH, height=HEIGHT))
+    return charts.layered(*layers)
 
 
 def _axis(
@@ -118,5 +97,5 @@ def _axis(
     low = min(value[f"{name}_low"] for value in values) / ROOM
     high = max(value[f"{name}_high"] for value in values) * ROOM
     scale = alt.Scale(type="log", nice=False, domain=[low, high])
-    axis = alt.Axis(labelExpr=labels, values=log_ticks(low, high))
+    axis = alt.Axis(labelExpr=labels, values=charts.log_ticks(low, high))
     return channel(f"{name}:Q", scale=scale, title=title, axis=axis)

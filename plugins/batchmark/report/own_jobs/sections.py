@@ -2,66 +2,290 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import NamedTuple, TypeVar
 
-from batchmark.analysis.own_jobs.records import OwnJobStudy
-from batchmark.report import machines
-from batchmark.report.blocks import (
-    Block,
-    Charts,
-    ColdStarts,
-    Folded,
-    Jobs,
-    Lines,
-    Machines,
-    Remarks,
-    Section,
-    Text,
+from batchmark.analysis.own_jobs.records import (
+    DeadlineStep,
+    JobSide,
+    MetricFigure,
+    OwnJobStudy,
+    Place,
 )
-from batchmark.report.own_jobs import words
-from batchmark.report.own_jobs.charts import charts
-from batchmark.report.own_jobs.tables import tables
+from batchmark.core import formatting
+from batchmark.core.formatting import Figure
+from batchmark.report import blocks, machines
+from batchmark.report.blocks import Table, capitalized
+from batchmark.report.model import Report
+from batchmark.report.own_jobs import standings, words
+from batchmark.report.own_jobs.charts import job_charts
+from batchmark.report.own_jobs.sentences import step_names
+from batchmark.report.own_jobs.standings import Win
+from batchmark.report.words import NOT_COMPARABLE, NOT_KNOWN, measured_target
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
-if TYPE_CHECKING:
-    from batchmark.report.model import Report
+T = TypeVar("T")
+VERDICT, OVER_FASTEST, OVER_BEST = "Verdict", "Over the fastest", "The best is"
+MEANINGS = {
+    OVER_FASTEST: "Over the fastest: how many times as long.",
+    OVER_BEST: "The best is how many times better than the side in that row.",
+    "A job": "Dollars are at the whole instance's On-Demand price, however it was bought, as if "
+    "nothing else ran on it.",
+}
+AXIS = ""  # in the place of its name, which may be that of another column
+MOST_ROWS = 12  # of metrics that are not folded: the first screen has their answer
 
 
-def sections(report: Report) -> Iterator[Section]:
+def sections(report: Report) -> Iterator[blocks.Section]:
     for number, study in enumerate(report.of(OwnJobStudy), start=1):
-        blocks = [*_blocks(study), _jobs(study, report)]
-        yield Section(f"own-job-{number}", words.heading(study), blocks)
+        shown = [*_blocks(study), _jobs(study, report)]
+        title = f"{study.name} on {formatting.some(list(words.names(study).values()))}"
+        yield blocks.Section(f"own-job-{number}", title, shown)
 
 
-def _blocks(study: OwnJobStudy) -> Iterator[Block]:
+def _blocks(study: OwnJobStudy) -> Iterator[blocks.Block]:
     images = words.images(study)
     about = (f"Suite {study.suite}", f"Image: {images}" if images else "", words.prices(study))
-    yield Text(" ".join(f"{text}." for text in about if text))
+    yield blocks.Text(" ".join(f"{text}." for text in about if text))
     of = words.charted(study)
-    yield Charts(
+    yield blocks.Charts(
         f"Medians over the jobs, all axes logarithmic; bands and bars are {CONFIDENCE_TEXT} "
         f"intervals{f', {of}' if of else ''}.",
-        charts(study),
+        job_charts(study),
     )
     yield from tables(study)
-    yield Remarks(list(words.remarks(study)))
+    yield blocks.Remarks(list(words.remarks(study)))
     for side in study.sides:
         if told := words.bad_lines(side):
-            lines = [(words.bad_line(line), line.text) for line in side.bad_lines]
-            yield Lines(f"{told}: which, and why", lines, side.bad_lines_left_out)
+            lines = [
+                (f"Line {line.number} {words.SOURCES[line.source]}: {line.problem}", line.text)
+                for line in side.bad_lines
+            ]
+            yield blocks.Lines(f"{told}: which, and why", lines, side.bad_lines_left_out)
 
 
-def _jobs(study: OwnJobStudy, report: Report) -> Folded:
+def _jobs(study: OwnJobStudy, report: Report) -> blocks.Folded:
     targets = [side.target for side in study.sides]
     starts = [side.cold_start for side in study.sides if side.cold_start]
     on_ec2 = any(job.instance_type for target in targets for job in target.jobs)
     jobs = machines.job_lines(targets, report.cost.jobs, words.job_places(study))
-    return Folded(
+    return blocks.Folded(
         "Cold starts, machines, jobs",
         [
-            ColdStarts(starts, words.names(study), on_ec2),
-            Machines(machines.Machines.of(targets)),
-            Jobs(jobs),
+            blocks.ColdStarts(starts, words.names(study), on_ec2),
+            machines.Machines.of(targets),
+            blocks.Jobs(jobs),
         ],
     )
+
+
+def tables(study: OwnJobStudy) -> Iterator[Table]:
+    """Sides by size, their metrics, and who is cheapest by which deadline; each start apart."""
+    found = standings.places(study)
+    for start in dict.fromkeys(place.start for place in found):
+        own = [place for place in found if place.start == start]
+        for table in (_sides(study, own), _metrics(study, own), _deadlines(study, own)):
+            if table:
+                names = [
+                    capitalized(study.axis or "") if name == AXIS else name
+                    for name in table.headings
+                ]
+                yield table._replace(headings=names)
+
+
+def _sides(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
+    priced = any(figure.usd_per_job for _, figure in words.figures(study))
+    return _table(
+        _title("Time and price" if priced else "Time", own),
+        f"Medians over the jobs, with {CONFIDENCE_TEXT} intervals: from a container's start to its "
+        "stop, with waiting and the command alone beside it.",
+        [found for place in own for found in standings.measured(study, place)],
+        {
+            AXIS: lambda row: _at(study, row[1].place),
+            "Target": lambda row: measured_target(row[0].target),
+            "Time": lambda row: formatting.time(row[1].seconds) if row[1].seconds else None,
+            OVER_FASTEST: lambda row: _over_fastest(study, row[0], row[1].place),
+            "A job": lambda row: (
+                formatting.usd_figure(row[1].usd_per_job) if row[1].usd_per_job else None
+            ),
+            VERDICT: lambda row: _verdict(study, row[0], row[1].place),
+            "Command alone": lambda row: _seconds(row[1].command_seconds),
+            "Waiting": lambda row: _seconds(row[1].waiting_seconds),
+            "Jobs": lambda row: row[1].jobs,
+        },
+    )
+
+
+def _table(
+    title: str,
+    caption: str,
+    rows: Sequence[T],
+    columns: Mapping[str, Callable[[T], Figure | str | int | None]],
+    *,
+    folded: bool = False,
+) -> Table | None:
+    """A table with what its columns mean, without those that say the same nothing in each row.
+
+    That sides are not comparable is said once, by the answer.
+    """
+    if not rows:
+        return None
+    table = Table.of(title, caption, rows, columns)
+    empty = {
+        name
+        for place, name in enumerate(table.headings)
+        if {str(row[place]) for row in table.rows} <= {"-", NOT_COMPARABLE}
+    }
+    if VERDICT in empty:
+        empty |= {OVER_FASTEST, OVER_BEST}
+    told = [caption, *(says for name, says in MEANINGS.items() if name in columns.keys() - empty)]
+    return Table.of(title, " ".join(told), rows, columns, without=empty, folded=folded)
+
+
+def _fastest(study: OwnJobStudy, place: Place) -> str:
+    """The fastest side, or by its figure alone the quickest."""
+    best = standings.best_at(study, place)
+    return (best and best.fastest) or standings.measured(study, place)[0][0].target.target
+
+
+def _over_fastest(study: OwnJobStudy, side: JobSide, place: Place) -> Figure | None:
+    duel = standings.duel_of(study, place, _fastest(study, place), side.target.target)
+    return formatting.factor(duel.ratio) if duel else None
+
+
+def _verdict(study: OwnJobStudy, side: JobSide, place: Place) -> str:
+    """What a side is at a place: by time, then by dollars."""
+    name, best = side.target.target, standings.best_at(study, place)
+    names = [other.target.target for other, _ in standings.measured(study, place)]
+    if best is None or len(names) == 1:
+        return "-"
+    words_of = [
+        word
+        for word, winner in (("fastest", best.fastest), ("cheapest", best.cheapest))
+        if winner == name
+    ]
+    if words_of:
+        return ", ".join(words_of)
+    leader = _fastest(study, place)
+    rival = leader if name != leader else next(other for other in names if other != leader)
+    duel = standings.duel_of(study, place, rival, name)
+    if duel and standings.barred(duel):
+        return NOT_COMPARABLE
+    return "slower" if duel and duel.better == rival else NOT_KNOWN
+
+
+class _Told(NamedTuple):
+    """What a side told of a metric at a place, and who is the best there."""
+
+    side: JobSide
+    place: Place
+    metric: MetricFigure
+    win: Win | None
+
+
+def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
+    names = words.metric_names(study)
+    rows = [
+        _Told(side, place, found, win)
+        for told in names
+        for place in own
+        for win in [next(standings.by_metric(study, [place], told), None)]
+        for side, figure in standings.measured(study, place)
+        for found in figure.metrics
+        if found.told == told
+    ]
+    return _table(
+        _title("Its metrics", own),
+        "As the jobs told them, medians over all values.",
+        rows,
+        {
+            "Metric": lambda row: names[row.metric.told],
+            AXIS: lambda row: _at(study, row.place),
+            "Target": lambda row: measured_target(row.side.target),
+            "Value": lambda row: formatting.value(row.metric.value, row.metric.unit),
+            OVER_BEST: lambda row: _over_best(study, row),
+            VERDICT: lambda row: (
+                _metric_verdict(study, row.win, row.side.target.target) if row.win else None
+            ),
+            "Dollars": lambda row: words.usd_per_unit(row.metric, _least_usd(study, row.metric)),
+            "Values": lambda row: (
+                f"{row.metric.values} in {formatting.count(row.metric.jobs, 'job')}"
+            ),
+        },
+        folded=len(rows) > MOST_ROWS,
+    )
+
+
+def _over_best(study: OwnJobStudy, row: _Told) -> Figure | None:
+    if row.win is None:
+        return None
+    target, told = row.side.target.target, row.metric.told
+    duel = standings.duel_of(study, row.place, row.win.leader, target, told)
+    return formatting.factor(duel.ratio) if duel else None
+
+
+def _metric_verdict(study: OwnJobStudy, win: standings.Win, target: str) -> str:
+    if win.winner == target:
+        return "best"
+    rival = win.next if win.leader == target else win.leader
+    duel = standings.duel_of(study, win.place, rival, target, win.metric)
+    if duel and standings.barred(duel):
+        return NOT_COMPARABLE
+    return "worse" if duel and duel.better == rival else NOT_KNOWN
+
+
+def _least_usd(study: OwnJobStudy, metric: MetricFigure) -> float:
+    """Of all sides, for one unit."""
+    known = (
+        one.usd_per_unit.value
+        for _, figure in words.figures(study)
+        for one in figure.metrics
+        if one.told == metric.told and one.usd_per_unit
+    )
+    return min(known, default=0.0)
+
+
+def _deadlines(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
+    """Who is the cheapest by which deadline, where that is not always the same."""
+    steps = [
+        (place, step, later)
+        for place in own
+        if (best := standings.best_at(study, place))
+        for step, later in zip_longest(best.deadlines, best.deadlines[1:])
+    ]
+    if not steps:
+        return None
+    return Table.of(
+        _title("The cheapest within a deadline", own),
+        "A deadline is for a job from its start on, waiting left out. All jobs of a side kept its "
+        "deadline, and the upper end of its interval does; that is no promise for the next job. "
+        "Shorter ones are kept by no side with a price.",
+        steps,
+        {
+            AXIS: lambda found: _at(study, found[0]),
+            "Deadline": lambda found: _until(found[1], found[2]),
+            "Cheapest": lambda found: step_names(study, found[1]),
+            "A job": lambda found: formatting.usd(found[1].usd_per_job),
+        },
+        without=() if study.axis else (AXIS,),
+        folded=True,
+    )
+
+
+def _until(step: DeadlineStep, later: DeadlineStep | None) -> str:
+    until = f" to {formatting.seconds(later.from_seconds)}" if later else " on"
+    return f"from {formatting.seconds(step.from_seconds)}{until}"
+
+
+def _title(text: str, own: Sequence[Place]) -> str:
+    where = words.on_instances(own[0])
+    return f"{text}, {where}" if where else text
+
+
+def _at(study: OwnJobStudy, place: Place) -> str | None:
+    return None if study.axis is None or place.size is None else formatting.size(place.size)
+
+
+def _seconds(value: float | None) -> str | None:
+    return None if value is None else formatting.seconds(value)

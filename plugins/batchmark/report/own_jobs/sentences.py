@@ -8,11 +8,11 @@ from itertools import pairwise
 from batchmark.analysis.own_jobs.records import DeadlineStep, OwnJobStudy, Place
 from batchmark.analysis.pairs.pair import Pair
 from batchmark.core import formatting
-from batchmark.core.intervals import Estimate
 from batchmark.core.own_jobs import JobSize
+from batchmark.report.blocks import grouped
 from batchmark.report.own_jobs import words
 from batchmark.report.own_jobs.standings import Win, best_at, measured, priced_at
-from batchmark.report.words import NOT_KNOWN
+from batchmark.report.words import NOT_KNOWN, extent, measured_target
 from batchmark_job.result.own_job import START
 
 MOST_SIZES = 6  # that are named
@@ -44,7 +44,9 @@ def _winners(study: OwnJobStudy, wins: Sequence[Win], what: str, crossing: float
     if len(set(winners.values())) == 1:
         every = f" at every {study.axis}" if len(wins) > 1 else ""
         where = every if everywhere(study, wins) else f" at {at(study, [*winners])}"
-        by = f"{ratios(known)} {BETTER[what]} than {_rival(known, names)}"
+        rivals = {win.next for win in known}
+        rival = names[rivals.pop()] if len(rivals) == 1 else "the next"
+        by = f"{ratios(known)} {BETTER[what]} than {rival}"
         return f"{title}: {names[known[0].leader]}{where} ({_costs(known)}{by})"
     of = {win.leader: [one for one in known if one.leader == win.leader] for win in known}
     shared = len(of) > 1
@@ -86,9 +88,8 @@ def spread(
         notes: what is said behind each winner's place.
         crossing: the size at which the second of two winners takes over, if that is known.
     """
-    of: dict[str | None, list[JobSize | None]] = {}
-    for size in sorted(winners, key=lambda size: size or 0.0):
-        of.setdefault(winners[size], []).append(size)
+    ordered = sorted(winners, key=lambda size: size or 0.0)
+    of = grouped((winners[size], size) for size in ordered)
     unknown = of.pop(None, [])
     if _in_turn(words.sizes(study), [*of.values()]):
         (_, low), *middle, (_, high) = of.items()
@@ -122,13 +123,9 @@ def ratios(wins: Sequence[Win], *, interval: bool = True) -> str:
     """From the least to the largest."""
     if len(wins) == 1 and interval:
         return str(formatting.factor(wins[0].ratio))
-    ends = _ends([win.ratio for win in wins])
+    ordered = sorted((win.ratio for win in wins), key=lambda ratio: ratio.value)
+    ends = (ordered[0], ordered[-1])
     return " to ".join(dict.fromkeys(formatting.factor(one).value for one in ends))
-
-
-def _rival(wins: Sequence[Win], names: Mapping[str, str]) -> str:
-    rivals = {win.next for win in wins}
-    return names[rivals.pop()] if len(rivals) == 1 else "the next"
 
 
 def _costs(wins: Sequence[Win]) -> str:
@@ -139,12 +136,7 @@ def _costs(wins: Sequence[Win]) -> str:
 
 
 def usd_range(amounts: Sequence[float]) -> str:
-    return " to ".join(dict.fromkeys(map(formatting.usd, (min(amounts), max(amounts)))))
-
-
-def _ends(amounts: Sequence[Estimate]) -> tuple[Estimate, Estimate]:
-    ordered = sorted(amounts, key=lambda one: one.value)
-    return ordered[0], ordered[-1]
+    return extent(amounts, formatting.usd)
 
 
 def _guess(wins: Sequence[Win], names: Mapping[str, str]) -> str:
@@ -158,12 +150,8 @@ def _guess(wins: Sequence[Win], names: Mapping[str, str]) -> str:
 
 def _lone(study: OwnJobStudy, found: Sequence[Place]) -> str:
     """Who is alone at some sizes."""
-    names = words.names(study)
-    lone: dict[str, list[JobSize | None]] = {}
-    for place in found:
-        there = measured(study, place)
-        if len(there) == 1:
-            lone.setdefault(names[there[0][0].target.target], []).append(place.size)
+    there = [(place.size, measured(study, place)) for place in found]
+    lone = grouped((measured_target(of[0][0].target), size) for size, of in there if len(of) == 1)
     return ", ".join(
         f"at {at(study, sizes)} only {name} has a figure" for name, sizes in lone.items()
     )
@@ -234,16 +222,16 @@ def step_names(study: OwnJobStudy, step: DeadlineStep) -> str:
 
 def _kept_by_time(study: OwnJobStudy, found: Sequence[Place], limit: str) -> str:
     """Who keeps a deadline, where dollars are not known."""
-    keeping: dict[str, list[Place]] = {}
-    names, numbers = words.names(study), []
-    for place in found:
-        for side, figure in measured(study, place):
-            if figure.kept_seconds and figure.kept_seconds <= (study.deadline_seconds or 0.0):
-                keeping.setdefault(names[side.target.target], []).append(place)
-                numbers.append(figure.jobs)
+    keeping = [
+        (measured_target(side.target), figure)
+        for place in found
+        for side, figure in measured(study, place)
+        if figure.kept_seconds and figure.kept_seconds <= (study.deadline_seconds or 0.0)
+    ]
     parts = []
-    for name, kept in keeping.items():
+    for name, kept in grouped(keeping).items():
         every = len(kept) == len(found)
-        where = f"every {study.axis}" if every else at(study, [place.size for place in kept])
+        where = f"every {study.axis}" if every else at(study, [one.place.size for one in kept])
         parts.append(f"{name} at {where}" if len(found) > 1 else name)
-    return f"{limit}{_all_jobs(numbers)}: {', '.join(parts) or 'no side kept it'}"
+    by = _all_jobs([figure.jobs for _, figure in keeping])
+    return f"{limit}{by}: {', '.join(parts) or 'no side kept it'}"

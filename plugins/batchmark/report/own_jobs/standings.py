@@ -34,10 +34,10 @@ def measured(study: OwnJobStudy, place: Place) -> list[tuple[JobSide, JobFigure]
     return [(side, figure) for _, side, figure in sorted(found, key=lambda one: one[0])]
 
 
-def priced_at(study: OwnJobStudy, place: Place) -> list[tuple[JobSide, JobFigure]]:
-    """As `measured`, the sides with dollars."""
+def priced_at(study: OwnJobStudy, place: Place) -> list[tuple[JobSide, Estimate]]:
+    """The sides with a figure in dollars at a place, with what a job costs; the quickest first."""
     return [
-        (side, figure)
+        (side, figure.usd_per_job)
         for side, figure in measured(study, place)
         if figure.usd_per_job and side.price.usd_per_hour
     ]
@@ -93,13 +93,8 @@ def by_time(study: OwnJobStudy, of: Iterable[Place]) -> Iterator[Win]:
 def by_dollars(study: OwnJobStudy, of: Iterable[Place]) -> Iterator[Win]:
     """As `by_time`, among the sides with a price."""
     for place in of:
-        priced = [
-            (figure.usd_per_job, side)
-            for side, figure in priced_at(study, place)
-            if figure.usd_per_job
-        ]
-        priced.sort(key=lambda one: one[0].value)
-        sides = {side.target.target: (usd, side.price.usd_per_hour or 0.0) for usd, side in priced}
+        priced = sorted(priced_at(study, place), key=lambda one: one[1].value)
+        sides = {side.target.target: (usd, side.price.usd_per_hour or 0.0) for side, usd in priced}
         best = best_at(study, place)
         if win := _win(study, place, [*sides], best.cheapest if best else None):
             usd, hourly = sides[win.leader]

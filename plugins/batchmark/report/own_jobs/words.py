@@ -10,9 +10,9 @@ from batchmark.core import formatting
 from batchmark.core.formatting import Figure
 from batchmark.core.own_jobs import JobSize
 from batchmark.core.row_values import ToldMetric
+from batchmark.report.blocks import grouped
 from batchmark.report.own_jobs.standings import main_places, metrics
 from batchmark.report.words import measured_target
-from batchmark_job.result.own_job import BadLine
 
 CHECKS = {"exit_code": "exit code", "command": "a check command", "checksum": "checksum"}
 SOURCES = {"log": "of the log", "file": "of the file"}
@@ -23,10 +23,6 @@ MANY = ((1.0, ""), (1e3, "thousand "), (1e6, "million "), (1e9, "billion "), (1e
 def names(study: OwnJobStudy) -> dict[str, str]:
     """What each side is called, by its target."""
     return {side.target.target: measured_target(side.target) for side in study.sides}
-
-
-def heading(study: OwnJobStudy) -> str:
-    return f"{study.name} on {formatting.some(list(names(study).values()))}"
 
 
 def on_instances(place: Place) -> str:
@@ -73,17 +69,14 @@ def prices(study: OwnJobStudy) -> str:
     parts = []
     for side in study.sides:
         if side.price.usd_per_hour is not None:
-            price = f"{_on_type(side)}: {side.price.usd_per_hour:g} USD per hour, On-Demand"
+            name, kind = side.target.target, side.price.instance_type
+            on_type = name if kind in name else f"{name} ({kind})"
+            price = f"{on_type}: {side.price.usd_per_hour:g} USD per hour, On-Demand"
             spot = side.price.spot_usd_per_hour
             on_spot = f" ({spot:g} on Spot)" if spot is not None else ""
             bought = ", bought on Spot" if options(side) == {"spot"} else ""
             parts.append(f"{price}{on_spot}{bought}")
     return "; ".join(parts)
-
-
-def _on_type(side: JobSide) -> str:
-    name, kind = side.target.target, side.price.instance_type
-    return name if kind in name else f"{name} ({kind})"
 
 
 def options(side: JobSide) -> set[str]:
@@ -118,13 +111,19 @@ def images(study: OwnJobStudy) -> str | None:
 
 def checks(studies: Iterable[OwnJobStudy]) -> str:
     """How results were checked, in a sentence; by side, where that differs."""
-    sides: dict[tuple[str, ...], list[str]] = {}
-    for study in studies:
-        for side in study.sides:
-            counting = [figure for figure in side.figures if figure.seconds]
-            kinds = dict.fromkeys(kind for figure in counting for kind in figure.checked_by)
-            if counting:
-                sides.setdefault(tuple(kinds), []).append(measured_target(side.target))
+    counting = [
+        (side, [figure for figure in side.figures if figure.seconds])
+        for study in studies
+        for side in study.sides
+    ]
+    sides = grouped(
+        (
+            tuple(dict.fromkeys(kind for figure in counted for kind in figure.checked_by)),
+            measured_target(side.target),
+        )
+        for side, counted in counting
+        if counted
+    )
     if not any(sides):
         return "No result was checked."
     if len(sides) == 1:
@@ -148,14 +147,16 @@ def remarks(study: OwnJobStudy) -> Iterator[str]:
     for side in study.sides:
         if side.refused:
             yield f"Not compared: {measured_target(side.target)}: {side.refused}"
-    problems = ((figure.problem, (side, figure)) for side, figure in figures(study))
-    yield from _grouped(study, "Not compared", ((text, at) for text, at in problems if text))
+    problems = [(one.problem, (side, one)) for side, one in figures(study) if one.problem]
+    for problem, of in grouped(problems).items():
+        yield f"Not compared: {'; '.join(where(study, of))}: {problem}"
     doubts = (
-        (warning, (side, figure))
-        for side, figure in figures(study)
-        for warning in (() if figure.problem else figure.warnings)
+        (warning, (side, one))
+        for side, one in figures(study)
+        for warning in (() if one.problem else one.warnings)
     )
-    yield from _grouped(study, "With care", doubts)
+    for warning, of in grouped(doubts).items():
+        yield f"With care: {'; '.join(where(study, of))}: {warning}"
     priced = any(figure.usd_per_job for _, figure in figures(study))
     if study.existing and priced:
         yield (
@@ -173,17 +174,6 @@ def remarks(study: OwnJobStudy) -> Iterator[str]:
             )
 
 
-def _grouped(
-    study: OwnJobStudy, title: str, found: Iterable[tuple[str, tuple[JobSide, JobFigure]]]
-) -> Iterator[str]:
-    """Each text once, with all that it is about."""
-    about: dict[str, list[tuple[JobSide, JobFigure]]] = {}
-    for text, one in found:
-        about.setdefault(text, []).append(one)
-    for text, of in about.items():
-        yield f"{title}: {'; '.join(where(study, of))}: {text}"
-
-
 def without_figure(study: OwnJobStudy) -> list[str]:
     """The sides, with their places, of which nothing is compared."""
     refused = [measured_target(side.target) for side in study.sides if side.refused]
@@ -197,10 +187,10 @@ def figures(study: OwnJobStudy) -> Iterator[tuple[JobSide, JobFigure]]:
 
 def where(study: OwnJobStudy, found: Iterable[tuple[JobSide, JobFigure]]) -> list[str]:
     """Sides with their places, such as "a at size 64, 256 on warm instances", each side once."""
-    sizes_of: dict[tuple[str, str], list[JobSize | None]] = {}
-    for side, figure in found:
-        name = (measured_target(side.target), on_instances(figure.place))
-        sizes_of.setdefault(name, []).append(figure.place.size)
+    sizes_of = grouped(
+        ((measured_target(side.target), on_instances(figure.place)), figure.place.size)
+        for side, figure in found
+    )
     return [
         " ".join(filter(None, (name, f"at {place}" if (place := at(study, of)) else "", start)))
         for (name, start), of in sizes_of.items()
@@ -208,9 +198,8 @@ def where(study: OwnJobStudy, found: Iterable[tuple[JobSide, JobFigure]]) -> lis
 
 
 def charted(study: OwnJobStudy) -> str:
-    """Which jobs the charts are of, where not all started alike."""
-    found = main_places(study)
-    return on_instances(found[0]) if found else ""
+    """Which jobs the charts and the answer are of, where not all started alike."""
+    return next(map(on_instances, main_places(study)), "")
 
 
 def job_places(study: OwnJobStudy) -> dict[str, str]:
@@ -229,8 +218,3 @@ def bad_lines(side: JobSide) -> str | None:
         return None
     lines = formatting.count(number, "line")
     return f"{lines} of {measured_target(side.target)} told no metric"
-
-
-def bad_line(line: BadLine) -> str:
-    """Which line it was, and why it is of no use."""
-    return f"Line {line.number} {SOURCES[line.source]}: {line.problem}"

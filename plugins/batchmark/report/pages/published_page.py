@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from datetime import UTC, datetime, time
 
 from batchmark.analysis.pairs.answer import Measure, Winner
@@ -19,29 +18,13 @@ from batchmark.core import formatting
 from batchmark.core.formatting import Figure
 from batchmark.core.intervals import Estimate, Interval
 from batchmark.core.prices import PriceTable, load_prices
-from batchmark.report.blocks import (
-    Cell,
-    Chart,
-    Charts,
-    Colour,
-    Facts,
-    FirstScreen,
-    Line,
-    Matrix,
-    Page,
-    Remarks,
-    Section,
-    Story,
-    StudyAnswer,
-    Table,
-    Text,
-)
+from batchmark.report import blocks
+from batchmark.report.answer import RunSummary
 from batchmark.report.charts import Point, SizeChart
 from batchmark.report.pairs.answer import QUESTION
-from batchmark.report.summary import RunSummary
-from batchmark.report.words import AHEAD, NOT_KNOWN
+from batchmark.report.words import AHEAD, NOT_KNOWN, extent
 
-COLOURS: dict[frozenset[Winner], Colour] = {
+COLOURS: dict[frozenset[Winner], blocks.Colour] = {
     frozenset({"gpu"}): "gpu",
     frozenset({"cpu"}): "cpu",
     frozenset({"unknown"}): "unknown",
@@ -49,12 +32,12 @@ COLOURS: dict[frozenset[Winner], Colour] = {
 }
 
 
-def published_page() -> Page:
+def published_page() -> blocks.Page:
     """The published table that ships with Batchmark."""
     table, prices = published_table(), load_prices()
     factor = table.price_factor(prices)
     chart = _chart(table)
-    return Page(
+    return blocks.Page(
         "A table published by others",
         "",
         _screen(table, factor, prices),
@@ -63,29 +46,31 @@ def published_page() -> Page:
             "dollars and the crossover are ours."
         ],
         sections=[
-            Section(
+            blocks.Section(
                 "sizes",
                 f"Time over size, {OTHERS}",
                 [
-                    *(Text(_crossover(table, factor, one), "summary") for one in Measure),
-                    Charts("", [Chart(chart.title, chart.svg)]),
-                    Text(_not_drawn(table)),
+                    *(blocks.Text(_crossover(table, factor, one), "summary") for one in Measure),
+                    blocks.Charts("", [blocks.Chart(chart.title, chart.svg)]),
+                    blocks.Text(_not_drawn(table)),
                 ],
             ),
-            Section("rows", f"All rows, {OTHERS}", [_rows(table, factor)]),
-            Section("defects", "What is wrong with it", [Facts("", _defects(table))]),
-            Section("how", "How we computed", [Remarks([], _method(table, factor, prices))]),
+            blocks.Section("rows", f"All rows, {OTHERS}", [_rows(table, factor)]),
+            blocks.Section("defects", "What is wrong with it", [blocks.Facts("", _defects(table))]),
+            blocks.Section(
+                "how", "How we computed", [blocks.Remarks([], _method(table, factor, prices))]
+            ),
         ],
     )
 
 
-def _rows(table: PublishedTable, factor: float) -> Table:
+def _rows(table: PublishedTable, factor: float) -> blocks.Table:
     cells = [_cells(row, factor) for row in table.rows]
     total = table.total
     seconds = (f"{total.cpu_seconds} s", f"{total.gpu_seconds} s")
     told = f"{total.speedup}{formatting.TIMES}"
     last = ("Total job time", *seconds, formatting.factor(total.ratio), told)
-    return Table(
+    return blocks.Table(
         "",
         "Times published by others, in seconds with what rounding leaves open. The ratio's "
         "interval holds what rounding leaves open and what two single runs may differ by.",
@@ -136,7 +121,7 @@ def published_summary() -> RunSummary:
     )
 
 
-def _screen(table: PublishedTable, factor: float, prices: PriceTable) -> FirstScreen:
+def _screen(table: PublishedTable, factor: float, prices: PriceTable) -> blocks.FirstScreen:
     counts = []
     for measure, by in zip(Measure, (1.0, factor), strict=True):
         ahead, behind = AHEAD[measure]
@@ -147,7 +132,7 @@ def _screen(table: PublishedTable, factor: float, prices: PriceTable) -> FirstSc
         )
     judged, rows = len(table.judged), len(table.rows)
     rates = [formatting.usd_per_hour(prices.on_demand[name]) for name in (table.gpu, table.cpu)]
-    answer = StudyAnswer(
+    answer = blocks.StudyAnswer(
         QUESTION,
         "Yes at large sizes",
         f"Of {rows} rows {OTHERS}, {rows - judged} can't be judged; in the other {judged}, "
@@ -164,23 +149,23 @@ def _screen(table: PublishedTable, factor: float, prices: PriceTable) -> FirstSc
         _matrix(table, Measure.TIME, 1.0, "times"),
         _matrix(table, Measure.DOLLARS, factor, f"dollars at {' and '.join(rates)}"),
     ]
-    return FirstScreen(
-        [Story("answer", table.name, [answer], "", (), matrices=matrices)],
+    return blocks.FirstScreen(
+        [blocks.Story("answer", table.name, [answer], "", (), matrices=matrices)],
         [
-            Line(
+            blocks.Line(
                 "Has it changed?",
                 "Not known. Two runs of the same code were published, and they disagree: the whole "
                 f"job was {table.total.speedup:g}{formatting.TIMES} as fast (this table) and "
                 f"{table.repeated_speedup:g}{formatting.TIMES}.",
                 "defects",
             ),
-            Line(
+            blocks.Line(
                 "Can it be trusted?",
                 "In its direction for large matrix products, not in its figures: "
                 f"{len(_defects(table))} defects are named below.",
                 "defects",
             ),
-            Line(
+            blocks.Line(
                 "What did it cost?",
                 f"{formatting.usd(table.usd(prices))} for both jobs, at On-Demand prices of "
                 f"{prices.as_of}; our calculation, time × hourly price.",
@@ -190,11 +175,9 @@ def _screen(table: PublishedTable, factor: float, prices: PriceTable) -> FirstSc
     )
 
 
-def _matrix(table: PublishedTable, measure: Measure, factor: float, amounts: str) -> Matrix:
-    workloads: dict[str, list[PublishedRow]] = defaultdict(list)
-    for row in table.rows:
-        workloads[row.workload].append(row)
-    return Matrix(
+def _matrix(table: PublishedTable, measure: Measure, factor: float, amounts: str) -> blocks.Matrix:
+    workloads = blocks.grouped((row.workload, row) for row in table.rows)
+    return blocks.Matrix(
         measure,
         f"{OTHERS.capitalize()}: {table.gpu} against {table.cpu}; ratios are of {amounts}, "
         "CPU / GPU, over the rows that are decided, if any is.",
@@ -203,7 +186,7 @@ def _matrix(table: PublishedTable, measure: Measure, factor: float, amounts: str
     )
 
 
-def _cell(rows: list[PublishedRow], measure: Measure, factor: float) -> Cell:
+def _cell(rows: list[PublishedRow], measure: Measure, factor: float) -> blocks.Cell:
     judged = [row for row in rows if row.judged]
     winners = [row.winner(factor) for row in judged]
     counts = [
@@ -218,10 +201,8 @@ def _cell(rows: list[PublishedRow], measure: Measure, factor: float) -> Cell:
         note = ", ".join(f"{other} in {number}" for other, number in others)
     decided = [row for row in judged if row.winner(factor) != "unknown"]
     ratios = [row.ratio.value * factor for row in decided or judged]
-    span = " to ".join(
-        dict.fromkeys(formatting.multiple(end) for end in (min(ratios), max(ratios)))
-    )
-    return Cell(word, span, note, COLOURS.get(frozenset(winners), "both"))
+    span = extent(ratios, formatting.multiple)
+    return blocks.Cell(word, span, note, COLOURS.get(frozenset(winners), "both"))
 
 
 def _crossover(table: PublishedTable, factor: float, measure: Measure) -> str:

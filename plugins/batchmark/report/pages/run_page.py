@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from batchmark.core import formatting
-from batchmark.report import sections, studies, words
+from batchmark.report import blocks, sections, studies, words
 from batchmark.report.answer import first_screen
-from batchmark.report.blocks import (
-    Facts,
-    FirstScreen,
-    Folded,
-    Link,
-    Page,
-    Remarks,
-    Section,
-    Table,
-    Text,
-)
 from batchmark.report.changes import blocks as change_blocks
+from batchmark.report.model import Report
 from batchmark.report.tables import amount
-
-if TYPE_CHECKING:
-    from batchmark.report.model import Report
 
 FIGURES = (
     "Figures carry as many digits as their interval supports. Intervals are bootstrapped: with "
@@ -36,9 +22,9 @@ CHANGES = (
 )
 
 
-def run_page(report: Report) -> Page:
+def run_page(report: Report) -> blocks.Page:
     screen, moment = first_screen(report), f"{report.created_at:%Y-%m-%d %H:%M %Z}"
-    return Page(
+    return blocks.Page(
         screen.stories[0].title,
         f"Batchmark report of run {report.run_id}, {moment}.",
         screen,
@@ -48,30 +34,33 @@ def run_page(report: Report) -> Page:
     )
 
 
-def _sections(report: Report, screen: FirstScreen) -> Iterator[Section]:
+def _sections(report: Report, screen: blocks.FirstScreen) -> Iterator[blocks.Section]:
     changes = change_blocks.section(report)
     if changes:
         yield changes
     if report.pairs:
-        trust = Facts("", sections.trust(report))
+        trust = blocks.Facts("", sections.trust(report))
         judged = any(story.matrices for story in screen.stories)
-        block = trust if judged else Folded("What is known of the figures", [trust])
-        yield Section("trust", "Can it be trusted?", [block])
+        block = trust if judged else blocks.Folded("What is known of the figures", [trust])
+        yield blocks.Section("trust", "Can it be trusted?", [block])
     if report.pairs or report.studied:
-        yield Section(
-            "cost", "What did it cost?", [Facts("", sections.costs(report, screen.stories))]
+        yield blocks.Section(
+            "cost", "What did it cost?", [blocks.Facts("", sections.costs(report, screen.stories))]
         )
     yield from studies.sections(report)
     if report.lost:
-        yield Section("lost", "Lost jobs", [_lost(report)])
-    if not words.outside_ec2(report.pairs, report.studied):
+        yield blocks.Section("lost", "Lost jobs", [_lost(report)])
+    if not words.outside_ec2(report.targets):
         yield _prices(report)
     meaning = [text for story in screen.stories for text in story.meaning]
     read = [FIGURES, *meaning, *([CHANGES] if report.changes and changes else [])]
-    yield Section("reading", "How to read this", [Remarks([], read)], on_page_alone=True)
+    yield blocks.Section(
+        "reading", "How to read this", [blocks.Remarks([], read)], on_page_alone=True
+    )
 
 
-def _lost(report: Report) -> Table:
+def _lost(report: Report) -> blocks.Table:
+    costs = report.cost.jobs[len(report.cost.jobs) - len(report.lost) :]  # lost ones come last
     rows = [
         (
             lost.planned.target,
@@ -82,13 +71,13 @@ def _lost(report: Report) -> Table:
             "-" if cost.seconds is None else formatting.seconds(cost.seconds),
             "; ".join(filter(None, ("" if cost.usd is None else amount(cost.usd), cost.reason))),
         )
-        for lost, cost in zip(report.lost, report.lost_costs, strict=True)
+        for lost, cost in zip(report.lost, costs, strict=True)
     ]
     heads = ("Target", "Suite", "Repeat", "Job", "Why", "Time", "Cost")
-    return Table("", "Jobs of this run that left no result.", heads, rows, wide=True)
+    return blocks.Table("", "Jobs of this run that left no result.", heads, rows, wide=True)
 
 
-def _prices(report: Report) -> Section:
+def _prices(report: Report) -> blocks.Section:
     prices = report.prices
     days = formatting.count(prices.age_days(report.created_at), "day")
     rows = []
@@ -104,17 +93,17 @@ def _prices(report: Report) -> Section:
                 else "-",
             )
         )
-    source = Link(prices.source, prices.source_url or "")
+    source = blocks.Link(prices.source, prices.source_url or "")
     caption = (
         f"{prices.operating_system} in {prices.region}, {prices.currency} per hour. Spot: median "
         "of the zones and their range."
     )
-    return Section(
+    return blocks.Section(
         "prices",
         "Prices",
         [
-            Text(f"As of {prices.as_of}, {days} before this report. Source:", link=source),
-            Remarks(words.price_cautions(report)),
-            Table("", caption, ("Instance type", "On-Demand", "Spot"), rows),
+            blocks.Text(f"As of {prices.as_of}, {days} before this report. Source:", link=source),
+            blocks.Remarks(words.price_cautions(report)),
+            blocks.Table("", caption, ("Instance type", "On-Demand", "Spot"), rows),
         ],
     )

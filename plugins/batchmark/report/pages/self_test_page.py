@@ -13,7 +13,7 @@ from batchmark.core import formatting
 from batchmark.core.formatting import Figure
 from batchmark.core.shares import Rate
 from batchmark.report.blocks import Block, Chart, Charts, Page, Table, Text
-from batchmark.report.charts import HEIGHT, WIDTH, embedded, lines_of
+from batchmark.report.charts import layered, lines_of
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 SOURCES: dict[Source, str] = {
@@ -148,6 +148,6 @@ def _recall(steps: Sequence[Steps], names: Sequence[str]) -> str:
     axis = alt.Axis(values=[100 * step.size for step in steps], format="~g")
     base = lines_of(values, alt.X("size:Q", title="slower by, in %", axis=axis))
     y = alt.Y("amount:Q", title="found", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
-    spans = base.mark_rule(opacity=0.5).encode(y=y, y2="high:Q").encode(y=alt.Y("low:Q"))
+    spans = base.mark_rule(opacity=0.5).encode(y=alt.Y("low:Q"), y2="high:Q")
     marks = base.mark_line(point=True).encode(y=y)
-    return embedded(alt.layer(spans, marks).properties(width=WIDTH, height=HEIGHT))
+    return layered(spans, marks)

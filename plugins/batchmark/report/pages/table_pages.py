@@ -1,19 +1,54 @@
-"""Pages that are an answer and some tables: the environment's checks, the leak guard, noise."""
+"""Pages that are an answer and some tables: checks, diagnoses, the leak guard, noise."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pydantic import AwareDatetime
+
 from batchmark.analysis.judging.calibration import Calibration, CalibrationReport
+from batchmark.checks.diagnosis.records import Diagnosis
 from batchmark.checks.leak_records import VERDICTS, GuardReport
 from batchmark.checks.records import STATUSES, EnvironmentCheck
 from batchmark.core import formatting
-from batchmark.core.formatting import some
+from batchmark.core.record import Record
 from batchmark.core.run import RunPlan, WorstCase
 from batchmark.report.blocks import Block, Page, Table, Text
-from batchmark.report.tables import noise_table, row_name, worst_case_table
+from batchmark.report.tables import noise_table, worst_case_table
+from batchmark.report.words import extent, row_name
 
 MOMENT = "%Y-%m-%d %H:%M %Z"
+
+
+class DiagnosisReport(Record):
+    """What `diagnose_queue` found, with an entry per queue."""
+
+    created_at: AwareDatetime
+    region: str
+    diagnoses: tuple[Diagnosis, ...]
+
+
+def diagnosis_page(report: DiagnosisReport) -> Page:
+    found = [one for one in report.diagnoses if one.findings]
+    queues = formatting.count(len(report.diagnoses), "queue")
+    return Page(
+        "Diagnosis",
+        f"{queues} in {report.region}, asked on {report.created_at:{MOMENT}}.",
+        f"{len(found)} of {queues} with a cause.",
+        [block for one in report.diagnoses for block in _diagnosis(one)],
+    )
+
+
+def _diagnosis(diagnosis: Diagnosis) -> Iterator[Block]:
+    yield Text(diagnosis.summary, "summary")
+    if diagnosis.findings:
+        rows = [
+            (f"{one.cause}, {one.certainty}", one.evidence, one.remedy)
+            for one in diagnosis.findings
+        ]
+        yield Table(diagnosis.queue, "", ("Cause", "Evidence", "Remedy"), rows, wide=True)
+    yield Text(f"Checked: {', '.join(diagnosis.checked) or 'nothing'}.")
+    yield from (Text(f"Not asked: {one}", "warning") for one in diagnosis.unread)
 
 
 def environment_page(result: EnvironmentCheck) -> Page:
@@ -36,7 +71,7 @@ def environment_page(result: EnvironmentCheck) -> Page:
     count = formatting.count(len(result.checks), "check")
     failed = result.of("fail")
     if failed:
-        names = some([f"{check.name} of {check.target}" for check in failed])
+        names = formatting.some([f"{check.name} of {check.target}" for check in failed])
         answer = f"{len(failed)} of {count} failed, so no job is submitted: {names}."
     elif rows:
         answer = f"No check failed; {len(rows)} of {count} need attention."
@@ -109,11 +144,8 @@ def noise_page(report: CalibrationReport, kept: Sequence[str] = ()) -> Page:
     if not found:
         answer = "No noise is known: no target had enough jobs."
     elif floors:
-        span = " to ".join(
-            dict.fromkeys(formatting.percent(end) for end in (min(floors), max(floors)))
-        )
         answer = (
-            f"Equal jobs differ by {span} from row to row (1 sd), on "
+            f"Equal jobs differ by {extent(floors, formatting.percent)} from row to row (1 sd), on "
             f"{formatting.count(len(found), 'target')}."
         )
     else:
@@ -148,7 +180,7 @@ def _noise(calibration: Calibration) -> Iterator[Block]:
     yield noise_table(table)
     remarks = [f"Left out: {row_name(one.row)}: {one.reason}" for one in table.left_out]
     if check:
-        names = some([row_name(row) for row in check.different])
+        names = formatting.some([row_name(row) for row in check.different])
         remarks.append(
             f"Odd repeats against even ones: {len(check.different)} of "
             f"{formatting.count(check.rows, 'row')} called "

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Literal
 
 from batchmark.analysis.pairs.answer import Answer, Duel, Measure, Standing, find_answer
 from batchmark.analysis.pairs.notes import few_jobs
@@ -13,10 +12,8 @@ from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.report import words
 from batchmark.report.blocks import Cell, Colour, Matrix, Story, StudyAnswer
+from batchmark.report.model import Report
 from batchmark.report.words import AHEAD, NOT_KNOWN
-
-if TYPE_CHECKING:
-    from batchmark.report.model import Report
 
 QUESTION = "Does the GPU pay off?"
 ROWS = (
@@ -84,7 +81,8 @@ def headline(report: Report, known: Sequence[Answer]) -> tuple[str, str]:
     if len(known) == 1:
         counts.append("what that costs is not known")
     rows = formatting.count(known[0].rows(), "row")
-    rivals = " against the best CPU target" if len(_targets(report, "cpu")) > 1 else ""
+    cpus = {pair.cpu.target for pair in report.pairs}
+    rivals = " against the best CPU target" if len(cpus) > 1 else ""
     return _verdict(known), f"Of {rows}{rivals}, the GPU is {'; '.join(counts)}."
 
 
@@ -121,10 +119,6 @@ def _why_unknown(report: Report) -> str:
     return (
         f"Nothing was compared: {refused[0]}" if refused else "No row was measured on both sides."
     )
-
-
-def _targets(report: Report, side: Literal["gpu", "cpu"]) -> set[str]:
-    return {getattr(pair, side).target for pair in report.pairs}
 
 
 def _obstacles(report: Report, known: Sequence[Answer]) -> Iterator[str]:

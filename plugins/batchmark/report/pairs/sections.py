@@ -3,31 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from batchmark.analysis.pairs.answer import Measure
 from batchmark.analysis.pairs.crossover import Crossover
 from batchmark.analysis.pairs.pair import Pair
-from batchmark.report import machines, words
-from batchmark.report.blocks import (
-    Block,
-    ColdStarts,
-    Comparison,
-    Facts,
-    Folded,
-    Jobs,
-    Machines,
-    Remarks,
-    Section,
-    SizeCharts,
-    Text,
-    Uncompared,
-)
+from batchmark.report import blocks, machines, words
 from batchmark.report.charts import size_charts
+from batchmark.report.model import Report
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
-
-if TYPE_CHECKING:
-    from batchmark.report.model import Report
 
 ONE_CALL = (
     " One call: a job that makes a single call, from process start until the device is ready, then "
@@ -36,48 +19,47 @@ ONE_CALL = (
 )
 
 
-def sections(report: Report) -> Iterator[Section]:
+def sections(report: Report) -> Iterator[blocks.Section]:
     """With several pairs, all but the summaries is folded."""
     if charts := size_charts([pair for pair in report.pairs if not words.is_own_job(pair)]):
         priced = any(Measure.DOLLARS in chart.measures for chart in charts)
         title = f"Time {'and dollars ' if priced else ''}over size"
-        yield Section("sizes", title, [SizeCharts(charts)])
+        yield blocks.Section("sizes", title, [blocks.SizeCharts(charts)])
     for number, pair in enumerate(report.pairs, start=1):
-        blocks = [*_rows(pair), *([] if words.is_own_job(pair) else _jobs(pair))]
+        shown = [*_rows(pair), *([] if words.is_own_job(pair) else _jobs(pair))]
         if len(report.pairs) > 1:
             more = "" if words.is_own_job(pair) else ", cold starts, machines, jobs"
-            blocks = [Folded(f"Rows, crossovers{more}", blocks)]
-        summary = [Text(pair.summary, "summary")] if pair.summary else []
-        yield Section(f"pair-{number}", pair.label, [*summary, *blocks])
+            shown = [blocks.Folded(f"Rows, crossovers{more}", shown)]
+        summary = [blocks.Text(pair.summary, "summary")] if pair.summary else []
+        yield blocks.Section(f"pair-{number}", pair.label, [*summary, *shown])
 
 
-def _rows(pair: Pair) -> Iterator[Block]:
+def _rows(pair: Pair) -> Iterator[blocks.Block]:
     prices = words.prices(pair)
-    yield Text(f"Suite {pair.suite}{f'. {prices}' if prices else ''}.")
+    yield blocks.Text(f"Suite {pair.suite}{f'. {prices}' if prices else ''}.")
     if pair.refused:
-        yield Text(f"Not compared: {pair.refused}", "notice")
+        yield blocks.Text(f"Not compared: {pair.refused}", "notice")
     reasons = dict.fromkeys(total.reason for total in pair.totals if total.reason)
     notes = [*(f"Whole jobs: {reason}." for reason in reasons), *pair.notes]
-    yield Remarks(words.price_notes(pair), notes)
+    yield blocks.Remarks(words.price_notes(pair), notes)
     if pair.rows or pair.totals:
-        yield Comparison(pair)
+        yield blocks.Comparison(pair)
     if pair.uncompared:
-        yield Uncompared(pair)
+        yield blocks.Uncompared(pair)
     if pair.crossovers:
-        yield Facts("Crossovers", [_crossover(one, pair) for one in pair.crossovers])
+        yield blocks.Facts("Crossovers", [_crossover(one, pair) for one in pair.crossovers])
         remarks = [
-            f"{words.crossover_name(one)}: {remark}"
+            f"{words.row_name(one)}: {remark}"
             for one in pair.crossovers
             for remark in words.crossover_remarks(one, pair)
         ]
-        yield Remarks([], [*remarks, _meaning(pair)])
+        yield blocks.Remarks([], [*remarks, _meaning(pair)])
 
 
 def _crossover(crossover: Crossover, pair: Pair) -> tuple[str, str]:
-    kinds = zip(words.crossover_kinds(pair), words.crossover_figures(crossover, pair), strict=True)
-    found = [f"{kind} {figure}" for kind, figure in kinds if figure]
-    name = f"{words.crossover_name(crossover)} ({words.crossover_sizes(crossover)})"
-    return name, f"{'; '.join(found)}."
+    sizes = f"{crossover.axis} {words.crossover_sizes(crossover.sizes)}"
+    name = f"{words.row_name(crossover)} ({sizes})"
+    return name, f"{'; '.join(words.crossover_figures(crossover, pair))}."
 
 
 def _meaning(pair: Pair) -> str:
@@ -89,11 +71,11 @@ def _meaning(pair: Pair) -> str:
     return text + ("" if words.is_own_job(pair) else ONE_CALL)
 
 
-def _jobs(pair: Pair) -> Iterator[Block]:
+def _jobs(pair: Pair) -> Iterator[blocks.Block]:
     """Own jobs have theirs with all sides together."""
     targets = (pair.gpu, pair.cpu)
     labels = {pair.gpu.target: words.gpu_label(pair), pair.cpu.target: pair.cpu.target}
-    yield ColdStarts(pair.cold_starts, labels, not words.outside_ec2([pair]))
+    yield blocks.ColdStarts(pair.cold_starts, labels, not words.outside_ec2(targets))
     if not pair.refused:
-        yield Machines(machines.Machines.of(targets))
-    yield Jobs(machines.job_lines(targets, pair.job_costs), listed=True)
+        yield machines.Machines.of(targets)
+    yield blocks.Jobs(machines.job_lines(targets, pair.job_costs), listed=True)

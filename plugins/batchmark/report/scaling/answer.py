@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from batchmark.analysis.judging.significance import ENOUGH_REPEATS
 from batchmark.analysis.scaling.curves import Curve
@@ -15,12 +12,10 @@ from batchmark.analysis.scaling.prediction import MOST_RANKS, Prediction
 from batchmark.analysis.scaling.reach import ABOVE_ONE, POOR, WELL, Limit
 from batchmark.analysis.scaling.studies import ScalingStudy, Training
 from batchmark.core import formatting
-from batchmark.report.blocks import Line, Story, StudyAnswer, capitalized
+from batchmark.report.blocks import Line, Story, StudyAnswer, capitalized, grouped
+from batchmark.report.model import Report
 from batchmark.report.scaling import words
-from batchmark.report.words import suites_and_targets
-
-if TYPE_CHECKING:
-    from batchmark.report.model import Report
+from batchmark.report.words import is_simulated, measured_target, suites_and_targets, target_and_gpu
 
 QUESTION = "How far does the training scale?"
 STRONG = "How much faster is a step?"
@@ -82,30 +77,27 @@ def _not_paid(studies: Sequence[ScalingStudy]) -> tuple[str, str] | None:
 def _answers(studies: Sequence[ScalingStudy]) -> list[StudyAnswer]:
     """One for each training, those that are known first; the cautions of all are the last one's."""
     found = [
-        StudyAnswer(QUESTION, NOT_KNOWN, f"{words.where(study)}: {reason}.", [])
+        StudyAnswer(QUESTION, NOT_KNOWN, f"{target_and_gpu(study.target)}: {reason}.", [])
         for study in studies
         if (reason := study.refused or ("" if study.trainings else "it has no row that trains"))
     ]
     trainings = list(words.labelled(studies))
     found += [_answer(study, one, label) for study, one, label in trainings]
     found.sort(key=lambda one: one.verdict == NOT_KNOWN)
-    told = [(label, text) for _, one, label in trainings for text in _cautions(one)]
+    told = [(text, label) for _, one, label in trainings for text in _cautions(one)]
     cautions = _once(told, len(trainings))
     for study in studies:
         cautions += [*_of_study(study), *whose(study)] if study.trainings else []
     if found:
-        found[-1] = replace(found[-1], cautions=list(dict.fromkeys(cautions)))
+        found[-1] = found[-1]._replace(cautions=list(dict.fromkeys(cautions)))
     return found
 
 
 def _once(told: Sequence[tuple[str, str]], trainings: int) -> list[str]:
-    """Each text once, with the labels of those that it holds for, unless it holds for all."""
-    labels: dict[str, list[str]] = defaultdict(list)
-    for label, text in told:
-        labels[text].append(label)
+    """Each text once, after the labels of those that it holds for, unless it holds for all."""
     return [
-        words.with_label("; ".join(own) if len(own) < trainings else "", text)
-        for text, own in labels.items()
+        words.with_label("; ".join(labels) if len(labels) < trainings else "", text)
+        for text, labels in grouped(told).items()
     ]
 
 
@@ -118,7 +110,7 @@ def _answer(study: ScalingStudy, training: Training, label: str) -> StudyAnswer:
         verdict = "Not well" if reach.verdict == "falls_short" else NOT_KNOWN
     figures = _efficiencies(training) if reach.nodes else None
     text = capitalized(": ".join(filter(None, (figures, reach.reason))))
-    name = label or f"{training.workload} on {words.where(study)}"
+    name = label or f"{training.workload} on {target_and_gpu(study.target)}"
     parts = (f"{text} ({name}).", _limit(study, training))
     return StudyAnswer(QUESTION, verdict, " ".join(filter(None, parts)), [])
 
@@ -212,11 +204,11 @@ def _of_study(study: ScalingStudy) -> Iterator[str]:
 
 def whose(study: ScalingStudy) -> Iterator[str]:
     """That figures are not a GPU's, or not a network's."""
-    environment, name = study.target.environment, words.target_name(study)
+    environment, name = study.target.environment, measured_target(study.target)
     if words.on_cpu(study):
         backend = f", which exchange by {words.backend(study)}"
         yield f"{name}: its devices were processes on CPUs{backend}. No figure is a GPU's."
-    elif environment and (environment.gpu_model or "").startswith(words.SIMULATED):
+    elif is_simulated(study.target):
         yield f"{name}: its GPUs were simulated. No figure is a GPU's."
     if study.loopback:
         yield (
@@ -230,54 +222,48 @@ def whose(study: ScalingStudy) -> Iterator[str]:
         )
 
 
-def _strong_scaling(studies: Sequence[ScalingStudy]) -> str | None:
-    """Of each training with weak scaling, too, on the most nodes; None without any."""
-    texts = []
-    for _, training, label in words.labelled(studies):
-        if training.weak and training.strong:
-            curve = training.strong[0]
-            last = curve.points[-1]
-            text = (
-                f"{formatting.factor(last.speedup)} on {words.nodes(last.nodes)}, against "
-                f"{words.nodes(curve.base_nodes)}, with {curve.images} images in all."
-            )
-            texts.append(words.with_label(label, text))
-    return " ".join(texts) or None
+def _strong_scaling(training: Training) -> str | None:
+    """On the most nodes; None without weak scaling, which would have told it."""
+    if not (training.weak and training.strong):
+        return None
+    curve = training.strong[0]
+    last = curve.points[-1]
+    return (
+        f"{formatting.factor(last.speedup)} on {words.nodes(last.nodes)}, against "
+        f"{words.nodes(curve.base_nodes)}, with {curve.images} images in all."
+    )
 
 
-def _epoch_cost(studies: Sequence[ScalingStudy]) -> str | None:
-    """Of each training on the fewest and on the most nodes; None without a price."""
-    texts = []
-    for _, training, label in words.labelled(studies):
-        priced = [point for point in _of_main_curve(training) if point.usd_per_epoch]
-        if priced and training.settings:
-            shown = (*priced[:1], *priced[1:][-1:])
-            batches = [f", batch {point.batch}" for point in shown]
-            apart = len(set(batches)) > 1
-            costs = [
-                f"{formatting.usd_figure(point.usd_per_epoch)} on {words.nodes(point.nodes)}"
-                f"{batch if apart else ''}"
-                for point, batch in zip(shown, batches, strict=True)
-                if point.usd_per_epoch
-            ]
-            of = f"{training.settings.images_per_epoch:,} images{'' if apart else batches[0]}"
-            texts.append(words.with_label(label, f"{', '.join(costs)}, for {of}."))
-    return " ".join(texts) or None
+def _epoch_cost(training: Training) -> str | None:
+    """On the fewest and on the most nodes; None without a price."""
+    priced = [point for point in _of_main_curve(training) if point.usd_per_epoch]
+    if not priced or not training.settings:
+        return None
+    shown = (*priced[:1], *priced[1:][-1:])
+    batches = [f", batch {point.batch}" for point in shown]
+    apart = len(set(batches)) > 1
+    costs = [
+        f"{formatting.usd_figure(point.usd_per_epoch)} on {words.nodes(point.nodes)}"
+        f"{batch if apart else ''}"
+        for point, batch in zip(shown, batches, strict=True)
+        if point.usd_per_epoch
+    ]
+    of = f"{training.settings.images_per_epoch:,} images{'' if apart else batches[0]}"
+    return f"{', '.join(costs)}, for {of}."
 
 
 def _of_main_curve(training: Training) -> list[TrainingPoint]:
     curve = main_curve(training)
     if curve is None:
         return list(training.points)
-    batches = {(point.nodes, point.batch) for point in curve.points}
-    return [point for point in training.points if (point.nodes, point.batch) in batches]
+    return [point for point in training.points if words.on_curve(curve, point)]
 
 
 def what_if(studies: Sequence[ScalingStudy]) -> str | None:
     """What is predicted at the most devices, and whether the model holds, or why nothing is."""
     trainings = list(words.labelled(studies))
     told = [
-        (label, prediction_line(study, training))
+        (prediction_line(study, training), label)
         for study, training, label in trainings
         if training.weak
     ]
@@ -328,10 +314,14 @@ def held(prediction: Prediction) -> str:
 
 def _lines(studies: Sequence[ScalingStudy]) -> Iterator[Line]:
     """Questions beside the main one, their answers, and the section that has more."""
-    if faster := _strong_scaling(studies):
-        yield Line(STRONG, faster, None)
-    if cost := _epoch_cost(studies):
-        yield Line(EPOCH, cost, None)
+    for asked, told in ((STRONG, _strong_scaling), (EPOCH, _epoch_cost)):
+        texts = [
+            words.with_label(label, text)
+            for _, training, label in words.labelled(studies)
+            if (text := told(training))
+        ]
+        if texts:
+            yield Line(asked, " ".join(texts), None)
     if found := what_if(studies):
         yield Line(WHAT_IF, found, WHAT_IF_SECTION)
 

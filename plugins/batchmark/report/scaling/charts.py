@@ -18,25 +18,13 @@ from batchmark.analysis.scaling.prediction import Prediction
 from batchmark.analysis.scaling.studies import ScalingStudy, Training
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
+from batchmark.report import charts
 from batchmark.report.blocks import Chart
-from batchmark.report.charts import (
-    COLOURS,
-    DASHES,
-    HEIGHT,
-    LABELS,
-    WIDTH,
-    counted,
-    curves,
-    embedded,
-    figure_of,
-    from_zero,
-    lines_of,
-)
 from batchmark.report.scaling import words
 from batchmark.report.words import IMAGE_RATE
 
-IDEAL, PREDICTED, MEASURED = "ideal", "predicted", "measured"
-TIME = f"datum.value == 0 ? '0' : {LABELS[Measure.TIME]}"
+PREDICTED, MEASURED = "predicted", "measured"
+TIME = f"datum.value == 0 ? '0' : {charts.LABELS[Measure.TIME]}"
 CLOSE = 1.3  # labels of an axis by powers of two that are nearer than this factor overlap
 
 
@@ -48,7 +36,7 @@ def training_charts(study: ScalingStudy, training: Training) -> list[Chart]:
         found.append(Chart(title, partial(_efficiency, study, of)))
     if training.weak:
         found.append(Chart("Images per second", partial(_speed, study, training.weak)))
-        points = [point for point in training.points if _is_of(training.weak[0], point)]
+        points = [point for point in training.points if words.on_curve(training.weak[0], point)]
         if all(point.split for point in points):
             title = f"Where a step's time goes, {words.curve_name(study, training.weak[0])}"
             found.append(Chart(title, partial(_parts, points)))
@@ -60,36 +48,32 @@ def prediction_chart(study: ScalingStudy, curve: Curve, prediction: Prediction) 
     devices = prediction.devices or 1
     name = "model" if prediction.outcome == "wrong" else PREDICTED
     predicted = [
-        _value(name, point.ranks, point.efficiency, f"{words.devices(study, point.ranks)}")
+        _value(name, point.ranks, point.efficiency, words.devices(study, point.ranks))
         for point in prediction.points
     ]
     measured = [
-        _value(
-            MEASURED,
-            point.nodes * devices,
-            point.efficiency,
-            words.devices(study, point.nodes * devices),
-        )
+        _value(MEASURED, ranks, point.efficiency, words.devices(study, ranks))
         for point in curve.points
+        for ranks in [point.nodes * devices]
     ]
-    names = [name, MEASURED]
     last = predicted[-1]["size"]
     ranks = [size for value in predicted if (size := value["size"]) == last or size * CLOSE < last]
     scale = alt.Scale(type="log", base=2, nice=False)
     axis = alt.Axis(values=ranks, labelOverlap="greedy", format="d")
     x = alt.X("size:Q", scale=scale, axis=axis, title=words.devices(study, 2)[2:])
-    y = from_zero([*predicted, *measured, {"high": 1.0}], "efficiency")
-    colour = alt.Color("name:N", scale=alt.Scale(domain=names, range=COLOURS), title=None)
-    base, dots = (lines_of(of, x).encode(color=colour) for of in (predicted, measured))
+    y = charts.from_zero([*predicted, *measured, {"high": 1.0}], "efficiency")
+    colour = alt.Color(
+        "name:N", scale=alt.Scale(domain=[name, MEASURED], range=charts.COLOURS), title=None
+    )
+    base, dots = (charts.lines_of(of, x).encode(color=colour) for of in (predicted, measured))
     layers = [
         _ideal_rule(y),
         base.mark_area(opacity=0.25).encode(y=alt.Y("low:Q", **y), y2="high:Q"),
-        base.mark_line(strokeDash=DASHES[1]).encode(y=alt.Y("amount:Q", **y)),
+        base.mark_line(strokeDash=charts.DASHES[1]).encode(y=alt.Y("amount:Q", **y)),
         dots.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", **y), y2="high:Q"),
         dots.mark_point(filled=True, size=50).encode(y=alt.Y("amount:Q", **y)),
     ]
-    drawn = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
-    return Chart(f"Efficiency, {words.curve_name(study, curve)}", partial(embedded, drawn))
+    return Chart(f"Efficiency, {words.curve_name(study, curve)}", partial(charts.layered, *layers))
 
 
 def _efficiency(study: ScalingStudy, of: Sequence[Curve]) -> str:
@@ -98,8 +82,8 @@ def _efficiency(study: ScalingStudy, of: Sequence[Curve]) -> str:
         for curve in of
         for point in curve.points
     ]
-    y = from_zero([*values, {"high": 1.0}], "efficiency")
-    return curves(values, counted(values, "nodes"), y, below=[_ideal_rule(y)])
+    y = charts.from_zero([*values, {"high": 1.0}], "efficiency")
+    return charts.curves(values, charts.counted(values, "nodes"), y, below=[_ideal_rule(y)])
 
 
 def _speed(study: ScalingStudy, of: Sequence[Curve]) -> str:
@@ -110,17 +94,13 @@ def _speed(study: ScalingStudy, of: Sequence[Curve]) -> str:
             values.append(_value(name, point.nodes, point.images_per_second))
             amount = first.images_per_second.value * point.nodes / first.nodes
             ideal.append({"name": name, "size": point.nodes, "amount": amount, "high": amount})
-    y = from_zero([*values, *ideal], IMAGE_RATE)
+    y = charts.from_zero([*values, *ideal], IMAGE_RATE)
     line = (
         alt.Chart(alt.InlineData(values=ideal))
         .mark_line(strokeDash=[2, 2], strokeWidth=1, color="currentColor")
-        .encode(
-            x=alt.X("size:Q"),
-            y=alt.Y("amount:Q", **y),
-            detail="name:N",
-        )
+        .encode(x=alt.X("size:Q"), y=alt.Y("amount:Q", **y), detail="name:N")
     )
-    return curves(values, counted(values, "nodes"), y, below=[line])
+    return charts.curves(values, charts.counted(values, "nodes"), y, below=[line])
 
 
 def _ideal_rule(y: dict[str, Any]) -> Any:
@@ -145,35 +125,22 @@ def _parts(points: Sequence[TrainingPoint]) -> str:
         for place, (name, seconds) in enumerate(point.split.parts.items())
     ]
     names = list(dict.fromkeys(str(value["part"]) for value in values))
+    scale, legend = alt.Scale(domain=names, range=charts.COLOURS), alt.Legend(symbolType="square")
+    y = alt.Axis(labelExpr=TIME, tickCount=5)
     chart = (
         alt.Chart(alt.InlineData(values=values))
         .mark_bar()
         .encode(
             x=alt.X("nodes:N", sort=None, title="nodes", axis=alt.Axis(labelAngle=0)),
-            y=alt.Y(
-                "sum(seconds):Q",
-                title="parts of a step",
-                axis=alt.Axis(labelExpr=TIME, tickCount=5),
-            ),
-            color=alt.Color(
-                "part:N",
-                scale=alt.Scale(domain=names, range=COLOURS),
-                title=None,
-                sort=names,
-                legend=alt.Legend(symbolType="square"),
-            ),
+            y=alt.Y("sum(seconds):Q", title="parts of a step", axis=y),
+            color=alt.Color("part:N", scale=scale, title=None, sort=names, legend=legend),
             order="place:Q",
             description="text:N",
         )
     )
-    return embedded(chart.properties(width=WIDTH, height=HEIGHT))
+    return charts.embedded(chart.properties(width=charts.WIDTH, height=charts.HEIGHT))
 
 
 def _value(name: str, size: int, figure: Estimate, at: str | None = None) -> dict[str, Any]:
     text = f"{name}, {at or words.nodes(size)}: {formatting.number(figure)}"
-    return figure_of(name, size, figure, text)
-
-
-def _is_of(curve: Curve, point: TrainingPoint) -> bool:
-    found = curve.point(point.nodes)
-    return found is not None and found.batch == point.batch
+    return charts.figure_of(name, size, figure, text)

@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from batchmark.analysis.scaling.prediction import MOST_RANKS, Prediction
 from batchmark.analysis.scaling.studies import ScalingStudy, Training
 from batchmark.core import formatting
-from batchmark.report.blocks import (
-    Beside,
-    Block,
-    Charts,
-    Facts,
-    Page,
-    Remarks,
-    Section,
-    Text,
-    Verdict,
-    capitalized,
-)
+from batchmark.report import blocks
+from batchmark.report.model import Report
 from batchmark.report.scaling import answer, words
 from batchmark.report.scaling.charts import prediction_chart
-from batchmark.report.scaling.tables import check_table, prediction_table
+from batchmark.report.scaling.sections import check_table, prediction_table
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
-
-if TYPE_CHECKING:
-    from batchmark.report.model import Report
 
 FILE = "scaling.html"
 NOTICE = (
@@ -55,42 +41,42 @@ ASSUMPTIONS = (
 )
 
 
-def beside(report: Report) -> Beside | None:
+def beside(report: Report) -> blocks.Beside | None:
     """None where nothing can be predicted."""
     studies = report.of(ScalingStudy)
     if not any(one.prediction.points for study in studies for one in study.trainings):
         return None
     trainings = [(study, one) for study in studies for one in words.trainings(study)]
     moment = f"{report.created_at:%Y-%m-%d %H:%M %Z}"
-    page = Page(
+    page = blocks.Page(
         "What if there were more nodes?",
         f"Run {report.run_id}, {moment}.",
         notices=[NOTICE],
         sections=[
             *(
-                Section(
+                blocks.Section(
                     f"prediction-{number}",
                     words.training_name(study, training),
                     list(_blocks(study, training)),
                 )
                 for number, (study, training) in enumerate(trainings, start=1)
             ),
-            Section("assumptions", "What it assumes", [Remarks([], ASSUMPTIONS)]),
+            blocks.Section("assumptions", "What it assumes", [blocks.Remarks([], ASSUMPTIONS)]),
         ],
         moment=moment,
     )
-    return Beside(answer.WHAT_IF_SECTION, FILE, page)
+    return blocks.Beside(answer.WHAT_IF_SECTION, FILE, page)
 
 
-def _blocks(study: ScalingStudy, training: Training) -> Iterator[Block]:
+def _blocks(study: ScalingStudy, training: Training) -> Iterator[blocks.Block]:
     prediction, verdict = training.prediction, VERDICTS[training.prediction.outcome]
     if not prediction.points:
-        yield Verdict(verdict, capitalized(f"{prediction.reason}."))
+        yield blocks.Verdict(verdict, blocks.capitalized(f"{prediction.reason}."))
         return
-    yield Verdict(verdict, capitalized(answer.prediction_line(study, training)))
+    yield blocks.Verdict(verdict, blocks.capitalized(answer.prediction_line(study, training)))
     cautions = [*answer.whose(study), *([answer.FEW_JOBS] if answer.few_jobs(training) else [])]
-    yield from (Text(text, "warning") for text in cautions)
-    yield Charts(
+    yield from (blocks.Text(text, "warning") for text in cautions)
+    yield blocks.Charts(
         f"The dashed line is the model's, with its {CONFIDENCE_TEXT} interval as a band; points "
         "are measured.",
         [prediction_chart(study, training.weak[0], prediction)],
@@ -98,7 +84,7 @@ def _blocks(study: ScalingStudy, training: Training) -> Iterator[Block]:
     if check := check_table(prediction):
         yield check
     yield prediction_table(study, prediction)
-    yield Facts("What it is fitted to", list(_parameters(prediction)))
+    yield blocks.Facts("What it is fitted to", list(_parameters(prediction)))
 
 
 def _parameters(prediction: Prediction) -> Iterator[tuple[str, str]]:

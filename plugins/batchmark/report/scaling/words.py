@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from batchmark.analysis.scaling.curves import Curve
+from batchmark.analysis.scaling.curves import Curve, CurvePoint
+from batchmark.analysis.scaling.points import TrainingPoint
 from batchmark.analysis.scaling.studies import ScalingStudy, Training
 from batchmark.core import formatting
-from batchmark.report.blocks import by_text, capitalized
+from batchmark.report.blocks import capitalized, grouped
 from batchmark.report.words import (
     NOT_KNOWN,
     implementation,
@@ -19,7 +20,6 @@ from batchmark_job.result.document import Device
 from batchmark_job.result.scaling import TrainingSettings
 from batchmark_job.result.scaling_options import IMAGES_OF_RATE
 
-SIMULATED = "simulated"  # how the model of a GPU begins that tests imitate
 BACKENDS = {"nccl": "NCCL"}
 OWN = "the run's own"  # settings
 DATA = {"synthetic": "synthetic images", "files": "images from files"}
@@ -46,14 +46,6 @@ def nodes(number: int) -> str:
     return formatting.count(number, "node")
 
 
-def target_name(study: ScalingStudy) -> str:
-    return measured_target(study.target)
-
-
-def where(study: ScalingStudy) -> str:
-    return target_and_gpu(study.target)
-
-
 def machine(study: ScalingStudy) -> str:
     """The model of its devices."""
     environment = study.target.environment
@@ -68,7 +60,8 @@ def trainings(study: ScalingStudy) -> list[Training]:
 
 def training_name(study: ScalingStudy, training: Training) -> str:
     """Its workload, what sets it apart, and where it ran."""
-    return f"{training.workload}, {', '.join(_parts(study, training))}, on {where(study)}"
+    parts = (training.workload, *_parts(study, training), f"on {target_and_gpu(study.target)}")
+    return ", ".join(parts)
 
 
 def labelled(
@@ -76,7 +69,7 @@ def labelled(
 ) -> Iterator[tuple[ScalingStudy, Training, str]]:
     """Each training with the run's own settings, and what tells it from the others, if any."""
     found = [(study, one) for study in studies for one in study.trainings if not one.is_variant]
-    parts = [[target_name(study), *_parts(study, training)] for study, training in found]
+    parts = [[measured_target(study.target), *_parts(study, training)] for study, training in found]
     for (study, training), own in zip(found, parts, strict=True):
         apart = [part for part in own if any(part not in other for other in parts)]
         yield study, training, ", ".join(apart)
@@ -130,6 +123,12 @@ def curve_name(study: ScalingStudy, curve: Curve) -> str:
     return f"strong, {curve.images} images in all"
 
 
+def on_curve(curve: Curve, point: TrainingPoint) -> CurvePoint | None:
+    """Where a training's point lies on a curve, if it is one of it."""
+    found = curve.point(point.nodes)
+    return found if found and found.batch == point.batch else None
+
+
 def about(study: ScalingStudy, training: Training) -> str:
     """Its suite, code and settings, and the price."""
     codes = " and ".join(map(implementation, training.codes)) or NOT_KNOWN
@@ -153,16 +152,16 @@ def _settings(training: Training) -> str | None:
 
 def remarks(study: ScalingStudy) -> Iterator[str]:
     """What was not measured, and what to read with care; a reason that several share once."""
-    for reason, names in by_text((one.reason, one.name) for one in study.unmeasured):
-        yield f"Not measured: {names}: {reason}"
+    missing = grouped((one.reason, one.name) for one in study.unmeasured)
+    yield from (f"Not measured: {'; '.join(names)}: {why}" for why, names in missing.items())
     cautions = (
         (text, f"{nodes(point.nodes)}, batch {point.batch}, {_of_training(one)}")
         for one in study.trainings
         for point in one.points
         for text in (*point.remarks, *point.warnings)
     )
-    for text, places in by_text(cautions):
-        yield f"With care: {places}: {text}"
+    for text, places in grouped(cautions).items():
+        yield f"With care: {'; '.join(places)}: {text}"
 
 
 def job_nodes(study: ScalingStudy) -> dict[str, str]:

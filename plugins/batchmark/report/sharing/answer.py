@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from batchmark.analysis.sharing.advice import Choice
 from batchmark.analysis.sharing.curves import STEPS
@@ -12,22 +10,13 @@ from batchmark.analysis.sharing.knee import WORTH
 from batchmark.analysis.sharing.studies import SharedTask
 from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate, overlap
-from batchmark.report.blocks import Line, Story, StudyAnswer
-from batchmark.report.sharing.words import (
-    curve_name,
-    mode_name,
-    own_parameters,
-    starving,
-    target_name,
-    task_name,
-)
-from batchmark.report.words import NOT_KNOWN, suites_and_targets
+from batchmark.report.blocks import Line, Story, StudyAnswer, grouped
+from batchmark.report.model import Report
+from batchmark.report.sharing import words
+from batchmark.report.words import NOT_KNOWN, is_simulated, measured_target, suites_and_targets
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 from batchmark_job.result.document import Device
 from batchmark_job.result.sharing import SharingMode
-
-if TYPE_CHECKING:
-    from batchmark.report.model import Report
 
 QUESTION = "How many of these tasks may share the device?"
 MEANING = (
@@ -41,7 +30,6 @@ MEANING = (
     f"made a step any more, or if together they surely made less than {formatting.percent(WORTH)} "
     "of their undisturbed steps.",
 )
-SIMULATED = "simulated"  # how the model of a GPU begins that tests imitate
 
 
 def story(report: Report) -> Story | None:
@@ -60,11 +48,11 @@ def story(report: Report) -> Story | None:
 
 
 def _answer(task: SharedTask) -> StudyAnswer:
-    advice, name = task.advice, task_name(task)
+    advice, name = task.advice, words.task_name(task)
     if task.refused:
         return StudyAnswer(QUESTION, "Not known", f"{name}: {task.refused}.", [])
     if choice := advice.choice:
-        how = mode_name(task, advice.mode or SharingMode.TIME_SLICING, advice.form)
+        how = words.mode_name(task, advice.mode or SharingMode.TIME_SLICING, advice.form)
         verdict = f"{'At least' if choice.at_least else 'Up to'} {choice.replicas} replicas"
         text = f"{_gains(choice)}: {name}, with {how}. {_slowest(choice)}"
     elif advice.verdict == "alone":
@@ -112,17 +100,18 @@ def _limits(task: SharedTask) -> Iterator[str]:
         yield f"The knee is {NOT_KNOWN}: {curve.knee.reason}. More repeats narrow it."
     yield from (f"{one.replicas} replicas: {one.reason}." for one in curve.unmeasured)
     if advice.equals:
-        names = [mode_name(task, mode, advice.form) for mode in advice.equals]
+        names = [words.mode_name(task, mode, advice.form) for mode in advice.equals]
         yield f"By the intervals as good: {formatting.some(names)}."
     if point := curve.point(choice.replicas):
         if (devices := point.figures.devices) > 1:
             yield f"They ran on {devices} GPUs: the gain holds what more GPUs add."
-        yield from (f"At {point.replicas} replicas, {text}." for text in starving(point))
+        yield from (f"At {point.replicas} replicas, {text}." for text in words.starving(point))
 
 
 def _dollars(task: SharedTask) -> Iterator[str]:
     """Why there are none, on a machine that somebody rents, or for what nobody used."""
     environment, price = task.target.environment, task.price
+    name = measured_target(task.target)
     if price.note and environment and environment.instance_type:
         yield price.note
     points = [point for curve in task.curves for point in curve.points]
@@ -130,29 +119,28 @@ def _dollars(task: SharedTask) -> Iterator[str]:
     idle = price.idle_gpus + 1 - used
     if price.usd_per_hour and idle > 0:
         yield (
-            f"{target_name(task)} has {price.gpus} GPUs, and dollars are for all of them: "
-            f"{idle} did nothing."
+            f"{name} has {price.gpus} GPUs, and dollars are for all of them: {idle} did nothing."
         )
 
 
 def _whose(task: SharedTask) -> Iterator[str]:
     """That figures are not a GPU's, or not a whole one's."""
-    environment, threads = task.target.environment, task.threads
+    name, threads = measured_target(task.target), task.threads
     if task.target.actual_device is Device.CPU:
         each = f", {formatting.count(threads, 'thread')} each" if threads else ""
         yield (
-            f"{target_name(task)}: the replicas were processes that share CPU cores{each}. "
+            f"{name}: the replicas were processes that share CPU cores{each}. "
             "No figure of them is a GPU's."
         )
-    elif environment and (environment.gpu_model or "").startswith(SIMULATED):
-        yield f"{target_name(task)}: its GPU was simulated. No figure of it is a GPU's."
+    elif is_simulated(task.target):
+        yield f"{name}: its GPU was simulated. No figure of it is a GPU's."
     if task.mig_enabled:
-        yield f"{target_name(task)}: the GPU is split by MIG. Figures are of one part of it."
+        yield f"{name}: the GPU is split by MIG. Figures are of one part of it."
 
 
 def _cheapest(tasks: Sequence[SharedTask]) -> str | None:
     """Where 1,000 steps cost least; None where no two targets with prices share a task."""
-    offers: dict[str, list[tuple[Estimate, str]]] = defaultdict(list)
+    offers = []
     for task in tasks:
         found = [
             (point.usd_per_1000_steps, curve, point)
@@ -163,9 +151,11 @@ def _cheapest(tasks: Sequence[SharedTask]) -> str | None:
         if found:
             usd, curve, point = min(found, key=lambda one: one[0].value)
             replicas = formatting.count(point.replicas, "replica")
-            where = f"{target_name(task)} with {replicas}, {curve_name(task, curve)}"
-            offers[f"{task.workload} {own_parameters(task)}"].append((usd, where))
-    texts = [_least(name, found) for name, found in offers.items() if len(found) > 1]
+            where = (
+                f"{measured_target(task.target)} with {replicas}, {words.curve_name(task, curve)}"
+            )
+            offers.append((f"{task.workload} {words.own_parameters(task)}", (usd, where)))
+    texts = [_least(name, found) for name, found in grouped(offers).items() if len(found) > 1]
     return " ".join(texts) or None
 
 

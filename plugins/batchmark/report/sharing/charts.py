@@ -5,7 +5,6 @@ Vega-Lite draws them as SVG: https://vega.github.io/vega-lite/.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, Literal
@@ -17,17 +16,8 @@ from batchmark.analysis.sharing.curves import STEPS, Curve, Point
 from batchmark.analysis.sharing.studies import SharedTask
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
-from batchmark.report.blocks import Chart
-from batchmark.report.charts import (
-    LABELS,
-    PLAIN,
-    Mark,
-    counted,
-    curves,
-    figure_of,
-    from_zero,
-    rules,
-)
+from batchmark.report import charts
+from batchmark.report.blocks import Chart, grouped
 from batchmark.report.sharing import words
 
 LEAST_NUMBERS = 2  # of replicas
@@ -40,9 +30,9 @@ TITLES: dict[Amount, str] = {
 }
 UNITS: dict[Amount, str] = {"throughput": "steps/s", "p95": "time", "dollars": "dollars"}
 AXES: dict[Amount, str] = {
-    "throughput": PLAIN,
-    "p95": LABELS[Measure.TIME],
-    "dollars": LABELS[Measure.DOLLARS],
+    "throughput": charts.PLAIN,
+    "p95": charts.LABELS[Measure.TIME],
+    "dollars": charts.LABELS[Measure.DOLLARS],
 }
 
 
@@ -63,7 +53,7 @@ def _values(task: SharedTask, curve: Curve, amount: Amount) -> Iterator[dict[str
         if figure := _figure(point, amount):
             replicas = formatting.count(point.replicas, "replica")
             text = f"{name}, {replicas}: {_said(figure, amount)}"
-            yield figure_of(name, point.replicas, figure, text)
+            yield charts.figure_of(name, point.replicas, figure, text)
 
 
 def _figure(point: Point, amount: Amount) -> Estimate | None:
@@ -81,19 +71,20 @@ def _said(figure: Estimate, amount: Amount) -> str:
     return str(formatting.usd_figure(figure) if amount == "dollars" else formatting.time(figure))
 
 
-def _knees(task: SharedTask) -> list[Mark]:
+def _knees(task: SharedTask) -> list[charts.Mark]:
     """A line at each knee that is known, with the modes whose knee it is."""
-    modes: dict[int, list[str]] = defaultdict(list)
-    for curve in task.curves:
-        if curve.knee and curve.knee.outcome == "found" and curve.knee.replicas:
-            modes[curve.knee.replicas].append(words.curve_name(task, curve))
+    modes = grouped(
+        (curve.knee.replicas, words.curve_name(task, curve))
+        for curve in task.curves
+        if curve.knee and curve.knee.outcome == "found" and curve.knee.replicas
+    )
     return [
-        Mark(replicas, f"knee at {replicas}: {', '.join(names)}")
+        charts.Mark(replicas, f"knee at {replicas}: {', '.join(names)}")
         for replicas, names in modes.items()
     ]
 
 
-def _draw(values: list[dict[str, Any]], amount: Amount, marks: list[Mark]) -> str:
-    y = from_zero(values, UNITS[amount], AXES[amount], ROOM_FOR_WORDS)
-    knees = rules(marks, alt.Scale(zero=True, nice=False))
-    return curves(values, counted(values, "replicas"), y, above=knees)
+def _draw(values: list[dict[str, Any]], amount: Amount, marks: list[charts.Mark]) -> str:
+    y = charts.from_zero(values, UNITS[amount], AXES[amount], ROOM_FOR_WORDS)
+    knees = charts.rules(marks, alt.Scale(zero=True, nice=False))
+    return charts.curves(values, charts.counted(values, "replicas"), y, above=knees)

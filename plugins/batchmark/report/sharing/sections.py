@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from batchmark.analysis.sharing.curves import Curve
+from batchmark.analysis.sharing.curves import STEPS, Curve
+from batchmark.analysis.sharing.replicas import OUTCOMES, ReplicaFigures, StepTimes
 from batchmark.analysis.sharing.studies import SharedTask
+from batchmark.core import formatting
 from batchmark.report.blocks import Block, Charts, Facts, Remarks, Section, Table, Text, Traces
+from batchmark.report.model import Report
 from batchmark.report.sharing import words
 from batchmark.report.sharing.charts import sharing_charts
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
-if TYPE_CHECKING:
-    from batchmark.report.model import Report
-
+DOLLARS = f"{STEPS:,} steps"
 ON_PAGE_ALONE = frozenset({"Median replica", "Longest gap", "Start-up"})
 
 
@@ -32,13 +32,14 @@ def _blocks(task: SharedTask) -> Iterator[Block]:
         "dotted upright line marks a knee.",
         sharing_charts(task),
     )
-    yield from (_table(task, curve) for curve in task.curves if curve.points)
+    yield from (curve_table(task, curve) for curve in task.curves if curve.points)
     yield Remarks(list(words.remarks(task)))
     if task.experiments:
         facts = [
             (
                 words.experiment_name(task, one),
-                f"It {words.became_of_first(one)}. {words.experiment(one)}",
+                f"It {OUTCOMES[one.first.outcome] if one.first else 'left nothing'}. "
+                f"{words.experiment(one)}",
             )
             for one in task.experiments
         ]
@@ -46,14 +47,54 @@ def _blocks(task: SharedTask) -> Iterator[Block]:
     yield Traces(task.target.jobs)
 
 
-def _table(task: SharedTask, curve: Curve) -> Table:
+def curve_table(task: SharedTask, curve: Curve) -> Table:
     knee = words.knee(curve)
-    return Table(
+    return Table.of(
         f"Table of {words.curve_name(task, curve)}" + (f": {knee}" if knee else ""),
         "Steps/s are of all replicas together. Interference is the slowest replica's median step "
         f"over that of one alone. {words.memory_note(task, curve)}",
-        words.headings(task),
-        [words.cells(task, point) for point in curve.points],
+        curve.points,
+        {
+            "Replicas": lambda point: point.replicas,
+            "Steps/s": lambda point: formatting.number(point.throughput),
+            "Over one alone": lambda point: formatting.factor(point.gain) if point.gain else None,
+            DOLLARS: lambda point: (
+                formatting.usd_figure(point.usd_per_1000_steps)
+                if point.usd_per_1000_steps
+                else None
+            ),
+            "Slowest: p50, p95, p99": lambda point: _times(point.figures.slowest),
+            "Median replica": lambda point: _times(point.figures.typical),
+            "Interference": lambda point: (
+                formatting.multiple(point.interference) if point.interference else None
+            ),
+            "Fairness": lambda point: _fairness(point.figures),
+            "Longest gap": lambda point: _seconds(point.figures.longest_gap_seconds),
+            "Start-up": lambda point: _seconds(point.figures.startup_seconds),
+            "Memory": lambda point: _memory(point.figures),
+        },
+        without=() if task.price.usd_per_hour else (DOLLARS,),
         folded=True,
         on_page_alone=ON_PAGE_ALONE,
     )
+
+
+def _times(times: StepTimes) -> str:
+    return ", ".join(_seconds(one) for one in (times.p50, times.p95, times.p99))
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else formatting.seconds(value)
+
+
+def _fairness(figures: ReplicaFigures) -> str | None:
+    if figures.fairness_worst is None or figures.fairness_median is None:
+        return None
+    return f"{figures.fairness_median:.2f}, worst {figures.fairness_worst:.2f}"
+
+
+def _memory(figures: ReplicaFigures) -> str | None:
+    """Of the GPU with its context where that is known, else the process's own."""
+    size = figures.device_memory_bytes
+    size = figures.peak_memory_bytes if size is None else size
+    return None if size is None else formatting.memory(size)

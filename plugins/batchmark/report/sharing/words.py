@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from batchmark.analysis.sharing.curves import STEPS, Curve, Form, Point
+from batchmark.analysis.sharing.curves import Curve, Form, Point
 from batchmark.analysis.sharing.experiments import Experiment
-from batchmark.analysis.sharing.replicas import OUTCOMES, ReplicaFigures, StepTimes
 from batchmark.analysis.sharing.studies import SharedTask
 from batchmark.core import formatting
-from batchmark.report.blocks import plain
-from batchmark.report.words import (
-    NOT_KNOWN,
-    implementation,
-    measured_target,
-    on_demand,
-    target_and_gpu,
-)
+from batchmark.report.blocks import grouped
+from batchmark.report.words import NOT_KNOWN, implementation, on_demand, target_and_gpu
 from batchmark_job.result.document import Device
 from batchmark_job.result.sharing import Disturbance, SharingMode
 
@@ -35,10 +28,6 @@ DISTURBANCES = {
     Disturbance.SLOW: "is ten times slower",
 }
 SUFFERED = {"nobody": "Nobody else suffered", "others": "Others suffered", "not_known": "Not known"}
-
-
-def target_name(task: SharedTask) -> str:
-    return measured_target(task.target)
 
 
 def task_name(task: SharedTask) -> str:
@@ -90,56 +79,6 @@ def knee(curve: Curve) -> str | None:
     return f"knee {NOT_KNOWN}{guess}: {found.reason}"
 
 
-def headings(task: SharedTask) -> list[str]:
-    names = ["Replicas", "Steps/s", "Over one alone", f"{STEPS:,} steps", "Slowest: p50, p95, p99"]
-    names += ["Median replica", "Interference", "Fairness", "Longest gap", "Start-up", "Memory"]
-    return [name for name in names if name != f"{STEPS:,} steps" or task.price.usd_per_hour]
-
-
-def cells(task: SharedTask, point: Point) -> list[formatting.Figure]:
-    """A point's figures, in the order of the headings."""
-    figures = point.figures
-    return [
-        plain(str(point.replicas)),
-        formatting.number(point.throughput),
-        formatting.factor(point.gain) if point.gain else plain("-"),
-        *([_dollars(point)] if task.price.usd_per_hour else []),
-        plain(_times(figures.slowest)),
-        plain(_times(figures.typical)),
-        plain(formatting.multiple(point.interference) if point.interference else "-"),
-        plain(_fairness(figures)),
-        plain(_seconds(figures.longest_gap_seconds)),
-        plain(_seconds(figures.startup_seconds)),
-        plain(_memory(figures)),
-    ]
-
-
-def _dollars(point: Point) -> formatting.Figure:
-    usd = point.usd_per_1000_steps
-    return formatting.usd_figure(usd) if usd else plain("-")
-
-
-def _times(times: StepTimes) -> str:
-    return ", ".join(_seconds(one) for one in (times.p50, times.p95, times.p99))
-
-
-def _seconds(value: float | None) -> str:
-    return "-" if value is None else formatting.seconds(value)
-
-
-def _fairness(figures: ReplicaFigures) -> str:
-    if figures.fairness_worst is None or figures.fairness_median is None:
-        return "-"
-    return f"{figures.fairness_median:.2f}, worst {figures.fairness_worst:.2f}"
-
-
-def _memory(figures: ReplicaFigures) -> str:
-    """Of the GPU with its context where that is known, else the process's own."""
-    size = figures.device_memory_bytes
-    size = figures.peak_memory_bytes if size is None else size
-    return "-" if size is None else formatting.memory(size)
-
-
 def memory_note(task: SharedTask, curve: Curve) -> str:
     """What the column of memory counts, where it does not count the same in every row."""
     if task.target.actual_device is Device.CPU:
@@ -173,25 +112,15 @@ def experiment_name(task: SharedTask, found: Experiment) -> str:
     return f"The first of {found.replicas} replicas {DISTURBANCES[found.disturbance]}, {how}"
 
 
-def became_of_first(found: Experiment) -> str:
-    return OUTCOMES[found.first.outcome] if found.first else "left nothing"
-
-
 def remarks(task: SharedTask) -> Iterator[str]:
     """What was not measured, who starved, and what to read with care."""
     for curve in task.curves:
         name = curve_name(task, curve)
-        for reason, numbers in _by_reason(curve).items():
+        # A mode that is skipped has one reason for all.
+        unmeasured = grouped((one.reason, one.replicas) for one in curve.unmeasured)
+        for reason, numbers in unmeasured.items():
             yield f"Not measured: {name}, replicas {', '.join(map(str, numbers))}: {reason}"
         for point in curve.points:
             where = f"{name}, {formatting.count(point.replicas, 'replica')}"
             yield from (f"Starved: {where}: {text}" for text in starving(point))
             yield from (f"With care: {where}: {text}" for text in point.warnings)
-
-
-def _by_reason(curve: Curve) -> dict[str, list[int]]:
-    """The numbers of replicas without a figure: a mode that is skipped has one reason for all."""
-    found: dict[str, list[int]] = {}
-    for one in curve.unmeasured:
-        found.setdefault(one.reason, []).append(one.replicas)
-    return found

@@ -12,13 +12,13 @@ from typing import NamedTuple, Self
 
 from batchmark.analysis.pairs.compared_rows import Row, UncomparedRow
 from batchmark.analysis.pairs.notes import undecided_intervals
-from batchmark.analysis.pooling import TargetRecord
 from batchmark.analysis.side_by_side import SideBySide, Verdict, verdict
 from batchmark.core import formatting, row_values
 from batchmark.core.formatting import Figure
 from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate
 from batchmark.core.row_values import ToldMetric
-from batchmark.report.words import machine_property, row_label
+from batchmark.report.machines import environment
+from batchmark.report.words import row_label
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 TENFOLD = 9.0  # a relative change, from which on its size tells nobody anything
@@ -134,7 +134,8 @@ class Comparison:
         """By how much equal jobs may differ on undecided rows."""
         if not rows:
             return
-        lacking = sum(_repeats([row]) < self._fewest_repeats for row in rows)
+        fewest = min(len(side.jobs) for one in self.suites for side in (one.first, one.second))
+        lacking = sum(_repeats([row]) < fewest for row in rows)
         change = max(row.noise.critical_change for row in rows)
         most = f"up to {formatting.apart(change)}" if change < TENFOLD else "more than tenfold"
         yield (
@@ -155,20 +156,21 @@ class Comparison:
         for row in self.not_known_yet:
             times = 1 / row.speedup.value
             if times - 1 > max(TENFOLD, row.noise.critical_change):
-                yield (f"{self.first}: {row_label(row)} {_how_much_worse(row, times)}: look at it.")
-
-    @property
-    def _fewest_repeats(self) -> int:
-        return min(len(side.jobs) for one in self.suites for side in (one.first, one.second))
+                factor = formatting.about(times)
+                told = ToldMetric.of(row.parameters)
+                worse = (
+                    f"is worse by a factor of {factor}" if told else f"took {factor} times as long"
+                )
+                yield f"{self.first}: {row_label(row)} {worse}: look at it."
 
     @property
     def differences(self) -> list[tuple[str, str, str]]:
         """What differs between both environments, as name and both values."""
         found: dict[str, tuple[str, str, str]] = {}
         for one in self.suites:
-            ours, theirs = _environment(one.first), _environment(one.second)
+            ours, theirs = environment(one.first), environment(one.second)
             for name in dict.fromkeys((*ours, *theirs)):
-                values = ours.get(name, "not known"), theirs.get(name, "not known")
+                values = ours.get(name) or "not known", theirs.get(name) or "not known"
                 if values[0] != values[1]:
                     found[name] = (name.replace("_", " "), *values)
         return list(found.values())
@@ -207,21 +209,13 @@ class Comparison:
             f"| speedup [{CONFIDENCE_TEXT}] | verdict |",
             "|---|---:|---:|---:|---|",
         ]
-        for one in self.suites:
-            for row in one.rows:
-                view = RowView.of(row)
-                ratio = formatting.factor(row.speedup)
-                cells = (view.name, view.first, view.second, ratio, view.word)
-                lines.append(f"| {' | '.join(_cell(str(cell)) for cell in cells)} |")
+        for view in (view for _, views in self.views() for view in views):
+            ratio = formatting.factor(view.row.speedup)
+            cells = (view.name, view.first, view.second, ratio, view.word)
+            lines.append(f"| {' | '.join(_cell(str(cell)) for cell in cells)} |")
         speedup = f"The speedup is the time of {self.second} / the time of {self.first}."
         lines += ["", *map(_cell, (*self.remarks, speedup))]
         return "\n".join(lines) + "\n"
-
-
-def _how_much_worse(row: Row, times: float) -> str:
-    if ToldMetric.of(row.parameters):
-        return f"is worse by a factor of {formatting.about(times)}"
-    return f"took {formatting.about(times)} times as long"
 
 
 def _word(row: Row) -> str:
@@ -252,25 +246,12 @@ def _csv_row(suite: str, row: Row) -> list[object]:
 
 def _with_ends(estimate: Estimate | None) -> tuple[float | None, ...]:
     """A figure and the ends of its interval."""
-    if estimate is None:
-        return None, None, None
-    if estimate.interval is None:
-        return estimate.value, None, None
-    return estimate.value, estimate.interval.low, estimate.interval.high
+    interval = estimate.interval if estimate else None
+    ends = (interval.low, interval.high) if interval else (None, None)
+    return (estimate.value if estimate else None, *ends)
 
 
 def _cell(text: str) -> str:
     """Text that ends no cell, no line and begins no markup."""
     plain = " ".join(text.split())
     return "".join(f"\\{sign}" if sign in "\\`*_{}[]<>|#!" else sign for sign in plain)
-
-
-def _environment(target: TargetRecord) -> dict[str, str]:
-    if target.environment is None:
-        return {}
-    values = target.environment.model_dump(exclude={"availability_zone"})
-    return {
-        name.removesuffix("_bytes"): text
-        for name, value in values.items()
-        if (text := machine_property(name, value)) is not None
-    }

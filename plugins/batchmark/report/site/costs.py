@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from batchmark.core import formatting
 from batchmark.report.words import NO_DOLLARS
 from batchmark.runs.spending import MonthSpending
-
-FEWEST_SETTLED = 1  # runs that a forecast rests on
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ class Forecast:
         if self.paused:
             return f"{self.dag_id} is paused: its schedule will cost nothing."
         times = formatting.count(self.runs, "scheduled run")
-        if len(self.recent_usd) < FEWEST_SETTLED:
+        if not self.recent_usd:
             return f"{times} of {self.dag_id} next month; what one costs is not known yet."
         latest = formatting.count(len(self.recent_usd), "run")
         if not any(self.recent_usd):
@@ -88,9 +86,8 @@ def _spent(usd: float) -> str:
     return formatting.usd(usd) if usd else NO_DOLLARS
 
 
-def summary(months: Iterable[Month]) -> str:
-    known = list(months)
-    if not known:
+def summary(months: Sequence[Month]) -> str:
+    if not months:
         return "No run has been booked yet, so nothing was spent."
-    newest = known[0]
+    newest = months[0]
     return f"{newest.spending.month}: {newest.usd}. {newest.runs}."

@@ -9,9 +9,10 @@ import altair as alt
 import vl_convert
 
 from batchmark.analysis.pairs.answer import Measure
+from batchmark.analysis.pairs.compared_rows import Row
 from batchmark.analysis.side_by_side import SideBySide
 from batchmark.changes.metric import Metric
-from batchmark.report.charts import COLOURS, LABELS, chart_style, embedded, log_ticks
+from batchmark.report.charts import COLOURS, LABELS, chart_style, embedded, ends, log_ticks
 from batchmark.report.site.trends import MARKS, Trend
 from batchmark.report.words import row_label
 
@@ -82,8 +83,8 @@ def comparison_chart(found: SideBySide) -> Any:
         ),
     )
     scale = alt.Scale(type="log", nice=False, padding=10)
-    ends = [1.0, *(value[end] for value in values for end in ("low", "high"))]
-    axis = alt.Axis(format="~g", values=log_ticks(min(ends), max(ends)))
+    amounts = [1.0, *(value[end] for value in values for end in ("low", "high"))]
+    axis = alt.Axis(format="~g", values=log_ticks(min(amounts), max(amounts)))
     title = "second's time / first's: above 1 the first is the faster"
     bars = base.mark_rule(strokeWidth=5, opacity=0.5, color=COLOURS[0]).encode(
         x=alt.X("low:Q", scale=scale, title=title, axis=axis), x2="high:Q", description="text:N"
@@ -108,12 +109,8 @@ def png(charts: Sequence[Any]) -> bytes:
     return bytes(vl_convert.vegalite_to_png(styled.to_dict(), scale=PNG_SCALE))
 
 
-def _bar(row: Any) -> dict[str, Any]:
-    ratio = row.speedup
-    return {
-        "row": row_label(row),
-        "ratio": ratio.value,
-        "low": ratio.interval.low if ratio.interval else ratio.value,
-        "high": ratio.interval.high if ratio.interval else ratio.value,
-        "text": f"{row_label(row)}: {ratio.value:.3g}",
-    }
+def _bar(row: Row) -> dict[str, Any]:
+    ratio, name = row.speedup.value, row_label(row)
+    low, high = ends(row.speedup)
+    text = f"{name}: {ratio:.3g}"
+    return {"row": name, "ratio": ratio, "low": low, "high": high, "text": text}

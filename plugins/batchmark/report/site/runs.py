@@ -12,8 +12,7 @@ from batchmark.changes.alerts.records import Alert
 from batchmark.core import formatting
 from batchmark.core.kinds import title
 from batchmark.core.run import RunPlan
-from batchmark.report.answer import OUTSIDE_EC2
-from batchmark.report.summary import RunSummary
+from batchmark.report.answer import OUTSIDE_EC2, RunSummary
 from batchmark.report.words import NO_DOLLARS, NOT_KNOWN
 
 # Airflow's states, and what they mean to somebody who waits for a report.

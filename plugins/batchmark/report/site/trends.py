@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -21,7 +20,9 @@ from batchmark.changes.standing import Standing
 from batchmark.core import formatting
 from batchmark.core.row_values import ToldMetric
 from batchmark.core.suites import SCALING, is_own_job
+from batchmark.report.blocks import grouped
 from batchmark.report.changes import words as change_words
+from batchmark.report.words import extent
 
 METRICS: dict[Metric, str] = {
     Metric.TIME: "time of a call or a job",
@@ -134,10 +135,8 @@ class Trend:
     @property
     def rows(self) -> list[tuple[Run, list[Mark]]]:
         """The runs with what happened at each, the latest first."""
-        at = defaultdict(list)
-        for mark in self.marks:
-            at[mark.place].append(mark)
-        return [(run, at[place]) for place, run in reversed(list(enumerate(self.runs)))]
+        at = grouped((mark.place, mark) for mark in self.marks)
+        return [(run, at.get(place, [])) for place, run in reversed(list(enumerate(self.runs)))]
 
     @property
     def released(self) -> str:
@@ -159,11 +158,10 @@ class Trend:
     @property
     def span(self) -> str:
         """From the lowest value to the highest, and over which runs."""
-        values = [run.value for run in self.runs]
-        ends = dict.fromkeys(map(self._text, (min(values), max(values))))
-        runs = formatting.count(len(values), "run")
+        values = extent((run.value for run in self.runs), self._text)
+        runs = formatting.count(len(self.runs), "run")
         since = ", read on" if self._is_published else " since"
-        return f"{' to '.join(ends)}; {runs}{since} {self.runs[0].day[:10]}"
+        return f"{values}; {runs}{since} {self.runs[0].day[:10]}"
 
     def _text(self, value: float) -> str:
         return change_words.value_text(value, self.metric, self.key)
@@ -215,10 +213,11 @@ def trends(
     `standings` are of each series' newest run; a change that an alert tells of counts, too.
     `newest` is the suite's newest run, if series are to say that it did not measure them.
     """
-    at_series = defaultdict(list)
-    for alert in alerts:
-        for point in alert.change.points:
-            at_series[point.series, point.metric].append((point, alert))
+    at_series = grouped(
+        ((point.series, point.metric), (point, alert))
+        for alert in alerts
+        for point in alert.change.points
+    )
     found = []
     for history in histories:
         kept = history.usable()[-most_runs:]
@@ -234,36 +233,27 @@ def trends(
             for place in kept
         ]
         places = {run.run_id: place for place, run in enumerate(runs)}
+        alerted = [
+            (point, alert)
+            for point, alert in at_series.get((history.key, history.metric), ())
+            if point.first_run_id in places
+        ]
         marks = [
             Mark(
                 places[point.first_run_id],
                 "alert",
                 f"{change_words.share(point, point.change)}, alert {alert.id} ({alert.state})",
             )
-            for point, alert in at_series[history.key, history.metric]
-            if point.first_run_id in places
+            for point, alert in alerted
         ]
         marks += _releases(history.key, runs, conditions)
         standing = standings.get(history.key)
-        told = [
-            point
-            for point, alert in at_series[history.key, history.metric]
-            if alert.state in LISTED and point.first_run_id in places
-        ]
+        told = [point for point, alert in alerted if alert.state in LISTED]
         if told and standing and not standing.point:
             standing = Standing("a change", told[-1])
         missed = newest not in (None, runs[-1].run_id)
-        found.append(
-            Trend(
-                history.key,
-                history.metric,
-                runs,
-                sorted(marks),
-                standing,
-                history.fell_back,
-                missed,
-            )
-        )
+        of = (history.key, history.metric, runs, sorted(marks))
+        found.append(Trend(*of, standing, history.fell_back, missed))
     return sorted(found, key=lambda trend: (trend.name, trend.target))
 
 
@@ -284,9 +274,7 @@ def _releases(
 
 def overview(found: Iterable[Trend]) -> list[Trend]:
     """The median speedup over all rows that all of a pair's runs measured, one trend a pair."""
-    pairs: dict[tuple[str, str, str | None], list[Trend]] = defaultdict(list)
-    for trend in found:
-        pairs[trend.key.suite, trend.key.target, trend.key.against].append(trend)
+    pairs = grouped(((one.key.suite, one.key.target, one.key.against), one) for one in found)
     return [_middle(of_pair) for of_pair in pairs.values()]
 
 
@@ -297,9 +285,7 @@ def unpaired(found: Iterable[Trend], measured: Iterable[tuple[str, str]]) -> lis
     against any other target.
     """
     paired = {(one.key.suite, name) for one in found for name in (one.key.target, one.key.against)}
-    left = defaultdict(list)
-    for suite, target in sorted(set(measured) - paired):
-        left[suite].append(target)
+    left = grouped(sorted(set(measured) - paired))
     return [
         f"No speedup for {formatting.some(targets)} in suite {suite}: it takes a GPU and a CPU in "
         "one run, and a GPU target that ran on the CPU doesn't count."
@@ -309,10 +295,7 @@ def unpaired(found: Iterable[Trend], measured: Iterable[tuple[str, str]]) -> lis
 
 
 def _middle(of_pair: Sequence[Trend]) -> Trend:
-    values: dict[str, list[Run]] = defaultdict(list)
-    for trend in of_pair:
-        for run in trend.runs:
-            values[run.run_id].append(run)
+    values = grouped((run.run_id, run) for trend in of_pair for run in trend.runs)
     most = max(len(runs) for runs in values.values())
     whole = sorted((runs for runs in values.values() if len(runs) == most), key=lambda r: r[0].day)
     runs = []

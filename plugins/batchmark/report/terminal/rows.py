@@ -1,28 +1,26 @@
-"""The rows of two targets as a table that fits the terminal."""
+"""The rows of two targets, or of any two sides, as a table that fits the terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from batchmark.analysis.pairs.answer import Measure
-from batchmark.analysis.pairs.compared_rows import SIGNS
+from batchmark.analysis.pairs.compared_rows import SIGNS, Row, TotalTime
+from batchmark.analysis.pairs.pair import Pair
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.report import words
-from batchmark.report.terminal.text import clean
+from batchmark.report.site.compare import Comparison
+from batchmark.report.terminal.text import bare_table, clean, print_text
 from batchmark.report.words import AHEAD, NOT_KNOWN
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
-
-if TYPE_CHECKING:
-    from batchmark.analysis.pairs.compared_rows import Row, TotalTime
-    from batchmark.analysis.pairs.pair import Pair
 
 
 class _Layout(NamedTuple):
@@ -61,7 +59,9 @@ class _Layout(NamedTuple):
             noise = (row.noise.floor, row.noise.smallest_detectable_change)
             yield f",{self.separator}".join(map(formatting.noise, noise))
         if self.ceilings:
-            yield self.shares(*(side.roofline.share if side.roofline else None for side in sides))
+            shares = (side.roofline.share if side.roofline else None for side in sides)
+            texts = ("-" if share is None else formatting.percent(share) for share in shares)
+            yield f",{self.separator}".join(texts)
         if self.counts:
             yield f",{self.separator}".join(str(side.samples) for side in sides)
         if self.counts and self.jobs:
@@ -76,15 +76,8 @@ class _Layout(NamedTuple):
         value = speedup.value.replace("known ", f"known{self.separator}")
         return self.separator.join(filter(None, (value, speedup.interval)))
 
-    def efficiency(self, total: TotalTime) -> str:
-        estimate = total.efficiency.estimate
-        return self.cell(estimate if estimate and estimate.interval else None, formatting.number)
 
-    def shares(self, *values: float | None) -> str:
-        texts = ("-" if value is None else formatting.percent(value) for value in values)
-        return f",{self.separator}".join(texts)
-
-
+LONGEST_WORKLOAD = len("attention_backward")  # of ours; a narrower column would cut it
 # The first that fits the console is taken, else the last.
 LAYOUTS = (
     _Layout(separator=" "),
@@ -113,7 +106,7 @@ def comparison_table(pair: Pair, console: Console) -> Table:
 
 
 def _table(pair: Pair, job_numbers: Mapping[str, int], layout: _Layout) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
+    table = bare_table()
     table.add_column("row", no_wrap=layout.counts)
     for heading in layout.headings(pair):
         table.add_column(Text(clean(heading)), justify="right", no_wrap=True)
@@ -122,14 +115,43 @@ def _table(pair: Pair, job_numbers: Mapping[str, int], layout: _Layout) -> Table
         table.add_row(name, *layout.cells(row, pair, job_numbers))
     table.add_section()
     for total in pair.totals:
+        efficiency = total.efficiency.estimate
+        known = efficiency if efficiency and efficiency.interval else None
         table.add_row(
             words.SPAN_NAMES[total.span],
             layout.cell(total.gpu_seconds, formatting.time),
             layout.cell(total.cpu_seconds, formatting.time),
             layout.whole_jobs(total),
-            *(["", layout.efficiency(total)][: 1 + layout.counts]),
+            *(["", layout.cell(known, formatting.number)][: 1 + layout.counts]),
         )
     return table
+
+
+def render_comparison(comparison: Comparison, console: Console, names: tuple[str, str]) -> None:
+    """`names` are those of the sides, in the heads."""
+    print_text(console, comparison.answer)
+    for one, rows in comparison.views():
+        if one.refused:
+            print_text(console, f"{one.suite} is not compared: {one.refused}")
+            continue
+        table = bare_table()
+        table.add_column(f"suite {escape(one.suite)}", min_width=LONGEST_WORKLOAD)
+        for heading in (*names, f"speedup\n[{CONFIDENCE_TEXT}]", f"{names[0]} is"):
+            table.add_column(escape(heading), justify="right", no_wrap=True)
+        for view in rows:
+            figures = (view.first, view.second, formatting.factor(view.row.speedup))
+            table.add_row(
+                escape(view.name),
+                *(escape("\n".join(filter(None, figure))) for figure in figures),
+                view.word.replace("known ", "known\n"),
+            )
+        console.print(table)
+        for uncompared in one.uncompared:
+            print_text(console, f"Not compared: {words.row_label(uncompared)}: {uncompared.reason}")
+    for remark in comparison.remarks:
+        print_text(console, remark)
+    for name, first, second in comparison.differences:
+        print_text(console, f"Differs: {name} {second} \N{RIGHTWARDS ARROW} {first}")
 
 
 def _verdict(row: Row) -> Iterator[str]:

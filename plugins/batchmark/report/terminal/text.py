@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from rich import box
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
+
+
+def bare_table(**options: Any) -> Table:
+    """Without edges, so that its first column begins where the text does."""
+    return Table(
+        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1), **options
+    )
 
 
 def print_text(console: Console, text: str, style: str = "") -> None:

@@ -10,7 +10,7 @@ from batchmark.analysis.comparison import compare
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate, Interval
 from batchmark.report.charts import MOST_CHARTS, Point, SizeChart, log_ticks, size_charts
-from tests.builders.reports import render_html, report_of
+from tests.builders.reports import render_html
 from tests.builders.runs import PRICES, build_job, build_row, build_run, noisy
 
 GPU, CPU = "g5.xlarge", "c5.2xlarge"
@@ -175,7 +175,3 @@ def test_it_loads_nothing_and_shares_no_name_with_another(report_of_gpu, report_
             assert not re.search(r"url\(|href=|<image|<style| id=", svg)
             assert 'fill="white"' not in svg, "the page's own background"
             assert len(svg) < 60_000
-
-
-def test_a_run_without_results_has_none():
-    assert size_charts(report_of(build_run()).pairs) == []

@@ -43,15 +43,16 @@ def test_one_of_a_thing_is_no_plural():
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
-    [(("A=1", "B=2"), "A=1, B=2"), ((), None), ("", None), (None, None), (0, "0"), (8, "8")],
+    ("name", "value", "text"),
+    [
+        ("environment", ("A=1", "B=2"), "A=1, B=2"),
+        *(("environment", nothing, None) for nothing in ((), "", None)),
+        *(("threads", number, str(number)) for number in (0, 8)),
+        ("memory_bytes", 2**30, "1.0 GiB"),
+    ],
 )
-def test_a_machines_property_is_told_to_people(value, text):
-    assert words.machine_property("environment", value) == text
-
-
-def test_a_machines_memory_has_a_unit():
-    assert words.machine_property("memory_bytes", 2**30) == "1.0 GiB"
+def test_a_machines_property_is_told_to_people(name, value, text):
+    assert words.machine_property(name, value) == text
 
 
 def test_a_single_gpu_needs_no_word():
@@ -60,11 +61,6 @@ def test_a_single_gpu_needs_no_word():
     assert words.prices(pair) == (
         "g5.12xlarge: 5.672 USD per hour, On-Demand; c5.2xlarge: 0.34 USD per hour, On-Demand"
     )
-
-
-def test_a_cpu_has_no_price_per_gpu():
-    pair = pair_with(4)
-    assert (pair.cpu_price.gpus, pair.cpu_price.usd_per_gpu_hour) == (None, None)
 
 
 def call_facts(**phases):

@@ -8,7 +8,7 @@ from batchmark.checks.diagnosis.records import Diagnosis, Finding
 from batchmark.core.names import slug
 from batchmark.orchestration.tasks import diagnosis as diagnosis_tasks
 from batchmark.report.page import page_html
-from batchmark.report.pages.diagnosis_page import DiagnosisReport, diagnosis_page
+from batchmark.report.pages.table_pages import DiagnosisReport, diagnosis_page
 from tests.builders.installations import configured, published
 from tests.stand_ins.diagnosis_answers import NOW
 from tests.stand_ins.moto_account import moto_account

@@ -20,7 +20,7 @@ from batchmark.report.change_records import (
     SeriesTrace,
 )
 from batchmark.report.changes import words as change_words
-from batchmark.report.changes.chart import history_chart
+from batchmark.report.changes.blocks import history_chart
 from batchmark.report.model import Report, build_report, render_json
 from batchmark.report.tables import alert_table
 from batchmark_job.result.document import Device

@@ -2,12 +2,11 @@
 
 import pytest
 
-from batchmark.core.intervals import MINIMUM_SAMPLES
-from batchmark.report.answer import first_screen
-from batchmark.report.model import Report, render_json
+from batchmark.report.answer import first_screen, summarize
+from batchmark.report.model import Report
 from batchmark.report.own_jobs.answer import METRICS, answer, question, trust
+from batchmark.report.own_jobs.standings import main_places
 from batchmark.report.own_jobs.words import prices
-from batchmark.report.summary import summarize
 from tests.builders.own_job_studies import (
     CPU,
     GPU,
@@ -98,9 +97,14 @@ def test_of_many_sizes_the_first_are_named():
     assert "at size 1, 3, 5, 7, 9, 11 and 4 more (by 1.43×" in answer(two_sides(times)).sentence
 
 
-def test_a_side_is_not_named_for_sizes_at_which_its_check_failed():
-    cpu = side(CPU, {64: 4.0, 256: None}, problems={256: "its check ended with 1"})
-    found = answer(study(side(GPU, {64: 8.0, 256: 10.0}), cpu))
+def test_a_side_whose_check_failed_is_named_with_why_below_and_not_for_that_size():
+    problem = "1 of 6 jobs failed: its check ended with 1"
+    cpu = side(CPU, {64: 4.0, 256: None}, problems={256: problem})
+    report = own_job_report(study(side(GPU, {64: 8.0, 256: 10.0}), cpu))
+    (found,) = answers(report)
+    assert found.cautions == ["Without a figure: c5.2xlarge at size 256; why is told below."]
+    for shown in (render_html(report), terminal(report)):
+        assert f"Not compared: c5.2xlarge at size 256: {problem}" in shown
     assert found.verdict == "c5.2xlarge, where that is known"
     assert found.sentence.startswith("Fastest: c5.2xlarge at size 64 (2.0× ")
     assert found.sentence.endswith("; at size 256 only g5.xlarge has a figure.")
@@ -202,16 +206,6 @@ def test_one_cpu_in_place_of_a_gpu_is_no_comparison():
     assert "over the fastest" not in page
 
 
-def test_a_side_whose_check_failed_is_named_with_why_below():
-    problem = "1 of 6 jobs failed: its check ended with 1"
-    cpu = side(CPU, {64: 16.0, 256: None}, problems={256: problem})
-    report = own_job_report(study(side(GPU, {64: 8.0, 256: 10.0}), cpu))
-    (found,) = answers(report)
-    assert found.cautions == ["Without a figure: c5.2xlarge at size 256; why is told below."]
-    for shown in (render_html(report), terminal(report)):
-        assert f"Not compared: c5.2xlarge at size 256: {problem}" in shown
-
-
 def test_a_side_that_cannot_be_pooled_is_named():
     refused = side(CPU, {}, refused="its jobs ran in different environments")
     report = own_job_report(study(side(GPU, {64: 8.0}), refused))
@@ -265,6 +259,17 @@ def test_cold_and_warm_jobs_are_told_apart():
     text = terminal(report)
     assert "Time and price, on cold instances" in text
     assert "Time and price, on warm instances" in text
+
+
+@pytest.mark.parametrize(("cold", "warm", "main"), [(6, 6, "warm"), (7, 6, "cold"), (5, 6, "warm")])
+def test_the_main_start_is_that_of_the_most_jobs_and_of_two_the_warm_one(cold, warm, main):
+    sides = [
+        side(GPU, {64: 8.0}, at=lambda size, start=start: place(size, start), jobs=jobs)
+        for start, jobs in (("cold", cold), ("warm", warm))
+    ]
+    figures = tuple(figure for one in sides for figure in one.figures)
+    found = study(sides[0].model_copy(update={"figures": figures}))
+    assert main_places(found) == [place(64, main)]
 
 
 def test_metrics_have_a_line_of_their_own():
@@ -366,18 +371,12 @@ def test_the_list_of_runs_has_the_answer_and_all_targets():
     assert (summary.suites, summary.gpus, summary.cpus) == (("job-thumbnails",), (GPU,), (CPU,))
 
 
-def test_a_report_of_own_jobs_survives_and_older_ones_read():
+def test_older_reports_of_own_jobs_are_read():
     report = own_job_report(two_sides())
-    assert Report.model_validate_json(render_json(report)) == report
     older = report.model_dump(mode="json", exclude={"studies"}) | {"report_version": 6}
     study = report.model_dump(mode="json")["studies"]["own_jobs"]
     assert Report.model_validate(older | {"own_jobs": study}).studies == report.studies
     assert Report.model_validate(older).studies == {}
-
-
-def test_the_question_names_the_job():
-    assert question(two_sides(name="nightly")) == "Which of its targets runs nightly best?"
-    assert MINIMUM_SAMPLES == 6  # which the texts above name
 
 
 def test_several_jobs_of_a_run_have_an_answer_each():

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from batchmark.core.suites import NO_DTYPE
-from batchmark.report.own_jobs.charts import charts
-from batchmark.report.own_jobs.tables import tables
+from batchmark.report.own_jobs.charts import job_charts
+from batchmark.report.own_jobs.sections import tables
 from batchmark.report.own_jobs.words import remarks, usd_per_unit
 from batchmark_job.result.own_job import BadLine
 from tests.builders.own_job_studies import (
@@ -79,6 +79,12 @@ def test_a_job_without_an_axis_and_prices_has_no_columns_for_them():
     assert "the whole instance's On-Demand price" in next(tables(two_sides())).caption
 
 
+def test_an_axis_may_have_the_name_of_another_column():
+    table = next(tables(two_sides(axis="jobs")))
+    assert (table.headings[0], table.headings[-1]) == ("Jobs", "Jobs")
+    assert [str(cell) for cell in table.rows[0]][::8] == ["64", "6"]
+
+
 def test_a_command_of_which_nobody_told_is_a_dash():
     unknown = {"command_seconds": None, "waiting_seconds": None}
     found = study(side(GPU, {64: 8.0}, each=unknown), side(CPU, {64: 16.0}))
@@ -107,11 +113,7 @@ def test_metrics_are_in_their_units_with_dollars_that_can_be_read():
         (3.1e-7, "images/s", "$0.31 per million images"),
         (3.1e-10, "images/s", "$0.31 per billion images"),
         (0.31, "epochs/s", "$0.31 per epoch"),
-        (
-            1e-20,
-            "flop/s",
-            "$0.000000010 per trillion flop",
-        ),
+        (1e-20, "flop/s", "$0.000000010 per trillion flop"),
     ],
 )
 def test_dollars_are_for_so_many_units_that_they_can_be_read(usd, unit, told):
@@ -147,7 +149,7 @@ def test_deadlines_are_steps():
 
 
 def test_charts_of_time_and_dollars_over_the_axis_and_of_both():
-    found = {chart.title: chart.svg for chart in charts(two_sides())}
+    found = {chart.title: chart.svg for chart in job_charts(two_sides())}
     assert [*found] == [
         "Time of a job over size",
         "Dollars of a job over size",
@@ -163,9 +165,9 @@ def test_charts_of_time_and_dollars_over_the_axis_and_of_both():
 
 def test_without_an_axis_there_is_one_chart_and_without_prices_none():
     times = {GPU: {None: 8.0}, CPU: {None: 16.0}}
-    (chart,) = charts(two_sides(times, axis=None))
+    (chart,) = job_charts(two_sides(times, axis=None))
     assert chart.title.startswith("Dollars over time")
-    assert charts(study(*(on_laptop(name, of) for name, of in times.items()), axis=None)) == []
+    assert job_charts(study(*(on_laptop(name, of) for name, of in times.items()), axis=None)) == []
 
 
 def test_bad_lines_are_told_with_number_text_and_reason_and_stay_text():
@@ -257,10 +259,9 @@ def test_jobs_stand_once(with_pairs):
     assert page.count("<h3>Machines</h3>") == 1
 
 
-def test_jobs_are_counted_on_the_terminal():
-    jobs = [job for target in (GPU, CPU) for job in own_jobs_of(target, TIMES[target])]
+def test_jobs_are_counted_on_the_terminal(with_pairs):
     found = report_of(build_run(*(one for side in (OF_GPU, OF_CPU) for one in side.jobs())))
-    for text in (terminal(own_job_report(two_sides(), jobs=jobs)), terminal(found)):
+    for text in (terminal(with_pairs), terminal(found)):
         assert text.count("6 jobs; logs and documents: see the page") == 2
         assert "log /aws" not in text
         assert text.count("g5.xlarge, from submission to the end of warm-up") <= 1

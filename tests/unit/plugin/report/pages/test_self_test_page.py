@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from batchmark.changes.self_test.records import Alarms, Machine, Part, SelfTest, Steps, SuiteTest
+from batchmark.changes.self_test.records import Alarms, Part, SelfTest, Steps, SuiteTest
 from batchmark.changes.self_test.self_test import EARLY, WAITED, try_suite
 from batchmark.core.shares import Rate
 from batchmark.report.blocks import Text
@@ -86,10 +86,6 @@ def test_without_a_history_page_and_table_say_so_in_a_line(note):
         assert all(one in text for one in note)
 
 
-def test_the_record_survives_as_json(report):
-    assert SelfTest.model_validate_json(report.model_dump_json()) == report
-
-
 def test_what_was_never_found_is_counted():
     steps = (build_steps((1, 1, 4), 5), build_steps((), 8, 0.03))
     part = Part(source="history", series=1, runs=40, steps=steps, alarms=NONE)
@@ -98,7 +94,3 @@ def test_what_was_never_found_is_counted():
     assert [row[-1] for row in table.rows] == ["1: 2, 4: 1, never: 2", "never: 8"]
     titles = re.findall(r"<title>([^<]*)</title>", chart.charts[0].svg)
     assert any(title.startswith("10 %, Found in 10 runs: 3 of 5") for title in titles)
-
-
-def test_machines_are_told_apart_by_what_they_ran_on():
-    assert str(Machine(target="g4dn.xlarge", device="cpu")) == "g4dn.xlarge on cpu"

@@ -5,14 +5,12 @@ import re
 
 from batchmark.analysis.comparison import compare
 from batchmark.report.scaling.charts import training_charts
-from batchmark.report.scaling.tables import published_table, study_tables, training_tables
+from batchmark.report.scaling.sections import published_table, study_tables, training_tables
 from batchmark.report.scaling.words import remarks
 from tests.builders.reports import render_html, report_of, terminal
 from tests.builders.runs import LAPTOP_ENVIRONMENT, PRICES, build_run
 from tests.builders.scaling_runs import Cluster, scaling_job, sweep, unscaled_row
-
-GPU = "g5.xlarge"
-NUMBERS = (1, 2, 4, 8)
+from tests.unit.plugin.report.scaling.test_answer import GPU, NUMBERS, report
 
 
 def study(*jobs):
@@ -104,7 +102,7 @@ def test_one_number_of_nodes_is_a_table_and_no_chart():
 
 
 def test_the_section_has_what_it_is_of_and_every_table():
-    found = report_of(build_run(*sweep(Cluster(), NUMBERS, strong=True)))
+    found = report(strong=True)
     page, text = html.unescape(render_html(found)), terminal(found)
     for title in tables(found.studies["scaling"][0]):
         assert title in page
@@ -116,7 +114,7 @@ def test_the_section_has_what_it_is_of_and_every_table():
 
 
 def test_the_link_to_the_predictions_is_there_if_their_page_is():
-    found = report_of(build_run(*sweep(Cluster(), NUMBERS)))
+    found = report()
     assert '<a href="scaling.html"' in render_html(found, beside={"what-if": "scaling.html"})
     assert "scaling.html" not in render_html(found)
     assert 'href="javascript' not in render_html(found, beside={"what-if": "javascript:alert(1)"})
@@ -183,6 +181,6 @@ def test_a_training_without_a_figure_has_no_section():
 
 
 def test_jobs_are_named_with_their_nodes():
-    page = render_html(report_of(build_run(*sweep(Cluster(), NUMBERS))))
+    page = render_html(report())
     assert "Repeat 1 on 1 node: job" in page
     assert "Repeat 1 on 8 nodes: job" in page

@@ -8,9 +8,7 @@ from batchmark.report.scaling.what_if import ASSUMPTIONS, beside
 from tests.builders.reports import report_of
 from tests.builders.runs import LAPTOP_ENVIRONMENT, build_run
 from tests.builders.scaling_runs import Cluster, scaling_job, sweep
-
-GPU = "g5.xlarge"
-NUMBERS = (1, 2, 4, 8)
+from tests.unit.plugin.report.scaling.test_answer import GPU, NUMBERS
 
 
 def page_of(*jobs):
@@ -71,11 +69,8 @@ def test_noise_and_single_jobs_are_said():
 
 
 def test_processes_on_cpus_are_no_gpus():
-    page = page_of(
-        *sweep(
-            Cluster(backend="gloo"), NUMBERS, target="c5.2xlarge", environment=LAPTOP_ENVIRONMENT
-        )
-    )
+    on_cpu = {"target": "c5.2xlarge", "environment": LAPTOP_ENVIRONMENT}
+    page = page_of(*sweep(Cluster(backend="gloo"), NUMBERS, **on_cpu))
     assert "on 160 processes" in page
     assert "No figure is a GPU's." in page
     assert "160 GPUs" not in page

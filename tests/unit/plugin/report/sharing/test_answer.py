@@ -4,13 +4,11 @@ import re
 
 import pytest
 
-from batchmark.report.answer import first_screen
-from batchmark.report.model import Report, render_json
-from batchmark.report.summary import summarize
+from batchmark.report.answer import first_screen, summarize
 from batchmark_job.result.document import Device
 from tests.builders.reports import answers, render_html, report_of, terminal
 from tests.builders.runs import GPU_ENVIRONMENT, LAPTOP_ENVIRONMENT, PRICES, build_run
-from tests.builders.sharing import curve_rows, replica, shared_row, sharing_job, unshared_row
+from tests.builders.sharing import curve_rows, replica, shared_row, sharing_job
 
 GPU, CPU = "g5.xlarge", "c5.2xlarge"
 ALONE = shared_row("exclusive", 1, 100.0)
@@ -54,11 +52,6 @@ def test_the_list_of_runs_has_the_answer_and_its_targets():
     assert (summary.gpus, summary.cpus) == ((GPU,), ())
     assert "the throughput of one alone" in summary.sentence
     assert summary.usd == pytest.approx(40 * 1.006 / 3600)
-
-
-def test_a_report_survives_its_json():
-    found = report(*saturating(), unshared_row("mps", 2, "no GPU"))
-    assert Report.model_validate_json(render_json(found)) == found
 
 
 def test_a_curve_that_still_rises_says_at_least():

@@ -5,18 +5,12 @@ import re
 
 from batchmark.report.sharing import words
 from batchmark.report.sharing.charts import sharing_charts
+from batchmark.report.sharing.sections import curve_table
 from batchmark_job.result.document import Implementation
-from tests.builders.reports import render_html, report_of, terminal
-from tests.builders.runs import LAPTOP_ENVIRONMENT, build_run
-from tests.builders.sharing import curve_rows, replica, shared_row, sharing_job, unshared_row
-
-GPU = "g5.xlarge"
-ALONE = shared_row("exclusive", 1, 100.0)
-SATURATING = {1: 100.0, 2: 190.0, 4: 210.0, 8: 211.0}
-
-
-def report(*rows, **fields):
-    return report_of(build_run(sharing_job(GPU, [ALONE, *rows], **fields)))
+from tests.builders.reports import render_html, terminal
+from tests.builders.runs import LAPTOP_ENVIRONMENT
+from tests.builders.sharing import curve_rows, replica, shared_row, unshared_row
+from tests.unit.plugin.report.sharing.test_answer import SATURATING, report
 
 
 def charts(*rows, **fields):
@@ -48,31 +42,31 @@ def test_a_single_number_of_replicas_and_unknown_dollars_are_not_drawn():
     assert "Dollars for 1,000 steps" not in found
 
 
+def rows(task, curve):
+    """Of its table, by the number of replicas."""
+    table = curve_table(task, curve)
+    cells = [dict(zip(table.headings, map(str, row), strict=True)) for row in table.rows]
+    return {int(row["Replicas"]): row for row in cells}
+
+
 def test_a_table_has_each_figure_below_its_heading():
     (task,) = report(*curve_rows("time_slicing", SATURATING)).studies["sharing"]
     (curve,) = [one for one in task.curves if one.mode == "time_slicing"]
-    point = curve.point(4)
-    cells = dict(zip(words.headings(task), words.cells(task, point), strict=True))
-    assert cells["Replicas"].value == "4"
-    assert cells["Steps/s"].value == "210"
-    assert cells["Over one alone"].value.startswith("2.1")
-    assert cells["1,000 steps"].value.startswith("$0.0013")
-    assert cells["Slowest: p50, p95, p99"].value == "19.0 ms, 28.6 ms, 38.1 ms"
-    assert cells["Interference"].value == "1.90×"
-    assert cells["Fairness"].value == "1.00, worst 1.00"
-    assert (cells["Start-up"].value, cells["Memory"].value) == ("4.00 s", "1.0 GiB")
-
-
-def memory(task, curve, replicas):
-    cells = words.cells(task, curve.point(replicas))
-    return dict(zip(words.headings(task), cells, strict=True))["Memory"].value
+    cells = rows(task, curve)[4]
+    assert cells["Steps/s"].startswith("210 [")
+    assert cells["Over one alone"].startswith("2.1")
+    assert cells["1,000 steps"].startswith("$0.0013")
+    assert cells["Slowest: p50, p95, p99"] == "19.0 ms, 28.6 ms, 38.1 ms"
+    assert cells["Interference"] == "1.90×"
+    assert cells["Fairness"] == "1.00, worst 1.00"
+    assert (cells["Start-up"], cells["Memory"]) == ("4.00 s", "1.0 GiB")
 
 
 def test_memory_is_of_the_gpu_with_its_contexts_where_that_is_known():
-    rows = curve_rows("time_slicing", SATURATING, device_memory_bytes=2**33)
-    (task,) = report(*rows).studies["sharing"]
+    device_memory = curve_rows("time_slicing", SATURATING, device_memory_bytes=2**33)
+    (task,) = report(*device_memory).studies["sharing"]
     (curve,) = [one for one in task.curves if one.mode == "time_slicing"]
-    assert memory(task, curve, 4) == "2.0 GiB"
+    assert rows(task, curve)[4]["Memory"] == "2.0 GiB"
     assert words.memory_note(task, curve).endswith("contexts included.")
 
 
@@ -83,7 +77,7 @@ def test_memory_that_is_not_known_of_the_gpu_is_torchs_and_none_at_all_is_none()
         shared_row("time_slicing", 4, 210.0, device_memory_bytes=0),
     ).studies["sharing"]
     in_turn, at_once = task.curves
-    shown = [memory(task, at_once, number) for number in (1, 2, 4)]
+    shown = [row["Memory"] for row in rows(task, at_once).values()]
     assert shown == ["1.0 GiB", "4.0 GiB", "0.0 KiB"]
     assert words.memory_note(task, at_once).endswith(
         "contexts included; not known of replicas 1, where it is the most that torch held for a "

@@ -8,24 +8,21 @@ from rich.console import Console
 
 from batchmark.analysis.side_by_side import Chosen, side_by_side
 from batchmark.report.site.compare import Comparison
-from batchmark.report.terminal.comparison import render_comparison
-from tests.builders.own_jobs import GPU, LOSS, SMALL, THROUGHPUT, failed
+from batchmark.report.terminal.rows import render_comparison
+from tests.builders.own_jobs import GPU, LOSS, THROUGHPUT, failed
 from tests.builders.runs import PRICES, build_run
 
 OLD = {THROUGHPUT: (120.0,), LOSS: (0.20,)}
 NEW = {THROUGHPUT: (90.0,), LOSS: (0.10,)}
 
 
-def comparison(**fields):
-    runs = [
-        build_run(*[GPU.job(repeat=n, told=told, **fields) for n in range(1, 7)])
-        for told in (NEW, OLD)
-    ]
-    new, old = (
-        Chosen(run.model_copy(update={"run_id": name}), "g5.xlarge", PRICES)
-        for run, name in zip(runs, ("new", "old"), strict=True)
-    )
-    return Comparison(new.label, old.label, side_by_side(new, old))
+def comparison(new=NEW, old=OLD, repeats=6, **fields):
+    def chosen(name, told):
+        jobs = [GPU.job(repeat=n, told=told, **fields) for n in range(1, repeats + 1)]
+        return Chosen(build_run(*jobs).model_copy(update={"run_id": name}), "g5.xlarge", PRICES)
+
+    first, second = chosen("new", new), chosen("old", old)
+    return Comparison(first.label, second.label, side_by_side(first, second))
 
 
 @pytest.fixture(scope="module")
@@ -83,13 +80,6 @@ def test_a_side_whose_check_failed_is_not_compared():
 
 def test_a_metric_that_is_far_worse_took_no_time():
     """Two jobs decide little, so it is only pointed out."""
-    runs = [
-        build_run(*[GPU.job(SMALL, n, told={LOSS: values}) for n in (1, 2)])
-        for values in ((9.0, 20.0), (0.1, 0.2))
-    ]
-    new, old = (
-        Chosen(one.model_copy(update={"run_id": name}), "g5.xlarge", PRICES)
-        for one, name in zip(runs, ("new", "old"), strict=True)
-    )
-    remarks = " ".join(Comparison("new", "old", side_by_side(new, old)).remarks)
+    found = comparison({LOSS: (9.0, 20.0)}, {LOSS: (0.1, 0.2)}, repeats=2)
+    remarks = " ".join(found.remarks)
     assert "new: thumbnails size 64, start warm, loss is worse by a factor of 97" in remarks

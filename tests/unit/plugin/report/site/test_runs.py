@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from batchmark.report.answer import summarize
 from batchmark.report.site.runs import RunLine
-from batchmark.report.summary import summarize
 from tests.builders.reports import report_of
 from tests.builders.runs import build_run
 
