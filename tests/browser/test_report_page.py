@@ -128,3 +128,12 @@ def test_nine_pairs_are_small_and_print_on_few_sheets(open_page, pages):
     sheets = open_page("nine-pairs").pdf(format="A4")
     assert len(re.findall(rb"/Type\s*/Page\b", sheets)) <= MOST_PAGES
     assert len(gzip.compress(pages["nine-pairs"].encode())) < MOST_BYTES
+
+
+@pytest.mark.parametrize("name", ["lost-jobs", "own-job"])
+def test_hostile_text_stays_text(open_page, name):
+    tab = open_page(name)
+    assert tab.title().startswith("Batchmark: ")
+    assert "scheduled__2026-11-20" in tab.inner_text("header")
+    assert tab.locator("img").count() == 0
+    assert "onerror=alert(1)" in (tab.text_content("main") or "")

@@ -1,6 +1,7 @@
 """What a real GPU's documents say: read, compared and drawn as any run's are."""
 
 import gzip
+from itertools import pairwise
 
 import pytest
 
@@ -10,17 +11,23 @@ from tests.builders.runs import build_job, build_run
 from tests.paths import ROOT
 
 FOLDER = ROOT / "tests" / "data" / "recorded"
+# Of a size by the next smaller one's: its largest sum has a faster kernel.
+LEAST_GROWTH = {"reduction": 0.75}
 
 
 def recorded(name):
     return parse_document(gzip.decompress((FOLDER / name).read_bytes()))
 
 
+def of_h200(device):
+    return recorded(f"h200-smoke-{device}-2026-11-26.json.gz")
+
+
 @pytest.fixture(scope="module")
 def report():
     jobs = []
     for target, device in (("p5en.48xlarge", "cuda"), ("c5.2xlarge", "cpu")):
-        document = recorded(f"h200-smoke-{device}-2026-11-26.json.gz")
+        document = of_h200(device)
         job = build_job(target, document.measurements, suite="smoke")
         measured = {"measurements": document.measurements, "environment": document.environment}
         jobs.append(job.model_copy(update={"document": job.document.model_copy(update=measured)}))
@@ -45,3 +52,23 @@ def test_it_is_no_ec2_instance_s_figure(report):
     for said in (terminal(report), render_html(report)):
         assert "a machine outside EC2" in said
         assert "NVIDIA H200" in said
+
+
+def test_the_gpu_s_own_times_rise_with_the_work_which_lone_calls_do_not():
+    kernels, lone = {}, {}
+    for row in of_h200("cuda").measurements:
+        if row.phases.kernel_seconds:
+            kernels.setdefault(row.workload, []).append((row.flops or row.bytes_moved, row))
+    growth = {}
+    for workload, rows in kernels.items():
+        ordered = [row for _, row in sorted(rows, key=lambda pair: pair[0])]
+        for smaller, larger in pairwise(ordered):
+            growth.setdefault(workload, []).append(
+                larger.phases.kernel_seconds / smaller.phases.kernel_seconds
+            )
+            lone.setdefault(workload, []).append(
+                larger.phases.compute_seconds / smaller.phases.compute_seconds
+            )
+    for workload, ratios in growth.items():
+        assert min(ratios) >= LEAST_GROWTH.get(workload, 0.95), workload
+    assert min(lone["reduction"]) < 0.5
