@@ -14,10 +14,9 @@ from typing import Self
 from pydantic import ValidationError
 
 from batchmark_job.distributed.busy import Busy
-from batchmark_job.distributed.greeting import Greeting
 from batchmark_job.distributed.lines import Lines, LostError
 from batchmark_job.distributed.local_ranks import Ended, LocalRanks
-from batchmark_job.distributed.node import CONTROL_PORT, LOOPBACK, Node
+from batchmark_job.distributed.node import CONTROL_PORT, LOOPBACK, Greeting, Node
 from batchmark_job.distributed.task import Answer, Task
 from batchmark_job.distributed.torchrun import Launch
 from batchmark_job.errors import CannotMeasureError, one_line, say

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,13 +52,6 @@ def has_room(needed_bytes: int, device: str) -> bool:
     """Whether the device has room for so many more bytes."""
     available = available_host_bytes() if device == "cpu" else available_cuda_bytes()
     return needed_bytes <= USABLE_SHARE * available
-
-
-def release_cuda_cache() -> None:
-    import torch
-
-    with contextlib.suppress(RuntimeError):
-        torch.cuda.empty_cache()
 
 
 def peak_bytes(device: str, root: Path = Path("/")) -> int | None:

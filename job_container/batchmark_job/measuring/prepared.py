@@ -21,7 +21,7 @@ from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.answers import FirstCall, LastLook, TurnSamples
 from batchmark_job.measuring.processes.input_store import bytes_of
 from batchmark_job.measuring.processes.workers import Tell
-from batchmark_job.measuring.samples.device_times import time_device
+from batchmark_job.measuring.samples.device_times import time_device, time_transfers
 from batchmark_job.measuring.samples.sampling import (
     WARMUP_SECONDS,
     MonotonicTimer,
@@ -33,7 +33,6 @@ from batchmark_job.measuring.samples.sampling import (
     unsettled,
     warm_up,
 )
-from batchmark_job.measuring.samples.transfers import time_transfers
 from batchmark_job.result.document import Correctness
 from batchmark_job.workloads.support import torch_calls
 

@@ -48,9 +48,6 @@ class Rotation:
         self._next = 0
         self.last = 0  # index of the call taken last
 
-    def __len__(self) -> int:
-        return len(self._calls)
-
     def take(self) -> Call:
         self.last = self._next
         self._next = (self._next + 1) % len(self._calls)

@@ -14,9 +14,8 @@ import pytest
 
 from batchmark_job.distributed import lines, local_ranks, nodes
 from batchmark_job.distributed.follow import Follower, decline
-from batchmark_job.distributed.greeting import Greeting
 from batchmark_job.distributed.lines import Lines, connect
-from batchmark_job.distributed.node import Node
+from batchmark_job.distributed.node import Greeting, Node
 from batchmark_job.distributed.nodes import Nodes
 from batchmark_job.distributed.task import Read
 from batchmark_job.errors import CannotMeasureError

@@ -13,7 +13,7 @@ from batchmark_job.measuring.candidate import CHANGES_INPUTS, Candidate
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.prepared import Prepared
 from batchmark_job.measuring.rows import Row
-from batchmark_job.measuring.samples import transfers
+from batchmark_job.measuring.samples import device_times
 from batchmark_job.result.document import Conditions, MeasurementStatus, Stopping
 from batchmark_job.workloads.builtin import WORKLOADS
 from batchmark_job.workloads.own.files import read_workload
@@ -419,9 +419,9 @@ def test_copies_that_memory_can_not_be_pinned_for_stay_unknown(monkeypatch):
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     monkeypatch.setattr(torch.Tensor, "pin_memory", full)
     inputs = (torch.ones(8),)
-    found = transfers.time_transfers(inputs, inputs, torch.ones(8))
+    found = device_times.time_transfers(inputs, inputs, torch.ones(8))
     assert set(found) == {"allocate_seconds"}
-    assert len(released) == 1 + transfers.TRANSFER_SAMPLES  # before each allocation
+    assert len(released) == 1 + device_times.TRANSFER_SAMPLES  # before each allocation
 
 
 def test_workload_without_any_implementation_is_skipped():
