@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from batchmark_job.workloads.base import Implementation, Parameters, Workload
 
 USABLE_SHARE = 0.9  # libraries keep buffers of their own
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # as in malloc.h
 
 # Where the libraries raise no MemoryError of their own; the first is of torch's CPU allocator.
 OUT_OF_MEMORY = (
@@ -120,6 +122,17 @@ def host_memory_bytes(root: Path = Path("/")) -> int:
     machine_bytes: int = psutil.virtual_memory().total
     limits = [_limit(folder, v2=v2) for folder, v2 in _cgroup_folders(root)]
     return min([machine_bytes, *(limit for limit in limits if limit)])
+
+
+def keep_freed_memory() -> None:
+    """Let glibc's malloc give each call the pages that the last one freed, until they are returned.
+
+    Otherwise it depends on the rest of the heap whether a call pays for the pages of its output
+    (docs/decisions/0011). With another C library it does nothing.
+    """
+    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
+        mallopt(M_MMAP_MAX, 0)
+        mallopt(M_TRIM_THRESHOLD, -1)
 
 
 def _cgroup_headrooms(root: Path) -> Iterator[int]:

@@ -83,7 +83,7 @@ def find_candidates(problem: Problem, thread_counts: Sequence[int]) -> list[Cand
             )
             candidate = Candidate(index, record, implementation.plain().name)
             if reason:
-                candidate.refuse(reason, out_of_memory=too_large is not None)
+                candidate.drop("refused", reason, out_of_memory=too_large is not None)
             found.append(candidate)
     return found
 

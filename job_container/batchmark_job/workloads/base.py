@@ -123,19 +123,20 @@ class Workload(ABC):
     implementations: tuple[Implementation, ...]
     needs_gradients: bool = False  # otherwise calls run in torch.inference_mode()
     repeatable: bool = True  # otherwise only the first output is compared with the reference
+    tolerances: ClassVar[Mapping[str, float]] = TOLERANCES
     about_tolerance: ClassVar[str] = ""  # what a message adds that names the tolerance
 
     def tolerance(self, dtype: str) -> float:
         """Largest relative error that passes."""
-        return TOLERANCES[dtype]
+        return self.tolerances[dtype]
 
     @abstractmethod
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
         """Size of one set of inputs."""
 
-    @abstractmethod
     def output_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Size of the output."""
+        """Size of the output; by default that of the inputs."""
+        return self.input_bytes(parameters, dtype)
 
     @abstractmethod
     def flops(self, parameters: Parameters) -> int | None:

@@ -91,9 +91,6 @@ class Sort(Workload):
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
         return parameters["size"] * DTYPE_BYTES[dtype]
 
-    def output_bytes(self, parameters: Parameters, dtype: str) -> int:
-        return parameters["size"] * DTYPE_BYTES[dtype]
-
     def flops(self, parameters: Parameters) -> None:
         """Comparisons are no floating-point operations."""
 

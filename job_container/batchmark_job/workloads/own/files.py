@@ -285,10 +285,6 @@ class UserWorkload(Workload):
             self.make_inputs(parameters, dtype, seed=0)
         return self._input_bytes[key]
 
-    def output_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Assumed to be no larger than the inputs."""
-        return self.input_bytes(parameters, dtype)
-
     def flops(self, parameters: Parameters) -> int | None:
         return self._known("flops", parameters)
 
