@@ -135,17 +135,6 @@ def test_cuda_without_a_gpu_has_its_own_exit_code(start_job, tmp_path):
     assert not (tmp_path / "result.json").exists()
 
 
-def test_nothing_is_left_of_a_job_that_is_killed(start_job, tmp_path):
-    process = start_job(*LONG_MATMUL, "--output", f"{tmp_path}/result.json")
-    wait_for_line(process, r"\] matmul size=32 ")
-    wait_until_computing(process, seconds=0.2)
-    workers = psutil.Process(process.pid).children(recursive=True)
-    assert len(workers) >= 2  # the server and its worker
-    process.kill()
-    _, alive = psutil.wait_procs(workers, timeout=DEADLINE_SECONDS)
-    assert not alive
-
-
 def test_without_an_output_a_new_file_and_a_table_are_left(tmp_path):
     env = {"PYTHONPATH": str(ROOT / "job_container")}
     ran = typed(
