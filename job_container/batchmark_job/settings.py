@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from batchmark_job.distributed.node import Node
 from batchmark_job.measuring.limits import RowLimits
-
-if TYPE_CHECKING:
-    from batchmark_job.distributed.node import Node
-    from batchmark_job.output import Output
-    from batchmark_job.sharing.meeting import Place
-    from batchmark_job.suites import Point
+from batchmark_job.output import Output
+from batchmark_job.sharing.meeting import Place
+from batchmark_job.suites import Point
 
 RequestedDevice = Literal["auto", "cpu", "cuda"]
 

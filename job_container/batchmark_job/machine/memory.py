@@ -5,15 +5,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 
 from batchmark_job.errors import first_line, one_line
 from batchmark_job.machine.host import text_of
-
-if TYPE_CHECKING:
-    from batchmark_job.workloads.base import Implementation, Parameters, Workload
+from batchmark_job.workloads.base import Implementation, Workload
+from batchmark_job.workloads.tensors import Parameters
 
 USABLE_SHARE = 0.9  # libraries keep buffers of their own
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # as in malloc.h

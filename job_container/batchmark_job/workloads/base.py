@@ -7,18 +7,14 @@ and running may. So this package imports them within functions.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-if TYPE_CHECKING:
-    import numpy as np
-    from torch import Tensor
+import numpy as np
 
-    Tensors = tuple[Tensor, ...]
-    Call = Callable[[], Tensor]
-    Parameters = Mapping[str, int]
+from batchmark_job.workloads.tensors import Call, Parameters, Tensor, Tensors
 
 # tf32 is float32 data that tensor cores multiply with 10 bits of mantissa.
 DTYPE_BYTES = {"float32": 4, "float64": 8, "tf32": 4, "float16": 2, "bfloat16": 2}

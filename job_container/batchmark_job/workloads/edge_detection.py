@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from batchmark_job.workloads.base import Implementation
@@ -13,11 +11,7 @@ from batchmark_job.workloads.support.opencv_tensors import Band, Image, OpenCVFi
 from batchmark_job.workloads.support.reference import Float64Array, correlate
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 from batchmark_job.workloads.support.triton_filters import TritonSobel
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from batchmark_job.workloads.base import Call, Parameters, Tensors
+from batchmark_job.workloads.tensors import Call, Parameters, Tensor, Tensors
 
 DERIVATIVE = np.array([-1.0, 0.0, 1.0])
 SMOOTHING = np.array([1.0, 2.0, 1.0])

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,14 +19,9 @@ from batchmark_job.workloads.support import compiled, images, reference, torch_c
 from batchmark_job.workloads.support.cuda_graph import CudaGraph
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 from batchmark_job.workloads.support.training import TrainingStep, initial_weights, views
+from batchmark_job.workloads.tensors import Call, Network, Parameters, Shape, Tensor, Tensors
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from batchmark_job.workloads.base import Call, Parameters, Tensors
-    from batchmark_job.workloads.support.training import Network, Shape
-
-    Unit = Callable[[Tensor], Tensor]
+Unit = Network
 
 IMAGE_SIZE = 224
 CLASSES = 1000

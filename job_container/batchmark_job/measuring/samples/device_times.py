@@ -9,15 +9,13 @@ import contextlib
 import statistics
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from batchmark_job.measuring.samples.sampling import CudaEventTimer, MonotonicTimer, Rotation
-
-if TYPE_CHECKING:
-    from batchmark_job.workloads.base import Tensors
+from batchmark_job.workloads.tensors import Tensors
 
 ROUNDS = 5
 CALLS = 20  # in the queue at a time, at most

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,11 +25,7 @@ from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Workload
 from batchmark_job.workloads.builtin import WORKLOADS
 from batchmark_job.workloads.own.implementations import UserArrays, UserCode, as_tensor
 from batchmark_job.workloads.support import reference, torch_calls
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from batchmark_job.workloads.base import Parameters, Tensors
+from batchmark_job.workloads.tensors import Parameters, Tensor, Tensors
 
 FOLDER_VARIABLE = "BATCHMARK_WORKLOADS"
 BUNDLED = Path(__file__).parents[3] / "own_workloads"

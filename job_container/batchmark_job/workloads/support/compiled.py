@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
 from batchmark_job.workloads.support import triton_filters, triton_stub
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    Network = Callable[[Tensor], Tensor]
+from batchmark_job.workloads.tensors import Network
 
 
 class Compiled(TorchImplementation):

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
+
+import numpy as np
 
 from batchmark_job.workloads.base import DTYPE_BYTES, Axis, BufferedImplementation, Workload
 from batchmark_job.workloads.support import reference, torch_calls
-
-if TYPE_CHECKING:
-    import numpy as np
-    from torch import Tensor
-
-    from batchmark_job.workloads.base import Parameters, Tensors
-    from batchmark_job.workloads.support.reference import Float64Array
+from batchmark_job.workloads.support.reference import Float64Array
+from batchmark_job.workloads.tensors import Parameters, Tensor, Tensors
 
 CHANNELS = 3
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from batchmark_job.workloads.base import BufferedImplementation
 from batchmark_job.workloads.support import images, work_sharing
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from batchmark_job.workloads.base import Call, Tensors
+from batchmark_job.workloads.tensors import Call, Tensor, Tensors
 
 Image = NDArray[np.floating[Any]]
 

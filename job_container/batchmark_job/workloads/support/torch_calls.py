@@ -7,12 +7,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
 from batchmark_job.workloads.base import DTYPE_BYTES, Implementation
+from batchmark_job.workloads.tensors import Tensors
 
 if TYPE_CHECKING:
     import torch
-
-    from batchmark_job.workloads.base import Tensors
-
 
 # The first compute capability that multiplies tf32 and bfloat16.
 # Source: CUDA C++ Programming Guide, table "Arithmetic instructions".

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,14 +19,7 @@ from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Workload
 from batchmark_job.workloads.support import compiled, images, reference, torch_calls
 from batchmark_job.workloads.support.cuda_graph import CudaGraph, captured
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from batchmark_job.workloads.base import Call, Parameters, Tensors
-
-    Network = Callable[[Tensor], Tensor]
-    Shape = tuple[int, ...]
+from batchmark_job.workloads.tensors import Call, Network, Parameters, Shape, Tensor, Tensors
 
 LEARNING_RATE = 0.01
 MOMENTUM = 0.9
