@@ -87,11 +87,7 @@ def user_folder() -> Path:
 
 
 def find_user_files() -> dict[str, Path]:
-    """The files by workload name.
-
-    Raises:
-        InputError: the user's folder does not exist.
-    """
+    """The files of user_folder() by workload name."""
     return {path.stem: path for path in sorted(user_folder().glob("[!_]*.py"))}
 
 
