@@ -36,5 +36,4 @@ class JobSettings:
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """Those of the points, each once."""
         return tuple(dict.fromkeys(point.dtype for point in self.points))

@@ -18,8 +18,6 @@ from batchmark_job.errors import CannotMeasureError, one_line, say
 
 
 class Follower:
-    """A node that serves the main one."""
-
     def __init__(
         self, node: Node, greeting: Greeting, busy: Busy | None, port: int = CONTROL_PORT
     ) -> None:

@@ -32,8 +32,6 @@ POLL_SECONDS = 0.05
 
 @dataclass
 class _Joined:
-    """A node that came."""
-
     greeting: Greeting
     lines: Lines
     seconds: float
@@ -130,7 +128,6 @@ class Nodes:
         return self._mine.device
 
     def records(self, devices: int) -> tuple[ScalingNode, ...]:
-        """The nodes, for the document."""
         seconds = {index: joined.seconds for index, joined in self._joined.items()}
         mine = self._mine.model_copy(update={"address": self._address()})
         greetings = [mine, *(self._joined[index].greeting for index in sorted(seconds))]

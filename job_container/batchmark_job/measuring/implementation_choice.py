@@ -77,8 +77,6 @@ def choose_fastest(
 
 @dataclass
 class _Runner:
-    """A candidate with its worker."""
-
     candidate: Candidate
     worker: Worker
 
@@ -199,7 +197,6 @@ class _Trial:
             raise
 
     def hold_one_by_one(self) -> None:
-        """Give each its time alone."""
         for ladder in self.ladders:
             ladder.climb(self._attempt_alone, self)
 

@@ -124,8 +124,6 @@ def measure(task: Train, world: World, source: Source) -> Answer:
 
 
 class Trainer:
-    """A rank's network, optimiser and losses."""
-
     def __init__(self, task: Train, world: World, source: Source) -> None:
         self.steps_made = 0
         self.network = ResNet50(task.dtype, task.seed, world.device)
