@@ -26,7 +26,6 @@ WHOLE = (
     "machine/cuda.py",
     "machine/nvml.py",
     "measuring/samples/device_times.py",
-    "measuring/samples/transfers.py",
     "workloads/support/cuda_graph.py",
     "workloads/support/triton_filters.py",
 )

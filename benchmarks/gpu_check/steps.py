@@ -30,8 +30,6 @@ TESTS = tuple(
         "measuring/test_rows",
         "workloads/test_triton",
         "machine/test_nvml",
-        "machine/test_conditions",
-        "machine/test_telemetry",
         "machine/test_fingerprint",
     )
 )

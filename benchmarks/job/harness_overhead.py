@@ -14,7 +14,7 @@ import statistics
 import sys
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from batchmark_job.machine import fingerprint
 from batchmark_job.machine.conditions import Monitor
@@ -31,9 +31,7 @@ from batchmark_job.measuring.samples.sampling import (
     sample,
 )
 from batchmark_job.workloads.builtin import WORKLOADS
-
-if TYPE_CHECKING:
-    from batchmark_job.workloads.base import Call
+from batchmark_job.workloads.tensors import Call
 
 ALLOWED = 0.02
 CALL_SECONDS = (0.001, 0.003, 0.01, 0.03)

@@ -43,8 +43,6 @@ class PlainCall(NamedTuple):
 
 
 class _PlainImplementation(Implementation):
-    """A plain call as a worker prepares it."""
-
     devices = ("cpu",)
 
     def __init__(self, plain: PlainCall) -> None:

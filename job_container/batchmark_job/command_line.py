@@ -220,11 +220,7 @@ def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> in
 
 
 def _show_document(file: str) -> None:
-    """Print a document as a table.
-
-    Raises:
-        InputError: there is no valid document.
-    """
+    """Print a document as a table, or raise an InputError where it is none."""
     from batchmark_job.table import lines
 
     try:
@@ -274,11 +270,7 @@ def _suite(arguments: argparse.Namespace) -> Suite:
 
 
 def _fitting(points: list[Point]) -> list[Point]:
-    """The points, if one document can hold them.
-
-    Raises:
-        InputError: it can't.
-    """
+    """The points, if one document can hold them; else an InputError."""
     if len(points) > MOST_ROWS:
         raise InputError(
             f"{len(points)} rows are too many for one result document; give fewer sizes, for "

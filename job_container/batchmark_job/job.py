@@ -11,8 +11,7 @@ from collections.abc import Hashable, Sequence
 
 from batchmark_job.distributed.busy import Busy
 from batchmark_job.distributed.follow import Follower, decline
-from batchmark_job.distributed.greeting import Greeting
-from batchmark_job.distributed.node import Node, own_address
+from batchmark_job.distributed.node import Greeting, Node, own_address
 from batchmark_job.distributed.nodes import Nodes
 from batchmark_job.distributed.row import ScalingRow
 from batchmark_job.errors import CannotMeasureError, say, warn

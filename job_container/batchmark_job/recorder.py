@@ -9,21 +9,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from batchmark_job.errors import OutputError, one_line, say
 from batchmark_job.formatting import count
+from batchmark_job.machine.inventory import Machine
+from batchmark_job.machine.telemetry import Telemetry
+from batchmark_job.measuring.marks import JobMarks
+from batchmark_job.measuring.measured_row import MeasuredRow
 from batchmark_job.output import BY_HAND, FileOutput, document_name
 from batchmark_job.progress import has_figures
 from batchmark_job.result.document import Ceiling, Measurement, MeasurementStatus, ResultDocument
 from batchmark_job.settings import JobSettings
 from batchmark_job.table import lines
-
-if TYPE_CHECKING:
-    from batchmark_job.machine.inventory import Machine
-    from batchmark_job.machine.telemetry import Telemetry
-    from batchmark_job.measuring.marks import JobMarks
-    from batchmark_job.measuring.measured_row import MeasuredRow
 
 EXIT_ROW_FAILED = 1
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from batchmark_job.distributed.node import Node
 from batchmark_job.measuring.limits import RowLimits
-
-if TYPE_CHECKING:
-    from batchmark_job.distributed.node import Node
-    from batchmark_job.output import Output
-    from batchmark_job.sharing.meeting import Place
-    from batchmark_job.suites import Point
+from batchmark_job.output import Output
+from batchmark_job.sharing.meeting import Place
+from batchmark_job.suites import Point
 
 RequestedDevice = Literal["auto", "cpu", "cuda"]
 
@@ -38,5 +36,4 @@ class JobSettings:
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """Those of the points, each once."""
         return tuple(dict.fromkeys(point.dtype for point in self.points))

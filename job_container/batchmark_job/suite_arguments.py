@@ -1,4 +1,7 @@
-"""The options of the suites `sharing` and `scaling`: on the command line as their models say."""
+"""The options of the suites `sharing` and `scaling`: on the command line as their models say.
+
+Each function raises an InputError where an option, or what the environment says, can't be had.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +34,7 @@ def add(run: argparse.ArgumentParser) -> None:
 
 
 def refuse(arguments: argparse.Namespace, asked: str | None) -> None:
-    """Raises:
-    InputError: an option was given that the suite asked for has no use for.
-    """
+    """Refuse options that the suite asked for has no use for."""
     for suite, model in MODELS.items():
         own = command_flags(model) | ({"files": "--files"} if suite == SCALING else {})
         for name, flag in own.items():
@@ -42,11 +43,6 @@ def refuse(arguments: argparse.Namespace, asked: str | None) -> None:
 
 
 def sharing_suite(arguments: argparse.Namespace, axes: Mapping[str, Sequence[int]]) -> Suite:
-    """The suite `sharing` as asked for.
-
-    Raises:
-        InputError: an option can't be had.
-    """
     usual, options = SUITES[SHARING], parse(SharingOptions, arguments)
     (grid,) = usual.grids
     if arguments.task is not None:
@@ -58,11 +54,7 @@ def sharing_suite(arguments: argparse.Namespace, axes: Mapping[str, Sequence[int
 
 
 def place(points: Sequence[Point]) -> Place | None:
-    """Where this process meets the other replicas; None where they are its own.
-
-    Raises:
-        InputError: the environment does not say.
-    """
+    """Where this process meets the other replicas; None where they are its own."""
     sharing = points[0].sharing
     if sharing is None or sharing.form == "processes":
         return None
@@ -70,11 +62,6 @@ def place(points: Sequence[Point]) -> Place | None:
 
 
 def scaling_suite(arguments: argparse.Namespace, node: Node) -> Suite:
-    """The suite `scaling` as asked for.
-
-    Raises:
-        InputError: an option can't be had.
-    """
     usual = SUITES[SCALING]
     options = parse(ScalingOptions, arguments, nodes=node.count)
     files = arguments.files or os.environ.get(FILES)

@@ -30,8 +30,6 @@ CUSTOM = "custom"  # the suite's name in a result when axes were given by hand
 
 @dataclass(frozen=True)
 class Point:
-    """One point of a workload's grid."""
-
     workload: str
     parameters: Mapping[str, int]
     dtype: str = "float32"

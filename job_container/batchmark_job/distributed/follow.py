@@ -9,18 +9,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from batchmark_job.distributed.busy import Busy
-from batchmark_job.distributed.greeting import Greeting
 from batchmark_job.distributed.lines import Lines, LostError, connect
 from batchmark_job.distributed.local_ranks import Ended, LocalRanks
-from batchmark_job.distributed.node import CONTROL_PORT, Node
+from batchmark_job.distributed.node import CONTROL_PORT, Greeting, Node
 from batchmark_job.distributed.task import TASK
 from batchmark_job.distributed.torchrun import Launch
 from batchmark_job.errors import CannotMeasureError, one_line, say
 
 
 class Follower:
-    """A node that serves the main one."""
-
     def __init__(
         self, node: Node, greeting: Greeting, busy: Busy | None, port: int = CONTROL_PORT
     ) -> None:

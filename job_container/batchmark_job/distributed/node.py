@@ -10,8 +10,10 @@ from dataclasses import dataclass
 import psutil
 
 from batchmark_job.errors import InputError
+from batchmark_job.machine.inventory import Machine
 from batchmark_job.machine.metadata import ecs_metadata
 from batchmark_job.option_values import number
+from batchmark_job.result.values import Model
 
 LOOPBACK = "127.0.0.1"
 PREFIX = "AWS_BATCH_JOB_"
@@ -60,6 +62,36 @@ class Node:
     @property
     def is_main(self) -> bool:
         return self.index == 0
+
+
+class Greeting(Model):
+    """What a node says of itself when it comes."""
+
+    index: int
+    job: str  # whose node it is
+    address: str  # its own
+    main_address: str  # at which it found the main node
+    device: str
+    device_model: str
+    gpus: int
+    instance_type: str | None
+
+    @classmethod
+    def of(
+        cls, index: int, job: str, address: str, main_address: str, machine: Machine
+    ) -> Greeting:
+        found = machine.environment
+        on_gpu = machine.device.value == "cuda"
+        return cls(
+            index=index,
+            job=job,
+            address=address,
+            main_address=main_address,
+            device=machine.device.value,
+            device_model=(found.gpu_model if on_gpu else None) or found.cpu_model,
+            gpus=found.gpu_count if on_gpu else 0,
+            instance_type=found.instance_type,
+        )
 
 
 def _number(environment: Mapping[str, str], name: str) -> int:

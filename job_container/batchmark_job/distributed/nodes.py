@@ -14,10 +14,9 @@ from typing import Self
 from pydantic import ValidationError
 
 from batchmark_job.distributed.busy import Busy
-from batchmark_job.distributed.greeting import Greeting
 from batchmark_job.distributed.lines import Lines, LostError
 from batchmark_job.distributed.local_ranks import Ended, LocalRanks
-from batchmark_job.distributed.node import CONTROL_PORT, LOOPBACK, Node
+from batchmark_job.distributed.node import CONTROL_PORT, LOOPBACK, Greeting, Node
 from batchmark_job.distributed.task import Answer, Task
 from batchmark_job.distributed.torchrun import Launch
 from batchmark_job.errors import CannotMeasureError, one_line, say
@@ -33,8 +32,6 @@ POLL_SECONDS = 0.05
 
 @dataclass
 class _Joined:
-    """A node that came."""
-
     greeting: Greeting
     lines: Lines
     seconds: float
@@ -131,7 +128,6 @@ class Nodes:
         return self._mine.device
 
     def records(self, devices: int) -> tuple[ScalingNode, ...]:
-        """The nodes, for the document."""
         seconds = {index: joined.seconds for index, joined in self._joined.items()}
         mine = self._mine.model_copy(update={"address": self._address()})
         greetings = [mine, *(self._joined[index].greeting for index in sorted(seconds))]

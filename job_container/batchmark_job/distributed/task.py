@@ -103,5 +103,4 @@ class Answer(Model):
 
     @property
     def seconds(self) -> tuple[float, ...]:
-        """The samples."""
         return self.samples_seconds

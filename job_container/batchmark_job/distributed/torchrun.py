@@ -35,7 +35,6 @@ class Launch(NamedTuple):
     port: int  # there, free
 
     def arguments(self, node: int, logs: Path) -> list[str]:
-        """torchrun's on one of the nodes."""
         return [
             *(f"--nnodes={self.nodes}", f"--node-rank={node}"),
             f"--nproc-per-node={self.devices}",

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
+import ctypes
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 
 from batchmark_job.errors import first_line, one_line
 from batchmark_job.machine.host import text_of
-
-if TYPE_CHECKING:
-    from batchmark_job.workloads.base import Implementation, Parameters, Workload
+from batchmark_job.workloads.base import Implementation, Workload
+from batchmark_job.workloads.tensors import Parameters
 
 USABLE_SHARE = 0.9  # libraries keep buffers of their own
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # as in malloc.h
 
 # Where the libraries raise no MemoryError of their own; the first is of torch's CPU allocator.
 OUT_OF_MEMORY = (
@@ -53,13 +52,6 @@ def has_room(needed_bytes: int, device: str) -> bool:
     """Whether the device has room for so many more bytes."""
     available = available_host_bytes() if device == "cpu" else available_cuda_bytes()
     return needed_bytes <= USABLE_SHARE * available
-
-
-def release_cuda_cache() -> None:
-    import torch
-
-    with contextlib.suppress(RuntimeError):
-        torch.cuda.empty_cache()
 
 
 def peak_bytes(device: str, root: Path = Path("/")) -> int | None:
@@ -128,6 +120,17 @@ def host_memory_bytes(root: Path = Path("/")) -> int:
     machine_bytes: int = psutil.virtual_memory().total
     limits = [_limit(folder, v2=v2) for folder, v2 in _cgroup_folders(root)]
     return min([machine_bytes, *(limit for limit in limits if limit)])
+
+
+def keep_freed_memory() -> None:
+    """Let glibc's malloc give each call the pages that the last one freed, until they are returned.
+
+    Otherwise it depends on the rest of the heap whether a call pays for the pages of its output
+    (docs/decisions/0011). With another C library it does nothing.
+    """
+    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
+        mallopt(M_MMAP_MAX, 0)
+        mallopt(M_TRIM_THRESHOLD, -1)
 
 
 def _cgroup_headrooms(root: Path) -> Iterator[int]:

@@ -1,5 +1,7 @@
 """What NVML says of a GPU, in this package's units; None where GPU or driver do not say.
 
+Each function raises an Exception where there is no NVML, or it can't reach a driver.
+
 Source: NVML API reference, https://docs.nvidia.com/deploy/nvml-api/.
 """
 
@@ -125,11 +127,7 @@ class Driver(NamedTuple):
 
 
 def driver() -> Driver:
-    """The driver of this machine or container, found without torch.
-
-    Raises:
-        Exception: there is no NVML, or it can't reach a driver.
-    """
+    """The driver of this machine or container, found without torch."""
     pynvml.nvmlInit()
     try:
         cuda = pynvml.nvmlSystemGetCudaDriverVersion_v2()
@@ -146,9 +144,6 @@ def visible_gpus() -> list[Gpu]:
     """The GPUs, or parts of one (MIG), that torch sees, in torch's order.
 
     By UUID, because NVML's numbers differ where CUDA_VISIBLE_DEVICES is set.
-
-    Raises:
-        Exception: there is no NVML, or it knows none of torch's devices.
     """
     import torch
 
@@ -157,22 +152,14 @@ def visible_gpus() -> list[Gpu]:
 
 
 def all_gpus() -> list[Gpu]:
-    """The GPUs of this machine or container, found without torch.
-
-    Raises:
-        Exception: there is no NVML, or it can't reach a driver.
-    """
+    """The GPUs of this machine or container, found without torch."""
     pynvml.nvmlInit()
     count = int(pynvml.nvmlDeviceGetCount())
     return [Gpu(pynvml, pynvml.nvmlDeviceGetHandleByIndex(index)) for index in range(count)]
 
 
 def find_gpu(uuid: str) -> Gpu:
-    """A GPU, or a part of one (MIG), found without torch.
-
-    Raises:
-        Exception: there is no NVML, or it does not know this UUID.
-    """
+    """A GPU, or a part of one (MIG), found without torch; an NVMLError where none has this UUID."""
     pynvml.nvmlInit()
     try:
         handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")

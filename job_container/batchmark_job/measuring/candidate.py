@@ -6,9 +6,9 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from batchmark_job.result.document import Correctness, Implementation, Trial
+from batchmark_job.result.document import Correctness, Implementation, Outcome, Trial
 from batchmark_job.result.values import MOST_CHARACTERS
 
 FEWEST_CALLS = 3
@@ -36,7 +36,7 @@ class Candidate:
     index: int
     implementation: Implementation
     plain: str
-    outcome: Literal["chosen", "slower", "wrong", "failed", "refused"] = "slower"
+    outcome: Outcome = "slower"
     reason: str | None = None
     out_of_memory: bool = False
     correctness: Correctness | None = None
@@ -123,11 +123,8 @@ class Candidate:
             correctness=self.correctness,
         )
 
-    def refuse(self, reason: str, *, out_of_memory: bool = False) -> None:
-        self.outcome, self.reason, self.out_of_memory = "refused", reason, out_of_memory
-
-    def fail(self, reason: str, *, out_of_memory: bool = False) -> None:
-        self.outcome, self.reason, self.out_of_memory = "failed", reason, out_of_memory
+    def drop(self, outcome: Outcome, reason: str, *, out_of_memory: bool = False) -> None:
+        self.outcome, self.reason, self.out_of_memory = outcome, reason, out_of_memory
 
 
 def by_implementation(candidates: Iterable[Candidate]) -> list[list[Candidate]]:

@@ -12,6 +12,7 @@ from batchmark_job.measuring.candidate import MOST_HELD, Candidate, Entry, by_im
 from batchmark_job.measuring.problem import CACHES_FILLED, MOST_INPUT_SETS, Problem
 from batchmark_job.measuring.processes import input_store
 from batchmark_job.measuring.processes.input_store import MOST_SHARE
+from batchmark_job.measuring.processes.workers import Tell
 from batchmark_job.result.document import Implementation as ImplementationRecord
 
 # Of the host's memory, the most that each of some thirty processes may hold while it waits for its
@@ -20,7 +21,11 @@ WAITING_SHARE = 1 / 64
 
 
 def enter(
-    problem: Problem, thread_counts: Sequence[int], cache_bytes: int | None, store: str | None
+    _tell: Tell,
+    problem: Problem,
+    thread_counts: Sequence[int],
+    cache_bytes: int | None,
+    store: str | None,
 ) -> Entry:
     """Every implementation with every number of threads; what can't compute the row is refused.
 
@@ -83,7 +88,7 @@ def find_candidates(problem: Problem, thread_counts: Sequence[int]) -> list[Cand
             )
             candidate = Candidate(index, record, implementation.plain().name)
             if reason:
-                candidate.refuse(reason, out_of_memory=too_large is not None)
+                candidate.drop("refused", reason, out_of_memory=too_large is not None)
             found.append(candidate)
     return found
 

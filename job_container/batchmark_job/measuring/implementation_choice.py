@@ -77,8 +77,6 @@ def choose_fastest(
 
 @dataclass
 class _Runner:
-    """A candidate with its worker."""
-
     candidate: Candidate
     worker: Worker
 
@@ -99,10 +97,8 @@ class _Runner:
             return
         candidate.cold_seconds, candidate.correctness = first.seconds, first.correctness
         candidate.warm_seconds = first.warm_seconds
-        if first.changes_inputs:
-            candidate.fail(first.wrong)
-        elif first.wrong:
-            candidate.outcome, candidate.reason = "wrong", first.wrong
+        if first.wrong:
+            candidate.drop("failed" if first.changes_inputs else "wrong", first.wrong)
 
     def take_turn(self) -> None:
         self.candidate.turns += 1
@@ -112,7 +108,7 @@ class _Runner:
             self.drop_out(error)
 
     def drop_out(self, error: StepError) -> None:
-        self.candidate.fail(str(error), out_of_memory=error.out_of_memory)
+        self.candidate.drop("failed", str(error), out_of_memory=error.out_of_memory)
 
 
 @dataclass
@@ -201,7 +197,6 @@ class _Trial:
             raise
 
     def hold_one_by_one(self) -> None:
-        """Give each its time alone."""
         for ladder in self.ladders:
             ladder.climb(self._attempt_alone, self)
 

@@ -28,8 +28,6 @@ from batchmark_job.result.values import MOST_CHARACTERS
 
 @dataclass(frozen=True)
 class Bench:
-    """What rows are measured with and on."""
-
     device: str
     limits: RowLimits
     thread_counts: Sequence[int]  # of the CPU's math libraries, to try

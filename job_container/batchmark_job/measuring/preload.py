@@ -11,13 +11,13 @@ import scipy.fft
 import scipy.ndimage  # noqa: F401
 import torch.utils.serialization.config  # noqa: F401
 
-from batchmark_job.machine import inventory, malloc, threads  # noqa: F401
+from batchmark_job.machine import inventory, memory, threads  # noqa: F401
 from batchmark_job.measuring import ceilings, entry, prepared  # noqa: F401
 from batchmark_job.workloads import builtin  # noqa: F401
 
 LOADED_AT = datetime.now(UTC)
 
 threads.find_pools()
-malloc.keep_freed_memory()
+memory.keep_freed_memory()
 gc.collect()
 gc.freeze()  # otherwise each worker's first collection would copy all of torch's pages

@@ -7,7 +7,6 @@ import statistics
 import time
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -21,7 +20,7 @@ from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.answers import FirstCall, LastLook, TurnSamples
 from batchmark_job.measuring.processes.input_store import bytes_of
 from batchmark_job.measuring.processes.workers import Tell
-from batchmark_job.measuring.samples.device_times import time_device
+from batchmark_job.measuring.samples.device_times import time_device, time_transfers
 from batchmark_job.measuring.samples.sampling import (
     WARMUP_SECONDS,
     MonotonicTimer,
@@ -33,12 +32,10 @@ from batchmark_job.measuring.samples.sampling import (
     unsettled,
     warm_up,
 )
-from batchmark_job.measuring.samples.transfers import time_transfers
 from batchmark_job.result.document import Correctness
+from batchmark_job.workloads.base import Implementation, Workload
 from batchmark_job.workloads.support import torch_calls
-
-if TYPE_CHECKING:
-    from batchmark_job.workloads.base import Implementation, Tensors, Workload
+from batchmark_job.workloads.tensors import Tensors
 
 TURN_SECONDS = 0.01
 SETTLE_SECONDS = 0.005  # short calls of a few megabytes find them in the last-level cache by then

@@ -6,18 +6,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from batchmark_job.machine.fingerprint import last_level_cache_bytes
 from batchmark_job.measuring.processes import input_store
 from batchmark_job.result.document import Correctness
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from batchmark_job.workloads.base import Implementation, Tensors, Workload
+from batchmark_job.workloads.base import Implementation, Workload
+from batchmark_job.workloads.tensors import Tensor, Tensors
 
 SEED = 20261101
 MOST_INPUT_SETS = 64

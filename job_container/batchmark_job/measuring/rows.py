@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from batchmark_job.machine.conditions import mean_conditions
-from batchmark_job.measuring import steps
 from batchmark_job.measuring.candidate import CHANGES_INPUTS, Candidate, Entry
+from batchmark_job.measuring.entry import enter
 from batchmark_job.measuring.implementation_choice import (
     TRIAL_SHARE,
     choose_fastest,
@@ -92,7 +92,7 @@ class Row(MeasuredRow):
         hear = self._listener(bench)
         store = InputStore()
         entry = bench.workers.run(
-            steps.enter,
+            enter,
             self.problem(bench),
             *(bench.thread_counts, bench.cache_bytes, store.path),
             hear=hear,

@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from batchmark_job.machine.inventory import Machine, take_inventory
+from batchmark_job.measuring.problem import Problem
+from batchmark_job.measuring.processes.workers import Tell
+from batchmark_job.result.document import Ceiling, Device
+
 if TYPE_CHECKING:
-    from batchmark_job.machine.inventory import Machine
-    from batchmark_job.measuring.candidate import Entry
     from batchmark_job.measuring.prepared import Prepared
-    from batchmark_job.measuring.problem import Problem
-    from batchmark_job.measuring.processes.workers import Tell
-    from batchmark_job.result.document import Ceiling, Device
 
 
 def look_around(tell: Tell, requested: str, threads: int, allow_cpu_fallback: bool) -> Machine:
-    """The machine, with the device to measure on.
-
-    Raises:
-        CannotMeasureError: the device asked for is missing or can't be used.
-    """
-    from batchmark_job.machine.inventory import take_inventory
-
+    """As take_inventory."""
     machine = take_inventory(requested, threads, allow_cpu_fallback=allow_cpu_fallback)
     tell("mark", "device_ready")
     return machine
-
-
-def enter(
-    tell: Tell,  # noqa: ARG001
-    problem: Problem,
-    thread_counts: Sequence[int],
-    cache_bytes: int | None,
-    store: str | None,
-) -> Entry:
-    from batchmark_job.measuring import entry
-
-    return entry.enter(problem, thread_counts, cache_bytes, store)
 
 
 def prepare(

@@ -155,11 +155,14 @@ class Correctness(Model):
         return self.relative_error <= self.tolerance
 
 
+Outcome = Literal["chosen", "slower", "wrong", "failed", "refused"]
+
+
 class Trial(Model):
     """An implementation's short trial before the measurement, all on the same inputs."""
 
     implementation: Implementation
-    outcome: Literal["chosen", "slower", "wrong", "failed", "refused"]
+    outcome: Outcome
     reason: Text | None = optional("why it was refused, failed or wrong")
     median_seconds: PositiveSeconds | None = None
     calls: Count = Field(default=0, description="timed warm calls")

@@ -135,8 +135,6 @@ class Meeting:
 
 
 class RemoteWorker(Worker):
-    """A worker in another container."""
-
     def __init__(
         self, connection: Connection, make: Callable[..., Any], arguments: tuple[Any, ...]
     ) -> None:

@@ -6,13 +6,16 @@ import os
 import threading
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from batchmark_job.machine import memory
 from batchmark_job.measuring.marks import process_started_at
 from batchmark_job.measuring.prepared import Prepared, measuring_state
+from batchmark_job.measuring.problem import Problem
+from batchmark_job.measuring.processes.answers import LastLook
+from batchmark_job.measuring.processes.workers import Tell
 from batchmark_job.result.sharing import Disturbance, ReplicaOutcome
 from batchmark_job.sharing.answers import Lost, Ran, Started
 from batchmark_job.sharing.disturbances import disturb
@@ -20,11 +23,6 @@ from batchmark_job.sharing.point import SLOW_CALLS
 from batchmark_job.sharing.schedule import Steps
 from batchmark_job.workloads.own.errors import where_raised
 from batchmark_job.workloads.support import torch_calls
-
-if TYPE_CHECKING:
-    from batchmark_job.measuring.problem import Problem
-    from batchmark_job.measuring.processes.answers import LastLook
-    from batchmark_job.measuring.processes.workers import Tell
 
 LAST_STEP_SECONDS = 5.0  # for a thread that hangs, once the others have ended
 LIMIT_TRIED = 1.1  # times MPS's limit: memory that a client must not get

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,11 +11,7 @@ from batchmark_job.workloads.support import reference, torch_calls
 from batchmark_job.workloads.support.cuda_graph import CudaGraph
 from batchmark_job.workloads.support.reference import Float64Array
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from batchmark_job.workloads.base import Call, Parameters, Tensors
+from batchmark_job.workloads.tensors import Call, Parameters, Tensor, Tensors
 
 # Queries, keys, values, the output and its gradient, the three gradients and their packed copy; and
 # one gradient's sum in float32, which is twice as large as a 16-bit one.

@@ -7,18 +7,14 @@ and running may. So this package imports them within functions.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-if TYPE_CHECKING:
-    import numpy as np
-    from torch import Tensor
+import numpy as np
 
-    Tensors = tuple[Tensor, ...]
-    Call = Callable[[], Tensor]
-    Parameters = Mapping[str, int]
+from batchmark_job.workloads.tensors import Call, Parameters, Tensor, Tensors
 
 # tf32 is float32 data that tensor cores multiply with 10 bits of mantissa.
 DTYPE_BYTES = {"float32": 4, "float64": 8, "tf32": 4, "float16": 2, "bfloat16": 2}
@@ -123,19 +119,20 @@ class Workload(ABC):
     implementations: tuple[Implementation, ...]
     needs_gradients: bool = False  # otherwise calls run in torch.inference_mode()
     repeatable: bool = True  # otherwise only the first output is compared with the reference
+    tolerances: ClassVar[Mapping[str, float]] = TOLERANCES
     about_tolerance: ClassVar[str] = ""  # what a message adds that names the tolerance
 
     def tolerance(self, dtype: str) -> float:
         """Largest relative error that passes."""
-        return TOLERANCES[dtype]
+        return self.tolerances[dtype]
 
     @abstractmethod
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
         """Size of one set of inputs."""
 
-    @abstractmethod
     def output_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Size of the output."""
+        """Size of the output; by default that of the inputs."""
+        return self.input_bytes(parameters, dtype)
 
     @abstractmethod
     def flops(self, parameters: Parameters) -> int | None:

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from batchmark_job.workloads.support import cifar10, torch_calls
 from batchmark_job.workloads.support.training import TrainingStep
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from batchmark_job.workloads.base import Parameters
-    from batchmark_job.workloads.support.training import Network
+from batchmark_job.workloads.tensors import Network, Parameters, Tensor
 
 CHANNELS = (3, 32, 64, 128)
 CLASSES = 10

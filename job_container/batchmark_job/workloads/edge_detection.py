@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from batchmark_job.workloads.base import Implementation
-from batchmark_job.workloads.support import images, opencv_tensors, torch_calls, work_sharing
+from batchmark_job.workloads.support import images, opencv_tensors, torch_calls
 from batchmark_job.workloads.support.cuda_graph import CudaGraph
 from batchmark_job.workloads.support.opencv_tensors import Band, Image, OpenCVFilter
 from batchmark_job.workloads.support.reference import Float64Array, correlate
-from batchmark_job.workloads.support.scipy_filters import ScipyFilter
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 from batchmark_job.workloads.support.triton_filters import TritonSobel
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from batchmark_job.workloads.base import Call, Parameters, Tensors
+from batchmark_job.workloads.tensors import Call, Parameters, Tensor, Tensors
 
 DERIVATIVE = np.array([-1.0, 0.0, 1.0])
 SMOOTHING = np.array([1.0, 2.0, 1.0])
@@ -81,12 +74,6 @@ class OpenCVSobelInBands(OpenCVFilter):
         import cv2
 
         (edges,) = buffers
-        bands = opencv_tensors.bands(
-            opencv_tensors.views(inputs[0]),
-            opencv_tensors.views(edges),
-            rows=_band_rows(edges.shape[3]),
-            halo=1,
-        )
 
         def work(band: Band) -> None:
             # Fresh arrays are the last band's memory, still in the cache.
@@ -94,14 +81,15 @@ class OpenCVSobelInBands(OpenCVFilter):
             _opencv_gradients(band.source, horizontal, vertical)
             cv2.magnitude(horizontal[band.inner], vertical[band.inner], magnitude=band.target)
 
-        return work_sharing.filling(edges, bands, work)
+        rows = _band_rows(edges.shape[3])
+        return opencv_tensors.in_bands(inputs[0], edges, rows, halo=1, work=work)
 
 
 def _band_rows(size: int) -> int:
     return min(max(BAND_PIXELS // size, 8), BAND_ROWS, size)
 
 
-class ScipySobel(ScipyFilter):
+class ScipySobel(images.ScipyFilter):
     """SciPy's gradients; their magnitude by NumPy."""
 
     batches_written = 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +12,7 @@ from batchmark_job.workloads.support import images, reference, torch_calls
 from batchmark_job.workloads.support.cuda_graph import CudaGraph
 from batchmark_job.workloads.support.reference import Float64Array
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from batchmark_job.workloads.base import Call, Parameters, Tensors
+from batchmark_job.workloads.tensors import Call, Parameters, Tensor, Tensors
 
 CHECKED_FREQUENCIES = 8
 CHECKED_IMAGES = 2

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from batchmark_job.workloads.base import Implementation
-from batchmark_job.workloads.support import images, opencv_tensors, torch_calls, work_sharing
+from batchmark_job.workloads.support import images, opencv_tensors, torch_calls
 from batchmark_job.workloads.support.cuda_graph import CudaGraph
 from batchmark_job.workloads.support.opencv_tensors import Band, Image, OpenCVFilter
 from batchmark_job.workloads.support.reference import Float64Array, correlate
-from batchmark_job.workloads.support.scipy_filters import ScipyFilter
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 from batchmark_job.workloads.support.triton_filters import TritonBlur
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from batchmark_job.workloads.base import Call, Parameters, Tensors
+from batchmark_job.workloads.tensors import Call, Parameters, Tensor, Tensors
 
 KERNEL_SIZE = 15
 SIGMA = 5.0
@@ -77,22 +70,17 @@ class OpenCVBlurInBands(OpenCVBlur):
 
     def prepare_with(self, inputs: Tensors, buffers: Tensors) -> Call:
         (blurred,) = buffers
-        bands = opencv_tensors.bands(
-            opencv_tensors.views(inputs[0]),
-            opencv_tensors.views(blurred),
-            rows=-(-blurred.shape[2] // torch_calls.threads()),
-            halo=HALO,
-        )
 
         def work(band: Band) -> None:
             rows = np.empty_like(band.source)
             _opencv_blur(band.source, rows)
             np.copyto(band.target, rows[band.inner])
 
-        return work_sharing.filling(blurred, bands, work)
+        rows = -(-blurred.shape[2] // torch_calls.threads())
+        return opencv_tensors.in_bands(inputs[0], blurred, rows, halo=HALO, work=work)
 
 
-class ScipyBlur(ScipyFilter):
+class ScipyBlur(images.ScipyFilter):
     """One pass per direction."""
 
     batches_written = 2

@@ -10,23 +10,18 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Workload
-from batchmark_job.workloads.support import compiled, images, reference, torch_calls, triton_filters
+from batchmark_job.workloads.support import compiled, images, reference, torch_calls
 from batchmark_job.workloads.support.cuda_graph import CudaGraph
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
 from batchmark_job.workloads.support.training import TrainingStep, initial_weights, views
+from batchmark_job.workloads.tensors import Call, Network, Parameters, Shape, Tensor, Tensors
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from batchmark_job.workloads.base import Call, Parameters, Tensors
-    from batchmark_job.workloads.support.training import Network, Shape
-
-    Unit = Callable[[Tensor], Tensor]
+Unit = Network
 
 IMAGE_SIZE = 224
 CLASSES = 1000
@@ -217,15 +212,10 @@ class FoldedResNet50(TorchResNet50):
         return _build_flat(weights, statistics, folded)
 
 
-class CompiledResNet50(FoldedResNet50):
+class CompiledResNet50(compiled.Compiled, FoldedResNet50):
     """The folded network by torch.compile."""
 
     name = "torch channels-last, normalisation folded, compiled"
-    devices = ("cuda",)
-    least_row_seconds = compiled.LEAST_ROW_SECONDS
-
-    def refusal(self, device: str, dtype: str) -> str | None:
-        return super().refusal(device, dtype) or triton_filters.missing()
 
     def network(self, weights: Tensor, statistics: Tensor) -> Network:
         return compiled.compile_network(super().network(weights, statistics))
@@ -241,11 +231,14 @@ class ResNet50Inference(Workload):
         CudaGraph(FoldedResNet50()),
         CompiledResNet50(),
     )
-
-    def tolerance(self, dtype: str) -> float:
-        """Rounding grows over 53 layers; tf32 and float16 keep 10 bits, bfloat16 keeps 7."""
-        tolerances = {"float64": 1e-11, "float32": 1e-4, "tf32": 4e-2, "float16": 2e-2}
-        return tolerances.get(dtype, 1e-1)
+    # Rounding grows over 53 layers; tf32 and float16 keep 10 bits, bfloat16 keeps 7.
+    tolerances: ClassVar[Mapping[str, float]] = {
+        "float64": 1e-11,
+        "float32": 1e-4,
+        "tf32": 4e-2,
+        "bfloat16": 1e-1,
+        "float16": 2e-2,
+    }
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
         pixels = parameters["batch"] * images.CHANNELS * IMAGE_SIZE**2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,11 +16,7 @@ from batchmark_job.workloads.base import (
 )
 from batchmark_job.workloads.support import reference, torch_calls
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from batchmark_job.workloads.base import Call, Parameters, Tensors
+from batchmark_job.workloads.tensors import Call, Parameters, Tensor, Tensors
 
 INDEX_BYTES = 8  # torch finds where each key came from, wanted or not
 CHUNK = 1 << 22
@@ -89,9 +85,6 @@ class Sort(Workload):
         return sys.float_info.min
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
-        return parameters["size"] * DTYPE_BYTES[dtype]
-
-    def output_bytes(self, parameters: Parameters, dtype: str) -> int:
         return parameters["size"] * DTYPE_BYTES[dtype]
 
     def flops(self, parameters: Parameters) -> None:

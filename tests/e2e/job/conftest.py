@@ -4,13 +4,13 @@ import contextlib
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.paths import ROOT
+
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "test",
     "AWS_SECRET_ACCESS_KEY": "test",

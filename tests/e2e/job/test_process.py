@@ -11,11 +11,16 @@ import torch
 
 from batchmark_job.result.document import parse_document
 from tests.documented import arguments, documented, the_command, typed
-from tests.e2e.job.published import NAMESPACE, metrics_of, skip_where_too_slow_to_publish
+from tests.e2e.job.job_processes import (
+    DEADLINE_SECONDS,
+    NAMESPACE,
+    ended,
+    metrics_of,
+    skip_where_too_slow_to_publish,
+)
+from tests.paths import ROOT
 from tests.waiting import wait_for
 
-ROOT = Path(__file__).resolve().parents[3]
-DEADLINE_SECONDS = 300
 LONG_MATMUL = (
     *("--workload", "matmul", "--axis", "size=32,10000", "--device", "cpu", "--threads", "1"),
     *("--max-seconds", "1"),
@@ -62,8 +67,7 @@ def test_smoke_suite(start_job, tmp_path):
         AWS_BATCH_JOB_ID="ab-cd:3",
         AWS_BATCH_JOB_ATTEMPT="2",
     )
-    out, err = process.communicate(timeout=DEADLINE_SECONDS)
-    assert process.returncode == 0, err
+    out, _ = ended(process)
     document = parse_document((tmp_path / "raw" / "ab-cd_3.2.json").read_bytes())
     assert (document.job_id, document.job_attempt) == ("ab-cd:3", 2)
     # Other tests may load the machine so much that a row does not settle, or has few samples.
@@ -90,10 +94,9 @@ def test_signal_during_a_long_call(number, exit_code, start_job, moto_client, tm
     wait_until_computing(process, seconds=4)
     used = cpu_seconds(process)
     process.send_signal(number)
-    out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    out, _ = ended(process, exit_code)
     used_since = os.times().children_user - before - used
     assert used_since < 5, "it waited for the call, which takes far longer"
-    assert process.returncode == exit_code, err
     assert "writing the 2 rows there are" in out
     document = parse_document((tmp_path / "result.json").read_bytes())
     assert document.status == "interrupted"
@@ -118,41 +121,18 @@ def test_signal_before_the_first_row(start_job, tmp_path):
         line = next(x for x in status.read_text().splitlines() if x.startswith("SigBlk"))
         blocked = int(line.split()[1], 16)
     process.terminate()
-    out, _ = process.communicate(timeout=DEADLINE_SECONDS)
-    assert process.returncode == 143
+    out, _ = ended(process, 143)
     assert not (tmp_path / "result.json").exists() or "writing the" in out
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_cuda_without_a_gpu_has_its_own_exit_code(start_job, tmp_path):
     arguments = ("--suite", "smoke", "--device", "cuda", "--output", f"{tmp_path}/result.json")
-    process = start_job(*arguments)
-    out, err = process.communicate(timeout=DEADLINE_SECONDS)
-    assert process.returncode == 3
+    out, err = ended(start_job(*arguments), 3)
     assert out == ""
     assert err.startswith("batchmark-job: error: cannot measure: --device cuda")
     assert err.count("\n") == 1
     assert not (tmp_path / "result.json").exists()
-
-
-def test_bad_input_ends_at_once(start_job, tmp_path):
-    process = start_job("--suite", "nope", "--output", f"{tmp_path}/result.json")
-    out, err = process.communicate(timeout=DEADLINE_SECONDS)
-    assert process.returncode == 2
-    assert out == ""
-    assert err.startswith("batchmark-job: error: unknown suite 'nope'; known: smoke, blog, sam")
-    assert err.count("\n") == 1
-
-
-def test_nothing_is_left_of_a_job_that_is_killed(start_job, tmp_path):
-    process = start_job(*LONG_MATMUL, "--output", f"{tmp_path}/result.json")
-    wait_for_line(process, r"\] matmul size=32 ")
-    wait_until_computing(process, seconds=0.2)
-    workers = psutil.Process(process.pid).children(recursive=True)
-    assert len(workers) >= 2  # the server and its worker
-    process.kill()
-    _, alive = psutil.wait_procs(workers, timeout=DEADLINE_SECONDS)
-    assert not alive
 
 
 def test_without_an_output_a_new_file_and_a_table_are_left(tmp_path):

@@ -10,10 +10,10 @@ import pytest
 
 from batchmark_job.result.document import parse_document
 from tests.documented import arguments, the_command
+from tests.e2e.job.job_processes import DEADLINE_SECONDS, ended
 from tests.stand_ins.http import serving
 from tests.waiting import wait_for
 
-DEADLINE_SECONDS = 300
 SMALL = (
     *("--suite", "scaling", "--device", "cpu", "--threads", "1", "--image", "32"),
     *("--batches", "2", "--steps", "10", "--max-seconds", "5", "--all-reduce-mib", ""),
@@ -24,9 +24,7 @@ def test_the_documented_command_measures_one_node(start_job, tmp_path):
     _run, *given = arguments(the_command(".venv/bin/batchmark-job run --suite scaling"))
     path = tmp_path / "result.json"
     quick = ("--image", "32", "--batches", "2", "--max-seconds", "5", "--threads", "1")
-    process = start_job(*given, *quick, "--device", "cpu", "--output", str(path))
-    _, err = process.communicate(timeout=DEADLINE_SECONDS)
-    assert process.returncode == 0, err
+    ended(start_job(*given, *quick, "--device", "cpu", "--output", str(path)))
     training, *reductions = parse_document(path.read_bytes()).measurements
     assert training.status in {"measured", "unsettled"}, training.reason
     assert training.scaling.split.compute_seconds > 0

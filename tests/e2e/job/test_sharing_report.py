@@ -6,17 +6,14 @@ from tests.builders.reports import report_of
 from tests.builders.runs import build_run
 from tests.builders.sharing import sharing_job
 from tests.documented import arguments, the_command
-
-DEADLINE_SECONDS = 240
+from tests.e2e.job.job_processes import ended
 
 
 def test_the_documented_command_leaves_curves_that_the_report_reads(start_job, tmp_path):
     given = arguments(the_command(".venv/bin/batchmark-job run --suite sharing"))
     _run, *options = [*given, "--disturbances", "crash", "--max-seconds", "0.2", "--device", "cpu"]
     path = tmp_path / "result.json"
-    process = start_job(*options, "--no-ceilings", "--output", str(path))
-    _, err = process.communicate(timeout=DEADLINE_SECONDS)
-    assert process.returncode == 0, err
+    ended(start_job(*options, "--no-ceilings", "--output", str(path)))
     document = parse_document(path.read_bytes())
     job = sharing_job("c5.2xlarge", []).model_copy(update={"document": document})
     (task,) = report_of(build_run(job)).studies["sharing"]

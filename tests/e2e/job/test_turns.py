@@ -19,7 +19,7 @@ def alone_and_in_turns(size, turns, workers):
     """Median seconds of a call by library, in the same processes: alone, and in turns."""
     threads = fingerprint.usable_threads()
     problem = Problem(WORKLOADS["matmul"], {"size": size}, "float32", "cpu")
-    entry = enter(problem, (threads,), fingerprint.last_level_cache_bytes(), None)
+    entry = enter(ignore, problem, (threads,), fingerprint.last_level_cache_bytes(), None)
     entered = {each.name: each for each in entry.candidates if each.name in RIVALS}
     runners = {
         name: start_prepared(problem, each, entry.input_sets, workers, ignore)

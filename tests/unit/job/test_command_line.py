@@ -143,13 +143,25 @@ def test_schema_is_printed(capsys):
     assert "'result', 'metric-line'" in capsys.readouterr().err
 
 
-def test_the_process_that_starts_the_workers_loads_none_of_their_libraries():
-    ran = python(
-        "import sys, batchmark_job.job\n"
-        "from batchmark_job.machine import inventory\n"
-        "from batchmark_job.measuring.processes import answers\n"
-        "print(sorted({'torch', 'cv2', 'threadpoolctl'} & set(sys.modules)))"
-    )
+@pytest.mark.parametrize(
+    ("code", "libraries"),
+    [
+        (
+            "import batchmark_job.job\n"
+            "from batchmark_job.machine import inventory\n"
+            "from batchmark_job.measuring.processes import answers\n",
+            {"torch", "cv2", "threadpoolctl"},
+        ),
+        (
+            "from batchmark_job.suites import NAMES, find_suite\n"
+            "assert all(find_suite(name).points() for name in NAMES)\n",
+            {"torch", "cv2", "boto3"},
+        ),
+    ],
+    ids=["the process that starts the workers", "grids of the suites"],
+)
+def test_libraries_of_the_workers_are_not_loaded_for(code, libraries):
+    ran = python(f"{code}import sys; print(sorted({libraries} & set(sys.modules)))")
     assert (ran.returncode, ran.stdout.strip()) == (0, "[]"), ran.stderr
 
 

@@ -4,7 +4,6 @@ import pytest
 
 from batchmark_job import command_line, job
 from batchmark_job.distributed.node import Node
-from batchmark_job.result.scaling_options import ScalingRun
 
 CHILD = {
     "AWS_BATCH_JOB_ID": "job-1#1",
@@ -42,12 +41,6 @@ def test_without_options_it_trains_on_synthetic_data_and_reduces(settings):
         *(("all_reduce", {**place, "mib": mib}) for mib in (1, 16, 64, 256)),
     ]
     assert found.limits.samples == 50
-
-
-def test_a_run_doubles_the_nodes_up_to_20_by_default_and_scales_both_ways():
-    run = ScalingRun()
-    assert run.node_counts == (1, 2, 4, 8, 16, 20)
-    assert run.strong_scaling
 
 
 def test_batch_says_how_many_nodes_there_are(settings, monkeypatch):

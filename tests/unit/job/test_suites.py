@@ -1,14 +1,11 @@
 import math
-import subprocess
-import sys
 
 import pytest
 
 from batchmark_job.errors import InputError
 from batchmark_job.measuring.limits import RowLimits
-from batchmark_job.suites import NAMES, SUITES, Grid, find_suite
+from batchmark_job.suites import SUITES, Grid
 from batchmark_job.workloads.builtin import WORKLOADS
-from tests.paths import ROOT
 
 
 def sizes(suite, workload):
@@ -17,14 +14,6 @@ def sizes(suite, workload):
         for point in SUITES[suite].points()
         if point.workload == workload
     ]
-
-
-def test_suites_are_found_by_name():
-    assert NAMES[:3] == ("smoke", "blog", "sam")
-    assert NAMES[3:] == ("precision", "building_blocks", "training", "sharing", "scaling", "own")
-    assert find_suite("smoke") is SUITES["smoke"]
-    with pytest.raises(InputError, match=r"unknown suite 'nope'; known: smoke, blog, .*, own"):
-        find_suite("nope")
 
 
 @pytest.mark.parametrize("name", SUITES)
@@ -48,24 +37,10 @@ def test_sizes_suffice_for_a_crossover(suite):
         assert len(sizes(suite, workload)) >= 4
 
 
-def test_precision_has_a_row_of_each_dtype_at_each_size():
-    points = SUITES["precision"].points()
-    assert {point.workload for point in points} == {"matmul", "image_convolution"}
-    sizes = {(point.workload, point.parameters["size"]) for point in points}
-    for dtype in ("float32", "tf32", "bfloat16", "float16"):
-        assert {(p.workload, p.parameters["size"]) for p in points if p.dtype == dtype} == sizes
-
-
 def test_published_grids_are_float32_alone():
     for suite in ("blog", "sam"):
         assert {point.dtype for point in SUITES[suite].points()} == {"float32"}
         assert {point.dtype for point in SUITES[suite].points(["tf32"])} == {"tf32"}
-
-
-def test_blog_is_the_published_grid():
-    assert sizes("blog", "matmul") == [(1000,), (5000,), (8000,), (10000,)]
-    assert sizes("blog", "image_convolution") == [(2048, 1), (2048, 2), (4096, 1), (4096, 2)]
-    assert sizes("blog", "gaussian_blur") == [(2048, 1)]
 
 
 def test_sam_unites_both_published_grids():
@@ -121,12 +96,3 @@ def test_bad_grids_are_refused(workload, axes, message):
 def test_bad_limits_are_refused(limits, message):
     with pytest.raises(InputError, match=message):
         RowLimits(**limits)
-
-
-def test_grids_are_known_without_torch():
-    code = (
-        "import sys; from batchmark_job.suites import NAMES, find_suite\n"
-        "assert all(find_suite(name).points() for name in NAMES)\n"
-        "assert not {'torch', 'cv2', 'boto3'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT / "job_container", check=True)

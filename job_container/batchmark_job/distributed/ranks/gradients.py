@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Iterator
 from itertools import compress
-from typing import TYPE_CHECKING
 
+from torch import Tensor
+
+from batchmark_job.distributed.ranks.batches import Batch
+from batchmark_job.distributed.ranks.network import ResNet50
+from batchmark_job.distributed.ranks.world import World
 from batchmark_job.result.document import Correctness
 from batchmark_job.workloads.resnet50 import IMAGE_SIZE, LAYERS, SHAPES, ResNet50Training
 from batchmark_job.workloads.support import images, reference
@@ -15,15 +20,6 @@ from batchmark_job.workloads.support.training import (
     views,
     weight_dtype,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from torch import Tensor
-
-    from batchmark_job.distributed.ranks.batches import Batch
-    from batchmark_job.distributed.ranks.network import ResNet50
-    from batchmark_job.distributed.ranks.world import World
 
 MOST_NUMBERS = 40_000  # of a weight: the first stage's kernels, all vectors, a part of the others
 OF_STEM = 3  # weights without a reference: rounding decides which of two values is pooled

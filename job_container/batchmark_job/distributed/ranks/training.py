@@ -15,7 +15,6 @@ from batchmark_job.distributed.point import TRAINING_DTYPES
 from batchmark_job.distributed.ranks.batches import Source, batches
 from batchmark_job.distributed.ranks.gradients import REDUCTION, check_gradients, differing_weights
 from batchmark_job.distributed.ranks.network import ResNet50
-from batchmark_job.distributed.ranks.schedule import learning_rate
 from batchmark_job.distributed.ranks.stopwatch import Stopwatch, Timed, longest_seconds, time_calls
 from batchmark_job.distributed.ranks.world import World
 from batchmark_job.distributed.task import Answer, Train
@@ -24,7 +23,7 @@ from batchmark_job.formatting import count, duration
 from batchmark_job.machine import threads
 from batchmark_job.measuring.samples.sample_statistics import drift
 from batchmark_job.result.document import Implementation
-from batchmark_job.result.scaling import StepSplit
+from batchmark_job.result.scaling import StepSplit, TrainingSettings
 from batchmark_job.workloads.support import torch_calls
 
 WARMUP_SHARE = 0.1  # of the time to sample
@@ -33,6 +32,7 @@ MOST_WARMUP = 10  # steps
 WARMUP_SECONDS = 5.0
 MOST_COMPUTE = 20  # samples of steps that exchange nothing
 COMPUTE_SHARE = 0.2  # of the time to sample
+POWER = 2  # by which the learning rate falls
 MOST_LOSSES = 100
 # What the log says that these take, before anybody knows.
 FIRST_STEP = "a minute"
@@ -124,8 +124,6 @@ def measure(task: Train, world: World, source: Source) -> Answer:
 
 
 class Trainer:
-    """A rank's network, optimiser and losses."""
-
     def __init__(self, task: Train, world: World, source: Source) -> None:
         self.steps_made = 0
         self.network = ResNet50(task.dtype, task.seed, world.device)
@@ -201,6 +199,24 @@ class Trainer:
     def _learning_rate(self, steps_before: int) -> float:
         images_seen = (steps_before + 1) * self._task.batch * self._world.size
         return learning_rate(self._task.settings, images_seen)
+
+
+def learning_rate(settings: TrainingSettings, images_seen: int) -> float:
+    """It rises linearly over the warm-up epochs, then falls as a square, to 0 after the last one.
+
+    Source: Goyal et al., https://arxiv.org/abs/1706.02677, section 2.2, and the "poly" policy of
+    Liu et al., https://arxiv.org/abs/1506.04579.
+
+    Args:
+        images_seen: by all ranks, those of the step included, so that the first step counts.
+    """
+    epoch = images_seen / settings.images_per_epoch
+    if epoch < settings.warmup_epochs:
+        return settings.learning_rate * epoch / settings.warmup_epochs
+    if epoch >= settings.epochs:
+        return 0.0
+    left = (settings.epochs - epoch) / (settings.epochs - settings.warmup_epochs)
+    return float(settings.learning_rate * left**POWER)
 
 
 def _data_parallel(network: ResNet50, world: World) -> DistributedDataParallel:

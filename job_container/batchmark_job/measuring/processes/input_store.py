@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 import numpy as np
 
 from batchmark_job.machine.host import text_of
+from batchmark_job.workloads.tensors import Tensor, Tensors
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor
-
-    from batchmark_job.workloads.base import Tensors
 
 MOST_SHARE = 1 / 32  # of the machine's memory; several rows keep theirs at a time
 ALIGNMENT = 64  # bytes, as torch's own memory

@@ -1,4 +1,4 @@
-"""What a call takes of the GPU alone, and until its caller has the result.
+"""What a call takes of the GPU alone, until its caller has the result, and for copies.
 
 A sample lies between the two: on an idle GPU it holds the launches, but no wait of the host's.
 """
@@ -8,10 +8,14 @@ from __future__ import annotations
 import contextlib
 import statistics
 import time
+from collections.abc import Callable
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from batchmark_job.measuring.samples.sampling import CudaEventTimer, MonotonicTimer, Rotation
+from batchmark_job.workloads.tensors import Tensors
 
 ROUNDS = 5
 CALLS = 20  # in the queue at a time, at most
@@ -21,6 +25,7 @@ ROUND_SECONDS = 0.02  # of kernels, about
 FASTEST_CLOCK_HZ = 3e9  # of any GPU: at slower ones the queue waits longer
 ASLEEP = 2.0  # times what it takes to fill the queue
 LONGER = 4.0  # times that at the second try
+TRANSFER_SAMPLES = 5
 
 
 def time_device(rotation: Rotation, call_seconds: float) -> dict[str, float]:
@@ -64,3 +69,44 @@ def _queued(rotation: Rotation, calls: int) -> float:
         if in_time:
             return float(start.elapsed_time(end)) / 1e3 / queued
     raise _RanEmptyError
+
+
+def time_transfers(
+    host_inputs: Tensors, device_inputs: Tensors, output: Tensor
+) -> dict[str, float]:
+    """Median seconds by the fields of Phases; what there is no memory for is left out.
+
+    Copies are between page-locked host memory and the device.
+    """
+    timer = MonotonicTimer("cuda")
+
+    def allocate() -> list[Tensor]:
+        return [torch.empty_like(tensor) for tensor in device_inputs]
+
+    def to_device() -> None:
+        for device, host in zip(device_inputs, pinned, strict=True):
+            device.copy_(host, non_blocking=True)
+
+    def to_host() -> None:
+        target.copy_(output, non_blocking=True)
+
+    def median(step: Callable[[], Any], *, before: Callable[[], None] = lambda: None) -> float:
+        taken = []
+        for _ in range(1 + TRANSFER_SAMPLES):
+            before()
+            taken.append(timer.seconds(step)[0])
+        return statistics.median(taken[1:])
+
+    found = {}
+    with torch.no_grad(), contextlib.suppress(RuntimeError):  # inputs may want gradients
+        found["allocate_seconds"] = median(allocate, before=_release_cache)
+        pinned = tuple(tensor.pin_memory() for tensor in host_inputs)
+        target = torch.empty_like(output, device="cpu").pin_memory()
+        found["host_to_device_seconds"] = median(to_device)
+        found["device_to_host_seconds"] = median(to_host)
+    return found
+
+
+def _release_cache() -> None:
+    with contextlib.suppress(RuntimeError):
+        torch.cuda.empty_cache()

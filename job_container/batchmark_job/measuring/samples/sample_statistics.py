@@ -105,7 +105,7 @@ def multimodal(samples: Sequence[float], resolution: float = 0.0) -> bool | None
         for centre in ((low + high) / 2, low, high)
     )
     sparser = min(around_low, around_high)
-    return _fair_coin_cdf(in_valley, in_valley + sparser) < MODE_SIGNIFICANCE
+    return bool(bdtr(in_valley, in_valley + sparser, 0.5) < MODE_SIGNIFICANCE)
 
 
 def _best_split(ordered: NDArray[np.float64]) -> int:
@@ -124,10 +124,6 @@ def _best_split(ordered: NDArray[np.float64]) -> int:
     ends = np.full_like(splits, count)
     cost = spread(np.zeros_like(splits), splits) + spread(splits, ends)
     return int(splits[np.argmin(cost)])
-
-
-def _fair_coin_cdf(heads: int, tosses: int) -> float:
-    return float(bdtr(heads, tosses, 0.5))
 
 
 def drift(samples: Sequence[float]) -> str | None:

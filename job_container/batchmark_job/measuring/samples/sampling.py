@@ -10,7 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -19,9 +19,7 @@ from batchmark_job.formatting import duration
 from batchmark_job.measuring.limits import PATIENCE, RowLimits
 from batchmark_job.measuring.samples.sample_statistics import drift, spread_too_far, stopping
 from batchmark_job.result.document import Criterion, Stopping
-
-if TYPE_CHECKING:
-    from batchmark_job.workloads.base import Call
+from batchmark_job.workloads.tensors import Call
 
 WARMUP_SHARE = 0.2  # of max_seconds, the longest that warming up takes
 WARMUP_SECONDS = 0.02  # at least, where max_seconds allow it: a new process' caches are cold
@@ -47,9 +45,6 @@ class Rotation:
         self._calls = tuple(calls)
         self._next = 0
         self.last = 0  # index of the call taken last
-
-    def __len__(self) -> int:
-        return len(self._calls)
 
     def take(self) -> Call:
         self.last = self._next

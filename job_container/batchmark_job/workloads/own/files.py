@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,11 +25,7 @@ from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Workload
 from batchmark_job.workloads.builtin import WORKLOADS
 from batchmark_job.workloads.own.implementations import UserArrays, UserCode, as_tensor
 from batchmark_job.workloads.support import reference, torch_calls
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from batchmark_job.workloads.base import Parameters, Tensors
+from batchmark_job.workloads.tensors import Parameters, Tensor, Tensors
 
 FOLDER_VARIABLE = "BATCHMARK_WORKLOADS"
 BUNDLED = Path(__file__).parents[3] / "own_workloads"
@@ -91,11 +87,7 @@ def user_folder() -> Path:
 
 
 def find_user_files() -> dict[str, Path]:
-    """The files by workload name.
-
-    Raises:
-        InputError: the user's folder does not exist.
-    """
+    """The files of user_folder() by workload name."""
     return {path.stem: path for path in sorted(user_folder().glob("[!_]*.py"))}
 
 
@@ -284,10 +276,6 @@ class UserWorkload(Workload):
         if key not in self._input_bytes:
             self.make_inputs(parameters, dtype, seed=0)
         return self._input_bytes[key]
-
-    def output_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """Assumed to be no larger than the inputs."""
-        return self.input_bytes(parameters, dtype)
 
     def flops(self, parameters: Parameters) -> int | None:
         return self._known("flops", parameters)

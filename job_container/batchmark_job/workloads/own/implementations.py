@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Number
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from batchmark_job.workloads.base import DTYPE_BYTES
 from batchmark_job.workloads.support import torch_calls
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from batchmark_job.workloads.base import Call, Parameters, Tensors
+from batchmark_job.workloads.tensors import Call, Parameters, Tensor, Tensors
 
 NUMPY_CODE = "NumPy code for the CPU belongs in step_cpu()"
 ASSUMED_SETS = 4  # of inputs fit the memory that a file says nothing about

@@ -9,14 +9,11 @@ from __future__ import annotations
 import os
 import tarfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from batchmark_job.errors import InputError
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from batchmark_job.workloads.tensors import Tensor
 
 VARIABLE = "BATCHMARK_CIFAR10"  # cifar-10-binary.tar.gz, or its unpacked folder
 FILE = "data_batch_1.bin"

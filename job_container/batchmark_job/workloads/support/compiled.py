@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from batchmark_job.workloads.support import triton_filters, triton_stub
+from batchmark_job.workloads.support.torch_calls import TorchImplementation
+from batchmark_job.workloads.tensors import Network
 
-from batchmark_job.workloads.support import triton_stub
 
-if TYPE_CHECKING:
-    from torch import Tensor
+class Compiled(TorchImplementation):
+    """What implementations by `compile_network` share."""
 
-    Network = Callable[[Tensor], Tensor]
+    devices = ("cuda",)
+    least_row_seconds = 10.0  # compiling takes tens of seconds, in each job that tries it
 
-# Compiling takes tens of seconds, in each job that tries it.
-LEAST_ROW_SECONDS = 10.0
+    def refusal(self, device: str, dtype: str) -> str | None:
+        return super().refusal(device, dtype) or triton_filters.missing()
 
 
 def compile_network(network: Network) -> Network:

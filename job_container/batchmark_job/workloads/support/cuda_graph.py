@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from batchmark_job.workloads.base import Implementation
+from batchmark_job.workloads.tensors import Call, Parameters, Tensor, Tensors
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor
-
-    from batchmark_job.workloads.base import Call, Parameters, Tensors
 
 WARMUP_CALLS = 2  # cuDNN's search and Triton's compilation can't be captured
 

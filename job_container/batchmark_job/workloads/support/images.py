@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
-from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Workload
+import numpy as np
+
+from batchmark_job.workloads.base import DTYPE_BYTES, Axis, BufferedImplementation, Workload
 from batchmark_job.workloads.support import reference, torch_calls
-
-if TYPE_CHECKING:
-    import numpy as np
-    from torch import Tensor
-
-    from batchmark_job.workloads.base import Parameters, Tensors
-    from batchmark_job.workloads.support.reference import Float64Array
+from batchmark_job.workloads.support.reference import Float64Array
+from batchmark_job.workloads.tensors import Parameters, Tensor, Tensors
 
 CHANNELS = 3
 
@@ -49,6 +46,25 @@ def channels_last(tensor: Tensor) -> Tensor:
     return tensor.contiguous(memory_format=torch.channels_last)
 
 
+class ScipyFilter(BufferedImplementation):
+    """An image filter of scipy.ndimage: one thread, sums in float64."""
+
+    name = library = "scipy"
+    devices = ("cpu",)
+    dtypes = ("float32", "float64")
+    single_threaded = True
+    batches_written: ClassVar[int]  # the output and what is written on the way
+
+    def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
+        """Input, and all that is written."""
+        return (1 + self.batches_written) * batch_bytes(parameters, dtype)
+
+    def buffers(self, inputs: Tensors) -> Tensors:
+        import torch
+
+        return tuple(torch.empty_like(inputs[0]) for _ in range(self.batches_written))
+
+
 class ImageFilter(Workload):
     """A filter that gives an image for an image, borders reflected."""
 
@@ -59,9 +75,6 @@ class ImageFilter(Workload):
         """The result for a window of channels, which has a halo around it."""
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
-        return batch_bytes(parameters, dtype)
-
-    def output_bytes(self, parameters: Parameters, dtype: str) -> int:
         return batch_bytes(parameters, dtype)
 
     def make_inputs(self, parameters: Parameters, dtype: str, seed: int) -> Tensors:

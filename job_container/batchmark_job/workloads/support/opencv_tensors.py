@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from batchmark_job.workloads.base import BufferedImplementation
-from batchmark_job.workloads.support import images
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from batchmark_job.workloads.base import Tensors
+from batchmark_job.workloads.support import images, work_sharing
+from batchmark_job.workloads.tensors import Call, Tensor, Tensors
 
 Image = NDArray[np.floating[Any]]
 
@@ -41,6 +37,13 @@ class Band(NamedTuple):
     source: Image  # with the rows around that the filter looks at, as far as there are any
     target: Image
     inner: slice  # the target's rows among the source's
+
+
+def in_bands(
+    batch: Tensor, output: Tensor, rows: int, *, halo: int, work: Callable[[Band], None]
+) -> Call:
+    """A call in which all threads work on bands, whose targets make up the output."""
+    return work_sharing.filling(output, bands(views(batch), views(output), rows, halo), work)
 
 
 def bands(sources: Iterable[Image], targets: Iterable[Image], rows: int, halo: int) -> list[Band]:

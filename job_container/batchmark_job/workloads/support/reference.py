@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from torch import Tensor
+from batchmark_job.workloads.tensors import Tensor
 
 Float64Array = NDArray[np.float64]
 

@@ -7,12 +7,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
 from batchmark_job.workloads.base import DTYPE_BYTES, Implementation
+from batchmark_job.workloads.tensors import Tensors
 
 if TYPE_CHECKING:
     import torch
-
-    from batchmark_job.workloads.base import Tensors
-
 
 # The first compute capability that multiplies tf32 and bfloat16.
 # Source: CUDA C++ Programming Guide, table "Arithmetic instructions".
@@ -132,21 +130,20 @@ def uniform(
     shapes: Iterable[tuple[int, ...]], dtype: str, seed: int, *, low: float = 0.0
 ) -> Tensors:
     """Random host tensors between `low` and 1."""
-    import torch
-
-    generator = torch.Generator().manual_seed(seed)
-    return tuple(
-        torch.empty(shape, dtype=torch_dtype(dtype)).uniform_(low, 1.0, generator=generator)
-        for shape in shapes
-    )
+    empty, generator = _to_draw(shapes, dtype, seed)
+    return tuple(tensor.uniform_(low, 1.0, generator=generator) for tensor in empty)
 
 
 def normal(shapes: Iterable[tuple[int, ...]], dtype: str, seed: int) -> Tensors:
     """Random host tensors, normally distributed around 0 with standard deviation 1."""
+    empty, generator = _to_draw(shapes, dtype, seed)
+    return tuple(tensor.normal_(generator=generator) for tensor in empty)
+
+
+def _to_draw(
+    shapes: Iterable[tuple[int, ...]], dtype: str, seed: int
+) -> tuple[Iterator[torch.Tensor], torch.Generator]:
     import torch
 
-    generator = torch.Generator().manual_seed(seed)
-    return tuple(
-        torch.empty(shape, dtype=torch_dtype(dtype)).normal_(generator=generator)
-        for shape in shapes
-    )
+    empty = (torch.empty(shape, dtype=torch_dtype(dtype)) for shape in shapes)
+    return empty, torch.Generator().manual_seed(seed)

@@ -8,25 +8,18 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from batchmark_job.workloads.base import DTYPE_BYTES, Axis, Workload
-from batchmark_job.workloads.support import compiled, images, reference, torch_calls, triton_filters
+from batchmark_job.workloads.support import compiled, images, reference, torch_calls
 from batchmark_job.workloads.support.cuda_graph import CudaGraph, captured
 from batchmark_job.workloads.support.torch_calls import TorchImplementation
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from batchmark_job.workloads.base import Call, Parameters, Tensors
-
-    Network = Callable[[Tensor], Tensor]
-    Shape = tuple[int, ...]
+from batchmark_job.workloads.tensors import Call, Network, Parameters, Shape, Tensor, Tensors
 
 LEARNING_RATE = 0.01
 MOMENTUM = 0.9
@@ -172,15 +165,10 @@ class ContiguousSgdStep(SgdStep):
         return inputs
 
 
-class CompiledSgdStep(SgdStep):
+class CompiledSgdStep(compiled.Compiled, SgdStep):
     """The network's forward and backward pass by torch.compile."""
 
     name = "torch channels-last, compiled"
-    devices = ("cuda",)
-    least_row_seconds = compiled.LEAST_ROW_SECONDS
-
-    def refusal(self, device: str, dtype: str) -> str | None:
-        return super().refusal(device, dtype) or triton_filters.missing()
 
     def network(self, parameters: Sequence[Tensor]) -> Network:
         return compiled.compile_network(super().network(parameters))
@@ -206,7 +194,6 @@ class TrainingStep(Workload):
     shapes: tuple[Shape, ...]
     image_size: ClassVar[int]
     distinct: ClassVar[int]  # most different images of a batch, which bound the check's cost
-    tolerances: ClassVar[Mapping[str, float]]
     axes = (Axis("batch", minimum=1, maximum=65_536),)
     needs_gradients = True
     repeatable = False
@@ -229,9 +216,6 @@ class TrainingStep(Workload):
 
     def weight_count(self) -> int:
         return sum(map(math.prod, self.shapes))
-
-    def tolerance(self, dtype: str) -> float:
-        return self.tolerances[dtype]
 
     def input_bytes(self, parameters: Parameters, dtype: str) -> int:
         pixels = parameters["batch"] * images.CHANNELS * self.image_size**2

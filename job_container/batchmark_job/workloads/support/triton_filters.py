@@ -10,15 +10,11 @@ import math
 import os
 import shutil
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from batchmark_job.workloads.base import Implementation
 from batchmark_job.workloads.support import images, triton_stub
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from batchmark_job.workloads.base import Call, Parameters, Tensors
+from batchmark_job.workloads.tensors import Call, Parameters, Tensor, Tensors
 
 WARPS = 2
 LANES = 32 * WARPS

@@ -14,9 +14,8 @@ import pytest
 
 from batchmark_job.distributed import lines, local_ranks, nodes
 from batchmark_job.distributed.follow import Follower, decline
-from batchmark_job.distributed.greeting import Greeting
 from batchmark_job.distributed.lines import Lines, connect
-from batchmark_job.distributed.node import Node
+from batchmark_job.distributed.node import Greeting, Node
 from batchmark_job.distributed.nodes import Nodes
 from batchmark_job.distributed.task import Read
 from batchmark_job.errors import CannotMeasureError
@@ -32,6 +31,7 @@ CPU = SimpleNamespace(
         cpu_model="a CPU", gpu_model=None, gpu_count=0, instance_type="c5.large"
     ),
 )
+GREETING = Greeting.of(1, JOB, "127.77.0.2", MAIN, CPU)
 
 
 @pytest.fixture(autouse=True)
@@ -110,6 +110,14 @@ def main(port, followers):
 
 
 @pytest.fixture
+def alone(main):
+    """The only node of a job, for one device or two."""
+    only = main(1)
+    only.gather(CPU, devices=2)
+    return only
+
+
+@pytest.fixture
 def both(main, followers):
     """The main node of two, the other of which has come."""
     all_nodes = main(2)
@@ -126,6 +134,13 @@ def ranks_that_run():
             if local_ranks.TORCHRUN in process.cmdline():
                 found.append(process)
     return found
+
+
+def one_that_came(port):
+    """Another node's connection, by which it has greeted the main one."""
+    other = connect(MAIN, port, 5.0)
+    other.send({"kind": "greeting", **GREETING.model_dump()})
+    return other
 
 
 def once_there(path, act):
@@ -158,9 +173,7 @@ def test_all_nodes_run_their_ranks_and_the_first_one_answers(main, followers, ta
     assert followers.errors == {}
 
 
-def test_one_node_alone_needs_no_other(main, task):
-    alone = main(1)
-    alone.gather(CPU, devices=1)
+def test_one_node_alone_needs_no_other(alone, task):
     assert alone.run(task, 1, 20.0).bytes_moved == 1000
     (record,) = alone.records(devices=1)
     assert (record.index, record.device_model, record.instance_type) == (0, "a CPU", "c5.large")
@@ -197,9 +210,7 @@ def test_ranks_that_hang_are_ended(both, task, tmp_path):
     wait_for(lambda: not ranks_that_run(), "end of its ranks", 10)
 
 
-def test_a_rank_that_was_killed_is_not_hidden_by_its_neighbours_complaint(main, task, tmp_path):
-    alone = main(1)
-    alone.gather(CPU, devices=2)
+def test_a_rank_that_was_killed_is_not_hidden_by_its_neighbours_complaint(alone, task, tmp_path):
     (tmp_path / "rank-0").write_text("complain")
     (tmp_path / "rank-1").write_text("die")
     with pytest.raises(StepError, match=r"^node 0 \(127.77.0.1\): rank 1: ended by signal 9$"):
@@ -213,11 +224,9 @@ def test_the_node_to_blame_may_be_the_last_to_say_so(both, task, tmp_path):
         both.run(task, 1, 20.0)
 
 
-def test_a_rank_out_of_memory_is_told_as_that(main, task, tmp_path, monkeypatch):
+def test_a_rank_out_of_memory_is_told_as_that(alone, task, tmp_path, monkeypatch):
     kills = iter([0, 1])
     monkeypatch.setattr(local_ranks, "kills_for_memory", lambda: next(kills))
-    alone = main(1)
-    alone.gather(CPU, devices=1)
     (tmp_path / "rank-0").write_text("die")
     with pytest.raises(StepError, match="rank 0: out of memory: the kernel killed it") as caught:
         alone.run(task, 1, 20.0)
@@ -236,10 +245,7 @@ def test_nodes_that_do_not_come_are_named_and_the_others_let_go(main, followers)
 
 def test_a_node_that_came_and_went_is_not_waited_for(main, port):
     all_nodes = main(3)
-    greeting = Greeting.of(1, JOB, "127.77.0.2", MAIN, CPU)
-    other = connect(MAIN, port, 5.0)
-    other.send({"kind": "greeting", **greeting.model_dump()})
-    threading.Timer(0.5, other.close).start()
+    threading.Timer(0.5, one_that_came(port).close).start()
     began = time.monotonic()
     with pytest.raises(CannotMeasureError, match=r"node 1 \(127.77.0.2\) came and is lost: it clo"):
         all_nodes.gather(CPU, devices=1)
@@ -291,9 +297,7 @@ def test_once_it_is_closed_no_row_fails_of_that(both, followers, task, tmp_path)
     assert followers.errors == {1: f"the main node ({MAIN}) gave up: it received SIGTERM"}
 
 
-def test_a_rank_that_starts_while_the_others_are_ended_ends_too(main, task, tmp_path, monkeypatch):
-    alone = main(1)
-    alone.gather(CPU, devices=1)
+def test_a_rank_that_starts_while_the_others_are_ended_ends_too(alone, task, tmp_path, monkeypatch):
     (tmp_path / "rank-0").write_text("hang")
     threading.Thread(target=alone.run, args=(task, 1, 20.0), daemon=True).start()
     wait_for((tmp_path / "pid-0").exists, "rank 0", 10)
@@ -315,9 +319,7 @@ def test_a_rank_that_starts_while_the_others_are_ended_ends_too(main, task, tmp_
 
 def test_a_node_that_is_lost_ends_it_for_all_rows(main, port, task, tmp_path):
     all_nodes = main(2)
-    other = connect(MAIN, port, 5.0)
-    greeting = Greeting.of(1, JOB, "127.77.0.2", MAIN, CPU)
-    other.send({"kind": "greeting", **greeting.model_dump()})
+    other = one_that_came(port)
     all_nodes.gather(CPU, devices=1)
     (tmp_path / "rank-0").write_text("hang")
     once_there(tmp_path / "pid-0", other.close)
@@ -334,8 +336,7 @@ def test_a_node_that_falls_silent_is_lost(main, port, task, tmp_path, monkeypatc
     monkeypatch.setattr(lines, "SILENCE_SECONDS", 1.0)
     all_nodes = main(2)
     with socket.create_connection((MAIN, port)) as silent:
-        greeting = Greeting.of(1, JOB, "127.77.0.2", MAIN, CPU).model_dump_json()
-        silent.sendall(greeting.encode() + b"\n")
+        silent.sendall(GREETING.model_dump_json().encode() + b"\n")
         all_nodes.gather(CPU, devices=1)
         (tmp_path / "rank-0").write_text("hang")
         with pytest.raises(StepError, match="is lost: it was silent for 1 s"):
@@ -354,9 +355,9 @@ def test_a_follower_ends_when_the_main_node_dies(port, followers, tmp_path):
 
 
 def test_a_main_node_that_never_comes_is_not_waited_for_for_ever(port):
-    node, greeting = Node(1, 2, MAIN, 0.3), Greeting.of(1, JOB, "127.77.0.2", MAIN, CPU)
+    node = Node(1, 2, MAIN, 0.3)
     with pytest.raises(CannotMeasureError, match=f"did not answer at {MAIN}:{port} within 0 s"):
-        Follower(node, greeting, None, port).follow()
+        Follower(node, GREETING, None, port).follow()
 
 
 def test_nodes_must_be_alike(main, followers):

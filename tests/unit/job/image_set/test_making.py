@@ -14,9 +14,8 @@ from moto import mock_aws
 from batchmark_job.command_line import main
 from batchmark_job.errors import InputError, OutputError
 from batchmark_job.image_set import making
-from batchmark_job.image_set.making import make
+from batchmark_job.image_set.making import image, make
 from batchmark_job.image_set.manifest import FILE, Manifest, Settings
-from batchmark_job.image_set.pictures import image
 from batchmark_job.image_set.places import Folder, Prefix, parse_place
 from tests.documented import arguments, the_command
 

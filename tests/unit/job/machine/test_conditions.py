@@ -10,7 +10,6 @@ from types import SimpleNamespace
 
 import pynvml
 import pytest
-import torch
 
 from batchmark_job.machine import conditions, nvml
 from batchmark_job.machine.conditions import Monitor, mean_conditions, thread_times, wait_share
@@ -278,17 +277,3 @@ def test_dear_readings_make_the_thread_wait(machine, monkeypatch):
     monkeypatch.setattr(conditions.time, "thread_time", lambda: next(costs))
     Monitor("cpu", root=machine.root)._run(Stopping())
     assert waits == pytest.approx([0.1, 0.1, 2.0])
-
-
-@pytest.mark.usefixtures("cuda")
-def test_a_real_gpu():
-    torch.ones(1, device="cuda")
-    monitor = Monitor("cuda", nvml.visible_gpus()[0])
-    start = time.perf_counter()
-    monitor.start()
-    state = monitor.now()
-    monitor.stop()
-    assert 0 < (state.gpu_clock_hz or 0) < 1e10
-    assert 0 < (state.gpu_temperature_celsius or 0) < 120
-    assert set(state.gpu_throttle_reasons) <= conditions.nvml.SLOWDOWNS
-    assert monitor.during(start, time.perf_counter()).gpu_clock_hz

@@ -31,20 +31,16 @@ def metadata_url():
 
 
 @pytest.mark.parametrize(
-    ("file", "text"),
+    ("file", "text", "url"),
     [
-        ("sys/class/dmi/id/sys_vendor", "Amazon EC2\n"),
-        ("sys/hypervisor/uuid", "ec2e1916-9099-7caf-fd21-012345abcdef\n"),
+        ("sys/class/dmi/id/sys_vendor", "Amazon EC2\n", "http://169.254.169.254"),
+        ("sys/hypervisor/uuid", "ec2e1916-9099-7caf-fd21-012345abcdef\n", "http://169.254.169.254"),
+        ("sys/class/dmi/id/sys_vendor", "QEMU\n", None),
     ],
 )
-def test_the_metadata_service_is_found_on_ec2(tmp_path, monkeypatch, file, text):
+def test_the_metadata_service_is_found_on_ec2_alone(tmp_path, monkeypatch, file, text, url):
     monkeypatch.delenv(metadata.IMDS_VARIABLE, raising=False)
-    assert metadata.imds_url(put(tmp_path, file, text)) == "http://169.254.169.254"
-
-
-def test_there_is_no_metadata_service_elsewhere(tmp_path, monkeypatch):
-    monkeypatch.delenv(metadata.IMDS_VARIABLE, raising=False)
-    assert metadata.imds_url(put(tmp_path, "sys/class/dmi/id/sys_vendor", "QEMU\n")) is None
+    assert metadata.imds_url(put(tmp_path, file, text)) == url
 
 
 def test_the_environment_may_name_one(monkeypatch):

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
-import torch
 
 from batchmark_job.errors import OutputError
 from batchmark_job.machine import telemetry
@@ -268,10 +267,3 @@ def test_without_a_namespace_telemetry_is_in_the_document_alone(make_settings, u
     document = parse_document(settings.output.path.read_bytes())
     assert {summary.metric for summary in document.telemetry} == {"CPUUtilization", "MemoryUsed"}
     assert not cloudwatch.calls
-
-
-@pytest.mark.usefixtures("cuda")
-def test_a_real_gpu():
-    torch.ones(1, device="cuda")
-    (_, gpus) = meters_for(1, no_workers, visible_gpus()[0])
-    assert {"GPUMemoryUsed", "GPUClock"} <= set(gpus.read()) <= set(telemetry.UNITS)

@@ -29,7 +29,7 @@ def problem_for(*implementations, dtype="float32"):
 
 
 def chosen_of(problem, counts=(1,), seconds=0.05, cache_bytes=None):
-    entered = enter(problem, counts, cache_bytes, None)
+    entered = enter(ignore, problem, counts, cache_bytes, None)
     chosen, _ = choose_fastest(problem, entered, seconds, WorkersHere(), ignore)
     return chosen, entered.candidates
 

@@ -13,7 +13,6 @@ from batchmark_job.measuring.candidate import CHANGES_INPUTS, Candidate
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.prepared import Prepared
 from batchmark_job.measuring.rows import Row
-from batchmark_job.measuring.samples import transfers
 from batchmark_job.result.document import Conditions, MeasurementStatus, Stopping
 from batchmark_job.workloads.builtin import WORKLOADS
 from batchmark_job.workloads.own.files import read_workload
@@ -28,12 +27,16 @@ def measured(workload, limits=LIMITS, **bench):
     return Row(workload, {"size": 32}, "float32").measure(bench_here(limits, **bench))
 
 
-def measured_by(*implementations, limits=LIMITS):
-    return measured(matmul_by(*implementations), limits)
+def measured_by(*implementations, limits=LIMITS, **bench):
+    return measured(matmul_by(*implementations), limits, **bench)
 
 
-def measured_spoilt(spoil, limits=LIMITS):
-    return measured_by(product_by("spoilt", spoil), limits=limits)
+def measured_spoilt(spoil, limits=LIMITS, **bench):
+    return measured_by(product_by("spoilt", spoil), limits=limits, **bench)
+
+
+def plainly_measured(**bench):
+    return measured_by(product_by("plain"), **bench)
 
 
 def test_measured_row_is_complete():
@@ -74,11 +77,9 @@ def test_a_choice_that_jumps_against_the_size_before_is_made_again():
         return product
 
     bench = bench_here(LIMITS)
+    before = matmul_by(product_by("stalled once"), product_by("steady"))
+    Row(before, {"size": 32}, "float32").measure(bench)
     workload = matmul_by(product_by("stalled once", stall), product_by("steady", rival))
-    first = Row(
-        matmul_by(product_by("stalled once"), product_by("steady")), {"size": 32}, "float32"
-    )
-    first.measure(bench)
     measurement = Row(workload, {"size": 33}, "float32").measure(bench)
     assert measurement.implementation.name == "stalled once"
 
@@ -178,9 +179,7 @@ def test_drifting_samples_are_warm_up_until_they_settle(monkeypatch):
     warm, drifting, settled = [2.0] * 10, [4.0] * 5 + [2.0] * 5, [2.0] * 10
     settling = [2.0]  # a call that nobody times
     scripted([*warm, *settling, *drifting, *settling, *settled], monkeypatch)
-    bench = bench_here(RowLimits(samples=10, max_seconds=100.0))
-    workload = matmul_by(product_by("slow at first"))
-    measurement = Row(workload, {"size": 32}, "float32").measure(bench)
+    measurement = plainly_measured(limits=RowLimits(samples=10, max_seconds=100.0))
     assert (measurement.status, measurement.reason) == ("measured", None)
     assert measurement.warmup_calls == len(warm) + len(drifting)
     assert measurement.unrecorded_calls == 0
@@ -265,7 +264,7 @@ class WatchfulMonitor:
 
 
 def test_conditions_and_throttled_samples_are_recorded():
-    measurement = measured(matmul_by(product_by("plain")), monitor=WatchfulMonitor(), processes=2)
+    measurement = plainly_measured(monitor=WatchfulMonitor(), processes=2)
     assert measurement.conditions_before == Conditions(cpu_frequency_hz=1e9)
     during = measurement.conditions_during
     assert during.cpu_frequency_hz == 2e9
@@ -277,7 +276,7 @@ def test_conditions_and_throttled_samples_are_recorded():
 
 def test_energy_is_per_call(monkeypatch):
     monkeypatch.setattr(Prepared, "_joules", lambda self: 3 * time.perf_counter())
-    measurement = measured(matmul_by(product_by("slow", slowed(0.15))))
+    measurement = measured_spoilt(slowed(0.15))
     assert measurement.energy_joules >= 3 * 0.15
     mean = sum(measurement.samples_seconds) / len(measurement.samples_seconds)
     assert measurement.energy_joules == pytest.approx(3 * mean, rel=0.2)
@@ -297,7 +296,7 @@ def test_processes_take_turns_and_look_back_once_each(monkeypatch):
 
     noting("measure")
     noting("look_back")
-    measurement = measured(matmul_by(product_by("plain")), processes=2, turns=3)
+    measurement = plainly_measured(processes=2, turns=3)
     assert measurement.turn_samples == (2,) * 6
     assert measurement.process_samples == (6, 6)
     first, second = dict.fromkeys(prepared for _, prepared in asked)
@@ -307,7 +306,7 @@ def test_processes_take_turns_and_look_back_once_each(monkeypatch):
 
 def test_a_process_that_memory_does_not_hold_while_others_measure_takes_one_turn(monkeypatch):
     monkeypatch.setattr(entry, "WAITING_SHARE", 0.0)
-    measurement = measured(matmul_by(product_by("plain")), processes=2, turns=3)
+    measurement = plainly_measured(processes=2, turns=3)
     assert measurement.turn_samples == measurement.process_samples == (5, 5)
 
 
@@ -322,16 +321,14 @@ def test_a_process_that_fails_after_others_fails_its_row(monkeypatch):
         return measure(self, **how)
 
     monkeypatch.setattr(Prepared, "measure", fails_later)
-    measurement = measured(matmul_by(product_by("plain")), processes=3)
+    measurement = plainly_measured(processes=3)
     assert (measurement.status, measurement.reason) == ("failed", "OSError: gone")
     assert measurement.process_samples == (4,)
     assert len(measurement.samples_seconds) == 4
 
 
 def test_no_further_process_where_it_would_try_ones_patience():
-    measurement = measured(
-        matmul_by(product_by("slow", slowed(0.05))), RowLimits(max_seconds=0.02), processes=3
-    )
+    measurement = measured_spoilt(slowed(0.05), RowLimits(max_seconds=0.02), processes=3)
     assert len(measurement.process_samples) == 1
     assert measurement.reason.startswith("only ")
 
@@ -410,21 +407,7 @@ def test_a_row_declared_too_large_makes_no_inputs(device, tmp_path, request):
     assert measurement.reason.startswith("needs 3725290.30 GiB of ")
 
 
-def test_copies_that_memory_can_not_be_pinned_for_stay_unknown(monkeypatch):
-    def full(_):
-        raise torch.AcceleratorError("CUDA error: out of memory")
-
-    released = []
-    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: released.append(None))
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
-    monkeypatch.setattr(torch.Tensor, "pin_memory", full)
-    inputs = (torch.ones(8),)
-    found = transfers.time_transfers(inputs, inputs, torch.ones(8))
-    assert set(found) == {"allocate_seconds"}
-    assert len(released) == 1 + transfers.TRANSFER_SAMPLES  # before each allocation
-
-
 def test_workload_without_any_implementation_is_skipped():
-    measurement = measured(matmul_by())
+    measurement = measured_by()
     none = "matmul has no implementation for cpu"
     assert (measurement.status, measurement.reason) == ("skipped", none)

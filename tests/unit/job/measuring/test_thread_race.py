@@ -12,8 +12,9 @@ import pytest
 
 from batchmark_job.machine import fingerprint
 from batchmark_job.machine.threads import thread_counts_to_try
-from batchmark_job.measuring import implementation_choice, steps
+from batchmark_job.measuring import implementation_choice
 from batchmark_job.measuring.candidate import Candidate, Entry
+from batchmark_job.measuring.entry import enter
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.processes.answers import FirstCall
 from batchmark_job.measuring.processes.workers import StepError
@@ -67,7 +68,7 @@ class Machine:
     started: list[tuple[int, int]] = field(default_factory=list)
 
     def run(self, function, problem, thread_counts, *_, hear):
-        assert function is steps.enter
+        assert function is enter
         records = [
             Implementation(name=f"code {index}", version="1", threads=threads)
             for index in range(len(self.curves))
@@ -214,7 +215,7 @@ def test_a_candidate_that_does_not_get_ready_on_a_gpu_is_started_once():
             return Broken(self, 0.0) if index == 1 else worker
 
     gpu = Gpu(1, [Curve(1e-3, 0.0, 0.0)] * 3, Silence())
-    entry = gpu.run(steps.enter, None, [1], hear=None)
+    entry = gpu.run(enter, None, [1], hear=None)
     problem = SimpleNamespace(device="cuda")
     chosen, _ = implementation_choice.choose_fastest(problem, entry, 0.06, gpu, None)
     assert chosen.outcome == "chosen"

@@ -11,7 +11,7 @@ from batchmark_job.sharing import group
 from batchmark_job.sharing.answers import Lost, Ran, Started
 from batchmark_job.sharing.group import Task, measure
 from batchmark_job.sharing.point import MpsLimits, SharingPoint
-from batchmark_job.sharing.record import sharing_record
+from batchmark_job.sharing.row import sharing_record
 from batchmark_job.sharing.schedule import Steps, seconds_per_step
 from batchmark_job.workloads.builtin import WORKLOADS
 from tests.stand_ins.looked_at_clock import LookedAtClock

@@ -5,7 +5,6 @@ import time
 import psutil
 import pytest
 
-from batchmark_job.errors import CannotMeasureError
 from batchmark_job.machine.inventory import take_inventory
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.measured_row import Bench
@@ -122,16 +121,6 @@ def test_what_a_cpu_has_not_is_skipped(bench, mode, reason):
     measured = make_row(mode).measure(bench)
     assert measured.status == "skipped"
     assert measured.reason.startswith(reason)
-
-
-def test_without_its_daemon_mps_is_skipped(bench, monkeypatch):
-    def refuse(*_):
-        raise CannotMeasureError("no daemon here")
-
-    monkeypatch.setattr(row, "NEEDS_GPU", {})
-    monkeypatch.setattr(group.mps, "daemon", refuse)
-    measured = make_row("mps").measure(bench)
-    assert (measured.status, measured.reason) == ("skipped", "no daemon here")
 
 
 def scripted_group(*uuids, wrong=None):

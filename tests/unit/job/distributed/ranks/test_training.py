@@ -14,9 +14,8 @@ from torch.utils.data import IterableDataset
 from batchmark_job.distributed.ranks import gradients, loader, training
 from batchmark_job.distributed.ranks.batches import Source, batches, synthetic
 from batchmark_job.distributed.ranks.network import ResNet50
-from batchmark_job.distributed.ranks.schedule import learning_rate
 from batchmark_job.distributed.ranks.stopwatch import Stopwatch
-from batchmark_job.distributed.ranks.training import MOST_LOSSES, Trainer, measure
+from batchmark_job.distributed.ranks.training import MOST_LOSSES, Trainer, learning_rate, measure
 from batchmark_job.distributed.ranks.world import World
 from batchmark_job.errors import InputError
 from batchmark_job.result.document import Correctness
@@ -268,3 +267,39 @@ def test_what_can_not_be_trained_is_refused(changes, message, place):
     place()
     with pytest.raises(InputError, match=message):
         training.train(a_task(**changes))
+
+
+RATES = SETTINGS.model_copy(
+    update={"learning_rate": 2.0, "warmup_epochs": 10, "images_per_epoch": 1000}
+)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "rate"),
+    [
+        (0.001, 0.0002),
+        (5, 1.0),
+        (9.999, 1.9998),
+        (10, 2.0),
+        (50, 0.5),  # half of the 80 epochs are left: a quarter
+        (70, 0.125),
+        (89, 2.0 / 6400),
+        (90, 0.0),
+        (120, 0.0),
+    ],
+)
+def test_it_rises_linearly_and_falls_as_a_square(epoch, rate):
+    assert learning_rate(RATES, round(1000 * epoch)) == pytest.approx(rate, rel=1e-12)
+
+
+def test_without_a_warm_up_it_begins_with_the_full_rate():
+    assert learning_rate(RATES.model_copy(update={"warmup_epochs": 0}), 0) == 2.0
+
+
+@pytest.mark.parametrize("warmup", [90, 100])
+def test_a_warm_up_of_all_epochs_or_more_never_divides_by_zero(warmup):
+    rates = [
+        learning_rate(RATES.model_copy(update={"warmup_epochs": warmup}), images)
+        for images in (45_000, 200_000)
+    ]
+    assert rates == [2.0 * 45 / warmup, 0.0]

@@ -1,12 +1,9 @@
 """Synthetic samples of known shape: intervals that cover, flags that flag what they should."""
 
-from math import comb
-
 import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from batchmark_job.measuring.samples import sample_statistics
 from batchmark_job.measuring.samples.sample_statistics import (
     drift,
     median_interval,
@@ -102,12 +99,6 @@ def test_modes_closer_than_a_few_percent_do_not_matter():
     rng = np.random.default_rng(4)
     samples = rng.normal(np.where(rng.random(500) < 0.5, 1.03, 1.0), 0.001)
     assert multimodal(list(samples)) is False
-
-
-def test_chance_of_so_few_in_the_valley_is_binomial_however_many_there_are():
-    exact = sum(comb(60, k) for k in range(21)) / 2**60
-    assert sample_statistics._fair_coin_cdf(20, 60) == pytest.approx(exact, rel=1e-12)
-    assert sample_statistics._fair_coin_cdf(3_900, 8_000) == pytest.approx(0.0131, rel=0.01)
 
 
 def test_ticks_of_the_timer_are_no_modes():

@@ -193,8 +193,11 @@ def test_collector_is_off_only_meanwhile():
     assert gc.isenabled()
 
 
-def test_monotonic_timer_returns_the_call_s_result():
-    seconds, result = MonotonicTimer("cpu").seconds(lambda: 7)
+def test_calls_of_the_host_are_timed_one_by_one():
+    timer = MonotonicTimer("cpu")
+    timer.fit(1e-6)
+    assert timer.calls_per_sample == 1
+    seconds, result = timer.seconds(lambda: 7)
     assert result == 7
     assert seconds > 0
 
@@ -227,12 +230,6 @@ def test_short_calls_on_cuda_are_timed_several_in_a_row(call_seconds, evicted_by
     assert result == made[-1]
     assert timer.resolution_seconds == pytest.approx(0.5e-6 / calls)
     assert seconds >= timer.resolution_seconds
-
-
-def test_calls_of_the_host_are_timed_one_by_one():
-    timer = MonotonicTimer("cpu")
-    timer.fit(1e-6)
-    assert timer.calls_per_sample == 1
 
 
 @pytest.mark.usefixtures("cuda")

@@ -159,7 +159,7 @@ def test_suite_own_takes_the_sizes_and_dtypes_of_the_files(write):
 
 def test_everything_optional_is_used(write, tmp_path):
     write(
-        GOOD.replace("numbers * 2", "numbers.mul_(2)", 1)
+        GOOD.replace("numbers * 2", "numbers.add_(1)", 1).replace("numbers * 2", "numbers + 1")
         + "NEEDS_GRADIENTS = True\nREPEATABLE = False\nTOLERANCE = 0.25\n"
         + "def flops(size):\n    return size\n"
         + "def elements_moved(size):\n    return 3 * size\n"

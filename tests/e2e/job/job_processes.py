@@ -1,10 +1,18 @@
-"""What a job process has published in CloudWatch."""
+"""How a job process ended, and what it has published in CloudWatch."""
 
 import re
 
 import pytest
 
 NAMESPACE = "Batchmark"
+DEADLINE_SECONDS = 300
+
+
+def ended(process, code=0):
+    """What it printed, on standard output and on standard error; it ends with this code."""
+    out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == code, err
+    return out, err
 
 
 def metrics_of(cloudwatch, target):
