@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import python_terraform
 from python_terraform import IsFlagged
@@ -90,17 +90,27 @@ class Terraform:
             options["plugin_dir"] = find_provider_mirror(lock_file, self._binary.platform)
         self.run("init", input=False, reconfigure=IsFlagged, **options)
 
-    def apply(
-        self, *, var_file: Path | None = None, variables: Mapping[str, Any] | None = None
-    ) -> None:
-        """Apply without asking; `variables` override `var_file`."""
-        self._change("apply", var_file, variables)
+    def apply(self, **inputs: Any) -> None:
+        """Apply without asking."""
+        self.with_inputs("apply", auto_approve=IsFlagged, **inputs)
 
-    def destroy(
-        self, *, var_file: Path | None = None, variables: Mapping[str, Any] | None = None
-    ) -> None:
-        """Destroy without asking, with the inputs of the last apply."""
-        self._change("destroy", var_file, variables)
+    def with_inputs(
+        self,
+        command: str,
+        *,
+        var_file: Path | None = None,
+        variables: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Result:
+        """Run a command that takes inputs; `variables` override `var_file`."""
+        return self.run(
+            command,
+            state=self.state,
+            input=False,
+            **options,
+            var_file=var_file and var_file.resolve(),
+            var=dict(variables or {}),  # last, because Terraform lets the last one win
+        )
 
     def outputs(self) -> dict[str, Any]:
         """Values by name; empty before the first apply."""
@@ -150,18 +160,6 @@ class Terraform:
         raise TerraformError(
             f"terraform {command} in {self.stack_dir} ended with exit code {result.code}:\n"
             f"{_tail(result.err)}"
-        )
-
-    def _change(
-        self, command: str, var_file: Path | None, variables: Mapping[str, Any] | None
-    ) -> None:
-        self.run(
-            command,
-            state=self.state,
-            input=False,
-            auto_approve=IsFlagged,
-            var_file=var_file and var_file.resolve(),
-            var=dict(variables or {}),  # last, because Terraform lets the last one win
         )
 
     @cached_property
@@ -233,8 +231,10 @@ def _execute(
     argv: list[str], cwd: Path, env: Mapping[str, str], log: Path | None, stdin: str = ""
 ) -> Result:
     """Run a command to its end, whatever its exit code."""
+    if log:
+        log.parent.mkdir(parents=True, exist_ok=True)
     with (
-        _appended(log) as out,
+        log.open("a+b") if log else tempfile.TemporaryFile() as out,
         tempfile.TemporaryFile() as err,
         tempfile.TemporaryFile() as source,
     ):
@@ -269,17 +269,6 @@ def _execute(
     return Result(
         process.returncode, output.decode(errors="replace"), errors.decode(errors="replace")
     )
-
-
-@contextmanager
-def _appended(log: Path | None) -> Iterator[IO[bytes]]:
-    if log is None:
-        with tempfile.TemporaryFile() as nowhere:
-            yield nowhere
-    else:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("a+b") as file:
-            yield file
 
 
 @contextmanager

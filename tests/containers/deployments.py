@@ -12,7 +12,7 @@ import docker
 import httpx
 
 from batchmark.aws.result_bucket import RunStore
-from laptop.airflow import Airflow, AirflowClient
+from laptop.airflow import Airflow
 from laptop.aws import AwsClients
 from laptop.containers import lifecycle
 from laptop.containers.compose import AIRFLOW, Compose, Deployment
@@ -20,6 +20,7 @@ from laptop.containers.secret_files import password
 from laptop.demo import DAG_ID
 from laptop.stack import ROOT
 from tests.containers.host_processes import kill
+from tests.user_client import UserClient
 from tests.waiting import wait_for
 
 T = TypeVar("T")
@@ -43,7 +44,7 @@ class Running:
         return lifecycle.compose_for(self.deployment)
 
     @contextmanager
-    def airflow(self) -> Iterator[AirflowClient]:
+    def airflow(self) -> Iterator[UserClient]:
         """A client that has just logged in, as a user with the password from the file."""
         found = Airflow(
             self.deployment.folder,
@@ -52,12 +53,12 @@ class Running:
             schedules=True,
             password=password(self.deployment.secrets),
         )
-        with AirflowClient(found) as client:
+        with UserClient(found) as client:
             yield client
 
     @contextmanager
     def aws(self) -> Iterator[AwsClients]:
-        with closing(AwsClients(self.deployment)) as clients:
+        with closing(AwsClients(self.deployment.aws)) as clients:
             yield clients
 
     def trigger(self, run_id: str, **conf: Any) -> str:

@@ -43,7 +43,7 @@ LISTINGS = {
 
 def remains(stack):
     """Every resource the server still knows, but for what an empty account has."""
-    with closing(AwsClients(stack)) as aws:
+    with closing(AwsClients(stack.aws)) as aws:
         found = {
             call: getattr(aws.client(service), call)()[key]
             for service, calls in LISTINGS.items()

@@ -1,6 +1,7 @@
 """Stacks for tests."""
 
 import json
+from contextlib import contextmanager
 from pathlib import Path
 
 from batchmark.aws.result_bucket import RunStore
@@ -16,6 +17,7 @@ HERE = Path(__file__).parent
 JOB_DIR = HERE / "quick_job"
 # So that the jobs of several runs go side by side: nothing here depends on their times.
 VCPUS = 12
+PARAMETER = "/airflow/variables/batchmark"
 
 
 def open_stack(folder):
@@ -60,13 +62,48 @@ def run_all(airflow, asked):
     }
 
 
-def newest_run(airflow, dag_id):
-    (run,) = airflow._get(f"/dags/{dag_id}/dagRuns?order_by=-run_after&limit=1")["dag_runs"]
-    return run["dag_run_id"]
-
-
 def store_of(aws, run_id):
     return RunStore(aws.client("s3"), aws.config().bucket, run_id)
+
+
+def job_ids(aws):
+    """Of every job of every queue."""
+    batch = aws.client("batch")
+    every = [{"name": "JOB_NAME", "values": ["*"]}]
+    return {
+        job["jobId"]
+        for queue in batch.describe_job_queues()["jobQueues"]
+        for job in batch.list_jobs(jobQueue=queue["jobQueueArn"], filters=every)["jobSummaryList"]
+    }
+
+
+class Published:
+    """What Airflow is told of the installation: `config`, which may be changed and written."""
+
+    def __init__(self, ssm):
+        self._ssm = ssm
+        self._before = ssm.get_parameter(Name=PARAMETER)["Parameter"]["Value"]
+        self.config = json.loads(self._before)
+
+    def write(self):
+        self._put(json.dumps(self.config))
+
+    def delete(self):
+        self._ssm.delete_parameter(Name=PARAMETER)
+
+    def undo(self):
+        self._put(self._before)
+
+    def _put(self, text):
+        self._ssm.put_parameter(Name=PARAMETER, Value=text, Type="String", Overwrite=True)
+
+
+@contextmanager
+def published_by(aws):
+    """What Terraform published; what is written instead of it is undone in the end."""
+    found = Published(aws.client("ssm"))
+    yield found
+    found.undo()
 
 
 def failed_log(airflow, dag_id, run_id, task_id, says):

@@ -10,25 +10,12 @@ from batchmark.aws.result_bucket import ENVIRONMENT_HTML, ENVIRONMENT_JSON, PLAN
 from batchmark.runs.spending import COSTS_FOLDER, RunSpending
 from laptop.demo import DAG_ID
 from tests.documented import the_block, the_command, typed
-from tests.e2e.stacks import newest_run, store_of, type_beside, wait_for_end
-
-
-def job_ids(aws):
-    """Of every job of every queue."""
-    batch = aws.client("batch")
-    every = [{"name": "JOB_NAME", "values": ["*"]}]
-    return {
-        job["jobId"]
-        for queue in batch.describe_job_queues()["jobQueues"]
-        for job in batch.list_jobs(jobQueue=queue["jobQueueArn"], filters=every)["jobSummaryList"]
-    }
+from tests.e2e.stacks import begin, job_ids, published_by, store_of, type_beside, wait_for_end
 
 
 def run(airflow, conf, state):
     """A run that ends in this state: its id, its tasks' states and the log of plan_jobs."""
-    airflow.wait_for_dag(DAG_ID)
-    airflow.unpause(DAG_ID)
-    return ended(airflow, airflow.trigger(DAG_ID, {"suite": "smoke"} | conf), state)
+    return ended(airflow, begin(airflow, DAG_ID, {"suite": "smoke"} | conf), state)
 
 
 def ended(airflow, run_id, state):
@@ -67,9 +54,8 @@ def triggered_by_airflows_command(stack, airflow):
     """The run that docs/runbook.md starts. It would wait for the end of the other: it is ended."""
     command = the_command("airflow dags trigger gpu_cpu_benchmark --conf")
     type_beside(stack, command, stack.folder)
-    run = airflow.dag_run(DAG_ID, newest_run(airflow, DAG_ID))
-    path = f"/dags/{DAG_ID}/dagRuns/{run['dag_run_id']}"
-    airflow.change("PATCH", path, {"state": "failed"}).raise_for_status()
+    run = airflow.dag_run(DAG_ID, airflow.newest_run(DAG_ID))
+    airflow.cancel(DAG_ID, run["dag_run_id"])
     return run
 
 
@@ -116,13 +102,10 @@ def test_after_a_run_its_cost_is_booked_and_told(calibration, airflow, aws):
 @pytest.fixture
 def capped(aws):
     """As after `terraform apply -var monthly_cap_usd=1`."""
-    ssm = aws.client("ssm")
-    name = "/airflow/variables/batchmark"
-    before = ssm.get_parameter(Name=name)["Parameter"]["Value"]
-    capped = json.loads(before) | {"monthly_cap_usd": 1}
-    ssm.put_parameter(Name=name, Value=json.dumps(capped), Overwrite=True)
-    yield
-    ssm.put_parameter(Name=name, Value=before, Overwrite=True)
+    with published_by(aws) as published:
+        published.config["monthly_cap_usd"] = 1
+        published.write()
+        yield
 
 
 def test_above_the_months_cap_a_run_submits_nothing(airflow, aws, capped):

@@ -26,7 +26,7 @@ def stack(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def aws(stack):
-    with closing(AwsClients(stack)) as clients:
+    with closing(AwsClients(stack.aws)) as clients:
         yield clients
 
 

@@ -1,42 +1,28 @@
 """The stack for comparing foreign jobs on a local cloud: apply, re-plan clean, destroy."""
 
 import json
-from contextlib import closing
 
 import pytest
 
 from batchmark.core.config import parse_config
-from laptop.aws import AwsClients
 from laptop.stack import STACKS
-from tests.e2e.remains import remains
-from tests.e2e.stacks import open_stack
-from tests.terraform.plans import destroy_unchanged, planned_changes
+from tests.e2e.optional_stacks import life_of, value
 
 NAME = "job_comparison"
+GIVEN = {"var_file": STACKS / NAME / "local.tfvars"}
 
 
 @pytest.fixture(scope="module")
 def life(tmp_path_factory):
-    with open_stack(tmp_path_factory.mktemp(NAME)) as stack:
-        stack.start_cloud()
-        given = {"var_file": STACKS / NAME / "local.tfvars"}
-        stack.keep_provider()
-        terraform = stack.terraform_of(NAME)
-        before = remains(stack)
-        terraform.init()
-        terraform.apply(**given)
-        outputs, changes = terraform.outputs(), planned_changes(terraform, **given)
-        with closing(AwsClients(stack)) as aws:
-            found = {
-                "told": published(aws, outputs["ssm_parameter_name"]),
-                "allowed": statements(aws, outputs["airflow_policy_arns"]["run"]),
-            }
-        destroy_unchanged(terraform, **given)
-        yield found | {"changes": changes, "before": before, "after": remains(stack)}
+    with life_of(NAME, tmp_path_factory.mktemp(NAME), lambda _: GIVEN, look) as found:
+        yield found
 
 
-def published(aws, parameter):
-    return aws.client("ssm").get_parameter(Name=parameter)["Parameter"]["Value"]
+def look(aws, outputs):
+    return {
+        "told": value(aws, outputs["ssm_parameter_name"]),
+        "allowed": statements(aws, outputs["airflow_policy_arns"]["run"]),
+    }
 
 
 def statements(aws, policy_arn):

@@ -69,7 +69,7 @@ def live_as_documented(stack, example="minimal"):
 @contextmanager
 def existing_network(stack):
     """What an account's network team would have made, as variables."""
-    with closing(AwsClients(stack)) as aws:
+    with closing(AwsClients(stack.aws)) as aws:
         ec2 = aws.client("ec2")
         vpc_id = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
         subnets = [

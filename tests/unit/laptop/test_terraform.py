@@ -13,7 +13,7 @@ import pytest
 from laptop.errors import TerraformError
 from laptop.terraform import Terraform, find_provider_mirror
 from tests.builders.files import program
-from tests.terraform.plans import plan_exit_code, planned_changes
+from tests.terraform.plans import destroy, plan_exit_code, planned_changes
 from tests.waiting import wait_for
 
 STACK = """
@@ -90,7 +90,7 @@ def test_the_whole_life_of_a_stack(stack_dir):
     assert terraform.outputs() == {"color": "green", "sizes": [1]}
     assert plan_exit_code(terraform) == 0
 
-    terraform.destroy()
+    destroy(terraform)
     assert terraform.outputs() == {}
     assert [path.name for path in stack_dir.iterdir()] == ["main.tf"], "the stack stays clean"
     assert (stack_dir.parent / "my.tfstate").exists()
