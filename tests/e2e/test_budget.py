@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from datetime import UTC, datetime
 
 import pytest
 
@@ -10,7 +9,7 @@ from batchmark.aws.result_bucket import ENVIRONMENT_HTML, ENVIRONMENT_JSON, PLAN
 from batchmark.runs.spending import COSTS_FOLDER, RunSpending
 from laptop.demo import DAG_ID
 from tests.documented import the_block, the_command, typed
-from tests.e2e.stacks import begin, job_ids, published_by, store_of, type_beside, wait_for_end
+from tests.e2e.stacks import begin, job_ids, store_of, type_beside, wait_for_end
 
 
 def run(airflow, conf, state):
@@ -97,21 +96,3 @@ def test_after_a_run_its_cost_is_booked_and_told(calibration, airflow, aws):
     assert "No dollars for c5.2xlarge: its time was measured on a machine outside EC2." in log
     assert "At most it could have cost $10.40 in AWS; on this machine it costs nothing." in log
     assert f"Runs of {record.planned_at:%Y-%m}: $" in log
-
-
-@pytest.fixture
-def capped(aws):
-    """As after `terraform apply -var monthly_cap_usd=1`."""
-    with published_by(aws) as published:
-        published.config["monthly_cap_usd"] = 1
-        published.write()
-        yield
-
-
-def test_above_the_months_cap_a_run_submits_nothing(airflow, aws, capped):
-    before = job_ids(aws)
-    _, states, log = run(airflow, {}, "failed")
-    assert states["run_benchmark"] == "upstream_failed"
-    assert f"Runs of {datetime.now(UTC):%Y}" in log
-    assert "With this run's $5.20 at most, that is above the monthly_cap_usd of $1." in log
-    assert job_ids(aws) == before

@@ -14,7 +14,7 @@ from batchmark.aws.result_bucket import NOISE_HTML, REPORT_JSON, noise_key
 from batchmark.core.suites import OWN_DTYPES
 from batchmark_job.result.document import parse_document
 from laptop.demo import DAG_ID
-from tests.e2e.stacks import failed_log, job_ids, published_by, run_dag, store_of
+from tests.e2e.stacks import failed_log, published_by, run_dag, store_of
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.timeout(2400)
@@ -97,14 +97,6 @@ def test_a_job_that_exits_3_says_so_and_the_others_still_count(airflow, aws, pub
     lost = json.loads(store.read(store.prefix + REPORT_JSON))["lost"]
     assert [job["planned"]["target"] for job in lost] == ["g4dn.xlarge"]
     assert "exit code 3" in lost[0]["reason"]
-
-
-def test_an_unknown_target_submits_nothing(airflow, aws):
-    before = job_ids(aws)
-    conf = {"suite": "smoke", "targets": ["g5.48xlarge"]}
-    told = "unknown target 'g5.48xlarge'; Terraform made: "
-    run_to_failure(airflow, conf, "check_environment", told)
-    assert job_ids(aws) == before
 
 
 def test_without_the_ssm_parameter_nothing_is_planned(airflow, published):
