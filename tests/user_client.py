@@ -12,6 +12,10 @@ from laptop.airflow import AirflowClient
 class UserClient(AirflowClient):
     """What users see and do in Airflow's pages, by the same API."""
 
+    def instances(self, dag_id: str, run_id: str, task_id: str) -> list[dict[str, Any]]:
+        """Those of one task of a run; each mapped one is an entry."""
+        return [task for task in self.task_instances(dag_id, run_id) if task["task_id"] == task_id]
+
     def links(self, task: Mapping[str, Any]) -> dict[str, str | None]:
         found: dict[str, str | None] = self._of_task(task, "links")["extra_links"]
         return found

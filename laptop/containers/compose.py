@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
@@ -171,14 +172,12 @@ class Compose:
     def _logs_of_failed_services(self) -> list[str]:
         """The last lines of each service that did not start."""
         lines = []
-        try:
+        with suppress(LaptopError):  # the first error is the one to report
             for name, record in self.services().items():
                 failed = record["State"] == "restarting" or record["ExitCode"]
                 if failed or record["Health"] == "unhealthy":
                     lines.append(f"{name} is {record['Status']}; its last lines:")
                     lines.append(self.output("logs", "--tail", str(ERROR_LINES), name).rstrip())
-        except LaptopError:
-            pass  # the first error is the one to report
         return lines
 
 

@@ -65,10 +65,6 @@ def _makers(folder: Path) -> Mapping[str, Callable[[], str]]:
     }
 
 
-def password(folder: Path) -> str:
-    return str(json.loads((folder / PASSWORDS).read_text())[USER])
-
-
 def cloud_secret(folder: Path) -> str:
     """The secret that signs requests to the local cloud.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -12,11 +13,11 @@ import docker
 import httpx
 
 from batchmark.aws.result_bucket import RunStore
-from laptop.airflow import Airflow
+from laptop.airflow import USER, Airflow
 from laptop.aws import AwsClients
 from laptop.containers import lifecycle
 from laptop.containers.compose import AIRFLOW, Compose, Deployment
-from laptop.containers.secret_files import password
+from laptop.containers.secret_files import PASSWORDS
 from laptop.demo import DAG_ID
 from laptop.stack import ROOT
 from tests.containers.host_processes import kill
@@ -46,12 +47,13 @@ class Running:
     @contextmanager
     def airflow(self) -> Iterator[UserClient]:
         """A client that has just logged in, as a user with the password from the file."""
+        passwords = json.loads((self.deployment.secrets / PASSWORDS).read_text())
         found = Airflow(
             self.deployment.folder,
             self.deployment.port,
             ROOT / "dags",
             schedules=True,
-            password=password(self.deployment.secrets),
+            password=passwords[USER],
         )
         with UserClient(found) as client:
             yield client

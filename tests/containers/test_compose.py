@@ -207,9 +207,7 @@ def test_jobs_are_containers_of_the_job_image(running, first_job):
 def test_links_for_people_open_outside_the_containers(running, finished, report):
     with running.airflow() as airflow:
         links = [
-            airflow.links(task)["Log"]
-            for task in airflow.task_instances(DAG_ID, RUN)
-            if task["task_id"] == "run_benchmark"
+            airflow.links(task)["Log"] for task in airflow.instances(DAG_ID, RUN, "run_benchmark")
         ]
     links += [job.log_url for job in report.pairs[0].gpu.jobs]
     links += [job.document_url for job in report.pairs[0].cpu.jobs]

@@ -47,10 +47,11 @@ def begin(airflow, dag_id, conf):
     return airflow.trigger(dag_id, conf)
 
 
-def run_dag(airflow, dag_id, conf):
-    """Run a DAG to its end; its run id and state."""
+def run_dag(airflow, dag_id, conf, state="success"):
+    """Run a DAG to its end, in this state; its run id."""
     run_id = begin(airflow, dag_id, conf)
-    return run_id, wait_for_end(airflow, dag_id, run_id)
+    assert wait_for_end(airflow, dag_id, run_id) == state
+    return run_id
 
 
 def run_all(airflow, asked):
@@ -111,11 +112,8 @@ def failed_log(airflow, dag_id, run_id, task_id, says):
 
     The triggerer may write a log's last lines after the task's state.
     """
-    (task,) = [
-        task
-        for task in airflow.task_instances(dag_id, run_id)
-        if task["task_id"] == task_id and task["state"] == "failed"
-    ]
+    tasks = airflow.instances(dag_id, run_id, task_id)
+    (task,) = [task for task in tasks if task["state"] == "failed"]
 
     def log():
         said = airflow.task_log(task)

@@ -86,11 +86,7 @@ def test_after_a_run_its_cost_is_booked_and_told(calibration, airflow, aws):
     record = RunSpending.model_validate_json(store.read(plan.spending_key))
     assert record.finished
     assert list(record.job_usd.values()) == 4 * [0.0]
-    (task,) = [
-        task
-        for task in airflow.task_instances("noise_calibration", calibration)
-        if task["task_id"] == "publish_noise"
-    ]
+    (task,) = airflow.instances("noise_calibration", calibration, "publish_noise")
     log = airflow.task_log(task)
     assert all(job_id in log for job_id in record.job_usd)
     assert "No dollars for c5.2xlarge: its time was measured on a machine outside EC2." in log

@@ -25,8 +25,7 @@ def checks(aws, run_id):
 
 
 def test_a_healthy_installation_passes_its_check(airflow, aws):
-    run_id, state = run_dag(airflow, "environment_check", {})
-    assert state == "success"
+    run_id = run_dag(airflow, "environment_check", {})
     found = checks(aws, run_id)
     assert {one["status"] for one in found} == {"ok"}
     assert "image scan" not in {one["name"] for one in found}  # nothing scans a local cloud's
@@ -65,8 +64,7 @@ def test_a_broken_installation_stops_a_benchmark_before_it_costs_money(stack, ai
     repository = image.rpartition("/")[2].partition(":")[0]
     before = job_ids(aws)
     with disabled(batch, queue), without_image(aws.client("ecr"), repository):
-        run_id, state = run_dag(airflow, DAG_ID, {"suite": "smoke"})
-    assert state == "failed"
+        run_id = run_dag(airflow, DAG_ID, {"suite": "smoke"}, "failed")
     told = "2 check(s) failed, so nothing is submitted:"
     log = failed_log(airflow, DAG_ID, run_id, "check_environment", told)
     assert "job queue of c5.2xlarge: batchmark-c5-2xlarge is DISABLED and VALID" in log
@@ -150,8 +148,7 @@ def alerts(stack):
 def test_leaks_are_found_ended_where_allowed_and_told(stack, airflow, aws, batch, leaks):
     conf = {"grace_minutes": 0, "idle_minutes": 0, "end_leaks": ["jobs", "instances"]}
     told_before = len(alerts(stack))
-    run_id, state = run_dag(airflow, GUARD, conf)
-    assert state == "failed"
+    run_id = run_dag(airflow, GUARD, conf, "failed")
     found = look(aws, run_id)
     assert {id_: (one["verdict"], one["ended"]) for id_, one in found.items()} == {
         leaks["leaked"]: ("leaked", True),
@@ -167,8 +164,7 @@ def test_leaks_are_found_ended_where_allowed_and_told(stack, airflow, aws, batch
     (job,) = batch.describe_jobs(jobs=[leaks["leaked"]])["jobs"]
     assert "leak guard: its Airflow run is over" in job["statusReason"]
 
-    run_id, state = run_dag(airflow, GUARD, conf)
-    assert state == "success"
+    run_id = run_dag(airflow, GUARD, conf)
     assert [one["verdict"] for one in look(aws, run_id).values()] == ["by hand"]
 
 
@@ -176,8 +172,7 @@ def test_a_job_of_a_run_that_is_unknown_here_is_told_and_left_alone(airflow, aws
     tags = {"batchmark:installation": "batchmark", "batchmark:run": "elsewhere"}
     job_id = submit(aws, batch, "elsewhere", parameters={"run_id": "elsewhere"}, tags=tags)
     try:
-        run_id, state = run_dag(airflow, GUARD, {"grace_minutes": 0})
-        assert state == "failed"
+        run_id = run_dag(airflow, GUARD, {"grace_minutes": 0}, "failed")
         assert look(aws, run_id)[job_id]["action"] == (
             "Left alone: end_leaks does not name jobs_of_unknown_runs."
         )

@@ -158,12 +158,10 @@ class Bench:
 
     def task(self, run: Run, task_id: str = TASK) -> dict[str, Any] | None:
         """The run's only instance of a task, once it is expanded."""
-        found = [
-            task
-            for task in self.airflow.task_instances(run.dag_id, run.run_id)
-            if task["task_id"] == task_id and (task_id != TASK or task["map_index"] >= 0)
-        ]
-        return found[0] if found else None
+        for task in self.airflow.instances(run.dag_id, run.run_id, task_id):
+            if task_id != TASK or task["map_index"] >= 0:
+                return task
+        return None
 
     def wait_for_task(
         self, run: Run, *states: str, task_id: str = TASK, every: float = 0.2
