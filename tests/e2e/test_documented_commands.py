@@ -12,6 +12,7 @@ from airflow.configuration import get_custom_secret_backend
 from batchmark.changes.alerts.store import FOLDER, AlertStore
 from laptop import up
 from tests.builders.alerts import message, opened
+from tests.builders.lustre import Lustre
 from tests.documented import documented, the_block, the_command, typed_to_aws
 from tests.e2e.stacks import store_of, type_beside, wait_for_end
 
@@ -107,15 +108,7 @@ def instance(aws):
 
 @pytest.fixture
 def file_system(aws):
-    fsx, subnet = aws.client("fsx"), aws.client("ec2").describe_subnets()["Subnets"][0]["SubnetId"]
-    made = fsx.create_file_system(
-        FileSystemType="LUSTRE",
-        FileSystemTypeVersion="2.15",
-        StorageCapacity=1200,
-        SubnetIds=[subnet],
-        LustreConfiguration={"DeploymentType": "SCRATCH_2"},
-    )
-    return made["FileSystem"]["FileSystemId"]
+    return Lustre(aws.client).create()
 
 
 def test_a_leak_is_looked_at_and_ended_by_hand(stack, aws, instance, file_system):

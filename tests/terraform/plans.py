@@ -12,7 +12,7 @@ from laptop.terraform import Result, Terraform
 
 def plan_exit_code(terraform: Terraform, **inputs: Any) -> int:
     """0 for a plan without changes, 2 for one with some."""
-    return _plan(terraform, **inputs).code
+    return _plan(terraform, **inputs).returncode
 
 
 def planned_changes(terraform: Terraform, **inputs: Any) -> dict[str, str]:
@@ -38,7 +38,7 @@ def destroy_unchanged(terraform: Terraform, **inputs: Any) -> None:
 
 
 def _changes(result: Result) -> dict[str, str]:
-    messages = map(json.loads, result.out.splitlines())
+    messages = map(json.loads, result.stdout.splitlines())
     changes = (message["change"] for message in messages if message["type"] == "planned_change")
     return {
         change["resource"]["addr"]: change["action"]

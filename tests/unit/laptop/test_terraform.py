@@ -195,7 +195,7 @@ def test_a_state_file_in_the_current_folder_does_not_matter(stack_dir, tmp_path,
     (tmp_path / "terraform.tfstate").write_text("not JSON")
     monkeypatch.chdir(tmp_path)
     env = fake_terraform(tmp_path / "bin", "true")
-    assert open_stack(stack_dir, env=env).run("validate").code == 0
+    assert open_stack(stack_dir, env=env).run("validate").returncode == 0
 
 
 @pytest.mark.parametrize("version", ["1.10.5", "0.12.31", "1.9.0-rc1"])
