@@ -74,9 +74,8 @@ class AwsClients:
 def publish_stand_in(ecr: Any, image: str) -> None:
     """Push an image without layers under this tag, as `make image` pushes a real one.
 
-    It stands in for the job image, which is never pulled from a local cloud's ECR.
-
-    An image that has the tag stays, because tags are immutable.
+    It stands in for the job image, which is never pulled from a local cloud's ECR. An image that
+    has the tag stays, because tags are immutable.
     """
     repository, _, tag = image.rpartition("/")[2].partition(":")
     listed = ecr.list_images(repositoryName=repository, filter={"tagStatus": "TAGGED"})

@@ -81,14 +81,7 @@ def environment(name, **changes):
 
 def definition(**changes):
     """As DescribeJobDefinitions has it."""
-    container = {
-        "image": "images/resize:5",
-        "command": COMMAND,
-        "resourceRequirements": [
-            {"type": "VCPU", "value": "2"},
-            {"type": "MEMORY", "value": "2048"},
-        ],
-    }
+    container = diagnosis_answers.container(2, 2048, 0, "images/resize:5")
     found = {
         "jobDefinitionName": "resize",
         "jobDefinitionArn": f"{ARN}:job-definition/resize:7",
@@ -97,7 +90,7 @@ def definition(**changes):
         "type": "container",
         "parameters": {"quality": "90", "size": "1"},
         "timeout": {"attemptDurationSeconds": 900},
-        "containerProperties": container | changes.pop("container", {}),
+        "containerProperties": {**container, "command": COMMAND, **changes.pop("container", {})},
     }
     return found | changes
 

@@ -21,6 +21,7 @@ from laptop.containers.secret_files import PASSWORDS
 from laptop.demo import DAG_ID
 from laptop.stack import ROOT
 from tests.containers.host_processes import kill
+from tests.e2e.stacks import jobs
 from tests.user_client import UserClient
 from tests.waiting import wait_for
 
@@ -93,17 +94,9 @@ class Running:
         )
 
     def jobs(self) -> list[dict[str, Any]]:
-        """All jobs that the local cloud knows, the oldest first."""
+        """All jobs that the local cloud knows."""
         with self.aws() as aws:
-            batch = aws.client("batch")
-            return [
-                job
-                for queue in batch.describe_job_queues()["jobQueues"]
-                for status in ("SUBMITTED", "RUNNABLE", "RUNNING", "SUCCEEDED", "FAILED")
-                for job in batch.list_jobs(jobQueue=queue["jobQueueArn"], jobStatus=status)[
-                    "jobSummaryList"
-                ]
-            ]
+            return jobs(aws)
 
     def job_containers(self) -> list[Any]:
         on_network = {"network": f"{self.deployment.project}_jobs"}

@@ -67,15 +67,19 @@ def store_of(aws, run_id):
     return RunStore(aws.client("s3"), aws.config().bucket, run_id)
 
 
-def job_ids(aws):
-    """Of every job of every queue."""
+def jobs(aws):
+    """Summaries of every job of every queue."""
     batch = aws.client("batch")
     every = [{"name": "JOB_NAME", "values": ["*"]}]
-    return {
-        job["jobId"]
+    return [
+        job
         for queue in batch.describe_job_queues()["jobQueues"]
         for job in batch.list_jobs(jobQueue=queue["jobQueueArn"], filters=every)["jobSummaryList"]
-    }
+    ]
+
+
+def job_ids(aws):
+    return {job["jobId"] for job in jobs(aws)}
 
 
 class Published:

@@ -15,6 +15,7 @@ from batchmark.core.suites import OWN_DTYPES
 from batchmark_job.result.document import parse_document
 from laptop.demo import DAG_ID
 from tests.e2e.stacks import failed_log, published_by, run_dag, store_of
+from tests.stand_ins.diagnosis_answers import container
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.timeout(2400)
@@ -76,14 +77,7 @@ def test_a_job_that_exits_3_says_so_and_the_others_still_count(airflow, aws, pub
     broken = aws.client("batch").register_job_definition(
         jobDefinitionName="exits-3",
         type="container",
-        containerProperties={
-            "image": "none",
-            "command": ["python", "-c", command],
-            "resourceRequirements": [
-                {"type": "VCPU", "value": "1"},
-                {"type": "MEMORY", "value": "64"},
-            ],
-        },
+        containerProperties={**container(1, 64, 0, "none"), "command": ["python", "-c", command]},
     )
     published.config["targets"]["g4dn.xlarge"]["job_definition"] = broken["jobDefinitionArn"]
     published.write()

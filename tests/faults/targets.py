@@ -11,6 +11,7 @@ from batchmark.aws.job_description import RETRY_RULES
 from batchmark.core.config import Config, parse_config
 from laptop.aws import AwsClients
 from laptop.stack import ROOT
+from tests.stand_ins import diagnosis_answers
 
 PARAMETER = "/airflow/variables/batchmark"
 SCRIPT = ROOT / "tests" / "faults" / "stand_in_job.py"
@@ -109,13 +110,8 @@ def container(
     memory: int = 256,
 ) -> dict[str, Any]:
     """What a job definition says of its container."""
-    return {
-        "image": image,
+    return diagnosis_answers.container(vcpus, memory, 0, image) | {
         "command": command,
-        "resourceRequirements": [
-            {"type": "VCPU", "value": str(vcpus)},
-            {"type": "MEMORY", "value": str(memory)},
-        ],
         "logConfiguration": {
             "logDriver": "awslogs",
             "options": {"awslogs-group": log_group, "awslogs-stream-prefix": target},
