@@ -16,6 +16,7 @@ import httpx
 import psutil
 from botocore.exceptions import BotoCoreError, ClientError
 
+from batchmark.aws.batch_jobs import describe_jobs, list_jobs
 from batchmark.aws.result_bucket import COLLECTED, RunStore
 from batchmark.core.errors import CollectError
 from batchmark.core.names import RUN_TAG, slug
@@ -175,21 +176,9 @@ class Bench:
 
     def jobs(self, run: Run) -> list[dict[str, Any]]:
         """The run's Batch jobs, the oldest first, found as an operator would: by name and tag."""
-        name = job_prefix(self.config, run.target)
-        filters = [{"name": "JOB_NAME", "values": [f"{name}*"]}]
-        ids = [
-            job["jobId"]
-            for queue in self.batch.describe_job_queues()["jobQueues"]
-            for page in self.batch.get_paginator("list_jobs").paginate(
-                jobQueue=queue["jobQueueArn"], filters=filters
-            )
-            for job in page["jobSummaryList"]
-        ]
-        described = [
-            job
-            for first in range(0, len(ids), 100)
-            for job in self.batch.describe_jobs(jobs=ids[first : first + 100])["jobs"]
-        ]
+        queues = [queue["jobQueueArn"] for queue in self.batch.describe_job_queues()["jobQueues"]]
+        listed = list_jobs(self.batch, queues, job_prefix(self.config, run.target))
+        described = describe_jobs(self.batch, [job["jobId"] for job in listed]).values()
         ours = [job for job in described if job["tags"].get(RUN_TAG) == slug(run.run_id)]
         return sorted(ours, key=lambda job: job["createdAt"])
 

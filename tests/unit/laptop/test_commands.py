@@ -184,11 +184,12 @@ def test_the_demo_ends_with_the_answer_and_where_everything_lies(tmp_path, monke
     monkeypatch.setattr(terminal, "print_page", lambda _, console: widths.append(console.width))
     widths = []
     demo.demo("smoke", folder)
-    answer, _, report, _, _, copies, _ = capsys.readouterr().out.splitlines()[-7:]
+    answer, _, report, _, _, copies, last = capsys.readouterr().out.splitlines()[-7:]
     assert widths == [80]  # of a log, too
     assert (answer, report) == (NOT_KNOWN, f"report: {folder}/report.html")
     assert copies.startswith("runs/… and s3://…/raw/… are in the bucket")
     assert copies.endswith(f"below {folder}")
+    assert last.endswith("done")
 
 
 SHARED = ["g4dn.xlarge", "g4dn.2xlarge-shared"]
