@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import quote
 
 import httpx
 import tenacity
@@ -225,24 +224,11 @@ class AirflowClient:
         content = self._of_task(task, f"logs/{attempt}", "&full_content=true")["content"]
         return "\n".join(line if isinstance(line, str) else _log_line(line) for line in content)
 
-    def links(self, task: Mapping[str, Any]) -> dict[str, str | None]:
-        found: dict[str, str | None] = self._of_task(task, "links")["extra_links"]
-        return found
-
-    def xcom(self, task: Mapping[str, Any], key: str) -> Any:
-        return self._of_task(task, f"xcomEntries/{key}")["value"]
-
     def _of_task(self, task: Mapping[str, Any], what: str, options: str = "") -> dict[str, Any]:
         return self._get(
             f"/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
             f"/{what}?map_index={task['map_index']}{options}"
         )
-
-    def asset_events(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._get(
-            f"/assets/events?source_dag_id={dag_id}&source_run_id={quote(run_id)}"
-        )["asset_events"]
-        return found
 
     def change(self, method: str, path: str, body: Mapping[str, Any]) -> httpx.Response:
         """Send a request that changes something; retry it while the database is locked."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import boto3
 
@@ -13,26 +14,21 @@ from batchmark.core.config import VARIABLE, Config, parse_config
 
 REGION = "us-east-1"
 VARIABLES = "/airflow/variables"
-
-
-class HasLocalCloud(Protocol):
-    """Knows the address of a local cloud, and the environment that leads AWS clients to it."""
-
-    @property
-    def endpoint(self) -> str: ...
-
-    @property
-    def aws(self) -> Mapping[str, str]: ...
+MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 
 
 class AwsClients:
-    """boto3 clients of a local cloud; this process's environment stays as it is."""
+    """boto3 clients of a local cloud; this process's environment stays as it is.
 
-    def __init__(self, stack: HasLocalCloud) -> None:
-        self._endpoint = stack.endpoint
+    Args:
+        env: the variables that lead AWS clients to it.
+    """
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._endpoint = env["AWS_ENDPOINT_URL"]
         self.session = boto3.Session(
-            aws_access_key_id=stack.aws["AWS_ACCESS_KEY_ID"],
-            aws_secret_access_key=stack.aws["AWS_SECRET_ACCESS_KEY"],
+            aws_access_key_id=env["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=env["AWS_SECRET_ACCESS_KEY"],
             region_name=REGION,
         )
         self._clients: dict[str, Any] = {}
@@ -73,3 +69,17 @@ class AwsClients:
                 target = name.partition("/")[0]
                 lines += [f"{target}: {event['message']}" for event in page["events"]]
             yield lines
+
+
+def publish_stand_in(ecr: Any, image: str) -> None:
+    """Push an image without layers under this tag, as `make image` pushes a real one.
+
+    It stands in for the job image, which is never pulled from a local cloud's ECR. An image that
+    has the tag stays, because tags are immutable.
+    """
+    repository, _, tag = image.rpartition("/")[2].partition(":")
+    listed = ecr.list_images(repositoryName=repository, filter={"tagStatus": "TAGGED"})
+    if tag in {found["imageTag"] for found in listed["imageIds"]}:
+        return
+    manifest = {"schemaVersion": 2, "mediaType": MANIFEST, "config": {}, "layers": []}
+    ecr.put_image(repositoryName=repository, imageTag=tag, imageManifest=json.dumps(manifest))

@@ -65,16 +65,16 @@ def demo(suite: str, folder: Path) -> None:
     """
     if suite not in SUITES:
         raise LaptopError(f"unknown suite {suite!r}; known: {', '.join(SUITES)}")
-    clock = Clock()
-    stack = Stack(folder, Ports(), clock.say)
-    report = run_once(stack, DAG_ID, {"suite": suite}, clock)
-    from batchmark.report.page import page_html
-    from batchmark.report.pages.published_page import published_page
-
     example = folder / EXAMPLE
-    example.write_text(page_html(published_page()))
-    show(report, folder, f"with a GPU's figures, published by others: {example}\n")
-    clock.say("done")
+
+    def write_example(_: Stack) -> None:
+        from batchmark.report.page import page_html
+        from batchmark.report.pages.published_page import published_page
+
+        example.write_text(page_html(published_page()))
+
+    more = f"with a GPU's figures, published by others: {example}\n"
+    run_once(folder, DAG_ID, {"suite": suite}, Clock(), after=write_example, more=more)
 
 
 def demo_sharing(folder: Path) -> None:
@@ -83,11 +83,7 @@ def demo_sharing(folder: Path) -> None:
     Raises:
         LaptopError: as in demo().
     """
-    clock = Clock()
-    stack = Stack(folder, Ports(), clock.say, profile=SHARING_PROFILE)
-    report = run_once(stack, SHARING_DAG_ID, SHARING_RUN, clock)
-    show(report, folder)
-    clock.say("done")
+    run_once(folder, SHARING_DAG_ID, SHARING_RUN, Clock(), profile=SHARING_PROFILE)
 
 
 def demo_distributed(folder: Path) -> None:
@@ -96,23 +92,21 @@ def demo_distributed(folder: Path) -> None:
     Raises:
         LaptopError: as in demo(), or something of the file system is left.
     """
-    clock = Clock()
-    stack = Stack(folder, Ports(), clock.say, profile=MULTI_NODE_PROFILE, beside=(MULTI_NODE,))
-    report = run_once(
-        stack,
+    run_once(
+        folder,
         DISTRIBUTED_DAG_ID,
         DISTRIBUTED_RUN,
-        clock,
+        Clock(),
         before=make_images,
         after=refuse_file_systems,
+        profile=MULTI_NODE_PROFILE,
+        beside=(MULTI_NODE,),
     )
-    show(report, folder)
-    clock.say("done")
 
 
 def make_images(stack: Stack) -> None:
     """Put a set of synthetic images where the file system takes them from."""
-    with closing(AwsClients(stack)) as aws:
+    with closing(AwsClients(stack.aws)) as aws:
         folder = aws.multi_node().file_system.repository
     count, size = IMAGE_SET["count"], IMAGE_SET["size"]
     stack.say(f"data: {count} images of {size} x {size} pixels, to {folder}")
@@ -129,7 +123,7 @@ def refuse_file_systems(stack: Stack) -> None:
     """Raises:
     LaptopError: a file system is there.
     """
-    with closing(AwsClients(stack)) as aws:
+    with closing(AwsClients(stack.aws)) as aws:
         left = aws.client("fsx").describe_file_systems()["FileSystems"]
     if left:
         names = ", ".join(each["FileSystemId"] for each in left)
@@ -138,22 +132,27 @@ def refuse_file_systems(stack: Stack) -> None:
 
 
 def run_once(
-    stack: Stack,
+    folder: Path,
     dag_id: str,
     conf: Mapping[str, Any],
     clock: Clock,
     *,
     before: Callable[[Stack], None] | None = None,
     after: Callable[[Stack], None] | None = None,
-) -> Report:
-    """Start a stack, run a DAG on it, stop it.
+    more: str = "",
+    **options: Any,
+) -> None:
+    """Start a stack, run a DAG on it, stop it; leave the report in `folder`, and show it.
 
     Args:
         before, after: what is done with the stack when it has started, and when the run is over.
+        more: what to say beside where everything lies.
+        options: the stack's.
 
     Raises:
         LaptopError: the stack can't start here now, or the run failed.
     """
+    stack = Stack(folder, Ports(), clock.say, **options)
     with exclusive(stack.folder):
         refuse_beside_others(stack.folder)
         stack.check()
@@ -166,10 +165,11 @@ def run_once(
             report = run_benchmark(stack, conf, clock, dag_id)
             if after:
                 after(stack)
-            return report
+    show(report, folder, more)
+    clock.say("done")
 
 
-def show(report: Report, folder: Path, more: str = "") -> None:
+def show(report: Report, folder: Path, more: str) -> None:
     """Print a run's table, its answer, and where everything lies."""
     from rich.console import Console
 
@@ -191,7 +191,7 @@ def run_benchmark(
     Raises:
         LaptopError: the run failed; the message holds the end of the failed tasks' logs.
     """
-    with AirflowClient(stack.airflow) as airflow, closing(AwsClients(stack)) as aws:
+    with AirflowClient(stack.airflow) as airflow, closing(AwsClients(stack.aws)) as aws:
         airflow.wait_for_dag(dag_id)
         airflow.unpause(dag_id)
         run_id = airflow.trigger(dag_id, conf)

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -146,7 +147,5 @@ def stop_all(folder: Path, seconds: float = STOP_SECONDS) -> int:
 
 def _signal(processes: Sequence[psutil.Process], number: signal.Signals) -> None:
     for process in processes:
-        try:
+        with suppress(psutil.NoSuchProcess):
             process.send_signal(number)
-        except psutil.NoSuchProcess:
-            continue

@@ -14,18 +14,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Self
 
 import httpx
 
 from batchmark.core.prices import PRICES_FILE
 from laptop.airflow import DATABASE, Airflow
-from laptop.aws import REGION, AwsClients
+from laptop.aws import REGION, AwsClients, publish_stand_in
 from laptop.errors import LaptopError
 from laptop.private_files import make_private, write_private
 from laptop.processes import Processes, free_port
-from laptop.stand_in_image import publish_stand_in
 from laptop.terraform import Terraform
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,8 +37,6 @@ STACKS = ROOT / "terraform" / "stacks"
 # What a job of PROFILE requests: it fills the pool, so that no two jobs measure at once.
 VCPUS = 2
 CLOUD_SECONDS = 60
-
-NO_JOBS: Mapping[str, Any] = MappingProxyType({})
 
 Say = Callable[[str], None]
 
@@ -83,7 +79,7 @@ class Stack:
         dags: Path = ROOT / "dags",
         profile: Path = PROFILE,
         beside: Sequence[str] = (),
-        own_jobs: Mapping[str, Any] = NO_JOBS,
+        own_jobs: Mapping[str, Any] | None = None,
         vcpus: int = VCPUS,
         job_dir: Path = ROOT / "job_container",
         engine: bool = False,
@@ -94,7 +90,7 @@ class Stack:
         self.say = say
         self.endpoint = f"http://127.0.0.1:{ports.cloud}"
         home = self.folder / "airflow"
-        self.airflow = Airflow(home, ports.airflow, dags, schedules, tuple(own_jobs))
+        self.airflow = Airflow(home, ports.airflow, dags, schedules, tuple(own_jobs or ()))
         self.credentials = self.folder / "credentials"
         self._secret = secrets.token_urlsafe(30)
         if cloud_state is not None:
@@ -177,14 +173,11 @@ class Stack:
                 return
         raise LaptopError(f"the local cloud did not answer within {CLOUD_SECONDS} s")
 
-    def init_terraform(self) -> None:
-        init_one_at_a_time(self.terraform)
-
     def apply(self) -> None:
         """Apply the core stack to the local cloud, and publish the image that it names."""
         started = time.monotonic()
         image = apply_core_stack(self.terraform, self.say, self._profile, self._own_jobs)
-        with closing(AwsClients(self)) as aws:
+        with closing(AwsClients(self.aws)) as aws:
             publish_stand_in(aws.client("ecr"), image)
         for name in self._beside:
             self.say(f"Terraform: applying {name} beside it")
@@ -250,7 +243,10 @@ class Stack:
 
 
 def apply_core_stack(
-    terraform: Terraform, say: Say, profile: Path = PROFILE, own_jobs: Mapping[str, Any] = NO_JOBS
+    terraform: Terraform,
+    say: Say,
+    profile: Path = PROFILE,
+    own_jobs: Mapping[str, Any] | None = None,
 ) -> str:
     """Apply the core stack to the local cloud; return the image of its job definitions.
 
@@ -259,7 +255,7 @@ def apply_core_stack(
     """
     say("Terraform: applying the core stack to the local cloud (about 80 s)")
     init_one_at_a_time(terraform)
-    terraform.apply(var_file=profile, variables={"own_jobs": dict(own_jobs)} if own_jobs else None)
+    terraform.apply(var_file=profile, variables={"own_jobs": own_jobs} if own_jobs else None)
     return str(terraform.outputs()["image"])
 
 

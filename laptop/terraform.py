@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import python_terraform
 from python_terraform import IsFlagged
@@ -40,11 +40,7 @@ ERROR_LINES = 25
 ERROR, CRASH = "Error: ", "!!!!!!!!"  # in what Terraform writes to stderr
 
 
-@dataclass(frozen=True)
-class Result:
-    code: int
-    out: str
-    err: str
+Result = subprocess.CompletedProcess[str]
 
 
 class Terraform:
@@ -90,22 +86,32 @@ class Terraform:
             options["plugin_dir"] = find_provider_mirror(lock_file, self._binary.platform)
         self.run("init", input=False, reconfigure=IsFlagged, **options)
 
-    def apply(
-        self, *, var_file: Path | None = None, variables: Mapping[str, Any] | None = None
-    ) -> None:
-        """Apply without asking; `variables` override `var_file`."""
-        self._change("apply", var_file, variables)
+    def apply(self, **inputs: Any) -> None:
+        """Apply without asking."""
+        self.with_inputs("apply", auto_approve=IsFlagged, **inputs)
 
-    def destroy(
-        self, *, var_file: Path | None = None, variables: Mapping[str, Any] | None = None
-    ) -> None:
-        """Destroy without asking, with the inputs of the last apply."""
-        self._change("destroy", var_file, variables)
+    def with_inputs(
+        self,
+        command: str,
+        *,
+        var_file: Path | None = None,
+        variables: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Result:
+        """Run a command that takes inputs; `variables` override `var_file`."""
+        return self.run(
+            command,
+            state=self.state,
+            input=False,
+            **options,
+            var_file=var_file and var_file.resolve(),
+            var=dict(variables or {}),  # last, because Terraform lets the last one win
+        )
 
     def outputs(self) -> dict[str, Any]:
         """Values by name; empty before the first apply."""
         result = self.run("output", json=IsFlagged, state=self.state)
-        return {name: output["value"] for name, output in json.loads(result.out).items()}
+        return {name: output["value"] for name, output in json.loads(result.stdout).items()}
 
     def evaluate(self, expression: str, var_files: Sequence[Path]) -> Any:
         """The value of an expression with the inputs of files, of which the last one wins.
@@ -123,12 +129,12 @@ class Terraform:
             var_file=[str(file.resolve()) for file in var_files],
         )
         # With wrong inputs it goes on: it answers all the same, or crashes.
-        _, error, words = result.err.partition(CRASH)[0].partition(ERROR)
-        if result.code or error:
+        _, error, words = result.stderr.partition(CRASH)[0].partition(ERROR)
+        if result.returncode or error:
             names = ", ".join(map(str, var_files))
             raise TerraformError(f"Terraform can't use {names}:\n{_tail(error + words)}")
         # Among warnings and, where a file of the state is slow to lock, words about that.
-        (value,) = re.findall(r'^"(.*)"$', result.out, re.MULTILINE)
+        (value,) = re.findall(r'^"(.*)"$', result.stdout, re.MULTILINE)
         return json.loads(base64.b64decode(value))
 
     def run(
@@ -145,28 +151,33 @@ class Terraform:
             result = _execute(argv, self.stack_dir, self._env, self._log, stdin)
         finally:
             command_line.temp_var_files.clean_up()
-        if result.code in allowed:
+        if result.returncode in allowed:
             return result
         raise TerraformError(
-            f"terraform {command} in {self.stack_dir} ended with exit code {result.code}:\n"
-            f"{_tail(result.err)}"
-        )
-
-    def _change(
-        self, command: str, var_file: Path | None, variables: Mapping[str, Any] | None
-    ) -> None:
-        self.run(
-            command,
-            state=self.state,
-            input=False,
-            auto_approve=IsFlagged,
-            var_file=var_file and var_file.resolve(),
-            var=dict(variables or {}),  # last, because Terraform lets the last one win
+            f"terraform {command} in {self.stack_dir} ended with exit code {result.returncode}:\n"
+            f"{_tail(result.stderr)}"
         )
 
     @cached_property
     def _binary(self) -> _Binary:
-        return _find_binary(self._env)
+        need = ".".join(map(str, MINIMUM_VERSION))
+        path = shutil.which("terraform", path=self._env.get("PATH"))
+        if path is None:
+            raise TerraformError(f"terraform is not on the PATH: install Terraform {need} or newer")
+        result = _execute([path, "version", "-json"], Path.cwd(), self._env, None)
+        try:
+            answer = json.loads(result.stdout)
+            version = str(answer["terraform_version"])
+            number = tuple(int(part) for part in version.split("-", maxsplit=1)[0].split("."))
+            platform = str(answer["platform"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise TerraformError(
+                f"{path} version -json ended with exit code {result.returncode} and gave no "
+                f"version: install Terraform {need} or newer"
+            ) from error
+        if number < MINIMUM_VERSION:
+            raise TerraformError(f"{path} is Terraform {version}: install {need} or newer")
+        return _Binary(path, platform)
 
 
 def _tail(errors: str) -> str:
@@ -208,33 +219,14 @@ class _Binary:
     platform: str
 
 
-def _find_binary(env: Mapping[str, str]) -> _Binary:
-    need = ".".join(map(str, MINIMUM_VERSION))
-    path = shutil.which("terraform", path=env.get("PATH"))
-    if path is None:
-        raise TerraformError(f"terraform is not on the PATH: install Terraform {need} or newer")
-    result = _execute([path, "version", "-json"], Path.cwd(), env, None)
-    try:
-        answer = json.loads(result.out)
-        version = str(answer["terraform_version"])
-        number = tuple(int(part) for part in version.split("-", maxsplit=1)[0].split("."))
-        platform = str(answer["platform"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise TerraformError(
-            f"{path} version -json ended with exit code {result.code} and gave no version: "
-            f"install Terraform {need} or newer"
-        ) from error
-    if number < MINIMUM_VERSION:
-        raise TerraformError(f"{path} is Terraform {version}: install {need} or newer")
-    return _Binary(path, platform)
-
-
 def _execute(
     argv: list[str], cwd: Path, env: Mapping[str, str], log: Path | None, stdin: str = ""
 ) -> Result:
     """Run a command to its end, whatever its exit code."""
+    if log:
+        log.parent.mkdir(parents=True, exist_ok=True)
     with (
-        _appended(log) as out,
+        log.open("a+b") if log else tempfile.TemporaryFile() as out,
         tempfile.TemporaryFile() as err,
         tempfile.TemporaryFile() as source,
     ):
@@ -266,20 +258,8 @@ def _execute(
             err.seek(0)
             errors = err.read()
             out.write(errors)
-    return Result(
-        process.returncode, output.decode(errors="replace"), errors.decode(errors="replace")
-    )
-
-
-@contextmanager
-def _appended(log: Path | None) -> Iterator[IO[bytes]]:
-    if log is None:
-        with tempfile.TemporaryFile() as nowhere:
-            yield nowhere
-    else:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("a+b") as file:
-            yield file
+    said, told = (text.decode(errors="replace") for text in (output, errors))
+    return Result(argv, process.returncode, said, told)
 
 
 @contextmanager

@@ -120,7 +120,7 @@ def _bucket_with_example(stack: Stack) -> str:
     from batchmark.history.imports.file import published_file
     from batchmark.history.store import HistoryStore
 
-    with closing(AwsClients(stack)) as aws:
+    with closing(AwsClients(stack.aws)) as aws:
         bucket = aws.config().bucket
         HistoryStore(aws.client("s3"), bucket).append_import(published_file())
     return bucket

@@ -21,10 +21,10 @@ from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.credentials import Credentials
 
+from tests.paths import ROOT
 from tests.waiting import wait_for
 from tests.warm import Fork
 
-ROOT = Path(__file__).parents[1]
 DEADLINE_SECONDS = 300.0
 FINISHED = {"SUCCEEDED", "FAILED"}
 

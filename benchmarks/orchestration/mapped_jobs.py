@@ -99,7 +99,7 @@ def running_short_jobs() -> Iterator[ShortJobs]:
         stop_all(FOLDER)
         with Stack(FOLDER, Ports(), Clock().say, dags=DAGS, vcpus=POOL_VCPUS) as stack:
             stack.start()
-            with closing(AwsClients(stack)) as aws, AirflowClient(stack.airflow) as airflow:
+            with closing(AwsClients(stack.aws)) as aws, AirflowClient(stack.airflow) as airflow:
                 yield ShortJobs(stack, aws, airflow)
 
 

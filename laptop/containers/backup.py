@@ -70,9 +70,8 @@ def backup(deployment: Deployment, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
         with (folder / DUMP).open("wb") as dump:
-            compose.output(
-                *_in_postgres("pg_dump", "--format=custom", f"--dbname={DATABASE}"), into=dump
-            )
+            command = _in_postgres("pg_dump", "--format=custom", f"--dbname={DATABASE}")
+            compose.output(*command, stdout=dump)
         clock.say(f"database: {(folder / DUMP).stat().st_size / 2**20:.1f} MiB")
         if has_objects:
             failed = "saving the bucket failed, try again with a new folder"
@@ -163,7 +162,7 @@ def _restore_beside(compose: Compose, dump: Path) -> None:
     command = ("pg_restore", "--no-owner", "--exit-on-error", f"--dbname={RESTORED_DATABASE}")
     try:
         with dump.open("rb") as source:
-            compose.feed(source, *_in_postgres(*command))
+            compose.output(*_in_postgres(*command), stdin=source)
     except LaptopError:
         _sql(compose, remove)
         raise
@@ -184,7 +183,7 @@ def _in_postgres(program: str, *arguments: str) -> list[str]:
 def _clients(deployment: Deployment, failed: str) -> Iterator[AwsClients]:
     """Clients of the local cloud, whose errors become a LaptopError that begins with `failed`."""
     try:
-        with closing(AwsClients(deployment)) as aws:
+        with closing(AwsClients(deployment.aws)) as aws:
             yield aws
     except (BotoCoreError, ClientError) as error:
         raise LaptopError(f"{failed}; see `docker compose logs {LOCAL_CLOUD}`: {error}") from error

@@ -7,13 +7,12 @@ import shutil
 from contextlib import closing
 from typing import Any
 
-from laptop.aws import AwsClients
+from laptop.aws import AwsClients, publish_stand_in
 from laptop.containers.compose import Compose
 from laptop.containers.job_image import tag_for_jobs, untag_for_jobs
 from laptop.errors import LaptopError
 from laptop.session import Clock
 from laptop.stack import ROOT, TERRAFORM_DATA, apply_core_stack, clean_environment
-from laptop.stand_in_image import publish_stand_in
 from laptop.terraform import Terraform
 
 VOLUME = "cloud"
@@ -42,12 +41,12 @@ class Cloud:
         Raises:
             LaptopError: Terraform failed, or its state of a cloud in use is gone.
         """
-        with closing(AwsClients(self._deployment)) as aws:
+        with closing(AwsClients(self._deployment.aws)) as aws:
             self._match_state(aws.client("ssm"))
-        image = self._apply(clock)
-        self._image.write_text(image)
-        tag_for_jobs(self._compose, image)
-        with closing(AwsClients(self._deployment)) as aws:
+            image = apply_core_stack(self.terraform(), clock.say)
+            clock.say("Terraform: applied")
+            self._image.write_text(image)
+            tag_for_jobs(self._compose, image)
             publish_stand_in(aws.client("ecr"), image)
 
     def forget(self) -> None:
@@ -55,8 +54,10 @@ class Cloud:
 
         All clouds of an engine use the same tag of the job image; it goes with the last of them.
         """
-        if self._image.exists() and not self._volumes_of_all_deployments():
-            untag_for_jobs(self._compose, self._image.read_text())
+        if self._image.exists():
+            label = f"label=com.docker.compose.volume={VOLUME}"
+            if not self._compose.docker("volume", "ls", "--quiet", "--filter", label):
+                untag_for_jobs(self._compose, self._image.read_text())
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def terraform(self) -> Terraform:
@@ -84,12 +85,3 @@ class Cloud:
                 "hold the state: restore that folder, or delete both with "
                 "`make containers-down VOLUMES=delete`"
             )
-
-    def _apply(self, clock: Clock) -> str:
-        image = apply_core_stack(self.terraform(), clock.say)
-        clock.say("Terraform: applied")
-        return image
-
-    def _volumes_of_all_deployments(self) -> list[str]:
-        label = f"label=com.docker.compose.volume={VOLUME}"
-        return self._compose.docker("volume", "ls", "--quiet", "--filter", label).splitlines()

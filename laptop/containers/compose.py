@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
@@ -116,12 +117,13 @@ class Compose:
             said = "".join(f"\n{line}" for line in self._logs_of_failed_services())
             raise LaptopError(f"`docker compose {arguments[0]}` ended with code {code}{said}")
 
-    def output(self, *arguments: str, into: IO[bytes] | None = None) -> str:
-        """What `docker compose` writes to stdout; empty if that goes `into` a file."""
-        return self._captured([*self._command, *arguments], out=into)
+    def output(self, *arguments: str, **files: IO[bytes]) -> str:
+        """What `docker compose` writes to stdout.
 
-    def feed(self, source: IO[bytes], *arguments: str) -> None:
-        self._captured([*self._command, *arguments], source=source)
+        Args:
+            files: stdin and stdout, where these are files; what goes to one is not returned.
+        """
+        return self._captured([*self._command, *arguments], **files)
 
     def docker(self, *arguments: str) -> str:
         return self._captured(["docker", *arguments])
@@ -156,21 +158,9 @@ class Compose:
             *("--env-file", str(settings if settings.exists() else os.devnull)),
         ]
 
-    def _captured(
-        self,
-        command: Sequence[str],
-        *,
-        out: IO[bytes] | None = None,
-        source: IO[bytes] | None = None,
-    ) -> str:
-        done = subprocess.run(
-            command,
-            env=self.env,
-            stdin=source or subprocess.DEVNULL,
-            stdout=out or subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            check=False,
-        )
+    def _captured(self, command: Sequence[str], **files: IO[bytes]) -> str:
+        streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE} | files
+        done = subprocess.run(command, env=self.env, **streams, stderr=subprocess.PIPE, check=False)
         if done.returncode:
             said = done.stderr.decode(errors="replace").strip().splitlines()[-ERROR_LINES:]
             called = " ".join(word for word in command if word not in self._command[2:])
@@ -182,14 +172,12 @@ class Compose:
     def _logs_of_failed_services(self) -> list[str]:
         """The last lines of each service that did not start."""
         lines = []
-        try:
+        with suppress(LaptopError):  # the first error is the one to report
             for name, record in self.services().items():
                 failed = record["State"] == "restarting" or record["ExitCode"]
                 if failed or record["Health"] == "unhealthy":
                     lines.append(f"{name} is {record['Status']}; its last lines:")
                     lines.append(self.output("logs", "--tail", str(ERROR_LINES), name).rstrip())
-        except LaptopError:
-            pass  # the first error is the one to report
         return lines
 
 

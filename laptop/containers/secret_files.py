@@ -42,17 +42,9 @@ def make_missing(folder: Path, *, database_is_there: bool) -> None:
             "back, or delete the database and all of Airflow's runs with "
             "`make containers-down VOLUMES=delete`"
         )
-    make_private(folder)
-    for name, make in _makers(folder).items():
-        path = folder / name
-        if not path.exists():
-            write_private(path, make(), READABLE)
-
-
-def _makers(folder: Path) -> Mapping[str, Callable[[], str]]:
-    """How to make each, in this order: the database's URL contains its password."""
-    return {
+    makers: Mapping[str, Callable[[], str]] = {
         POSTGRES_PASSWORD: lambda: secrets.token_urlsafe(24),
+        # It contains the password, which is there by then.
         DATABASE_URL: lambda: (
             "postgresql+psycopg2://airflow:"
             f"{(folder / POSTGRES_PASSWORD).read_text().strip()}@postgres/airflow"
@@ -63,10 +55,11 @@ def _makers(folder: Path) -> Mapping[str, Callable[[], str]]:
         PASSWORDS: lambda: json.dumps({USER: secrets.token_urlsafe(12)}),
         CLOUD_CREDENTIALS: lambda: credentials_file("airflow", secrets.token_urlsafe(30)),
     }
-
-
-def password(folder: Path) -> str:
-    return str(json.loads((folder / PASSWORDS).read_text())[USER])
+    make_private(folder)
+    for name, make in makers.items():
+        path = folder / name
+        if not path.exists():
+            write_private(path, make(), READABLE)
 
 
 def cloud_secret(folder: Path) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from batchmark.core.formatting import count
-from laptop.demo import run_once, show
+from laptop.demo import run_once
 from laptop.errors import LaptopError
 from laptop.own_jobs.jobs_file import (
     choose,
@@ -18,7 +18,6 @@ from laptop.own_jobs.jobs_file import (
     require_engine,
 )
 from laptop.session import Clock
-from laptop.stack import Ports, Stack
 
 DAG_ID = "own_job_benchmark"
 TARGETS = 2  # of terraform/local.tfvars
@@ -49,25 +48,23 @@ def try_job(file: Path, name: str | None, repeats: int, folder: Path, *, engine:
     if fields := only_on_aws(job):
         said = f"{', '.join(fields)}: only on AWS; here it has all of each of the laptop's targets"
         clock.say(f"own job {name}: {said}")
-    stack = Stack(
-        folder,
-        Ports(),
-        clock.say,
-        own_jobs={name: for_laptop(job)},
-        job_dir=file.resolve().parent,
-        engine=engine,
-    )
     # Nothing costs money here, so no timeout that would cost too much on AWS keeps it from running.
     conf = {"job": name, "repeats": repeats, "max_cost_usd": None}
     try:
-        report = run_once(stack, DAG_ID, conf, clock)
+        run_once(
+            folder,
+            DAG_ID,
+            conf,
+            clock,
+            own_jobs={name: for_laptop(job)},
+            job_dir=file.resolve().parent,
+            engine=engine,
+        )
     except LaptopError as error:
         if NO_IMAGE not in str(error):
             raise
         builds = "\n".join(f"    docker build -t {image} FOLDER" for image in _images(job))
         raise LaptopError(f"{error}\nbuild what is missing first:\n{builds}") from error
-    show(report, folder)
-    clock.say("done")
 
 
 def _announced(name: str, job: Mapping[str, Any], repeats: int) -> str:

@@ -9,8 +9,8 @@ from batchmark.changes.alerts.merging import merge
 from batchmark.changes.alerts.outbox import Delivery, RunMessage
 from batchmark.changes.alerts.records import Alert
 from batchmark.changes.alerts.settings import AlertSettings
-from batchmark.changes.records import BETTER, WORSE, Change, ChangePoint, Level, RunChanges
-from tests.builders.changed_series import build_key, run_id
+from batchmark.changes.records import BETTER, WORSE, Change, Level, RunChanges
+from tests.builders.changed_series import build_key, build_point, run_id
 
 NOW = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 FIRST_RUN = datetime(2026, 6, 1, 3, tzinfo=UTC)
@@ -35,19 +35,15 @@ def point(
     **fields,
 ):
     """A series that moved with run number `first`; `near` runs on each side may be meant, too."""
-    values: dict[str, Any] = {
-        "series": of or series(),
-        "metric": metric,
-        "first_run_id": run_id(first),
+    moved = {
         "first_recorded_at": FIRST_RUN + timedelta(weeks=first),
-        "last_run_id": run_id(first - 1),
         "near_run_ids": tuple(run_id(n) for n in range(first - near, first + near + 1)),
         "before": Level(median=before, spread=0.008, runs=first - 1),
         "after": Level(median=after, spread=0.011, runs=3),
-        "change": after / before - 1,
         "p_value": 0.0004,
     }
-    return ChangePoint(**values | fields)
+    change = after / before - 1
+    return build_point(of or series(), change, run=first, metric=metric, **moved | fields)
 
 
 def change(*points, **fields):

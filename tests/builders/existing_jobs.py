@@ -6,6 +6,7 @@ from batchmark.core.config import ComputeEnvironments, Target
 from batchmark.core.own_jobs import parse_own_jobs
 from batchmark.runs.own_jobs.sides import FoundSide, Side
 from tests.builders.leaks import ARN
+from tests.stand_ins import diagnosis_answers
 
 COMMAND = ["convert", "--size", "Ref::size", "--quality=Ref::quality"]
 
@@ -57,17 +58,12 @@ def found(name="old", **changes):
 
 def queue(**changes):
     """As DescribeJobQueues has it."""
-    return {
-        "jobQueueName": "images",
-        "jobQueueArn": f"{ARN}:job-queue/images",
-        "state": "ENABLED",
-        "status": "VALID",
-        "priority": 1,
-        "computeEnvironmentOrder": [
-            {"order": 2, "computeEnvironment": f"{ARN}:compute-environment/plain"},
-            {"order": 1, "computeEnvironment": f"{ARN}:compute-environment/cheap"},
-        ],
-    } | changes
+    order = [
+        {"order": 2, "computeEnvironment": f"{ARN}:compute-environment/plain"},
+        {"order": 1, "computeEnvironment": f"{ARN}:compute-environment/cheap"},
+    ]
+    named = {"jobQueueName": "images", "jobQueueArn": f"{ARN}:job-queue/images"}
+    return diagnosis_answers.queue(**named | {"computeEnvironmentOrder": order} | changes)
 
 
 def environment(name, **changes):
@@ -78,27 +74,14 @@ def environment(name, **changes):
         "subnets": [],
         "instanceTypes": ["c5"],
     }
-    found = {
-        "computeEnvironmentName": name,
-        "computeEnvironmentArn": f"{ARN}:compute-environment/{name}",
-        "type": "MANAGED",
-        "state": "ENABLED",
-        "status": "VALID",
-        "computeResources": resources | changes.pop("resources", {}),
-    }
-    return found | changes
+    arn = {"computeEnvironmentArn": f"{ARN}:compute-environment/{name}"}
+    resources |= changes.pop("resources", {})
+    return diagnosis_answers.environment(name, resources=resources, **arn | changes)
 
 
 def definition(**changes):
     """As DescribeJobDefinitions has it."""
-    container = {
-        "image": "images/resize:5",
-        "command": COMMAND,
-        "resourceRequirements": [
-            {"type": "VCPU", "value": "2"},
-            {"type": "MEMORY", "value": "2048"},
-        ],
-    }
+    container = diagnosis_answers.container(2, 2048, 0, "images/resize:5")
     found = {
         "jobDefinitionName": "resize",
         "jobDefinitionArn": f"{ARN}:job-definition/resize:7",
@@ -107,16 +90,11 @@ def definition(**changes):
         "type": "container",
         "parameters": {"quality": "90", "size": "1"},
         "timeout": {"attemptDurationSeconds": 900},
-        "containerProperties": container | changes.pop("container", {}),
+        "containerProperties": {**container, "command": COMMAND, **changes.pop("container", {})},
     }
     return found | changes
 
 
 def instance_type(name, vcpus, memory_mib, gpus=0):
     """As DescribeInstanceTypes has it."""
-    described = {
-        "InstanceType": name,
-        "VCpuInfo": {"DefaultVCpus": vcpus},
-        "MemoryInfo": {"SizeInMiB": memory_mib},
-    }
-    return described | ({"GpuInfo": {"Gpus": [{"Count": gpus}]}} if gpus else {})
+    return diagnosis_answers.instance_type(name, vcpus, memory_mib, gpus)

@@ -10,7 +10,6 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from docker.errors import DockerException
@@ -19,8 +18,8 @@ from tests.containers.debian import Unavailable, run
 from tests.containers.engine import open_engine
 from tests.containers.images import PYTHON, BuildError, build
 from tests.containers.stand_ins import bases, folders_of_wheels
+from tests.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "engine"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -12,14 +13,16 @@ import docker
 import httpx
 
 from batchmark.aws.result_bucket import RunStore
-from laptop.airflow import Airflow, AirflowClient
+from laptop.airflow import USER, Airflow
 from laptop.aws import AwsClients
 from laptop.containers import lifecycle
 from laptop.containers.compose import AIRFLOW, Compose, Deployment
-from laptop.containers.secret_files import password
+from laptop.containers.secret_files import PASSWORDS
 from laptop.demo import DAG_ID
 from laptop.stack import ROOT
 from tests.containers.host_processes import kill
+from tests.e2e.stacks import jobs
+from tests.user_client import UserClient
 from tests.waiting import wait_for
 
 T = TypeVar("T")
@@ -43,21 +46,22 @@ class Running:
         return lifecycle.compose_for(self.deployment)
 
     @contextmanager
-    def airflow(self) -> Iterator[AirflowClient]:
+    def airflow(self) -> Iterator[UserClient]:
         """A client that has just logged in, as a user with the password from the file."""
+        passwords = json.loads((self.deployment.secrets / PASSWORDS).read_text())
         found = Airflow(
             self.deployment.folder,
             self.deployment.port,
             ROOT / "dags",
             schedules=True,
-            password=password(self.deployment.secrets),
+            password=passwords[USER],
         )
-        with AirflowClient(found) as client:
+        with UserClient(found) as client:
             yield client
 
     @contextmanager
     def aws(self) -> Iterator[AwsClients]:
-        with closing(AwsClients(self.deployment)) as clients:
+        with closing(AwsClients(self.deployment.aws)) as clients:
             yield clients
 
     def trigger(self, run_id: str, **conf: Any) -> str:
@@ -90,17 +94,9 @@ class Running:
         )
 
     def jobs(self) -> list[dict[str, Any]]:
-        """All jobs that the local cloud knows, the oldest first."""
+        """All jobs that the local cloud knows."""
         with self.aws() as aws:
-            batch = aws.client("batch")
-            return [
-                job
-                for queue in batch.describe_job_queues()["jobQueues"]
-                for status in ("SUBMITTED", "RUNNABLE", "RUNNING", "SUCCEEDED", "FAILED")
-                for job in batch.list_jobs(jobQueue=queue["jobQueueArn"], jobStatus=status)[
-                    "jobSummaryList"
-                ]
-            ]
+            return jobs(aws)
 
     def job_containers(self) -> list[Any]:
         on_network = {"network": f"{self.deployment.project}_jobs"}

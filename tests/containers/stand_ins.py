@@ -20,8 +20,8 @@ from typing import NamedTuple
 from tests.containers.debian import DOCKER_RELEASE, Packages, run
 from tests.containers.engine import Engine
 from tests.containers.images import build
+from tests.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PINS = ROOT / "containers" / "base_images.env"
 HERE = Path(__file__).parent / "bases"
 LABEL = "batchmark.stand-in"

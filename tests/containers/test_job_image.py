@@ -8,16 +8,16 @@ import re
 import subprocess
 import tarfile
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
 
 from batchmark_job.result.document import parse_document
 from tests.containers import image_layers
+from tests.paths import ROOT
 from tests.waiting import wait_for
 
-ROOT = Path(__file__).parents[2]
 USER = 10001
 LARGEST_BYTES = 1_400_000_000
 PATIENCE_SECONDS = 240

@@ -4,13 +4,13 @@ Only the stage that compiles it is built, with Triton and without torch's 3 GB o
 """
 
 import secrets
-from pathlib import Path
 
 import pytest
 
 from tests.containers.images import build
+from tests.paths import ROOT
 
-JOB = Path(__file__).parents[2] / "job_container"
+JOB = ROOT / "job_container"
 # The job's own copying, then Triton's own look-up and load, with no compiler to be had.
 LOAD = """
 import importlib.util, os, pathlib, sys

@@ -6,7 +6,6 @@ from contextlib import closing
 
 import pytest
 
-from laptop.airflow import AirflowClient
 from laptop.aws import AwsClients
 from laptop.demo import run_benchmark
 from laptop.session import Clock
@@ -14,6 +13,7 @@ from laptop.stack import apply_core_stack
 from tests.applied import lasting_stack, start_all_from_applied
 from tests.e2e.own_job_runs import CASES, OWN, SWEEP, own_jobs
 from tests.e2e.stacks import JOB_DIR, VCPUS, at_once, run_all
+from tests.user_client import UserClient
 
 VIEWER = "vera"
 # With pytest-xdist, whoever uses the one stack goes to the same worker, the first.
@@ -62,13 +62,13 @@ def stack(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def aws(stack):
-    with closing(AwsClients(stack)) as clients:
+    with closing(AwsClients(stack.aws)) as clients:
         yield clients
 
 
 @pytest.fixture(scope="session")
 def airflow(stack):
-    with AirflowClient(stack.airflow) as client:
+    with UserClient(stack.airflow) as client:
         yield client
 
 

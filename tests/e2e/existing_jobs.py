@@ -8,6 +8,7 @@ from laptop.stack import ROOT, STACKS, Ports, init_one_at_a_time
 from tests.e2e.programs import told_by
 from tests.e2e.stacks import JOB_DIR, VCPUS, at_once
 from tests.lean_stack import LeanStack
+from tests.stand_ins.diagnosis_answers import container
 
 FOR_EVER = "import time; time.sleep(900)"
 # Each queue's instance type; the prices of both are committed.
@@ -96,16 +97,12 @@ class Existing:
         )["jobQueueArn"]
 
     def side(self, name, command, vcpus=1):
-        needs = {"VCPU": str(vcpus), "MEMORY": "256"}
         self.batch.register_job_definition(
             jobDefinitionName=f"their-{name}",
             type="container",
             containerProperties={
-                "image": "registry.example.com/theirs/work:7",
+                **container(vcpus, 256, 0, "registry.example.com/theirs/work:7"),
                 "command": command,
-                "resourceRequirements": [
-                    {"type": kind, "value": value} for kind, value in needs.items()
-                ],
             },
             parameters={"size": "1"},
             timeout={"attemptDurationSeconds": 120},
@@ -122,14 +119,6 @@ class Existing:
             timeout={"attemptDurationSeconds": 3600},
             **more,
         )["jobId"]
-
-    def jobs(self):
-        every = [{"name": "JOB_NAME", "values": ["*"]}]
-        return [
-            job
-            for queue in self.queues.values()
-            for job in self.batch.list_jobs(jobQueue=queue, filters=every)["jobSummaryList"]
-        ]
 
     def status(self, job_id):
         return self.batch.describe_jobs(jobs=[job_id])["jobs"][0]["status"]

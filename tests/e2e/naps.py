@@ -4,13 +4,12 @@ Its time is a wait, so that 10 % shows on a machine that is busy with other test
 is to change its code, as somebody would who commits a slower version.
 """
 
-import json
 from contextlib import contextmanager
 
+from tests.e2e.stacks import published_by
 from tests.paths import ROOT
 
 JOB = str(ROOT / "job_container")
-PARAMETER = "/airflow/variables/batchmark"
 SECONDS = 0.02
 CODE = '''"""A nap."""
 
@@ -60,25 +59,23 @@ class Naps:
     @contextmanager
     def everywhere(self, aws):
         """Let all targets run naps instead of the image's workloads."""
-        ssm, batch = aws.client("ssm"), aws.client("batch")
-        before = ssm.get_parameter(Name=PARAMETER)["Parameter"]["Value"]
-        config = json.loads(before)
-        for target in config["targets"].values():
-            (definition,) = batch.describe_job_definitions(
-                jobDefinitions=[target["job_definition"]]
-            )["jobDefinitions"]
-            container = definition["containerProperties"]
-            place = container["command"].index("batchmark_job")
-            container["command"] = [
-                *("python", "-c", ONLY_OURS.format(job=JOB, folder=str(self._folder))),
-                *container["command"][place + 1 :],
-            ]
-            target["job_definition"] = batch.register_job_definition(
-                jobDefinitionName=f"nap-{definition['jobDefinitionName']}",
-                type="container",
-                parameters=definition["parameters"],
-                containerProperties=container,
-            )["jobDefinitionArn"]
-        ssm.put_parameter(Name=PARAMETER, Value=json.dumps(config), Overwrite=True)
-        yield
-        ssm.put_parameter(Name=PARAMETER, Value=before, Overwrite=True)
+        batch = aws.client("batch")
+        with published_by(aws) as published:
+            for target in published.config["targets"].values():
+                (definition,) = batch.describe_job_definitions(
+                    jobDefinitions=[target["job_definition"]]
+                )["jobDefinitions"]
+                container = definition["containerProperties"]
+                place = container["command"].index("batchmark_job")
+                container["command"] = [
+                    *("python", "-c", ONLY_OURS.format(job=JOB, folder=str(self._folder))),
+                    *container["command"][place + 1 :],
+                ]
+                target["job_definition"] = batch.register_job_definition(
+                    jobDefinitionName=f"nap-{definition['jobDefinitionName']}",
+                    type="container",
+                    parameters=definition["parameters"],
+                    containerProperties=container,
+                )["jobDefinitionArn"]
+            published.write()
+            yield

@@ -44,10 +44,8 @@ def report_of_run(aws, run_id):
 
 def documents_of_run(aws, run_id):
     """A run's result documents, as they lie in the bucket."""
-    s3, bucket = aws.client("s3"), aws.config().bucket
-    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix="raw/")
-    keys = [each["Key"] for page in pages for each in page.get("Contents", ())]
-    read = [s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys]
+    store = store_of(aws, run_id)
+    read = map(store.read, store.keys("raw/"))
     return [each for each in map(parse_document, read) if each.run_id == run_id]
 
 

@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.paths import ROOT
+
 DAG_ID = "eks_gpu_sharing_benchmark"
 
 

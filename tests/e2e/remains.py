@@ -41,31 +41,23 @@ LISTINGS = {
 }
 
 
+# What of these counts: an empty account has the rest, or moto goes on listing it.
+COUNTS = {
+    "list_aliases": lambda alias: not alias["AliasName"].startswith("alias/aws/"),
+    "list_work_groups": lambda group: group["Name"] != "primary",
+    "describe_job_definitions": lambda definition: definition["status"] == "ACTIVE",
+    "describe_nat_gateways": lambda gateway: gateway["State"] != "deleted",
+}
+
+
 def remains(stack):
     """Every resource the server still knows, but for what an empty account has."""
-    with closing(AwsClients(stack)) as aws:
+    with closing(AwsClients(stack.aws)) as aws:
         found = {
-            call: getattr(aws.client(service), call)()[key]
+            call: list(filter(COUNTS.get(call), getattr(aws.client(service), call)()[key]))
             for service, calls in LISTINGS.items()
             for call, key in calls
         }
-        found["list_aliases"] = [
-            alias
-            for alias in found["list_aliases"]
-            if not alias["AliasName"].startswith("alias/aws/")
-        ]
-        found["list_work_groups"] = [
-            group for group in found["list_work_groups"] if group["Name"] != "primary"
-        ]
-        found["describe_job_definitions"] = [
-            definition
-            for definition in found["describe_job_definitions"]
-            if definition["status"] == "ACTIVE"
-        ]
-        # moto goes on listing deleted gateways.
-        found["describe_nat_gateways"] = [
-            gateway for gateway in found["describe_nat_gateways"] if gateway["State"] != "deleted"
-        ]
         ours = [{"Name": "is-default", "Values": ["false"]}]
         found["vpcs"] = aws.client("ec2").describe_vpcs(Filters=ours)["Vpcs"]
         found["policies"] = aws.client("iam").list_policies(Scope="Local")["Policies"]

@@ -1,6 +1,7 @@
 """Stacks for tests."""
 
 import json
+from contextlib import contextmanager
 from pathlib import Path
 
 from batchmark.aws.result_bucket import RunStore
@@ -16,6 +17,7 @@ HERE = Path(__file__).parent
 JOB_DIR = HERE / "quick_job"
 # So that the jobs of several runs go side by side: nothing here depends on their times.
 VCPUS = 12
+PARAMETER = "/airflow/variables/batchmark"
 
 
 def open_stack(folder):
@@ -45,10 +47,11 @@ def begin(airflow, dag_id, conf):
     return airflow.trigger(dag_id, conf)
 
 
-def run_dag(airflow, dag_id, conf):
-    """Run a DAG to its end; its run id and state."""
+def run_dag(airflow, dag_id, conf, state="success"):
+    """Run a DAG to its end, in this state; its run id."""
     run_id = begin(airflow, dag_id, conf)
-    return run_id, wait_for_end(airflow, dag_id, run_id)
+    assert wait_for_end(airflow, dag_id, run_id) == state
+    return run_id
 
 
 def run_all(airflow, asked):
@@ -60,13 +63,52 @@ def run_all(airflow, asked):
     }
 
 
-def newest_run(airflow, dag_id):
-    (run,) = airflow._get(f"/dags/{dag_id}/dagRuns?order_by=-run_after&limit=1")["dag_runs"]
-    return run["dag_run_id"]
-
-
 def store_of(aws, run_id):
     return RunStore(aws.client("s3"), aws.config().bucket, run_id)
+
+
+def jobs(aws):
+    """Summaries of every job of every queue."""
+    batch = aws.client("batch")
+    every = [{"name": "JOB_NAME", "values": ["*"]}]
+    return [
+        job
+        for queue in batch.describe_job_queues()["jobQueues"]
+        for job in batch.list_jobs(jobQueue=queue["jobQueueArn"], filters=every)["jobSummaryList"]
+    ]
+
+
+def job_ids(aws):
+    return {job["jobId"] for job in jobs(aws)}
+
+
+class Published:
+    """What Airflow is told of the installation: `config`, which may be changed and written."""
+
+    def __init__(self, ssm):
+        self._ssm = ssm
+        self._before = ssm.get_parameter(Name=PARAMETER)["Parameter"]["Value"]
+        self.config = json.loads(self._before)
+
+    def write(self):
+        self._put(json.dumps(self.config))
+
+    def delete(self):
+        self._ssm.delete_parameter(Name=PARAMETER)
+
+    def undo(self):
+        self._put(self._before)
+
+    def _put(self, text):
+        self._ssm.put_parameter(Name=PARAMETER, Value=text, Type="String", Overwrite=True)
+
+
+@contextmanager
+def published_by(aws):
+    """What Terraform published; what is written instead of it is undone in the end."""
+    found = Published(aws.client("ssm"))
+    yield found
+    found.undo()
 
 
 def failed_log(airflow, dag_id, run_id, task_id, says):
@@ -74,11 +116,8 @@ def failed_log(airflow, dag_id, run_id, task_id, says):
 
     The triggerer may write a log's last lines after the task's state.
     """
-    (task,) = [
-        task
-        for task in airflow.task_instances(dag_id, run_id)
-        if task["task_id"] == task_id and task["state"] == "failed"
-    ]
+    tasks = airflow.instances(dag_id, run_id, task_id)
+    (task,) = [task for task in tasks if task["state"] == "failed"]
 
     def log():
         said = airflow.task_log(task)

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from datetime import UTC, datetime
 
 import pytest
 
@@ -10,25 +9,12 @@ from batchmark.aws.result_bucket import ENVIRONMENT_HTML, ENVIRONMENT_JSON, PLAN
 from batchmark.runs.spending import COSTS_FOLDER, RunSpending
 from laptop.demo import DAG_ID
 from tests.documented import the_block, the_command, typed
-from tests.e2e.stacks import newest_run, store_of, type_beside, wait_for_end
-
-
-def job_ids(aws):
-    """Of every job of every queue."""
-    batch = aws.client("batch")
-    every = [{"name": "JOB_NAME", "values": ["*"]}]
-    return {
-        job["jobId"]
-        for queue in batch.describe_job_queues()["jobQueues"]
-        for job in batch.list_jobs(jobQueue=queue["jobQueueArn"], filters=every)["jobSummaryList"]
-    }
+from tests.e2e.stacks import begin, job_ids, store_of, type_beside, wait_for_end
 
 
 def run(airflow, conf, state):
     """A run that ends in this state: its id, its tasks' states and the log of plan_jobs."""
-    airflow.wait_for_dag(DAG_ID)
-    airflow.unpause(DAG_ID)
-    return ended(airflow, airflow.trigger(DAG_ID, {"suite": "smoke"} | conf), state)
+    return ended(airflow, begin(airflow, DAG_ID, {"suite": "smoke"} | conf), state)
 
 
 def ended(airflow, run_id, state):
@@ -67,9 +53,8 @@ def triggered_by_airflows_command(stack, airflow):
     """The run that docs/runbook.md starts. It would wait for the end of the other: it is ended."""
     command = the_command("airflow dags trigger gpu_cpu_benchmark --conf")
     type_beside(stack, command, stack.folder)
-    run = airflow.dag_run(DAG_ID, newest_run(airflow, DAG_ID))
-    path = f"/dags/{DAG_ID}/dagRuns/{run['dag_run_id']}"
-    airflow.change("PATCH", path, {"state": "failed"}).raise_for_status()
+    run = airflow.dag_run(DAG_ID, airflow.newest_run(DAG_ID))
+    airflow.cancel(DAG_ID, run["dag_run_id"])
     return run
 
 
@@ -101,34 +86,9 @@ def test_after_a_run_its_cost_is_booked_and_told(calibration, airflow, aws):
     record = RunSpending.model_validate_json(store.read(plan.spending_key))
     assert record.finished
     assert list(record.job_usd.values()) == 4 * [0.0]
-    (task,) = [
-        task
-        for task in airflow.task_instances("noise_calibration", calibration)
-        if task["task_id"] == "publish_noise"
-    ]
+    (task,) = airflow.instances("noise_calibration", calibration, "publish_noise")
     log = airflow.task_log(task)
     assert all(job_id in log for job_id in record.job_usd)
     assert "No dollars for c5.2xlarge: its time was measured on a machine outside EC2." in log
     assert "At most it could have cost $10.40 in AWS; on this machine it costs nothing." in log
     assert f"Runs of {record.planned_at:%Y-%m}: $" in log
-
-
-@pytest.fixture
-def capped(aws):
-    """As after `terraform apply -var monthly_cap_usd=1`."""
-    ssm = aws.client("ssm")
-    name = "/airflow/variables/batchmark"
-    before = ssm.get_parameter(Name=name)["Parameter"]["Value"]
-    capped = json.loads(before) | {"monthly_cap_usd": 1}
-    ssm.put_parameter(Name=name, Value=json.dumps(capped), Overwrite=True)
-    yield
-    ssm.put_parameter(Name=name, Value=before, Overwrite=True)
-
-
-def test_above_the_months_cap_a_run_submits_nothing(airflow, aws, capped):
-    before = job_ids(aws)
-    _, states, log = run(airflow, {}, "failed")
-    assert states["run_benchmark"] == "upstream_failed"
-    assert f"Runs of {datetime.now(UTC):%Y}" in log
-    assert "With this run's $5.20 at most, that is above the monthly_cap_usd of $1." in log
-    assert job_ids(aws) == before

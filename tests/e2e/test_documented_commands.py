@@ -12,8 +12,9 @@ from airflow.configuration import get_custom_secret_backend
 from batchmark.changes.alerts.store import FOLDER, AlertStore
 from laptop import up
 from tests.builders.alerts import message, opened
+from tests.builders.lustre import Lustre
 from tests.documented import documented, the_block, the_command, typed_to_aws
-from tests.e2e.stacks import newest_run, store_of, type_beside, wait_for_end
+from tests.e2e.stacks import store_of, type_beside, wait_for_end
 
 ONLY_WITH_A_ROLE = "terraform output airflow_role_arn"
 OF_ANOTHER_STACK = (
@@ -77,7 +78,7 @@ def test_airflows_command_changes_an_alert_and_lists_errors(stack, airflow, aws,
             lambda start: type_beside(stack, the_command(start), tmp_path), starts
         )
     assert "No data found" in errors
-    assert wait_for_end(airflow, dag_id, newest_run(airflow, dag_id)) == "success"
+    assert wait_for_end(airflow, dag_id, airflow.newest_run(dag_id)) == "success"
     (changed,) = [one for one in AlertStore(store_of(aws, "any")).alerts() if one.id == alert.id]
     assert (changed.state, changed.transitions[-1].note) == ("invalid", "neighbour on the host")
 
@@ -107,15 +108,7 @@ def instance(aws):
 
 @pytest.fixture
 def file_system(aws):
-    fsx, subnet = aws.client("fsx"), aws.client("ec2").describe_subnets()["Subnets"][0]["SubnetId"]
-    made = fsx.create_file_system(
-        FileSystemType="LUSTRE",
-        FileSystemTypeVersion="2.15",
-        StorageCapacity=1200,
-        SubnetIds=[subnet],
-        LustreConfiguration={"DeploymentType": "SCRATCH_2"},
-    )
-    return made["FileSystem"]["FileSystemId"]
+    return Lustre(aws.client).create()
 
 
 def test_a_leak_is_looked_at_and_ended_by_hand(stack, aws, instance, file_system):

@@ -14,7 +14,8 @@ from batchmark.aws.result_bucket import NOISE_HTML, REPORT_JSON, noise_key
 from batchmark.core.suites import OWN_DTYPES
 from batchmark_job.result.document import parse_document
 from laptop.demo import DAG_ID
-from tests.e2e.stacks import failed_log, run_dag, store_of
+from tests.e2e.stacks import failed_log, published_by, run_dag, store_of
+from tests.stand_ins.diagnosis_answers import container
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.timeout(2400)
@@ -46,7 +47,7 @@ def test_a_printed_submit_command_runs_a_job(stack, aws, output, target):
     )
     assert typed.returncode == 0, typed.stderr
     job_id = json.loads(typed.stdout)["jobId"]
-    batch, s3, config = aws.client("batch"), aws.client("s3"), aws.config()
+    batch = aws.client("batch")
 
     def succeeded():
         (job,) = batch.describe_jobs(jobs=[job_id])["jobs"]
@@ -54,38 +55,20 @@ def test_a_printed_submit_command_runs_a_job(stack, aws, output, target):
         return job["status"] == "SUCCEEDED"
 
     wait_for(succeeded, f"end of job {job_id}", 240, every=0.5)
-    listed = s3.list_objects_v2(Bucket=config.bucket, Prefix=f"raw/manual/{target}/")["Contents"]
-    documents = [
-        parse_document(s3.get_object(Bucket=config.bucket, Key=item["Key"])["Body"].read())
-        for item in listed
-    ]
+    store = store_of(aws, "manual")
+    documents = map(parse_document, map(store.read, store.keys(f"raw/manual/{target}/")))
     (document,) = [document for document in documents if document.job_id == job_id]
     assert document.target == target
 
 
 @pytest.fixture
 def published(aws):
-    """The SSM parameter as a dict; what a test writes to it is undone."""
-    ssm = aws.client("ssm")
-    name = "/airflow/variables/batchmark"
-    before = ssm.get_parameter(Name=name)["Parameter"]["Value"]
-
-    class Published:
-        config = json.loads(before)
-
-        def write(self):
-            ssm.put_parameter(Name=name, Value=json.dumps(self.config), Overwrite=True)
-
-        def delete(self):
-            ssm.delete_parameter(Name=name)
-
-    yield Published()
-    ssm.put_parameter(Name=name, Value=before, Type="String", Overwrite=True)
+    with published_by(aws) as found:
+        yield found
 
 
 def run_to_failure(airflow, conf, task_id, says):
-    run_id, state = run_dag(airflow, DAG_ID, conf)
-    assert state == "failed"
+    run_id = run_dag(airflow, DAG_ID, conf, "failed")
     return run_id, failed_log(airflow, DAG_ID, run_id, task_id, says)
 
 
@@ -94,14 +77,7 @@ def test_a_job_that_exits_3_says_so_and_the_others_still_count(airflow, aws, pub
     broken = aws.client("batch").register_job_definition(
         jobDefinitionName="exits-3",
         type="container",
-        containerProperties={
-            "image": "none",
-            "command": ["python", "-c", command],
-            "resourceRequirements": [
-                {"type": "VCPU", "value": "1"},
-                {"type": "MEMORY", "value": "64"},
-            ],
-        },
+        containerProperties={**container(1, 64, 0, "none"), "command": ["python", "-c", command]},
     )
     published.config["targets"]["g4dn.xlarge"]["job_definition"] = broken["jobDefinitionArn"]
     published.write()
@@ -114,24 +90,6 @@ def test_a_job_that_exits_3_says_so_and_the_others_still_count(airflow, aws, pub
     lost = json.loads(store.read(store.prefix + REPORT_JSON))["lost"]
     assert [job["planned"]["target"] for job in lost] == ["g4dn.xlarge"]
     assert "exit code 3" in lost[0]["reason"]
-
-
-def test_an_unknown_target_submits_nothing(airflow, aws):
-    batch = aws.client("batch")
-
-    def jobs():
-        every = [{"name": "JOB_NAME", "values": ["*"]}]
-        queues = batch.describe_job_queues()["jobQueues"]
-        return [
-            batch.list_jobs(jobQueue=queue["jobQueueArn"], filters=every)["jobSummaryList"]
-            for queue in queues
-        ]
-
-    before = jobs()
-    conf = {"suite": "smoke", "targets": ["g5.48xlarge"]}
-    told = "unknown target 'g5.48xlarge'; Terraform made: "
-    run_to_failure(airflow, conf, "check_environment", told)
-    assert jobs() == before
 
 
 def test_without_the_ssm_parameter_nothing_is_planned(airflow, published):

@@ -8,15 +8,10 @@ import pytest
 from batchmark.aws.result_bucket import ENVIRONMENT_HTML, ENVIRONMENT_JSON
 from batchmark.core.names import slug
 from laptop.demo import DAG_ID
-from tests.e2e.stacks import failed_log, run_dag, store_of
+from tests.e2e.stacks import failed_log, job_ids, run_dag, store_of
 from tests.waiting import wait_for
 
 GUARD = "leak_guard"
-
-
-@pytest.fixture(scope="module")
-def s3(aws):
-    return aws.client("s3")
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +24,8 @@ def checks(aws, run_id):
     return json.loads(store.read(store.prefix + ENVIRONMENT_JSON))["checks"]
 
 
-def test_a_healthy_installation_passes_its_check(airflow, aws, s3):
-    run_id, state = run_dag(airflow, "environment_check", {})
-    assert state == "success"
+def test_a_healthy_installation_passes_its_check(airflow, aws):
+    run_id = run_dag(airflow, "environment_check", {})
     found = checks(aws, run_id)
     assert {one["status"] for one in found} == {"ok"}
     assert "image scan" not in {one["name"] for one in found}  # nothing scans a local cloud's
@@ -68,27 +62,16 @@ def test_a_broken_installation_stops_a_benchmark_before_it_costs_money(stack, ai
     queue = aws.config().targets["c5.2xlarge"].job_queue
     image = stack.terraform.outputs()["image"]
     repository = image.rpartition("/")[2].partition(":")[0]
-    before = jobs(aws, batch)
+    before = job_ids(aws)
     with disabled(batch, queue), without_image(aws.client("ecr"), repository):
-        run_id, state = run_dag(airflow, DAG_ID, {"suite": "smoke"})
-    assert state == "failed"
+        run_id = run_dag(airflow, DAG_ID, {"suite": "smoke"}, "failed")
     told = "2 check(s) failed, so nothing is submitted:"
     log = failed_log(airflow, DAG_ID, run_id, "check_environment", told)
     assert "job queue of c5.2xlarge: batchmark-c5-2xlarge is DISABLED and VALID" in log
     assert f"{image} is not in ECR. Remedy: `make image`" in log
     states = {task["task_id"]: task["state"] for task in airflow.task_instances(DAG_ID, run_id)}
     assert states["plan_jobs"] == states["run_benchmark"] == "upstream_failed"
-    assert jobs(aws, batch) == before
-
-
-def jobs(aws, batch):
-    """The ids of all jobs of all targets."""
-    everything = [{"name": "AFTER_CREATED_AT", "values": ["1"]}]
-    return [
-        job["jobId"]
-        for target in aws.config().targets.values()
-        for job in batch.list_jobs(jobQueue=target.job_queue, filters=everything)["jobSummaryList"]
-    ]
+    assert job_ids(aws) == before
 
 
 def submit(aws, batch, name, **more):
@@ -145,12 +128,11 @@ def leaks(aws, batch, calibration):
     ec2.terminate_instances(InstanceIds=[instance["InstanceId"]])
 
 
-def look(aws, s3, run_id):
+def look(aws, run_id):
     """What a run of the guard wrote."""
-    bucket = aws.config().bucket
-    listed = s3.list_objects_v2(Bucket=bucket, Prefix="guard/")["Contents"]
-    (key,) = [one["Key"] for one in listed if one["Key"].endswith(f"/{slug(run_id)}.json")]
-    report = json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+    store = store_of(aws, run_id)
+    (key,) = [key for key in store.keys("guard/") if key.endswith(f"/{slug(run_id)}.json")]
+    report = json.loads(store.read(key))
     return {one["id"]: one for one in report["resources"]}
 
 
@@ -163,12 +145,11 @@ def alerts(stack):
     ]
 
 
-def test_leaks_are_found_ended_where_allowed_and_told(stack, airflow, aws, s3, batch, leaks):
+def test_leaks_are_found_ended_where_allowed_and_told(stack, airflow, aws, batch, leaks):
     conf = {"grace_minutes": 0, "idle_minutes": 0, "end_leaks": ["jobs", "instances"]}
     told_before = len(alerts(stack))
-    run_id, state = run_dag(airflow, GUARD, conf)
-    assert state == "failed"
-    found = look(aws, s3, run_id)
+    run_id = run_dag(airflow, GUARD, conf, "failed")
+    found = look(aws, run_id)
     assert {id_: (one["verdict"], one["ended"]) for id_, one in found.items()} == {
         leaks["leaked"]: ("leaked", True),
         leaks["by hand"]: ("by hand", False),
@@ -183,18 +164,16 @@ def test_leaks_are_found_ended_where_allowed_and_told(stack, airflow, aws, s3, b
     (job,) = batch.describe_jobs(jobs=[leaks["leaked"]])["jobs"]
     assert "leak guard: its Airflow run is over" in job["statusReason"]
 
-    run_id, state = run_dag(airflow, GUARD, conf)
-    assert state == "success"
-    assert [one["verdict"] for one in look(aws, s3, run_id).values()] == ["by hand"]
+    run_id = run_dag(airflow, GUARD, conf)
+    assert [one["verdict"] for one in look(aws, run_id).values()] == ["by hand"]
 
 
-def test_a_job_of_a_run_that_is_unknown_here_is_told_and_left_alone(airflow, aws, s3, batch):
+def test_a_job_of_a_run_that_is_unknown_here_is_told_and_left_alone(airflow, aws, batch):
     tags = {"batchmark:installation": "batchmark", "batchmark:run": "elsewhere"}
     job_id = submit(aws, batch, "elsewhere", parameters={"run_id": "elsewhere"}, tags=tags)
     try:
-        run_id, state = run_dag(airflow, GUARD, {"grace_minutes": 0})
-        assert state == "failed"
-        assert look(aws, s3, run_id)[job_id]["action"] == (
+        run_id = run_dag(airflow, GUARD, {"grace_minutes": 0}, "failed")
+        assert look(aws, run_id)[job_id]["action"] == (
             "Left alone: end_leaks does not name jobs_of_unknown_runs."
         )
         assert status(batch, job_id) not in ("FAILED", "SUCCEEDED")

@@ -4,15 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import psutil
 import pytest
 
 from laptop.processes import processes_of, stop_all
 from tests.clouds import DEADLINE_SECONDS
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.paths import ROOT
 
 
 @pytest.mark.parametrize(

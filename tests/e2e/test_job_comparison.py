@@ -10,7 +10,7 @@ from laptop.aws import AwsClients
 from tests.e2e.existing_jobs import INSTALLATION, Existing, comparison_stack
 from tests.e2e.own_job_runs import figures, report_of_run
 from tests.e2e.privileges import airflow_statements, allows, needs, with_the_resources_tags
-from tests.e2e.stacks import store_of
+from tests.e2e.stacks import jobs, store_of
 from tests.waiting import wait_for
 
 COMPARISON, GUARD = "job_comparison", "leak_guard"
@@ -26,7 +26,7 @@ def stack(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def aws(stack):
-    with closing(AwsClients(stack)) as clients:
+    with closing(AwsClients(stack.aws)) as clients:
         yield clients
 
 
@@ -50,9 +50,9 @@ def compared(stack, theirs):
 
 
 @pytest.fixture(scope="module")
-def guarded(stack, theirs, compared):
+def guarded(stack, aws, theirs, compared):
     """The guard's state after it looked at a job of ours that leaked, and one of theirs like it."""
-    ours = next(job["jobName"] for job in theirs.jobs() if job["jobId"] not in theirs.own)
+    ours = next(job["jobName"] for job in jobs(aws) if job["jobId"] not in theirs.own)
     theirs.own.append(theirs.submit(ours))
     tags = {
         INSTALLATION_TAG: INSTALLATION,
@@ -86,8 +86,8 @@ def test_its_worst_case_is_priced_by_what_the_queues_have(aws, compared):
     assert plan.worst_case.usd > 0
 
 
-def test_it_leaves_nothing_and_touches_nothing_of_others(compared, theirs):
-    assert {job["jobId"] for job in theirs.jobs() if job["status"] in LIVE} == set(theirs.own)
+def test_it_leaves_nothing_and_touches_nothing_of_others(aws, compared, theirs):
+    assert {job["jobId"] for job in jobs(aws) if job["status"] in LIVE} == set(theirs.own)
     assert {theirs.status(job_id) for job_id in theirs.own} == {"RUNNING"}
     queues = theirs.batch.describe_job_queues(jobQueues=list(theirs.queues.values()))["jobQueues"]
     assert {queue["state"] for queue in queues} == {"ENABLED"}

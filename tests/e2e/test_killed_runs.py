@@ -37,19 +37,14 @@ def name_of(task):
 
 def kill(airflow, run_id):
     """End a run as a user does: what runs fails, what waits is skipped."""
-    path = f"/dags/{DAG_ID}/dagRuns/{run_id}"
-    airflow.change("PATCH", path, {"state": "failed"}).raise_for_status()
+    airflow.cancel(DAG_ID, run_id)
     assert airflow.state(DAG_ID, run_id) == "failed"
 
 
 def clear(airflow, run_id, tasks):
     """Let tasks of a run that has ended run again."""
     ids = [task["task_id"] if task["map_index"] < 0 else name_of(task) for task in tasks]
-    airflow.change(
-        "POST",
-        f"/dags/{DAG_ID}/clearTaskInstances",
-        {"dry_run": False, "dag_run_id": run_id, "task_ids": ids, "only_failed": False},
-    ).raise_for_status()
+    airflow.clear_tasks(DAG_ID, run_id, ids)
 
 
 def kill_at_every_boundary(airflow, run_id):

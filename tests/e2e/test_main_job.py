@@ -99,11 +99,7 @@ def test_airflows_own_components_ran_the_dag(report, stack, airflow):
 
 
 def test_a_jobs_task_links_to_its_log_and_tells_its_times(report, airflow):
-    jobs = [
-        task
-        for task in airflow.task_instances(DAG_ID, report.run_id)
-        if task["task_id"] == "run_benchmark"
-    ]
+    jobs = airflow.instances(DAG_ID, report.run_id, "run_benchmark")
     assert len(jobs) == 2
     for task in jobs:
         job_id = airflow.xcom(task, "job_id")

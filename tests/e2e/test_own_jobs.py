@@ -130,8 +130,7 @@ def test_a_third_release_that_is_slower_opens_one_alert_with_its_image_as_the_ca
     put_earlier_runs(aws, own_runs["sweep"][0], lambda weeks: first if weeks > 6 else second)
     inbox = Inbox(aws, "release")
     apply_core_stack(stack.terraform, stack.say, own_jobs=own_jobs(third, "slower_sweep"))
-    run_id, state = run_dag(airflow, OWN, SWEEP | {"sizes": [SIZES[0]], "targets": [CPU]})
-    assert state == "success"
+    run_id = run_dag(airflow, OWN, SWEEP | {"sizes": [SIZES[0]], "targets": [CPU]})
     (message,) = inbox.alerts()
     alerts = AlertStore(store_of(aws, run_id)).alerts()
     (alert,) = [one for one in alerts if one.id in message["Message"]]

@@ -12,6 +12,7 @@ from tests.e2e.naps import SECONDS, Naps
 from tests.e2e.regression_runs import SLOWER, TARGETS, changes_of, put_earlier_runs, run
 from tests.e2e.stacks import store_of
 from tests.inbox import Inbox
+from tests.user_client import UserClient
 
 
 def test_a_slower_workload_is_confirmed_and_told_once_in_the_same_run(
@@ -49,15 +50,13 @@ def test_a_slower_workload_is_confirmed_and_told_once_in_the_same_run(
 @pytest.mark.thirty_runs
 @pytest.mark.timeout(5400)
 def test_thirty_runs_with_a_regression_and_its_end_give_one_alert(tmp_path):
-    from laptop.airflow import AirflowClient
-
     clock, naps = Clock(), Naps(tmp_path / "naps")
     with Stack(tmp_path / "stack", Ports(), clock.say, vcpus=4) as stack:
         stack.start()
-        aws = AwsClients(stack)
+        aws = AwsClients(stack.aws)
         inbox = Inbox(aws, "thirty")
         told = {}
-        with AirflowClient(stack.airflow) as airflow, naps.everywhere(aws):
+        with UserClient(stack.airflow) as airflow, naps.everywhere(aws):
             for number in range(1, 31):
                 naps.last(SLOWER * SECONDS if 20 <= number < 26 else SECONDS)
                 run_id = run(airflow)

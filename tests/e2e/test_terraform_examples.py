@@ -69,7 +69,7 @@ def live_as_documented(stack, example="minimal"):
 @contextmanager
 def existing_network(stack):
     """What an account's network team would have made, as variables."""
-    with closing(AwsClients(stack)) as aws:
+    with closing(AwsClients(stack.aws)) as aws:
         ec2 = aws.client("ec2")
         vpc_id = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
         subnets = [
@@ -131,50 +131,3 @@ def test_a_private_network_has_endpoints_flow_logs_and_a_key(lives):
     assert {"describe_flow_logs", "describe_vpc_endpoints", "list_aliases"} <= set(made)
     assert "describe_addresses" not in made
     assert "describe_flow_logs" not in lives["minimal"][2]
-
-
-def test_purchasing_decides_which_environments_there_are(lives):
-    targets = lives["spot_and_on_demand"][0]["targets"]
-    purchases = {
-        name: {purchase for purchase, made in target["compute_environments"].items() if made}
-        for name, target in targets.items()
-    }
-    assert purchases["g4dn.xlarge"] == {"spot"}
-    assert purchases["m5.2xlarge"] == {"on_demand"}
-    assert purchases["g5.xlarge"] == {"spot", "on_demand"}
-
-
-def test_a_multi_gpu_target_asks_for_all_its_gpus(lives):
-    targets = lives["multi_gpu"][0]["targets"]
-    assert {name: targets[name]["gpus"] for name in targets} == {
-        "c5.9xlarge": 0,
-        "g5.12xlarge": 4,
-        "g5.xlarge": 1,
-    }
-
-
-def test_shared_targets_stand_beside_one_that_has_its_gpu_to_itself(lives):
-    targets = lives["shared_gpu"][0]["targets"]
-    assert {
-        name: (target["vcpus"], target["gpus"], target.get("sharing"))
-        for name, target in targets.items()
-    } == {
-        "g5.8xlarge": (32, 1, None),
-        "g5.8xlarge-mps": (1, 0, "mps"),
-        "g5.8xlarge-shared": (1, 0, "time_slicing"),
-    }
-
-
-def test_an_own_job_has_a_definition_for_each_target(lives):
-    outputs, _, made, _ = lives["own_job"]
-    definitions = outputs["own_jobs"]["thumbnails"]["job_definitions"]
-    assert set(definitions) == {"c5.2xlarge", "g4dn.xlarge"}
-    assert ":job-definition/batchmark-job_job_thumbnails_c5-2xlarge:" in definitions["c5.2xlarge"]
-    assert "/airflow/variables/batchmark_own_jobs" in str(made)
-
-
-def test_an_existing_network_is_used_and_outlives_the_installation(lives):
-    outputs, _, made, _ = lives["existing_network"]
-    assert outputs["targets"]
-    assert len(made["vpcs"]) == 1
-    assert "describe_internet_gateways" not in made

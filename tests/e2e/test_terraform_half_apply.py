@@ -8,20 +8,21 @@ import pytest
 
 from laptop.aws import AwsClients
 from laptop.errors import TerraformError
-from laptop.stack import PROFILE
+from laptop.stack import PROFILE, init_one_at_a_time
 from tests.clouds import DEADLINE_SECONDS, SignedCalls
 from tests.e2e.remains import remains
 from tests.e2e.stacks import open_stack
+from tests.terraform.plans import destroy
 
 REASON = "CLIENT_ERROR - The instance profile of this environment does not exist"
 
 
 def test_an_apply_names_what_failed_and_apply_or_destroy_again_end_clean(tmp_path):
-    with open_stack(tmp_path / "stack") as stack, closing(AwsClients(stack)) as aws:
+    with open_stack(tmp_path / "stack") as stack, closing(AwsClients(stack.aws)) as aws:
         stack.start_cloud()
         assert remains(stack) == {}
         taken = take_the_bucket_name(aws, name="half")
-        stack.init_terraform()
+        init_one_at_a_time(stack.terraform)
         with environment_invalid(stack, "half-*"), pytest.raises(TerraformError) as failed:
             stack.terraform.apply(var_file=PROFILE, variables={"name": "half"})
         assert re.search(r"Batch Compute Environment \(half-[^)]+\)", str(failed.value))
@@ -34,7 +35,7 @@ def test_an_apply_names_what_failed_and_apply_or_destroy_again_end_clean(tmp_pat
         assert environments
         assert {environment["status"] for environment in environments} == {"VALID"}
         assert len(remains(stack)) > 3, "most of the stack was there when the bucket failed"
-        stack.terraform.destroy(var_file=PROFILE, variables={"name": "half"})
+        destroy(stack.terraform, var_file=PROFILE, variables={"name": "half"})
         assert remains(stack) == {}
         assert taken == [bucket["Name"] for bucket in other_account(aws).list_buckets()["Buckets"]]
 

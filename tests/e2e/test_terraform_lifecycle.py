@@ -11,7 +11,7 @@ from tests.applied import applied_once, lasting_stack, start_cloud_from
 from tests.documented import the_command
 from tests.e2e.remains import LISTINGS, remains
 from tests.e2e.stacks import type_terraform
-from tests.terraform.plans import apply, planned_changes
+from tests.terraform.plans import apply, destroy, planned_changes
 
 # What lists every target in one document, and so changes in place when one comes or goes.
 NAMES_ALL_TARGETS = {
@@ -78,7 +78,7 @@ def changed_and_destroyed(stack):
 
     submit_a_revision_from_before_an_apply(stack, {**new_template, "image_tag": "0.3.0"})
 
-    terraform.destroy(var_file=PROFILE)
+    destroy(terraform, var_file=PROFILE)
     assert remains(stack) == {}
     assert terraform.outputs() == {}
 
@@ -115,7 +115,7 @@ def submit_a_revision_from_before_an_apply(stack, changed):
         stack.terraform.outputs()["targets"]["c5.2xlarge"]["job_definition"]
         != (target["job_definition"])
     )
-    with closing(AwsClients(stack)) as aws:
+    with closing(AwsClients(stack.aws)) as aws:
         assert aws.config().monthly_cap_usd == 200
         batch = aws.client("batch")
         job = batch.submit_job(

@@ -7,8 +7,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ import httpx
 import psutil
 from botocore.exceptions import BotoCoreError, ClientError
 
+from batchmark.aws.batch_jobs import describe_jobs, list_jobs
 from batchmark.aws.result_bucket import COLLECTED, RunStore
 from batchmark.core.errors import CollectError
 from batchmark.core.names import RUN_TAG, slug
@@ -40,8 +41,8 @@ from tests.faults.run import (
     Run,
 )
 from tests.faults.targets import job_prefix
-from tests.faults.user_client import UserClient
 from tests.inbox import Inbox
+from tests.user_client import UserClient
 from tests.waiting import wait_for
 
 T = TypeVar("T")
@@ -94,6 +95,13 @@ class Bench:
 
     def end(self, fault_id: str) -> None:
         self._control.delete(f"/_faults/{fault_id}")
+
+    @contextmanager
+    def fault(self, kind: str, **fields: Any) -> Iterator[str]:
+        """A fault of the local cloud, by its id, for as long as this lasts."""
+        fault_id = self.begin(kind, **fields)
+        yield fault_id
+        self.end(fault_id)
 
     def faults(self) -> dict[str, dict[str, Any]]:
         """Those under way, by id."""
@@ -151,12 +159,10 @@ class Bench:
 
     def task(self, run: Run, task_id: str = TASK) -> dict[str, Any] | None:
         """The run's only instance of a task, once it is expanded."""
-        found = [
-            task
-            for task in self.airflow.task_instances(run.dag_id, run.run_id)
-            if task["task_id"] == task_id and (task_id != TASK or task["map_index"] >= 0)
-        ]
-        return found[0] if found else None
+        for task in self.airflow.instances(run.dag_id, run.run_id, task_id):
+            if task_id != TASK or task["map_index"] >= 0:
+                return task
+        return None
 
     def wait_for_task(
         self, run: Run, *states: str, task_id: str = TASK, every: float = 0.2
@@ -170,21 +176,9 @@ class Bench:
 
     def jobs(self, run: Run) -> list[dict[str, Any]]:
         """The run's Batch jobs, the oldest first, found as an operator would: by name and tag."""
-        name = job_prefix(self.config, run.target)
-        filters = [{"name": "JOB_NAME", "values": [f"{name}*"]}]
-        ids = [
-            job["jobId"]
-            for queue in self.batch.describe_job_queues()["jobQueues"]
-            for page in self.batch.get_paginator("list_jobs").paginate(
-                jobQueue=queue["jobQueueArn"], filters=filters
-            )
-            for job in page["jobSummaryList"]
-        ]
-        described = [
-            job
-            for first in range(0, len(ids), 100)
-            for job in self.batch.describe_jobs(jobs=ids[first : first + 100])["jobs"]
-        ]
+        queues = [queue["jobQueueArn"] for queue in self.batch.describe_job_queues()["jobQueues"]]
+        listed = list_jobs(self.batch, queues, job_prefix(self.config, run.target))
+        described = describe_jobs(self.batch, [job["jobId"] for job in listed]).values()
         ours = [job for job in described if job["tags"].get(RUN_TAG) == slug(run.run_id)]
         return sorted(ours, key=lambda job: job["createdAt"])
 
@@ -209,15 +203,8 @@ class Bench:
 
     def documents(self, run: Run) -> list[ResultDocument]:
         """What the run's jobs left in the bucket, by their attempts."""
-        found = self.s3.list_objects_v2(
-            Bucket=self.config.bucket, Prefix=f"raw/{slug(run.run_id)}/"
-        ).get("Contents", [])
-        read = [
-            parse_document(
-                self.s3.get_object(Bucket=self.config.bucket, Key=item["Key"])["Body"].read()
-            )
-            for item in found
-        ]
+        store = self._store(run)
+        read = map(parse_document, map(store.read, store.keys(f"raw/{store.name}/")))
         return sorted(read, key=lambda document: document.job_attempt)
 
     def wait_for_documents(self, run: Run, count: int) -> None:
@@ -233,7 +220,7 @@ class Bench:
         )["events"]
         return [event["message"] for event in events]
 
-    def finish(self, run: Run, *, open_gates: bool = True) -> None:
+    def finish(self, run: Run, *, open_gates: bool = True) -> Run:
         """Wait for the run's end, with its gates open unless its job is to be ended in time."""
         if open_gates:
             run.open()
@@ -242,12 +229,23 @@ class Bench:
         run.ended = time.monotonic()
         if run.dag_id == DAG_LAYERED:
             self._await_layers_end(run)
+        return run
+
+    def finish_all(self, runs: Mapping[str, Run]) -> dict[str, Run]:
+        return {point: self.finish(run) for point, run in runs.items()}
 
     def cancel(self, run: Run) -> None:
         """Mark the run failed, and note the tasks that ends."""
         before = self._tasks(run, AT_WORK)
-        self.airflow.cancel(run)
+        self.airflow.cancel(run.dag_id, run.run_id)
         run.marked = frozenset(before & self._tasks(run, ("failed",)))
+
+    def go_on(self, run: Run) -> None:
+        """Clear what failed or was skipped, and the tasks of the layer, which that needs."""
+        tasks = self.airflow.task_instances(run.dag_id, run.run_id)
+        ended = {str(task["task_id"]) for task in tasks if task["state"] != "success"}
+        again = sorted({*ended, STAND_UP, COLLAPSE})
+        self.airflow.clear_tasks(run.dag_id, run.run_id, again, reset_dag_runs=True)
 
     def _tasks(self, run: Run, states: Collection[str]) -> set[str]:
         tasks = self.airflow.task_instances(run.dag_id, run.run_id)
@@ -383,7 +381,7 @@ class Bench:
         """Messages that lead to the run's report."""
         with self._reading:
             self._messages += self._inbox.alerts()
-        folder = RunStore(self.s3, self.config.bucket, run.run_id).prefix
+        folder = self._store(run).prefix
         return sum(folder in message["Message"] for message in self._messages)
 
     def log_of(self, task: Mapping[str, Any]) -> str:
@@ -393,8 +391,11 @@ class Bench:
             return f"(no log: {error})"
 
     def collected(self, run: Run) -> StoredRun | None:
-        store = RunStore(self.s3, self.config.bucket, run.run_id)
+        store = self._store(run)
         return stored_run(store, store.prefix + COLLECTED)
+
+    def _store(self, run: Run) -> RunStore:
+        return RunStore(self.s3, self.config.bucket, run.run_id)
 
     def invariants(self, run: Run) -> Invariants:
         """Count what must not be, of a run that has ended."""
@@ -422,9 +423,8 @@ class Bench:
 
     def _stored_rows(self, run: Run, job: StoredJob) -> int:
         """Rows of a kept job's document, 0 if it is not in the bucket as it was collected."""
-        store = RunStore(self.s3, self.config.bucket, run.run_id)
         try:
-            return len(read_raw_document(store, run.run_id, job).measurements)
+            return len(read_raw_document(self._store(run), run.run_id, job).measurements)
         except (CollectError, ClientError):
             return 0
 

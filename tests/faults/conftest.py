@@ -17,7 +17,7 @@ from tests.faults import layer, targets
 from tests.faults.bench import Bench
 from tests.faults.matrix import HERE, inflict_all
 from tests.faults.run import DAGS, OWN_DAGS
-from tests.faults.user_client import UserClient
+from tests.user_client import UserClient
 
 COLUMNS = ("fault", "at", "expected", "seen", "seconds", "leaked/lost/twice", "")
 WIDTH = 180
@@ -45,7 +45,7 @@ def bench(tmp_path_factory):
     stack.processes.env["PYTHONPATH"] = ":".join(map(str, paths))
     with stack:
         start_all_from_applied(stack)
-        with closing(AwsClients(stack)) as aws, UserClient(stack.airflow) as airflow:
+        with closing(AwsClients(stack.aws)) as aws, UserClient(stack.airflow) as airflow:
             layer.publish(aws, targets.publish(aws, instructions), instructions)
             for dag_id in DAGS:
                 airflow.wait_for_dag(dag_id)

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from tests.faults.bench import Bench
     from tests.faults.run import Run
 
-# By the point of the job's way at which the fault strikes; "" where there is but one.
+# By the point of the job's way at which the fault strikes; where there is but one, the run alone.
 Runs = dict[str, "Run"]
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault with the outcome it must have at each point.
+    """A fault with the outcome it must have at each point; its name is "" where there is but one.
 
     `inflict` returns the runs it struck, by point, when they have ended. One that is `alone`
     disturbs the whole stack, so that no other is inflicted meanwhile. The layered ones come one
@@ -26,7 +26,7 @@ class Fault:
     """
 
     name: str
-    inflict: Callable[[Bench], Runs]
+    inflict: Callable[[Bench], Run | Runs]
     expected: Mapping[str, Outcome]
     alone: bool = False
     layered: bool = False

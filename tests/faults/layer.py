@@ -19,7 +19,8 @@ from batchmark.core.clusters.multi_node import NO_FILE_SYSTEM, VARIABLE, parse_m
 from batchmark.core.config import Config
 from laptop.aws import AwsClients
 from laptop.stack import ROOT
-from tests.faults.targets import SCRIPT
+from tests.builders.scaling import FILE_SYSTEM, published
+from tests.faults.targets import command, container, make_queue, resources_of
 
 NODES = "nodes"  # name of the target
 NAME = "fault-nodes"
@@ -74,10 +75,7 @@ def publish(aws: AwsClients, config: Config, instructions: Path) -> None:
     """Make the nodes' queue and job definition, and tell Airflow of them."""
     batch, ec2, ssm = (aws.client(name) for name in ("batch", "ec2", "ssm"))
     base = config.targets["c5.2xlarge"]
-    (model,) = batch.describe_compute_environments(
-        computeEnvironments=[base.compute_environments.on_demand]
-    )["computeEnvironments"]
-    resources = model["computeResources"]
+    resources = resources_of(batch, str(base.compute_environments.on_demand))
     subnet = resources["subnets"][0]
     (described,) = ec2.describe_subnets(SubnetIds=[subnet])["Subnets"]
     group = ec2.create_security_group(
@@ -87,19 +85,8 @@ def publish(aws: AwsClients, config: Config, instructions: Path) -> None:
     ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[lustre])
     user_data = base64.b64encode(f'FILE_SYSTEM_PARAMETER="{ID_PARAMETER}"\n'.encode()).decode()
     ec2.create_launch_template(LaunchTemplateName=NAME, LaunchTemplateData={"UserData": user_data})
-    batch.create_compute_environment(
-        computeEnvironmentName=NAME,
-        type="MANAGED",
-        state="ENABLED",
-        computeResources=resources
-        | {"launchTemplate": {"launchTemplateName": NAME, "version": "$Default"}},
-    )
-    queue = batch.create_job_queue(
-        jobQueueName=NAME,
-        priority=1,
-        state="ENABLED",
-        computeEnvironmentOrder=[{"order": 1, "computeEnvironment": NAME}],
-    )["jobQueueArn"]
+    template = {"launchTemplateName": NAME, "version": "$Default"}
+    queue = make_queue(batch, NAME, resources | {"launchTemplate": template})
     definition = batch.register_job_definition(
         jobDefinitionName=NAME,
         type="multinode",
@@ -115,61 +102,41 @@ def publish(aws: AwsClients, config: Config, instructions: Path) -> None:
         timeout={"attemptDurationSeconds": 600},
     )["jobDefinitionArn"]
     ssm.put_parameter(Name=ID_PARAMETER, Value=NO_FILE_SYSTEM, Type="String")
-    told = {
-        "schema_version": 1,
-        "name": config.name,
-        "region": config.region,
-        "target": NODES,
-        "device": "cpu",
-        "instance_type": base.instance_type,
-        "vcpus": base.vcpus,
-        "gpus": 0,
-        "most_nodes": MOST_NODES,
-        "job_queue": queue,
-        "job_definition": definition,
-        "compute_environment": NAME,
-        "timeout_seconds": 600,
-        "allow_cpu_fallback": False,
-        "mount_point": MOUNT_POINT,
-        "scratch": "/scratch",
-        "file_system": {
-            "deployment_type": "SCRATCH_2",
-            "storage_gib": 1200,
-            "throughput": None,
-            "version": "2.15",
+    told = published(
+        name=config.name,
+        region=config.region,
+        target=NODES,
+        device="cpu",
+        instance_type=base.instance_type,
+        vcpus=base.vcpus,
+        gpus=0,
+        most_nodes=MOST_NODES,
+        job_queue=queue,
+        job_definition=definition,
+        compute_environment=NAME,
+        timeout_seconds=600,
+        mount_point=MOUNT_POINT,
+        file_system=FILE_SYSTEM
+        | {
             "subnet": subnet,
             "security_group": group,
-            "kms_key_arn": None,
             "repository": f"s3://{config.bucket}{IMAGES}/",
             "folder": IMAGES,
             "id_parameter": ID_PARAMETER,
         },
-    }
+    )
     text = json.dumps(told)
     parse_multi_node(text).joined_to(config)
     ssm.put_parameter(Name=f"{PARAMETERS}/{VARIABLE}", Value=text, Type="String")
 
 
 def _container(config: Config, instructions: Path) -> dict[str, Any]:
-    run = ["--run-id", "Ref::run_id", "--target", NODES, "--suite", "Ref::suite"]
-    return {
-        "image": "none",
-        "command": ["python", str(SCRIPT), str(instructions), *run, "--output", "Ref::output"],
-        "resourceRequirements": [
-            {"type": "VCPU", "value": "1"},
-            {"type": "MEMORY", "value": "1024"},
-        ],
+    told = command(instructions, NODES)
+    return container(NODES, told, config.log_group, memory=1024) | {
         "environment": [
             {"name": "BATCHMARK_FILES", "value": f"{MOUNT_POINT}{IMAGES}"},
             {"name": "BATCHMARK_JOINING_SECONDS", "value": str(JOINING_SECONDS)},
         ],
         "volumes": [{"name": "fsx", "host": {"sourcePath": MOUNT_POINT}}],
         "mountPoints": [{"sourceVolume": "fsx", "containerPath": MOUNT_POINT}],
-        "logConfiguration": {
-            "logDriver": "awslogs",
-            "options": {
-                "awslogs-group": config.log_group,
-                "awslogs-stream-prefix": NODES,
-            },
-        },
     }

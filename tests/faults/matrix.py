@@ -46,7 +46,8 @@ def inflict_in_turn(bench: Bench, faults: Iterable[Fault]) -> Results:
 def inflict(bench: Bench, fault: Fault) -> Results:
     bench.stack.say(f"{fault.name}: begins")
     try:
-        runs = fault.inflict(bench)
+        struck = fault.inflict(bench)
+        runs = struck if isinstance(struck, dict) else {"": struck}
         found = {
             (fault.name, point): Result(
                 bench.outcome(run, fault.expected[point]),

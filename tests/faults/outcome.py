@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 # Parts of the reasons that a run gives for a lost job; what comes first decides between two.
 OR = " or "
@@ -49,13 +49,18 @@ class Outcome(NamedTuple):
         return f"{self.state}, {jobs}, {kept}{alerts}{layer}{lost}{others}{said}"
 
 
+def lost_for(reason: str, **changes: Any) -> Outcome:
+    """Of a job that failed and left nothing: both its task and its run say why."""
+    outcome = Outcome("failed", kept=False, says=reason, lost=reason)
+    return outcome._replace(**changes)
+
+
 class Invariants(NamedTuple):
     """What must be none after every fault."""
 
     leaked: int  # jobs still live though their run has ended
-    lost: (
-        int  # documents reported as kept that are not in bucket and history as they were collected
-    )
+    # Documents reported as kept that are not in bucket and history as they were collected.
+    lost: int
     duplicates: int  # results, or rows of the history, beyond one job's for each planned
 
     def __str__(self) -> str:

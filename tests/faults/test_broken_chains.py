@@ -8,7 +8,7 @@ from tests.faults.catalogue.jobs import told
 from tests.faults.dags.broken import ALERTING, BROKEN
 from tests.faults.fault import Fault
 from tests.faults.matrix import inflict_all
-from tests.faults.outcome import NONE_BROKEN, Outcome
+from tests.faults.outcome import NONE_BROKEN, Outcome, lost_for
 
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.full_matrix]
 
@@ -22,8 +22,7 @@ def faults_of(chain):
     found = [Fault(f"{chain}, good job", good, {"": Outcome(alerts=alerts)})]
     if not alerts:
         bad = partial(told, f"{chain}-failing", dag_id=chain, document="none", exit_code=3)
-        failing = Outcome("failed", kept=False, says="exit code 3", lost="exit code 3")
-        found.append(Fault(f"{chain}, failing job", bad, {"": failing}))
+        found.append(Fault(f"{chain}, failing job", bad, {"": lost_for("exit code 3")}))
     return found
 
 

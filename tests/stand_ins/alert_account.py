@@ -1,6 +1,5 @@
 """An AWS account with a result bucket, an alert topic and a subscriber, and tasks' contexts."""
 
-import json
 from types import SimpleNamespace
 
 import boto3
@@ -12,6 +11,7 @@ from batchmark.changes.alerts.store import AlertStore
 from batchmark.orchestration.tasks import alerts as alert_tasks
 from tests.builders.alerts import run_id
 from tests.builders.leaks import config
+from tests.inbox import subscribe, take
 from tests.stand_ins.bucket import MemoryBucket
 from tests.stand_ins.moto_account import moto_account, moto_client
 
@@ -28,9 +28,7 @@ def published(monkeypatch, bucket):
         region = config().region
         sns, sqs = (moto_client(name, region_name=region) for name in ("sns", "sqs"))
         topic = sns.create_topic(Name="lab-alerts")["TopicArn"]
-        queue = sqs.create_queue(QueueName="subscriber")["QueueUrl"]
-        arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])
-        sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn["Attributes"]["QueueArn"])
+        subscribe(sns, sqs, topic, "subscriber")
         found = config(topic_arn=topic)
         monkeypatch.setattr(alert_tasks, "load_config", lambda: found)
         monkeypatch.setattr(
@@ -44,13 +42,7 @@ def published(monkeypatch, bucket):
 def received(of):
     """Take the messages that the topic's subscriber got."""
     sqs = moto_client("sqs", region_name=of.region)
-    queue = sqs.get_queue_url(QueueName="subscriber")["QueueUrl"]
-    found = []
-    while answer := sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages"):
-        for one in answer:
-            found.append(json.loads(one["Body"]))
-            sqs.delete_message(QueueUrl=queue, ReceiptHandle=one["ReceiptHandle"])
-    return found
+    return take(sqs, sqs.get_queue_url(QueueName="subscriber")["QueueUrl"])
 
 
 @pytest.fixture

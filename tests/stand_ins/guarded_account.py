@@ -3,7 +3,7 @@
 from batchmark.aws.vcpu_quotas import vcpu_quota
 from batchmark.checks.environment import check_environment
 from tests.builders.leaks import ARN, IMAGE, NOW, PROFILE, REGION, ROLE, config
-from tests.stand_ins.diagnosis_answers import environment, queue
+from tests.stand_ins.diagnosis_answers import container, environment, queue
 from tests.stand_ins.stubbed_clients import StubbedClients
 
 CONFIG = config()
@@ -38,12 +38,6 @@ def healthy():
             )
     definitions = {}
     for name, target in CONFIG.targets.items():
-        requirements = [
-            {"type": "VCPU", "value": str(target.vcpus)},
-            {"type": "MEMORY", "value": str(target.memory_mib)},
-        ]
-        if target.gpus:
-            requirements.append({"type": "GPU", "value": str(target.gpus)})
         definitions[name] = {
             "jobDefinitionName": f"lab-{name.replace('.', '-')}",
             "jobDefinitionArn": target.job_definition,
@@ -53,10 +47,9 @@ def healthy():
             "retryStrategy": {"attempts": 3},
             "timeout": {"attemptDurationSeconds": 3600},
             "containerProperties": {
-                "image": IMAGE,
+                **container(target.vcpus, target.memory_mib, target.gpus, IMAGE),
                 "jobRoleArn": f"{ROLE}/lab-job-1",
                 "executionRoleArn": f"{ROLE}/lab-execution-1",
-                "resourceRequirements": requirements,
             },
         }
     return {

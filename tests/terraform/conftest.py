@@ -4,13 +4,12 @@ import os
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from laptop.terraform import Terraform
+from tests.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "terraform"
 LOCK_FILE = ".terraform.lock.hcl"
 

@@ -96,6 +96,12 @@ class Host:
             timeout=60,
         )
 
+    def boot(self, script):
+        """Run a script that ends well."""
+        run = self.run(script)
+        assert run.returncode == 0, run.stderr
+        return run
+
     @property
     def log(self):
         return self.programs.parent / "calls"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from python_terraform import IsFlagged
@@ -14,7 +12,7 @@ from laptop.terraform import Result, Terraform
 
 def plan_exit_code(terraform: Terraform, **inputs: Any) -> int:
     """0 for a plan without changes, 2 for one with some."""
-    return _plan(terraform, **inputs).code
+    return _plan(terraform, **inputs).returncode
 
 
 def planned_changes(terraform: Terraform, **inputs: Any) -> dict[str, str]:
@@ -25,31 +23,22 @@ def planned_changes(terraform: Terraform, **inputs: Any) -> dict[str, str]:
 def apply(terraform: Terraform, **inputs: Any) -> dict[str, str]:
     """Apply; what was planned then, like `planned_changes`."""
     return _changes(
-        terraform.run(
-            "apply",
-            json=IsFlagged,
-            state=terraform.state,
-            input=False,
-            auto_approve=IsFlagged,
-            **_given(**inputs),
-        )
+        terraform.with_inputs("apply", json=IsFlagged, auto_approve=IsFlagged, **inputs)
     )
+
+
+def destroy(terraform: Terraform, **inputs: Any) -> None:
+    """Destroy without asking, with the inputs of the last apply."""
+    terraform.with_inputs("destroy", auto_approve=IsFlagged, **inputs)
 
 
 def destroy_unchanged(terraform: Terraform, **inputs: Any) -> None:
     """Destroy what a plan has just found to be as it was applied: it isn't looked at once more."""
-    terraform.run(
-        "destroy",
-        state=terraform.state,
-        input=False,
-        refresh=False,
-        auto_approve=IsFlagged,
-        **_given(**inputs),
-    )
+    destroy(terraform, refresh=False, **inputs)
 
 
 def _changes(result: Result) -> dict[str, str]:
-    messages = map(json.loads, result.out.splitlines())
+    messages = map(json.loads, result.stdout.splitlines())
     changes = (message["change"] for message in messages if message["type"] == "planned_change")
     return {
         change["resource"]["addr"]: change["action"]
@@ -58,25 +47,5 @@ def _changes(result: Result) -> dict[str, str]:
     }
 
 
-def _plan(
-    terraform: Terraform,
-    *,
-    var_file: Path | None = None,
-    variables: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> Result:
-    return terraform.run(
-        "plan",
-        allowed=(0, 2),
-        state=terraform.state,
-        input=False,
-        detailed_exitcode=IsFlagged,
-        **_given(var_file, variables),
-        **options,
-    )
-
-
-def _given(
-    var_file: Path | None = None, variables: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    return {"var_file": var_file and var_file.resolve(), "var": dict(variables or {})}
+def _plan(terraform: Terraform, **inputs: Any) -> Result:
+    return terraform.with_inputs("plan", allowed=(0, 2), detailed_exitcode=IsFlagged, **inputs)

@@ -4,16 +4,15 @@ import json
 import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
 from batchmark.core.own_jobs import parse_own_jobs
 from laptop.terraform import Terraform
+from tests.terraform.conftest import SOURCE
 from tests.terraform.console import asserted, evaluated
 from tests.terraform.runs import pass_all_runs, terraform
 
-SOURCE = Path(__file__).resolve().parents[2] / "terraform"
 MODULES = sorted(f"modules/{path.name}" for path in (SOURCE / "modules").iterdir())
 FILES = ("main.tf", "variables.tf", "outputs.tf", "versions.tf", "README.md")
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import shutil
 import sys
 from functools import cache
-from pathlib import Path
 
 import pytest
 
+from tests.terraform.conftest import SOURCE
 from tests.terraform.console import rendered
 from tests.terraform.hosts import assert_clean_bash, assert_retired, booting_host
 
-SOURCE = Path(__file__).resolve().parents[2] / "terraform"
 TEMPLATE = SOURCE / "modules/batch/templates/configure_host.sh.tftpl"
 SCRIPT = "configure_host"
 PROGRAMS = ("systemctl", "shutdown", "sleep", "mdadm", "dnf", "mkfs.xfs", "mount", "chown")
@@ -23,10 +22,8 @@ VARIANTS = [
 
 GPU_DOCKER = '{"shutdown-timeout": 90, "default-runtime": "nvidia"}\n'
 ONE_GPU = "GPU 0: NVIDIA A10G (UUID: GPU-0)"
-ONE_DISK = """\
-/dev/nvme0n1 Amazon Elastic Block Store
-/dev/nvme1n1 Amazon EC2 NVMe Instance Storage
-"""
+ONLY_EBS = "/dev/nvme0n1 Amazon Elastic Block Store\n"
+ONE_DISK = ONLY_EBS + "/dev/nvme1n1 Amazon EC2 NVMe Instance Storage\n"
 TWO_DISKS = ONE_DISK + "/dev/nvme2n1 Amazon EC2 NVMe Instance Storage\n"
 
 pytestmark = pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here")
@@ -71,8 +68,7 @@ CPU_CONFIG = GPU_CONFIG.replace("ECS_ENABLE_GPU_SUPPORT=true\n", "")
 
 
 def test_a_gpu_host(host, render):
-    run = host.run(render(1, False))
-    assert run.returncode == 0, run.stderr
+    host.boot(render(1, False))
     assert host.text("etc/docker/daemon.json") == GPU_DOCKER
     assert host.text("etc/ecs/ecs.config") == GPU_CONFIG
     assert host.calls == [
@@ -85,16 +81,10 @@ def test_a_gpu_host(host, render):
 
 def test_other_docker_settings_stay(host, render):
     host.write("etc/docker/daemon.json", '{"log-opts": {"max-size": "9m"}, "default-runtime": "x"}')
-    assert host.run(render(1, False)).returncode == 0
+    host.boot(render(1, False))
     assert host.text("etc/docker/daemon.json") == (
         '{"log-opts": {"max-size": "9m"}, "default-runtime": "nvidia", "shutdown-timeout": 90}\n'
     )
-
-
-def test_docker_settings_that_nobody_can_read(host, render):
-    host.write("etc/docker/daemon.json", "{")
-    assert_retired(host, host.run(render(1, False)), SCRIPT, "line ")
-    assert host.text("etc/docker/daemon.json") == "{"
 
 
 def test_a_driver_that_does_not_answer(host, render):
@@ -106,28 +96,20 @@ def test_a_driver_that_does_not_answer(host, render):
     assert host.text("etc/ecs/ecs.config") == "ECS_CLUSTER=given-by-batch\n"
 
 
-def test_too_few_gpus(host, render):
-    host.answer("nvidia-smi", f"{ONE_GPU}\n" * 3)
-    assert_retired(host, host.run(render(4, False)), SCRIPT, "nvidia-smi sees 3 of 4 GPU(s)")
-
-
 def test_all_of_several_gpus(host, render):
     host.answer("nvidia-smi", f"{ONE_GPU}\n" * 4)
-    run = host.run(render(4, False))
-    assert run.returncode == 0, run.stderr
+    host.boot(render(4, False))
 
 
 def test_a_cpu_host(host, render):
-    run = host.run(render(0, False))
-    assert run.returncode == 0, run.stderr
+    host.boot(render(0, False))
     assert host.text("etc/ecs/ecs.config") == CPU_CONFIG
     assert host.text("etc/docker/daemon.json") == '{"shutdown-timeout": 90}\n'
     assert host.calls == ["systemctl restart docker --no-block"]
 
 
 def test_scratch_on_one_disk(host, render):
-    run = host.run(render(0, True))
-    assert run.returncode == 0, run.stderr
+    host.boot(render(0, True))
     assert host.calls == [
         "lsblk --nodeps --noheadings --paths --output NAME,MODEL",
         "mkfs.xfs -f -q /dev/nvme1n1",
@@ -140,8 +122,7 @@ def test_scratch_on_one_disk(host, render):
 
 def test_scratch_on_several_disks(host, render):
     host.answer("lsblk", TWO_DISKS)
-    run = host.run(render(1, True))
-    assert run.returncode == 0, run.stderr
+    host.boot(render(1, True))
     assert host.calls[3:] == [
         "mdadm --create /dev/md0 --run --level 0 --raid-devices 2 /dev/nvme1n1 /dev/nvme2n1",
         "mkfs.xfs -f -q /dev/md0",
@@ -150,24 +131,28 @@ def test_scratch_on_several_disks(host, render):
     ]
 
 
-def test_scratch_without_disk(host, render):
-    host.answer("lsblk", "/dev/nvme0n1 Amazon Elastic Block Store\n")
-    assert_retired(host, host.run(render(0, True)), SCRIPT, "no instance-store disk for /scratch")
+@pytest.mark.parametrize(
+    ("program", "answered", "variant", "reason"),
+    [
+        ("nvidia-smi", {"text": f"{ONE_GPU}\n" * 3}, (4, False), "nvidia-smi sees 3 of 4 GPU(s)"),
+        ("lsblk", {"text": ONLY_EBS}, (0, True), "no instance-store disk for /scratch"),
+        ("lsblk", {"code": 1}, (0, True), "line "),
+        ("mkfs.xfs", {"code": 1}, (0, True), "line "),
+    ],
+)
+def test_a_host_that_lacks_what_its_jobs_need(host, render, program, answered, variant, reason):
+    host.answer(program, **answered)
+    assert_retired(host, host.run(render(*variant)), SCRIPT, reason)
 
 
-def test_disks_that_nobody_can_list(host, render):
-    host.answer("lsblk", code=1)
-    assert_retired(host, host.run(render(0, True)), SCRIPT, "line ")
-
-
-def test_a_disk_that_can_t_be_formatted(host, render):
-    host.answer("mkfs.xfs", code=1)
-    assert_retired(host, host.run(render(0, True)), SCRIPT, "line ")
+def test_docker_settings_that_nobody_can_read(host, render):
+    host.write("etc/docker/daemon.json", "{")
+    assert_retired(host, host.run(render(1, False)), SCRIPT, "line ")
+    assert host.text("etc/docker/daemon.json") == "{"
 
 
 def test_a_host_whose_gpu_is_shared(host, render):
-    run = host.run(render(1, False, "time_slicing"))
-    assert run.returncode == 0, run.stderr
+    host.boot(render(1, False, "time_slicing"))
     assert host.text("etc/docker/daemon.json") == GPU_DOCKER
     assert (host.root / "sharing").is_dir()
     assert host.calls == [
@@ -182,8 +167,7 @@ def test_a_host_whose_gpu_is_shared(host, render):
 def test_a_host_whose_mps_daemon_may_come_up_later(host, render, runs):
     if runs:
         host.write("run/mps-ecs/control", "")
-    run = host.run(render(1, False, "mps"))
-    assert run.returncode == 0, run.stderr
+    run = host.boot(render(1, False, "mps"))
     assert ("configure_host: no MPS daemon in /run/mps-ecs yet\n" in run.stdout) is not runs
     assert run.stdout.endswith("configure_host: ready\n")
     assert host.calls[-2:] == ["chown 10001 /sharing", "systemctl restart docker --no-block"]

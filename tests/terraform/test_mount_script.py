@@ -68,8 +68,7 @@ def test_the_local_clouds_hosts_read_the_same_parameter(script):
 
 
 def test_the_file_system_is_mounted(host, script):
-    run = host.run(script)
-    assert run.returncode == 0, run.stderr
+    host.boot(script)
     assert host.calls == [
         f"aws ssm get-parameter --region us-east-1 --name {PARAMETER} "
         "--query Parameter.Value --output text",
@@ -84,8 +83,7 @@ def test_the_file_system_is_mounted(host, script):
 
 def test_without_a_file_system_there_is_nothing_to_mount(host, script):
     answer(host, "none")
-    run = host.run(script)
-    assert run.returncode == 0, run.stderr
+    host.boot(script)
     assert len(host.calls) == 1
     assert host.console == "mount_file_system: no file system to mount\n"
     assert (host.root / "fsx").is_dir()
@@ -93,8 +91,7 @@ def test_without_a_file_system_there_is_nothing_to_mount(host, script):
 
 def test_a_file_system_that_is_being_made_is_waited_for(host, script):
     answer(host, ID, *["CREATING\tNone\tNone"] * 3, AVAILABLE)
-    run = host.run(script)
-    assert run.returncode == 0, run.stderr
+    host.boot(script)
     assert host.calls.count("sleep 10") == 3
     assert host.calls[-2:] == MOUNTED
 
@@ -143,7 +140,6 @@ def test_the_aws_cli_is_installed_where_the_image_lacks_it(host, script, monkeyp
     monkeypatch.setenv("PATH", OF_SYSTEM)
     (host.programs / "aws").rename(host.programs / "aws-2")
     host.install("dnf", f"ln -sf aws-2 {shlex.quote(str(host.programs))}/aws\n")
-    run = host.run(script)
-    assert run.returncode == 0, run.stderr
+    host.boot(script)
     assert calls_of(host, "dnf")[0] == "dnf install --assumeyes --quiet awscli-2"
     assert host.calls[-2:] == MOUNTED

@@ -3,11 +3,11 @@
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).resolve().parents[2] / "terraform"
+from tests.terraform.conftest import SOURCE
+
 NETWORK_CIDR = "Address range of the VPC"
 
 VARIABLES = """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -12,8 +11,9 @@ import hcl2
 import pytest
 
 from batchmark.core.suites import SUITES
+from tests.terraform.conftest import SOURCE
 
-MODULE = Path(__file__).resolve().parents[2] / "terraform" / "modules" / "analytics"
+MODULE = SOURCE / "modules" / "analytics"
 SCHEMA = json.loads((MODULE / "history_columns.json").read_text())
 COLUMNS = {column["name"]: column["type"] for column in SCHEMA["columns"]}
 PARTITIONS = [key["name"] for key in SCHEMA["partition_keys"]]

@@ -1,12 +1,12 @@
 """Every variable that users set says what it is, and refuses what can't be meant."""
 
 from functools import cache
-from pathlib import Path
 
 import hcl2
 import pytest
 
-SOURCE = Path(__file__).resolve().parents[2] / "terraform"
+from tests.terraform.conftest import SOURCE
+
 STACKS = [SOURCE, *sorted((SOURCE / "stacks").iterdir())]
 FOLDERS = [*STACKS, *sorted((SOURCE / "modules").iterdir())]
 ANY_TEXT = {"ami_release"}

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from batchmark.checks.diagnosis.diagnose import diagnose
-from laptop.stand_in_image import publish_stand_in
+from laptop.aws import publish_stand_in
 
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/{}:0.1.0"
 

@@ -13,17 +13,14 @@ from tests.faults.run import DAG_SLOWER
 
 def sns_refuses(bench: Bench) -> Runs:
     """One message comes with its task's next try, the other by the DAG for what is left."""
-    refusing = bench.begin("expired_credentials", services=["sns"])
-    lasting = bench.start("sns-refuses-lasting", dag_id=DAG_SLOWER, gated=False)
-    bench.finish(lasting)
-    bench.end(refusing)
+    with bench.fault("expired_credentials", services=["sns"]):
+        lasting = bench.start("sns-refuses-lasting", dag_id=DAG_SLOWER, gated=False)
+        bench.finish(lasting)
     bench.send_pending("after-sns-refused")
-    refusing = bench.begin("throttle", share=1, services=["sns"])
-    passing = bench.start("sns-refuses-passing", dag_id=DAG_SLOWER, gated=False)
-    bench.wait(lambda: bench.faults()[refusing]["strikes"], "refused message")
-    bench.end(refusing)
-    bench.finish(passing)
-    return {"lasting": lasting, "passing": passing}
+    with bench.fault("throttle", share=1, services=["sns"]) as refusing:
+        passing = bench.start("sns-refuses-passing", dag_id=DAG_SLOWER, gated=False)
+        bench.wait(lambda: bench.faults()[refusing]["strikes"], "refused message")
+    return {"lasting": lasting, "passing": bench.finish(passing)}
 
 
 FAULTS = (

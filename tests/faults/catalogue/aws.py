@@ -7,6 +7,7 @@ from batchmark_job.result.document import MeasurementStatus
 from tests.faults.bench import Bench
 from tests.faults.fault import Fault, Runs
 from tests.faults.outcome import Outcome
+from tests.faults.run import Run
 from tests.faults.targets import job_prefix
 
 OUTAGE_SECONDS = 30
@@ -14,7 +15,7 @@ EXPIRED_SECONDS = 20
 FIRST = "turn 1 of"  # of those that measure a row
 
 
-def spot_once(bench: Bench) -> Runs:
+def spot_once(bench: Bench) -> Run:
     """The real job: what its first attempt measured before it lost its host stays as it was."""
     run = bench.start("spot-once", "spot-once", gated=False)
     job = bench.wait_for_job(run, "RUNNING")
@@ -34,10 +35,10 @@ def spot_once(bench: Bench) -> Runs:
     assert (first.status, first.job_attempt) == ("interrupted", 1)
     assert first.measurements[0].status is MeasurementStatus.MEASURED
     assert (last.status, last.job_attempt) == ("complete", 2)
-    return {"": run}
+    return run
 
 
-def spot_always(bench: Bench) -> Runs:
+def spot_always(bench: Bench) -> Run:
     """No attempt on Spot comes through; the gate opens for the one On-Demand."""
     run = bench.start("spot-always", "spot-always")
     bench.begin(
@@ -50,17 +51,14 @@ def spot_always(bench: Bench) -> Runs:
     )
     first = bench.wait_for_job(run, "FAILED")
     bench.wait_for_job(run, "RUNNING", but=first["jobId"])
-    bench.finish(run)
-    return {"": run}
+    return bench.finish(run)
 
 
 def throttling(bench: Bench) -> Runs:
-    fault = bench.begin("throttle", share=0.3)
-    runs = {name: bench.start(f"throttling-{name}", gated=False) for name in ("a", "b", "c")}
-    for run in runs.values():
-        bench.finish(run)
-    assert bench.faults()[fault]["strikes"] > 0
-    bench.end(fault)
+    with bench.fault("throttle", share=0.3) as fault:
+        runs = {name: bench.start(f"throttling-{name}", gated=False) for name in ("a", "b", "c")}
+        bench.finish_all(runs)
+        assert bench.faults()[fault]["strikes"] > 0
     return runs
 
 
@@ -75,13 +73,10 @@ def outage(bench: Bench) -> Runs:
     bench.begin("outage", seconds=OUTAGE_SECONDS, how="drop")
     ending.open()
     bench.wait(lambda: not bench.faults(), "end of the outage", OUTAGE_SECONDS + 10)
-    runs = {"submitting": submitting, "running": running, "ending": ending}
-    for run in runs.values():
-        bench.finish(run)
-    return runs
+    return bench.finish_all({"submitting": submitting, "running": running, "ending": ending})
 
 
-def expired_credentials(bench: Bench) -> Runs:
+def expired_credentials(bench: Bench) -> Run:
     """For a while nobody can read the document of a job that ended well."""
     run = bench.start("expired-credentials")
     bench.wait_until_watched(run)
@@ -91,8 +86,7 @@ def expired_credentials(bench: Bench) -> Runs:
     )
     run.open()
     bench.wait(lambda: bench.faults()[fault]["strikes"], "refused read", EXPIRED_SECONDS)
-    bench.finish(run)
-    return {"": run}
+    return bench.finish(run)
 
 
 FAULTS = (

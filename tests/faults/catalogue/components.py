@@ -25,10 +25,9 @@ def at_three_points(bench: Bench, name: str) -> Runs:
     ending = bench.start(f"{name}-ending")
     for run in (running, ending):
         bench.wait_until_watched(run)
-    held = bench.begin("late_answer", operations=["SubmitJob"], delay_seconds=HELD_SECONDS)
-    submitting = bench.start(f"{name}-submitting")
-    bench.wait(lambda: bench.jobs(submitting), "submission", 60)
-    bench.end(held)
+    with bench.fault("late_answer", operations=["SubmitJob"], delay_seconds=HELD_SECONDS):
+        submitting = bench.start(f"{name}-submitting")
+        bench.wait(lambda: bench.jobs(submitting), "submission", 60)
     return {"submitting": submitting, "running": running, "ending": ending}
 
 
@@ -39,9 +38,7 @@ def component(name: str, bench: Bench) -> Runs:
     bench.kill_component(name)
     time.sleep(DOWN_SECONDS)
     bench.restart_component(name)
-    for run in runs.values():
-        bench.finish(run)
-    return runs
+    return bench.finish_all(runs)
 
 
 def local_cloud(bench: Bench) -> Runs:
@@ -63,18 +60,15 @@ def worker(bench: Bench) -> Runs:
     }
     collecting = bench.wait_for_task(runs["ending"], "running", task_id="collect_results")
     kill_worker(bench, collecting)
-    for run in runs.values():
-        bench.finish(run)
-    return runs
+    return bench.finish_all(runs)
 
 
 def killed_in(operation: str, bench: Bench, point: str) -> Run:
     """A run whose worker dies before it learns what came of a call."""
-    held = bench.begin("late_answer", operations=[operation], delay_seconds=HELD_SECONDS)
-    run = bench.start(f"worker-{point}")
-    bench.wait(lambda: bench.faults()[held]["strikes"], f"{operation} of {run.run_id}")
-    kill_worker(bench, bench.wait_for_task(run, "running"))
-    bench.end(held)
+    with bench.fault("late_answer", operations=[operation], delay_seconds=HELD_SECONDS) as held:
+        run = bench.start(f"worker-{point}")
+        bench.wait(lambda: bench.faults()[held]["strikes"], f"{operation} of {run.run_id}")
+        kill_worker(bench, bench.wait_for_task(run, "running"))
     return run
 
 

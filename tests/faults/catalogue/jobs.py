@@ -7,29 +7,24 @@ from functools import partial
 from batchmark.core.names import slug
 from tests.faults.bench import Bench, sigkill
 from tests.faults.fault import Fault, Runs
-from tests.faults.outcome import NO_JOB, Outcome
+from tests.faults.outcome import NO_JOB, Outcome, lost_for
+from tests.faults.run import Run
 from tests.faults.targets import MISSING_IMAGE
 
-NEVER_FITS = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT"
-NO_IMAGE = "CannotPullContainerError"
 NO_PROFILE = "The instance profile does not exist"
 
 
-def told(run_id: str, bench: Bench, **instructions: object) -> Runs:
+def told(run_id: str, bench: Bench, **instructions: object) -> Run:
     """A job that does as it is told."""
-    run = bench.start(run_id, gated=False, **instructions)
-    bench.finish(run)
-    return {"": run}
+    return bench.finish(bench.start(run_id, gated=False, **instructions))
 
 
-def on_target(target: str, bench: Bench) -> Runs:
+def on_target(target: str, bench: Bench) -> Run:
     """A job of a target on which nothing can run; its gate is never what it waits for."""
-    run = bench.start(target, target, gated=False)
-    bench.finish(run)
-    return {"": run}
+    return bench.finish(bench.start(target, target, gated=False))
 
 
-def on_invalid_environment(bench: Bench) -> Runs:
+def on_invalid_environment(bench: Bench) -> Run:
     bench.begin(
         "invalid_environment",
         compute_environment="fault-invalid-environment",
@@ -38,44 +33,39 @@ def on_invalid_environment(bench: Bench) -> Runs:
     return on_target("invalid-environment", bench)
 
 
-def without_image(bench: Bench) -> Runs:
+def without_image(bench: Bench) -> Run:
     bench.begin("missing_image", image=MISSING_IMAGE)
     return on_target("missing-image", bench)
 
 
 def killed(bench: Bench) -> Runs:
-    runs = {point: f"sigkill-job-{point}" for point in ("starting", "running", "ending")}
-    starting = bench.start(runs["starting"])
-    running = bench.start(runs["running"])
-    ending = bench.start(runs["ending"], lingers=True)
+    starting = bench.start("sigkill-job-starting")
+    running = bench.start("sigkill-job-running")
+    ending = bench.start("sigkill-job-ending", lingers=True)
     sigkill(bench.wait_for_pid(bench.wait_for_job(starting, "STARTING", "RUNNING")["jobId"]))
     sigkill(bench.wait_for_pid(bench.wait_until_watched(running)["jobId"]))
     job = bench.wait_until_watched(ending)
     ending.open()
     bench.wait_for_documents(ending, 1)
     sigkill(bench.wait_for_pid(job["jobId"]))
-    ended = {"starting": starting, "running": running, "ending": ending}
-    for run in ended.values():
-        bench.finish(run)
-    return ended
+    return bench.finish_all({"starting": starting, "running": running, "ending": ending})
 
 
-def while_s3_refuses_writes(bench: Bench) -> Runs:
+def while_s3_refuses_writes(bench: Bench) -> Run:
     run = bench.start("s3-refuses-writes")
     bench.wait_until_watched(run)
     folder = f"arn:aws:s3:::{bench.config.bucket}/raw/{slug(run.run_id)}/*"
     fault = bench.begin("refused_writes", seconds=20, resources=[folder])
     run.open()
     bench.wait(lambda: bench.faults()[fault]["strikes"], "refused write", 15)
-    bench.finish(run)
-    return {"": run}
+    return bench.finish(run)
 
 
 def bad_document(kind: str, says: str) -> Fault:
     return Fault(
         f"result document {kind.replace('_', ' ')}",
         partial(told, f"document-{kind}", document=kind),
-        {"": Outcome("failed", kept=False, says=says, lost=says)},
+        {"": lost_for(says)},
     )
 
 
@@ -83,50 +73,28 @@ FAULTS = (
     Fault(
         "job exits non-zero",
         partial(told, "exits-3", document="none", exit_code=3),
-        {"": Outcome("failed", kept=False, says="exit code 3", lost="exit code 3")},
+        {"": lost_for("exit code 3")},
         quick=True,
     ),
     Fault(
         "job never fits",
         partial(on_target, "never-fits"),
-        {
-            "": Outcome(
-                "failed",
-                kept=False,
-                says="MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT",
-                lost="MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT",
-            )
-        },
+        {"": lost_for("MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT")},
         quick=True,
     ),
     Fault(
         "queue disabled",
         partial(on_target, "disabled-queue"),
-        {"": Outcome("failed", jobs=0, kept=False, says="is DISABLED", lost=NO_JOB)},
+        {"": lost_for("is DISABLED", jobs=0, lost=NO_JOB)},
     ),
-    Fault(
-        "environment INVALID",
-        on_invalid_environment,
-        {"": Outcome("failed", kept=False, says=NO_PROFILE, lost=NO_PROFILE)},
-    ),
-    Fault(
-        "image missing",
-        without_image,
-        {
-            "": Outcome(
-                "failed",
-                kept=False,
-                says="CannotPullContainerError",
-                lost="CannotPullContainerError",
-            )
-        },
-    ),
+    Fault("environment INVALID", on_invalid_environment, {"": lost_for(NO_PROFILE)}),
+    Fault("image missing", without_image, {"": lost_for("CannotPullContainerError")}),
     Fault(
         "SIGKILL of the job",
         killed,
         {
-            "starting": Outcome("failed", kept=False, says="exit code 137", lost="exit code 137"),
-            "running": Outcome("failed", kept=False, says="exit code 137", lost="exit code 137"),
+            "starting": lost_for("exit code 137"),
+            "running": lost_for("exit code 137"),
             "ending": Outcome("failed", kept=True, says="exit code 137"),
         },
     ),

@@ -6,6 +6,7 @@ Each ends with the layer gone: no file system, none named to nodes, no job.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from batchmark.aws.multi_node_jobs import main_node_id
@@ -16,7 +17,7 @@ from tests.faults.bench import Bench
 from tests.faults.catalogue.components import DOWN_SECONDS, kill_worker
 from tests.faults.fault import Fault, Runs
 from tests.faults.layer import JOINING_SECONDS, NODES
-from tests.faults.outcome import COLLAPSED, GUARDED, NEVER_THERE, REMOVED, Outcome
+from tests.faults.outcome import COLLAPSED, GUARDED, NEVER_THERE, REMOVED, Outcome, lost_for
 from tests.faults.run import COLLAPSE, COLLECT, DAG_LAYERED, STAND_UP, TASK, Run
 from tests.faults.targets import job_prefix
 
@@ -65,33 +66,24 @@ def start(bench: Bench, name: str, *, nodes: tuple[int, ...] = (2,), **told: obj
     return bench.start(f"layer-{name}", NODES, dag_id=DAG_LAYERED, conf=conf, **told)
 
 
-def creation_fails(bench: Bench) -> Runs:
-    fault = bench.begin("file_system_creation_fails", reason="no capacity in us-east-1a")
-    run = start(bench, "creation-fails", gated=False)
-    bench.finish(run)
-    bench.end(fault)
-    return {"": run}
+def creation_fails(bench: Bench) -> Run:
+    with bench.fault("file_system_creation_fails", reason="no capacity in us-east-1a"):
+        return bench.finish(start(bench, "creation-fails", gated=False))
 
 
-def link_fails(bench: Bench) -> Runs:
+def link_fails(bench: Bench) -> Run:
     """The file system is up, and its link to S3 is not."""
-    fault = bench.begin("association_misconfigured", reason="no access to the bucket")
-    run = start(bench, "link-fails", gated=False)
-    bench.finish(run)
-    bench.end(fault)
-    return {"": run}
+    with bench.fault("association_misconfigured", reason="no access to the bucket"):
+        return bench.finish(start(bench, "link-fails", gated=False))
 
 
-def rendezvous_never_completes(bench: Bench) -> Runs:
+def rendezvous_never_completes(bench: Bench) -> Run:
     """The second node does not start."""
-    fault = bench.begin("unstarted_node", node=1, job_name=f"{job_prefix(bench.config, NODES)}*")
-    run = start(bench, "rendezvous", nodes=(1, 2), gated=False, real=TWO_ROWS)
-    bench.finish(run)
-    bench.end(fault)
-    return {"": run}
+    with bench.fault("unstarted_node", node=1, job_name=f"{job_prefix(bench.config, NODES)}*"):
+        return bench.finish(start(bench, "rendezvous", nodes=(1, 2), gated=False, real=TWO_ROWS))
 
 
-def child_dies(bench: Bench) -> Runs:
+def child_dies(bench: Bench) -> Run:
     run = start(bench, "child-dies", gated=False, real=TWO_ROWS)
     job = bench.wait_for_job(run, "RUNNING")
     wait_for_first_row(bench, job)
@@ -101,17 +93,16 @@ def child_dies(bench: Bench) -> Runs:
     first, second = document.measurements
     assert first.status is MeasurementStatus.MEASURED
     assert str(second.reason).startswith(LOST_CHILD), second.reason
-    return {"": run}
+    return run
 
 
-def main_node_dies(bench: Bench) -> Runs:
+def main_node_dies(bench: Bench) -> Run:
     run = start(bench, "main-node-dies", nodes=(1, 2), gated=False, real=TWO_ROWS)
     alone = bench.wait_for_job(run, "SUCCEEDED")
     job = bench.wait_for_job(run, "RUNNING", but=alone["jobId"])
     wait_for_first_row(bench, job)
     bench.kill_node(job["jobId"], 0)
-    bench.finish(run)
-    return {"": run}
+    return bench.finish(run)
 
 
 def wait_for_first_row(bench: Bench, job: dict[str, Any]) -> None:
@@ -123,10 +114,8 @@ def wait_for_first_row(bench: Bench, job: dict[str, Any]) -> None:
 
 def file_system_is_full(bench: Bench) -> Runs:
     bench.layer.make_images()
-    fault = bench.begin("file_system_full")
-    importing = start(bench, "full-importing", gated=False)
-    bench.finish(importing)
-    bench.end(fault)
+    with bench.fault("file_system_full"):
+        importing = bench.finish(start(bench, "full-importing", gated=False))
     return {
         "importing": importing,
         "reading": on_full_file_system(bench, "reading", real=READING),
@@ -138,10 +127,8 @@ def on_full_file_system(bench: Bench, name: str, **told: object) -> Run:
     """It is full once the images are there; the job has not looked yet."""
     run = start(bench, f"full-{name}", **told)
     bench.wait_for_task(run, "success", task_id=STAND_UP)
-    fault = bench.begin("file_system_full", file_system=bench.layer.file_system_id())
-    bench.finish(run)
-    bench.end(fault)
-    return run
+    with bench.fault("file_system_full", file_system=bench.layer.file_system_id()):
+        return bench.finish(run)
 
 
 def scheduler_killed(bench: Bench) -> Runs:
@@ -158,36 +145,30 @@ def killed_as(bench: Bench, name: str, *states: str, task_id: str) -> Run:
     bench.kill_component("scheduler")
     time.sleep(DOWN_SECONDS)
     bench.restart_component("scheduler")
-    bench.finish(run)
+    return bench.finish(run)
+
+
+def deletion_refused_once(bench: Bench) -> Run:
+    with bench.fault("file_system_deletion_refused", times=1) as fault:
+        run = bench.finish(start(bench, "deletion-refused", gated=False))
+        assert bench.faults()[fault]["strikes"] == 1
     return run
 
 
-def deletion_refused_once(bench: Bench) -> Runs:
-    fault = bench.begin("file_system_deletion_refused", times=1)
-    run = start(bench, "deletion-refused", gated=False)
-    bench.finish(run)
-    assert bench.faults()[fault]["strikes"] == 1
-    bench.end(fault)
-    return {"": run}
-
-
-def worker_killed_in_teardown(bench: Bench) -> Runs:
+def worker_killed_in_teardown(bench: Bench) -> Run:
     """Its first try is lost, and another follows."""
     run = start(bench, "teardown-worker", gated=False)
     kill_worker(bench, bench.wait_for_task(run, "running", task_id=COLLAPSE))
-    bench.finish(run)
-    return {"": run}
+    return bench.finish(run)
 
 
-def teardown_ended_by_user(bench: Bench) -> Runs:
+def teardown_ended_by_user(bench: Bench) -> Run:
     """While FSx refuses to delete."""
-    fault = bench.begin("file_system_deletion_refused", times=None)
-    run = start(bench, "teardown-ended", gated=False)
-    bench.wait(lambda: bench.faults()[fault]["strikes"], "refused deletion", 180)
-    bench.airflow.fail(bench.wait_for_task(run, "deferred", task_id=COLLAPSE))
-    bench.end(fault)
-    bench.finish(run)
-    return {"": run}
+    with bench.fault("file_system_deletion_refused", times=None) as fault:
+        run = start(bench, "teardown-ended", gated=False)
+        bench.wait(lambda: bench.faults()[fault]["strikes"], "refused deletion", 180)
+        bench.airflow.fail(bench.wait_for_task(run, "deferred", task_id=COLLAPSE))
+    return bench.finish(run)
 
 
 def cancelled_during(bench: Bench, task_id: str) -> Run:
@@ -210,39 +191,36 @@ def cancelled_during(bench: Bench, task_id: str) -> Run:
     return run
 
 
-def cleared_after_cancel(bench: Bench) -> Runs:
+def cleared_after_cancel(bench: Bench) -> Run:
     """It stands up another file system, and runs its job anew."""
     run = start(bench, "cleared")
     bench.wait_until_watched(run)
     bench.cancel(run)
     bench.finish(run, open_gates=False)
-    bench.airflow.go_on(run)
-    bench.finish(run)
-    return {"": run}
+    bench.go_on(run)
+    return bench.finish(run)
 
 
-def cancelled_as_fsx_refuses(bench: Bench) -> Runs:
+def cancelled_as_fsx_refuses(bench: Bench) -> Run:
     """FSx deletes nothing for longer than a trigger has to end what it made."""
-    fault = bench.begin("file_system_deletion_refused", times=None)
-    run = start(bench, "cancelled-refused", gated=False)
-    bench.wait(bench.layer.left, "file system that is being created", 180)
-    bench.cancel(run)
-    bench.wait(lambda: bench.faults()[fault]["strikes"], "refused deletion")
-    time.sleep(KILL_SECONDS)
-    bench.end(fault)
-    bench.finish(run, open_gates=False)
-    return {"": run}
+    with bench.fault("file_system_deletion_refused", times=None) as fault:
+        run = start(bench, "cancelled-refused", gated=False)
+        bench.wait(bench.layer.left, "file system that is being created", 180)
+        bench.cancel(run)
+        bench.wait(lambda: bench.faults()[fault]["strikes"], "refused deletion")
+        time.sleep(KILL_SECONDS)
+    return bench.finish(run, open_gates=False)
 
 
-def cancelled_as_fsx_answers(bench: Bench) -> Runs:
+def cancelled_as_fsx_answers(bench: Bench) -> Run:
     """Nobody knows yet what was created."""
-    held = bench.begin("late_answer", operations=["CreateFileSystem"], delay_seconds=ANSWER_SECONDS)
-    run = start(bench, "cancelled-unanswered", gated=False)
-    bench.wait(lambda: bench.faults()[held]["strikes"], "creation", 180)
-    bench.cancel(run)
-    bench.end(held)
-    bench.finish(run, open_gates=False)
-    return {"": run}
+    with bench.fault(
+        "late_answer", operations=["CreateFileSystem"], delay_seconds=ANSWER_SECONDS
+    ) as held:
+        run = start(bench, "cancelled-unanswered", gated=False)
+        bench.wait(lambda: bench.faults()[held]["strikes"], "creation", 180)
+        bench.cancel(run)
+    return bench.finish(run, open_gates=False)
 
 
 def hold_documents(bench: Bench, run: Run) -> str:
@@ -269,109 +247,73 @@ def not_stood_up(says: str) -> Outcome:
     )
 
 
+def layered(
+    name: str,
+    inflict: Callable[[Bench], Run | Runs],
+    expected: Outcome | Mapping[str, Outcome],
+    *,
+    quick: bool = False,
+) -> Fault:
+    points = {"": expected} if isinstance(expected, Outcome) else expected
+    return Fault(name, inflict, points, layered=True, quick=quick)
+
+
+ONE_OF_TWO_LOST = Outcome("success, failed", jobs=2, others=REPORTED, layer=COLLAPSED)
 FAULTS = (
-    Fault(
+    layered(
         "file system is not created",
         creation_fails,
-        {"": not_stood_up("is FAILED: no capacity in us-east-1a. What was made of it is gone.")},
-        layered=True,
+        not_stood_up("is FAILED: no capacity in us-east-1a. What was made of it is gone."),
     ),
-    Fault(
+    layered(
         "file system stands up half-way",
         link_fails,
-        {
-            "": not_stood_up(
-                "is MISCONFIGURED: no access to the bucket. What was made of it is gone."
-            )
-        },
-        layered=True,
+        not_stood_up("is MISCONFIGURED: no access to the bucket. What was made of it is gone."),
         quick=True,
     ),
-    Fault(
+    layered(
         "rendezvous never completes",
         rendezvous_never_completes,
-        {
-            "": Outcome(
-                "success, failed",
-                jobs=2,
-                says=NODE_MISSING,
-                lost=NODE_MISSING,
-                others=REPORTED,
-                layer=COLLAPSED,
-            )
-        },
-        layered=True,
+        ONE_OF_TWO_LOST._replace(says=NODE_MISSING, lost=NODE_MISSING),
     ),
-    Fault(
+    layered(
         "child node dies",
         child_dies,
-        {"": Outcome("failed", says=LOST_CHILD, others=REPORTED, layer=COLLAPSED)},
-        layered=True,
+        Outcome("failed", says=LOST_CHILD, others=REPORTED, layer=COLLAPSED),
     ),
-    Fault(
+    layered(
         "main node dies",
         main_node_dies,
-        {
-            "": Outcome(
-                "success, failed",
-                jobs=2,
-                says=MAIN_NODE_KILLED,
-                lost=MAIN_NODE_KILLED,
-                others=REPORTED,
-                layer=COLLAPSED,
-            )
-        },
-        layered=True,
+        ONE_OF_TWO_LOST._replace(says=MAIN_NODE_KILLED, lost=MAIN_NODE_KILLED),
     ),
-    Fault(
+    layered(
         "file system is full",
         file_system_is_full,
         {
             "importing": not_stood_up("can't be imported: No space left on device"),
             "reading": Outcome(layer=COLLAPSED),
-            "writing": Outcome(
-                "failed",
-                kept=False,
-                says="No space left on device",
-                lost="No space left on device",
-                others=REPORTED,
-                layer=COLLAPSED,
-            ),
+            "writing": lost_for("No space left on device", others=REPORTED, layer=COLLAPSED),
         },
-        layered=True,
     ),
-    Fault(
-        "DAG run cancelled",
-        cancelled,
-        CANCELLED,
-        layered=True,
+    layered("DAG run cancelled", cancelled, CANCELLED),
+    layered(
+        "DAG run cancelled and cleared", cleared_after_cancel, Outcome(jobs=2, layer=COLLAPSED)
     ),
-    Fault(
-        "DAG run cancelled and cleared",
-        cleared_after_cancel,
-        {"": Outcome(jobs=2, layer=COLLAPSED)},
-        layered=True,
-    ),
-    Fault(
+    layered(
         "DAG run cancelled as FSx creates",
         cancelled_as_fsx_answers,
-        {"": NOTHING_BEGUN._replace(layer=REMOVED)},
-        layered=True,
+        NOTHING_BEGUN._replace(layer=REMOVED),
     ),
-    Fault(
+    layered(
         "DAG run cancelled as FSx deletes nothing",
         cancelled_as_fsx_refuses,
-        {"": NOTHING_BEGUN._replace(says="can't be deleted yet", layer=GUARDED)},
-        layered=True,
+        NOTHING_BEGUN._replace(says="can't be deleted yet", layer=GUARDED),
     ),
-    Fault(
-        "deletion refused once", deletion_refused_once, {"": Outcome(layer=COLLAPSED)}, layered=True
-    ),
-    Fault(
+    layered("deletion refused once", deletion_refused_once, Outcome(layer=COLLAPSED)),
+    layered(
         "teardown ended by a user",
         teardown_ended_by_user,
-        {"": Outcome(others=f"{COLLAPSE} failed", layer=GUARDED)},
-        layered=True,
+        Outcome(others=f"{COLLAPSE} failed", layer=GUARDED),
     ),
     Fault(
         "SIGKILL of the worker in the teardown",

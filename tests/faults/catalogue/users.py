@@ -8,20 +8,19 @@ import signal
 import psutil
 
 from tests.faults.bench import Bench
-from tests.faults.fault import Fault, Runs
+from tests.faults.fault import Fault
 from tests.faults.outcome import NO_JOB, STOPPED, Outcome
-from tests.faults.run import DAG_TIME_OUT
+from tests.faults.run import DAG_TIME_OUT, Run
 
 
-def cancelled_while_deferred(bench: Bench) -> Runs:
+def cancelled_while_deferred(bench: Bench) -> Run:
     run = bench.start("cancelled-deferred")
     bench.wait_until_watched(run)
     bench.airflow.fail(bench.wait_for_task(run, "deferred"))
-    bench.finish(run, open_gates=False)
-    return {"": run}
+    return bench.finish(run, open_gates=False)
 
 
-def cancelled_while_queued(bench: Bench) -> Runs:
+def cancelled_while_queued(bench: Bench) -> Run:
     """The executor's workers are stopped, so that the task stays in its queue."""
     run = bench.start("cancelled-queued")
     planning = bench.wait_for_task(run, "running", task_id="plan_jobs")
@@ -38,33 +37,28 @@ def cancelled_while_queued(bench: Bench) -> Runs:
     finally:
         for pid in stopped:
             os.kill(pid, signal.SIGCONT)
-    bench.finish(run, open_gates=False)
-    return {"": run}
+    return bench.finish(run, open_gates=False)
 
 
-def cleared_while_it_runs(bench: Bench) -> Runs:
+def cleared_while_it_runs(bench: Bench) -> Run:
     run = bench.start("cleared-running")
     first = bench.wait_until_watched(run)["jobId"]
-    bench.airflow.clear(run)
+    bench.airflow.clear(run.dag_id, run.run_id)
     bench.wait_for_job(run, "RUNNING", but=first)
-    bench.finish(run)
-    return {"": run}
+    return bench.finish(run)
 
 
-def cleared_after_its_end(bench: Bench) -> Runs:
+def cleared_after_its_end(bench: Bench) -> Run:
     run = bench.start("cleared-ended", gated=False)
     bench.finish(run)
     (first,) = bench.jobs(run)
-    bench.airflow.clear(run)
+    bench.airflow.clear(run.dag_id, run.run_id)
     bench.wait_for_job(run, "SUCCEEDED", but=first["jobId"])
-    bench.finish(run)
-    return {"": run}
+    return bench.finish(run)
 
 
-def past_its_execution_timeout(bench: Bench) -> Runs:
-    run = bench.start("execution-timeout", dag_id=DAG_TIME_OUT)
-    bench.finish(run, open_gates=False)
-    return {"": run}
+def past_its_execution_timeout(bench: Bench) -> Run:
+    return bench.finish(bench.start("execution-timeout", dag_id=DAG_TIME_OUT), open_gates=False)
 
 
 FAULTS = (

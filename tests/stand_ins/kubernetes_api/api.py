@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any
@@ -29,6 +29,7 @@ KINDS = {
     "jobs": "Job",
     "daemonsets": "DaemonSet",
 }
+STATUS = {"kind": "Status", "apiVersion": "v1"}
 STRATEGIC = "application/strategic-merge-patch+json"
 VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
 
@@ -53,42 +54,39 @@ class Call:
 
 
 def answer(cluster: Cluster, call: Call) -> Object | str:
+    """What a handler found, with its kind; of a list, those that were asked for."""
     handler = HANDLERS.get((call.verb, call.resource))
     if handler is None:
         raise RefusedError(404, "the server could not find the requested resource")
-    return handler(cluster, call)
+    found = handler(cluster, call)
+    if isinstance(found, str):
+        return found
+    kind = {
+        "kind": KINDS[call.resource] + ("List" if call.verb == "list" else ""),
+        "apiVersion": f"{call.group}/v1".removeprefix("/"),
+    }
+    if isinstance(found, dict):
+        return {**kind, **found}
+    return {**kind, "metadata": {}, "items": [one for one in found if _is_asked_for(call, one)]}
 
 
-def _listed(call: Call, found: Any) -> Object:
-    wanted = dict(
-        part.split("=", 1) for part in call.query.get("labelSelector", "").split(",") if part
-    )
-    items = [
-        one
-        for one in found
-        if wanted.items() <= one["metadata"].get("labels", {}).items()
-        and call.namespace in {None, one["metadata"].get("namespace")}
-    ]
-    kind = KINDS[call.resource]
-    version = f"{call.group}/v1" if call.group else "v1"
-    return {"kind": f"{kind}List", "apiVersion": version, "metadata": {}, "items": items}
-
-
-def _with_kind(call: Call, found: Object) -> Object:
-    version = f"{call.group}/v1" if call.group else "v1"
-    return {"kind": KINDS[call.resource], "apiVersion": version, **found}
+def _is_asked_for(call: Call, found: Object) -> bool:
+    selector = call.query.get("labelSelector", "")
+    wanted = dict(part.split("=", 1) for part in selector.split(",") if part)
+    labels, namespace = (found["metadata"].get(name) for name in ("labels", "namespace"))
+    return wanted.items() <= (labels or {}).items() and call.namespace in {None, namespace}
 
 
 def _delete_job(cluster: Cluster, call: Call) -> Object:
     asked = call.query.get("propagationPolicy") or call.body.get("propagationPolicy")
     cluster.delete_job(call.name, asked)
-    return {"kind": "Status", "apiVersion": "v1", "status": "Success"}
+    return {**STATUS, "status": "Success"}
 
 
 def _patch_daemon_set(cluster: Cluster, call: Call) -> Object:
     if call.content_type != STRATEGIC:
         raise RefusedError(415, f"the body of the request was {call.content_type}")
-    return _with_kind(call, cluster.patch_daemon_set(call.name, call.body))
+    return cluster.patch_daemon_set(call.name, call.body)
 
 
 def _log(cluster: Cluster, call: Call) -> str:
@@ -100,18 +98,16 @@ def _log(cluster: Cluster, call: Call) -> str:
     return "".join(lines[-int(call.query.get("tailLines", len(lines) or 1)) :])
 
 
-HANDLERS: dict[tuple[str, str], Callable[[Cluster, Call], Object | str]] = {
-    ("list", "nodes"): lambda cluster, call: _listed(call, cluster.nodes),
-    ("list", "pods"): lambda cluster, call: _listed(call, cluster.pods.values()),
+HANDLERS: dict[tuple[str, str], Callable[[Cluster, Call], Object | Iterable[Object] | str]] = {
+    ("list", "nodes"): lambda cluster, call: cluster.nodes,
+    ("list", "pods"): lambda cluster, call: cluster.pods.values(),
     ("get", "pods/log"): _log,
-    ("list", "events"): lambda cluster, call: _listed(call, cluster.events),
-    ("list", "jobs"): lambda cluster, call: _listed(call, cluster.jobs.values()),
-    ("create", "jobs"): lambda cluster, call: _with_kind(
-        call, cluster.create_job(call.namespace, call.body)
-    ),
-    ("get", "jobs"): lambda cluster, call: _with_kind(call, cluster.job(call.name)),
+    ("list", "events"): lambda cluster, call: cluster.events,
+    ("list", "jobs"): lambda cluster, call: cluster.jobs.values(),
+    ("create", "jobs"): lambda cluster, call: cluster.create_job(call.namespace, call.body),
+    ("get", "jobs"): lambda cluster, call: cluster.job(call.name),
     ("delete", "jobs"): _delete_job,
-    ("get", "daemonsets"): lambda cluster, call: _with_kind(call, cluster.daemon_set(call.name)),
+    ("get", "daemonsets"): lambda cluster, call: cluster.daemon_set(call.name),
     ("patch", "daemonsets"): _patch_daemon_set,
 }
 

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from tests.stand_ins.kubernetes_api.cluster import Cluster
 
 LIVE = ("Pending", "Running")
+# Of a job: its condition and what that says, by its reason.
+ENDS = {
+    "CompletionsReached": ("Complete", "All indexes succeeded"),
+    "BackoffLimitExceeded": ("Failed", "Job has reached the specified backoff limit"),
+    "DeadlineExceeded": ("Failed", "Job was active longer than specified deadline"),
+}
 
 
 def roll_out(cluster: Cluster) -> None:
@@ -80,26 +86,15 @@ def control(cluster: Cluster, job: Object) -> None:
     if pods:
         job["status"].setdefault("startTime", now())
     if phases and all(phase == "Succeeded" for phase in phases):
-        _end(cluster, job, "Complete", "CompletionsReached", "All indexes succeeded")
+        _end(cluster, job, "CompletionsReached")
     elif phases.count("Failed") > spec.get("backoffLimit", 6):
-        _end(
-            cluster,
-            job,
-            "Failed",
-            "BackoffLimitExceeded",
-            "Job has reached the specified backoff limit",
-        )
+        _end(cluster, job, "BackoffLimitExceeded")
     elif cluster.seconds.get(name, 0) >= spec.get("activeDeadlineSeconds", float("inf")):
-        _end(
-            cluster,
-            job,
-            "Failed",
-            "DeadlineExceeded",
-            "Job was active longer than specified deadline",
-        )
+        _end(cluster, job, "DeadlineExceeded")
 
 
-def _end(cluster: Cluster, job: Object, kind: str, reason: str, message: str) -> None:
+def _end(cluster: Cluster, job: Object, reason: str) -> None:
+    kind, message = ENDS[reason]
     job["status"]["conditions"] = [
         {"type": kind, "status": "True", "reason": reason, "message": message}
     ]

@@ -11,7 +11,6 @@ from tests.stand_ins.kubernetes_api.errors import RefusedError
 
 VERSION = "1.35"
 LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
-PREFIX = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 LONGEST_DNS_LABEL = 63
 HOST_PATHS = (
@@ -52,7 +51,7 @@ def check_job(job: Object) -> None:
 def _check_labels(name: str, labels: dict[str, str]) -> None:
     for key, value in labels.items():
         prefix, _, label = key.rpartition("/")
-        if not LABEL.fullmatch(label) or (prefix and not PREFIX.fullmatch(prefix)):
+        if not LABEL.fullmatch(label) or (prefix and not SUBDOMAIN.fullmatch(prefix)):
             raise _invalid(name, f'metadata.labels: Invalid value: "{key}"')
         if value and not LABEL.fullmatch(value):
             raise _invalid(name, f'metadata.labels: Invalid value: "{value}"')

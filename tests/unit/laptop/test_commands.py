@@ -1,4 +1,4 @@
-"""What the commands do by default, and what a long installation says."""
+"""What the commands do, and what a long installation says."""
 
 import json
 import os
@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -24,25 +23,6 @@ from laptop.stack import PROFILE, ROOT
 from tests.builders.reports import report_of
 from tests.builders.runs import build_run
 from tests.documented import documented, recipe
-
-
-def test_up_takes_airflows_usual_port(monkeypatch):
-    called = []
-    monkeypatch.setattr(sys, "argv", ["laptop", "up"])
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
-    monkeypatch.setattr(up, "up", lambda *arguments: called.append(arguments))
-    assert program.main() == 0
-    assert called == [(8080, program.BUILD / "up", None)]
-
-
-def test_try_job_makes_three_jobs_of_each_target_and_size(monkeypatch):
-    called = []
-    monkeypatch.setattr(sys, "argv", ["laptop", "try-job", "--jobs", "job.tfvars"])
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
-    monkeypatch.setattr(try_job, "try_job", lambda *arguments, **_: called.append(arguments))
-    assert program.main() == 0
-    assert called == [(Path("job.tfvars"), None, 3, program.BUILD / "try-job")]
-
 
 NOT_KNOWN = "Does the GPU pay off? Not known. No GPU target was compared with a CPU target."
 EXAMPLE = "job_container/own_jobs/thumbnails/job.tfvars"
@@ -204,11 +184,12 @@ def test_the_demo_ends_with_the_answer_and_where_everything_lies(tmp_path, monke
     monkeypatch.setattr(terminal, "print_page", lambda _, console: widths.append(console.width))
     widths = []
     demo.demo("smoke", folder)
-    answer, _, report, _, _, copies, _ = capsys.readouterr().out.splitlines()[-7:]
+    answer, _, report, _, _, copies, last = capsys.readouterr().out.splitlines()[-7:]
     assert widths == [80]  # of a log, too
     assert (answer, report) == (NOT_KNOWN, f"report: {folder}/report.html")
     assert copies.startswith("runs/… and s3://…/raw/… are in the bucket")
     assert copies.endswith(f"below {folder}")
+    assert last.endswith("done")
 
 
 SHARED = ["g4dn.xlarge", "g4dn.2xlarge-shared"]

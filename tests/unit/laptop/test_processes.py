@@ -1,7 +1,6 @@
 """Real processes, ended by what they inherited and not by whose children they are."""
 
 import os
-import socket
 import sys
 
 import psutil
@@ -53,16 +52,6 @@ def test_a_program_that_ended_is_reported_with_the_end_of_its_log(processes, tmp
 def test_a_failing_program_stops_the_caller(processes, tmp_path):
     with pytest.raises(LaptopError, match="migrate ended with exit code 1"):
         processes.run("migrate", [sys.executable, "-c", "exit(1)"], cwd=tmp_path)
-
-
-def test_a_taken_port_is_named():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        with pytest.raises(LaptopError, match=f"port {port} for Airflow is already taken") as told:
-            require_port(port, "Airflow", "make up PORT")
-        assert str(told.value).endswith(f"or choose another: `make up PORT={port + 1}`")
 
 
 @pytest.mark.parametrize("port", [0, -1, 65536])

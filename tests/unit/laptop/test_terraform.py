@@ -13,7 +13,7 @@ import pytest
 from laptop.errors import TerraformError
 from laptop.terraform import Terraform, find_provider_mirror
 from tests.builders.files import program
-from tests.terraform.plans import plan_exit_code, planned_changes
+from tests.terraform.plans import destroy, plan_exit_code, planned_changes
 from tests.waiting import wait_for
 
 STACK = """
@@ -47,8 +47,6 @@ resource "terraform_data" "this" {
 }
 """
 
-needs_terraform = pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here")
-
 
 @pytest.fixture
 def stack_dir(tmp_path):
@@ -63,6 +61,20 @@ def open_stack(folder, **options):
     return Terraform(folder, data_dir=work / "data", state=work / "my.tfstate", **options)
 
 
+@pytest.fixture
+def initialised(stack_dir):
+    """Opens the stack with the real Terraform, as its options say."""
+    if not shutil.which("terraform"):
+        pytest.skip("no terraform here")
+
+    def opened(**options):
+        terraform = open_stack(stack_dir, **options)
+        terraform.init()
+        return terraform
+
+    return opened
+
+
 def fake_terraform(folder, script="", version="1.12.0"):
     """A program that gives this version, if any, and else runs the script."""
     if version:
@@ -73,10 +85,8 @@ def fake_terraform(folder, script="", version="1.12.0"):
     return {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
 
 
-@needs_terraform
-def test_the_whole_life_of_a_stack(stack_dir):
-    terraform = open_stack(stack_dir)
-    terraform.init()
+def test_the_whole_life_of_a_stack(stack_dir, initialised):
+    terraform = initialised()
     terraform.run("validate")
     assert plan_exit_code(terraform) == 2
     assert planned_changes(terraform) == {"terraform_data.this": "create"}
@@ -90,33 +100,29 @@ def test_the_whole_life_of_a_stack(stack_dir):
     assert terraform.outputs() == {"color": "green", "sizes": [1]}
     assert plan_exit_code(terraform) == 0
 
-    terraform.destroy()
+    destroy(terraform)
     assert terraform.outputs() == {}
     assert [path.name for path in stack_dir.iterdir()] == ["main.tf"], "the stack stays clean"
     assert (stack_dir.parent / "my.tfstate").exists()
 
 
-@needs_terraform
-def test_variables_come_from_a_file_and_from_values(stack_dir, tmp_path):
+def test_variables_come_from_a_file_and_from_values(initialised, tmp_path):
     var_file = tmp_path / "my.tfvars"
     var_file.write_text('color = "red"\nsizes = [9]\n')
-    terraform = open_stack(stack_dir)
-    terraform.init()
+    terraform = initialised()
     terraform.apply(var_file=var_file, variables={"sizes": [2, 3]})
     assert terraform.outputs() == {"color": "red", "sizes": [2, 3]}, "values win over files"
     assert plan_exit_code(terraform, var_file=var_file, variables={"sizes": [2, 3]}) == 0
     assert plan_exit_code(terraform, var_file=var_file) == 2
 
 
-@needs_terraform
 def test_an_expression_has_its_value_by_the_inputs_of_files_before_anything_is_applied(
-    stack_dir, tmp_path
+    initialised, tmp_path
 ):
     files = [tmp_path / f"{name}.tfvars" for name in ("first", "second")]
     files[0].write_text('color = "first"\nsizes = [9]\nunknown = 1\n')
     files[1].write_text('color = "$${é} \\"\\n"\n')
-    terraform = open_stack(stack_dir)
-    terraform.init()
+    terraform = initialised()
     assert terraform.evaluate("[var.color, var.sizes]", files) == ['${é} "\n', [9]]
     assert not (tmp_path / "my.tfstate").exists()
 
@@ -130,7 +136,6 @@ def test_a_value_is_found_among_what_a_busy_terraform_says(stack_dir, tmp_path):
     assert terraform.evaluate("[1]", ()) == [1]
 
 
-@needs_terraform
 @pytest.mark.parametrize(
     ("inputs", "said"),
     [
@@ -139,25 +144,22 @@ def test_a_value_is_found_among_what_a_busy_terraform_says(stack_dir, tmp_path):
         ('color = "none"', "no such color: none"),  # it answers all the same
     ],
 )
-def test_wrong_inputs_are_told_in_terraforms_words(stack_dir, tmp_path, inputs, said):
+def test_wrong_inputs_are_told_in_terraforms_words(stack_dir, initialised, tmp_path, inputs, said):
     check = 'condition = var.color != "none"\nerror_message = "no such color: ${var.color}"'
     text = STACK.replace('"green"', f'"green"\nvalidation {{\n{check}\n}}')
     (stack_dir / "main.tf").write_text(text)
     file = tmp_path / "my.tfvars"
     file.write_text(inputs)
-    terraform = open_stack(stack_dir)
-    terraform.init()
+    terraform = initialised()
     with pytest.raises(TerraformError, match=rf"Terraform can't use {file}:\nError: ") as wrong:
         terraform.evaluate("[var.color, var.sizes]", [file])
     assert said in str(wrong.value)
     assert "!!!" not in str(wrong.value)
 
 
-@needs_terraform
-def test_an_error_carries_command_exit_code_and_reason(stack_dir):
+def test_an_error_carries_command_exit_code_and_reason(stack_dir, initialised):
     (stack_dir / "main.tf").write_text('output "bad" {\n  value = var.missing\n}\n')
-    terraform = open_stack(stack_dir)
-    terraform.init()
+    terraform = initialised()
     with pytest.raises(
         TerraformError, match=r"terraform apply in .* ended with exit code 1:\n"
     ) as e:
@@ -169,11 +171,9 @@ def test_an_error_carries_command_exit_code_and_reason(stack_dir):
         terraform.run("validate")
 
 
-@needs_terraform
-def test_the_log_holds_every_command_and_its_output(stack_dir, tmp_path):
+def test_the_log_holds_every_command_and_its_output(initialised, tmp_path):
     log = tmp_path / "logs" / "terraform.log"
-    terraform = open_stack(stack_dir, log=log)
-    terraform.init()
+    terraform = initialised(log=log)
     terraform.apply()
     with pytest.raises(TerraformError):
         terraform.apply(variables={"sizes": "none"})
@@ -183,11 +183,9 @@ def test_the_log_holds_every_command_and_its_output(stack_dir, tmp_path):
     assert "Invalid value for input variable" in text, "errors too"
 
 
-@needs_terraform
-def test_the_environment_given_replaces_ours(stack_dir, monkeypatch):
+def test_the_environment_given_replaces_ours(initialised, monkeypatch):
     monkeypatch.setenv("TF_VAR_color", "ours")
-    terraform = open_stack(stack_dir, env={"PATH": os.environ["PATH"], "TF_VAR_color": "given"})
-    terraform.init()
+    terraform = initialised(env={"PATH": os.environ["PATH"], "TF_VAR_color": "given"})
     terraform.apply()
     assert terraform.outputs()["color"] == "given"
 
@@ -197,13 +195,7 @@ def test_a_state_file_in_the_current_folder_does_not_matter(stack_dir, tmp_path,
     (tmp_path / "terraform.tfstate").write_text("not JSON")
     monkeypatch.chdir(tmp_path)
     env = fake_terraform(tmp_path / "bin", "true")
-    assert open_stack(stack_dir, env=env).run("validate").code == 0
-
-
-def test_missing_terraform_is_one_clear_line(stack_dir, tmp_path):
-    with pytest.raises(TerraformError) as caught:
-        open_stack(stack_dir, env={"PATH": str(tmp_path)}).init()
-    assert str(caught.value) == ("terraform is not on the PATH: install Terraform 1.11 or newer")
+    assert open_stack(stack_dir, env=env).run("validate").returncode == 0
 
 
 @pytest.mark.parametrize("version", ["1.10.5", "0.12.31", "1.9.0-rc1"])
@@ -311,7 +303,7 @@ stack.apply()
 """
 
 
-@needs_terraform
+@pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here")
 def test_ctrl_c_leaves_no_process_behind(stack_dir, tmp_path):
     (stack_dir / "main.tf").write_text(SLOW_STACK)
     ended = interrupted(RUN.format(stop_seconds=10, env=None), tmp_path, stack_dir / "started")

@@ -47,32 +47,6 @@ class Engine:
         return ""
 
 
-class FilledByHand(Cloud):
-    """Stands in for Terraform; `found` is the state it started with."""
-
-    found = None
-
-    def _apply(self, clock):
-        state = self._folder / "terraform.tfstate"
-        self.found = state.read_text() if state.exists() else None
-        if self.found is None:
-            with closing(AwsClients(self._deployment)) as aws:
-                make_bucket(aws)
-                aws.client("ecr").create_repository(
-                    repositoryName="batchmark-job", imageTagMutability="IMMUTABLE"
-                )
-        state.write_text("all of it")
-        return IMAGE
-
-
-class FailingHalfway(FilledByHand):
-    """Terraform fails after it has made something."""
-
-    def _apply(self, clock):
-        super()._apply(clock)
-        raise LaptopError("the disk is full")
-
-
 @pytest.fixture
 def engine(cloud_port, tmp_path):
     deployment = Deployment(cloud_port=cloud_port, folder=tmp_path)
@@ -80,10 +54,31 @@ def engine(cloud_port, tmp_path):
     return Engine(deployment)
 
 
-def fill(engine, kind=FilledByHand):
-    cloud = kind(engine)
-    cloud.fill(Clock())
-    return cloud
+def fill(engine, *, fails=False):
+    """Fill the cloud, in Terraform's place by hand; the state that this began with.
+
+    It may fail after it has made something.
+    """
+    found = []
+
+    def apply(terraform, _):
+        state = terraform.state
+        found.append(state.read_text() if state.exists() else None)
+        if found == [None]:
+            with closing(AwsClients(engine.deployment.aws)) as aws:
+                make_bucket(aws)
+                aws.client("ecr").create_repository(
+                    repositoryName="batchmark-job", imageTagMutability="IMMUTABLE"
+                )
+        state.write_text("all of it")
+        if fails:
+            raise LaptopError("the disk is full")
+        return IMAGE
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("laptop.containers.cloud.apply_core_stack", apply)
+        Cloud(engine).fill(Clock())
+    return found[0]
 
 
 @pytest.fixture
@@ -97,27 +92,27 @@ def another_volume(engine):
 
 
 def test_a_cloud_that_is_there_keeps_its_terraform_state_and_its_image(filled):
-    assert fill(filled).found == "all of it"
-    with closing(AwsClients(filled.deployment)) as aws:
+    assert fill(filled) == "all of it"
+    with closing(AwsClients(filled.deployment.aws)) as aws:
         (image,) = aws.client("ecr").list_images(repositoryName="batchmark-job")["imageIds"]
     assert image["imageTag"] == "0.2.0"
 
 
 def test_a_new_volume_begins_without_the_old_terraform_state(filled):
     another_volume(filled)
-    assert fill(filled).found is None
+    assert fill(filled) is None
 
 
 def test_an_apply_that_broke_off_goes_on_with_its_state(engine):
     with pytest.raises(LaptopError, match="disk is full"):
-        fill(engine, FailingHalfway)
-    assert fill(engine).found == "all of it"
+        fill(engine, fails=True)
+    assert fill(engine) == "all of it"
 
 
-@pytest.mark.parametrize("kind", [FailingHalfway, FilledByHand])
-def test_a_volume_whose_terraform_state_is_gone_is_reported(engine, kind):
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_volume_whose_terraform_state_is_gone_is_reported(engine, fails):
     with suppress(LaptopError):
-        fill(engine, kind)
+        fill(engine, fails=fails)
     rmtree(engine.deployment.state)
     with pytest.raises(LaptopError, match="VOLUMES=delete"):
         fill(engine)

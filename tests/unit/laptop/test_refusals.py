@@ -1,0 +1,64 @@
+"""What stops `make demo` and `make up` before anything is started: one clear line each."""
+
+import fcntl
+import signal
+import socket
+import sys
+
+import pytest
+
+from batchmark.core.suites import SUITES
+from laptop import __main__ as program
+from laptop import up
+
+
+@pytest.fixture
+def refusal(monkeypatch, capsys):
+    """The one line that refuses a command."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["laptop", *map(str, arguments)])
+        monkeypatch.setattr(signal, "signal", lambda *_: None)
+        assert program.main() == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        return line
+
+    return run
+
+
+def test_an_unknown_suite_is_refused(refusal, tmp_path):
+    line = refusal("demo", "--suite", "smokey", "--folder", tmp_path / "demo")
+    assert f"unknown suite 'smokey'; known: {', '.join(SUITES)}" in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_demo_at_the_same_time_is_refused(refusal, tmp_path):
+    with (tmp_path / "demo.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        line = refusal("demo", "--folder", tmp_path / "demo")
+    assert "another `make demo` is at work" in line
+    assert not (tmp_path / "demo").exists()
+
+
+def test_a_missing_terraform_is_refused(refusal, tmp_path, monkeypatch):
+    """An unsuitable one is refused likewise: test_terraform sees to that."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    line = refusal("demo", "--folder", tmp_path / "demo")
+    assert line == "demo: terraform is not on the PATH: install Terraform 1.11 or newer"
+    assert not (tmp_path / "demo").exists()
+
+
+def test_a_taken_port_is_refused(refusal, tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        line = refusal("up", "--port", port, "--folder", tmp_path / "up")
+    assert f"port {port} for Airflow is already taken" in line
+    assert line.endswith(f"or choose another: `make up PORT={port + 1}`")
+
+
+def test_a_start_that_broke_off_is_refused(refusal, tmp_path, monkeypatch):
+    monkeypatch.setattr(up, "processes_of", lambda _: ["one"])
+    line = refusal("up", "--folder", tmp_path / "up")
+    assert "an earlier start broke off; see " in line
