@@ -120,7 +120,6 @@ class MonthSpending(Record):
 
     @property
     def exact_usd(self) -> Fraction:
-        """The sum of all known amounts."""
         return sum((run.exact_usd for run in self.runs.values()), exact(0))
 
     def without(self, key: str, record: RunSpending | None = None) -> MonthSpending:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from batchmark.aws.multi_node_jobs import main_node_id
+from batchmark.aws.job_parts import main_node_id
 from batchmark.core.names import slug
 from batchmark.orchestration.operators.file_system_trigger import KILL_SECONDS
 from batchmark_job.result.document import MeasurementStatus

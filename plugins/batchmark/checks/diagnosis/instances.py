@@ -7,8 +7,13 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 
-from batchmark.aws.boto_clients import listed
-from batchmark.aws.existing_jobs import InstanceType, described_types, instances
+from batchmark.aws.existing_jobs import (
+    MOST_INSTANCES,
+    InstanceType,
+    container_instances,
+    described_types,
+    instances,
+)
 from batchmark.checks.diagnosis.records import Cause, Finding
 from batchmark.checks.diagnosis.subject import (
     Described,
@@ -30,7 +35,6 @@ FREE_MEMORY_SHARE = 0.05
 # A GPU instance joins its cluster a few minutes after its launch.
 BOOT_TIME = timedelta(minutes=10)
 LAUNCHED_WITHIN = timedelta(hours=1)
-MOST_INSTANCES = 100
 CHOSEN_BY_BATCH = ("optimal", "default_")
 
 # How EC2 and Auto Scaling describe a failed launch ("Troubleshoot issues in Amazon EC2 Auto
@@ -126,21 +130,7 @@ def missing_from_cluster(subject: Subject, environment: Described) -> Obstacle |
 
 def _container_instances(subject: Subject, environment: Described) -> list[Described]:
     cluster = environment.get("ecsClusterArn")
-    if cluster is None:
-        return []
-    ecs = subject.client("ecs")
-    asked = {"cluster": cluster, "status": "ACTIVE"}
-    most = {"MaxItems": MOST_INSTANCES}
-    found = listed(
-        ecs, "list_container_instances", "containerInstanceArns", PaginationConfig=most, **asked
-    )
-    arns = list(found)
-    if not arns:
-        return []
-    answer: list[Described] = ecs.describe_container_instances(
-        cluster=cluster, containerInstances=arns
-    )["containerInstances"]
-    return answer
+    return container_instances(subject.client("ecs"), cluster, status="ACTIVE") if cluster else []
 
 
 def _booted_instances(subject: Subject, groups: Sequence[Described]) -> list[str]:
@@ -154,7 +144,7 @@ def _booted_instances(subject: Subject, groups: Sequence[Described]) -> list[str
     ]
     return [
         instance["InstanceId"]
-        for instance in instances(subject.client("ec2"), filters)
+        for instance in instances(subject.client("ec2"), Filters=filters)
         if subject.now - instance["LaunchTime"] > BOOT_TIME
     ]
 
@@ -182,7 +172,6 @@ def failed_launches(subject: Subject, environment: Described) -> Obstacle | None
 
 
 def launch_failure(message: str) -> Cause:
-    """Return the cause behind EC2's message about a failed launch."""
     for pattern, cause in LAUNCH_FAILURES:
         if re.search(pattern, message, re.IGNORECASE):
             return cause

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
 
-from batchmark.aws.array_jobs import child_ids
 from batchmark.aws.boto_clients import listed
-from batchmark.aws.job_description import JobDescription
+from batchmark.aws.job_parts import child_ids
 from batchmark.checks.diagnosis.records import Cause, Finding
 from batchmark.checks.diagnosis.subject import (
     Described,
@@ -90,24 +89,20 @@ def blocked_events(subject: Subject) -> Iterator[Finding]:
         filterPattern=f'"{BLOCKED}"',
         startTime=int((subject.now - BLOCKED_WITHIN).timestamp() * 1000),
     )
+    own = {subject.job["jobId"], *child_ids(subject.job)} if subject.job else set()
     events = [json.loads(entry["message"]) for entry in entries]
     blocked = [
         event
         for event in events
         if event.get("detail-type") == BLOCKED
         and event["detail"]["jobQueue"] == subject.queue["jobQueueArn"]
-        and (subject.job is None or _is_of(subject.job, event["detail"]["jobId"]))
+        and (subject.job is None or event["detail"]["jobId"] in own)
     ]
     if blocked:
         last = max(blocked, key=lambda event: str(event["time"]))
         reason = last["detail"].get("statusReason", "")
         text = f"At {last['time']} job {last['detail']['jobId']} blocked the queue: {reason}"
         yield from _of_reason(subject, reason, _sentence(text), certain=False)
-
-
-def _is_of(job: JobDescription, job_id: str) -> bool:
-    """Whether an id is a job's own, or one of its children's."""
-    return job_id == job["jobId"] or job_id in child_ids(job)
 
 
 def jobs_ahead(subject: Subject) -> Iterator[Finding]:

@@ -75,7 +75,7 @@ MARKED_LINES = {
 }
 
 
-def marked_of(*pages, **limit):
+def marked_of(*pages):
     """The marked lines of a log that CloudWatch finds in these pages; all are asked for."""
     logs = client("us-east-1", "logs")
     with Stubber(logs) as stub:
@@ -85,7 +85,7 @@ def marked_of(*pages, **limit):
             more = {"nextToken": f"t{number}"} if number < len(pages) else {}
             stub.add_response("filter_log_events", {"events": events} | more, MARKED_LINES | token)
             token = more
-        found = [line.text for line in marked_lines(logs, WHERE, **limit)]
+        found = [line.text for line in marked_lines(logs, WHERE)]
         stub.assert_no_pending_responses()
     return found
 
