@@ -70,9 +70,9 @@ def log_url(location: LogLocation, region: str) -> str:
     )
 
 
-def moment(record: Mapping[str, Any], field: str) -> datetime:
-    """A timestamp of Batch, which counts milliseconds since the epoch."""
-    return datetime.fromtimestamp(record[field] / 1000, tz=UTC)
+def moment(milliseconds: int) -> datetime:
+    """A timestamp of Batch, which counts from the epoch."""
+    return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
 
 
 def run_seconds(attempt: Mapping[str, Any]) -> float:
@@ -155,7 +155,7 @@ def timing(job: JobDescription, first_seen: Mapping[str, float] | None = None) -
 
 
 def _moment_text(record: Mapping[str, Any], field: str) -> str | None:
-    return moment(record, field).isoformat() if field in record else None
+    return moment(record[field]).isoformat() if field in record else None
 
 
 def failure_message(
@@ -215,8 +215,8 @@ def _attempt_lines(job: JobDescription) -> list[str]:
     for number, attempt in enumerate(job.get("attempts", []), start=1):
         when = "never started"
         if "startedAt" in attempt:
-            until = f"{moment(attempt, 'stoppedAt'):%X}" if "stoppedAt" in attempt else "?"
-            when = f"{moment(attempt, 'startedAt'):%Y-%m-%d %X} to {until} UTC"
+            until = f"{moment(attempt['stoppedAt']):%X}" if "stoppedAt" in attempt else "?"
+            when = f"{moment(attempt['startedAt']):%Y-%m-%d %X} to {until} UTC"
         code = attempt.get("container", {}).get("exitCode")
         ended = "no exit code" if code is None else f"exit code {code}"
         lines.append(f"Attempt {number}: {when}, {ended}, {_reason(attempt) or 'no reason given'}")

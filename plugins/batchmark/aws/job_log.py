@@ -105,13 +105,7 @@ def _size(line: bytes) -> int:
 
 def last_lines(text: str, count: int) -> list[str]:
     """The last lines of a text that ends with a line feed, without a wrapper's and empty ones."""
-    lines = deque[str]()
-    end = len(text)
-    while end > 0 and len(lines) < count:
-        end -= 1  # the line feed
-        start = text.rfind("\n", 0, end) + 1
-        line = text[start:end]
-        if line.strip() and not line.startswith(WRAPPERS_MARKS):
-            lines.appendleft(line)
-        end = start
-    return list(lines)
+    kept = (
+        line for line in text.split("\n") if line.strip() and not line.startswith(WRAPPERS_MARKS)
+    )
+    return list(deque(kept, maxlen=count))

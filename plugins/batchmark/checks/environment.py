@@ -50,6 +50,7 @@ def check_environment(
     with what is published; of targets with definitions of `own_jobs`, all but what jobs ask for is.
     """
     chosen = {name: config.targets[name] for name in targets}
+    shown = ", ".join(chosen)
     environment = BatchEnvironment(
         config, chosen, client, nodes, foreign=foreign, own_jobs=own_jobs
     )
@@ -58,7 +59,8 @@ def check_environment(
         try:
             checks += question(environment)
         except NO_ANSWER as error:
-            checks.append(_not_checked(name, ", ".join(chosen), error))
+            seen = why_unread(error)
+            checks.append(Check(name=name, target=shown, status="not checked", seen=seen))
     return EnvironmentCheck(
         installation=config.name, region=config.region, checked_at=now, checks=tuple(checks)
     )
@@ -188,19 +190,16 @@ def _existence(
 ) -> Check:
     ok = Check(name=what, target=target, status="ok", seen=f"{name} is there.")
     try:
-        there = answer_of(call, **arguments) is not None
+        if answer_of(call, **arguments) is None:
+            return ok.judged("fail", f"{name} does not exist.", APPLY)
     except NO_ANSWER as error:
-        return _not_checked(what, target, error)
-    return ok if there else ok.judged("fail", f"{name} does not exist.", APPLY)
+        return ok.judged("not checked", why_unread(error))
+    return ok
 
 
 def _restored(environment: BatchEnvironment) -> str:
     """How something that is gone comes back."""
     return NAME_ANOTHER if environment.foreign else APPLY
-
-
-def _not_checked(what: str, target: str, error: Any) -> Check:
-    return Check(name=what, target=target, status="not checked", seen=why_unread(error))
 
 
 def _state(

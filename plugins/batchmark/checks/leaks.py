@@ -163,7 +163,7 @@ def _judge_job(config: Config, job: JobDescription, judge: Judge) -> Resource:
         id=job["jobId"],
         what=f"{job['jobName']}, {job['status']}",
         target=tags.get("batchmark:target") or _target_of(config, job["jobQueue"]),
-        since=moment(job, "createdAt"),
+        since=moment(job["createdAt"]),
         run=_run_of(job),
         verdict="in use",
         reason="Its run is live.",
@@ -248,7 +248,7 @@ def _judge_instance(seen: Resource, jobs: Iterable[JobDescription], judge: Judge
     if running:
         return seen.judged("in use", f"{running} job(s) of its target run.")
     waiting = sum(job["status"] == "RUNNABLE" for job in single)
-    since = max([seen.since, *(moment(one, "stoppedAt") for one in single if "stoppedAt" in one)])
+    since = max([seen.since, *(moment(one["stoppedAt"]) for one in single if "stoppedAt" in one)])
     idle = judge.limits.idle_minutes
     if judge.now - since < timedelta(minutes=idle):
         return seen.judged("new", f"Idle for less than {idle:g} minutes.")

@@ -39,8 +39,7 @@ class Waiting(NamedTuple):
 
 def waiting(pods: Iterable[Object]) -> list[Waiting]:
     """The pods that wait for a node, or for their container to start."""
-    found = (_waiting(pod) for pod in pods if pod["status"].get("phase") == "Pending")
-    return [one for one in found if one]
+    return [_waiting(pod) for pod in pods if pod["status"].get("phase") == "Pending"]
 
 
 def _waiting(pod: Object) -> Waiting:

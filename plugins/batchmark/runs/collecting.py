@@ -190,7 +190,7 @@ def _with_state_times(
         created_at=min(job.created_at for job in jobs),
         stopped_at=max(job.stopped_at for job in jobs),
     )
-    return [job.model_copy(update=times[job_id_of(job.job_id)]._asdict()) for job in jobs]
+    return [job.model_copy(update=times[job_id_of(job.job_id)]) for job in jobs]
 
 
 @dataclass(frozen=True)
@@ -269,9 +269,9 @@ class _Collector:
             else store.object_url(log_key),
             document_uri=uri,
             document_url=store.object_url(key_of(uri)),
-            created_at=moment(whole, "createdAt"),
-            started_at=moment(job, "startedAt"),
-            stopped_at=moment(job, "stoppedAt"),
+            created_at=moment(whole["createdAt"]),
+            started_at=moment(job["startedAt"]),
+            stopped_at=moment(job["stoppedAt"]),
             document=document,
             purchase_option=self._purchase_option(plan, document),
             earlier_seconds=replaced + sum(map(run_seconds, earlier)),

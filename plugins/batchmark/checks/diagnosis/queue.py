@@ -13,7 +13,6 @@ from batchmark.checks.diagnosis.records import Cause, Finding
 from batchmark.checks.diagnosis.subject import (
     Described,
     Needs,
-    Obstacle,
     Subject,
     is_spot,
     is_usable,
@@ -127,11 +126,11 @@ def max_vcpus_too_small(subject: Subject) -> Iterator[Finding]:
         yield from subject.findings(partial(_limit_too_small, needs))
 
 
-def _limit_too_small(needs: Needs, environment: Described) -> Obstacle | None:
+def _limit_too_small(needs: Needs, environment: Described) -> Finding | None:
     limit = resources_of(environment).get("maxvCpus")
     if limit is None or needs.vcpus <= int(limit):
         return None
-    return Obstacle(
+    return Finding.of(
         "max_vcpus_too_small",
         f"The job asks for {needs.vcpus:g} vCPUs, and {name_of(environment)} may have at most "
         f"{limit}.",

@@ -112,7 +112,7 @@ class WatchedJob:
             actual_device=self._device(),
             status="interrupted" if was_stopped(self.job) else "complete",
             started_at=self._started_at,
-            finished_at=_moment(max(self.start, self.stop)),
+            finished_at=moment(max(self.start, self.stop)),
             total_seconds=max(self._seconds, LEAST_SECONDS),
             environment=self._environment(),
             measurements=tuple(rows),
@@ -132,7 +132,7 @@ class WatchedJob:
 
     @property
     def _started_at(self) -> datetime:
-        return _moment(self.start)
+        return moment(self.start)
 
     @property
     def _seconds(self) -> float:
@@ -165,7 +165,7 @@ class WatchedJob:
         registered = self.host.registered_at
         if registered is None or not self.on_aws:
             return None
-        return "cold" if registered > _moment(self._waiting_from) else "warm"
+        return "cold" if registered > moment(self._waiting_from) else "warm"
 
     def _device(self) -> Device:
         """CUDA only where a GPU was seen, or Batch gave the job one, whatever its image can see."""
@@ -294,7 +294,3 @@ def _summary(metric: str, unit: str, samples: int, mean: float, most: float) -> 
 
 def _name(text: str | None) -> str | None:
     return text[:MOST_CHARACTERS_OF_NAME] if text else None
-
-
-def _moment(milliseconds: int) -> datetime:
-    return moment({"at": milliseconds}, "at")

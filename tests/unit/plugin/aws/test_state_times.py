@@ -26,7 +26,7 @@ ASKED = {
 
 def times(logs):
     (found,) = state_times(logs, GROUP, {"job"}, created_at=CREATED, stopped_at=STOPPED).values()
-    return [moment and f"{moment:%X}" for moment in found]
+    return [moment and f"{moment:%X}" for moment in found.values()]
 
 
 def of_events(*pages):

@@ -1,11 +1,10 @@
 """The result document of an own job, of whatever is known of it."""
 
-from datetime import UTC, datetime
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from batchmark.aws.job_description import moment
 from batchmark.aws.job_hosts import JobHost
 from batchmark.aws.job_log import FACT_MARK
 from batchmark.core.own_jobs import OwnJobPlan
@@ -45,10 +44,6 @@ def document(job=None, said=None, where=None, *, on_aws=True, own_job=None, devi
         wanted, wanted.own_job, job, said, where or host(), on_aws, *last_span(job)
     )
     return parse_document(watched.document().to_json())
-
-
-def moment(milliseconds):
-    return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
 
 
 def test_the_whole_job_is_a_row_with_one_sample():

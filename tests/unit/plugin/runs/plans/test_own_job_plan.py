@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from datetime import UTC, datetime
+from itertools import product
 
 import pytest
 from botocore.session import get_session
@@ -48,20 +49,12 @@ def with_targets(targets):
 
 def test_each_target_size_and_repeat_is_a_job():
     jobs = planned()
-    measured = Counter(places(jobs))
-    assert set(measured.values()) == {1}
-    assert set(measured) == {
-        (target, size, repeat)
-        for target in ("g5.xlarge", "c5.2xlarge")
-        for size in (64, 256)
-        for repeat in (1, 2)
-    } | set(places(jobs[:2]))
+    measured = product(("g5.xlarge", "c5.2xlarge"), (64, 256), (1, 2))
+    assert Counter(places(jobs)) == Counter([*measured, *places(jobs[:2])])
     assert {job.suite for job in jobs} == {"job-thumbnails"}
     assert {job.dtype for job in jobs} == {"suite"}
     assert len({(job.target, job.name) for job in jobs}) == len(jobs)
-    (first,) = [
-        job for job in jobs if (job.target, job.own_job.size, job.repeat) == ("g5.xlarge", 64, 1)
-    ]
+    (first,) = [job for job in jobs if places([job]) == [("g5.xlarge", 64, 1)]]
     assert first.name == "job-thumbnails-size-64-1"
     assert first.result_prefix == "s3://results/raw/run/g5.xlarge/job-thumbnails-size-64/1/"
     assert first.own_job.command == ("convert", "--size", "64", "--quality=90")
@@ -202,9 +195,7 @@ def test_a_comparison_runs_each_side_with_its_own():
     new = side("new", parameters={"quality": "50"}, **own)
     parameters = {"size": "1", "quality": "50"}
     jobs, targets = compared(found("old"), found("new", side=new, parameters=parameters))
-    assert {(job.target, job.repeat) for job in jobs[1:]} == {
-        (name, repeat) for name in ("old", "new") for repeat in (1, 2)
-    }
+    assert {(job.target, job.repeat) for job in jobs[1:]} == set(product(("old", "new"), (1, 2)))
     assert {job.instance_type for job in jobs} == {"c5.xlarge"}
     job = next(job for job in jobs if job.target == "new")
     assert job.own_job.command == ("convert", "--size", "1", "--quality=50")
