@@ -52,11 +52,8 @@ def image_not_pulled(subject: Subject) -> Iterator[Finding]:
     reasons = [str(attempt.get("container", {}).get("reason", "")) for attempt in attempts]
     failed = [reason for reason in reasons if reason.startswith("CannotPull")]
     if failed:
-        yield Finding.of(
-            "image_not_pulled",
-            f"{len(failed)} attempt(s) could not pull the image, the last with: {failed[-1]}",
-            certain=True,
-        )
+        text = f"{len(failed)} attempt(s) could not pull the image, the last with: {failed[-1]}"
+        yield Finding.of("image_not_pulled", text)
 
 
 @in_each_environment

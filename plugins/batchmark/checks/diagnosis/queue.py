@@ -47,7 +47,7 @@ def queue_state(subject: Subject) -> Iterator[Finding]:
         yield Finding.of("queue_disabled", text, certain=subject.job is None)
     if status not in ("VALID", "UPDATING"):
         reason = queue.get("statusReason", "no reason given")
-        yield Finding.of("queue_invalid", f"Queue {name} is {status}: {reason}", certain=True)
+        yield Finding.of("queue_invalid", f"Queue {name} is {status}: {reason}")
 
 
 def environment_state(subject: Subject) -> Iterator[Finding]:

@@ -1,7 +1,5 @@
 """The environment check of a healthy installation, and of its defects."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from batchmark.aws.batch_targets import BatchEnvironment, published_environments
@@ -11,6 +9,7 @@ from batchmark.checks.environment import (
     check_compute_environments,
     check_published,
 )
+from tests.builders import existing_jobs
 from tests.builders.installations import configured, target
 from tests.builders.leaks import REGION, queue_arn
 from tests.stand_ins.guarded_account import BOTH, Refused, check, healthy, not_ok
@@ -158,14 +157,12 @@ def test_an_environment_has_room_for_all_jobs_that_share_its_instance(most, stat
     shared = configured(
         targets={"shared": target("cuda", gpus=0, sharing="mps", max_replicas=5, vcpus=4)}
     )
-    described = {
-        name: {"status": "VALID", "state": "ENABLED", "computeResources": {"maxvCpus": most}}
+    checked = BatchEnvironment(shared, shared.targets, StubbedClients(REGION))
+    checked.compute_environments = {
+        name: existing_jobs.environment(name, resources={"maxvCpus": most})
         for name in published_environments(shared.targets["shared"]).values()
     }
-    found = check_compute_environments(
-        SimpleNamespace(targets=shared.targets, compute_environments=described, foreign=False)
-    )
-    first, _ = found
+    first, _ = check_compute_environments(checked)
     assert first.status == status
     said = "may have 19 vCPUs, and each of 5 jobs at once asks for 4."
     assert (said in first.seen) is (status == "fail")

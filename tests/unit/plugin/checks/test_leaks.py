@@ -10,6 +10,7 @@ from batchmark.checks.leak_records import ENDABLE, LeakAges, RunName
 from batchmark.checks.leaks import end_leaks, look
 from batchmark.core.names import slug
 from batchmark.orchestration.tasks.leaks import _run_state, leak_params
+from tests.builders.existing_jobs import queue
 from tests.builders.leaks import ARN, NOW, REGION, ago, config, queue_arn
 from tests.builders.scaling import stack
 from tests.stand_ins.stubbed_clients import StubbedClients
@@ -59,10 +60,10 @@ def answer_jobs(clients, *jobs, children=()):
     """Answer for the four queues: all jobs are in the first one, of g5.xlarge."""
     since = {"name": "AFTER_CREATED_AT", "values": [str(ago(days=30))]}
     listed = list(map(summary, jobs))
-    for queue in (queue_arn(target, end) for target in config().targets for end in SUFFIXES):
-        asked = {"jobQueue": queue, "filters": [since]}
+    for arn in (queue_arn(target, end) for target in config().targets for end in SUFFIXES):
+        asked = {"jobQueue": arn, "filters": [since]}
         clients.answer("batch", "list_jobs", {"jobSummaryList": listed}, asked)
-        if queue == queue_arn("g5.xlarge"):
+        if arn == queue_arn("g5.xlarge"):
             answer_described(clients, [job for job in jobs if "stoppedAt" not in job])
             answer_described(clients, children)
             listed = []
@@ -112,8 +113,6 @@ def end_by_default(found, clients, state="over", **options):
 
 ELSEWHERE = f"{ARN}:job-queue/images"
 GONE = f"{ARN}:job-queue/gone"
-QUEUE = {"jobQueueName": "images", "jobQueueArn": ELSEWHERE, "state": "ENABLED", "priority": 1}
-QUEUE |= {"computeEnvironmentOrder": [], "status": "VALID"}
 
 
 def own_job(**fields):
@@ -127,7 +126,7 @@ def answer_elsewhere(clients, *jobs):
     asked = {"jobQueues": [GONE]}
     clients.answer("batch", "describe_job_queues", {"jobQueues": []}, asked)
     asked = {"jobQueues": [ELSEWHERE]}
-    clients.answer("batch", "describe_job_queues", {"jobQueues": [QUEUE]}, asked)
+    clients.answer("batch", "describe_job_queues", {"jobQueues": [queue()]}, asked)
     asked = {"jobQueue": ELSEWHERE, "filters": [{"name": "JOB_NAME", "values": ["lab-*"]}]}
     clients.answer("batch", "list_jobs", {"jobSummaryList": list(map(summary, jobs))}, asked)
     answer_described(clients, [one for one in jobs if "stoppedAt" not in one])

@@ -6,25 +6,24 @@ from batchmark.aws.batch_targets import BatchEnvironment, container_of
 from batchmark.checks.environment import check_compute_environments, check_job_definitions
 from batchmark.checks.image import check_images
 from batchmark.checks.quota import check_quotas
+from tests.builders import existing_jobs
 from tests.builders.installations import configured
 from tests.builders.scaling import stack
 from tests.stand_ins.stubbed_clients import StubbedClients
 
 NODES = stack()
 CONTAINER = {"image": "elsewhere/job:1", "jobRoleArn": "arn:role"}
-DEFINITION = {
-    "jobDefinitionArn": NODES.job_definition,
-    "jobDefinitionName": "nodes",
-    "revision": 1,
-    "type": "multinode",
-    "status": "ACTIVE",
-    "timeout": {"attemptDurationSeconds": NODES.timeout_seconds},
-    "nodeProperties": {
+DEFINITION = existing_jobs.definition(
+    jobDefinitionArn=NODES.job_definition,
+    type="multinode",
+    timeout={"attemptDurationSeconds": NODES.timeout_seconds},
+    nodeProperties={
         "numNodes": 1,
         "mainNode": 0,
         "nodeRangeProperties": [{"targetNodes": "0:", "container": CONTAINER}],
     },
-}
+)
+del DEFINITION["containerProperties"]
 
 
 def environment(nodes=1):
@@ -37,7 +36,7 @@ def environment(nodes=1):
 @pytest.mark.parametrize(
     ("changes", "status", "seen"),
     [
-        ({}, "ok", "nodes:1 is ACTIVE."),
+        ({}, "ok", "resize:7 is ACTIVE."),
         (
             {"timeout": {"attemptDurationSeconds": 60}},
             "warn",
@@ -59,13 +58,7 @@ def test_a_definition_of_nodes_is_compared_in_what_is_published(changes, status,
 @pytest.mark.parametrize(("nodes", "status"), [(1, "ok"), (20, "ok"), (21, "fail")])
 def test_the_compute_environment_must_have_room_for_all_nodes(nodes, status):
     checked, clients = environment(nodes)
-    there = {
-        "computeEnvironmentName": "nodes",
-        "computeEnvironmentArn": "arn:nodes",
-        "state": "ENABLED",
-        "status": "VALID",
-        "computeResources": {"type": "EC2", "maxvCpus": 1920, "subnets": ["subnet-1"]},
-    }
+    there = existing_jobs.environment("nodes", resources={"maxvCpus": 1920})
     clients.answer("batch", "describe_compute_environments", {"computeEnvironments": [there]})
     (check,) = check_compute_environments(checked)
     assert check.status == status

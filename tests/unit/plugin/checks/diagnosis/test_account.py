@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from tests.builders.existing_jobs import definition
 from tests.stand_ins.diagnosis_answers import (
     DEFINITION,
     ENVIRONMENT,
@@ -85,16 +86,11 @@ def test_a_job_of_several_nodes_needs_them_at_once(find):
 
 
 def test_a_definition_of_several_nodes_says_what_one_asks_for(find):
-    asked = container(vcpus=400)
-    definition = {
-        "jobDefinitionName": "any",
-        "jobDefinitionArn": DEFINITION,
-        "revision": 1,
-        "type": "multinode",
-    } | several_nodes(asked)
+    of_nodes = definition(type="multinode") | several_nodes(container(vcpus=400))
+    del of_nodes["containerProperties"]
     changed = {
         "ListJobs": {"jobSummaryList": []},
-        "DescribeJobDefinitions": {"jobDefinitions": [definition]},
+        "DescribeJobDefinitions": {"jobDefinitions": [of_nodes]},
         "GetServiceQuota": {"Quota": quota(80)},
     }
     found = find(changed, job_definition=DEFINITION).findings

@@ -6,6 +6,7 @@ import pytest
 
 from batchmark.checks.diagnosis.diagnose import QUESTIONS
 from batchmark.checks.diagnosis.records import REMEDIES, Cause
+from tests.builders.existing_jobs import definition
 from tests.paths import DOCS
 from tests.stand_ins.diagnosis_answers import (
     CREATED_AT,
@@ -36,20 +37,10 @@ def test_a_healthy_queue_leaves_capacity_as_the_likely_cause(find):
 
 
 def test_an_idle_queue_is_diagnosed_for_the_next_job(find, aws):
-    definition = {
-        "jobDefinitionName": "d",
-        "jobDefinitionArn": DEFINITION,
-        "revision": 3,
-        "type": "container",
-        "containerProperties": container(memory=20000),
-    }
-    diagnosis = find(
-        {
-            "ListJobs": {"jobSummaryList": []},
-            "DescribeJobDefinitions": {"jobDefinitions": [definition]},
-        },
-        job_definition=DEFINITION,
-    )
+    large = definition(containerProperties=container(memory=20000))
+    there = {"jobDefinitions": [large]}
+    changed = {"ListJobs": {"jobSummaryList": []}, "DescribeJobDefinitions": there}
+    diagnosis = find(changed, job_definition=DEFINITION)
     assert diagnosis.job_id is None
     only(diagnosis, "job_does_not_fit", certain=True)
     assert [asked["jobStatus"] for asked in aws.asked("ListJobs")] == ["RUNNABLE", "STARTING"]
