@@ -10,10 +10,16 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as BotocoreConnectionError
 
-from batchmark.aws.array_jobs import ON_THE_WAY, child_ids, occupies_instance, with_children
 from batchmark.aws.boto_clients import listed
 from batchmark.aws.job_description import FINISHED, PARENT_REASON, JobDescription
-from batchmark.aws.multi_node_jobs import main_node_ids, with_main_node
+from batchmark.aws.job_parts import (
+    ON_THE_WAY,
+    child_ids,
+    main_node_ids,
+    occupies_instance,
+    with_children,
+    with_main_node,
+)
 from batchmark.core.names import INSTALLATION_TAG
 
 # Jobs with these reasons did not fail by themselves: their tasks submit others.

@@ -24,6 +24,7 @@ DENIED = (
 # Error codes of the services for a missing resource.
 MISSING = (
     "404",
+    "FileSystemNotFound",
     "ImageNotFoundException",
     "NoSuchBucket",
     "NoSuchEntity",
@@ -43,15 +44,14 @@ def error_code(error: BotoCoreError | ClientError) -> str | None:
     return error.response["Error"]["Code"] if isinstance(error, ClientError) else None
 
 
-def is_there(call: Callable[..., object], **arguments: Any) -> bool:
-    """Whether the resource that this call asks for exists; other errors are raised."""
+def answer_of(call: Callable[..., Any], **arguments: Any) -> Any | None:
+    """What AWS answers; None if there is no such resource. Other errors are raised."""
     try:
-        call(**arguments)
+        return call(**arguments)
     except ClientError as error:
         if error_code(error) in MISSING:
-            return False
+            return None
         raise
-    return True
 
 
 def why_unread(error: BotoCoreError | ClientError) -> str:
@@ -157,11 +157,6 @@ class BatchEnvironment:
             found["InstanceType"]: found["VCpuInfo"]["DefaultVCpus"]
             for found in answer["InstanceTypes"]
         }
-
-    def newest_revision(self, definition_name: str) -> int:
-        """The newest ACTIVE revision of a job definition; 0 if there is none."""
-        newest = newest_definition(self.client("batch"), definition_name)
-        return int(newest["revision"]) if newest else 0
 
 
 def newest_definition(batch: Any, name: str) -> dict[str, Any] | None:

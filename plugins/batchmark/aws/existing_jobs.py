@@ -21,6 +21,7 @@ BUNDLES: Mapping[str, tuple[str, ...]] = {
     "default_arm64": ("m6g", "c6g", "r6g", "c7g"),
 }
 _REVISION = re.compile(r":\d+$")
+MOST_INSTANCES = 100  # of DescribeContainerInstances
 
 
 class InstanceType(NamedTuple):
@@ -51,8 +52,7 @@ class InstanceType(NamedTuple):
 
 def find_queue(batch: Any, queue: str) -> dict[str, Any] | None:
     """A queue by its name or ARN; None if there is none."""
-    found: list[dict[str, Any]] = batch.describe_job_queues(jobQueues=[queue])["jobQueues"]
-    return found[0] if found else None
+    return next(iter(batch.describe_job_queues(jobQueues=[queue])["jobQueues"]), None)
 
 
 def queue_names(batch: Any) -> list[str]:
@@ -65,8 +65,7 @@ def find_definition(batch: Any, definition: str) -> dict[str, Any] | None:
     if not _REVISION.search(definition):
         return newest_definition(batch, definition.rpartition("/")[2])
     answer = batch.describe_job_definitions(jobDefinitions=[definition])
-    found: list[dict[str, Any]] = answer["jobDefinitions"]
-    return found[0] if found else None
+    return next(iter(answer["jobDefinitions"]), None)
 
 
 def find_environments(batch: Any, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -85,10 +84,20 @@ def possible_types(ec2: Any, named: Iterable[str]) -> list[InstanceType]:
     return sorted(found, key=lambda each: (each.vcpus, each.memory_mib, each.name))
 
 
-def instances(ec2: Any, filters: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """EC2's description of the instances that pass the filters."""
-    for reservation in listed(ec2, "describe_instances", "Reservations", Filters=filters):
+def instances(ec2: Any, **asked: Any) -> Iterator[dict[str, Any]]:
+    """EC2's description of the instances with these `InstanceIds`, or that pass the `Filters`."""
+    for reservation in listed(ec2, "describe_instances", "Reservations", **asked):
         yield from reservation["Instances"]
+
+
+def container_instances(ecs: Any, cluster: str, **asked: Any) -> list[dict[str, Any]]:
+    """ECS's description of a cluster's instances, of as many as one call describes."""
+    asked |= {"cluster": cluster, "PaginationConfig": {"MaxItems": MOST_INSTANCES}}
+    arns = list(listed(ecs, "list_container_instances", "containerInstanceArns", **asked))
+    if not arns:
+        return []
+    answer = ecs.describe_container_instances(cluster=cluster, containerInstances=arns)
+    return list(answer["containerInstances"])
 
 
 def described_types(ec2: Any, patterns: Sequence[str]) -> Iterator[dict[str, Any]]:

@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from botocore.exceptions import ClientError
-
+from batchmark.aws.batch_targets import answer_of
 from batchmark.aws.boto_clients import listed
 from batchmark.core.clusters.multi_node import FileSystem
 from batchmark.core.names import INSTALLATION_TAG
 
 Described = dict[str, Any]
-GONE = "FileSystemNotFound"
 
 
 def create(fsx: Any, settings: FileSystem, *, token: str, tags: Mapping[str, str]) -> Described:
@@ -22,7 +20,7 @@ def create(fsx: Any, settings: FileSystem, *, token: str, tags: Mapping[str, str
     if settings.throughput is not None:
         lustre["PerUnitStorageThroughput"] = settings.throughput
     key = {"KmsKeyId": settings.kms_key_arn} if settings.kms_key_arn else {}
-    answer = fsx.create_file_system(
+    created = fsx.create_file_system(
         ClientRequestToken=token,
         FileSystemType="LUSTRE",
         FileSystemTypeVersion=settings.version,
@@ -34,20 +32,13 @@ def create(fsx: Any, settings: FileSystem, *, token: str, tags: Mapping[str, str
         Tags=_pairs(tags),
         **key,
     )
-    described: Described = answer["FileSystem"]
-    return described
+    return dict(created["FileSystem"])
 
 
 def describe(fsx: Any, file_system_id: str) -> Described | None:
     """None once it is gone."""
-    try:
-        answer = fsx.describe_file_systems(FileSystemIds=[file_system_id])
-    except ClientError as error:
-        if error.response["Error"]["Code"] == GONE:
-            return None
-        raise
-    described: Described = answer["FileSystems"][0]
-    return described
+    answer = answer_of(fsx.describe_file_systems, FileSystemIds=[file_system_id])
+    return answer and answer["FileSystems"][0]
 
 
 def link(
@@ -66,29 +57,24 @@ def link(
 
 def link_of(fsx: Any, file_system_id: str) -> Described | None:
     """The link of a file system; None before it has one."""
-    answer = fsx.describe_data_repository_associations(
-        Filters=[{"Name": "file-system-id", "Values": [file_system_id]}]
-    )
-    found: list[Described] = answer["Associations"]
-    return found[0] if found else None
+    answer = fsx.describe_data_repository_associations(Filters=_of(file_system_id))
+    return next(iter(answer["Associations"]), None)
 
 
 def tasks_of(fsx: Any, file_system_id: str) -> list[Described]:
     """What FSx does between a file system and S3, such as the import of names."""
-    answer = fsx.describe_data_repository_tasks(
-        Filters=[{"Name": "file-system-id", "Values": [file_system_id]}]
+    return list(
+        fsx.describe_data_repository_tasks(Filters=_of(file_system_id))["DataRepositoryTasks"]
     )
-    found: list[Described] = answer["DataRepositoryTasks"]
-    return found
+
+
+def _of(file_system_id: str) -> list[dict[str, Any]]:
+    return [{"Name": "file-system-id", "Values": [file_system_id]}]
 
 
 def delete(fsx: Any, file_system_id: str) -> None:
     """Delete a file system with its links; what is in S3 stays."""
-    try:
-        fsx.delete_file_system(FileSystemId=file_system_id)
-    except ClientError as error:
-        if error.response["Error"]["Code"] != GONE:
-            raise
+    answer_of(fsx.delete_file_system, FileSystemId=file_system_id)
 
 
 def of_installation(fsx: Any, name: str) -> list[Described]:

@@ -15,7 +15,6 @@ LOG_TAIL_LINES = 50
 DEFAULT_LOG_GROUP = "/aws/batch/job"  # which Batch makes where it is missing
 AWSLOGS = "awslogs"  # the log driver of CloudWatch Logs, and a container's without any
 LINE_CHARACTERS = 2000  # an event of CloudWatch may have a megabyte
-MOMENTS = {"created_at": "createdAt", "started_at": "startedAt", "stopped_at": "stoppedAt"}
 # Batch's status reason for an attempt whose instance was terminated, such as by a Spot reclaim.
 HOST_TERMINATED = "Host EC2"
 # After which ends Batch tries a job again, as in the job definitions
@@ -27,8 +26,8 @@ RETRY_RULES = (
     {"action": "RETRY", "onReason": "DockerTimeoutError*"},
     {"action": "EXIT", "onReason": "*"},
 )
-# Where a description has those of its array job (array_jobs.py), or the main node of its multi-node
-# job (multi_node_jobs.py).
+# Where a description has those of its array job, or the main node of its multi-node job
+# (job_parts.py).
 CHILDREN = "children"
 PARENT_REASON = "parentStatusReason"  # and the array job's own reason, beside a child's
 
@@ -71,9 +70,9 @@ def log_url(location: LogLocation, region: str) -> str:
     )
 
 
-def moment(record: Mapping[str, Any], field: str) -> datetime:
-    """A timestamp of Batch, which counts milliseconds since the epoch."""
-    return datetime.fromtimestamp(record[field] / 1000, tz=UTC)
+def moment(milliseconds: int) -> datetime:
+    """A timestamp of Batch, which counts from the epoch."""
+    return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
 
 
 def run_seconds(attempt: Mapping[str, Any]) -> float:
@@ -129,11 +128,11 @@ def timing(job: JobDescription, first_seen: Mapping[str, float] | None = None) -
     attempts = job.get("attempts", [])
     seconds = [run_seconds(attempt) for attempt in attempts]
     begins = [attempt["startedAt"] for attempt in attempts if "startedAt" in attempt]
-    moments = {name: _moment_text(job, field) for name, field in MOMENTS.items()}
+    moments = {"created_at": "createdAt", "started_at": "startedAt", "stopped_at": "stoppedAt"}
     return {
         "job_id": job["jobId"],
         "status": job["status"],
-        **{name: text for name, text in moments.items() if text},
+        **{name: _moment_text(job, field) for name, field in moments.items() if field in job},
         "first_seen": {
             status: datetime.fromtimestamp(at, tz=UTC).isoformat()
             for status, at in (first_seen or {}).items()
@@ -156,7 +155,7 @@ def timing(job: JobDescription, first_seen: Mapping[str, float] | None = None) -
 
 
 def _moment_text(record: Mapping[str, Any], field: str) -> str | None:
-    return moment(record, field).isoformat() if field in record else None
+    return moment(record[field]).isoformat() if field in record else None
 
 
 def failure_message(
@@ -172,18 +171,17 @@ def failure_message(
     else:
         text = f"{text}: {'; '.join(filter(None, (*_facts(job), problem)))}"
     lines = [text, *_child_lines(job), *_attempt_lines(job)]
-    location = log_location(job)
-    if location is None and (driver := log_driver(job)) != AWSLOGS:
-        return "\n".join(
-            [*lines, f"Its log is not in CloudWatch: its definition logs by {driver}."]
+    if location := log_location(job):
+        where = f"log stream {location.stream} of {location.group}"
+        lines.append(
+            f"Last {len(log_lines)} lines of {where}:" if log_lines else f"The {where} is empty."
         )
-    if location is None:
-        return "\n".join([*lines, "It has no log: no attempt was started."])
-    where = f"log stream {location.stream} of {location.group}"
-    if not log_lines:
-        return "\n".join([*lines, f"The {where} is empty."])
-    shown = (line[:LINE_CHARACTERS] for line in log_lines)
-    return "\n".join([*lines, f"Last {len(log_lines)} lines of {where}:", *shown])
+        lines += [line[:LINE_CHARACTERS] for line in log_lines]
+    elif (driver := log_driver(job)) != AWSLOGS:
+        lines.append(f"Its log is not in CloudWatch: its definition logs by {driver}.")
+    else:
+        lines.append("It has no log: no attempt was started.")
+    return "\n".join(lines)
 
 
 def _facts(job: JobDescription) -> list[str]:
@@ -217,8 +215,8 @@ def _attempt_lines(job: JobDescription) -> list[str]:
     for number, attempt in enumerate(job.get("attempts", []), start=1):
         when = "never started"
         if "startedAt" in attempt:
-            until = f"{moment(attempt, 'stoppedAt'):%X}" if "stoppedAt" in attempt else "?"
-            when = f"{moment(attempt, 'startedAt'):%Y-%m-%d %X} to {until} UTC"
+            until = f"{moment(attempt['stoppedAt']):%X}" if "stoppedAt" in attempt else "?"
+            when = f"{moment(attempt['startedAt']):%Y-%m-%d %X} to {until} UTC"
         code = attempt.get("container", {}).get("exitCode")
         ended = "no exit code" if code is None else f"exit code {code}"
         lines.append(f"Attempt {number}: {when}, {ended}, {_reason(attempt) or 'no reason given'}")

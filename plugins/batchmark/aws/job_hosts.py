@@ -6,14 +6,14 @@ They forget it soon after the instance is gone, so ask while the job runs.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pydantic import AwareDatetime
 
 from batchmark.aws.batch_targets import NO_ANSWER, environment_names
 from batchmark.aws.boto_clients import Clients
-from batchmark.aws.existing_jobs import find_environments, find_queue
+from batchmark.aws.existing_jobs import find_environments, find_queue, instances
 from batchmark.aws.job_description import JobDescription, container_instance
 from batchmark.core.config import PurchaseOption
 from batchmark.core.record import Record
@@ -46,12 +46,31 @@ def host_of(clients: Clients, job: JobDescription) -> JobHost:
     arn, task_arn = container_instance(job), job.get("container", {}).get("taskArn")
     if arn is None:
         return JobHost()
-    environment = _environment(clients, job["jobQueue"], arn)
-    cluster = environment.get("ecsClusterArn") or _cluster_of(arn)
-    registered = _container_instance(clients, cluster, arn)
-    task = _task(clients, cluster, task_arn)
-    instance_id = registered.get("ec2InstanceId")
-    instance = _instance(clients, instance_id) if instance_id else {}
+    # Older ARNs of container instances lack the cluster's name.
+    _, *names = arn.split("/")
+    named = names[0] if len(names) > 1 else ""
+    queue = job["jobQueue"]
+    environment = _first(
+        f"the compute environments of {queue}", lambda: _of_cluster(clients, queue, named)
+    )
+    cluster = environment.get("ecsClusterArn") or named
+    registered = _first(
+        f"container instance {arn}",
+        lambda: clients("ecs").describe_container_instances(
+            cluster=cluster, containerInstances=[arn]
+        )["containerInstances"],
+    )
+    task: dict[str, Any] = {}
+    instance: dict[str, Any] = {}
+    if task_arn:
+        task = _first(
+            f"task {task_arn}",
+            lambda: clients("ecs").describe_tasks(cluster=cluster, tasks=[task_arn])["tasks"],
+        )
+    if instance_id := registered.get("ec2InstanceId"):
+        instance = _first(
+            f"instance {instance_id}", lambda: instances(clients("ec2"), InstanceIds=[instance_id])
+        )
     attributes = {each["name"]: each.get("value") for each in registered.get("attributes", ())}
     return JobHost(
         container_instance=arn,
@@ -70,57 +89,23 @@ def host_of(clients: Clients, job: JobDescription) -> JobHost:
     )
 
 
-def _cluster_of(arn: str) -> str:
-    """The cluster's name, which the ARNs of its instances have; older ones lack it."""
-    _, *parts = arn.split("/")
-    return parts[0] if len(parts) > 1 else ""
-
-
-def _environment(clients: Clients, queue: str, arn: str) -> dict[str, Any]:
-    """The compute environment of a queue whose cluster has this container instance."""
-
-    def find() -> list[dict[str, Any]]:
-        batch = clients("batch")
-        names = environment_names(find_queue(batch, queue) or {})
-        return find_environments(batch, names) if names else []
-
-    found, cluster = _asked(f"the compute environments of {queue}", find), _cluster_of(arn)
+def _of_cluster(clients: Clients, queue: str, cluster: str) -> list[dict[str, Any]]:
+    """A queue's compute environment with this cluster, or the only one if it is not known."""
+    batch = clients("batch")
+    names = environment_names(find_queue(batch, queue) or {})
+    found = find_environments(batch, names) if names else []
     if cluster:
         found = [each for each in found if each.get("ecsClusterArn", "").endswith(f"/{cluster}")]
-    return found[0] if len(found) == 1 else {}
+    return found if len(found) == 1 else []
 
 
-def _container_instance(clients: Clients, cluster: str, arn: str) -> dict[str, Any]:
-    def find() -> list[dict[str, Any]]:
-        ecs = clients("ecs")
-        answer = ecs.describe_container_instances(cluster=cluster, containerInstances=[arn])
-        return list(answer["containerInstances"])
-
-    return next(iter(_asked(f"container instance {arn}", find)), {})
-
-
-def _task(clients: Clients, cluster: str, arn: str | None) -> dict[str, Any]:
-    def find() -> list[dict[str, Any]]:
-        return list(clients("ecs").describe_tasks(cluster=cluster, tasks=[arn])["tasks"])
-
-    return next(iter(_asked(f"task {arn}", find)), {}) if arn else {}
-
-
-def _instance(clients: Clients, instance_id: str) -> dict[str, Any]:
-    def find() -> list[dict[str, Any]]:
-        answer = clients("ec2").describe_instances(InstanceIds=[instance_id])
-        return [each for group in answer["Reservations"] for each in group["Instances"]]
-
-    return next(iter(_asked(f"instance {instance_id}", find)), {})
-
-
-def _asked(what: str, find: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """What AWS answers; nothing where it does not."""
+def _first(what: str, find: Callable[[], Iterable[dict[str, Any]]]) -> dict[str, Any]:
+    """The first that AWS describes; nothing where it does not answer."""
     try:
-        return find()
+        return next(iter(find()), {})
     except NO_ANSWER as error:
         log.info("What the job ran on is not fully known: AWS does not tell %s: %s", what, error)
-        return []
+        return {}
 
 
 def _purchase_option(

@@ -41,15 +41,10 @@ def log_end(logs: Any, location: LogLocation, *, most_bytes: int = MOST_BYTES) -
     """
     pages: deque[bytes] = deque()
     left = most_bytes
-    token: dict[str, str] = {}
+    asked = {"logGroupName": location.group, "logStreamName": location.stream}
     while True:
         try:
-            page = logs.get_log_events(
-                logGroupName=location.group,
-                logStreamName=location.stream,
-                startFromHead=False,
-                **token,
-            )
+            page = logs.get_log_events(startFromHead=False, **asked)
         except logs.exceptions.ResourceNotFoundException:
             break
         lines = [f"{event['message']}\n".encode(errors="replace") for event in page["events"]]
@@ -60,20 +55,16 @@ def log_end(logs: Any, location: LogLocation, *, most_bytes: int = MOST_BYTES) -
             pages.appendleft(f"(earlier lines are left out; see {where})\n".encode())
             break
         left -= sum(map(_size, lines))
-        if page["nextBackwardToken"] == token.get("nextToken"):
+        if page["nextBackwardToken"] == asked.get("nextToken"):
             break
-        token = {"nextToken": page["nextBackwardToken"]}
+        asked["nextToken"] = page["nextBackwardToken"]
     return b"".join(pages).decode()
 
 
 def newest_lines(logs: Any, location: LogLocation, most: int) -> list[str]:
     """The last lines of a log stream, one for each event."""
-    page = logs.get_log_events(
-        logGroupName=location.group,
-        logStreamName=location.stream,
-        startFromHead=False,
-        limit=most,
-    )
+    asked = {"logGroupName": location.group, "logStreamName": location.stream, "limit": most}
+    page = logs.get_log_events(startFromHead=False, **asked)
     return [event["message"] for event in page["events"]]
 
 
@@ -88,14 +79,9 @@ def marked_lines(
     Raises:
         BotoCoreError, ClientError: the stream does not exist, or may not be read.
     """
-    token: dict[str, str] = {}
+    asked: dict[str, Any] = {"logGroupName": location.group, "logStreamNames": [location.stream]}
     for _ in range(most_pages):
-        page = logs.filter_log_events(
-            logGroupName=location.group,
-            logStreamNames=[location.stream],
-            filterPattern=MARKED,
-            **token,
-        )
+        page = logs.filter_log_events(filterPattern=MARKED, **asked)
         for event in page["events"]:
             message = event["message"].encode(errors="replace").decode()
             for text in message.split("\n"):
@@ -103,7 +89,7 @@ def marked_lines(
                     yield MarkedLine(event["timestamp"], text)
         if not page.get("nextToken"):
             return
-        token = {"nextToken": page["nextToken"]}
+        asked["nextToken"] = page["nextToken"]
     log.warning("After %d pages no more of log stream %s is read", most_pages, location.stream)
 
 
@@ -119,13 +105,7 @@ def _size(line: bytes) -> int:
 
 def last_lines(text: str, count: int) -> list[str]:
     """The last lines of a text that ends with a line feed, without a wrapper's and empty ones."""
-    lines = deque[str]()
-    end = len(text)
-    while end > 0 and len(lines) < count:
-        end -= 1  # the line feed
-        start = text.rfind("\n", 0, end) + 1
-        line = text[start:end]
-        if line.strip() and not line.startswith(WRAPPERS_MARKS):
-            lines.appendleft(line)
-        end = start
-    return list(lines)
+    kept = (
+        line for line in text.split("\n") if line.strip() and not line.startswith(WRAPPERS_MARKS)
+    )
+    return list(deque(kept, maxlen=count))

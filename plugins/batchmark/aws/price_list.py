@@ -16,7 +16,7 @@ import boto3
 from botocore.config import Config as ClientConfig
 from botocore.exceptions import BotoCoreError, ClientError
 
-from batchmark.aws.boto_clients import listed
+from batchmark.aws.boto_clients import client, listed
 from batchmark.aws.result_bucket import PRICES, PRICES_FOLDER, RunStore
 from batchmark.core.errors import PriceError
 from batchmark.core.prices import (
@@ -52,8 +52,8 @@ CLIENT_CONFIG = ClientConfig(
 def price_clients(region: str) -> tuple[Any, Any]:
     """Clients of the Price List API and of the region's EC2."""
     return (
-        boto3.client("pricing", region_name=PRICE_LIST_REGION, config=CLIENT_CONFIG),
-        boto3.client("ec2", region_name=region, config=CLIENT_CONFIG),
+        client("pricing", PRICE_LIST_REGION, CLIENT_CONFIG),
+        client("ec2", region, CLIENT_CONFIG),
     )
 
 
@@ -147,16 +147,13 @@ def _offers(pricing: Any, region: str, instance_type: str) -> list[str]:
 
 
 def _spot_history(ec2: Any, instance_types: Sequence[str], now: datetime) -> list[dict[str, Any]]:
-    prices = listed(
-        ec2,
-        "describe_spot_price_history",
-        "SpotPriceHistory",
-        InstanceTypes=instance_types,
-        ProductDescriptions=["Linux/UNIX"],
-        StartTime=now - SPOT_HISTORY,
-        EndTime=now,
-    )
-    return list(prices)
+    asked = {
+        "InstanceTypes": instance_types,
+        "ProductDescriptions": ["Linux/UNIX"],
+        "StartTime": now - SPOT_HISTORY,
+        "EndTime": now,
+    }
+    return list(listed(ec2, "describe_spot_price_history", "SpotPriceHistory", **asked))
 
 
 def _clause(error: Exception) -> str:

@@ -89,7 +89,6 @@ class Bucket:
         self.bucket = bucket
 
     def of_run(self, run_id: str) -> RunStore:
-        """A run's folder in this bucket."""
         return RunStore(self._s3, self.bucket, run_id)
 
     def put(
@@ -136,8 +135,7 @@ class Bucket:
                 f"s3://{self.bucket}/{key} has {size / 2**20:.1f} MiB, more than the "
                 f"{most_bytes / 2**20:.0f} MiB that are read"
             )
-        body: bytes = answer["Body"].read()
-        return body
+        return bytes(answer["Body"].read())
 
     def read_if_there(self, key: str, *, most_bytes: int | None = None) -> bytes | None:
         """An object's content, read as by `read`; None if there is no such object."""

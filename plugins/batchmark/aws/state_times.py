@@ -10,7 +10,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Collection
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -21,13 +21,6 @@ STATE_CHANGE = "Batch Job State Change"
 log = logging.getLogger(__name__)
 
 
-class StateTimes(NamedTuple):
-    """To the second; None without an event."""
-
-    runnable_at: datetime | None = None
-    starting_at: datetime | None = None
-
-
 def state_times(
     logs: Any,
     group: str | None,
@@ -35,11 +28,11 @@ def state_times(
     *,
     created_at: datetime,
     stopped_at: datetime,
-) -> dict[str, StateTimes]:
-    """When each job of a run last became RUNNABLE and STARTING, from EventBridge's log group.
+) -> dict[str, dict[str, datetime | None]]:
+    """When each job last became RUNNABLE and STARTING, as a collected job's fields, to the second.
 
-    Missing times are logged and left out: a report can do without them. `created_at` is of the
-    first job, `stopped_at` of the last.
+    They come from EventBridge's log group; one without an event is None, as a report can do without
+    it. `created_at` is of the first job, `stopped_at` of the last.
     """
     seen: dict[str, dict[str, datetime]] = defaultdict(dict)
     try:
@@ -57,8 +50,9 @@ def state_times(
                 _note(entry["message"], job_ids, seen)
     except (BotoCoreError, ClientError) as error:
         log.warning("Times of RUNNABLE and STARTING are missing: log group %s: %s", group, error)
+    fields = {"runnable_at": "RUNNABLE", "starting_at": "STARTING"}
     return {
-        job_id: StateTimes(seen[job_id].get("RUNNABLE"), seen[job_id].get("STARTING"))
+        job_id: {name: seen[job_id].get(status) for name, status in fields.items()}
         for job_id in job_ids
     }
 

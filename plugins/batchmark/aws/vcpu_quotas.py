@@ -59,5 +59,4 @@ def describe_quota(client: Clients, quota: Quota) -> dict[str, Any]:
         ClientError, BotoCoreError: Service Quotas did not answer.
     """
     answer = client("service-quotas").get_service_quota(ServiceCode="ec2", QuotaCode=quota.code)
-    described: dict[str, Any] = answer["Quota"]
-    return described
+    return dict(answer["Quota"])

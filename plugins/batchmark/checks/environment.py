@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from batchmark.aws.batch_targets import (
     NO_ANSWER,
     BatchEnvironment,
+    answer_of,
     container_of,
     environment_names,
-    is_there,
     name_of,
+    newest_definition,
     published_environments,
     requirements_of,
     why_unread,
@@ -48,6 +50,7 @@ def check_environment(
     with what is published; of targets with definitions of `own_jobs`, all but what jobs ask for is.
     """
     chosen = {name: config.targets[name] for name in targets}
+    shown = ", ".join(chosen)
     environment = BatchEnvironment(
         config, chosen, client, nodes, foreign=foreign, own_jobs=own_jobs
     )
@@ -56,7 +59,8 @@ def check_environment(
         try:
             checks += question(environment)
         except NO_ANSWER as error:
-            checks.append(_not_checked(name, ", ".join(chosen), error))
+            seen = why_unread(error)
+            checks.append(Check(name=name, target=shown, status="not checked", seen=seen))
     return EnvironmentCheck(
         installation=config.name, region=config.region, checked_at=now, checks=tuple(checks)
     )
@@ -84,13 +88,15 @@ def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]
     for target_name, target in environment.targets.items():
         at_once = target.max_replicas or environment.instances_at_once(target)
         for name in published_environments(target).values():
-            described = environment.compute_environments.get(name)
-            if described is None:
-                yield _missing("compute environment", target_name, name, environment)
-                continue
+            described = environment.compute_environments.get(name, {})
             resources = described.get("computeResources", {})
             most = resources.get("maxvCpus")
             check = _state("compute environment", target_name, name, described, environment)
+            # Batch's own word, which it gives on AMIs of its own choice only.
+            has_newer_ami = any(
+                image.get("batchImageStatus") == "UPDATE_AVAILABLE"
+                for image in resources.get("ec2Configuration", ())
+            )
             if check.status == "ok" and most is not None and most < at_once * target.vcpus:
                 each = "nodes" if target.most_nodes else "jobs"
                 asked = "a job asks" if at_once == 1 else f"each of {at_once} {each} at once asks"
@@ -100,19 +106,11 @@ def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]
                     raised = "Raise the environment's maxvCpus."
                 if target.most_nodes:
                     raised = "Raise most_nodes in terraform/stacks/multi_node."
-                check = _failed(check, seen, raised)
-            elif check.status == "ok" and not environment.foreign and _has_newer_ami(resources):
+                check = check.judged("fail", seen, raised)
+            elif check.status == "ok" and not environment.foreign and has_newer_ami:
                 seen = f"{name} boots an AMI of which Batch has a newer one."
-                check = check.model_copy(update={"status": "warn", "seen": seen, "remedy": NEW_AMI})
+                check = check.judged("warn", seen, NEW_AMI)
             yield check
-
-
-def _has_newer_ami(resources: Mapping[str, Any]) -> bool:
-    """Batch's own word, which it gives on AMIs of its own choice only."""
-    return any(
-        image.get("batchImageStatus") == "UPDATE_AVAILABLE"
-        for image in resources.get("ec2Configuration", ())
-    )
 
 
 def check_queues(environment: BatchEnvironment) -> Iterator[Check]:
@@ -123,56 +121,37 @@ def check_queues(environment: BatchEnvironment) -> Iterator[Check]:
         if target.on_demand_queue not in (None, target.job_queue):
             orders[str(target.on_demand_queue)] = [environments.get("on_demand", "none")]
         for arn, order in orders.items():
-            described = environment.job_queues.get(arn)
-            if described is None:
-                yield _missing("job queue", target_name, arn, environment)
-                continue
-            name = described["jobQueueName"]
+            described = environment.job_queues.get(arn, {})
+            name = described.get("jobQueueName", arn)
             check = _state("job queue", target_name, name, described, environment)
             seen = list(map(name_of, environment_names(described)))
             if check.status == "ok" and seen != order and not environment.foreign:
                 text = f"{name} tries {', '.join(seen)}; published: {', '.join(order)}."
-                check = _failed(check, text, APPLY)
+                check = check.judged("fail", text, APPLY)
             yield check
 
 
 def check_job_definitions(environment: BatchEnvironment) -> Iterator[Check]:
     """Check that they are ACTIVE, the newest revision, and request what is published."""
     for target_name, target in environment.targets.items():
+        check = partial(Check, name="job definition", target=target_name)
         described = environment.job_definitions.get(target.job_definition)
         if described is None or described["status"] != "ACTIVE":
             state = described["status"] if described else "not there"
-            yield Check(
-                name="job definition",
-                target=target_name,
-                status="fail",
-                seen=f"{name_of(target.job_definition)} is {state}.",
-                remedy=NAME_ANOTHER if environment.foreign else APPLY,
-            )
+            seen = f"{name_of(target.job_definition)} is {state}."
+            yield check(status="fail", seen=seen, remedy=_restored(environment))
             continue
-        differences = _differences_from(environment, target, described)
-        name = f"{described['jobDefinitionName']}:{described['revision']}"
-        yield Check(
-            name="job definition",
-            target=target_name,
-            status="warn" if differences else "ok",
-            seen=f"{name} is ACTIVE"
-            + "".join(f"; {difference}" for difference in differences)
-            + ".",
-            remedy=APPLY if differences else "",
-        )
-
-
-def _differences_from(
-    environment: BatchEnvironment, target: Target, described: Mapping[str, Any]
-) -> list[str]:
-    if environment.foreign:
-        return []
-    found = [] if environment.own_jobs else list(_differences(target, described))
-    newest = environment.newest_revision(described["jobDefinitionName"])
-    if newest > described["revision"]:
-        found.append(f"revision {newest} is newer")
-    return found
+        name, revision = described["jobDefinitionName"], described["revision"]
+        differences: list[str] = []
+        if not (environment.foreign or environment.own_jobs):
+            differences += _differences(target, described)
+        if not environment.foreign:
+            newest = newest_definition(environment.client("batch"), name) or described
+            if newest["revision"] > revision:
+                differences.append(f"revision {newest['revision']} is newer")
+        seen = "; ".join([f"{name}:{revision} is ACTIVE", *differences])
+        status, remedy = ("warn", APPLY) if differences else ("ok", "")
+        yield check(status=status, seen=f"{seen}.", remedy=remedy)
 
 
 def check_roles(environment: BatchEnvironment) -> Iterator[Check]:
@@ -209,29 +188,18 @@ QUESTIONS: Mapping[str, Question] = {
 def _existence(
     what: str, target: str, name: str, call: Callable[..., object], **arguments: Any
 ) -> Check:
+    ok = Check(name=what, target=target, status="ok", seen=f"{name} is there.")
     try:
-        if not is_there(call, **arguments):
-            return _missing(what, target, name)
+        if answer_of(call, **arguments) is None:
+            return ok.judged("fail", f"{name} does not exist.", APPLY)
     except NO_ANSWER as error:
-        return _not_checked(what, target, error)
-    return Check(name=what, target=target, status="ok", seen=f"{name} is there.")
+        return ok.judged("not checked", why_unread(error))
+    return ok
 
 
-def _failed(check: Check, seen: str, remedy: str) -> Check:
-    return check.model_copy(update={"status": "fail", "seen": seen, "remedy": remedy})
-
-
-def _missing(
-    what: str, target: str, name: str, environment: BatchEnvironment | None = None
-) -> Check:
-    """Say that something is gone, of these targets or of the installation itself."""
-    remedy = NAME_ANOTHER if environment and environment.foreign else APPLY
-    seen = f"{name} does not exist."
-    return Check(name=what, target=target, status="fail", seen=seen, remedy=remedy)
-
-
-def _not_checked(what: str, target: str, error: Any) -> Check:
-    return Check(name=what, target=target, status="not checked", seen=why_unread(error))
+def _restored(environment: BatchEnvironment) -> str:
+    """How something that is gone comes back."""
+    return NAME_ANOTHER if environment.foreign else APPLY
 
 
 def _state(
@@ -241,26 +209,28 @@ def _state(
     described: Mapping[str, Any],
     environment: BatchEnvironment,
 ) -> Check:
-    """Check that a compute environment or queue is VALID and ENABLED."""
+    """Check that a compute environment or queue is there, VALID and ENABLED."""
+    ok = Check(name=what, target=target, status="ok", seen=f"{name} is ENABLED and VALID.")
+    if not described:
+        return ok.judged("fail", f"{name} does not exist.", _restored(environment))
     state, status = described["state"], described["status"]
     if (state, status) == ("ENABLED", "VALID"):
-        return Check(name=what, target=target, status="ok", seen=f"{name} is ENABLED and VALID.")
+        return ok
     seen = f"{name} is {state} and {status}: {described.get('statusReason', 'no reason given')}"
     if state == "ENABLED" and status in CHANGING:
-        remedy = "Wait until the change is done."
-        return Check(name=what, target=target, status="warn", seen=seen, remedy=remedy)
+        return ok.judged("warn", seen, "Wait until the change is done.")
     mend, apply = (
         ("Enable it in the Batch console", ", or `terraform apply`")
         if state != "ENABLED"
         else ("Fix what its reason names", ", then `terraform apply`")
     )
-    remedy = f"{mend}{'' if environment.foreign else apply}."
-    return Check(name=what, target=target, status="fail", seen=seen, remedy=remedy)
+    return ok.judged("fail", seen, f"{mend}{'' if environment.foreign else apply}.")
 
 
 def _differences(target: Target, definition: Mapping[str, Any]) -> Iterator[str]:
     """Yield each way in which a job definition differs from what is published."""
     asked = requirements_of(container_of(definition))
+    seconds = definition.get("timeout", {}).get("attemptDurationSeconds")
     pairs: dict[str, tuple[float | None, float | None]] = {
         "vCPUs": (asked.get("VCPU"), target.vcpus),
         "MiB of memory": (asked.get("MEMORY"), target.memory_mib),
@@ -270,10 +240,7 @@ def _differences(target: Target, definition: Mapping[str, Any]) -> Iterator[str]
         pairs = {}
     pairs |= {
         "attempts": (definition.get("retryStrategy", {}).get("attempts", 1), target.attempts),
-        "seconds per attempt": (
-            definition.get("timeout", {}).get("attemptDurationSeconds"),
-            target.timeout_seconds,
-        ),
+        "seconds per attempt": (seconds, target.timeout_seconds),
     }
     for what, (seen, published) in pairs.items():
         if seen != published:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from batchmark.aws.batch_targets import MISSING, BatchEnvironment, Image, container_of, error_code
+from batchmark.aws.batch_targets import BatchEnvironment, Image, answer_of, container_of, error_code
 from batchmark.aws.result_bucket import is_aws
 from batchmark.checks.records import Check
 
@@ -20,35 +21,26 @@ def check_images(environment: BatchEnvironment) -> Iterator[Check]:
 
     A local cloud scans none.
     """
+    # Batchmark's job, which `make` builds.
+    is_ours = not (environment.foreign or environment.own_jobs)
     for uri, targets in _images(environment).items():
         shown = ", ".join(targets)
+        check = partial(Check, name="image", target=shown)
         image = Image.parse(uri)
         if image is None or image.region != environment.config.region:
             seen = f"{uri!r} is not an image in ECR in {environment.config.region}."
-            yield Check(name="image", target=shown, status="not checked", seen=seen)
+            yield check(status="not checked", seen=seen)
             continue
         ecr = environment.client("ecr")
         found = find_image(ecr, image)
         if found is None:
-            yield Check(
-                name="image",
-                target=shown,
-                status="fail",
-                seen=f"{uri} is not in ECR.",
-                remedy="`make image`, then `terraform apply`."
-                if _is_ours(environment)
-                else "Push it, or name another.",
-            )
+            made = "`make image`, then `terraform apply`."
+            remedy = made if is_ours else "Push it, or name another."
+            yield check(status="fail", seen=f"{uri} is not in ECR.", remedy=remedy)
             continue
-        seen = f"{uri}, pushed {found['imagePushedAt']:%Y-%m-%d}."
-        yield Check(name="image", target=shown, status="ok", seen=seen)
-        if scan := _scan(ecr, image, shown, is_ours=_is_ours(environment)):
+        yield check(status="ok", seen=f"{uri}, pushed {found['imagePushedAt']:%Y-%m-%d}.")
+        if scan := _scan(ecr, image, shown, is_ours=is_ours):
             yield scan
-
-
-def _is_ours(environment: BatchEnvironment) -> bool:
-    """Whether the images are Batchmark's job, which `make` builds."""
-    return not (environment.foreign or environment.own_jobs)
 
 
 def _images(environment: BatchEnvironment) -> dict[str, list[str]]:
@@ -67,20 +59,18 @@ def find_image(ecr: Any, image: Image) -> dict[str, Any] | None:
     Raises:
         ClientError, BotoCoreError: ECR does not answer.
     """
-    try:
-        answer = ecr.describe_images(
-            registryId=image.account, repositoryName=image.repository, imageIds=[image.id]
-        )
-    except ClientError as error:
-        if error_code(error) in MISSING:
-            return None
-        raise
-    details: list[dict[str, Any]] = answer["imageDetails"]
-    return details[0] if details else None
+    answer = answer_of(
+        ecr.describe_images,
+        registryId=image.account,
+        repositoryName=image.repository,
+        imageIds=[image.id],
+    )
+    return next(iter(answer["imageDetails"]), None) if answer else None
 
 
 def _scan(ecr: Any, image: Image, targets: str, *, is_ours: bool) -> Check | None:
     """Check the scan. DescribeImages does not know the newer kinds of scan."""
+    check = partial(Check, name="image scan", target=targets)
     try:
         answer = ecr.describe_image_scan_findings(
             registryId=image.account, repositoryName=image.repository, imageId=image.id
@@ -88,35 +78,32 @@ def _scan(ecr: Any, image: Image, targets: str, *, is_ours: bool) -> Check | Non
     except ClientError as error:
         if error_code(error) != "ScanNotFoundException":
             raise
-        return _not_scanned(ecr, image, targets) if is_aws(ecr) else None
+        if not is_aws(ecr):
+            return None
+        seen, remedy = _why_not_scanned(ecr, image)
+        return check(status="warn", seen=seen, remedy=remedy)
     status = answer["imageScanStatus"]["status"]
     if status not in SCANNED:
         reason = answer["imageScanStatus"].get("description", "no reason given")
-        seen = f"The scan is {status}: {reason}"
-        return Check(name="image scan", target=targets, status="warn", seen=seen)
+        return check(status="warn", seen=f"The scan is {status}: {reason}")
     counts = answer.get("imageScanFindings", {}).get("findingSeverityCounts", {})
-    seen = ", ".join(f"{counts.get(level, 0)} {level.lower()}" for level in SERIOUS)
-    serious = any(counts.get(level) for level in SERIOUS)
+    found = ", ".join(f"{counts.get(level, 0)} {level.lower()}" for level in SERIOUS)
+    seen = f"The scan found {found} finding(s)."
+    if not any(counts.get(level) for level in SERIOUS):
+        return check(status="ok", seen=seen)
     renewal = "; `make base-images` renews the base for `make image`" if is_ours else ""
-    return Check(
-        name="image scan",
-        target=targets,
-        status="warn" if serious else "ok",
-        seen=f"The scan found {seen} finding(s).",
-        remedy=f"Read them in the ECR console{renewal}." if serious else "",
-    )
+    return check(status="warn", seen=seen, remedy=f"Read them in the ECR console{renewal}.")
 
 
-def _not_scanned(ecr: Any, image: Image, targets: str) -> Check:
+def _why_not_scanned(ecr: Any, image: Image) -> tuple[str, str]:
+    """And what to do."""
     answer = ecr.describe_repositories(registryId=image.account, repositoryNames=[image.repository])
-    configuration = answer["repositories"][0].get("imageScanningConfiguration", {})
-    is_on = configuration.get("scanOnPush", False)
-    return Check(
-        name="image scan",
-        target=targets,
-        status="warn",
-        seen="This image was not scanned; its repository scans on push."
-        if is_on
-        else "This image was not scanned: its repository does not scan on push.",
-        remedy="Scan it in the ECR console." if is_on else "Switch scanning on in ECR.",
+    if answer["repositories"][0].get("imageScanningConfiguration", {}).get("scanOnPush", False):
+        return (
+            "This image was not scanned; its repository scans on push.",
+            "Scan it in the ECR console.",
+        )
+    return (
+        "This image was not scanned: its repository does not scan on push.",
+        "Switch scanning on in ECR.",
     )

@@ -52,7 +52,7 @@ class Judge:
         tagged = {INSTALLATION_TAG: name} | tags
         filters = [{"Name": f"tag:{tag}", "Values": [value]} for tag, value in tagged.items()]
         filters.append({"Name": "instance-state-name", "Values": ["pending", "running"]})
-        return map(_instance, instances(self.client("ec2"), filters))
+        return map(_instance, instances(self.client("ec2"), Filters=filters))
 
 
 def run_of(tags: Mapping[str, str]) -> RunName | None:

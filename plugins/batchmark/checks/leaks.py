@@ -10,11 +10,12 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from batchmark.aws.array_jobs import child_ids
 from batchmark.aws.batch_jobs import describe_jobs, is_live, list_jobs, terminate_job
 from batchmark.aws.batch_targets import NO_ANSWER, published_queues, why_unread
 from batchmark.aws.boto_clients import Clients, listed
+from batchmark.aws.existing_jobs import container_instances
 from batchmark.aws.job_description import CHILDREN, ON_AN_INSTANCE, JobDescription, moment
+from batchmark.aws.job_parts import child_ids
 from batchmark.checks.file_system_leaks import end_file_system, end_parameter, file_system_resources
 from batchmark.checks.leak_judge import AskRun, Judge, unknown_run
 from batchmark.checks.leak_records import GuardReport, LeakAges, LeakKind, Resource, RunName
@@ -58,14 +59,10 @@ def look(
     live = [job for of_queue in jobs.values() for job in of_queue if is_live(job)]
     found = [_judge_job(config, job, judge) for job in live]
 
-    def elsewhere(queue: str) -> list[Resource]:
-        there = _jobs_elsewhere(config, client("batch"), queue)
-        return [_judge_job(config, job, judge) for job in there]
-
     unread = []
     others = sorted(set(queues).difference(published_queues(config.targets)))
     questions: dict[str, Callable[[], Iterable[Resource]]] = {
-        **{f"queue {queue}": partial(elsewhere, queue) for queue in others},
+        **{f"queue {queue}": partial(_jobs_elsewhere, config, judge, queue) for queue in others},
         "instances": lambda: _instances(config, judge, jobs, of_cluster=cluster),
         "file systems": lambda: file_system_resources(
             config.name, judge, live_jobs=len(live), nodes=nodes
@@ -105,25 +102,21 @@ def end_leaks(
     }
     if cluster:
         endings["node"] = lambda client, _: end_node(cluster, client)
-    resources = []
-    for resource in report.resources:
-        changes: dict[str, object] = {}
-        if resource.verdict == "leaked":
-            if resource.endable not in may_end:
-                changes["action"] = f"Left alone: end_leaks does not name {resource.endable}."
-            elif resource.run and ask_run(resource.run) == "live":
-                changes["action"] = "Left alone: its run is live."
-            else:
-                changes = _end(resource, client, endings[resource.kind])
-        resources.append(resource.model_copy(update=changes))
+
+    def done_about(resource: Resource) -> dict[str, object]:
+        if resource.verdict != "leaked":
+            return {}
+        if resource.endable not in may_end:
+            return {"action": f"Left alone: end_leaks does not name {resource.endable}."}
+        if resource.run and ask_run(resource.run) == "live":
+            return {"action": "Left alone: its run is live."}
+        try:
+            return {"action": endings[resource.kind](client, resource.id), "ended": True}
+        except NO_ANSWER as error:
+            return {"action": f"Could not be ended: {why_unread(error)}"}
+
+    resources = (each.model_copy(update=done_about(each)) for each in report.resources)
     return report.model_copy(update={"resources": tuple(resources)})
-
-
-def _end(resource: Resource, client: Clients, ending: Ending) -> dict[str, object]:
-    try:
-        return {"action": ending(client, resource.id), "ended": True}
-    except NO_ANSWER as error:
-        return {"action": f"Could not be ended: {why_unread(error)}"}
 
 
 def _end_job(client: Clients, job_id: str) -> str:
@@ -152,16 +145,15 @@ def _jobs(config: Config, batch: Any, now: datetime) -> dict[str, list[JobDescri
     return found
 
 
-def _jobs_elsewhere(config: Config, batch: Any, queue: str) -> list[JobDescription]:
+def _jobs_elsewhere(config: Config, judge: Judge, queue: str) -> Iterator[Resource]:
     """Our live jobs in a queue of others, which may be gone."""
+    batch = judge.client("batch")
     there = batch.describe_job_queues(jobQueues=[queue])["jobQueues"]
     named = list_jobs(batch, [each["jobQueueArn"] for each in there], f"{config.name}-")
-    described = describe_jobs(batch, [job["jobId"] for job in named if is_live(job)]).values()
-    return [
-        job
-        for job in described
-        if is_live(job) and job.get("tags", {}).get(INSTALLATION_TAG) == config.name
-    ]
+    described = describe_jobs(batch, [job["jobId"] for job in named if is_live(job)])
+    for job in described.values():
+        if is_live(job) and job.get("tags", {}).get(INSTALLATION_TAG) == config.name:
+            yield _judge_job(config, job, judge)
 
 
 def _judge_job(config: Config, job: JobDescription, judge: Judge) -> Resource:
@@ -171,7 +163,7 @@ def _judge_job(config: Config, job: JobDescription, judge: Judge) -> Resource:
         id=job["jobId"],
         what=f"{job['jobName']}, {job['status']}",
         target=tags.get("batchmark:target") or _target_of(config, job["jobQueue"]),
-        since=moment(job, "createdAt"),
+        since=moment(job["createdAt"]),
         run=_run_of(job),
         verdict="in use",
         reason="Its run is live.",
@@ -241,18 +233,12 @@ def _clusters(config: Config, client: Clients) -> list[str]:
 
 def _tasks_on(instance_id: str, clusters: list[str], client: Clients) -> int:
     """How many ECS tasks an instance runs or is about to."""
-    found, ecs = 0, client("ecs")
-    for cluster in clusters:
-        arns = ecs.list_container_instances(
-            cluster=cluster, filter=f"ec2InstanceId == {instance_id}"
-        )["containerInstanceArns"]
-        if arns:
-            answer = ecs.describe_container_instances(cluster=cluster, containerInstances=arns)
-            found += sum(
-                one["runningTasksCount"] + one["pendingTasksCount"]
-                for one in answer["containerInstances"]
-            )
-    return found
+    filter_ = f"ec2InstanceId == {instance_id}"
+    return sum(
+        one["runningTasksCount"] + one["pendingTasksCount"]
+        for cluster in clusters
+        for one in container_instances(client("ecs"), cluster, filter=filter_)
+    )
 
 
 def _judge_instance(seen: Resource, jobs: Iterable[JobDescription], judge: Judge) -> Resource:
@@ -262,13 +248,12 @@ def _judge_instance(seen: Resource, jobs: Iterable[JobDescription], judge: Judge
     if running:
         return seen.judged("in use", f"{running} job(s) of its target run.")
     waiting = sum(job["status"] == "RUNNABLE" for job in single)
-    stopped = [moment(one, "stoppedAt") for one in single if "stoppedAt" in one]
+    since = max([seen.since, *(moment(one["stoppedAt"]) for one in single if "stoppedAt" in one)])
     idle = judge.limits.idle_minutes
-    if judge.now - max([seen.since, *stopped]) < timedelta(minutes=idle):
+    if judge.now - since < timedelta(minutes=idle):
         return seen.judged("new", f"Idle for less than {idle:g} minutes.")
-    since = f"{max([seen.since, *stopped]):%Y-%m-%d %H:%M %Z}"
     but = f", though {waiting} in RUNNABLE: it may never have joined its cluster" if waiting else ""
-    reason = f"No job in STARTING or RUNNING since {since}{but}."
+    reason = f"No job in STARTING or RUNNING since {since:%Y-%m-%d %H:%M %Z}{but}."
     return seen.judged("leaked", reason, "instances")
 
 

@@ -39,12 +39,8 @@ def check_quotas(environment: BatchEnvironment) -> Iterator[Check]:
         try:
             values[quota] = float(describe_quota(environment.client, quota)["Value"])
         except NO_ANSWER as error:
-            yield Check(
-                name=NAME,
-                target=", ".join(asked),
-                status="not checked",
-                seen=f"{quota.name} ({quota.code}): {why_unread(error)}",
-            )
+            seen = f"{quota.name} ({quota.code}): {why_unread(error)}"
+            yield Check(name=NAME, target=", ".join(asked), status="not checked", seen=seen)
     can_start = {
         name
         for quota, asked in wanted.items()
@@ -62,7 +58,6 @@ def _judge(
     asked: dict[str, int],
     can_start: set[str],
 ) -> Check:
-    """Check a quota in vCPUs against what a job of each target takes."""
     seen = f"{quota.name} ({quota.code}): {value:,.0f} vCPUs."
     together = sum(asked.values())
     if together <= value:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import AwareDatetime, Field
 
@@ -23,6 +23,9 @@ class Check(Record):
     )
     seen: str
     remedy: str = ""
+
+    def judged(self, status: Status, seen: str, remedy: str = "") -> Self:
+        return self.model_copy(update={"status": status, "seen": seen, "remedy": remedy})
 
 
 class EnvironmentCheck(Record):

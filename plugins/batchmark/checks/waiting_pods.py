@@ -16,6 +16,7 @@ from batchmark.core.clusters.cluster import GPU, NODE_LABEL, Cluster
 Object = Mapping[str, Any]
 
 MOST_NAMED = 5
+ALIVE = ("Pending", "Running")
 MANIFESTS = (
     "apply the manifests: `terraform -chdir=terraform/stacks/eks_gpu_sharing output -raw manifests "
     "| kubectl apply -f -`"
@@ -38,8 +39,7 @@ class Waiting(NamedTuple):
 
 def waiting(pods: Iterable[Object]) -> list[Waiting]:
     """The pods that wait for a node, or for their container to start."""
-    found = (_waiting(pod) for pod in pods if pod["status"].get("phase") == "Pending")
-    return [one for one in found if one]
+    return [_waiting(pod) for pod in pods if pod["status"].get("phase") == "Pending"]
 
 
 def _waiting(pod: Object) -> Waiting:
@@ -71,18 +71,19 @@ def explain(
 ) -> str:
     """What the waiting pods ask for, what the nodes offer, which pods wait, and what to do."""
     asked = _asked(pods[0]) if pods else {}
+    told = [one._replace(message=one.message or _last_event(one.name, events)) for one in waiting]
     lines = [
         f"{len(waiting)} of {max(len(pods), len(waiting))} pods can't start.",
         f"Each asks for: {_listed(asked)}.",
         *(_offer(node, pods) for node in nodes),
         *([] if nodes else ["There is no node with GPUs."]),
     ]
-    for one in waiting[:MOST_NAMED]:
-        said = one.message or _last_event(one.name, events) or "no reason given"
+    for one in told[:MOST_NAMED]:
+        said = one.message or "no reason given"
         lines.append(f"{one.name} waits since {one.since:%H:%M:%S %Z}: {one.reason} ({said})")
     if len(waiting) > MOST_NAMED:
         lines.append(f"... and {len(waiting) - MOST_NAMED} more.")
-    return "\n".join([*lines, f"What to do: {_remedy(cluster, waiting, nodes, events)}."])
+    return "\n".join([*lines, f"What to do: {_remedy(cluster, told, nodes)}."])
 
 
 def _asked(pod: Object) -> dict[str, str]:
@@ -95,14 +96,14 @@ def _listed(resources: Mapping[str, object]) -> str:
 
 def _offer(node: Object, pods: Iterable[Object]) -> str:
     name, offered = node["metadata"]["name"], node["status"].get("allocatable", {})
-    on_it = [pod for pod in pods if pod["spec"].get("nodeName") == name and _is_there(pod)]
+    on_it = [
+        pod
+        for pod in pods
+        if pod["spec"].get("nodeName") == name and pod["status"].get("phase") in ALIVE
+    ]
     taken = sum(int(_asked(pod).get(GPU, 0)) for pod in on_it)
     shown = {key: offered.get(key, "0") for key in ("cpu", "memory", GPU)}
     return f"Node {name} offers: {_listed(shown)}; {len(on_it)} of the pods hold {taken} {GPU}."
-
-
-def _is_there(pod: Object) -> bool:
-    return pod["status"].get("phase") in {"Pending", "Running"}
 
 
 def _last_event(name: str, events: Iterable[Object]) -> str:
@@ -110,15 +111,8 @@ def _last_event(name: str, events: Iterable[Object]) -> str:
     return of_pod[-1].get("message", "") if of_pod else ""
 
 
-def _remedy(
-    cluster: Cluster,
-    waiting: Sequence[Waiting],
-    nodes: Sequence[Object],
-    events: Sequence[Object],
-) -> str:
-    said = " ".join(
-        f"{one.reason} {one.message or _last_event(one.name, events)}" for one in waiting
-    )
+def _remedy(cluster: Cluster, waiting: Sequence[Waiting], nodes: Sequence[Object]) -> str:
+    said = " ".join(f"{one.reason} {one.message}" for one in waiting)
     remedies = {
         f"Insufficient {GPU}": _more_gpus(cluster, nodes),
         "Insufficient": "ask for fewer pods, or apply the stack with a larger instance_type",
@@ -162,14 +156,11 @@ def failures(pods: Iterable[Object]) -> list[str]:
 def _failure(pod: Object) -> str:
     status = pod["status"]
     if reason := status.get("reason"):  # by the node: it never ran, or was removed
-        return f"{reason}: {status.get('message', 'no reason given')}{_hint(status)}"
+        message = status.get("message", "no reason given")
+        shared = "maximum request size for shared resources is 1" in message
+        hint = f" (a shared GPU is asked for by 1 {GPU}, and more of it gives no more of the GPU)"
+        return f"{reason}: {message}{hint if shared else ''}"
     for container in status.get("containerStatuses", ()):
         if ended := container.get("state", {}).get("terminated"):
             return f"exit code {ended.get('exitCode')}, {ended.get('reason', 'no reason given')}"
     return "nobody says why"
-
-
-def _hint(status: Object) -> str:
-    if "maximum request size for shared resources is 1" in status.get("message", ""):
-        return f" (a shared GPU is asked for by 1 {GPU}, and more of it gives no more of the GPU)"
-    return ""

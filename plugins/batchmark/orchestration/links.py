@@ -9,8 +9,8 @@ from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 from airflow.sdk.configuration import conf
 from airflow.sdk.types import TaskInstanceKey
 
-from batchmark.aws.array_jobs import telling_child
 from batchmark.aws.job_description import JobDescription, log_location, log_url
+from batchmark.aws.job_parts import telling_child
 from batchmark.aws.result_bucket import RunStore, browser_endpoint, is_aws
 from batchmark.core.names import PAGES
 

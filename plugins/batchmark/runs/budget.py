@@ -24,9 +24,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+from batchmark.aws.result_bucket import RunStore
 from batchmark.core import formatting
 from batchmark.core.clusters.file_system_cost import FileSystemWorst, price_file
 from batchmark.core.clusters.multi_node import COLLAPSE_SECONDS, STAND_UP_SECONDS, FileSystem
@@ -36,9 +37,6 @@ from batchmark.core.prices import PriceTable, exact
 from batchmark.core.run import JobLimits, PlannedJob, TargetWorst, WorstCase, job_limits
 from batchmark.runs.plans.planning import RUNNABLE_SECONDS, longest_seconds
 from batchmark.runs.spending import MonthSpending, RunSpending, month_spending
-
-if TYPE_CHECKING:
-    from batchmark.aws.result_bucket import RunStore
 
 IDLE_SECONDS = 600  # until Batch ends a node that has nothing to do
 RUN_CAP = "max_cost_usd"
@@ -134,11 +132,9 @@ def parse_cap(value: object) -> float | None:
     if value is None:
         return None
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        try:
+        with suppress(OverflowError):  # of an int beyond every float
             if value > 0 and math.isfinite(value):
                 return value
-        except OverflowError:  # an int beyond every float
-            pass
     raise PlanError(
         f"{RUN_CAP} must be a number of USD above 0, or empty for no cap, got {value!r}"
     )
@@ -179,9 +175,8 @@ def refusals(
 
 
 def _ask_for_less(worst: WorstCase) -> str:
-    if any(target.instances is not None for target in worst.targets):
-        return ASK_FOR_FEWER_NODES
-    return ASK_FOR_LESS
+    has_nodes = any(target.instances is not None for target in worst.targets)
+    return ASK_FOR_FEWER_NODES if has_nodes else ASK_FOR_LESS
 
 
 def _month_refusals(

@@ -52,22 +52,18 @@ def readable_run(store: RunStore, key: str) -> CollectedRun:
         try:
             return job.with_document(job.document or read_raw_document(store, run.run_id, job))
         except CollectError as error:
-            return _lost(store, job, f"its result document is gone: {error}")
+            return LostJob(
+                planned=job.planned,
+                job_id=job.job_id,
+                reason=f"its result document is gone: {error}",
+                instance_type=job.planned.instance_type if store.is_aws() else None,
+                seconds=job.charged_seconds,
+                interrupted=job.interrupted,
+            )
 
     with ThreadPoolExecutor(DOCUMENTS_AT_A_TIME) as pool:
         found = list(pool.map(read, run.jobs))
     return run.with_jobs(
         (job for job in found if isinstance(job, CollectedJob)),
         (job for job in found if isinstance(job, LostJob)),
-    )
-
-
-def _lost(store: RunStore, job: StoredJob, reason: str) -> LostJob:
-    return LostJob(
-        planned=job.planned,
-        job_id=job.job_id,
-        reason=reason,
-        instance_type=job.planned.instance_type if store.is_aws() else None,
-        seconds=job.charged_seconds,
-        interrupted=job.interrupted,
     )

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from batchmark.aws.array_jobs import first_child, telling_child
 from batchmark.aws.batch_jobs import (
     describe_jobs,
     is_live,
@@ -37,7 +36,7 @@ from batchmark.aws.job_description import (
     run_seconds,
 )
 from batchmark.aws.job_log import last_lines, log_end
-from batchmark.aws.multi_node_jobs import job_id_of
+from batchmark.aws.job_parts import first_child, job_id_of, telling_child
 from batchmark.aws.result_bucket import RunStore
 from batchmark.aws.state_times import state_times
 from batchmark.core.config import Config, PurchaseOption
@@ -191,7 +190,7 @@ def _with_state_times(
         created_at=min(job.created_at for job in jobs),
         stopped_at=max(job.stopped_at for job in jobs),
     )
-    return [job.model_copy(update=times[job_id_of(job.job_id)]._asdict()) for job in jobs]
+    return [job.model_copy(update=times[job_id_of(job.job_id)]) for job in jobs]
 
 
 @dataclass(frozen=True)
@@ -270,9 +269,9 @@ class _Collector:
             else store.object_url(log_key),
             document_uri=uri,
             document_url=store.object_url(key_of(uri)),
-            created_at=moment(whole, "createdAt"),
-            started_at=moment(job, "startedAt"),
-            stopped_at=moment(job, "stoppedAt"),
+            created_at=moment(whole["createdAt"]),
+            started_at=moment(job["startedAt"]),
+            stopped_at=moment(job["stoppedAt"]),
             document=document,
             purchase_option=self._purchase_option(plan, document),
             earlier_seconds=replaced + sum(map(run_seconds, earlier)),
@@ -344,7 +343,7 @@ class _Collector:
 
     def _earlier_attempts(self, jobs: _Found) -> Iterator[tuple[str, int]]:
         for job_id, that_count in ((jobs.replaced_job_id, 0), (jobs.job_id, 1)):
-            if job_id is not None and job_id in self.described:
-                job = first_child(self.described[job_id])
-                attempts = job.get("attempts", ())
-                yield from ((job["jobId"], n) for n in range(1, len(attempts) - that_count + 1))
+            if whole := self.described.get(job_id or ""):
+                job = first_child(whole)
+                last = len(job.get("attempts", ())) - that_count
+                yield from ((job["jobId"], attempt) for attempt in range(1, last + 1))

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from batchmark.aws.array_jobs import first_child
 from batchmark.aws.boto_clients import Clients
 from batchmark.aws.job_description import (
     LOG_TAIL_LINES,
@@ -18,6 +17,7 @@ from batchmark.aws.job_description import (
 )
 from batchmark.aws.job_hosts import JobHost
 from batchmark.aws.job_log import last_lines, log_end, newest_lines
+from batchmark.aws.job_parts import first_child
 from batchmark.aws.result_bucket import RunStore
 from batchmark.core.errors import CollectError
 from batchmark.runs.own_jobs.storing import store_document

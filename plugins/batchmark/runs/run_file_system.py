@@ -8,7 +8,8 @@ another once the task was cleared. Collapsing finds all that carry the run's tag
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any
 
@@ -95,6 +96,20 @@ def _token(*parts: str) -> str:
     return f"batchmark-{digest[:TOKEN_CHARACTERS]}"
 
 
+@contextmanager
+def _refusals_named() -> Iterator[None]:
+    """What AWS refuses for good is a LayerError."""
+    try:
+        yield
+    except ClientError as error:
+        if is_passing(error):
+            raise
+        raise LayerError(
+            f"AWS refuses the file system: {error}. Its settings are those of "
+            "terraform/stacks/multi_node"
+        ) from error
+
+
 class RunFileSystem:
     """`settings` are None where nobody knows them any more: enough to delete what is there."""
 
@@ -108,6 +123,7 @@ class RunFileSystem:
         self.parameter_problem: str | None = None
         self._looks_for_import = 0
 
+    @_refusals_named()
     def stand_up(self) -> str | None:
         """Do the next step; None once its files can be read, else what it waits for.
 
@@ -115,35 +131,6 @@ class RunFileSystem:
             LayerError: it can't come up. What was made so far is still there.
             ClientError, BotoCoreError: AWS gives no answer now.
         """
-        return self._asked(self._next_step)
-
-    def name_own(self) -> None:
-        """Let nodes that boot from now on mount it.
-
-        Raises:
-            LayerError, ClientError, BotoCoreError: as stand_up.
-        """
-        file_system_id = self.file_system_id
-        if file_system_id is None:
-            raise LayerError("no file system is up that nodes could mount")
-        self._asked(lambda: self._name(file_system_id))
-
-    def name_none(self) -> None:
-        """Let nodes that boot from now on mount nothing."""
-        self._name(NO_FILE_SYSTEM)
-
-    def _asked(self, step: Callable[[], str | None]) -> str | None:
-        try:
-            return step()
-        except ClientError as error:
-            if is_passing(error):
-                raise
-            raise LayerError(
-                f"AWS refuses the file system: {error}. Its settings are those of "
-                "terraform/stacks/multi_node"
-            ) from error
-
-    def _next_step(self) -> str | None:
         described = self._own()
         if described is None:
             return "An earlier try's file system is being deleted"
@@ -156,6 +143,21 @@ class RunFileSystem:
                 f"{file_systems.why_failed(described)}"
             )
         return self._linked(file_system_id) or self._imported(file_system_id)
+
+    @_refusals_named()
+    def name_own(self) -> None:
+        """Let nodes that boot from now on mount it.
+
+        Raises:
+            LayerError, ClientError, BotoCoreError: as stand_up.
+        """
+        if self.file_system_id is None:
+            raise LayerError("no file system is up that nodes could mount")
+        self._name(self.file_system_id)
+
+    def name_none(self) -> None:
+        """Let nodes that boot from now on mount nothing."""
+        self._name(NO_FILE_SYSTEM)
 
     def _linked(self, file_system_id: str) -> str | None:
         repository = self.settings.repository
@@ -253,17 +255,14 @@ class RunFileSystem:
         self.parameter_problem = None
         if self.found:
             try:
-                self._name_none_of_these()
+                named = file_systems.parameter(self._ssm, self.settings.id_parameter)
+                if named.value in self.found:
+                    self.name_none()
             except (LayerError, BotoCoreError, ClientError) as error:
                 self.parameter_problem = (
                     f"What nodes mount could not be set to {NO_FILE_SYSTEM!r}: {error}"
                 )
         return bool(self.found.keys() - self.gone)
-
-    def _name_none_of_these(self) -> None:
-        named = file_systems.parameter(self._ssm, self.settings.id_parameter)
-        if named.value in self.found:
-            self.name_none()
 
     def _name(self, file_system_id: str) -> None:
         file_systems.set_parameter(self._ssm, self.settings.id_parameter, file_system_id)

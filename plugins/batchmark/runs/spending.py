@@ -120,7 +120,6 @@ class MonthSpending(Record):
 
     @property
     def exact_usd(self) -> Fraction:
-        """The sum of all known amounts."""
         return sum((run.exact_usd for run in self.runs.values()), exact(0))
 
     def without(self, key: str, record: RunSpending | None = None) -> MonthSpending:
@@ -157,27 +156,20 @@ def spending_key(store: RunStore, planned_at: datetime) -> str:
 
 def run_spending(store: RunStore, key: str) -> RunSpending | None:
     """None if there is no valid record."""
-    found = _read(store, key)
-    return found if isinstance(found, RunSpending) else None
-
-
-def _read(store: RunStore, key: str) -> RunSpending | str:
-    """A record, or its key and what is wrong with it."""
-    try:
-        return RunSpending.model_validate_json(store.read_if_there(key) or "")
-    except ValidationError as error:
-        return f"{key} ({first_problem(error)})"
+    return store.record(RunSpending, key)
 
 
 def month_spending(store: RunStore, key: str) -> MonthSpending:
     """The spending of the month that the record `key` belongs to."""
     folder = key.rpartition("/")[0] + "/"
-    records = {found: _read(store, found) for found in store.keys(folder)}
-    return MonthSpending(
-        month=folder.removeprefix(COSTS_FOLDER).rstrip("/"),
-        runs={key: record for key, record in records.items() if isinstance(record, RunSpending)},
-        unreadable=tuple(problem for problem in records.values() if isinstance(problem, str)),
-    )
+    runs, unreadable = {}, []
+    for found in store.keys(folder):
+        try:
+            runs[found] = RunSpending.model_validate_json(store.read_if_there(found) or "")
+        except ValidationError as error:
+            unreadable.append(f"{found} ({first_problem(error)})")
+    month = folder.removeprefix(COSTS_FOLDER).rstrip("/")
+    return MonthSpending(month=month, runs=runs, unreadable=tuple(unreadable))
 
 
 def settle_file_systems(
@@ -197,16 +189,12 @@ def settle_file_systems(
     booked = run_spending(store, plan.spending_key) if plan.spending_key else None
     if layer is None or booked is None or plan.spending_key is None or (any_left and not gone):
         return None
-    price = layer.usd_per_gb_month
-    usd: dict[str, float | None] = {}
-    for file_system_id, described in gone.items():
-        seconds = max(0.0, (now - described["CreationTime"]).total_seconds())
-        if not store.is_aws():
-            usd[file_system_id] = 0.0
-        elif price is None:
-            usd[file_system_id] = None
-        else:
+    price = layer.usd_per_gb_month if store.is_aws() else 0.0
+    usd: dict[str, float | None] = dict.fromkeys(gone)
+    if price is not None:
+        for file_system_id, described in gone.items():
             began = described["CreationTime"]
+            seconds = max(0.0, (now - began).total_seconds())
             _, days = monthrange(began.year, began.month)
             amount = exact_usd(described["StorageCapacity"], seconds, price, days)
             usd[file_system_id] = float(amount)

@@ -10,8 +10,8 @@ from batchmark.core.errors import PlanError
 from batchmark.core.own_jobs import ComparisonRun, OwnJobPlan
 from batchmark.core.prices import load_prices
 from batchmark.runs.own_jobs.discovery import discover
-from batchmark.runs.own_jobs.options import container_overrides
 from batchmark.runs.own_jobs.sides import parse_sides
+from batchmark.runs.own_jobs.wrapper import container_overrides
 from batchmark.runs.plans.own_job_plan import plan_comparison
 from batchmark.runs.plans.planning import all_operator_kwargs
 from tests.builders.installations import configured

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from batchmark.aws.multi_node_jobs import main_node_id
+from batchmark.aws.job_parts import main_node_id
 from batchmark.core.names import slug
 from batchmark.orchestration.operators.file_system_trigger import KILL_SECONDS
 from batchmark_job.result.document import MeasurementStatus

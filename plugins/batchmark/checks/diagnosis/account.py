@@ -12,7 +12,6 @@ from batchmark.checks.diagnosis.instances import instance_types
 from batchmark.checks.diagnosis.records import Finding
 from batchmark.checks.diagnosis.subject import (
     Described,
-    Obstacle,
     Subject,
     in_each_environment,
     is_spot,
@@ -53,15 +52,12 @@ def image_not_pulled(subject: Subject) -> Iterator[Finding]:
     reasons = [str(attempt.get("container", {}).get("reason", "")) for attempt in attempts]
     failed = [reason for reason in reasons if reason.startswith("CannotPull")]
     if failed:
-        yield Finding.of(
-            "image_not_pulled",
-            f"{len(failed)} attempt(s) could not pull the image, the last with: {failed[-1]}",
-            certain=True,
-        )
+        text = f"{len(failed)} attempt(s) could not pull the image, the last with: {failed[-1]}"
+        yield Finding.of("image_not_pulled", text)
 
 
 @in_each_environment
-def service_quota(subject: Subject, environment: Described) -> Obstacle | None:
+def service_quota(subject: Subject, environment: Described) -> Finding | None:
     types = instance_types(subject, environment)
     if not types:
         return None
@@ -79,10 +75,10 @@ def service_quota(subject: Subject, environment: Described) -> Obstacle | None:
     instances = f"one {of} takes" if subject.nodes == 1 else f"{subject.nodes} {of} take"
     text = f"Quota '{known.name}' ({known.code}) is {limit:g} vCPUs, and {instances} {vcpus}"
     if vcpus > limit:
-        return Obstacle("service_quota", f"{text}.")
+        return Finding.of("service_quota", f"{text}.")
     used = _vcpus_in_use(subject, quota)
     if used is not None and used + vcpus > limit:
-        return Obstacle("service_quota", f"{text}; {used:g} are already in use.", certain=False)
+        return Finding.of("service_quota", f"{text}; {used:g} are already in use.", certain=False)
     return None
 
 

@@ -76,7 +76,7 @@ def diagnose(
         described = find_queue(client("batch"), queue)
         if described is None:
             text = f"Batch knows no queue {queue}."
-            answers.findings.append(Finding.of("queue_unknown", text, certain=True))
+            answers.findings.append(Finding.of("queue_unknown", text))
         else:
             subject.queue = described
     if subject.queue:

@@ -7,13 +7,17 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 
-from batchmark.aws.boto_clients import listed
-from batchmark.aws.existing_jobs import InstanceType, described_types, instances
+from batchmark.aws.existing_jobs import (
+    MOST_INSTANCES,
+    InstanceType,
+    container_instances,
+    described_types,
+    instances,
+)
 from batchmark.checks.diagnosis.records import Cause, Finding
 from batchmark.checks.diagnosis.subject import (
     Described,
     Needs,
-    Obstacle,
     Subject,
     in_each_environment,
     is_spot,
@@ -30,7 +34,6 @@ FREE_MEMORY_SHARE = 0.05
 # A GPU instance joins its cluster a few minutes after its launch.
 BOOT_TIME = timedelta(minutes=10)
 LAUNCHED_WITHIN = timedelta(hours=1)
-MOST_INSTANCES = 100
 CHOSEN_BY_BATCH = ("optimal", "default_")
 
 # How EC2 and Auto Scaling describe a failed launch ("Troubleshoot issues in Amazon EC2 Auto
@@ -47,7 +50,7 @@ def job_does_not_fit(subject: Subject) -> Iterator[Finding]:
         yield from subject.findings(partial(_too_small, subject, needs))
 
 
-def _too_small(subject: Subject, needs: Needs, environment: Described) -> Obstacle | None:
+def _too_small(subject: Subject, needs: Needs, environment: Described) -> Finding | None:
     shortfalls = []
     for instance_type in instance_types(subject, environment):
         shortfall = _shortfall(needs, instance_type)
@@ -55,7 +58,7 @@ def _too_small(subject: Subject, needs: Needs, environment: Described) -> Obstac
             return None
         shortfalls.append(shortfall)
     offered = "; ".join(text for text, _ in shortfalls) or "EC2 has no such instance type here"
-    return Obstacle(
+    return Finding.of(
         "job_does_not_fit",
         f"The job asks for {needs}; {name_of(environment)} offers: {offered}.",
         certain=all(certain for _, certain in shortfalls),
@@ -89,7 +92,7 @@ def _shortfall(needs: Needs, instance_type: Described) -> tuple[str, bool] | Non
 
 
 @in_each_environment
-def max_vcpus_reached(subject: Subject, environment: Described) -> Obstacle | None:
+def max_vcpus_reached(subject: Subject, environment: Described) -> Finding | None:
     resources = resources_of(environment)
     limit, desired = resources.get("maxvCpus"), resources.get("desiredvCpus")
     if limit is None or desired is None or desired < limit:
@@ -100,11 +103,11 @@ def max_vcpus_reached(subject: Subject, environment: Described) -> Obstacle | No
         f"{name_of(environment)} has {desired} of at most {limit} vCPUs, and {tasks} job(s) run "
         "there."
     )
-    return Obstacle("max_vcpus_reached", text, certain=False) if tasks else None
+    return Finding.of("max_vcpus_reached", text, certain=False) if tasks else None
 
 
 @in_each_environment
-def missing_from_cluster(subject: Subject, environment: Described) -> Obstacle | None:
+def missing_from_cluster(subject: Subject, environment: Described) -> Finding | None:
     """Find instances that never joined their ECS cluster, or whose agent is disconnected."""
     registered = {
         instance["ec2InstanceId"]: instance["agentConnected"]
@@ -116,31 +119,17 @@ def missing_from_cluster(subject: Subject, environment: Described) -> Obstacle |
             f"{some(booted)} of {name_of(environment)} have run for more than "
             f"{BOOT_TIME.seconds // 60} minutes, and none has joined its ECS cluster."
         )
-        return Obstacle("no_container_instance", text)
+        return Finding.of("no_container_instance", text)
     if registered and not any(registered.values()):
         ids = some(list(registered))
         text = f"The ECS agent of {ids} of {name_of(environment)} is disconnected."
-        return Obstacle("agent_disconnected", text)
+        return Finding.of("agent_disconnected", text)
     return None
 
 
 def _container_instances(subject: Subject, environment: Described) -> list[Described]:
     cluster = environment.get("ecsClusterArn")
-    if cluster is None:
-        return []
-    ecs = subject.client("ecs")
-    asked = {"cluster": cluster, "status": "ACTIVE"}
-    most = {"MaxItems": MOST_INSTANCES}
-    found = listed(
-        ecs, "list_container_instances", "containerInstanceArns", PaginationConfig=most, **asked
-    )
-    arns = list(found)
-    if not arns:
-        return []
-    answer: list[Described] = ecs.describe_container_instances(
-        cluster=cluster, containerInstances=arns
-    )["containerInstances"]
-    return answer
+    return container_instances(subject.client("ecs"), cluster, status="ACTIVE") if cluster else []
 
 
 def _booted_instances(subject: Subject, groups: Sequence[Described]) -> list[str]:
@@ -154,13 +143,13 @@ def _booted_instances(subject: Subject, groups: Sequence[Described]) -> list[str
     ]
     return [
         instance["InstanceId"]
-        for instance in instances(subject.client("ec2"), filters)
+        for instance in instances(subject.client("ec2"), Filters=filters)
         if subject.now - instance["LaunchTime"] > BOOT_TIME
     ]
 
 
 @in_each_environment
-def failed_launches(subject: Subject, environment: Described) -> Obstacle | None:
+def failed_launches(subject: Subject, environment: Described) -> Finding | None:
     """Check each environment's newest launch within the last hour."""
     launches = [
         launch
@@ -178,11 +167,10 @@ def failed_launches(subject: Subject, environment: Described) -> Obstacle | None
         f"The newest launch in {name_of(environment)}, at "
         f"{newest['StartTime']:%Y-%m-%d %H:%M:%S %Z}, failed: {message}"
     )
-    return Obstacle(cause, text)
+    return Finding.of(cause, text)
 
 
 def launch_failure(message: str) -> Cause:
-    """Return the cause behind EC2's message about a failed launch."""
     for pattern, cause in LAUNCH_FAILURES:
         if re.search(pattern, message, re.IGNORECASE):
             return cause

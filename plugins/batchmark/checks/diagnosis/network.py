@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from batchmark.aws.boto_clients import listed
+from batchmark.checks.diagnosis.records import Finding
 from batchmark.checks.diagnosis.subject import (
     Described,
-    Obstacle,
     Subject,
     in_each_environment,
     name_of,
@@ -34,7 +34,7 @@ ENDPOINTS = ("ecs", "ecs-agent", "ecs-telemetry", "ecr.api", "ecr.dkr", "logs", 
 
 
 @in_each_environment
-def subnets_without_route(subject: Subject, environment: Described) -> Obstacle | None:
+def subnets_without_route(subject: Subject, environment: Described) -> Finding | None:
     ec2 = subject.client("ec2")
     ids = resources_of(environment).get("subnets") or []
     subnets = ec2.describe_subnets(SubnetIds=ids)["Subnets"] if ids else []
@@ -43,7 +43,7 @@ def subnets_without_route(subject: Subject, environment: Described) -> Obstacle 
         return None
     text = f"Of the subnets of {name_of(environment)}, {'; '.join(problems)}."
     # Other subnets may work, and only an instance that fails to join proves anything.
-    return Obstacle("subnet_without_route", text, certain=False)
+    return Finding.of("subnet_without_route", text, certain=False)
 
 
 def _problem(ec2: Any, subnet: Described) -> str | None:

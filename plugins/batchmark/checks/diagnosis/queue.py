@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
 
-from batchmark.aws.array_jobs import child_ids
 from batchmark.aws.boto_clients import listed
-from batchmark.aws.job_description import JobDescription
+from batchmark.aws.job_parts import child_ids
 from batchmark.checks.diagnosis.records import Cause, Finding
 from batchmark.checks.diagnosis.subject import (
     Described,
     Needs,
-    Obstacle,
     Subject,
     is_spot,
     is_usable,
@@ -49,7 +47,7 @@ def queue_state(subject: Subject) -> Iterator[Finding]:
         yield Finding.of("queue_disabled", text, certain=subject.job is None)
     if status not in ("VALID", "UPDATING"):
         reason = queue.get("statusReason", "no reason given")
-        yield Finding.of("queue_invalid", f"Queue {name} is {status}: {reason}", certain=True)
+        yield Finding.of("queue_invalid", f"Queue {name} is {status}: {reason}")
 
 
 def environment_state(subject: Subject) -> Iterator[Finding]:
@@ -90,24 +88,20 @@ def blocked_events(subject: Subject) -> Iterator[Finding]:
         filterPattern=f'"{BLOCKED}"',
         startTime=int((subject.now - BLOCKED_WITHIN).timestamp() * 1000),
     )
+    own = {subject.job["jobId"], *child_ids(subject.job)} if subject.job else set()
     events = [json.loads(entry["message"]) for entry in entries]
     blocked = [
         event
         for event in events
         if event.get("detail-type") == BLOCKED
         and event["detail"]["jobQueue"] == subject.queue["jobQueueArn"]
-        and (subject.job is None or _is_of(subject.job, event["detail"]["jobId"]))
+        and (subject.job is None or event["detail"]["jobId"] in own)
     ]
     if blocked:
         last = max(blocked, key=lambda event: str(event["time"]))
         reason = last["detail"].get("statusReason", "")
         text = f"At {last['time']} job {last['detail']['jobId']} blocked the queue: {reason}"
         yield from _of_reason(subject, reason, _sentence(text), certain=False)
-
-
-def _is_of(job: JobDescription, job_id: str) -> bool:
-    """Whether an id is a job's own, or one of its children's."""
-    return job_id == job["jobId"] or job_id in child_ids(job)
 
 
 def jobs_ahead(subject: Subject) -> Iterator[Finding]:
@@ -132,11 +126,11 @@ def max_vcpus_too_small(subject: Subject) -> Iterator[Finding]:
         yield from subject.findings(partial(_limit_too_small, needs))
 
 
-def _limit_too_small(needs: Needs, environment: Described) -> Obstacle | None:
+def _limit_too_small(needs: Needs, environment: Described) -> Finding | None:
     limit = resources_of(environment).get("maxvCpus")
     if limit is None or needs.vcpus <= int(limit):
         return None
-    return Obstacle(
+    return Finding.of(
         "max_vcpus_too_small",
         f"The job asks for {needs.vcpus:g} vCPUs, and {name_of(environment)} may have at most "
         f"{limit}.",

@@ -88,7 +88,7 @@ class Finding(Record):
     remedy: str
 
     @classmethod
-    def of(cls, cause: Cause, evidence: str, *, certain: bool) -> Self:
+    def of(cls, cause: Cause, evidence: str, *, certain: bool = True) -> Self:
         return cls(cause=cause, certain=certain, evidence=evidence, remedy=REMEDIES[cause])
 
     def merged(self, other: Self) -> Self:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 from batchmark.aws.batch_targets import requirements_of
 from batchmark.aws.boto_clients import Clients, listed
 from batchmark.aws.job_description import JobDescription
-from batchmark.checks.diagnosis.records import Cause, Finding
+from batchmark.checks.diagnosis.records import Finding
 from batchmark.core.errors import DiagnosisError
 
 Described = dict[str, Any]
@@ -29,14 +28,6 @@ class Needs(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.vcpus:g} vCPUs, {self.memory_mib} MiB and {self.gpus} GPU(s)"
-
-
-class Obstacle(NamedTuple):
-    """A cause that keeps the job from starting in one compute environment."""
-
-    cause: Cause
-    evidence: str
-    certain: bool = True
 
 
 @dataclass
@@ -86,20 +77,16 @@ class Subject:
         autoscaling, operation = self.client("autoscaling"), "describe_auto_scaling_groups"
         return list(listed(autoscaling, operation, "AutoScalingGroups", Filters=filters))
 
-    def findings(self, obstacle_in: Callable[[Described], Obstacle | None]) -> Iterator[Finding]:
-        """Yield one finding per cause: certain only if every candidate has a certain obstacle."""
+    def findings(self, obstacle_in: Callable[[Described], Finding | None]) -> Iterator[Finding]:
+        """Yield what is found in each candidate: certain only if all have a certain obstacle."""
         obstacles = list(map(obstacle_in, self.candidates))
         nowhere_left = all(obstacle and obstacle.certain for obstacle in obstacles)
-        by_cause: dict[Cause, list[Obstacle]] = defaultdict(list)
         for obstacle in filter(None, obstacles):
-            by_cause[obstacle.cause].append(obstacle)
-        for cause, some in by_cause.items():
-            evidence = " ".join(obstacle.evidence for obstacle in some)
-            yield Finding.of(cause, evidence, certain=nowhere_left)
+            yield obstacle.model_copy(update={"certain": nowhere_left})
 
 
 def in_each_environment(
-    obstacle_in: Callable[[Subject, Described], Obstacle | None],
+    obstacle_in: Callable[[Subject, Described], Finding | None],
 ) -> Callable[[Subject], Iterator[Finding]]:
     """Make a question about an environment one about all that the job could go to."""
 

@@ -20,7 +20,6 @@ from airflow.sdk.exceptions import (
 )
 from botocore.exceptions import BotoCoreError, ClientError
 
-from batchmark.aws.array_jobs import child_id
 from batchmark.aws.batch_jobs import (
     KILLED,
     describe_jobs,
@@ -33,7 +32,7 @@ from batchmark.aws.batch_jobs import (
     was_withdrawn,
 )
 from batchmark.aws.job_description import JobDescription
-from batchmark.aws.multi_node_jobs import main_node_id
+from batchmark.aws.job_parts import child_id, main_node_id
 from batchmark.core.names import (
     DAG_TAG,
     GENERATION_TAG,
@@ -55,7 +54,7 @@ from batchmark.orchestration.operators.batch_trigger import (
 from batchmark.orchestration.operators.job_progress import JobOrder
 from batchmark.orchestration.xcom import FAILURE_XCOM, JOB_ID_XCOM, JOB_IDS_XCOM, TIMING_XCOM
 from batchmark.runs.job_outcome import JobOutcome, outcome
-from batchmark.runs.own_jobs.options import container_overrides
+from batchmark.runs.own_jobs.wrapper import container_overrides
 from batchmark.runs.result_documents import ExpectedDocument
 
 READ_AGAIN_AFTER_SECONDS = (2.0, 5.0, 10.0, 20.0, 20.0)

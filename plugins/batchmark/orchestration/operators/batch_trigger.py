@@ -15,7 +15,6 @@ from airflow.providers.amazon.aws.triggers.batch import BatchJobTrigger
 from airflow.triggers.base import TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 from botocore.exceptions import BotoCoreError, ClientError
 
-from batchmark.aws.array_jobs import first_child
 from batchmark.aws.batch_jobs import (
     STEPPED_BACK,
     is_passing,
@@ -27,6 +26,7 @@ from batchmark.aws.batch_jobs import (
     was_withdrawn,
 )
 from batchmark.aws.job_description import JobDescription, is_reclaimed
+from batchmark.aws.job_parts import first_child
 from batchmark.core.names import INSTALLATION_TAG
 from batchmark.orchestration.aws_clients import AwsAccess, AwsClients
 from batchmark.orchestration.links import JobLogLink, JobResultLink, job_log_url, result_url

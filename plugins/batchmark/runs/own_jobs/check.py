@@ -36,7 +36,8 @@ def owners_check(plan: OwnJobPlan, job: JobDescription, told: Told) -> OwnersChe
             output_sha256=facts.output_sha256,
         )
 
-    if not _command_succeeded(job, facts):
+    # A command may succeed, and its check make the job fail after it.
+    if job["status"] != "SUCCEEDED" and (facts.exit_code != 0 or was_stopped(job)):
         why = f"; {SILENT}" if silent and ended_by_itself(job) else ""
         return judged("exit_code", how_it_ended(job) + why)
     if silent:
@@ -77,13 +78,6 @@ def how_it_ended(job: JobDescription) -> str:
     return "; ".join(said)
 
 
-def _command_succeeded(job: JobDescription, facts: Facts) -> bool:
-    """Whether it did; its check may have made the job fail after it."""
-    if job["status"] == "SUCCEEDED":
-        return True
-    return facts.exit_code == 0 and not was_stopped(job)
-
-
 def _passed_below_its_shell(job: JobDescription, facts: Facts) -> bool:
     """Whether its exit code says so, that is also its check's and tells of a wrong output."""
     return job["status"] == "SUCCEEDED" and facts.began
@@ -92,11 +86,10 @@ def _passed_below_its_shell(job: JobDescription, facts: Facts) -> bool:
 def _problem_of_check(plan: OwnJobPlan, job: JobDescription, facts: Facts) -> str | None:
     if not plan.check or facts.check_exit_code == 0:
         return None
-    if facts.check_exit_code is None:
-        if _passed_below_its_shell(job, facts):
-            return None
-        return "its log does not tell how its check ended"
-    return f"its check ended with exit code {facts.check_exit_code}"
+    if facts.check_exit_code is not None:
+        return f"its check ended with exit code {facts.check_exit_code}"
+    is_right = _passed_below_its_shell(job, facts)
+    return None if is_right else "its log does not tell how its check ended"
 
 
 def _problem_of_output(plan: OwnJobPlan, job: JobDescription, facts: Facts) -> str | None:
@@ -111,9 +104,8 @@ def _problem_of_output(plan: OwnJobPlan, job: JobDescription, facts: Facts) -> s
         )
     if facts.output_sha256 is None:
         is_right = plan.output_sha256 and _passed_below_its_shell(job, facts)
-        return (
-            None if is_right else f"its log does not tell the SHA-256 of its output {plan.output}"
-        )
+        silent = f"its log does not tell the SHA-256 of its output {plan.output}"
+        return None if is_right else silent
     wanted = (plan.output_sha256 or facts.output_sha256).lower()
     if facts.output_sha256 == wanted:
         return None

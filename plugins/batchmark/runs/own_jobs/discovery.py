@@ -10,9 +10,9 @@ from botocore.exceptions import ClientError
 
 from batchmark.aws.batch_targets import (
     DENIED,
+    answer_of,
     environment_names,
     error_code,
-    is_there,
     name_of,
     requirements_of,
     why_unread,
@@ -72,7 +72,7 @@ class _Account:
         self.environments = cache(partial(find_environments, batch))
         self.types = cache(partial(possible_types, ec2))
         self.log_group_is_there = cache(
-            lambda group: is_there(logs.filter_log_events, logGroupName=group, limit=1)
+            lambda group: answer_of(logs.filter_log_events, logGroupName=group, limit=1) is not None
         )
 
 

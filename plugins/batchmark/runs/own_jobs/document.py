@@ -58,8 +58,6 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}$")
 
 
 class Image(NamedTuple):
-    """The parts of an image reference."""
-
     name: str
     tag: str | None
     digest: str | None
@@ -102,7 +100,6 @@ class WatchedJob:
     stop: int
 
     def document(self) -> ResultDocument:
-        """What its last attempt measured."""
         rows, left_out = self._rows()
         expected = self.expected
         return ResultDocument(
@@ -115,11 +112,16 @@ class WatchedJob:
             actual_device=self._device(),
             status="interrupted" if was_stopped(self.job) else "complete",
             started_at=self._started_at,
-            finished_at=_moment(max(self.start, self.stop)),
+            finished_at=moment(max(self.start, self.stop)),
             total_seconds=max(self._seconds, LEAST_SECONDS),
             environment=self._environment(),
             measurements=tuple(rows),
-            marks=self._marks(),
+            marks=Marks(
+                image_pull_started_at=self.host.image_pull_started_at,
+                image_pull_stopped_at=self.host.image_pull_stopped_at,
+                container_started_at=self.host.container_started_at,
+                process_started_at=self.told.facts.began_at or self._started_at,
+            ),
             telemetry=tuple(self._telemetry()),
             own_job=self._own_job(left_out),
         )
@@ -130,7 +132,7 @@ class WatchedJob:
 
     @property
     def _started_at(self) -> datetime:
-        return _moment(self.start)
+        return moment(self.start)
 
     @property
     def _seconds(self) -> float:
@@ -163,7 +165,7 @@ class WatchedJob:
         registered = self.host.registered_at
         if registered is None or not self.on_aws:
             return None
-        return "cold" if registered > _moment(self._waiting_from) else "warm"
+        return "cold" if registered > moment(self._waiting_from) else "warm"
 
     def _device(self) -> Device:
         """CUDA only where a GPU was seen, or Batch gave the job one, whatever its image can see."""
@@ -186,7 +188,9 @@ class WatchedJob:
         left_out = 0
         for names, lines in islice(by_row.items(), MOST_ROWS - 1):
             kept = lines[:MOST_SAMPLES]
-            rows.append(self._row(dict(names), list(map(_sample, kept))))
+            # So that less is better.
+            samples = [1 / one.value if one.higher_is_better else one.value for one in kept]
+            rows.append(self._row(dict(names), samples))
             left_out += len(lines) - len(kept)
         left_out += sum(map(len, islice(by_row.values(), MOST_ROWS - 1, None)))
         return rows, left_out
@@ -218,6 +222,8 @@ class WatchedJob:
         memory = facts.memory_bytes or max(1, int(self._asked_for("MEMORY"))) * 2**20
         gpu = next(iter(facts.gpus), None)
         asked_gpus = int(self._asked_for("GPU")) if on_aws else 0
+        named = self._image.digest
+        digest = named if named and _DIGEST.match(named) else self.host.image_digest
         return Environment(
             instance_type=self.host.instance_type if on_aws else None,
             availability_zone=self.host.availability_zone if on_aws else None,
@@ -234,23 +240,10 @@ class WatchedJob:
             torch_version=UNKNOWN,
             python_version=UNKNOWN,
             kernel=facts.kernel or UNKNOWN,
-            image_digest=self._image_digest(),
+            image_digest=_name(digest),
             image=_name(self._container.get("image")),
             compute_environment=_name(self.host.compute_environment),
             ami_id=self.host.ami_id if on_aws else None,
-        )
-
-    def _image_digest(self) -> str | None:
-        named = self._image.digest
-        found = named if named and _DIGEST.match(named) else self.host.image_digest
-        return _name(found)
-
-    def _marks(self) -> Marks:
-        return Marks(
-            image_pull_started_at=self.host.image_pull_started_at,
-            image_pull_stopped_at=self.host.image_pull_stopped_at,
-            container_started_at=self.host.container_started_at,
-            process_started_at=self.told.facts.began_at or self._started_at,
         )
 
     def _telemetry(self) -> list[MetricSummary]:
@@ -292,11 +285,6 @@ class WatchedJob:
         )
 
 
-def _sample(line: MetricLine) -> float:
-    """The value, so that less is better."""
-    return 1 / line.value if line.higher_is_better else line.value
-
-
 def _summary(metric: str, unit: str, samples: int, mean: float, most: float) -> MetricSummary:
     least = mean if samples == 1 or mean == most else None
     return MetricSummary(
@@ -306,7 +294,3 @@ def _summary(metric: str, unit: str, samples: int, mean: float, most: float) -> 
 
 def _name(text: str | None) -> str | None:
     return text[:MOST_CHARACTERS_OF_NAME] if text else None
-
-
-def _moment(milliseconds: int) -> datetime:
-    return moment({"at": milliseconds}, "at")

@@ -79,7 +79,6 @@ class Facts:
         return max(0.0, self.ended_uptime - self.began_uptime)
 
     def note(self, key: str, value: str, milliseconds: int) -> None:
-        """Take in one fact."""
         if self.began:
             self._note_of_the_end(key, value)
         elif key == "begin":
@@ -117,13 +116,11 @@ class Facts:
             case "check":
                 self.check_exit_code = _told(_whole(words, 0, most=255), self.check_exit_code)
             case "sha256":
-                self._note_output(value.strip().lower())
+                said = value.strip().lower()
+                self.no_sha256 = said if said in (MISSING, UNKNOWN) else None
+                self.output_sha256 = said if re.fullmatch(r"[0-9a-f]{64}", said) else None
             case "over":
                 self.is_over = True
-
-    def _note_output(self, value: str) -> None:
-        self.no_sha256 = value if value in (MISSING, UNKNOWN) else None
-        self.output_sha256 = value if re.fullmatch(r"[0-9a-f]{64}", value) else None
 
 
 @dataclass
@@ -140,7 +137,6 @@ class Told:
     _higher_is_better: dict[tuple[str, str], bool] = field(default_factory=dict)
 
     def take(self, line: MarkedLine) -> None:
-        """Take in one line."""
         mark = next((mark for mark in MARKS if line.text.startswith(mark)), "")
         told = line.text.removeprefix(mark)
         if mark == FACT_MARK:
@@ -183,7 +179,6 @@ NOT_KNOWN = Told(is_known=False)
 
 
 def read_lines(lines: Iterable[MarkedLine]) -> Told:
-    """Sort a job's marked lines."""
     told = Told()
     for line in lines:
         told.take(line)

@@ -1,14 +1,21 @@
-"""The shell script that an own job runs below, and the variables that it reads."""
+"""What an own job's container is submitted with, such as the shell script that it runs below."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+from batchmark.core.errors import PlanError
+from batchmark.core.own_jobs import OwnJobPlan
 
 CHECK = "BATCHMARK_CHECK"  # a shell command that runs after the job's
 OUTPUT = "BATCHMARK_OUTPUT"  # the path of a file, whose SHA-256 is told
 OUTPUT_SHA256 = "BATCHMARK_OUTPUT_SHA256"  # that it must have, in lower case
+MOST_CHARACTERS = 8192  # of RunTask's overrides, as JSON, by ECS's API reference
+ROOM_FOR_BATCH = 400  # of these, for the variables that it adds
 
 
 @cache
@@ -27,3 +34,37 @@ def command(words: Sequence[str]) -> list[str]:
     if not words:
         raise ValueError("no command, and the image's own can't be known: give it, or shell=false")
     return ["sh", "-c", script(), "sh", *words]
+
+
+def container_overrides(plan: OwnJobPlan) -> dict[str, Any]:
+    """SubmitJob's `containerOverrides`.
+
+    Raises:
+        PlanError: ECS would refuse the overrides, as they are too long.
+    """
+    container: dict[str, Any] = {}
+    if plan.command:
+        container["command"] = command(plan.command) if plan.shell else list(plan.command)
+    told = {CHECK: plan.check, OUTPUT: plan.output, OUTPUT_SHA256: plan.output_sha256}
+    environment = [
+        {"name": name, "value": value}
+        for name, value in (plan.environment | told).items()
+        if value is not None
+    ]
+    if environment:
+        container["environment"] = environment
+    asked = {"VCPU": plan.vcpus, "MEMORY": plan.memory_mib, "GPU": plan.gpus}
+    if requirements := [
+        {"type": kind, "value": f"{value:g}" if isinstance(value, float) else str(value)}
+        for kind, value in asked.items()
+        if value is not None
+    ]:
+        container["resourceRequirements"] = requirements
+    characters = len(json.dumps(container)) + ROOM_FOR_BATCH
+    if characters > MOST_CHARACTERS:
+        raise PlanError(
+            f"{plan.name}'s command, check and environment are {characters:,} characters with what "
+            f"watches the job and what Batch adds, and ECS takes {MOST_CHARACTERS:,}: put a script "
+            "into the image, or set shell to false"
+        )
+    return container

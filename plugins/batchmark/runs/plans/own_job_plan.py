@@ -17,8 +17,8 @@ from batchmark.core.errors import ConfigError, PlanError, meant
 from batchmark.core.own_jobs import ComparisonRun, JobSize, OwnJob, OwnJobPlan, OwnJobRun, OwnJobs
 from batchmark.core.run import JobLimits, PlannedJob, job_limits
 from batchmark.core.suites import OWN_DTYPES, OWN_JOB
-from batchmark.runs.own_jobs.options import container_overrides
 from batchmark.runs.own_jobs.sides import FoundSide
+from batchmark.runs.own_jobs.wrapper import container_overrides
 from batchmark.runs.plans.planning import check_targets, planned_job
 
 MOST_JOBS = 500  # each waits in a triggerer, which has room for 1,000 by default, other runs' too

@@ -204,6 +204,21 @@ def operator_kwargs(
     """
     target = config.targets[job.target]
     limits = job.limits or job_limits(target)
+    tags = {
+        INSTALLATION_TAG: config.name,
+        RUN_TAG: slug(run_id),
+        "batchmark:target": job.target,
+        "batchmark:suite": job.suite,
+    }
+    parameters = {
+        "suite": job.suite,
+        "dtype": job.dtype,
+        "run_id": run_id,
+        "output": job.result_prefix,
+    }
+    if job.own_job:  # its parameters are its own, so they can't name the run
+        tags[RUN_ID_TAG] = run_id
+        parameters = job.own_job.parameters
     return {
         "job_name": _label(config.name, job),
         "job_queue": target.job_queue,
@@ -223,28 +238,6 @@ def operator_kwargs(
         "turn": len(before) + 1,
         **overrides(job),
         "events_log_group": config.events_log_group,
-        "parameters": _parameters(run_id, job),
-        "tags": _tags(config, run_id, job),
+        "parameters": parameters,
+        "tags": tags,
     }
-
-
-def _parameters(run_id: str, job: PlannedJob) -> dict[str, str]:
-    if job.own_job:
-        return job.own_job.parameters
-    return {
-        "suite": job.suite,
-        "dtype": job.dtype,
-        "run_id": run_id,
-        "output": job.result_prefix,
-    }
-
-
-def _tags(config: Config, run_id: str, job: PlannedJob) -> dict[str, str]:
-    found = {
-        INSTALLATION_TAG: config.name,
-        RUN_TAG: slug(run_id),
-        "batchmark:target": job.target,
-        "batchmark:suite": job.suite,
-    }
-    # Its parameters are its own, so they can't name the run.
-    return found | {RUN_ID_TAG: run_id} if job.own_job else found

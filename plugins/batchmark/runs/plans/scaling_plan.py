@@ -92,13 +92,15 @@ def _plans(nodes: MultiNode, wanted: ScalingRun) -> list[ScalingOptions]:
     images = counts[0] * devices * batch
 
     def on(count: int, trained: ScalingRun, **fields: Any) -> ScalingOptions:
+        # By the linear scaling rule.
+        rate = trained.learning_rate * (count * devices * batch) / IMAGES_OF_RATE
         return ScalingOptions(
             nodes=count,
             devices=devices,
             image=wanted.image,
             data=tuple(each for each in DATA_SOURCES if each in wanted.data),
             steps=wanted.steps,
-            settings=_of_batch(trained, count * devices * batch),
+            settings=trained.settings.model_copy(update={"learning_rate": rate}),
             **fields,
         )
 
@@ -121,12 +123,6 @@ def _plans(nodes: MultiNode, wanted: ScalingRun) -> list[ScalingOptions]:
 def _share(images: int, devices: int) -> int | None:
     """The images of each device; None if they can't have equal ones."""
     return images // devices if images % devices == 0 else None
-
-
-def _of_batch(wanted: ScalingRun, images: int) -> TrainingSettings:
-    """The settings with the rate of so many images per step, by the linear scaling rule."""
-    rate = wanted.learning_rate * images / IMAGES_OF_RATE
-    return wanted.settings.model_copy(update={"learning_rate": rate})
 
 
 def _variant(wanted: ScalingRun, number: int, changes: Mapping[str, object]) -> ScalingRun:

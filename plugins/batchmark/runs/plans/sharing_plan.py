@@ -80,7 +80,7 @@ def plan_sharing(
             config,
             run_name,
             name,
-            folder=_folder(plan),
+            folder=SHARING if plan.apart is None else f"{SHARING}/of-{plan.apart}",
             suite=SHARING,
             repeat=repeat,
             dtype=OWN_DTYPES,
@@ -133,10 +133,6 @@ def _plans(name: str, target: Target, wanted: SharingOptions) -> list[SharingOpt
         )
         for count in counts
     ]
-
-
-def _folder(plan: SharingOptions) -> str:
-    return SHARING if plan.apart is None else f"{SHARING}/of-{plan.apart}"
 
 
 def _check_task(name: str, *, own: bool) -> None:

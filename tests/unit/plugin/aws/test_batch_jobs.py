@@ -41,9 +41,6 @@ def test_a_name_holds_the_run_and_what_batch_allows():
     assert set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-_")
     assert name != full_name("batchmark-g5.xlarge/blog 1", "another run", 2)
     assert name.startswith(names_of_task("batchmark-g5.xlarge/blog 1", RUN_ID))
-
-
-def test_long_names_that_differ_at_their_end_stay_apart():
     one, other = (full_name("x" * 200 + end, RUN_ID, 10**8) for end in "ab")
     assert one != other
     assert len(one) <= LONGEST_NAME
@@ -71,11 +68,6 @@ def test_jobs_without_an_installations_tag_are_not_its_own(batch):
     assert {job["jobId"] for job in ours(batch, listed, "lab")} == set(others)
     batch.describe_jobs = None
     assert ours(batch, [], "batchmark") == []
-
-
-def test_two_hundred_and_one_jobs_take_three_calls(batch):
-    ids = [batch.add("any", "RUNNING") for _ in range(201)]
-    assert set(describe_jobs(batch, [*ids, "unknown"])) == set(ids)
 
 
 def test_listed_jobs_are_of_both_queues_and_newest_first(batch):

@@ -1,5 +1,3 @@
-from datetime import UTC, datetime
-
 import pytest
 
 from batchmark.aws.job_description import (
@@ -9,7 +7,6 @@ from batchmark.aws.job_description import (
     is_reclaimed,
     log_location,
     log_url,
-    moment,
     timing,
     waiting_since,
 )
@@ -99,10 +96,6 @@ def test_console_links_escape_twice():
     assert url.endswith("log-group/$252Faws$252Fbatch$252Fx/log-events/a$252Fb")
 
 
-def test_timestamps_are_milliseconds():
-    assert moment(job(), "startedAt") == datetime(2026, 11, 21, 1, 0, 0, 500_000, tzinfo=UTC)
-
-
 RAN = {"startedAt": 1_000, "stoppedAt": 61_500}
 NEVER_RAN = {"statusReason": "Host EC2 (instance i-0f) terminated."}
 
@@ -136,10 +129,8 @@ LOST_HOST = "Host EC2 (instance i-0f1e2d3c4b5a69788) terminated."
         ({"statusReason": "any", "attempts": [{}, {"statusReason": LOST_HOST}]}, False),
         ({"statusReason": "any", "attempts": [{"statusReason": LOST_HOST}, {}]}, False),
         ({"status": "RUNNABLE", "attempts": [{"statusReason": LOST_HOST}]}, False),
-        ({"statusReason": LOST_HOST, "attempts": []}, True),
         ({"statusReason": LOST_HOST, "isTerminated": True}, False),
         ({"statusReason": LOST_HOST, "isCancelled": True}, False),
-        ({"statusReason": "stop it", "attempts": [{"statusReason": LOST_HOST}] * 2}, False),
         ({}, False),
     ],
 )

@@ -1,11 +1,10 @@
 """How much of a log is read, given to a real client by botocore's stubber."""
 
 import pytest
-from botocore.stub import Stubber
 
 from batchmark.aws.job_description import LogLocation
 from batchmark.aws.job_log import EVENT_BYTES, last_lines, log_end, marked_lines
-from tests.stand_ins.stubbed_clients import client
+from tests.stand_ins.stubbed_clients import StubbedClients
 
 WHERE = LogLocation("g", "s")
 LEFT_OUT = "(earlier lines are left out; see log stream s of g)\n"
@@ -13,16 +12,15 @@ LEFT_OUT = "(earlier lines are left out; see log stream s of g)\n"
 
 def end_of(*pages, **limit):
     """The end of a log of these pages, the last one first; all of them are asked for."""
-    logs, asked = client("us-east-1", "logs"), {"logGroupName": "g", "logStreamName": "s"}
-    with Stubber(logs) as stub:
-        token = {}
-        for number, lines in enumerate(pages):
-            following = f"b{min(number + 1, len(pages) - 1)}"
-            page = {"events": [{"message": line} for line in lines], "nextBackwardToken": following}
-            stub.add_response("get_log_events", page, asked | {"startFromHead": False} | token)
-            token = {"nextToken": following}
-        text = log_end(logs, WHERE, **limit)
-        stub.assert_no_pending_responses()
+    clients = StubbedClients("us-east-1")
+    asked = {"logGroupName": "g", "logStreamName": "s", "startFromHead": False}
+    for number, lines in enumerate(pages):
+        following = f"b{min(number + 1, len(pages) - 1)}"
+        page = {"events": [{"message": line} for line in lines], "nextBackwardToken": following}
+        clients.answer("logs", "get_log_events", page, dict(asked))
+        asked["nextToken"] = following
+    text = log_end(clients("logs"), WHERE, **limit)
+    clients.assert_all_was_asked()
     return text
 
 
@@ -48,10 +46,9 @@ def test_of_a_long_log_the_end_is_kept_and_no_more_is_read(pages, most_bytes, ke
 
 
 def test_a_stream_that_does_not_exist_is_empty():
-    logs = client("us-east-1", "logs")
-    with Stubber(logs) as stub:
-        stub.add_client_error("get_log_events", "ResourceNotFoundException")
-        assert log_end(logs, WHERE) == ""
+    clients = StubbedClients("us-east-1")
+    clients.refuse("logs", "get_log_events", "ResourceNotFoundException")
+    assert log_end(clients("logs"), WHERE) == ""
 
 
 @pytest.mark.parametrize(
@@ -75,18 +72,17 @@ MARKED_LINES = {
 }
 
 
-def marked_of(*pages, **limit):
+def marked_of(*pages):
     """The marked lines of a log that CloudWatch finds in these pages; all are asked for."""
-    logs = client("us-east-1", "logs")
-    with Stubber(logs) as stub:
-        token = {}
-        for number, lines in enumerate(pages, start=1):
-            events = [{"timestamp": 7, "message": line} for line in lines]
-            more = {"nextToken": f"t{number}"} if number < len(pages) else {}
-            stub.add_response("filter_log_events", {"events": events} | more, MARKED_LINES | token)
-            token = more
-        found = [line.text for line in marked_lines(logs, WHERE, **limit)]
-        stub.assert_no_pending_responses()
+    clients, token = StubbedClients("us-east-1"), {}
+    for number, lines in enumerate(pages, start=1):
+        events = [{"timestamp": 7, "message": line} for line in lines]
+        more = {"nextToken": f"t{number}"} if number < len(pages) else {}
+        answer = {"events": events} | more
+        clients.answer("logs", "filter_log_events", answer, MARKED_LINES | token)
+        token = more
+    found = [line.text for line in marked_lines(clients("logs"), WHERE)]
+    clients.assert_all_was_asked()
     return found
 
 
@@ -114,9 +110,8 @@ def test_marked_lines_are_found(pages, found):
 
 
 def test_marked_lines_of_an_endless_log_end_with_a_word(caplog):
-    logs, page = client("us-east-1", "logs"), {"events": [], "nextToken": "t"}
-    with Stubber(logs) as stub:
-        for _ in range(3):
-            stub.add_response("filter_log_events", page)
-        assert list(marked_lines(logs, WHERE, most_pages=3)) == []
+    clients = StubbedClients("us-east-1")
+    for _ in range(3):
+        clients.answer("logs", "filter_log_events", {"events": [], "nextToken": "t"})
+    assert list(marked_lines(clients("logs"), WHERE, most_pages=3)) == []
     assert "After 3 pages no more of log stream s is read" in caplog.text

@@ -71,15 +71,12 @@ class Aws(StubbedClients):
             self.answer(service, method, answer | more, asked | token)
             token = more
 
-    def _asking(self, ask, instance_types, region):
+    def fetch(self, *instance_types, region="us-east-1", ask=fetch_prices):
         clients = self("pricing"), self("ec2")
         return ask(*clients, region=region, instance_types=instance_types, now=NOW)
 
-    def fetch(self, *instance_types, region="us-east-1"):
-        return self._asking(fetch_prices, instance_types, region)
-
     def store(self, *instance_types, store):
-        prices = self._asking(current_prices, instance_types, "us-east-1")
+        prices = self.fetch(*instance_types, ask=current_prices)
         prices.store(store)
         return prices.table
 
@@ -101,11 +98,8 @@ def test_on_demand_and_spot_over_several_pages(aws):
     prices = aws.fetch("g5.xlarge", "c5.2xlarge", "g5.xlarge")
     assert prices.on_demand == {"c5.2xlarge": 0.34, "g5.xlarge": 1.006}
     assert prices.spot["g5.xlarge"].usd_per_hour == 0.5
-    assert prices.spot["g5.xlarge"].zones == {
-        "us-east-1a": 0.4,
-        "us-east-1b": 0.5,
-        "us-east-1c": 0.6,
-    }
+    zones = prices.spot["g5.xlarge"].zones
+    assert zones == {"us-east-1a": 0.4, "us-east-1b": 0.5, "us-east-1c": 0.6}
     assert (prices.region, prices.source) == ("us-east-1", "AWS Price List API")
     assert prices.as_of == date(2026, 11, 20)
     assert prices.notes == ()

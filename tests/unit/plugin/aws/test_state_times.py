@@ -2,13 +2,16 @@
 
 import json
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from batchmark.aws.state_times import state_times
 from tests.builders.leaks import NOW, REGION
+from tests.stand_ins.batch import client_error
 from tests.stand_ins.collected_jobs import event
+from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.stubbed_clients import StubbedClients
 
 GROUP = "/aws/events/batch/lab"
@@ -23,7 +26,7 @@ ASKED = {
 
 def times(logs):
     (found,) = state_times(logs, GROUP, {"job"}, created_at=CREATED, stopped_at=STOPPED).values()
-    return [moment and f"{moment:%X}" for moment in found]
+    return [moment and f"{moment:%X}" for moment in found.values()]
 
 
 def of_events(*pages):
@@ -74,20 +77,15 @@ def test_an_event_of_another_shape_is_left_out_alone(caplog, message):
 
 
 @pytest.mark.parametrize(
-    "code", ["ResourceNotFoundException", "AccessDeniedException", "ThrottlingException"]
+    "error",
+    [
+        client_error("ResourceNotFoundException"),
+        client_error("AccessDeniedException"),
+        client_error("ThrottlingException"),
+        EndpointConnectionError(endpoint_url="https://logs.example"),
+    ],
+    ids=str,
 )
-def test_events_that_can_not_be_had_harm_nothing(caplog, code):
-    clients = StubbedClients(REGION)
-    clients.refuse("logs", "filter_log_events", code)
-    assert times(clients("logs")) == [None, None]
-    assert f"STARTING are missing: log group {GROUP}: " in caplog.text
-    assert code in caplog.text
-
-
-def test_an_endpoint_that_can_not_be_reached_harms_nothing(caplog):
-    class Unreachable:
-        def get_paginator(self, name):
-            raise EndpointConnectionError(endpoint_url=f"https://logs.example/{name}")
-
-    assert times(Unreachable()) == [None, None]
-    assert "Could not connect to the endpoint URL" in caplog.text
+def test_events_that_can_not_be_had_harm_nothing(caplog, error):
+    assert times(SimpleNamespace(get_paginator=failing(error))) == [None, None]
+    assert f"STARTING are missing: log group {GROUP}: {error}" in caplog.text

@@ -1,7 +1,5 @@
 """The environment check of a healthy installation, and of its defects."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from batchmark.aws.batch_targets import BatchEnvironment, published_environments
@@ -11,6 +9,7 @@ from batchmark.checks.environment import (
     check_compute_environments,
     check_published,
 )
+from tests.builders import existing_jobs
 from tests.builders.installations import configured, target
 from tests.builders.leaks import REGION, queue_arn
 from tests.stand_ins.guarded_account import BOTH, Refused, check, healthy, not_ok
@@ -26,18 +25,8 @@ def test_a_healthy_account_has_only_ok_checks():
         "All G and VT Spot Instance Requests (L-3819A6DF): 16 vCPUs."
     )
     assert {each.name for each in result.checks} == {
-        "bucket",
-        "topic",
-        "log group",
-        "compute environment",
-        "job queue",
-        "job definition",
-        "image",
-        "image scan",
-        "job role",
-        "execution role",
-        "instance profile",
-        "vCPU quota",
+        *("bucket", "topic", "log group", "compute environment", "job queue", "job definition"),
+        *("image", "image scan", "job role", "execution role", "instance profile", "vCPU quota"),
     }
 
 
@@ -53,16 +42,9 @@ def test_an_own_job_asks_for_what_it_likes_on_targets_that_are_checked_as_ever()
     account = healthy()
     definition(retryStrategy={"attempts": 1}, timeout={})(account)
     assert not_ok(check(account, own_jobs=True)) == []
-    account["newest"]["g5.xlarge"] = 4
+    newer(account)
     queue(computeEnvironmentOrder=TRIES_SPOT)(account)
-    environment(
-        computeResources={
-            "type": "SPOT",
-            "maxvCpus": 8,
-            "subnets": [],
-            "ec2Configuration": [{"imageType": "ECS_AL2", "batchImageStatus": "UPDATE_AVAILABLE"}],
-        }
-    )(account)
+    resources(ec2Configuration=[OLD_AMI])(account)
     account["role"] = Refused("NoSuchEntity")
     result = check(account, own_jobs=True)
     assert result.summary.startswith("3 fail, 2 warn, ")
@@ -82,8 +64,15 @@ def test_only_the_chosen_targets_are_checked():
     assert {each.target for each in result.checks} == {"all", "c5.2xlarge"}
 
 
+OLD_AMI = {"imageType": "ECS_AL2023_NVIDIA", "batchImageStatus": "UPDATE_AVAILABLE"}
+
+
 def environment(**changes):
     return lambda account: account["environments"]["g5.xlarge-spot"].update(changes)
+
+
+def resources(**changes):
+    return environment(computeResources={"type": "SPOT", "maxvCpus": 8, "subnets": []} | changes)
 
 
 def queue(**changes):
@@ -92,6 +81,10 @@ def queue(**changes):
 
 def definition(**changes):
     return lambda account: account["definitions"]["g5.xlarge"].update(changes)
+
+
+def newer(account):
+    account["newest"]["g5.xlarge"] = 4
 
 
 def gone(kind, name):
@@ -124,43 +117,29 @@ ENABLE_THEIRS = "Enable it in the Batch console."
             *(APPLY, NAME_ANOTHER),
         ),
         (
-            environment(state="DISABLED"),
-            "fail",
+            *(environment(state="DISABLED"), "fail"),
             "is DISABLED and VALID: ComputeEnvironment Healthy",
             *(ENABLE, ENABLE_THEIRS),
         ),
         (
-            environment(status="INVALID", statusReason="CLIENT_ERROR - no such subnet"),
-            "fail",
+            *(environment(status="INVALID", statusReason="CLIENT_ERROR - no such subnet"), "fail"),
             "is ENABLED and INVALID: CLIENT_ERROR - no such subnet",
             "Fix what its reason names, then `terraform apply`.",
             "Fix what its reason names.",
         ),
         (
-            environment(status="UPDATING", statusReason="changing"),
-            "warn",
+            *(environment(status="UPDATING", statusReason="changing"), "warn"),
             "is ENABLED and UPDATING: changing",
             *["Wait until the change is done."] * 2,
         ),
         (
-            environment(computeResources={"type": "SPOT", "maxvCpus": 2, "subnets": []}),
-            "fail",
+            *(resources(maxvCpus=2), "fail"),
             "may have 2 vCPUs, and a job asks for 4.",
             "Raise max_vcpus in target_overrides.",
             "Raise the environment's maxvCpus.",
         ),
         (
-            environment(
-                computeResources={
-                    "type": "SPOT",
-                    "maxvCpus": 8,
-                    "subnets": [],
-                    "ec2Configuration": [
-                        {"imageType": "ECS_AL2023_NVIDIA", "batchImageStatus": "UPDATE_AVAILABLE"}
-                    ],
-                }
-            ),
-            "warn",
+            *(resources(ec2Configuration=[OLD_AMI]), "warn"),
             "boots an AMI of which Batch has a newer one.",
             "Set ami_release to another text and `terraform apply`, between two runs: "
             "results then name the new AMI as a change.",
@@ -178,14 +157,12 @@ def test_an_environment_has_room_for_all_jobs_that_share_its_instance(most, stat
     shared = configured(
         targets={"shared": target("cuda", gpus=0, sharing="mps", max_replicas=5, vcpus=4)}
     )
-    described = {
-        name: {"status": "VALID", "state": "ENABLED", "computeResources": {"maxvCpus": most}}
+    checked = BatchEnvironment(shared, shared.targets, StubbedClients(REGION))
+    checked.compute_environments = {
+        name: existing_jobs.environment(name, resources={"maxvCpus": most})
         for name in published_environments(shared.targets["shared"]).values()
     }
-    found = check_compute_environments(
-        SimpleNamespace(targets=shared.targets, compute_environments=described, foreign=False)
-    )
-    first, _ = found
+    first, _ = check_compute_environments(checked)
     assert first.status == status
     said = "may have 19 vCPUs, and each of 5 jobs at once asks for 4."
     assert (said in first.seen) is (status == "fail")
@@ -220,11 +197,7 @@ def test_each_defect_of_a_queue_is_reported(change, seen, remedy, of_others):
     [
         (gone("definitions", "g5.xlarge"), "fail", "not there."),
         (definition(status="INACTIVE"), "fail", "INACTIVE."),
-        (
-            lambda account: account["newest"].update({"g5.xlarge": 4}),
-            "warn",
-            "ACTIVE; revision 4 is newer.",
-        ),
+        (newer, "warn", "ACTIVE; revision 4 is newer."),
         (
             definition(timeout={"attemptDurationSeconds": 60}, retryStrategy={}),
             "warn",
@@ -239,30 +212,18 @@ def test_each_defect_of_a_job_definition_is_reported(change, status, seen):
 
 
 @pytest.mark.parametrize(
-    ("key", "code", "name", "target", "seen"),
+    ("key", "code", "name", "target", "published"),
     [
-        ("bucket", "404", "bucket", "all", "results does not exist."),
-        (
-            "topic",
-            "NotFound",
-            "topic",
-            "all",
-            f"arn:aws:sns:{REGION}:111122223333:lab-alerts does not exist.",
-        ),
-        (
-            "log group",
-            "ResourceNotFoundException",
-            "log group",
-            "all",
-            "/aws/batch/lab does not exist.",
-        ),
-        ("role", "NoSuchEntity", "execution role", BOTH, "lab-execution-1 does not exist."),
-        ("profile", "NoSuchEntity", "instance profile", BOTH, "lab-instance-1 does not exist."),
+        ("bucket", "404", "bucket", "all", "results"),
+        ("topic", "NotFound", "topic", "all", f"arn:aws:sns:{REGION}:111122223333:lab-alerts"),
+        ("log group", "ResourceNotFoundException", "log group", "all", "/aws/batch/lab"),
+        ("role", "NoSuchEntity", "execution role", BOTH, "lab-execution-1"),
+        ("profile", "NoSuchEntity", "instance profile", BOTH, "lab-instance-1"),
     ],
 )
-def test_a_published_name_that_does_not_exist_fails(key, code, name, target, seen):
+def test_a_published_name_that_does_not_exist_fails(key, code, name, target, published):
     result = check(healthy() | {key: Refused(code)})
-    assert (name, target, "fail", seen, APPLY) in not_ok(result)
+    assert (name, target, "fail", f"{published} does not exist.", APPLY) in not_ok(result)
 
 
 @pytest.mark.parametrize("key", ["bucket", "topic", "log group", "role", "profile"])

@@ -7,7 +7,11 @@ from batchmark.checks import image as image_checks
 from tests.builders.leaks import IMAGE, REGION
 from tests.stand_ins.guarded_account import BOTH, NAMES, Refused, check, healthy, not_ok
 
-SCAN_IT = "Scan it in the ECR console."
+SERIOUS = {
+    "imageScanStatus": {"status": "ACTIVE"},
+    "imageScanFindings": {"findingSeverityCounts": {"CRITICAL": 2, "HIGH": 5}},
+}
+NEVER = Refused("ScanNotFoundException")
 
 
 @pytest.mark.parametrize("code", ["ImageNotFoundException", "RepositoryNotFoundException"])
@@ -24,11 +28,7 @@ def test_an_image_of_others_is_not_made_here(whose):
     result = check(missing, well=False, **{whose: True})
     seen = f"{IMAGE} is not in ECR."
     assert not_ok(result) == [("image", BOTH, "fail", seen, "Push it, or name another.")]
-    scan = {
-        "imageScanStatus": {"status": "ACTIVE"},
-        "imageScanFindings": {"findingSeverityCounts": {"CRITICAL": 2}},
-    }
-    (found,) = not_ok(check(healthy() | {"scan": scan}, **{whose: True}))
+    (found,) = not_ok(check(healthy() | {"scan": SERIOUS}, **{whose: True}))
     assert found[-1] == "Read them in the ECR console."
 
 
@@ -44,30 +44,21 @@ def test_an_image_from_elsewhere_is_not_checked():
     ("scan", "scans_on_push", "seen", "remedy"),
     [
         (
-            {
-                "imageScanStatus": {"status": "ACTIVE"},
-                "imageScanFindings": {"findingSeverityCounts": {"CRITICAL": 2, "HIGH": 5}},
-            },
+            SERIOUS,
             None,
             "The scan found 2 critical, 5 high finding(s).",
             "Read them in the ECR console; `make base-images` renews the base for `make image`.",
         ),
         (
-            {"imageScanStatus": {"status": "IN_PROGRESS"}},
-            None,
-            "The scan is IN_PROGRESS: no reason given",
-            "",
+            *({"imageScanStatus": {"status": "IN_PROGRESS"}}, None),
+            *("The scan is IN_PROGRESS: no reason given", ""),
         ),
         (
-            Refused("ScanNotFoundException"),
-            True,
-            "This image was not scanned; its repository scans on push.",
-            SCAN_IT,
+            *(NEVER, True, "This image was not scanned; its repository scans on push."),
+            "Scan it in the ECR console.",
         ),
         (
-            Refused("ScanNotFoundException"),
-            False,
-            "This image was not scanned: its repository does not scan on push.",
+            *(NEVER, False, "This image was not scanned: its repository does not scan on push."),
             "Switch scanning on in ECR.",
         ),
     ],
@@ -82,7 +73,7 @@ def test_findings_of_a_scan_are_warnings(scan, scans_on_push, seen, remedy):
 
 def test_a_local_cloud_scans_nothing_and_has_no_console(monkeypatch):
     monkeypatch.setattr(image_checks, "is_aws", lambda _: False)
-    found = check(healthy() | {"scan": Refused("ScanNotFoundException")}, well=False)
+    found = check(healthy() | {"scan": NEVER}, well=False)
     assert [one.name for one in found.checks if one.name.startswith("image")] == ["image"]
     assert not_ok(found) == []
 

@@ -10,11 +10,13 @@ from batchmark.checks.leak_records import ENDABLE, LeakAges, RunName
 from batchmark.checks.leaks import end_leaks, look
 from batchmark.core.names import slug
 from batchmark.orchestration.tasks.leaks import _run_state, leak_params
+from tests.builders.existing_jobs import queue
 from tests.builders.leaks import ARN, NOW, REGION, ago, config, queue_arn
 from tests.builders.scaling import stack
 from tests.stand_ins.stubbed_clients import StubbedClients
 
 RUN_ID = "scheduled__2026-11-21T03:00:00+00:00"
+SUFFIXES = ("", "-on-demand")  # of each target's queues
 
 
 @pytest.fixture
@@ -57,15 +59,14 @@ def summary(described):
 def answer_jobs(clients, *jobs, children=()):
     """Answer for the four queues: all jobs are in the first one, of g5.xlarge."""
     since = {"name": "AFTER_CREATED_AT", "values": [str(ago(days=30))]}
-    for number, (target, suffix) in enumerate(
-        (target, suffix) for target in config().targets for suffix in ("", "-on-demand")
-    ):
-        listed = [summary(job) for job in jobs] if number == 0 else []
-        asked = {"jobQueue": queue_arn(target, suffix), "filters": [since]}
+    listed = list(map(summary, jobs))
+    for arn in (queue_arn(target, end) for target in config().targets for end in SUFFIXES):
+        asked = {"jobQueue": arn, "filters": [since]}
         clients.answer("batch", "list_jobs", {"jobSummaryList": listed}, asked)
-        if number == 0:
+        if arn == queue_arn("g5.xlarge"):
             answer_described(clients, [job for job in jobs if "stoppedAt" not in job])
             answer_described(clients, children)
+            listed = []
 
 
 def answer_described(clients, jobs):
@@ -76,17 +77,12 @@ def answer_described(clients, jobs):
 
 
 def answer_others(clients, instances=(), file_systems=()):
-    clients.answer(
-        "ec2",
-        "describe_instances",
-        {"Reservations": [{"Instances": list(instances)}]},
-        {
-            "Filters": [
-                {"Name": "tag:batchmark:installation", "Values": ["lab"]},
-                {"Name": "instance-state-name", "Values": ["pending", "running"]},
-            ]
-        },
-    )
+    filters = [
+        {"Name": "tag:batchmark:installation", "Values": ["lab"]},
+        {"Name": "instance-state-name", "Values": ["pending", "running"]},
+    ]
+    found = {"Reservations": [{"Instances": list(instances)}]}
+    clients.answer("ec2", "describe_instances", found, {"Filters": filters})
     clients.answer("fsx", "describe_file_systems", {"FileSystems": list(file_systems)})
 
 
@@ -117,8 +113,6 @@ def end_by_default(found, clients, state="over", **options):
 
 ELSEWHERE = f"{ARN}:job-queue/images"
 GONE = f"{ARN}:job-queue/gone"
-QUEUE = {"jobQueueName": "images", "jobQueueArn": ELSEWHERE, "state": "ENABLED", "priority": 1}
-QUEUE |= {"computeEnvironmentOrder": [], "status": "VALID"}
 
 
 def own_job(**fields):
@@ -132,7 +126,7 @@ def answer_elsewhere(clients, *jobs):
     asked = {"jobQueues": [GONE]}
     clients.answer("batch", "describe_job_queues", {"jobQueues": []}, asked)
     asked = {"jobQueues": [ELSEWHERE]}
-    clients.answer("batch", "describe_job_queues", {"jobQueues": [QUEUE]}, asked)
+    clients.answer("batch", "describe_job_queues", {"jobQueues": [queue()]}, asked)
     asked = {"jobQueue": ELSEWHERE, "filters": [{"name": "JOB_NAME", "values": ["lab-*"]}]}
     clients.answer("batch", "list_jobs", {"jobSummaryList": list(map(summary, jobs))}, asked)
     answer_described(clients, [one for one in jobs if "stoppedAt" not in one])
@@ -240,10 +234,10 @@ def test_a_run_id_that_differs_from_its_tag_is_not_looked_up(clients, tags, run_
     )
 
 
-def test_finished_jobs_are_not_shown(clients):
-    report, _ = seen(clients, jobs=[finished("SUCCEEDED", 50)])
-    assert report.resources == ()
-    assert (report.summary, report.alarm()) == ("nothing runs", "")
+def test_finished_jobs_and_another_installations_file_systems_are_not_shown(clients):
+    theirs = file_system(installation="another")
+    report, _ = seen(clients, jobs=[finished("SUCCEEDED", 50)], file_systems=[theirs])
+    assert (report.resources, report.summary, report.alarm()) == ((), "nothing runs", "")
 
 
 def test_a_failure_to_list_jobs_is_an_error(clients):
@@ -504,11 +498,6 @@ def test_a_parameter_that_names_a_file_system_which_is_gone_is_set_to_none(clien
     assert (seen_.kind, seen_.id, seen_.what) == ("parameter", PARAMETER, "names fs-gone")
     set_to_none(clients)
     assert end_by_default(found, clients, nodes=NODES) == {"parameter": "Set to 'none'."}
-
-
-def test_another_installations_file_system_is_not_even_shown(clients):
-    report, _ = seen(clients, file_systems=[file_system(installation="another")])
-    assert report.resources == ()
 
 
 def look_at_all(clients, state="over"):

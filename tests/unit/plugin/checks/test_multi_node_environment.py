@@ -5,25 +5,25 @@ import pytest
 from batchmark.aws.batch_targets import BatchEnvironment, container_of
 from batchmark.checks.environment import check_compute_environments, check_job_definitions
 from batchmark.checks.image import check_images
+from batchmark.checks.quota import check_quotas
+from tests.builders import existing_jobs
 from tests.builders.installations import configured
 from tests.builders.scaling import stack
 from tests.stand_ins.stubbed_clients import StubbedClients
 
 NODES = stack()
 CONTAINER = {"image": "elsewhere/job:1", "jobRoleArn": "arn:role"}
-DEFINITION = {
-    "jobDefinitionArn": NODES.job_definition,
-    "jobDefinitionName": "nodes",
-    "revision": 1,
-    "type": "multinode",
-    "status": "ACTIVE",
-    "timeout": {"attemptDurationSeconds": NODES.timeout_seconds},
-    "nodeProperties": {
+DEFINITION = existing_jobs.definition(
+    jobDefinitionArn=NODES.job_definition,
+    type="multinode",
+    timeout={"attemptDurationSeconds": NODES.timeout_seconds},
+    nodeProperties={
         "numNodes": 1,
         "mainNode": 0,
         "nodeRangeProperties": [{"targetNodes": "0:", "container": CONTAINER}],
     },
-}
+)
+del DEFINITION["containerProperties"]
 
 
 def environment(nodes=1):
@@ -36,7 +36,7 @@ def environment(nodes=1):
 @pytest.mark.parametrize(
     ("changes", "status", "seen"),
     [
-        ({}, "ok", "nodes:1 is ACTIVE."),
+        ({}, "ok", "resize:7 is ACTIVE."),
         (
             {"timeout": {"attemptDurationSeconds": 60}},
             "warn",
@@ -58,19 +58,31 @@ def test_a_definition_of_nodes_is_compared_in_what_is_published(changes, status,
 @pytest.mark.parametrize(("nodes", "status"), [(1, "ok"), (20, "ok"), (21, "fail")])
 def test_the_compute_environment_must_have_room_for_all_nodes(nodes, status):
     checked, clients = environment(nodes)
-    there = {
-        "computeEnvironmentName": "nodes",
-        "computeEnvironmentArn": "arn:nodes",
-        "state": "ENABLED",
-        "status": "VALID",
-        "computeResources": {"type": "EC2", "maxvCpus": 1920, "subnets": ["subnet-1"]},
-    }
+    there = existing_jobs.environment("nodes", resources={"maxvCpus": 1920})
     clients.answer("batch", "describe_compute_environments", {"computeEnvironments": [there]})
     (check,) = check_compute_environments(checked)
     assert check.status == status
     if status == "fail":
         assert check.seen == "nodes may have 1920 vCPUs, and each of 21 nodes at once asks for 96."
         assert check.remedy == "Raise most_nodes in terraform/stacks/multi_node."
+
+
+@pytest.mark.parametrize(
+    ("nodes", "value", "status"),
+    [(20, 1920.0, "ok"), (20, 1919.0, "fail"), (1, 96.0, "ok"), (4, 96.0, "fail")],
+)
+def test_a_quota_must_have_the_vcpus_of_all_nodes(nodes, value, status):
+    checked, clients = environment(nodes)
+    types = [{"InstanceType": "p4d.24xlarge", "VCpuInfo": {"DefaultVCpus": 96}}]
+    clients.answer("ec2", "describe_instance_types", {"InstanceTypes": types})
+    clients.answer("service-quotas", "get_service_quota", {"Quota": {"Value": value}})
+    (check,) = check_quotas(checked)
+    assert (check.target, check.status) == (NODES.target, status)
+    assert "Running On-Demand P instances (L-417A185B)" in check.seen
+    if status == "fail":
+        vcpus = 96 * nodes
+        assert f"{nodes} nodes of {NODES.target} take {vcpus:,}: ask for fewer nodes" in check.seen
+        assert check.remedy == f"Ask for at least {vcpus} in the Service Quotas console."
 
 
 def test_the_image_is_that_of_the_nodes():

@@ -1,6 +1,6 @@
 """The cluster's GPU node, with and without a run that needs it."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
@@ -9,9 +9,9 @@ from batchmark.checks.leak_records import GuardReport, LeakAges, RunName
 from batchmark.checks.leaks import end_leaks
 from batchmark.checks.node_leaks import cluster_resources
 from tests.builders.clusters import RUN_ID, published
+from tests.builders.leaks import NOW
 from tests.stand_ins.stubbed_clients import StubbedClients
 
-NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ARN = "arn:aws:eks:us-east-1:111122223333:nodegroup/batchmark-gpu-sharing/gpu/1"
 NAMED = {"clusterName": "batchmark-gpu-sharing", "nodegroupName": "gpu"}
 FILTERS = [

@@ -6,7 +6,6 @@ from batchmark.aws.batch_targets import BatchEnvironment
 from batchmark.aws.vcpu_quotas import vcpu_quota
 from batchmark.checks.quota import check_quotas
 from tests.builders.leaks import REGION
-from tests.builders.scaling import stack
 from tests.stand_ins.guarded_account import CONFIG, NAMES, Refused, check, healthy, not_ok
 from tests.stand_ins.stubbed_clients import StubbedClients
 
@@ -42,27 +41,6 @@ def test_a_quota_fails_only_if_no_purchase_option_is_left(quotas, seen):
     account["quotas"] |= quotas
     found = [(target, status, text) for _, target, status, text, _ in not_ok(check(account))]
     assert found == seen
-
-
-@pytest.mark.parametrize(
-    ("nodes", "value", "status"),
-    [(20, 1920.0, "ok"), (20, 1919.0, "fail"), (1, 96.0, "ok"), (4, 96.0, "fail")],
-)
-def test_a_multi_node_job_counts_the_vcpus_of_all_its_nodes(nodes, value, status):
-    config = stack(name=CONFIG.name, region=REGION).joined_to(CONFIG)
-    name = "p4d.24xlarge-nodes"
-    clients = StubbedClients(REGION)
-    types = [{"InstanceType": "p4d.24xlarge", "VCpuInfo": {"DefaultVCpus": 96}}]
-    clients.answer("ec2", "describe_instance_types", {"InstanceTypes": types})
-    clients.answer("service-quotas", "get_service_quota", {"Quota": {"Value": value}})
-    environment = BatchEnvironment(config, {name: config.targets[name]}, clients, nodes)
-    (check,) = check_quotas(environment)
-    assert (check.target, check.status) == (name, status)
-    assert "Running On-Demand P instances (L-417A185B)" in check.seen
-    if status == "fail":
-        vcpus = 96 * nodes
-        assert f"{nodes} nodes of {name} take {vcpus:,}: ask for fewer nodes" in check.seen
-        assert check.remedy == f"Ask for at least {vcpus} in the Service Quotas console."
 
 
 def test_targets_that_share_too_small_a_quota_wait_for_each_other():

@@ -61,24 +61,6 @@ def test_attempts_times_timeout_times_price_times_jobs_by_hand():
     )
 
 
-def test_a_target_whose_queue_is_its_on_demand_queue_goes_there_once():
-    config = of_targets(**{"c5.2xlarge": {"on_demand_queue": "arn:queue-cpu"}})
-    assert config.targets["c5.2xlarge"].job_queue == "arn:queue-cpu"
-    assert worst(config, planned("c5.2xlarge")).targets[0].submissions == 1
-
-
-def test_each_target_is_rounded_up_to_a_cent_and_the_parts_add_up():
-    config = of_targets(
-        **{
-            name: {"attempts": 1, "timeout_seconds": 60, "on_demand_queue": None}
-            for name in ("g5.xlarge", "c5.2xlarge")
-        }
-    )
-    seen = worst(config, [*planned("g5.xlarge"), *planned("c5.2xlarge")])
-    assert [one.usd for one in seen.targets] == [0.02, 0.01]  # of 0.0168 and 0.0057
-    assert seen.usd == 0.03
-
-
 def test_a_run_at_its_cap_passes_and_one_a_cent_above_is_refused_with_sum_parts_and_cap():
     config = of_targets(**{"g5.xlarge": {}, "c5.2xlarge": {}})
     seen = worst(config, [*planned("g5.xlarge", 2), *planned("c5.2xlarge")])

@@ -25,6 +25,7 @@ SPOT = described(
     "FAILED", jobId=OTHER_ID, attempts=[RAN], createdAt=CREATED - 100_000, statusReason=RECLAIMED
 )
 ON_DEMAND = DONE | {"jobQueue": "on-demand-queue"}
+LEFT = document(job_id=OTHER_ID, status="interrupted")
 
 
 def ids(run):
@@ -32,16 +33,12 @@ def ids(run):
 
 
 def test_a_job_without_a_document_loses_itself_only_and_keeps_its_own_reason():
-    account = Account(described("FAILED", code=3))
+    account = Account(described("FAILED", code=3, earlier=[RAN]))
     (lost,) = account.collected().lost
     assert account.streams == ["own/default/1"]
-    assert "exit code 3" in lost.reason
-    assert f"{PLAN.result_prefix}{JOB_ID}.1.json can't be read (NoSuchKey)" in lost.reason
-
-
-def test_of_a_job_without_a_document_the_time_of_all_attempts_is_kept():
-    (lost,) = collected(described("FAILED", attempts=[RAN, RAN])).lost
     assert (lost.job_id, lost.seconds, lost.instance_type) == (JOB_ID, 181.0, "g5.xlarge")
+    assert "exit code 3" in lost.reason
+    assert f"{PLAN.result_prefix}{JOB_ID}.2.json can't be read (NoSuchKey)" in lost.reason
 
 
 def test_of_a_job_that_never_started_no_document_is_looked_for():
@@ -63,10 +60,7 @@ def test_a_job_that_batch_describes_in_an_unknown_way_loses_itself_only():
 def test_state_times_are_those_of_batchs_events():
     events = [event("RUNNABLE", "2026-11-20T00:58:21Z"), event("STARTING", "2026-11-20T00:59:30Z")]
     (job,) = collected(DONE, documents=[document()], events=events).jobs
-    assert [f"{moment:%X}" for moment in (job.runnable_at, job.starting_at)] == [
-        "00:58:21",
-        "00:59:30",
-    ]
+    assert (f"{job.runnable_at:%X}", f"{job.starting_at:%X}") == ("00:58:21", "00:59:30")
 
 
 def test_time_and_documents_of_all_attempts_before_the_last_are_kept():
@@ -103,25 +97,18 @@ def test_the_job_of_a_cleared_task_counts_for_the_cost_only():
     assert (other.job_id, other.seconds, other.reason) == (OTHER_ID, 90.5, SUPERSEDED)
 
 
-def test_the_time_of_a_replaced_spot_job_is_that_of_its_lost_successor_too():
-    run = collected(described("FAILED", attempts=[RAN]), SPOT)
+def test_what_a_replaced_spot_job_took_and_measured_is_that_of_its_lost_successor_too():
+    run = collected(described("FAILED", attempts=[RAN]), SPOT, documents=[LEFT])
     (lost,) = run.lost
     assert (lost.job_id, lost.seconds) == (JOB_ID, 181.0)
+    (attempt,) = lost.interrupted
+    assert (attempt.job_id, attempt.job_attempt, attempt.measured_rows) == (OTHER_ID, 1, 1)
     assert run.superseded == ()
 
 
 def test_the_on_demand_job_counts_where_its_task_told_of_the_spot_job_only():
     (job,) = Account(ON_DEMAND, SPOT, documents=[document()]).collected(job_id=OTHER_ID).jobs
     assert (job.job_id, job.replaced_job_id) == (JOB_ID, OTHER_ID)
-
-
-LEFT = document(job_id=OTHER_ID, status="interrupted")
-
-
-def test_what_an_interrupted_attempt_measured_is_kept_though_the_job_is_lost():
-    (lost,) = collected(described("FAILED", attempts=[RAN]), SPOT, documents=[LEFT]).lost
-    (attempt,) = lost.interrupted
-    assert (attempt.job_id, attempt.job_attempt, attempt.measured_rows) == (OTHER_ID, 1, 1)
 
 
 def test_what_interrupted_attempts_measured_is_kept_and_listed():

@@ -164,13 +164,6 @@ def test_a_lost_multi_node_job_is_charged_for_all_its_nodes_and_says_what_the_ma
     assert "log stream nodes/default/0 of" in lost.reason
 
 
-def test_a_multi_node_job_left_running_is_ended_as_a_whole():
-    account = Account(*of_nodes("RUNNING"), plan=ON_2_NODES)
-    (lost,) = account.collected().lost
-    assert account.terminated == [(JOB_ID, LEFT_OVER)]
-    assert "was still RUNNING" in lost.reason
-
-
 def test_one_that_never_started_has_no_main_node_yet():
     job, _ = of_nodes("FAILED", attempts=[])
     job |= {"attempts": [], "statusReason": "it waited too long"}

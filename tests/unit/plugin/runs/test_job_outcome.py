@@ -5,7 +5,7 @@ from botocore.exceptions import ClientError
 
 from batchmark.aws.job_log import FILE_MARK
 from batchmark.runs.job_outcome import outcome
-from batchmark.runs.own_jobs import storing, whole_log
+from batchmark.runs.own_jobs import storing
 from batchmark_job.result.document import MeasurementStatus, parse_document
 from tests.builders.watched_jobs import (
     BEGIN,
@@ -41,7 +41,7 @@ class Judged:
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch):
-    monkeypatch.setattr(whole_log, "READ_AGAIN_AFTER_SECONDS", (0.0,))
+    monkeypatch.setattr(storing, "READ_AGAIN_AFTER_SECONDS", (0.0,))
 
 
 def test_a_job_that_passed_succeeds_with_its_document():

@@ -20,12 +20,22 @@ def aws(clients):
 
 
 @pytest.fixture
-def find(aws):
+def ask(aws):
     """Return a function that diagnoses the queue with some answers changed."""
 
     def run(changed=None, **arguments):
         aws.answers.update(changed or {})
-        diagnosis = diagnose(aws.client, queue=QUEUE, now=NOW, **arguments)
+        return diagnose(aws.client, queue=QUEUE, now=NOW, **arguments)
+
+    return run
+
+
+@pytest.fixture
+def find(ask):
+    """As `ask`, where AWS answers all questions."""
+
+    def run(changed=None, **arguments):
+        diagnosis = ask(changed, **arguments)
         assert diagnosis.unread == ()
         return diagnosis
 

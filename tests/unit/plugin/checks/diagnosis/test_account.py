@@ -4,13 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from batchmark.checks.diagnosis.diagnose import diagnose
+from tests.builders.existing_jobs import definition
 from tests.stand_ins.diagnosis_answers import (
     DEFINITION,
     ENVIRONMENT,
     IMAGE,
     NOW,
-    QUEUE,
     container,
     instance_type,
     job,
@@ -57,11 +56,9 @@ def test_an_image_that_could_not_be_pulled(find):
     only(find(job=job(attempts=attempts)), "image_not_pulled", words, certain=True)
 
 
-def test_an_image_of_another_region_can_not_be_looked_up(aws):
+def test_an_image_of_another_region_can_not_be_looked_up(ask):
     image = IMAGE.replace("us-east-1", "eu-west-1")
-    diagnosis = diagnose(
-        aws.client, queue=QUEUE, job=job(container=container(image=image)), now=NOW
-    )
+    diagnosis = ask(job=job(container=container(image=image)))
     assert diagnosis.unread == (f"the image in ECR: {image} is in eu-west-1, not in us-east-1",)
 
 
@@ -89,16 +86,11 @@ def test_a_job_of_several_nodes_needs_them_at_once(find):
 
 
 def test_a_definition_of_several_nodes_says_what_one_asks_for(find):
-    asked = container(vcpus=400)
-    definition = {
-        "jobDefinitionName": "any",
-        "jobDefinitionArn": DEFINITION,
-        "revision": 1,
-        "type": "multinode",
-    } | several_nodes(asked)
+    of_nodes = definition(type="multinode") | several_nodes(container(vcpus=400))
+    del of_nodes["containerProperties"]
     changed = {
         "ListJobs": {"jobSummaryList": []},
-        "DescribeJobDefinitions": {"jobDefinitions": [definition]},
+        "DescribeJobDefinitions": {"jobDefinitions": [of_nodes]},
         "GetServiceQuota": {"Quota": quota(80)},
     }
     found = find(changed, job_definition=DEFINITION).findings
@@ -128,9 +120,8 @@ def test_spot_has_a_quota_of_its_own(find, aws):
     assert aws.asked("GetServiceQuota") == [{"ServiceCode": "ec2", "QuotaCode": "L-3819A6DF"}]
 
 
-def test_a_family_with_an_unknown_quota_is_reported(aws):
-    aws.answers["DescribeInstanceTypes"] = {"InstanceTypes": [instance_type("hpc7a.12xlarge", 24)]}
-    diagnosis = diagnose(aws.client, queue=QUEUE, now=NOW)
-    assert diagnosis.unread == (
+def test_a_family_with_an_unknown_quota_is_reported(ask):
+    types = {"InstanceTypes": [instance_type("hpc7a.12xlarge", 24)]}
+    assert ask({"DescribeInstanceTypes": types}).unread == (
         "the service quota of vCPUs: the vCPU quota of hpc7a.12xlarge is not known here",
     )

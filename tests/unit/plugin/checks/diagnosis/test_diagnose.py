@@ -4,15 +4,15 @@ from typing import get_args
 
 import pytest
 
-from batchmark.checks.diagnosis.diagnose import QUESTIONS, diagnose
+from batchmark.checks.diagnosis.diagnose import QUESTIONS
 from batchmark.checks.diagnosis.records import REMEDIES, Cause
+from tests.builders.existing_jobs import definition
 from tests.paths import DOCS
 from tests.stand_ins.diagnosis_answers import (
     CREATED_AT,
     DEFINITION,
     ENVIRONMENT,
     EVENTS_GROUP,
-    NOW,
     QUEUE,
     container,
     job,
@@ -37,20 +37,10 @@ def test_a_healthy_queue_leaves_capacity_as_the_likely_cause(find):
 
 
 def test_an_idle_queue_is_diagnosed_for_the_next_job(find, aws):
-    definition = {
-        "jobDefinitionName": "d",
-        "jobDefinitionArn": DEFINITION,
-        "revision": 3,
-        "type": "container",
-        "containerProperties": container(memory=20000),
-    }
-    diagnosis = find(
-        {
-            "ListJobs": {"jobSummaryList": []},
-            "DescribeJobDefinitions": {"jobDefinitions": [definition]},
-        },
-        job_definition=DEFINITION,
-    )
+    large = definition(containerProperties=container(memory=20000))
+    there = {"jobDefinitions": [large]}
+    changed = {"ListJobs": {"jobSummaryList": []}, "DescribeJobDefinitions": there}
+    diagnosis = find(changed, job_definition=DEFINITION)
     assert diagnosis.job_id is None
     only(diagnosis, "job_does_not_fit", certain=True)
     assert [asked["jobStatus"] for asked in aws.asked("ListJobs")] == ["RUNNABLE", "STARTING"]
@@ -86,9 +76,8 @@ OPERATIONS = [
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("code", ["AccessDeniedException", "ThrottlingException"])
-def test_a_refused_question_is_reported_and_the_rest_are_asked(aws, operation, code):
-    aws.answers[operation] = code
-    diagnosis = diagnose(aws.client, queue=QUEUE, job=job(), events_log_group=EVENTS_GROUP, now=NOW)
+def test_a_refused_question_is_reported_and_the_rest_are_asked(ask, operation, code):
+    diagnosis = ask({operation: code}, job=job(), events_log_group=EVENTS_GROUP)
     assert f": {code}: no" in diagnosis.unread[0]
     assert all(
         f": {code}: no" in text or text.endswith("are not known") for text in diagnosis.unread
@@ -98,17 +87,15 @@ def test_a_refused_question_is_reported_and_the_rest_are_asked(aws, operation, c
     assert f"- not asked: {diagnosis.unread[0]}" in diagnosis.message()
 
 
-def test_without_the_queue_nothing_else_is_asked(aws):
-    aws.answers["DescribeJobQueues"] = "AccessDeniedException"
-    diagnosis = diagnose(aws.client, queue=QUEUE, job=job(), now=NOW)
+def test_without_the_queue_nothing_else_is_asked(ask, aws):
+    diagnosis = ask({"DescribeJobQueues": "AccessDeniedException"}, job=job())
     assert len(diagnosis.unread) == 1
     assert diagnosis.queue == QUEUE
     assert len(aws.calls) == 1
 
 
-def test_an_answer_of_another_shape_is_reported_too(aws):
-    aws.answers["DescribeInstanceTypes"] = {"InstanceTypes": [{"InstanceType": "g5.xlarge"}]}
-    diagnosis = diagnose(aws.client, queue=QUEUE, now=NOW)
+def test_an_answer_of_another_shape_is_reported_too(ask):
+    diagnosis = ask({"DescribeInstanceTypes": {"InstanceTypes": [{"InstanceType": "g5.xlarge"}]}})
     assert "the instance types' size: KeyError('VCpuInfo')" in diagnosis.unread
 
 

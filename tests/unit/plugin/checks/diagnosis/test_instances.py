@@ -4,12 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from batchmark.checks.diagnosis.diagnose import diagnose
 from batchmark.checks.diagnosis.instances import launch_failure
 from tests.stand_ins.diagnosis_answers import (
     ENVIRONMENT,
     NOW,
-    QUEUE,
     container,
     environment,
     group_of_batch,
@@ -212,8 +210,7 @@ def test_older_fields_of_a_job_are_understood(find):
     only(diagnosis, "job_does_not_fit", "The job asks for 8 vCPUs, 1024 MiB and 0 GPU(s)")
 
 
-def test_types_that_batch_chooses_are_reported(aws):
-    aws.answers |= one_environment(resources={"instanceTypes": ["optimal"]})
-    diagnosis = diagnose(aws.client, queue=QUEUE, now=NOW)
+def test_types_that_batch_chooses_are_reported(ask):
+    diagnosis = ask(one_environment(resources={"instanceTypes": ["optimal"]}))
     text = f"Batch chooses the types of {ENVIRONMENT}: optimal"
     assert f"the instance types' size: {text}" in diagnosis.unread

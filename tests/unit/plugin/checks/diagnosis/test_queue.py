@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 
-from batchmark.checks.diagnosis.diagnose import diagnose
 from tests.stand_ins.diagnosis_answers import (
     CREATED_AT,
     ENVIRONMENT,
@@ -102,10 +101,9 @@ def test_missing_capacity_of_spot_environments_is_spot_capacity(find):
     only(find(changed, job=job(statusReason=reason)), "no_spot_capacity")
 
 
-def test_batchs_reason_counts_even_if_the_environments_are_unknown(aws):
-    aws.answers["DescribeComputeEnvironments"] = "AccessDeniedException"
+def test_batchs_reason_counts_even_if_the_environments_are_unknown(ask):
     stuck = job(statusReason="CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY - g5.xlarge")
-    diagnosis = diagnose(aws.client, queue=QUEUE, job=stuck, now=NOW)
+    diagnosis = ask({"DescribeComputeEnvironments": "AccessDeniedException"}, job=stuck)
     only(diagnosis, "no_capacity", certain=True)
 
 

@@ -249,6 +249,9 @@ def test_some_of_an_instances_memory_is_never_a_jobs(clients, memory_mib, types,
     assert [said in note for note in found.notes] == [True] * told
 
 
+EKS = {"eksClusterArn": "a", "kubernetesNamespace": "b"}
+
+
 def broken(**changes):
     return [environment("plain", **changes), environment("cheap", **changes)]
 
@@ -275,11 +278,7 @@ def broken(**changes):
             "of queue images is of FARGATE: Batchmark watches jobs on EC2 instances",
         ),
         (
-            {
-                "environments": broken(
-                    eksConfiguration={"eksClusterArn": "a", "kubernetesNamespace": "b"}
-                )
-            },
+            {"environments": broken(eksConfiguration=EKS)},
             "of queue images is of EKS: Batchmark watches jobs on EC2",
         ),
         ({"definitions": []}, "no ACTIVE job definition 'resize' in this region: give its na"),

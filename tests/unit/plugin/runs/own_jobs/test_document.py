@@ -1,12 +1,12 @@
 """The result document of an own job, of whatever is known of it."""
 
-from datetime import UTC, datetime
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from batchmark.aws.job_description import moment
 from batchmark.aws.job_hosts import JobHost
+from batchmark.aws.job_log import FACT_MARK
 from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.runs.own_jobs.check import TIMED_OUT
 from batchmark.runs.own_jobs.document import Image, WatchedJob, last_span
@@ -44,10 +44,6 @@ def document(job=None, said=None, where=None, *, on_aws=True, own_job=None, devi
         wanted, wanted.own_job, job, said, where or host(), on_aws, *last_span(job)
     )
     return parse_document(watched.document().to_json())
-
-
-def moment(milliseconds):
-    return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
 
 
 def test_the_whole_job_is_a_row_with_one_sample():
@@ -245,14 +241,6 @@ def test_a_job_that_lost_its_host_was_interrupted_and_did_not_fail():
     assert found.status == "interrupted"
 
 
-def test_a_job_that_was_stopped_before_it_told_an_end_has_no_time_of_its_command():
-    said = read_lines(marked(*facts(*BEGIN), metric()))
-    job = described("FAILED", code=None, isTerminated=True, statusReason="took too long")
-    found = document(job, said)
-    assert (found.own_job.wrapped, found.own_job.command_seconds) == (True, None)
-    assert found.measurements[0].reason == "no exit code; took too long"
-
-
 @pytest.mark.parametrize("stop", [STARTED, STARTED - 5])
 def test_a_job_shorter_than_batchs_clock_can_tell_took_a_millisecond_at_most(stop):
     found = document(described(attempt={"stoppedAt": stop}))
@@ -292,7 +280,10 @@ def test_texts_of_any_length_fit():
 
 
 @given(st.lists(marked_lines(), max_size=20), st.booleans())
-@fuzzed(30)
-def test_whatever_a_job_tells_its_document_can_be_read(lines, on_aws):
-    found = document(said=read_lines(lines), on_aws=on_aws)
+@fuzzed(100)
+def test_whatever_a_job_tells_its_lines_are_no_error_and_its_document_can_be_read(lines, on_aws):
+    said = read_lines(lines)
+    metrics = [line for line in lines if not line.text.startswith(FACT_MARK)]
+    assert len(said.metrics) + len(said.bad_lines) == len(metrics)
+    found = document(said=said, on_aws=on_aws)
     assert found.measurements[0].samples_seconds == (90.5,)

@@ -3,16 +3,12 @@
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from batchmark.aws.job_log import FACT_MARK, FILE_MARK, METRIC_MARK, MarkedLine
 from batchmark.core.own_jobs import MOST_BAD_LINES
 from batchmark.runs.own_jobs.lines import MOST_GPUS, Facts, Gpu, GpuBusy, read_lines
 from batchmark_job.result import values
 from batchmark_job.result.metric import MOST_LINES
-from tests.builders.hostile import fuzzed
-from tests.builders.hostile_lines import marked_lines
 from tests.builders.watched_jobs import BEGIN, END, GPU, SHA256, STARTED, facts, marked, metric
 
 
@@ -58,12 +54,6 @@ def test_a_gpu_is_busy_all_the_time_at_most():
 def test_a_command_began_at_a_time_that_a_document_can_hold(milliseconds, began_at):
     line = MarkedLine(milliseconds, FACT_MARK + "begin 1")
     assert read_lines([line]).facts.began_at == began_at
-
-
-@pytest.mark.parametrize("said", ["missing", "unknown"])
-def test_an_output_without_a_checksum_says_why(said):
-    found = after_begin(f"sha256 {said}")
-    assert (found.no_sha256, found.output_sha256) == (said, None)
 
 
 def test_what_an_image_lacks_is_not_known():
@@ -174,12 +164,3 @@ def test_a_line_of_a_megabyte_is_named_in_short():
     (bad,) = read_lines(marked(METRIC_MARK + "x" * 2**20)).bad_lines
     assert len(bad.text) == 200
     assert bad.problem == "1048576 characters, of which 2000 are allowed"
-
-
-@given(st.lists(marked_lines(), max_size=20))
-@fuzzed(100)
-def test_no_line_is_an_error(lines):
-    told = read_lines(lines)
-    assert len(told.metrics) + len(told.bad_lines) == sum(
-        not line.text.startswith(FACT_MARK) for line in lines
-    )

@@ -1,4 +1,7 @@
-"""The script that own jobs run below: its command starts as it is, and it ends as its command."""
+"""The script that own jobs run below: its command starts as it is, and it ends as its command.
+
+And all else that the operator submits an own job with.
+"""
 
 import hashlib
 import json
@@ -11,9 +14,20 @@ import time
 import pytest
 
 from batchmark.aws.job_log import MARKS, MarkedLine
+from batchmark.core.errors import PlanError
 from batchmark.runs.own_jobs.lines import read_lines
-from batchmark.runs.own_jobs.wrapper import CHECK, OUTPUT, OUTPUT_SHA256, command, script
+from batchmark.runs.own_jobs.wrapper import (
+    CHECK,
+    MOST_CHARACTERS,
+    OUTPUT,
+    OUTPUT_SHA256,
+    ROOM_FOR_BATCH,
+    command,
+    container_overrides,
+    script,
+)
 from batchmark_job.result.metric import FILE_VARIABLE
+from tests.builders.watched_jobs import plan
 from tests.stand_ins.wrapped_commands import (
     INSTALLED,
     SHELLS,
@@ -220,3 +234,38 @@ def test_what_is_told_is_read_as_it_is_meant(wrapped, programs):
     assert (found.exit_code, found.check_exit_code, found.output_sha256) == (0, 0, RIGHT)
     assert (found.gpu_busy.samples, found.began, found.is_over) == (2, True, True)
     assert (len(told.metrics), told.bad_lines) == (1, [])
+
+
+def container_of(**changes):
+    return container_overrides(plan(**changes))
+
+
+def test_a_job_runs_below_a_shell_or_as_it_is():
+    assert container_of() == {"command": command(["python", "convert.py"])}
+    assert container_of(shell=False) == {"command": ["python", "convert.py"]}
+    assert container_of(shell=False, command=()) == {}
+
+
+def test_a_check_is_told_by_variables():
+    checked = container_of(environment={"N": "1"}, check="test -s out", output="out")
+    assert checked["environment"] == [
+        {"name": "N", "value": "1"},
+        {"name": "BATCHMARK_CHECK", "value": "test -s out"},
+        {"name": "BATCHMARK_OUTPUT", "value": "out"},
+    ]
+
+
+def test_only_what_differs_is_asked_for():
+    asked = container_of(vcpus=2.0, memory_mib=512, gpus=1)["resourceRequirements"]
+    assert [tuple(each.values()) for each in asked] == [
+        ("VCPU", "2"),
+        ("MEMORY", "512"),
+        ("GPU", "1"),
+    ]
+
+
+def test_what_ecs_would_refuse_is_refused_before_anything_starts():
+    room = MOST_CHARACTERS - ROOM_FOR_BATCH - len(json.dumps(container_of()))
+    with pytest.raises(PlanError, match=r"thumbnails's command, .* ECS takes 8,192: put a script"):
+        container_of(check="x" * room)
+    container_of(check="x" * (room - 100))

@@ -26,9 +26,6 @@ def test_first_the_job_that_begins_without_sharing():
     assert jobs[0].target == "g4dn.12xlarge-eks"
     assert jobs[0].result_prefix == "s3://results/raw/run/g4dn.12xlarge-eks/sharing/of-5/1/"
     assert [job.sharing.replicas for job in planned(20, waiting=0)] == [(20,)]
-
-
-def test_a_number_is_measured_once():
     assert [job.sharing.replicas for job in planned(5, 20, waiting=5)] == [(5,), (20,)]
 
 

@@ -1,9 +1,8 @@
 """Multi-node jobs, whose main node has the container and the log."""
 
-from batchmark.aws.array_jobs import first_child, telling_child
 from batchmark.aws.batch_jobs import describe_jobs
 from batchmark.aws.job_description import failure_message, log_location
-from batchmark.aws.multi_node_jobs import job_id_of
+from batchmark.aws.job_parts import first_child, telling_child
 from tests.stand_ins.batch import FakeBatch
 
 NODES = {"numNodes": 3, "mainNode": 0, "nodeRangeProperties": []}
@@ -52,7 +51,3 @@ def test_its_failure_is_told_by_both():
     assert "status reason: Host EC2 (instance i-1) terminated." in text
     assert "Its main node: exit code 3; status reason: Essential container" in text
     assert "node 2 at 10.0.0.7 fell silent" in text
-
-
-def test_the_job_of_a_node():
-    assert job_id_of("a-1#0") == job_id_of("a-1") == "a-1"

@@ -1,7 +1,11 @@
-"""Array jobs: the parent has neither container nor log, and is PENDING while its children run.
+"""Jobs of several parts, described here as one job with its children beside it.
 
-So an array job is described here as one job, with its children beside it. Batch gives children no
-tags, so nothing but the parent is ever terminated.
+The parent of an array job has neither container nor log, and is PENDING while its children run.
+Batch gives children no tags, so nothing but the parent is ever terminated.
+
+A multi-node job has neither container nor log, its main node has both, and is its one child here.
+Its state is Batch's own: it follows the main node's. Other nodes are not described, as the main
+node's log says what became of them; nothing but the job itself is ever terminated.
 """
 
 from __future__ import annotations
@@ -17,9 +21,9 @@ from batchmark.aws.job_description import (
     JobDescription,
     host_terminated,
 )
-from batchmark.aws.multi_node_jobs import main_node_id
 
 ON_THE_WAY = ("SUBMITTED", "PENDING", "RUNNABLE", *ON_AN_INSTANCE)
+NODE_SEPARATOR = "#"
 
 
 def child_id(job_id: str, index: int) -> str:
@@ -82,3 +86,35 @@ def first_child(job: JobDescription) -> JobDescription:
     children: Sequence[JobDescription] = job.get(CHILDREN, ())
     writers = (child_id(job["jobId"], 0), main_node_id(job["jobId"]))
     return next((each for each in children if each["jobId"] in writers), job)
+
+
+def main_node_id(job_id: str) -> str:
+    """The id of the main node, which is the first by terraform/stacks/multi_node."""
+    return f"{job_id}{NODE_SEPARATOR}0"
+
+
+def main_node_ids(job: JobDescription) -> list[str]:
+    """The id of a multi-node job's main node; none for any other job, a node included."""
+    has_nodes = job.get("nodeProperties", {}).get("numNodes")
+    is_node = NODE_SEPARATOR in job["jobId"]
+    return [main_node_id(job["jobId"])] if has_nodes and not is_node else []
+
+
+def job_id_of(node_or_job_id: str) -> str:
+    """The id of the job that a node belongs to, or of any other job itself."""
+    return node_or_job_id.partition(NODE_SEPARATOR)[0]
+
+
+def with_main_node(job: JobDescription, nodes: Sequence[JobDescription]) -> JobDescription:
+    """A multi-node job with the container and attempts of its main node, once there is one."""
+    if not nodes:
+        return job
+    (node,) = nodes
+    attempts = node.get("attempts") or job.get("attempts", [])
+    node = moments_of(job) | node | {"attempts": attempts}
+    own = {CHILDREN: [node], "container": node.get("container", {}), "attempts": attempts}
+    return moments_of(node) | job | own
+
+
+def moments_of(job: JobDescription) -> JobDescription:
+    return {name: job[name] for name in ("startedAt", "stoppedAt") if name in job}
