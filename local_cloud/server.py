@@ -24,7 +24,7 @@ from local_cloud.batch.api import models as batch
 from local_cloud.batch.ecs import answers
 from local_cloud.batch.scheduling.scheduler import Scheduler
 from local_cloud.browser_guard import BrowserGuard
-from local_cloud.faults.middleware import Faults
+from local_cloud.fault_control import Faults
 from local_cloud.file_systems import models as file_systems
 from local_cloud.gaps.pricing import PriceList
 from local_cloud.host_metadata import HostMetadata

@@ -11,7 +11,7 @@ Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class _Kind(BaseModel):
+class Kind(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     seconds: PositiveSeconds | None = Field(
@@ -19,7 +19,7 @@ class _Kind(BaseModel):
     )
 
 
-class CallFault(_Kind):
+class CallFault(Kind):
     """Strikes calls of these services, operations and ARNs (globs); empty means all.
 
     Names are IAM's: service `batch`, operation `SubmitJob`. For a call about an S3 object, its ARN
@@ -81,7 +81,7 @@ class LateAnswer(CallFault):
     delay_seconds: PositiveSeconds
 
 
-class SpotInterruption(_Kind):
+class SpotInterruption(Kind):
     """Attempts lose their host: Spot's notice in its metadata, SIGTERM, SIGKILL.
 
     Strikes jobs by name (a glob), in all compute environments or in one: attempts that run now,
@@ -103,36 +103,45 @@ class SpotInterruption(_Kind):
     )
 
 
-class InvalidEnvironment(_Kind):
+class InvalidEnvironment(Kind):
     """Compute environments are INVALID, those created meanwhile, too: no job starts in them."""
 
     kind: Literal["invalid_environment"]
     compute_environment: str = Field(min_length=1, description="a glob of names")
     reason: str = Field(default="CLIENT_ERROR - The instance profile does not exist", min_length=1)
 
+    def covers(self, name: str) -> bool:
+        return fnmatchcase(name, self.compute_environment)
 
-class MissingImage(_Kind):
+
+class MissingImage(Kind):
     """No container of this image can start: its registry does not have the image."""
 
     kind: Literal["missing_image"]
     image: str
 
 
-class UnstartedNode(_Kind):
+class UnstartedNode(Kind):
     """A child node of multi-node jobs never starts, so that the others wait for it."""
 
     kind: Literal["unstarted_node"]
     job_name: str = Field(default="*", description="a glob")
     node: Annotated[int, Field(ge=0)] = Field(description="its index; the main node always starts")
 
+    def covers(self, job_name: str, node: int) -> bool:
+        return node == self.node and fnmatchcase(job_name, self.job_name)
 
-class FileSystemFault(_Kind):
+
+class FileSystemFault(Kind):
     """Strikes file systems by their ids (a glob), those that come meanwhile, too."""
 
     file_system: str = "*"
 
+    def covers(self, file_system_id: str) -> bool:
+        return fnmatchcase(file_system_id, self.file_system)
 
-class FileSystemCreationFails(_Kind):
+
+class FileSystemCreationFails(Kind):
     """File systems whose creation is asked for meanwhile end FAILED."""
 
     kind: Literal["file_system_creation_fails"]
@@ -174,8 +183,6 @@ class AssociationMisconfigured(FileSystemFault):
         default="Amazon FSx is unable to validate access to the S3 bucket", min_length=1
     )
 
-
-FILE_SYSTEM_FAULTS = (FileSystemFault, FileSystemCreationFails)
 
 Fault = (
     Throttle

@@ -13,10 +13,10 @@ from datetime import datetime
 from moto.batch.models import ComputeEnvironment
 
 from local_cloud.batch.jobs import overrides
-from local_cloud.batch.jobs.job import NOT_STARTED, AttemptRecord, Job
+from local_cloud.batch.jobs.job import NOT_STARTED, Job
 from local_cloud.batch.jobs.resources import Allocation
 from local_cloud.batch.jobs.retry import AttemptEnd, should_retry
-from local_cloud.batch.running.attempt import Attempt, UnstartedNode
+from local_cloud.batch.running.attempt import Attempt
 from local_cloud.batch.running.runtime import Runtime
 from local_cloud.batch.scheduling.instances import Machine
 from local_cloud.batch.scheduling.placement import blocked_reason, environment_for, stuck_reason
@@ -40,8 +40,6 @@ class Scheduler:
 
     Attributes:
         lock: guards every job's state, and the attributes below.
-        missing_images: images that no attempt can pull (a fault).
-        unstarted_nodes: nodes that never start (faults).
         on_running: called with each attempt that has started, under the lock.
         save: writes the state of all jobs to disk, where `--state` asks for it.
     """
@@ -59,8 +57,6 @@ class Scheduler:
         self._closed = False
         self._hosts_down: dict[str, str] = {}  # why, by the ARN of their environment
         self._looks_again = False
-        self.missing_images: set[str] = set()
-        self.unstarted_nodes: list[UnstartedNode] = []
         self.on_running: list[Callable[[Job, Attempt], None]] = []
         self.save: Callable[[], None] = lambda: None
 
@@ -227,7 +223,7 @@ class Scheduler:
             self._start_what_fits()
 
     def _start(self, job: Job, allocation: Allocation, environment: ComputeEnvironment) -> None:
-        attempt = self._new_attempt(job, allocation, environment)
+        attempt = Attempt(job, allocation, self._settings, self.runtime, environment)
         job.enter("STARTING")
         self._run_in_thread(job, attempt, attempt.start)
 
@@ -239,26 +235,8 @@ class Scheduler:
         )
         needed = job.submission.requirements
         allocation = self._machine.take_again(environment, needed, record.gpu_ids)
-        attempt = self._new_attempt(job, allocation, environment, record)
+        attempt = Attempt(job, allocation, self._settings, self.runtime, environment, record)
         self._run_in_thread(job, attempt, attempt.resume)
-
-    def _new_attempt(
-        self,
-        job: Job,
-        allocation: Allocation,
-        environment: ComputeEnvironment,
-        record: AttemptRecord | None = None,
-    ) -> Attempt:
-        return Attempt(
-            job,
-            allocation,
-            self._settings,
-            self.runtime,
-            environment,
-            self.missing_images,
-            self.unstarted_nodes,
-            record,
-        )
 
     def _run_in_thread(self, job: Job, attempt: Attempt, begin: Callable[[], bool]) -> None:
         runner = threading.Thread(target=self._run, args=(job, attempt, begin), daemon=True)

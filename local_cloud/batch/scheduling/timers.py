@@ -9,6 +9,7 @@ from functools import partial
 
 from local_cloud.batch.jobs.job import Job
 from local_cloud.clock import later, now_milliseconds
+from local_cloud.gaps.batch.backend import state_time_limit_actions
 
 
 class JobTimers:
@@ -27,7 +28,7 @@ class JobTimers:
 
     def set_state_limits(self, job: Job, cancel: Callable[[Job, str], None]) -> None:
         """Cancel the job after the time that its queue's jobStateTimeLimitActions allow."""
-        for action in getattr(job.submission.queue, "state_time_limit_actions", None) or []:
+        for action in state_time_limit_actions(job.submission.queue):
             reason = action["reason"]
             if action["state"] == "RUNNABLE" and (job.status_reason or "").startswith(reason):
                 self._set(job, float(action["maxTimeSeconds"]), partial(cancel, job, reason))

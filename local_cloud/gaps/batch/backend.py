@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from fnmatch import fnmatchcase
 from typing import Any
 
 from moto.batch.exceptions import ClientException
@@ -17,10 +16,11 @@ from moto.batch.models import (
 from moto.iam.exceptions import EntityAlreadyExists, NotFoundException
 from moto.moto_api._internal import mock_random
 
+from local_cloud.faults.kinds import InvalidEnvironment
+from local_cloud.faults.under_way import under_way
 from local_cloud.gaps.batch import compute_environments, job_definitions, missing
 
 SERVICE_LINKED_ROLE = "AWSServiceRoleForBatch"
-INVALID_ENVIRONMENTS: dict[str, str] = {}  # globs of names, and why: faults under way
 
 
 class CompleteBatchBackend(BatchBackend):
@@ -215,12 +215,9 @@ def extra_fields(environment: ComputeEnvironment) -> dict[str, Any]:
 
 def invalid_reason(environment: ComputeEnvironment) -> str | None:
     """Why a compute environment is INVALID; None unless a fault makes it so."""
-    for pattern, reason in list(INVALID_ENVIRONMENTS.items()):
-        if fnmatchcase(environment.name, pattern):
-            return reason
-    return None
+    covering = (f for _, f in under_way(InvalidEnvironment) if f.covers(environment.name))
+    return next((fault.reason for fault in covering), None)
 
 
 def state_time_limit_actions(queue: JobQueue) -> list[dict[str, Any]]:
-    actions: list[dict[str, Any]] = getattr(queue, "state_time_limit_actions", [])
-    return actions
+    return getattr(queue, "state_time_limit_actions", None) or []

@@ -15,7 +15,8 @@ from local_cloud.batch.api.models import JobsBatchBackend
 from local_cloud.batch.jobs.job import Job
 from local_cloud.batch.jobs.resources import Requirements
 from local_cloud.state import StateError
-from local_cloud.state.store import ALL, FORMAT, Gate, Store, live
+from local_cloud.state.pickling import live
+from local_cloud.state.store import ALL, FORMAT, Gate, Store
 from tests.paths import DATA
 
 ACCOUNT, REGION = "111122223333", "us-east-1"
