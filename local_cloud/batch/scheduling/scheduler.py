@@ -13,7 +13,7 @@ from datetime import datetime
 from moto.batch.models import ComputeEnvironment
 
 from local_cloud.batch.jobs import overrides
-from local_cloud.batch.jobs.job import NOT_STARTED, Job
+from local_cloud.batch.jobs.job import NOT_STARTED, Job, NodeRecord
 from local_cloud.batch.jobs.resources import Allocation
 from local_cloud.batch.jobs.retry import AttemptEnd, should_retry
 from local_cloud.batch.running.attempt import Attempt
@@ -99,19 +99,20 @@ class Scheduler:
 
     def reclaim_time(self, task_id: str) -> datetime | None:
         """When Spot takes back the host of a running ECS task; None without a notice."""
-        with self.lock:
-            for attempt in self.attempts.values():
-                if task_id in {node.task_id for node in attempt.record.nodes}:
-                    return attempt.reclaimed_at
-        return None
+        found = self._find_task(task_id)
+        return found and found[0].reclaimed_at
 
     def address(self, task_id: str) -> str | None:
         """The address that a running ECS task has of its own; None if it has none."""
+        found = self._find_task(task_id)
+        return found and found[1].address
+
+    def _find_task(self, task_id: str) -> tuple[Attempt, NodeRecord] | None:
         with self.lock:
             for attempt in self.attempts.values():
                 for node in attempt.record.nodes:
                     if node.task_id == task_id:
-                        return node.address
+                        return attempt, node
         return None
 
     def cancel(self, job: Job, reason: str) -> None:
