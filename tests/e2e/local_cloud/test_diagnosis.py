@@ -7,6 +7,7 @@ import pytest
 
 from batchmark.checks.diagnosis.diagnose import diagnose
 from laptop.stand_in_image import publish_stand_in
+from tests.waiting import wait_for
 
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/{}:0.1.0"
 
@@ -108,7 +109,7 @@ def test_a_job_that_never_fits(cloud, queue, environment, find, needs, words):
     assert words.format(environment.rpartition("/")[2]) in finding.evidence
 
 
-def test_an_event_of_a_blocked_queue(cloud, queue, find, wait_until):
+def test_an_event_of_a_blocked_queue(cloud, queue, find):
     logs, events = cloud.client("logs"), cloud.client("events")
     group, rule = f"/aws/events/batch/{cloud.name('blocked')}", cloud.name("rule")
     logs.create_log_group(logGroupName=group)
@@ -118,7 +119,7 @@ def test_an_event_of_a_blocked_queue(cloud, queue, find, wait_until):
     events.put_targets(Rule=rule, Targets=[{"Id": "1", "Arn": arn}])
     try:
         job_id = submit(cloud, queue, gpus=3)
-        wait_until(
+        wait_for(
             lambda: logs.filter_log_events(
                 logGroupName=group, filterPattern='"Batch Job Queue Blocked"'
             )["events"],

@@ -9,6 +9,7 @@ from laptop.processes import free_port
 from tests.builders.lustre import Lustre
 from tests.clouds import running
 from tests.containers.restarting import restarting
+from tests.waiting import wait_for
 
 PARAMETER = "/batchmark/file-system"
 USER_DATA = f"""MIME-Version: 1.0
@@ -27,9 +28,9 @@ WRITE = "import os; open(os.environ['FILES'] + '/written', 'wb').write(b'x' * 3_
 
 
 class FileSystems(Lustre):
-    def __init__(self, cloud, wait_until):
+    def __init__(self, cloud):
         super().__init__(cloud.client)
-        self.cloud, self.wait_until = cloud, wait_until
+        self.cloud = cloud
         self.ssm = cloud.client("ssm")
         self.queue = cloud.create_queue(compute_environment=self._environment())
 
@@ -44,13 +45,13 @@ class FileSystems(Lustre):
         )
 
     def wait_for(self, file_system_id, lifecycle):
-        self.wait_until(lambda: self.lifecycle(file_system_id) == lifecycle, lifecycle)
+        wait_for(lambda: self.lifecycle(file_system_id) == lifecycle, lifecycle)
         return file_system_id
 
     def delete(self, file_system_id):
         self.wait_for_imports(file_system_id)
         self.fsx.delete_file_system(FileSystemId=file_system_id)
-        self.wait_until(lambda: not self.exists(file_system_id), f"end of {file_system_id}")
+        wait_for(lambda: not self.exists(file_system_id), f"end of {file_system_id}")
 
     def exists(self, file_system_id):
         try:
@@ -66,7 +67,7 @@ class FileSystems(Lustre):
         def lifecycle():
             return self.association(file_system_id)["Lifecycle"]
 
-        self.wait_until(lambda: lifecycle() != "CREATING", "association")
+        wait_for(lambda: lifecycle() != "CREATING", "association")
         self.wait_for_imports(file_system_id)
         return lifecycle()
 
@@ -74,7 +75,7 @@ class FileSystems(Lustre):
         def over():
             return all(one["Lifecycle"] != "EXECUTING" for one in self.tasks(file_system_id))
 
-        self.wait_until(over, "import")
+        wait_for(over, "import")
 
     def mounted_by_hosts(self, file_system_id):
         self.ssm.put_parameter(Name=PARAMETER, Value=file_system_id, Type="String", Overwrite=True)
@@ -119,9 +120,9 @@ def bucket(own_cloud):
 
 
 @pytest.fixture
-def file_systems(own_cloud, wait_until):
+def file_systems(own_cloud):
     """Nothing is left of a test."""
-    made = FileSystems(own_cloud, wait_until)
+    made = FileSystems(own_cloud)
     yield made
     with own_cloud.control() as control:
         control.delete("/_faults")
@@ -145,24 +146,6 @@ def test_all_nodes_read_what_s3_has(own_cloud, file_systems, bucket):
     file_systems.delete(made)
 
 
-def test_hosts_wait_for_their_file_system(own_cloud, file_systems):
-    file_systems.mounted_by_hosts(f"fs-{'0' * 17}")
-    job_id = file_systems.submit(SIZES, files="/fsx", num_nodes=1)
-    other = own_cloud.shell("true")
-    assert own_cloud.finish(other)["status"] == "SUCCEEDED"
-    job = own_cloud.describe(job_id)
-    assert (job["status"], job.get("statusReason")) == ("RUNNABLE", None)
-    file_systems.mounted_by_hosts(file_systems.create())
-    assert own_cloud.finish(job_id)["status"] == "SUCCEEDED"
-
-
-def test_none_is_an_empty_folder(own_cloud, file_systems):
-    file_systems.mounted_by_hosts("none")
-    job_id = file_systems.submit(f"{SIZES}; print('empty')", files="/fsx", num_nodes=1)
-    assert own_cloud.finish(job_id)["status"] == "SUCCEEDED"
-    assert file_systems.output(job_id) == ["empty"]
-
-
 def test_a_full_file_system_takes_no_more(own_cloud, file_systems, bucket):
     made = file_systems.wait_for(file_systems.create(), "AVAILABLE")
     file_systems.link(made, bucket)
@@ -180,12 +163,12 @@ def test_a_full_file_system_takes_no_more(own_cloud, file_systems, bucket):
     assert own_cloud.finish(file_systems.submit(WRITE, num_nodes=1))["status"] == "SUCCEEDED"
 
 
-def test_file_systems_outlive_a_kill(wait_until, tmp_path):
+def test_file_systems_outlive_a_kill(tmp_path):
     state = tmp_path / "state"
     state.mkdir()
     options = "--port", str(free_port()), "--state", str(state), "--file-system-seconds", "0.2"
     with restarting(*options) as again:
-        file_systems = FileSystems(again.cloud, wait_until)
+        file_systems = FileSystems(again.cloud)
         made = file_systems.wait_for(file_systems.create(), "AVAILABLE")
         file_systems.mounted_by_hosts(made)
         job_id = file_systems.submit(WRITE, files="/fsx", num_nodes=1)
