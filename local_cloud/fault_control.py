@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from fnmatch import fnmatchcase
 from ipaddress import ip_address
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -45,7 +44,7 @@ from local_cloud.faults.kinds import (
     Throttle,
 )
 from local_cloud.faults.under_way import UNDER_WAY, Active, under_way
-from local_cloud.file_systems import full
+from local_cloud.file_systems import folders
 from local_cloud.file_systems import models as file_systems
 from local_cloud.log_pages import find_job
 
@@ -59,6 +58,7 @@ class Faults:
     def __init__(self, app: WSGIApplication, scheduler: Scheduler) -> None:
         self._app = app
         self._scheduler = scheduler
+        scheduler.on_running = self._reclaim_later
         self._ids = itertools.count(1)
         self._lock = threading.Lock()
 
@@ -142,10 +142,10 @@ class Faults:
         active = Active(str(next(self._ids)), fault, random.Random(seed))
         try:
             if isinstance(fault, FileSystemFull):
-                full.check_permitted()
+                folders.check_permitted()
             UNDER_WAY[active.id] = active
             self._apply(active)
-        except full.NotPermittedError as error:
+        except folders.NotPermittedError as error:
             UNDER_WAY.pop(active.id, None)
             raise Conflict(f"file_system_full: {error}") from error
         if fault.seconds is not None:
@@ -170,10 +170,25 @@ class Faults:
             case FileSystemFull():
                 file_systems.fill_all()
                 active.undo = file_systems.make_room
-            case SpotInterruption() as fault:
-                reclaim = SpotReclaim(self._scheduler, active, fault)
-                reclaim.begin()
-                active.undo = reclaim.end
+            case SpotInterruption():
+                with self._scheduler.lock:
+                    for job, attempt in self._scheduler.attempts.items():
+                        self._reclaim_later(job, attempt)
+
+    def _reclaim_later(self, job: Job, attempt: Attempt) -> None:
+        """Let an attempt that runs lose its instance, where Spot's faults under way say so."""
+        for active, fault in under_way(SpotInterruption):
+            if fault.covers(job.submission.name, attempt.record.compute_environment):
+                later(fault.after_seconds, self._reclaim, active, fault, job, attempt)
+
+    def _reclaim(self, active: Active, fault: SpotInterruption, job: Job, attempt: Attempt) -> None:
+        with self._scheduler.lock:
+            has_ended = self._scheduler.attempts.get(job) is not attempt
+            is_over = active.id not in UNDER_WAY or active.is_spent
+            if has_ended or is_over or not attempt.announce_reclaim(fault.notice_seconds):
+                return
+            active.strikes += 1
+        later(fault.notice_seconds, attempt.lose_host, fault.shutdown_seconds)
 
     def _job(self, job_id: str) -> dict[str, Any]:
         with self._scheduler.lock:
@@ -223,35 +238,3 @@ def drop(environ: WSGIEnvironment) -> None:
 
 def json_response(body: dict[str, Any], status: int) -> Response:
     return Response(json.dumps(body), status=status, content_type="application/json")
-
-
-class SpotReclaim:
-    """Interrupts attempts that run at any time between `begin` and `end`."""
-
-    def __init__(self, scheduler: Scheduler, active: Active, fault: SpotInterruption) -> None:
-        self._scheduler, self._active, self._fault = scheduler, active, fault
-
-    def begin(self) -> None:
-        with self._scheduler.lock:
-            self._scheduler.on_running.append(self._on_running)
-            for job, attempt in self._scheduler.attempts.items():
-                self._on_running(job, attempt)
-
-    def end(self) -> None:
-        with self._scheduler.lock:
-            self._scheduler.on_running.remove(self._on_running)
-
-    def _on_running(self, job: Job, attempt: Attempt) -> None:
-        fault = self._fault
-        affected = fault.compute_environment in (None, attempt.record.compute_environment)
-        if affected and fnmatchcase(job.submission.name, fault.job_name):
-            later(fault.after_seconds, self._strike, job, attempt)
-
-    def _strike(self, job: Job, attempt: Attempt) -> None:
-        with self._scheduler.lock:
-            has_ended = self._scheduler.attempts.get(job) is not attempt
-            is_over = self._active.id not in UNDER_WAY or self._active.is_spent
-            if has_ended or is_over or not attempt.announce_reclaim(self._fault.notice_seconds):
-                return
-            self._active.strikes += 1
-        later(self._fault.notice_seconds, attempt.lose_host, self._fault.shutdown_seconds)

@@ -24,6 +24,7 @@ from local_cloud.batch.api import models as batch
 from local_cloud.batch.ecs import answers
 from local_cloud.batch.scheduling.scheduler import Scheduler
 from local_cloud.browser_guard import BrowserGuard
+from local_cloud.clock import later
 from local_cloud.fault_control import Faults
 from local_cloud.file_systems import models as file_systems
 from local_cloud.gaps.pricing import PriceList
@@ -174,9 +175,7 @@ def serve(
         while not stop.wait(LOOK_SECONDS):
             pass
     finally:
-        watchdog = threading.Timer(SHUTDOWN_SECONDS, end_stuck)
-        watchdog.daemon = True
-        watchdog.start()
+        watchdog = later(SHUTDOWN_SECONDS, end_stuck)
         server.shutdown()
         if recorder:
             recorder.close()

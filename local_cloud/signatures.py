@@ -104,15 +104,13 @@ class SignedRequests:
 
     def _refusal(self, environ: WSGIEnvironment) -> Response:
         caller = caller_of(environ)
-        error = errors.ServiceError(
-            "SignatureDoesNotMatch" if caller else "MissingAuthenticationToken",
-            HTTPStatus.FORBIDDEN,
-            f"The local cloud serves what is signed with its secret: {self._hint}",
-        )
-        return refusal(environ, caller.service if caller else "s3", error)
+        code = "SignatureDoesNotMatch" if caller else "MissingAuthenticationToken"
+        message = f"The local cloud serves what is signed with its secret: {self._hint}"
+        return refusal(environ, caller.service if caller else "s3", code, message)
 
 
-def refusal(environ: WSGIEnvironment, service: str, error: errors.ServiceError) -> Response:
+def refusal(environ: WSGIEnvironment, service: str, code: str, message: str) -> Response:
+    error = errors.ServiceError(code, HTTPStatus.FORBIDDEN, message)
     try:
         protocol = errors.protocol_of(service, environ.get("CONTENT_TYPE"))
     except BotoCoreError:  # botocore names the service otherwise
@@ -124,11 +122,9 @@ def expired(environ: WSGIEnvironment, end: datetime) -> Response:
     """The answer to a presigned address after its end, in S3's words or those of the others."""
     caller = caller_of(environ)
     if caller is None or caller.service in S3:
-        error = errors.ServiceError("AccessDenied", HTTPStatus.FORBIDDEN, "Request has expired")
-        return refusal(environ, "s3", error)
+        return refusal(environ, "s3", "AccessDenied", "Request has expired")
     message = f"Signature expired: {end:{TIME}} is now earlier than {now():{TIME}}"
-    error = errors.ServiceError("SignatureDoesNotMatch", HTTPStatus.FORBIDDEN, message)
-    return refusal(environ, caller.service, error)
+    return refusal(environ, caller.service, "SignatureDoesNotMatch", message)
 
 
 def end_of(query: Mapping[str, str]) -> datetime:

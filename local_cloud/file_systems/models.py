@@ -21,8 +21,8 @@ from local_cloud.faults.kinds import (
     FileSystemFull,
 )
 from local_cloud.faults.under_way import strike
-from local_cloud.file_systems import full, network, repository
-from local_cloud.file_systems.folders import Folders
+from local_cloud.file_systems import network, repository
+from local_cloud.file_systems.folders import Folders, make_full
 from local_cloud.file_systems.records import Association, FileSystem, ImportTask, Resource
 from local_cloud.file_systems.requests import (
     asked_for,
@@ -155,10 +155,9 @@ class FileSystemsBackend(FSxBackend):
             if each.lifecycle != "AVAILABLE" or self.folders.is_full(file_system_id):
                 continue
             if fault := struck(FileSystemFull, file_system_id):
-                full.fill(self.folders.path(file_system_id), fault.free_mib)
+                make_full(self.folders.path(file_system_id), fault.free_mib)
 
     def resume(self) -> None:
-        """Go on after a restart."""
         with self.lock:
             for each in self.file_systems.values():
                 if each.lifecycle == "AVAILABLE":
@@ -262,7 +261,6 @@ class FileSystemsBackend(FSxBackend):
 
 
 def parts_of(file_system_id: str, known: dict[str, Part]) -> list[Part]:
-    """Its associations, or its tasks."""
     return [each for each in known.values() if each.file_system_id == file_system_id]
 
 

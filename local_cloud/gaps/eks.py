@@ -133,7 +133,6 @@ def find_cluster(self: Response) -> Cluster:
 
 
 def find(self: Response, kind: Kind) -> dict[str, Any]:
-    """The entry that a request names."""
     cluster, key = find_cluster(self), self._get_param(kind.key)
     entry = entries(cluster, kind).get(key)
     if entry is None:

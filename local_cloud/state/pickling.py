@@ -78,13 +78,11 @@ class BackendPickler(pickle.Pickler):
         self._names, self._contents = names, contents
 
     def persistent_id(self, obj: Any) -> Key | str | None:
-        """The name of another backend."""
         if obj is CONTENTS:
             return "names"
         return self._names.get(id(obj)) if isinstance(obj, BaseBackend) else None
 
     def reducer_override(self, obj: Any) -> Any:
-        """How to recreate what pickle can't handle."""
         if type(obj) in LOCKS:
             return LOCKS[type(obj)], ()
         if isinstance(obj, FakeKey):
@@ -103,8 +101,6 @@ class BackendPickler(pickle.Pickler):
 
 
 class BackendUnpickler(pickle.Unpickler):
-    """Reads what BackendPickler wrote."""
-
     def __init__(self, file: io.BytesIO, contents: Contents) -> None:
         super().__init__(file)
         self._contents = contents
@@ -113,7 +109,6 @@ class BackendUnpickler(pickle.Unpickler):
         return self._contents if pid == "names" else live(pid)
 
     def find_class(self, module: str, name: str) -> Any:
-        """A class or function, in its present module."""
         return super().find_class(MOVED_MODULES.get(module, module), name)
 
 

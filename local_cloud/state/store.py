@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 import sys
 import threading
@@ -18,7 +19,6 @@ from moto.s3.models import s3_backends
 from local_cloud.state import StateError
 from local_cloud.state.contents import TABLE as CONTENT_TABLE
 from local_cloud.state.contents import Contents
-from local_cloud.state.folder import private_file
 from local_cloud.state.pickling import Key, dumps, live, loads
 
 FORMAT = f"1, moto {moto.__version__}, Python {sys.version_info.major}.{sys.version_info.minor}"
@@ -31,6 +31,7 @@ TABLES = (
 # Regions of IAM's backends for other partitions, which hold only moto's managed policies.
 OTHER_PARTITIONS = "aws-"
 ATTEMPTS = 20
+OTHERS_WRITE = 0o022
 
 Services = frozenset[str]
 ALL: Services | None = None
@@ -212,3 +213,36 @@ def backends() -> dict[Key, BaseBackend]:
         for region, backend in list(regions.items())
         if not region.startswith(OTHER_PARTITIONS)
     }
+
+
+def private_file(folder: Path, name: str) -> Path:
+    """A file of ours in this folder, made if missing; both for their owner alone.
+
+    Raises:
+        StateError: the folder or the file is another user's, or others may write to the folder.
+    """
+    try:
+        _require_ours(folder)
+        mode = folder.stat().st_mode
+        if mode & OTHERS_WRITE:
+            raise StateError(
+                f"other users may write to {folder} (mode {mode & 0o777:o}), and reading a state "
+                f"runs code: if all in it is yours, `chmod 700 {folder}`, else name another folder"
+            )
+        folder.chmod(0o700)
+        path = folder / name
+        path.touch(mode=0o600)
+        _require_ours(path)
+        path.chmod(0o600)
+    except OSError as error:
+        raise StateError(f"{folder} can't be used: {error.strerror}") from error
+    return path
+
+
+def _require_ours(path: Path) -> None:
+    owner, us = path.stat().st_uid, os.geteuid()
+    if owner != us:
+        raise StateError(
+            f"{path} belongs to user {owner}, not to you ({us}), and reading a state runs code: "
+            f"name a folder of your own, or `chown -R {us}` it if you trust what it holds"
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.model import OperationModel
 from botocore.validate import ParamValidator
@@ -13,11 +13,9 @@ from moto.batch.exceptions import ClientException
 from moto.batch.responses import BatchResponse
 from moto.core.utils import get_service_model
 
+from local_cloud.batch.api.models import JobsBatchBackend
 from local_cloud.gaps.batch import job_definitions, missing
 from local_cloud.gaps.batch.backend import state_time_limit_actions
-
-if TYPE_CHECKING:
-    from local_cloud.batch.api.models import JobsBatchBackend
 
 MIN_TIMEOUT_SECONDS = 60
 REFUSED: set[str] = set()  # operations that are not there
@@ -91,7 +89,6 @@ class JobsBatchResponse(BatchResponse):
         return json.dumps(answer)
 
     def registerjobdefinition(self) -> str:
-        """Check first what moto does not."""
         self._check_timeout()
         job_definitions.check(self._request())
         return super().registerjobdefinition()

@@ -6,14 +6,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from moto.batch.models import batch_backends
+from moto.batch.models import ComputeEnvironment, batch_backends
 
 from local_cloud.batch.jobs.job import AttemptRecord, Job, NodeRecord
-
-if TYPE_CHECKING:
-    from moto.batch.models import ComputeEnvironment
 
 STOPPED_SECONDS = 3600.0  # for which ECS describes a stopped task
 CPU_UNITS = 1024  # of a vCPU

@@ -57,6 +57,7 @@ class Attempt:
         self._environment = environment
         self._file_system: Path | None = None
         self._main = job.submission.main_node or 0
+        self._nodes = range(len(job.submission.containers))
         self._containers: dict[int, RunningContainer] = {}
         self._lock = threading.Lock()
         self._kill_timers: list[threading.Timer] = []
@@ -65,14 +66,11 @@ class Attempt:
         self._main_ended = threading.Event()
         self._starter = threading.Thread(target=self._start_children, daemon=True)
         if record is None:
-            nodes = [self._new_node_record(node) for node in self._node_order()]
+            nodes = [self._new_node_record(node) for node in self._nodes]
             gpu_ids = allocation.gpu_ids or allocation.shared_gpu_ids
             record = AttemptRecord(nodes, environment.name, gpu_ids, created_at=now_milliseconds())
             job.attempts.append(record)
         self.record = record
-
-    def _node_order(self) -> range:
-        return range(len(self.job.submission.containers))
 
     def _new_node_record(self, node: int) -> NodeRecord:
         submission = self.job.submission
@@ -107,7 +105,7 @@ class Attempt:
         One that can't start is no end of the job: as in AWS, only the main node's counts.
         """
         chance = random.Random(f"{self.job.id} {len(self.job.attempts)}")
-        others = [node for node in self._node_order() if node != self._main]
+        others = [node for node in self._nodes if node != self._main]
         began = time.monotonic()
         for seconds, node in sorted((chance.uniform(0, CHILDREN_SECONDS), each) for each in others):
             left = began + seconds - time.monotonic()
@@ -128,7 +126,7 @@ class Attempt:
     def resume(self) -> bool:
         """Adopt the containers that an earlier server started; returns whether all are there."""
         try:
-            for node in self._node_order():
+            for node in self._nodes:
                 container = self._runtime.adopt(self._launch(node))
                 if container is not None:
                     self._containers[node] = container
@@ -139,7 +137,7 @@ class Attempt:
             return False
         if not self._containers and self.record.started_at is None:
             return self.start()
-        if len(self._containers) == len(self._node_order()):
+        if len(self._containers) == len(self._nodes):
             self.record.started_at = self._containers[self._main].started_at
             return True
         self.lose_host(0.0)

@@ -37,7 +37,6 @@ class ContainerOutput:
         self._reader = threading.Thread(target=self.follow, daemon=True)
 
     def start(self) -> None:
-        """Follow it in a thread."""
         self._reader.start()
 
     def follow(self) -> None:

@@ -88,7 +88,6 @@ class DockerContainer:
                 log.warning("%s could not be sent to a job: %s", name, message_of(error))
 
     def wait(self) -> Exit:
-        """Wait for the end and copy the last output."""
         if self._exit is None:
             self._exit = self._wait()
             for output in self._outputs:

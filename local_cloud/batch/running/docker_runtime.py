@@ -58,7 +58,6 @@ class DockerRuntime:
         return self._network is None
 
     def start(self, launch: Launch) -> DockerContainer:
-        """Pull the image if it is missing, create the container and start it."""
         properties = launch.container.properties
         if self._settings.refuses_host_access and (refusal := host_access.refusal(properties)):
             raise StartError("CannotCreateContainerError", refusal)
@@ -158,7 +157,6 @@ class DockerRuntime:
         return container
 
     def remove_others(self, task_ids: Collection[str]) -> None:
-        """Remove this local cloud's containers, except those of these ECS tasks."""
         try:
             for container in self._mine():
                 if container.labels[TASK] not in task_ids:

@@ -73,7 +73,6 @@ class ContainerProcess:
         working_dir: Path,
         log_stream: LogStream,
     ) -> None:
-        """Start the command; raises OSError where no process can be started."""
         self.started_at = now_milliseconds()
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(launcher.__file__), *command],

@@ -45,7 +45,6 @@ class Launch:
 
     @property
     def record(self) -> NodeRecord:
-        """The node's record, as describe_jobs shows it."""
         return self.job.attempts[-1].nodes[self.node]
 
     @property

@@ -9,6 +9,7 @@ from bisect import insort
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from functools import partial
 
 from moto.batch.models import ComputeEnvironment
 
@@ -21,9 +22,9 @@ from local_cloud.batch.running.runtime import Runtime
 from local_cloud.batch.scheduling.instances import Machine
 from local_cloud.batch.scheduling.placement import blocked_reason, environment_for, stuck_reason
 from local_cloud.batch.scheduling.pool import Pool, Reservation
-from local_cloud.batch.scheduling.timers import JobTimers
-from local_cloud.clock import later
+from local_cloud.clock import later, now_milliseconds
 from local_cloud.file_systems import hosts
+from local_cloud.gaps.batch.backend import state_time_limit_actions
 from local_cloud.settings import Settings
 
 DEPENDENCY_FAILED = "Dependent Job failed"
@@ -57,7 +58,7 @@ class Scheduler:
         self._closed = False
         self._hosts_down: dict[str, str] = {}  # why, by the ARN of their environment
         self._looks_again = False
-        self.on_running: list[Callable[[Job, Attempt], None]] = []
+        self.on_running: Callable[[Job, Attempt], None] = lambda *_: None
         self.save: Callable[[], None] = lambda: None
 
     def submit(self, job: Job, prerequisites: Iterable[Job]) -> None:
@@ -256,8 +257,7 @@ class Scheduler:
                 if job.stop_reason is not None:
                     attempt.stop(job.stop_reason)
                 self._timers.set_timeout(job, lambda: self._time_out(job, attempt))
-                for callback in self.on_running:
-                    callback(job, attempt)
+                self.on_running(job, attempt)
             if self._closed:
                 attempt.kill()
         self.save()  # or the next server would start it again
@@ -321,3 +321,38 @@ class Scheduler:
         else:
             parent.finish("FAILED", parent.stop_reason or CHILD_FAILED)
         return True
+
+
+class JobTimers:
+    """Attempt timeouts, and time limits of queues on a state; those of a job end together."""
+
+    def __init__(self) -> None:
+        self._timers: dict[str, list[threading.Timer]] = defaultdict(list)
+
+    def set_timeout(self, job: Job, time_out: Callable[[], None]) -> None:
+        """Call `time_out` once attemptDurationSeconds have passed since the attempt's start."""
+        seconds = job.submission.timeout.get("attemptDurationSeconds")
+        if seconds is not None:
+            started_at = job.started_at or now_milliseconds()
+            left = float(seconds) - (now_milliseconds() - started_at) / 1000
+            self._set(job, max(0.0, left), time_out)
+
+    def set_state_limits(self, job: Job, cancel: Callable[[Job, str], None]) -> None:
+        """Cancel the job after the time that its queue's jobStateTimeLimitActions allow."""
+        for action in state_time_limit_actions(job.submission.queue):
+            reason = action["reason"]
+            if action["state"] == "RUNNABLE" and (job.status_reason or "").startswith(reason):
+                self._set(job, float(action["maxTimeSeconds"]), partial(cancel, job, reason))
+
+    def cancel(self, job: Job) -> None:
+        for timer in self._timers.pop(job.id, []):
+            timer.cancel()
+
+    def clear(self) -> None:
+        for timers in list(self._timers.values()):
+            for timer in timers:
+                timer.cancel()
+        self._timers.clear()
+
+    def _set(self, job: Job, seconds: float, function: Callable[[], None]) -> None:
+        self._timers[job.id].append(later(seconds, function))

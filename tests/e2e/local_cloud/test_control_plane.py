@@ -8,37 +8,28 @@ import pytest
 from botocore.exceptions import ClientError
 
 
-def test_launch_template_keeps_its_own_tags_apart(cloud):
+def test_a_launch_template_keeps_its_own_tags_apart_and_shows_those_of_later(cloud):
     ec2 = cloud.client("ec2")
     user_data = base64.b64encode(b"MIME-Version: 1.0\n").decode()
     instance_tags = [{"Key": "Name", "Value": "instance"}]
+    own_tags = [{"Key": "Name", "Value": "template"}]
     template = ec2.create_launch_template(
         LaunchTemplateName=cloud.name("template"),
         LaunchTemplateData={
             "UserData": user_data,
             "TagSpecifications": [{"ResourceType": "instance", "Tags": instance_tags}],
         },
-        TagSpecifications=[
-            {"ResourceType": "launch-template", "Tags": [{"Key": "Name", "Value": "template"}]}
-        ],
+        TagSpecifications=[{"ResourceType": "launch-template", "Tags": own_tags}],
     )["LaunchTemplate"]
-    assert template["Tags"] == [{"Key": "Name", "Value": "template"}]
-    versions = ec2.describe_launch_template_versions(LaunchTemplateId=template["LaunchTemplateId"])[
-        "LaunchTemplateVersions"
-    ]
-    data = versions[0]["LaunchTemplateData"]
+    assert template["Tags"] == own_tags
+    template_id = template["LaunchTemplateId"]
+    described = ec2.describe_launch_template_versions(LaunchTemplateId=template_id)
+    data = described["LaunchTemplateVersions"][0]["LaunchTemplateData"]
     assert data["UserData"] == user_data
     assert data["TagSpecifications"] == [{"ResourceType": "instance", "Tags": instance_tags}]
-
-
-def test_launch_template_shows_tags_changed_later(cloud):
-    ec2 = cloud.client("ec2")
-    template_id = ec2.create_launch_template(
-        LaunchTemplateName=cloud.name("template"), LaunchTemplateData={"ImageId": "ami-1"}
-    )["LaunchTemplate"]["LaunchTemplateId"]
     ec2.create_tags(Resources=[template_id], Tags=[{"Key": "Team", "Value": "x"}])
-    (described,) = ec2.describe_launch_templates(LaunchTemplateIds=[template_id])["LaunchTemplates"]
-    assert described["Tags"] == [{"Key": "Team", "Value": "x"}]
+    (found,) = ec2.describe_launch_templates(LaunchTemplateIds=[template_id])["LaunchTemplates"]
+    assert found["Tags"] == [*own_tags, {"Key": "Team", "Value": "x"}]
 
 
 @pytest.fixture

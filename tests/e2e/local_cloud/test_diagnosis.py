@@ -51,22 +51,16 @@ def test_an_idle_queue_has_no_findings(cloud, queue, find):
     assert diagnosis.job_id is None
 
 
-def test_an_invalid_environment_holds_its_jobs_until_it_is_valid(cloud, queue, environment, find):
+def test_an_invalid_environment_holds_its_jobs_until_it_is_valid(
+    cloud, queue, environment, find, faults
+):
     reason = "CLIENT_ERROR - Instance profile ecs does not exist"
-    fault = {
-        "kind": "invalid_environment",
-        "compute_environment": environment.rpartition("/")[2],
-        "reason": reason,
-    }
-    with cloud.control() as client:
-        begun = client.post("/_faults", json=fault)
-        assert begun.status_code == 201, begun.text
-        try:
-            job_id = submit(cloud, queue)
-            diagnosis, causes = find()
-            assert cloud.describe(job_id)["status"] == "RUNNABLE"
-        finally:
-            client.delete(f"/_faults/{begun.json()['id']}")
+    name = environment.rpartition("/")[2]
+    fault = faults(kind="invalid_environment", compute_environment=name, reason=reason)
+    job_id = submit(cloud, queue)
+    diagnosis, causes = find()
+    assert cloud.describe(job_id)["status"] == "RUNNABLE"
+    faults.client.delete(f"/_faults/{fault}")
     assert diagnosis.job_id == job_id
     assert causes == ["environment_invalid"]
     (finding, _) = diagnosis.findings

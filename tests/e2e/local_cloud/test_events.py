@@ -4,10 +4,9 @@ import json
 
 import pytest
 
-from tests.paths import ROOT
+from tests.e2e.local_cloud.event_patterns import PATTERNS, event_pattern
 from tests.waiting import wait_for
 
-PATTERNS = ROOT / "terraform" / "modules" / "monitoring" / "event_patterns"
 TESTED = ("job_failed", "queue_blocked", "spot_interruption", "job_states", "launches")
 TEMPLATE = '"Job <job_name> FAILED. Reason: <reason> <container_reason> <job_id> in <queue>."'
 PATHS = {
@@ -19,17 +18,10 @@ PATHS = {
 }
 
 
-def event_pattern(name, queue):
-    """The pattern that the module gives to EventBridge, for one queue or environment."""
-    text = (PATTERNS / f"{name}.json.tftpl").read_text()
-    return text.replace("${job_queues}", json.dumps([queue])).replace("${environment}", queue)
-
-
 class Inbox:
     """A topic with an SQS queue subscribed to it."""
 
     def __init__(self, cloud):
-        self._cloud = cloud
         self._sqs = cloud.client("sqs")
         self.topic = cloud.client("sns").create_topic(Name=cloud.name("alerts"))["TopicArn"]
         self.url = self._sqs.create_queue(QueueName=cloud.name("inbox"))["QueueUrl"]
@@ -157,57 +149,6 @@ def test_a_blocked_queue_leads_to_a_message(cloud, queue, inbox, rule):
     assert event["detail-type"] == "Batch Job Queue Blocked"
     assert event["resources"] == [event["detail"]["jobArn"], queue]
     assert event["detail"]["statusReason"].startswith("MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT")
-
-
-@pytest.mark.parametrize(
-    ("reasons", "status", "reported"),
-    [
-        (["Host EC2 (instance i-0123456789abcdef0) terminated."], "RUNNABLE", True),
-        (["Task failed to start", "Host EC2 (instance i-01) terminated."], "RUNNABLE", True),
-        (["Essential container in task exited"], "RUNNABLE", False),
-        ([], "RUNNABLE", False),
-        (["Host EC2 (instance i-01) terminated."], "SUCCEEDED", False),
-    ],
-)
-def test_a_lost_host_leads_to_a_message(cloud, queue, inbox, rule, reasons, status, reported):
-    """No host is lost here: the test sends the events, and the module's pattern matches them."""
-    rule(event_pattern("spot_interruption", queue), {"Arn": inbox.topic})
-
-    def put(job_id, status, reasons):
-        attempts = [{"statusReason": reason, "container": {}} for reason in reasons]
-        detail = {"jobId": job_id, "jobQueue": queue, "status": status, "attempts": attempts}
-        entry = {"Source": "aws.batch", "DetailType": "Batch Job State Change"}
-        cloud.client("events").put_events(Entries=[{**entry, "Detail": json.dumps(detail)}])
-
-    put("first", status, reasons)
-    put("marker", "RUNNABLE", ["Host EC2 (instance i-02) terminated."])
-
-    messages = messages_until(inbox, "marker")
-    assert any('"first"' in message for message in messages) == reported
-
-
-@pytest.mark.parametrize(
-    ("group", "counted"),
-    [
-        ("AWSBatch-lab-g5-xlarge-spot-2026-asg-0f", True),
-        ("lab-g5-xlarge-spot-2026-asg-0f", True),
-        ("lab-g5-xlarge-on-demand-2026-asg-0f", False),
-        ("lab-g5-xlarge-spot", False),
-    ],
-)
-def test_an_environments_launches_are_counted(cloud, inbox, rule, group, counted):
-    """Nothing is launched here: the test sends the events for the module's pattern."""
-    rule(event_pattern("launches", "lab-g5-xlarge-spot-"), {"Arn": inbox.topic})
-    entry = {"Source": "aws.autoscaling", "DetailType": "EC2 Instance Launch Successful"}
-
-    def put(group, instance):
-        detail = json.dumps({"AutoScalingGroupName": group, "EC2InstanceId": instance})
-        cloud.client("events").put_events(Entries=[{**entry, "Detail": detail}])
-
-    put(group, "i-01")
-    put("lab-g5-xlarge-spot-marker", "i-02")
-    messages = messages_until(inbox, "i-02")
-    assert any('"i-01"' in message for message in messages) == counted
 
 
 def test_a_disabled_rule_and_a_broken_target_do_not_affect_others(cloud, queue, inbox, rule):

@@ -58,14 +58,8 @@ def test_a_late_answer_is_delayed(cloud, faults):
 
 
 def test_a_spot_interruption_is_retried_by_the_jobs_rules(cloud, faults, tmp_path):
-    fault = faults(
-        kind="spot_interruption",
-        job_name="spot-once",
-        times=1,
-        after_seconds=0.1,
-        notice_seconds=0.2,
-        shutdown_seconds=5,
-    )
+    seconds = {"after_seconds": 0.1, "notice_seconds": 0.2, "shutdown_seconds": 5}
+    fault = faults(kind="spot_interruption", job_name="spot-once", times=1, **seconds)
     script = (
         f"[ -e {tmp_path}/seen ] && exit 0; touch {tmp_path}/seen; "
         "trap 'echo reclaimed; exit 143' TERM; while :; do sleep 0.05; done"
@@ -117,15 +111,9 @@ def test_a_terminated_job_stays_terminated_when_its_host_goes(cloud, faults, gat
 
 def test_a_job_goes_to_the_next_environment_of_its_queue(cloud, faults):
     first, second = (cloud.create_compute_environment(cloud.name("environment")) for _ in range(2))
-    queue = cloud.batch.create_job_queue(
-        jobQueueName=cloud.name("two"),
-        priority=1,
-        state="ENABLED",
-        computeEnvironmentOrder=[
-            {"order": 1, "computeEnvironment": first},
-            {"order": 2, "computeEnvironment": second},
-        ],
-    )["jobQueueArn"]
+    queue = cloud.create_queue(compute_environment=first)
+    order = [{"order": n, "computeEnvironment": each} for n, each in enumerate((first, second), 1)]
+    cloud.batch.update_job_queue(jobQueue=queue, computeEnvironmentOrder=order)
     faults(kind="invalid_environment", compute_environment=first.rpartition("/")[2])
     assert cloud.output(cloud.shell("echo $AWS_BATCH_CE_NAME", queue=queue)) == [
         second.rpartition("/")[2]

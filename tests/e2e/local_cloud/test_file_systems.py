@@ -12,17 +12,7 @@ from tests.containers.restarting import restarting
 from tests.waiting import wait_for
 
 PARAMETER = "/batchmark/file-system"
-USER_DATA = f"""MIME-Version: 1.0
-Content-Type: multipart/mixed; boundary="==NODES=="
-
---==NODES==
-Content-Type: text/x-shellscript; charset="utf-8"
-
-#!/bin/bash
-FILE_SYSTEM_PARAMETER="{PARAMETER}"
-
---==NODES==--
-"""
+USER_DATA = f'#!/bin/bash\nFILE_SYSTEM_PARAMETER="{PARAMETER}"\n'
 SIZES = "import os; print(*sorted(os.listdir(os.environ['FILES'])))"
 WRITE = "import os; open(os.environ['FILES'] + '/written', 'wb').write(b'x' * 3_000_000)"
 
@@ -49,15 +39,13 @@ class FileSystems(Lustre):
         return file_system_id
 
     def delete(self, file_system_id):
-        self.wait_for_imports(file_system_id)
         self.fsx.delete_file_system(FileSystemId=file_system_id)
-        wait_for(lambda: not self.exists(file_system_id), f"end of {file_system_id}")
 
-    def exists(self, file_system_id):
-        try:
-            return self.lifecycle(file_system_id)
-        except self.fsx.exceptions.FileSystemNotFound:
-            return None
+        def is_gone():
+            left = self.fsx.describe_file_systems()["FileSystems"]
+            return file_system_id not in {each["FileSystemId"] for each in left}
+
+        wait_for(is_gone, f"end of {file_system_id}")
 
     def link(self, file_system_id, bucket):
         """Import the names of a bucket's images, and wait until they are there."""
@@ -68,14 +56,9 @@ class FileSystems(Lustre):
             return self.association(file_system_id)["Lifecycle"]
 
         wait_for(lambda: lifecycle() != "CREATING", "association")
-        self.wait_for_imports(file_system_id)
+        over = {"SUCCEEDED", "FAILED"}
+        wait_for(lambda: {one["Lifecycle"] for one in self.tasks(file_system_id)} <= over, "import")
         return lifecycle()
-
-    def wait_for_imports(self, file_system_id):
-        def over():
-            return all(one["Lifecycle"] != "EXECUTING" for one in self.tasks(file_system_id))
-
-        wait_for(over, "import")
 
     def mounted_by_hosts(self, file_system_id):
         self.ssm.put_parameter(Name=PARAMETER, Value=file_system_id, Type="String", Overwrite=True)
@@ -121,13 +104,9 @@ def bucket(own_cloud):
 
 @pytest.fixture
 def file_systems(own_cloud):
-    """Nothing is left of a test."""
-    made = FileSystems(own_cloud)
-    yield made
+    yield FileSystems(own_cloud)
     with own_cloud.control() as control:
         control.delete("/_faults")
-    for found in made.fsx.describe_file_systems()["FileSystems"]:
-        made.delete(found["FileSystemId"])
 
 
 def test_all_nodes_read_what_s3_has(own_cloud, file_systems, bucket):

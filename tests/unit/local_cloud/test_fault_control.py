@@ -6,15 +6,13 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
-from pydantic import ValidationError
 from werkzeug.test import Client
 from werkzeug.wrappers import Response
 
 from local_cloud.fault_control import Faults
 from local_cloud.faults import errors
-from local_cloud.faults.kinds import FAULT
 from local_cloud.faults.under_way import UNDER_WAY
-from local_cloud.file_systems import full
+from local_cloud.file_systems import folders
 from tests.stand_ins.local_batch import signed
 
 
@@ -170,9 +168,9 @@ def test_only_this_machine_controls_faults(client, address):
 
 def test_a_full_file_system_is_refused_where_nothing_may_be_mounted(client, monkeypatch):
     def refuse():
-        raise full.NotPermittedError("mount needs root")
+        raise folders.NotPermittedError("mount needs root")
 
-    monkeypatch.setattr(full, "check_permitted", refuse)
+    monkeypatch.setattr(folders, "check_permitted", refuse)
     answered = client.post("/_faults", json={"kind": "file_system_full"})
     said = answered.json["message"]
     assert (answered.status_code, said) == (409, "file_system_full: mount needs root")
@@ -182,12 +180,6 @@ def test_a_full_file_system_is_refused_where_nothing_may_be_mounted(client, monk
 def test_a_node_of_no_job_cannot_be_killed(client):
     assert client.post("/_faults/jobs/none/nodes/0/kill").status_code == 404
     assert client.post("/_faults/jobs/none/nodes/main/kill").status_code == 405
-
-
-def test_a_fault_is_immutable():
-    fault = FAULT.validate_python({"kind": "throttle", "share": 0.5})
-    with pytest.raises(ValidationError):
-        fault.share = 1.0
 
 
 def test_unknown_paths_and_methods_are_refused(client):

@@ -4,19 +4,14 @@ import pytest
 
 from tests.stand_ins.local_batch import signed
 
+# moto has the first ones, and lacks the last.
 MISSING = (
-    "CancelJobs",
-    "CreateConsumableResource",
     "CreateSchedulingPolicy",
     "DeleteSchedulingPolicy",
-    "DescribeConsumableResource",
     "DescribeSchedulingPolicies",
-    "GetJobQueueSnapshot",
-    "ListJobsByConsumableResource",
     "ListSchedulingPolicies",
-    "SubmitServiceJob",
-    "TerminateJobs",
     "UpdateSchedulingPolicy",
+    "GetJobQueueSnapshot",
 )
 CONSUMABLE = {"consumableResourceList": []}
 DEFINITION = {"jobDefinitionName": "other", "type": "container"}

@@ -55,7 +55,7 @@ def test_a_new_revision_inherits_nothing(batch):
     second = batch.define()
     (described,) = batch.call("DescribeJobDefinitions", jobDefinitions=[second])["jobDefinitions"]
     assert (described["revision"], described["parameters"]) == (2, {})
-    assert "retryStrategy" not in described
+    assert not described.get("retryStrategy")
     assert not described.get("propagateTags")
 
 
