@@ -90,7 +90,7 @@ class JobsBatchBackend(CompleteBatchBackend):
         if job.status == "RUNNABLE" and job.status_reason is not None:
             resources[events.QUEUE_BLOCKED] = [job.arn, job.submission.queue.arn]
         for detail_type, arns in resources.items():
-            event = events.Event(self.account_id, self.region_name, detail_type, arns, detail)
+            event = events.new_event(self.account_id, self.region_name, detail_type, arns, detail)
             self.event_sender.send(event)
 
     def _schedule(self, job: Job, siblings: list[Job]) -> None:
