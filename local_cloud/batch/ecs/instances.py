@@ -117,10 +117,10 @@ def container_instance(instance: Instance, ec2: Any) -> dict[str, Any]:
 
 
 def ec2_instance(instance: Instance, ec2: Any) -> dict[str, Any]:
-    """An Instance, as DescribeInstances has it."""
+    """An Instance, as DescribeInstances has it; moto leaves out what is None."""
     resources = instance.resources
     tags = resources.get("tags") or {}
-    fields = {
+    return {
         "InstanceId": instance.ec2_id,
         "InstanceType": instance.type,
         "ImageId": instance.image_id,
@@ -131,4 +131,3 @@ def ec2_instance(instance: Instance, ec2: Any) -> dict[str, Any]:
         "SubnetId": next(iter(resources.get("subnets") or []), None),
         "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
     }
-    return {name: value for name, value in fields.items() if value is not None}

@@ -4,7 +4,6 @@ import sys
 
 import psutil
 import pytest
-from botocore.exceptions import ClientError
 
 from tests.waiting import wait_for
 
@@ -54,7 +53,7 @@ def meet(tmp_path):
 def define_command(cloud):
     """Register a multi-node job definition of a command."""
 
-    def define(command, num_nodes, main_node=0, gpus=0, target="0:"):
+    def define(command, num_nodes, main_node=0, gpus=0):
         answer = cloud.batch.register_job_definition(
             jobDefinitionName=cloud.name("nodes"),
             type="multinode",
@@ -62,7 +61,7 @@ def define_command(cloud):
                 "numNodes": num_nodes,
                 "mainNode": main_node,
                 "nodeRangeProperties": [
-                    {"targetNodes": target, "container": cloud.container(command, gpus=gpus)}
+                    {"targetNodes": "0:", "container": cloud.container(command, gpus=gpus)}
                 ],
             },
         )
@@ -235,34 +234,3 @@ def test_terminate_ends_all_nodes(cloud, define_nodes, gate, running_nodes):
     cloud.batch.terminate_job(jobId=job_id, reason="stop")
     assert cloud.finish(job_id)["statusReason"] == "stop"
     assert exit_codes(cloud, job_id, 2) == [143, 143]
-
-
-def overriding(targets):
-    return {"nodePropertyOverrides": [{"targetNodes": targets, "containerOverrides": {}}]}
-
-
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        ({"nodeOverrides": {"numNodes": 1001}}, "1 to 1000, not 1001"),
-        ({"nodeOverrides": overriding("1:")}, "Non matching targets - 1:"),
-        ({"containerOverrides": {"command": ["x"]}}, "nodeOverrides"),
-        ({"arrayProperties": {"size": 2}}, "array job"),
-    ],
-)
-def test_impossible_nodes_are_refused(cloud, define_nodes, overrides, message):
-    with pytest.raises(ClientError, match=message):
-        cloud.submit(define_nodes("true", num_nodes=2), **overrides)
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        *(({"target": one}, "has no node ranges but one, 0:") for one in ("0", "0:1")),
-        *(({"num_nodes": count}, "numNodes") for count in (0, 1001)),
-        *(({"main_node": node}, "numNodes") for node in (2, -1)),
-    ],
-)
-def test_definitions_of_impossible_nodes_are_refused(define_nodes, fields, message):
-    with pytest.raises(ClientError, match=message):
-        define_nodes("true", **{"num_nodes": 2, **fields})

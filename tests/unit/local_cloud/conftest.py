@@ -23,6 +23,14 @@ def batch():
         yield made
 
 
+def of_nodes(container=None, targets="0:", **changes):
+    """The definition of a job of two nodes."""
+    container = {"image": "image", "vcpus": 1, "memory": 4} | (container or {})
+    ranges = [{"targetNodes": targets, "container": container}]
+    nodes = {"numNodes": 2, "mainNode": 0, "nodeRangeProperties": ranges, **changes}
+    return {"jobDefinitionName": "definition", "type": "multinode", "nodeProperties": nodes}
+
+
 @contextmanager
 def over_http(app):
     """The address of an application."""

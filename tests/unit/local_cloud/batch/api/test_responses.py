@@ -75,6 +75,14 @@ def test_a_required_field_that_is_missing_is_named(batch, operation, fields, mis
     assert refused == f"Missing required parameter {missing}"
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [({}, "jobQueue must be provided"), ({"jobQueue": "any"}, "Job queue any does not exist")],
+)
+def test_jobs_are_listed_by_queue(batch, fields, message):
+    assert batch.refusal("ListJobs", **fields) == message
+
+
 @pytest.mark.parametrize("body", ["{", "[]"])
 def test_a_request_is_a_json_object(batch, body):
     answered = batch.client.post("/v1/submitjob", data=body, headers=signed())

@@ -4,6 +4,7 @@ import pytest
 from moto.ecs.models import ecs_backends
 
 from tests.stand_ins.local_batch import ACCOUNT, REGION
+from tests.unit.local_cloud.conftest import of_nodes
 
 RULE = {"onExitCode": "1", "action": "RETRY"}
 
@@ -65,15 +66,8 @@ def test_batchs_own_variables_are_reserved(batch, queue):
         assert "can't start with AWS_BATCH, which is reserved: AWS_BATCH_MINE" in refused
 
 
-def of_nodes(**container):
-    """A definition of two nodes."""
-    ranges = [{"targetNodes": "0:", "container": {"image": "image", **container}}]
-    nodes = {"numNodes": 2, "mainNode": 0, "nodeRangeProperties": ranges}
-    return {"jobDefinitionName": "nodes", "type": "multinode", "nodeProperties": nodes}
-
-
 def test_node_properties_are_described(batch):
-    asked = of_nodes(vcpus=1, memory=4)
+    asked = of_nodes()
     batch.call("RegisterJobDefinition", **asked)
     (described,) = batch.call("DescribeJobDefinitions")["jobDefinitions"]
     assert described["nodeProperties"] == asked["nodeProperties"]
@@ -81,7 +75,7 @@ def test_node_properties_are_described(batch):
 
 def test_nodes_variables_are_checked_too(batch, queue):
     mine = {"environment": [{"name": "AWS_BATCH_MINE", "value": "1"}]}
-    assert "AWS_BATCH_MINE" in batch.refusal("RegisterJobDefinition", **of_nodes(**mine))
+    assert "AWS_BATCH_MINE" in batch.refusal("RegisterJobDefinition", **of_nodes(mine))
     override = {"targetNodes": "0:", "containerOverrides": mine}
     overrides = {"nodePropertyOverrides": [override]}
     assert "AWS_BATCH_MINE" in batch.refused_submission(nodeOverrides=overrides)
