@@ -58,7 +58,7 @@ class Faults:
     def __init__(self, app: WSGIApplication, scheduler: Scheduler) -> None:
         self._app = app
         self._scheduler = scheduler
-        scheduler.on_running = self._reclaim_later
+        scheduler.on_running = self._on_running
         self._ids = itertools.count(1)
         self._lock = threading.Lock()
 
@@ -170,16 +170,21 @@ class Faults:
             case FileSystemFull():
                 file_systems.fill_all()
                 active.undo = file_systems.make_room
-            case SpotInterruption():
+            case SpotInterruption() as fault:
                 with self._scheduler.lock:
                     for job, attempt in self._scheduler.attempts.items():
-                        self._reclaim_later(job, attempt)
+                        self._reclaim_later(active, fault, job, attempt)
 
-    def _reclaim_later(self, job: Job, attempt: Attempt) -> None:
-        """Let an attempt that runs lose its instance, where Spot's faults under way say so."""
+    def _on_running(self, job: Job, attempt: Attempt) -> None:
         for active, fault in under_way(SpotInterruption):
-            if fault.covers(job.submission.name, attempt.record.compute_environment):
-                later(fault.after_seconds, self._reclaim, active, fault, job, attempt)
+            self._reclaim_later(active, fault, job, attempt)
+
+    def _reclaim_later(
+        self, active: Active, fault: SpotInterruption, job: Job, attempt: Attempt
+    ) -> None:
+        """Let an attempt that runs lose its instance, if the fault covers it."""
+        if fault.covers(job.submission.name, attempt.record.compute_environment):
+            later(fault.after_seconds, self._reclaim, active, fault, job, attempt)
 
     def _reclaim(self, active: Active, fault: SpotInterruption, job: Job, attempt: Attempt) -> None:
         with self._scheduler.lock:
