@@ -205,10 +205,6 @@ def request_of(environ: WSGIEnvironment, names: Iterable[str], body: bytes = b""
         KeyError: one of these headers is missing.
     """
     url = f"http://{environ.get('HTTP_HOST', '')}{environ['REQUEST_URI']}"
-    headers = {name: environ[environ_key(name)] for name in names}
+    sent = EnvironHeaders(environ)
+    headers = {name: sent[name] for name in names}
     return AWSRequest(environ["REQUEST_METHOD"], url, headers, data=body)
-
-
-def environ_key(header: str) -> str:
-    key = header.upper().replace("-", "_")
-    return key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"
