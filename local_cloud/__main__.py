@@ -29,8 +29,6 @@ USAGE_ERROR = 2
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """Reports errors in one line."""
-
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE_ERROR, f"local_cloud: {message}\n")
 

@@ -67,17 +67,14 @@ def describe(environ: WSGIEnvironment) -> dict[str, Any]:
     caller = caller_of(environ)
     if caller is None:
         return dict.fromkeys(("access_key_id", "service", "operation", "resources", "conditions"))
-    known = {"access_key_id": caller.access_key_id, "service": caller.service}
+    call = {"access_key_id": caller.access_key_id, "service": caller.service}
     try:
         operation, parameters = _operation(environ, caller.service)
-        return {
-            **known,
-            "operation": operation,
-            "resources": sorted(set(_resources(caller, parameters))),
-            "conditions": _conditions(caller, parameters),
-        }
+        resources = sorted(set(_resources(caller, parameters)))
+        conditions = _conditions(caller, parameters)
     except Exception:  # the application refuses what can't be parsed
-        return {**known, "operation": None, "resources": [], "conditions": {}}
+        operation, resources, conditions = None, [], {}
+    return {**call, "operation": operation, "resources": resources, "conditions": conditions}
 
 
 def caller_of(environ: WSGIEnvironment) -> Caller | None:
@@ -98,16 +95,11 @@ def body_of(environ: WSGIEnvironment) -> bytes:
     return body
 
 
-def _copied_request(environ: WSGIEnvironment, service: str) -> Request:
-    """A copy of the request; the application can still read the body."""
-    # S3's operations follow from the path, and its bodies are large.
-    body = b"" if service == "s3" else body_of(environ)
-    return Request({**environ, "wsgi.input": io.BytesIO(body)}, populate_request=False)
-
-
 def _operation(environ: WSGIEnvironment, service: str) -> tuple[str, dict[str, Any]]:
     """The operation's name and parameters, parsed by botocore's model of the service."""
-    request = _copied_request(environ, service)
+    # S3's operations follow from the path, and its bodies are large.
+    body = b"" if service == "s3" else body_of(environ)
+    request = Request({**environ, "wsgi.input": io.BytesIO(body)}, populate_request=False)
     botocore_name = BOTOCORE_NAMES.get(service, service)
     operation, uri_parameters = get_service_router(botocore_name).match(request)
     if service == "s3":

@@ -24,11 +24,12 @@ from local_cloud.batch.api import models as batch
 from local_cloud.batch.ecs import answers
 from local_cloud.batch.scheduling.scheduler import Scheduler
 from local_cloud.browser_guard import BrowserGuard
-from local_cloud.faults.middleware import Faults
+from local_cloud.clock import later
+from local_cloud.fault_control import Faults
 from local_cloud.file_systems import models as file_systems
 from local_cloud.gaps.pricing import PriceList
-from local_cloud.host_metadata import HostMetadata
 from local_cloud.log_pages import LogPages
+from local_cloud.metadata import HostMetadata, TaskMetadata
 from local_cloud.prices import Prices
 from local_cloud.recorder import Recorder
 from local_cloud.retried_requests import RetriedRequests
@@ -36,7 +37,6 @@ from local_cloud.settings import Settings
 from local_cloud.signatures import SignedRequests
 from local_cloud.state.store import Store
 from local_cloud.state.write_through import WriteThrough
-from local_cloud.task_metadata import TaskMetadata
 
 LINGER_SECONDS = 2.0
 SHUTDOWN_SECONDS = 30.0
@@ -93,17 +93,15 @@ def hosts_of(settings: Settings) -> set[str]:
     return {urlsplit(url).hostname or "" for url in urls}
 
 
-def only_signed(app: WSGIApplication, settings: Settings) -> WSGIApplication:
-    if settings.secret is None:
-        return app
-    return SignedRequests(app, settings.secret, f"its clients find it in {settings.credentials}")
-
-
 def with_own_paths(
     services: WSGIApplication, scheduler: Scheduler, settings: Settings
 ) -> WSGIApplication:
     """Signed calls, which faults may strike and which control them, and pages for all."""
-    return LogPages(only_signed(Faults(services, scheduler), settings))
+    app: WSGIApplication = Faults(services, scheduler)
+    if settings.secret is not None:
+        hint = f"its clients find it in {settings.credentials}"
+        app = SignedRequests(app, settings.secret, hint)
+    return LogPages(app)
 
 
 def how_to_call(settings: Settings) -> str:
@@ -177,9 +175,7 @@ def serve(
         while not stop.wait(LOOK_SECONDS):
             pass
     finally:
-        watchdog = threading.Timer(SHUTDOWN_SECONDS, end_stuck)
-        watchdog.daemon = True
-        watchdog.start()
+        watchdog = later(SHUTDOWN_SECONDS, end_stuck)
         server.shutdown()
         if recorder:
             recorder.close()

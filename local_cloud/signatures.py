@@ -70,9 +70,9 @@ class SignedRequests:
     def _is_signed(self, environ: WSGIEnvironment, query: Mapping[str, str]) -> bool:
         try:
             if "HTTP_AUTHORIZATION" in environ:
-                signed = Signed.in_header(environ)
+                signed = Signed.of(in_header(environ), is_presigned=False)
             elif "X-Amz-Signature" in query:
-                signed = Signed.in_query(query)
+                signed = Signed.of(query, is_presigned=True)
                 end_of(query)
             else:
                 return self._is_signed_by_version_2(environ, query)
@@ -104,15 +104,13 @@ class SignedRequests:
 
     def _refusal(self, environ: WSGIEnvironment) -> Response:
         caller = caller_of(environ)
-        error = errors.ServiceError(
-            "SignatureDoesNotMatch" if caller else "MissingAuthenticationToken",
-            HTTPStatus.FORBIDDEN,
-            f"The local cloud serves what is signed with its secret: {self._hint}",
-        )
-        return refusal(environ, caller.service if caller else "s3", error)
+        code = "SignatureDoesNotMatch" if caller else "MissingAuthenticationToken"
+        message = f"The local cloud serves what is signed with its secret: {self._hint}"
+        return refusal(environ, caller.service if caller else "s3", code, message)
 
 
-def refusal(environ: WSGIEnvironment, service: str, error: errors.ServiceError) -> Response:
+def refusal(environ: WSGIEnvironment, service: str, code: str, message: str) -> Response:
+    error = errors.ServiceError(code, HTTPStatus.FORBIDDEN, message)
     try:
         protocol = errors.protocol_of(service, environ.get("CONTENT_TYPE"))
     except BotoCoreError:  # botocore names the service otherwise
@@ -124,11 +122,9 @@ def expired(environ: WSGIEnvironment, end: datetime) -> Response:
     """The answer to a presigned address after its end, in S3's words or those of the others."""
     caller = caller_of(environ)
     if caller is None or caller.service in S3:
-        error = errors.ServiceError("AccessDenied", HTTPStatus.FORBIDDEN, "Request has expired")
-        return refusal(environ, "s3", error)
+        return refusal(environ, "s3", "AccessDenied", "Request has expired")
     message = f"Signature expired: {end:{TIME}} is now earlier than {now():{TIME}}"
-    error = errors.ServiceError("SignatureDoesNotMatch", HTTPStatus.FORBIDDEN, message)
-    return refusal(environ, caller.service, error)
+    return refusal(environ, caller.service, "SignatureDoesNotMatch", message)
 
 
 def end_of(query: Mapping[str, str]) -> datetime:
@@ -155,7 +151,6 @@ class Signed(NamedTuple):
     """A signature of version 4, and what it says of itself."""
 
     access_key_id: str
-    date: str
     region: str
     service: str
     headers: tuple[str, ...]
@@ -164,37 +159,12 @@ class Signed(NamedTuple):
     is_presigned: bool
 
     @classmethod
-    def in_header(cls, environ: WSGIEnvironment) -> Self:
-        """Raises KeyError or ValueError where there is none."""
-        found = AUTHORIZATION.fullmatch(environ["HTTP_AUTHORIZATION"].strip())
-        if found is None:
-            raise ValueError(environ["HTTP_AUTHORIZATION"])
-        return cls.of(
-            found["credential"],
-            found["headers"],
-            environ["HTTP_X_AMZ_DATE"],
-            found["signature"],
-            is_presigned=False,
-        )
-
-    @classmethod
-    def in_query(cls, query: Mapping[str, str]) -> Self:
-        """Raises KeyError or ValueError where there is none."""
-        return cls.of(
-            query["X-Amz-Credential"],
-            query["X-Amz-SignedHeaders"],
-            query["X-Amz-Date"],
-            query["X-Amz-Signature"],
-            is_presigned=True,
-        )
-
-    @classmethod
-    def of(
-        cls, credential: str, headers: str, time: str, signature: str, *, is_presigned: bool
-    ) -> Self:
-        access_key_id, date, region, service, _ = credential.split("/")
-        names = tuple(headers.lower().split(";"))
-        return cls(access_key_id, date, region, service, names, time, signature, is_presigned)
+    def of(cls, fields: Mapping[str, str], *, is_presigned: bool) -> Self:
+        """Of a presigned address's query; raises KeyError or ValueError where there is none."""
+        access_key_id, _, region, service, _ = fields["X-Amz-Credential"].split("/")
+        names = tuple(fields["X-Amz-SignedHeaders"].lower().split(";"))
+        time, signature = fields["X-Amz-Date"], fields["X-Amz-Signature"]
+        return cls(access_key_id, region, service, names, time, signature, is_presigned)
 
     def expected(self, environ: WSGIEnvironment, secret: str) -> str:
         """The signature that the secret gives, by botocore's own signer."""
@@ -211,6 +181,23 @@ class Signed(NamedTuple):
         return str(signer.signature(text, request))
 
 
+def in_header(environ: WSGIEnvironment) -> dict[str, str]:
+    """A header's signature, by the names that a query has for its parts.
+
+    Raises:
+        KeyError, ValueError: there is none.
+    """
+    found = AUTHORIZATION.fullmatch(environ["HTTP_AUTHORIZATION"].strip())
+    if found is None:
+        raise ValueError(environ["HTTP_AUTHORIZATION"])
+    return {
+        "X-Amz-Credential": found["credential"],
+        "X-Amz-SignedHeaders": found["headers"],
+        "X-Amz-Signature": found["signature"],
+        "X-Amz-Date": environ["HTTP_X_AMZ_DATE"],
+    }
+
+
 def request_of(environ: WSGIEnvironment, names: Iterable[str], body: bytes = b"") -> AWSRequest:
     """The request as it was sent, with the headers of these names.
 
@@ -218,10 +205,6 @@ def request_of(environ: WSGIEnvironment, names: Iterable[str], body: bytes = b""
         KeyError: one of these headers is missing.
     """
     url = f"http://{environ.get('HTTP_HOST', '')}{environ['REQUEST_URI']}"
-    headers = {name: environ[environ_key(name)] for name in names}
+    sent = EnvironHeaders(environ)
+    headers = {name: sent[name] for name in names}
     return AWSRequest(environ["REQUEST_METHOD"], url, headers, data=body)
-
-
-def environ_key(header: str) -> str:
-    key = header.upper().replace("-", "_")
-    return key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"

@@ -9,17 +9,16 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Times = Annotated[int, Field(ge=1)]
 
 
-class _Kind(BaseModel):
+class Kind(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    seconds: PositiveSeconds | None = Field(
-        default=None, description="the duration; null: until it is deleted"
-    )
+    seconds: PositiveSeconds | None = None  # the duration; None: until it is deleted
 
 
-class CallFault(_Kind):
+class CallFault(Kind):
     """Strikes calls of these services, operations and ARNs (globs); empty means all.
 
     Names are IAM's: service `batch`, operation `SubmitJob`. For a call about an S3 object, its ARN
@@ -81,7 +80,7 @@ class LateAnswer(CallFault):
     delay_seconds: PositiveSeconds
 
 
-class SpotInterruption(_Kind):
+class SpotInterruption(Kind):
     """Attempts lose their host: Spot's notice in its metadata, SIGTERM, SIGKILL.
 
     Strikes jobs by name (a glob), in all compute environments or in one: attempts that run now,
@@ -91,48 +90,55 @@ class SpotInterruption(_Kind):
     kind: Literal["spot_interruption"]
     job_name: str = "*"
     compute_environment: str | None = None
-    after_seconds: Seconds = Field(default=0.0, description="from the attempt's start")
-    notice_seconds: Seconds = Field(
-        default=120.0, description="from the notice to SIGTERM; AWS gives two minutes"
-    )
-    shutdown_seconds: Seconds = Field(
-        default=90.0, description="from SIGTERM to SIGKILL; as our hosts set it for Docker"
-    )
-    times: Annotated[int, Field(ge=1)] | None = Field(
-        default=None, description="number of attempts to interrupt; null for all"
-    )
+    after_seconds: Seconds = 0.0  # from the attempt's start
+    notice_seconds: Seconds = 120.0  # from the notice to SIGTERM; AWS gives two minutes
+    shutdown_seconds: Seconds = 90.0  # from SIGTERM to SIGKILL; as our hosts set it for Docker
+    times: Times | None = None  # number of attempts to interrupt; None for all
+
+    def covers(self, job_name: str, compute_environment: str) -> bool:
+        is_there = self.compute_environment in (None, compute_environment)
+        return is_there and fnmatchcase(job_name, self.job_name)
 
 
-class InvalidEnvironment(_Kind):
+class InvalidEnvironment(Kind):
     """Compute environments are INVALID, those created meanwhile, too: no job starts in them."""
 
     kind: Literal["invalid_environment"]
-    compute_environment: str = Field(min_length=1, description="a glob of names")
+    compute_environment: str = Field(min_length=1)  # a glob of names
     reason: str = Field(default="CLIENT_ERROR - The instance profile does not exist", min_length=1)
 
+    def covers(self, name: str) -> bool:
+        return fnmatchcase(name, self.compute_environment)
 
-class MissingImage(_Kind):
+
+class MissingImage(Kind):
     """No container of this image can start: its registry does not have the image."""
 
     kind: Literal["missing_image"]
     image: str
 
 
-class UnstartedNode(_Kind):
+class UnstartedNode(Kind):
     """A child node of multi-node jobs never starts, so that the others wait for it."""
 
     kind: Literal["unstarted_node"]
-    job_name: str = Field(default="*", description="a glob")
-    node: Annotated[int, Field(ge=0)] = Field(description="its index; the main node always starts")
+    job_name: str = "*"  # a glob
+    node: int = Field(ge=0)  # its index; the main node always starts
+
+    def covers(self, job_name: str, node: int) -> bool:
+        return node == self.node and fnmatchcase(job_name, self.job_name)
 
 
-class FileSystemFault(_Kind):
+class FileSystemFault(Kind):
     """Strikes file systems by their ids (a glob), those that come meanwhile, too."""
 
     file_system: str = "*"
 
+    def covers(self, file_system_id: str) -> bool:
+        return fnmatchcase(file_system_id, self.file_system)
 
-class FileSystemCreationFails(_Kind):
+
+class FileSystemCreationFails(Kind):
     """File systems whose creation is asked for meanwhile end FAILED."""
 
     kind: Literal["file_system_creation_fails"]
@@ -147,9 +153,7 @@ class FileSystemDeletionRefused(FileSystemFault):
     """DeleteFileSystem is answered with BadRequest, as while a data repository task goes on."""
 
     kind: Literal["file_system_deletion_refused"]
-    times: Annotated[int, Field(ge=1)] | None = Field(
-        default=1, description="number of calls to refuse; null for all"
-    )
+    times: Times | None = 1  # number of calls to refuse; None for all
 
 
 class FileSystemDeletionSlow(FileSystemFault):
@@ -163,7 +167,7 @@ class FileSystemFull(FileSystemFault):
     """Whoever writes to a file system gets ENOSPC. Needs root on the local cloud's machine."""
 
     kind: Literal["file_system_full"]
-    free_mib: Annotated[int, Field(ge=0)] = Field(default=0, description="the room that is left")
+    free_mib: int = Field(default=0, ge=0)  # the room that is left
 
 
 class AssociationMisconfigured(FileSystemFault):
@@ -174,8 +178,6 @@ class AssociationMisconfigured(FileSystemFault):
         default="Amazon FSx is unable to validate access to the S3 bucket", min_length=1
     )
 
-
-FILE_SYSTEM_FAULTS = (FileSystemFault, FileSystemCreationFails)
 
 Fault = (
     Throttle

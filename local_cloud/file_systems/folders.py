@@ -1,15 +1,19 @@
-"""The folders of this machine that stand for file systems."""
+"""The folders that stand for file systems.
+
+One is made full for real: by a memory file system that has its content and little room.
+"""
 
 from __future__ import annotations
 
+import mmap
 import os
 import shutil
+import subprocess
 import tempfile
 from functools import cached_property
 from pathlib import Path
 
-from local_cloud.file_systems import full
-
+MIB = 2**20
 MODE = 0o755
 
 
@@ -33,7 +37,7 @@ class Folders:
         """The folder; what a killed server's fault has mounted there is gone."""
         folder = self.path(file_system_id)
         folder.mkdir(mode=MODE, exist_ok=True)
-        self._unmount(folder)
+        unmount(folder)
         return folder
 
     def is_full(self, file_system_id: str) -> bool:
@@ -44,11 +48,11 @@ class Folders:
         """End what makes folders full."""
         for folder in list(self._root.iterdir()):
             if os.path.ismount(folder):
-                full.make_room(folder)
+                put_back(folder)
 
     def remove(self, file_system_id: str) -> None:
         folder = self.path(file_system_id)
-        self._unmount(folder)
+        unmount(folder)
         shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
@@ -56,10 +60,74 @@ class Folders:
         if "_root" not in vars(self):
             return
         for folder in self._root.iterdir():
-            self._unmount(folder)
+            unmount(folder)
         if self._given is None:
             shutil.rmtree(self._root, ignore_errors=True)
 
-    def _unmount(self, folder: Path) -> None:
-        if os.path.ismount(folder):
-            full.unmount(folder)
+
+class NotPermittedError(Exception):
+    """This process may not mount anything."""
+
+
+def make_full(folder: Path, free_mib: int) -> None:
+    """Leave this much room in a folder; whoever writes more gets ENOSPC.
+
+    Raises:
+        NotPermittedError: it takes root, or CAP_SYS_ADMIN.
+    """
+    staging = folder.with_name(f"{folder.name}.full")
+    staging.mkdir()
+    size = max(mmap.PAGESIZE, in_pages(folder) + free_mib * MIB)  # a size of 0 is no limit
+    try:
+        run("mount", "-t", "tmpfs", "-o", f"size={size},mode=0755", "tmpfs", str(staging))
+        try:
+            shutil.copytree(folder, staging, symlinks=True, dirs_exist_ok=True)
+            run("mount", "--bind", str(staging), str(folder))
+        finally:
+            unmount(staging)
+    finally:
+        staging.rmdir()
+
+
+def check_permitted() -> None:
+    """Raise NotPermittedError where `make_full` can't be done."""
+    with tempfile.TemporaryDirectory() as folder:
+        run("mount", "-t", "tmpfs", "-o", f"size={mmap.PAGESIZE}", "tmpfs", folder)
+        unmount(Path(folder))
+
+
+def put_back(folder: Path) -> None:
+    """Put the content back on the disk, with what was changed meanwhile."""
+    kept = folder.with_name(f"{folder.name}.kept")
+    shutil.copytree(folder, kept, symlinks=True)
+    unmount(folder)
+    shutil.rmtree(folder)
+    kept.rename(folder)
+
+
+def in_pages(folder: Path) -> int:
+    """The bytes that a folder's files take in memory, which is given out in pages."""
+    sizes = [
+        (Path(where) / name).lstat().st_size
+        for where, _, names in os.walk(folder)
+        for name in names
+    ]
+    return sum(-(-size // mmap.PAGESIZE) * mmap.PAGESIZE for size in sizes)
+
+
+def unmount(folder: Path) -> None:
+    """Unmount at once, if need be, even if files there are open: who has them keeps them."""
+    if os.path.ismount(folder):
+        run("umount", "--lazy", str(folder))
+
+
+def run(*command: str) -> None:
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True)
+    except FileNotFoundError as error:
+        raise NotPermittedError(f"{command[0]} is not installed here") from error
+    except subprocess.CalledProcessError as error:
+        raise NotPermittedError(
+            f"{command[0]} was refused to user {os.geteuid()}, and needs root with "
+            f"CAP_SYS_ADMIN: {error.stderr.strip()}"
+        ) from error

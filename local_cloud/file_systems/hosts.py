@@ -15,6 +15,7 @@ from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models import ec2_backends
 from moto.fsx.models import fsx_backends
 from moto.ssm.models import ssm_backends
+from moto.utilities.arns import parse_arn
 
 if TYPE_CHECKING:
     from moto.batch.models import ComputeEnvironment
@@ -50,8 +51,8 @@ def mounted(environment: ComputeEnvironment) -> str | None:
     parameter = next(parameters(environment), None)
     if parameter is None:
         return None
-    account, region = place(environment)
-    found = ssm_backends[account][region].get_parameter(parameter)
+    place = parse_arn(environment.arn)
+    found = ssm_backends[place.account][place.region].get_parameter(parameter)
     if found is None:
         raise HostError(f"the SSM parameter {parameter}, which user data names, does not exist")
     if found.value == NOTHING:
@@ -68,15 +69,10 @@ def mounted(environment: ComputeEnvironment) -> str | None:
     return str(found.value)
 
 
-def place(environment: ComputeEnvironment) -> tuple[str, str]:
-    """The account and region of a compute environment."""
-    _, _, _, region, account, _ = environment.arn.split(":", 5)
-    return account, region
-
-
 def backend_of(environment: ComputeEnvironment) -> FileSystemsBackend:
-    account, region = place(environment)
-    backend: FileSystemsBackend = fsx_backends[account][region]  # type: ignore[assignment]
+    place = parse_arn(environment.arn)
+    backend: FileSystemsBackend
+    backend = fsx_backends[place.account][place.region]  # type: ignore[assignment]
     return backend
 
 
@@ -85,8 +81,8 @@ def parameters(environment: ComputeEnvironment) -> Iterator[str]:
     template = environment.compute_resources.get("launchTemplate")
     if not template:
         return
-    account, region = place(environment)
-    ec2 = ec2_backends[account][region]
+    place = parse_arn(environment.arn)
+    ec2 = ec2_backends[place.account][place.region]
     try:
         found = (
             ec2.get_launch_template(template["launchTemplateId"])
@@ -110,9 +106,5 @@ def named_in(user_data: str) -> tuple[str, ...]:
     if not message.is_multipart():
         return tuple(NAMED.findall(text.decode(errors="replace")))
     bodies = (part.get_payload(decode=True) for part in message.walk() if not part.is_multipart())
-    return tuple(
-        name
-        for body in bodies
-        if isinstance(body, bytes)
-        for name in NAMED.findall(body.decode(errors="replace"))
-    )
+    scripts = (body.decode(errors="replace") for body in bodies if isinstance(body, bytes))
+    return tuple(name for script in scripts for name in NAMED.findall(script))

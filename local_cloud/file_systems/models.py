@@ -5,22 +5,40 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from moto.fsx.exceptions import FileSystemNotFound
 from moto.fsx.models import FSxBackend, fsx_backends
 from moto.moto_api._internal import mock_random
 
 from local_cloud.clock import later
-from local_cloud.file_systems import associations, full, network, repository, troubles
-from local_cloud.file_systems.folders import Folders
-from local_cloud.file_systems.listing import asked_for, made_before
+from local_cloud.faults.kinds import (
+    AssociationMisconfigured,
+    FileSystemCreationFails,
+    FileSystemDeletionRefused,
+    FileSystemDeletionSlow,
+    FileSystemFault,
+    FileSystemFull,
+)
+from local_cloud.faults.under_way import strike
+from local_cloud.file_systems import network, repository
+from local_cloud.file_systems.folders import Folders, make_full
 from local_cloud.file_systems.records import Association, FileSystem, ImportTask, Resource
-from local_cloud.file_systems.requests import bad_request, refuse_other_kinds
+from local_cloud.file_systems.requests import (
+    asked_for,
+    bad_request,
+    check_association,
+    made_before,
+    refuse_other_kinds,
+)
 
 ID_DIGITS = 17
 MOUNT_NAME_LETTERS = 8
 BUSY = "The file system has a data repository task that is pending or executing"
+
+Made = TypeVar("Made", bound=Resource)
+Part = TypeVar("Part", Association, ImportTask)
+Fault = TypeVar("Fault", bound=FileSystemFault)
 
 
 class FileSystemsBackend(FSxBackend):
@@ -50,23 +68,14 @@ class FileSystemsBackend(FSxBackend):
             if (found := made_before(self.file_systems.values(), request)) is not None:
                 return found
             vpc_id = network.vpc_of(request, self.account_id, self.region_name)
-            file_system_id = f"fs-{mock_random.get_random_hex(ID_DIGITS)}"
-            failing = troubles.strike("file_system_creation_fails", file_system_id)
-            now = time.time()
+            failing = strike(FileSystemCreationFails)
             made = FileSystem(
-                id=file_system_id,
-                resource_arn=self._arn(f"file-system/{file_system_id}"),
-                request=request,
+                **self._common_fields("fs", "file-system/{}", request, time.time()),
                 vpc_id=vpc_id,
                 mount_name=mock_random.get_random_hex(MOUNT_NAME_LETTERS),
-                created_at=now,
-                due_at=now + self.seconds,
                 failure=failing.reason if failing else None,
             )
-            self.file_systems[file_system_id] = made
-            self.tagger.tag_resource(made.resource_arn, request.get("Tags") or [])
-            self._settle_in_time(made)
-            return made
+            return self._add(self.file_systems, made)
 
     def describe(self, ids: list[str]) -> list[FileSystem]:
         """DescribeFileSystems; raises FileSystemNotFound if one of them is not there."""
@@ -79,16 +88,15 @@ class FileSystemsBackend(FSxBackend):
         with self.lock:
             self.settle()
             found = self.find(request["FileSystemId"])
-            if refused := troubles.strike("file_system_deletion_refused", found.id):
-                raise bad_request(refused.reason or BUSY)
-            if any(each.lifecycle == "EXECUTING" for each in self._tasks_of(found.id)):
+            tasks = parts_of(found.id, self.tasks)
+            if struck(FileSystemDeletionRefused, found.id) or any(
+                each.lifecycle == "EXECUTING" for each in tasks
+            ):
                 raise bad_request(BUSY)
             if found.lifecycle != "DELETING":
-                slow = troubles.strike("file_system_deletion_slow", found.id)
+                slow = struck(FileSystemDeletionSlow, found.id)
                 seconds = self.seconds + (slow.delay_seconds if slow else 0.0)
-                linked = self._associations_of(found.id)
-                changed: list[Resource] = [found, *linked]
-                for each in changed:
+                for each in (found, *parts_of(found.id, self.associations)):
                     each.lifecycle, each.due_at = "DELETING", time.time() + seconds
                 self._settle_in_time(found)
             return found
@@ -100,24 +108,16 @@ class FileSystemsBackend(FSxBackend):
             file_system = self.find(request["FileSystemId"])
             if (found := made_before(self.associations.values(), request)) is not None:
                 return found
-            others = self._associations_of(file_system.id)
-            associations.check(request, file_system, others, self.account_id)
-            association_id = f"dra-{mock_random.get_random_hex(ID_DIGITS)}"
-            now = time.time()
+            others = parts_of(file_system.id, self.associations)
+            check_association(request, file_system, others, self.account_id)
+            arn = f"association/{file_system.id}/{{}}"
             made = Association(
-                id=association_id,
-                resource_arn=self._arn(f"association/{file_system.id}/{association_id}"),
-                request=request,
+                **self._common_fields("dra", arn, request, time.time()),
                 file_system_id=file_system.id,
                 path=request["FileSystemPath"],
                 repository=request["DataRepositoryPath"],
-                created_at=now,
-                due_at=now + self.seconds,
             )
-            self.associations[association_id] = made
-            self.tagger.tag_resource(made.resource_arn, request.get("Tags") or [])
-            self._settle_in_time(made)
-            return made
+            return self._add(self.associations, made)
 
     def describe_associations(self, request: dict[str, Any]) -> list[Association]:
         """DescribeDataRepositoryAssociations; raises FileSystemNotFound for an unknown one."""
@@ -152,19 +152,19 @@ class FileSystemsBackend(FSxBackend):
     def fill(self) -> None:
         """Make those file systems full that a fault under way strikes."""
         for file_system_id, each in self.file_systems.items():
-            if each.lifecycle == "AVAILABLE" and not self.folders.is_full(file_system_id):
-                trouble = troubles.strike("file_system_full", file_system_id)
-                if trouble is not None:
-                    full.fill(self.folders.path(file_system_id), trouble.free_mib)
+            if each.lifecycle != "AVAILABLE" or self.folders.is_full(file_system_id):
+                continue
+            if fault := struck(FileSystemFull, file_system_id):
+                make_full(self.folders.path(file_system_id), fault.free_mib)
 
     def resume(self) -> None:
-        """Go on after a restart."""
         with self.lock:
             for each in self.file_systems.values():
                 if each.lifecycle == "AVAILABLE":
                     self.folders.make(each.id)
-            for waiting in self._resources():
-                self._settle_in_time(waiting)
+            for found in (self.file_systems, self.associations, self.tasks):
+                for waiting in found.values():
+                    self._settle_in_time(waiting)
 
     def reset(self) -> None:
         with self.lock:
@@ -179,9 +179,9 @@ class FileSystemsBackend(FSxBackend):
         if found.lifecycle == "DELETING":
             self._forget(self.file_systems.pop(found.id))
             self.folders.remove(found.id)
-            for each in self._associations_of(found.id):
+            for each in parts_of(found.id, self.associations):
                 self._forget(self.associations.pop(each.id))
-            for task in self._tasks_of(found.id):
+            for task in parts_of(found.id, self.tasks):
                 self._forget(self.tasks.pop(task.id))
         elif found.failure is not None:
             found.lifecycle = "FAILED"
@@ -196,8 +196,8 @@ class FileSystemsBackend(FSxBackend):
         since, found.due_at = found.due_at or time.time(), None
         if found.lifecycle == "DELETING":
             return  # it goes with its file system
-        if trouble := troubles.strike("association_misconfigured", found.file_system_id):
-            found.lifecycle, found.failure = "MISCONFIGURED", trouble.reason
+        if fault := struck(AssociationMisconfigured, found.file_system_id):
+            found.lifecycle, found.failure = "MISCONFIGURED", fault.reason
         elif not repository.bucket_exists(self.account_id, found.repository):
             found.lifecycle, found.failure = "MISCONFIGURED", repository.gone(found.repository)
         else:
@@ -209,20 +209,14 @@ class FileSystemsBackend(FSxBackend):
                     self._begin_import(found, since)
 
     def _begin_import(self, found: Association, since: float) -> None:
-        task_id = f"task-{mock_random.get_random_hex(ID_DIGITS)}"
         task = ImportTask(
-            id=task_id,
-            resource_arn=self._arn(f"task/{task_id}"),
-            request={},
-            created_at=since,
-            due_at=since + self.seconds,
+            **self._common_fields("task", "task/{}", {}, since),
             lifecycle="EXECUTING",
             association_id=found.id,
             file_system_id=found.file_system_id,
             path=found.path,
         )
-        self.tasks[task_id] = task
-        self._settle_in_time(task)
+        self._add(self.tasks, task)
 
     def _settle_task(self, task: ImportTask) -> None:
         if task.due_at is None or time.time() < task.due_at:
@@ -237,27 +231,42 @@ class FileSystemsBackend(FSxBackend):
     def _folder(self, found: Association) -> Path:
         return self.folders.path(found.file_system_id) / found.path.strip("/")
 
-    def _associations_of(self, file_system_id: str) -> list[Association]:
-        return [
-            each for each in self.associations.values() if each.file_system_id == file_system_id
-        ]
+    def _common_fields(
+        self, prefix: str, arn: str, request: dict[str, Any], since: float
+    ) -> dict[str, Any]:
+        """Those of a new resource of any kind; `arn` is its ARN's end, where the id comes in."""
+        resource_id = f"{prefix}-{mock_random.get_random_hex(ID_DIGITS)}"
+        ending = arn.format(resource_id)
+        return {
+            "id": resource_id,
+            "resource_arn": f"arn:aws:fsx:{self.region_name}:{self.account_id}:{ending}",
+            "request": request,
+            "created_at": since,
+            "due_at": since + self.seconds,
+        }
 
-    def _tasks_of(self, file_system_id: str) -> list[ImportTask]:
-        return [each for each in self.tasks.values() if each.file_system_id == file_system_id]
+    def _add(self, known: dict[str, Made], made: Made) -> Made:
+        known[made.id] = made
+        self.tagger.tag_resource(made.resource_arn, made.request.get("Tags") or [])
+        self._settle_in_time(made)
+        return made
 
     def _forget(self, gone: Resource) -> None:
         self.tagger.delete_all_tags_for_resource(gone.resource_arn)
-
-    def _resources(self) -> list[Resource]:
-        return [*self.file_systems.values(), *self.associations.values(), *self.tasks.values()]
 
     def _settle_in_time(self, waiting: Resource) -> None:
         """Settle when it is due even if nobody asks, so that a deleted folder is removed."""
         if waiting.due_at is not None:
             later(max(0.0, waiting.due_at - time.time()), self.settle)
 
-    def _arn(self, ending: str) -> str:
-        return f"arn:aws:fsx:{self.region_name}:{self.account_id}:{ending}"
+
+def parts_of(file_system_id: str, known: dict[str, Part]) -> list[Part]:
+    return [each for each in known.values() if each.file_system_id == file_system_id]
+
+
+def struck(kind: type[Fault], file_system_id: str) -> Fault | None:
+    """The fault of this kind that strikes a file system, if any is under way."""
+    return strike(kind, lambda fault: fault.covers(file_system_id))
 
 
 def used_backends() -> list[FileSystemsBackend]:
@@ -274,26 +283,22 @@ def install(seconds: float, folder: Path | None) -> Folders:
     return FileSystemsBackend.folders
 
 
-def apply_full(trouble: troubles.Trouble) -> None:
-    """Make the file systems full that a trouble strikes, and those that come while it lasts.
+def fill_all() -> None:
+    """Make the file systems full that faults under way strike.
 
     Raises:
         NotPermittedError: this process may not do that.
     """
-    full.check_permitted()
     with FileSystemsBackend.lock:
-        troubles.UNDER_WAY.append(trouble)
         for backend in used_backends():
             backend.fill()
 
 
-def undo_full(trouble: troubles.Trouble) -> None:
-    """Make room again; a file system that another trouble keeps full gets its room later."""
+def make_room() -> None:
+    """Make room again; a file system that another fault keeps full gets its room later."""
     with FileSystemsBackend.lock:
-        troubles.UNDER_WAY.remove(trouble)
         FileSystemsBackend.folders.make_room()
-        for backend in used_backends():
-            backend.fill()
+        fill_all()
 
 
 def resume() -> None:

@@ -18,18 +18,15 @@ def vpc_of(request: dict[str, Any], account: str, region: str) -> str:
     try:
         vpc_id = str(ec2.get_subnet(subnet).vpc_id)
     except InvalidSubnetIdError:
-        raise RefusedError(
-            "InvalidNetworkSettings",
-            f"The subnet ID {subnet} does not exist",
-            InvalidSubnetId=subnet,
+        raise bad_network(
+            f"The subnet ID {subnet} does not exist", InvalidSubnetId=subnet
         ) from None
     named = request.get("SecurityGroupIds") or []
     groups = [security_group(ec2, group_id, vpc_id) for group_id in named]
     if not named:
         groups = [ec2.get_security_group_by_name_or_id("default", vpc_id)]
     if not any(map(lets_lustre_in, groups)):
-        raise RefusedError(
-            "InvalidNetworkSettings",
+        raise bad_network(
             "The file system cannot be created because the security groups "
             f"{', '.join(group.id for group in groups)} do not permit Lustre LNET network "
             f"traffic on port {LUSTRE_PORT}",
@@ -37,14 +34,16 @@ def vpc_of(request: dict[str, Any], account: str, region: str) -> str:
     return vpc_id
 
 
+def bad_network(message: str, **fields: str) -> RefusedError:
+    return RefusedError("InvalidNetworkSettings", message, **fields)
+
+
 def security_group(ec2: Any, group_id: str, vpc_id: str) -> Any:
     found = ec2.get_security_group_from_id(group_id)
     if found is None or found.vpc_id != vpc_id:
         why = "does not exist" if found is None else f"is not in the subnet's VPC {vpc_id}"
-        raise RefusedError(
-            "InvalidNetworkSettings",
-            f"The security group ID {group_id} {why}",
-            InvalidSecurityGroupId=group_id,
+        raise bad_network(
+            f"The security group ID {group_id} {why}", InvalidSecurityGroupId=group_id
         )
     return found
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-Tags = list[dict[str, str]]
+FAILED = ("FAILED", "MISCONFIGURED")
 
 
 @dataclass(kw_only=True)
 class Resource:
-    """What FSx makes at a request. `due_at` is when CREATING or DELETING is over."""
+    """What FSx makes at a request. `due_at` is when CREATING, EXECUTING or DELETING is over."""
 
     id: str
     resource_arn: str
@@ -20,6 +20,22 @@ class Resource:
     lifecycle: str = "CREATING"
     failure: str | None = None
 
+    def described(self, tags: list[dict[str, str]]) -> dict[str, Any]:
+        has_failed = self.lifecycle in FAILED and self.failure
+        fields = {
+            **self.own_fields(),
+            "ResourceARN": self.resource_arn,
+            "Lifecycle": self.lifecycle,
+            "FailureDetails": {"Message": self.failure} if has_failed else None,
+            "CreationTime": self.created_at,
+            "Tags": tags,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+    def own_fields(self) -> dict[str, Any]:
+        """Those that other kinds of resource do not have."""
+        raise NotImplementedError
+
 
 @dataclass(kw_only=True)
 class FileSystem(Resource):
@@ -28,16 +44,13 @@ class FileSystem(Resource):
     vpc_id: str
     mount_name: str
 
-    def described(self, tags: Tags) -> dict[str, Any]:
+    def own_fields(self) -> dict[str, Any]:
         _, _, _, region, account, _ = self.resource_arn.split(":", 5)
         request = self.request
-        fields = {
+        return {
             "OwnerId": account,
-            "CreationTime": self.created_at,
             "FileSystemId": self.id,
             "FileSystemType": "LUSTRE",
-            "Lifecycle": self.lifecycle,
-            "FailureDetails": failure_details(self.lifecycle == "FAILED", self.failure),
             "StorageCapacity": request.get("StorageCapacity"),
             "StorageType": "SSD",
             "VpcId": self.vpc_id,
@@ -45,8 +58,6 @@ class FileSystem(Resource):
             "NetworkInterfaceIds": [f"eni-{self.id.removeprefix('fs-')}"],
             "DNSName": f"{self.id}.fsx.{region}.amazonaws.com",
             "KmsKeyId": request.get("KmsKeyId"),
-            "ResourceARN": self.resource_arn,
-            "Tags": tags,
             "LustreConfiguration": {
                 "DataCompressionType": "NONE",
                 **request.get("LustreConfiguration", {}),
@@ -54,7 +65,6 @@ class FileSystem(Resource):
             },
             "FileSystemTypeVersion": request.get("FileSystemTypeVersion"),
         }
-        return {name: value for name, value in fields.items() if value is not None}
 
 
 @dataclass(kw_only=True)
@@ -69,46 +79,30 @@ class Association(Resource):
     repository: str
     was_available: bool = False
 
-    def described(self, tags: Tags) -> dict[str, Any]:
-        fields = {
+    def own_fields(self) -> dict[str, Any]:
+        return {
             "AssociationId": self.id,
-            "ResourceARN": self.resource_arn,
             "FileSystemId": self.file_system_id,
-            "Lifecycle": self.lifecycle,
-            "FailureDetails": failure_details(self.lifecycle == "MISCONFIGURED", self.failure),
             "FileSystemPath": self.path,
             "DataRepositoryPath": self.repository,
             "BatchImportMetaDataOnCreate": bool(self.request.get("BatchImportMetaDataOnCreate")),
             "ImportedFileChunkSize": 1024,
-            "Tags": tags,
-            "CreationTime": self.created_at,
         }
-        return {name: value for name, value in fields.items() if value is not None}
 
 
 @dataclass(kw_only=True)
 class ImportTask(Resource):
-    """Brings what is in S3 to an association's folder; `due_at` is when EXECUTING is over."""
+    """Brings what is in S3 to an association's folder."""
 
     association_id: str
     file_system_id: str
     path: str
 
-    def described(self, tags: Tags) -> dict[str, Any]:
-        fields = {
+    def own_fields(self) -> dict[str, Any]:
+        return {
             "TaskId": self.id,
-            "ResourceARN": self.resource_arn,
             "Type": "IMPORT_METADATA_FROM_REPOSITORY",
-            "Lifecycle": self.lifecycle,
-            "FailureDetails": failure_details(self.lifecycle == "FAILED", self.failure),
             "FileSystemId": self.file_system_id,
             "Paths": [self.path],
-            "CreationTime": self.created_at,
             "StartTime": self.created_at,
-            "Tags": tags,
         }
-        return {name: value for name, value in fields.items() if value is not None}
-
-
-def failure_details(has_failed: bool, message: str | None) -> dict[str, str] | None:
-    return {"Message": message} if has_failed and message else None

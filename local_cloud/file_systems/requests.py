@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from botocore.model import ListShape, Shape, StructureShape
 from botocore.validate import ParamValidator
 from moto.core.exceptions import JsonRESTError
 from moto.core.utils import get_service_model
+
+from local_cloud.file_systems import repository
+from local_cloud.file_systems.records import Association, FileSystem, Resource
 
 # Java's classes of characters, in Python's words; its letters and digits come with "_".
 SPACES = r"\x20\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -47,6 +50,9 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "DescribeFileSystems": ("FileSystemIds",),
 }
 LUSTRE_FIELDS = ("DeploymentType", "PerUnitStorageThroughput")
+FILE_SYSTEM_ID = "file-system-id"  # the filter that is there
+
+Record = TypeVar("Record", bound=Resource)
 
 
 class RefusedError(JsonRESTError):
@@ -133,3 +139,50 @@ def matches(pattern: str, value: str) -> bool:
         return re.fullmatch(pattern, value) is not None
     except re.error:
         return True
+
+
+def made_before(records: Iterable[Record], request: dict[str, Any]) -> Record | None:
+    """What an earlier request with this token has made; raises if that asked for something else."""
+    token = request.get("ClientRequestToken")
+    for each in records:
+        if token is None or each.request.get("ClientRequestToken") != token:
+            continue
+        for field in sorted(request.keys() | each.request.keys()):
+            if request.get(field) != each.request.get(field):
+                raise RefusedError(
+                    "IncompatibleParameterError",
+                    f"{field} differs from the earlier request with this ClientRequestToken",
+                    Parameter=field,
+                )
+        return each
+    return None
+
+
+def asked_for(request: dict[str, Any], known: Collection[str]) -> Collection[str]:
+    """The file systems that a request's filters name, or all; other filters are refused."""
+    for each in request.get("Filters", ()):
+        if each["Name"] != FILE_SYSTEM_ID:
+            raise missing(f"filter {each['Name']}, only {FILE_SYSTEM_ID}")
+        known = each.get("Values", ())
+    return known
+
+
+def check_association(
+    request: dict[str, Any], file_system: FileSystem, others: Sequence[Association], account: str
+) -> None:
+    """Raise BadRequest for a CreateDataRepositoryAssociation request.
+
+    Source: FSx API Reference, CreateDataRepositoryAssociation.
+    """
+    if file_system.lifecycle != "AVAILABLE":
+        raise bad_request(
+            f"File system '{file_system.id}' is {file_system.lifecycle}; it must be AVAILABLE"
+        )
+    if others:
+        raise missing(f"second association of a file system, beside {others[0].id}")
+    path = str(request.get("FileSystemPath") or "")
+    if not path.startswith("/") or {".", ".."} & set(path.split("/")):
+        raise bad_request(f"FileSystemPath must start with '/' and not lead up, and was {path!r}")
+    asked = request["DataRepositoryPath"]
+    if not repository.bucket_exists(account, asked):
+        raise bad_request(f"DataRepositoryPath {asked}: {repository.gone(asked)}")

@@ -8,7 +8,7 @@ from typing import Any
 from moto.fsx.responses import FSxResponse
 
 from local_cloud.file_systems.models import FileSystemsBackend
-from local_cloud.file_systems.records import Association, FileSystem, ImportTask
+from local_cloud.file_systems.records import Resource
 from local_cloud.file_systems.requests import FIELDS, checked, missing
 
 
@@ -30,9 +30,8 @@ class FileSystemsResponse(FSxResponse):
         return checked(self._get_action(), self.body)
 
     def create_file_system(self) -> str:
-        return json.dumps(
-            {"FileSystem": self._described(self.file_systems.create(self._request()))}
-        )
+        made = self.file_systems.create(self._request())
+        return json.dumps({"FileSystem": self._described(made)})
 
     def describe_file_systems(self) -> str:
         found = self.file_systems.describe(self._request().get("FileSystemIds") or [])
@@ -40,13 +39,8 @@ class FileSystemsResponse(FSxResponse):
 
     def delete_file_system(self) -> str:
         deleted = self.file_systems.delete(self._request())
-        return json.dumps(
-            {
-                "FileSystemId": deleted.id,
-                "Lifecycle": deleted.lifecycle,
-                "LustreResponse": {},
-            }
-        )
+        answer = {"FileSystemId": deleted.id, "Lifecycle": deleted.lifecycle}
+        return json.dumps({**answer, "LustreResponse": {}})
 
     def create_data_repository_association(self) -> str:
         made = self.file_systems.associate(self._request())
@@ -60,5 +54,5 @@ class FileSystemsResponse(FSxResponse):
         found = self.file_systems.describe_tasks(self._request())
         return json.dumps({"DataRepositoryTasks": list(map(self._described, found))})
 
-    def _described(self, record: FileSystem | Association | ImportTask) -> dict[str, Any]:
+    def _described(self, record: Resource) -> dict[str, Any]:
         return record.described(self.file_systems.list_tags_for_resource(record.resource_arn))

@@ -10,7 +10,6 @@ Reply = str | tuple[str, dict[str, int]]
 
 
 def fill() -> None:
-    """Add the two calls that moto lacks."""
     AthenaResponse.update_work_group = update_work_group  # type: ignore[attr-defined]
     AthenaResponse.delete_named_query = delete_named_query  # type: ignore[attr-defined]
 

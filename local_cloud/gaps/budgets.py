@@ -47,7 +47,6 @@ def tagged(response: Response) -> Any:
 
 
 def set_tags(budget: Any, response: Response, parameter: str) -> None:
-    """Add the tags in a parameter to those of a budget."""
     sent = {tag["Key"]: tag["Value"] for tag in response._get_param(parameter) or []}
     budget.resource_tags = {**getattr(budget, "resource_tags", {}), **sent}
 

@@ -36,24 +36,20 @@ Entries = dict[str, dict[str, Any]]
 
 
 class Kind(NamedTuple):
-    """What a cluster may have: its name in calls, and where it stands in them."""
+    """What a cluster may have: its name in calls, and where it stands in them and in ARNs."""
 
     name: str
     plural: str
     key: str
     shown: str
-    arn: str = ""
     arn_type: str = ""
 
 
-ADDON = Kind("addon", "addons", "addonName", "addon", "addonArn", "addon")
-ACCESS_ENTRY = Kind(
-    *("access_entry", "access_entries", "principalArn", "accessEntry"),
-    *("accessEntryArn", "access-entry"),
-)
+ADDON = Kind("addon", "addons", "addonName", "addon", "addon")
+ACCESS_ENTRY = Kind("access_entry", "access_entries", "principalArn", "accessEntry", "access-entry")
 POD_IDENTITY = Kind(
     *("pod_identity_association", "pod_identity_associations", "associationId", "association"),
-    *("associationArn", "podidentityassociation"),
+    "podidentityassociation",
 )
 UPDATE = Kind("update", "updates", "updateId", "update")
 
@@ -119,7 +115,7 @@ def add(
         )
     found[key] = {
         "clusterName": cluster.name,
-        kind.arn: (
+        f"{kind.shown}Arn": (
             f"arn:{self.eks_backend.partition}:eks:{self.region}:{self.current_account}:"
             f"{kind.arn_type}/{cluster.name}/{arn_name}"
         ),
@@ -137,7 +133,6 @@ def find_cluster(self: Response) -> Cluster:
 
 
 def find(self: Response, kind: Kind) -> dict[str, Any]:
-    """The entry that a request names."""
     cluster, key = find_cluster(self), self._get_param(kind.key)
     entry = entries(cluster, kind).get(key)
     if entry is None:
@@ -154,11 +149,6 @@ def role_of(self: Response, arn: str) -> None:
         backend.get_role_by_arn(arn)
     except NotFoundException:
         raise InvalidParameterException(message=f"Role {arn} does not exist.") from None
-
-
-################################################################################
-# Clusters
-################################################################################
 
 
 def check_clusters() -> None:
@@ -186,11 +176,8 @@ def check_clusters() -> None:
         )
         made = {"vpcId": vpc_id, "clusterSecurityGroupId": group.id}
         cluster.resources_vpc_config = {**cluster.resources_vpc_config, **made}
-        admin = access.get("bootstrapClusterCreatorAdminPermissions", True)
-        cluster.access_config = {
-            "authenticationMode": mode,
-            "bootstrapClusterCreatorAdminPermissions": admin,
-        }
+        admin = "bootstrapClusterCreatorAdminPermissions"
+        cluster.access_config = {"authenticationMode": mode, admin: access.get(admin, True)}
         cluster.upgrade_policy = {"supportType": support}
         return answer
 
@@ -222,11 +209,6 @@ def check_subnets(self: Response, subnet_ids: list[str]) -> str:
 
 def ec2_of(self: Response) -> Any:
     return ec2_backends[self.current_account][self.region]
-
-
-################################################################################
-# Node groups
-################################################################################
 
 
 def check_node_groups() -> None:
@@ -304,11 +286,6 @@ def check_sizes(sizes: dict[str, int]) -> None:
         )
 
 
-################################################################################
-# Add-ons
-################################################################################
-
-
 def create_addon(self: Response) -> ActionResult:
     name = self._get_param("addonName")
     if name not in ADDONS:
@@ -323,11 +300,6 @@ def create_addon(self: Response) -> ActionResult:
     return add(self, ADDON, name, f"{name}/{mock_random.uuid4()}", fields)
 
 
-################################################################################
-# Access entries
-################################################################################
-
-
 def create_access_entry(self: Response) -> ActionResult:
     principal = self._get_param("principalArn")
     role_of(self, principal)
@@ -338,11 +310,6 @@ def create_access_entry(self: Response) -> ActionResult:
         "type": self._get_param("type") or "STANDARD",
     }
     return add(self, ACCESS_ENTRY, principal, f"role/{mock_random.uuid4()}", fields)
-
-
-################################################################################
-# Pod identity associations
-################################################################################
 
 
 def create_pod_identity_association(self: Response) -> ActionResult:

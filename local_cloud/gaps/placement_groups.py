@@ -40,7 +40,6 @@ def fill() -> None:
 
 
 def groups_of(ec2_backend: Any) -> dict[str, PlacementGroup]:
-    """By name."""
     groups: dict[str, PlacementGroup] = ec2_backend.__dict__.setdefault("placement_groups", {})
     return groups
 

@@ -48,7 +48,6 @@ def list_service_quotas(self: ServiceQuotasResponse) -> str:
 
 
 def quota(code: str, region: str, account: str) -> dict[str, Any]:
-    """A quota of EC2, as GetServiceQuota describes it."""
     return {
         "ServiceCode": "ec2",
         "ServiceName": "Amazon Elastic Compute Cloud (Amazon EC2)",

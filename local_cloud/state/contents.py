@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from moto.s3.models import FakeKey
+from moto.s3.models import FakeKey
 
 TABLE = "CREATE TABLE IF NOT EXISTS content (name TEXT PRIMARY KEY, data BLOB)"
 MARK = "kept_as"  # an attribute of moto's buffer; a copied object has a new buffer
@@ -40,7 +39,6 @@ class Contents:
         self._new.clear()
 
     def restore(self, key: FakeKey, name: str, state: dict[str, Any]) -> None:
-        """Restore an object from its state and the content of this name."""
         (data,) = self._database.execute(
             "SELECT data FROM content WHERE name = ?", (name,)
         ).fetchone()
@@ -49,7 +47,6 @@ class Contents:
         self._seen.add(name)
 
     def delete_unused(self) -> None:
-        """Delete contents that no restored object has."""
         stored = {name for (name,) in self._database.execute("SELECT name FROM content")}
         gone = [(name,) for name in stored - self._seen]
         self._database.executemany("DELETE FROM content WHERE name = ?", gone)

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from operator import attrgetter
 from types import FunctionType
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from cryptography.hazmat.primitives.serialization import (
@@ -21,9 +21,12 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     load_der_private_key,
 )
+from moto.backends import get_backend
 from moto.core.base_backend import BaseBackend
 from moto.logs.models import LogEvent, LogStream
 from moto.s3.models import FakeKey
+
+from local_cloud.state.contents import Contents
 
 Key = tuple[str, str, str]  # service, account, region
 
@@ -37,24 +40,8 @@ MOVED_MODULES = {
 EVENT_FIELDS = ("ingestion_time", "timestamp", "message", "event_id")
 of_event = attrgetter(*EVENT_FIELDS)
 
-REFERENCES = object()  # stands for the References of whoever unpickles
+CONTENTS = object()  # stands for the Contents of whoever unpickles
 LOCKS = {type(threading.Lock()): threading.Lock, type(threading.RLock()): threading.RLock}
-
-
-class References(Protocol):
-    """Names of what a row refers to but does not contain: other backends, contents of objects."""
-
-    def of_backend(self, backend: BaseBackend) -> Key | None:
-        """A backend's name; None if it has none and is pickled with its owner."""
-
-    def of_content(self, key: FakeKey) -> str:
-        """The name of an S3 object's content."""
-
-    def backend(self, key: Key) -> BaseBackend:
-        """The live backend with this name."""
-
-    def restore(self, key: FakeKey, name: str, state: dict[str, Any]) -> None:
-        """Restore an object from its state and the content of this name."""
 
 
 def reduced(stream: LogStream) -> tuple[Any, ...]:
@@ -78,27 +65,29 @@ def pickled_events(stream: LogStream) -> bytes:
 
 
 class BackendPickler(pickle.Pickler):
-    """Pickles a backend's attributes; other backends and objects' contents by their names."""
+    """Pickles a backend's attributes; other backends and objects' contents by their names.
+
+    Args:
+        names: those of backends, by their Python ids; one without is pickled with its owner.
+    """
 
     dispatch_table: Mapping[type, Any] = {**copyreg.dispatch_table, LogStream: reduced}
 
-    def __init__(self, file: io.BytesIO, references: References) -> None:
+    def __init__(self, file: io.BytesIO, names: Mapping[int, Key], contents: Contents) -> None:
         super().__init__(file, protocol=5)
-        self._references = references
+        self._names, self._contents = names, contents
 
     def persistent_id(self, obj: Any) -> Key | str | None:
-        """The name of another backend."""
-        if obj is REFERENCES:
+        if obj is CONTENTS:
             return "names"
-        return self._references.of_backend(obj) if isinstance(obj, BaseBackend) else None
+        return self._names.get(id(obj)) if isinstance(obj, BaseBackend) else None
 
     def reducer_override(self, obj: Any) -> Any:
-        """How to recreate what pickle can't handle."""
         if type(obj) in LOCKS:
             return LOCKS[type(obj)], ()
         if isinstance(obj, FakeKey):
             rest = {k: v for k, v in vars(obj).items() if k not in ("_value_buffer", "lock")}
-            named = (REFERENCES, self._references.of_content(obj), rest)
+            named = (CONTENTS, self._contents.name(obj), rest)
             return copyreg.__newobj__, (type(obj),), named, None, None, give_back  # type: ignore[attr-defined]
         if isinstance(obj, FunctionType) and "<lambda>" in obj.__qualname__ and not obj.__closure__:
             return remade_function, (obj.__module__, marshal.dumps(obj.__code__))
@@ -112,24 +101,28 @@ class BackendPickler(pickle.Pickler):
 
 
 class BackendUnpickler(pickle.Unpickler):
-    """Reads what BackendPickler wrote."""
-
-    def __init__(self, file: io.BytesIO, references: References) -> None:
+    def __init__(self, file: io.BytesIO, contents: Contents) -> None:
         super().__init__(file)
-        self._references = references
+        self._contents = contents
 
-    def persistent_load(self, pid: Any) -> BaseBackend | References:
-        return self._references if pid == "names" else self._references.backend(pid)
+    def persistent_load(self, pid: Any) -> BaseBackend | Contents:
+        return self._contents if pid == "names" else live(pid)
 
     def find_class(self, module: str, name: str) -> Any:
-        """A class or function, in its present module."""
         return super().find_class(MOVED_MODULES.get(module, module), name)
 
 
-def give_back(key: FakeKey, named: tuple[References, str, dict[str, Any]]) -> None:
+def live(key: Key) -> BaseBackend:
+    """The backend with this key, created if there was none."""
+    service, account, region = key
+    backend: BaseBackend = get_backend(service)[account][region]  # type: ignore[call-overload]
+    return backend
+
+
+def give_back(key: FakeKey, named: tuple[Contents, str, dict[str, Any]]) -> None:
     """Set an S3 object's state when it is unpickled. States contain this function's name."""
-    references, content, state = named
-    references.restore(key, content, state)
+    contents, name, state = named
+    contents.restore(key, name, state)
 
 
 def restore_events(stream: LogStream, state: dict[str, Any]) -> None:
@@ -151,12 +144,12 @@ def remade_function(module: str, code: bytes) -> FunctionType:
     return FunctionType(marshal.loads(code), vars(importlib.import_module(module)))  # noqa: S302
 
 
-def dumps(held: dict[str, Any], references: References) -> bytes:
+def dumps(held: dict[str, Any], names: Mapping[int, Key], contents: Contents) -> bytes:
     file = io.BytesIO()
-    BackendPickler(file, references).dump(held)
+    BackendPickler(file, names, contents).dump(held)
     return file.getvalue()
 
 
-def loads(data: bytes, references: References) -> dict[str, Any]:
-    held: dict[str, Any] = BackendUnpickler(io.BytesIO(data), references).load()
+def loads(data: bytes, contents: Contents) -> dict[str, Any]:
+    held: dict[str, Any] = BackendUnpickler(io.BytesIO(data), contents).load()
     return held

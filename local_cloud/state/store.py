@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 import sys
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import moto
-from moto.backends import get_backend
 from moto.core.base_backend import BackendDict, BaseBackend
-from moto.s3.models import FakeKey, s3_backends
+from moto.s3.models import s3_backends
 
 from local_cloud.state import StateError
 from local_cloud.state.contents import TABLE as CONTENT_TABLE
 from local_cloud.state.contents import Contents
-from local_cloud.state.folder import private_file
-from local_cloud.state.pickling import Key, dumps, loads
+from local_cloud.state.pickling import Key, dumps, live, loads
 
 FORMAT = f"1, moto {moto.__version__}, Python {sys.version_info.major}.{sys.version_info.minor}"
 TABLES = (
@@ -32,6 +31,7 @@ TABLES = (
 # Regions of IAM's backends for other partitions, which hold only moto's managed policies.
 OTHER_PARTITIONS = "aws-"
 ATTEMPTS = 20
+OTHERS_WRITE = 0o022
 
 Services = frozenset[str]
 ALL: Services | None = None
@@ -55,7 +55,6 @@ class Store:
         self._gate = Gate()
         self._committing = threading.Lock()
         self._not_saved: set[str] = set()
-        self._keys: dict[int, Key] = {}
         self._is_closed = False
         try:
             # No sync: what the operating system was given survives a SIGKILL of this process.
@@ -84,7 +83,7 @@ class Store:
         rows = self._database.execute("SELECT service, account, region, held FROM backend")
         try:
             for service, account, region, data in rows.fetchall():
-                held = loads(data, self)
+                held = loads(data, self._contents)
                 vars(live((service, account, region))).update(held)
             with self._transaction():
                 self._contents.delete_unused()
@@ -108,12 +107,12 @@ class Store:
             if self._is_closed:
                 return
             used = backends()
-            self._keys = {id(backend): key for key, backend in used.items()}
+            names = {id(backend): key for key, backend in used.items()}
             rows = [
                 (*key, data)
                 for key, backend in used.items()
                 if (services is None or key[0] in services)
-                and (data := self._pickled(key, backend)) is not None
+                and (data := self._pickled(key, backend, names)) is not None
             ]
             with self._transaction():
                 if services is ALL:
@@ -135,18 +134,6 @@ class Store:
             self._is_closed = True
             self._database.close()
 
-    def of_backend(self, backend: BaseBackend) -> Key | None:
-        return self._keys.get(id(backend))
-
-    def of_content(self, key: FakeKey) -> str:
-        return self._contents.name(key)
-
-    def backend(self, key: Key) -> BaseBackend:
-        return live(key)
-
-    def restore(self, key: FakeKey, name: str, state: dict[str, Any]) -> None:
-        self._contents.restore(key, name, state)
-
     def _delete_unused(self, used: Collection[Key]) -> None:
         """Delete the rows of backends that no longer exist."""
         stored = self._database.execute("SELECT service, account, region FROM backend")
@@ -155,11 +142,11 @@ class Store:
             "DELETE FROM backend WHERE service = ? AND account = ? AND region = ?", gone
         )
 
-    def _pickled(self, key: Key, backend: BaseBackend) -> bytes | None:
+    def _pickled(self, key: Key, backend: BaseBackend, names: Mapping[int, Key]) -> bytes | None:
         for _ in range(ATTEMPTS):
             try:
                 with self._job_lock:
-                    return dumps(vars(backend), self)
+                    return dumps(vars(backend), names, self._contents)
             except RuntimeError as error:
                 # Changed while being pickled: log lines and events take no lock.
                 problem: Exception = error
@@ -228,8 +215,34 @@ def backends() -> dict[Key, BaseBackend]:
     }
 
 
-def live(key: Key) -> BaseBackend:
-    """The backend with this key, created if there was none."""
-    service, account, region = key
-    backend: BaseBackend = get_backend(service)[account][region]  # type: ignore[call-overload]
-    return backend
+def private_file(folder: Path, name: str) -> Path:
+    """A file of ours in this folder, made if missing; both for their owner alone.
+
+    Raises:
+        StateError: the folder or the file is another user's, or others may write to the folder.
+    """
+    try:
+        _require_ours(folder)
+        mode = folder.stat().st_mode
+        if mode & OTHERS_WRITE:
+            raise StateError(
+                f"other users may write to {folder} (mode {mode & 0o777:o}), and reading a state "
+                f"runs code: if all in it is yours, `chmod 700 {folder}`, else name another folder"
+            )
+        folder.chmod(0o700)
+        path = folder / name
+        path.touch(mode=0o600)
+        _require_ours(path)
+        path.chmod(0o600)
+    except OSError as error:
+        raise StateError(f"{folder} can't be used: {error.strerror}") from error
+    return path
+
+
+def _require_ours(path: Path) -> None:
+    owner, us = path.stat().st_uid, os.geteuid()
+    if owner != us:
+        raise StateError(
+            f"{path} belongs to user {owner}, not to you ({us}), and reading a state runs code: "
+            f"name a folder of your own, or `chown -R {us}` it if you trust what it holds"
+        )

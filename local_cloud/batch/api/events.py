@@ -6,7 +6,6 @@ import logging
 import queue
 import threading
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from moto.events.models import events_backends
@@ -21,16 +20,7 @@ QUEUE_BLOCKED = "Batch Job Queue Blocked"
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Event:
-    """One event, with the job's state at its time."""
-
-    account: str
-    region: str
-    detail_type: str
-    resources: list[str]
-    detail: dict[str, Any]
-    time: float = field(default_factory=time.time)
+Event = dict[str, Any]
 
 
 class Sender:
@@ -60,7 +50,7 @@ class Sender:
                 self._scheduler.save()
             except Exception:
                 # The thread must survive to deliver the next event.
-                log.exception("an event of %s was lost", event.resources)
+                log.exception("an event of %s was lost", event["resources"])
 
 
 def rules(account: str, region: str) -> dict[str, Any]:
@@ -68,19 +58,23 @@ def rules(account: str, region: str) -> dict[str, Any]:
     return found
 
 
+def new_event(
+    account: str, region: str, detail_type: str, resources: list[str], detail: dict[str, Any]
+) -> Event:
+    """One event, with the job's state at this time."""
+    now = time.time()
+    return {
+        "detail-type": detail_type,
+        "source": "aws.batch",
+        "account": account,
+        "time": now,
+        "region": region,
+        "resources": resources,
+        "detail": detail,
+        "ingestion-time": now,
+    }
+
+
 def deliver(event: Event) -> None:
-    for rule in list(rules(event.account, event.region).values()):
-        rule.send_to_targets(
-            {
-                "version": "0",
-                "id": str(mock_random.uuid4()),
-                "detail-type": event.detail_type,
-                "source": "aws.batch",
-                "account": event.account,
-                "time": event.time,
-                "region": event.region,
-                "resources": event.resources,
-                "detail": event.detail,
-                "ingestion-time": event.time,
-            }
-        )
+    for rule in list(rules(event["account"], event["region"]).values()):
+        rule.send_to_targets({"version": "0", "id": str(mock_random.uuid4()), **event})

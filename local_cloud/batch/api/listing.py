@@ -8,6 +8,7 @@ from typing import Any
 from moto.batch.exceptions import ClientException
 
 from local_cloud.batch.jobs.job import STATUSES, Job
+from local_cloud.batch.jobs.retry import matches
 
 DEFAULT_PAGE = 100
 
@@ -25,19 +26,13 @@ def by_filters(jobs: Iterable[Job], filters: list[dict[str, Any]]) -> list[Job]:
         raise ClientException(f"Only one filter can be used at a time, not {len(filters)}")
     name, values = filters[0]["name"], filters[0]["values"]
     tests = {
-        "JOB_NAME": lambda job, value: matches(job.submission.name, value),
+        "JOB_NAME": lambda job, value: matches(value.lower(), job.submission.name.lower()),
         "AFTER_CREATED_AT": lambda job, value: job.created_at > int(value),
     }
     if name not in tests:
         raise ClientException(f"The local cloud has no filter {name}, only {' | '.join(tests)}")
     kept = [job for job in jobs if any(tests[name](job, value) for value in values)]
     return sorted(kept, key=lambda job: job.sequence, reverse=True)
-
-
-def matches(name: str, pattern: str) -> bool:
-    """Whether a name matches a filter's value: ignoring case, a prefix before a final `*`."""
-    name, pattern = name.lower(), pattern.lower()
-    return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
 
 
 def page(

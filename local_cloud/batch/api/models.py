@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from moto.batch.exceptions import ClientException
@@ -90,7 +90,7 @@ class JobsBatchBackend(CompleteBatchBackend):
         if job.status == "RUNNABLE" and job.status_reason is not None:
             resources[events.QUEUE_BLOCKED] = [job.arn, job.submission.queue.arn]
         for detail_type, arns in resources.items():
-            event = events.Event(self.account_id, self.region_name, detail_type, arns, detail)
+            event = events.new_event(self.account_id, self.region_name, detail_type, arns, detail)
             self.event_sender.send(event)
 
     def _schedule(self, job: Job, siblings: list[Job]) -> None:
@@ -142,16 +142,18 @@ class JobsBatchBackend(CompleteBatchBackend):
         return listing.page(summaries, request.get("maxResults"), request.get("nextToken"))
 
     def cancel_job(self, job_id: str, reason: str) -> None:
-        """cancel_job; as in AWS, unknown ids are no error."""
-        check_reason(job_id, reason)
-        if job := self.find_job(job_id):
-            self.scheduler.cancel(job, reason)
+        self._end(job_id, reason, self.scheduler.cancel)
 
     def terminate_job(self, job_id: str, reason: str) -> None:
-        """terminate_job; as in AWS, unknown ids are no error."""
-        check_reason(job_id, reason)
+        self._end(job_id, reason, self.scheduler.terminate)
+
+    def _end(self, job_id: str, reason: str, end: Callable[[Job, str], None]) -> None:
+        """As in AWS, unknown ids are no error."""
+        for field, value in (("jobId", job_id), ("reason", reason)):
+            if not value:
+                raise ClientException(f"{field} must be provided")
         if job := self.find_job(job_id):
-            self.scheduler.terminate(job, reason)
+            end(job, reason)
 
     def delete_job_queue(self, queue_name: str) -> None:
         """Delete the queue and, as AWS does, end its jobs."""
@@ -171,13 +173,6 @@ class JobsBatchBackend(CompleteBatchBackend):
             for job in list(self._jobs.values()):
                 if queue is None or job.submission.queue is queue:
                     self.scheduler.terminate(job, reason)
-
-
-def check_reason(job_id: str, reason: str) -> None:
-    """Raise ClientException if one is missing: both are required."""
-    for field, value in (("jobId", job_id), ("reason", reason)):
-        if not value:
-            raise ClientException(f"{field} must be provided")
 
 
 def resume() -> None:

@@ -1,31 +1,34 @@
-"""Answers to HTTP requests about jobs; see gaps/batch/responses.py for all others."""
+"""Answers to HTTP requests about Batch."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.model import OperationModel
 from botocore.validate import ParamValidator
 from moto.batch.exceptions import ClientException
+from moto.batch.responses import BatchResponse
 from moto.core.utils import get_service_model
 
-from local_cloud.gaps.batch import missing
-from local_cloud.gaps.batch.responses import CompleteBatchResponse
+from local_cloud.batch.api.models import JobsBatchBackend
+from local_cloud.gaps.batch import job_definitions, missing
+from local_cloud.gaps.batch.backend import state_time_limit_actions
 
-if TYPE_CHECKING:
-    from local_cloud.batch.api.models import JobsBatchBackend
-
+MIN_TIMEOUT_SECONDS = 60
 REFUSED: set[str] = set()  # operations that are not there
 
 
-class JobsBatchResponse(CompleteBatchResponse):
-    """moto's answers, with jobs from our backend."""
+class JobsBatchResponse(BatchResponse):
+    """moto's answers, with the fields that it drops, and with jobs from our backend.
+
+    `_get_param` reads the request's JSON.
+    """
 
     @property
-    def jobs(self) -> JobsBatchBackend:
+    def backend(self) -> JobsBatchBackend:
         backend: JobsBatchBackend = self.batch_backend  # type: ignore[assignment]
         return backend
 
@@ -37,9 +40,6 @@ class JobsBatchResponse(CompleteBatchResponse):
             missing.check(self._request())
         return super().call_action()
 
-    def short_limits_allowed(self) -> bool:
-        return self.jobs.settings.allow_short_limits
-
     def _request(self) -> dict[str, Any]:
         try:
             request = json.loads(self.body or "{}")
@@ -49,22 +49,77 @@ class JobsBatchResponse(CompleteBatchResponse):
             raise ClientException("The request must be a JSON object")
         return request
 
+    def createcomputeenvironment(self) -> str:
+        return self._with_update_policy(super().createcomputeenvironment())
+
     def updatecomputeenvironment(self) -> str:
-        """Start jobs that may have waited for this change."""
-        answer = super().updatecomputeenvironment()
-        self.jobs.scheduler.environments_changed()
+        """Start jobs that may have waited for this change, too."""
+        answer = self._with_update_policy(super().updatecomputeenvironment())
+        self.backend.scheduler.environments_changed()
         return answer
+
+    def _with_update_policy(self, answer: str) -> str:
+        """The answer, once the environment in it has the policy that is sent, if one is."""
+        arn = json.loads(answer)["computeEnvironmentArn"]
+        environment: Any = self.backend.get_compute_environment(arn)
+        if update_policy := self._get_param("updatePolicy"):
+            environment.update_policy = update_policy
+        return answer
+
+    def createjobqueue(self) -> str:
+        return self._with_time_limits(super().createjobqueue())
+
+    def updatejobqueue(self) -> str:
+        return self._with_time_limits(super().updatejobqueue())
+
+    def _with_time_limits(self, answer: str) -> str:
+        """The answer, once the queue in it has the time limits that are sent, if any are."""
+        queue: Any = self.backend.get_job_queue(json.loads(answer)["jobQueueArn"])
+        actions = self._get_param("jobStateTimeLimitActions")
+        if actions is not None:
+            queue.state_time_limit_actions = actions
+        return answer
+
+    def describejobqueues(self) -> str:
+        answer = json.loads(super().describejobqueues())
+        for described in answer["jobQueues"]:
+            queue: Any = self.backend.get_job_queue(described["jobQueueArn"])
+            described["jobStateTimeLimitActions"] = state_time_limit_actions(queue)
+            del described["schedulingPolicyArn"]
+        return json.dumps(answer)
+
+    def registerjobdefinition(self) -> str:
+        self._check_timeout()
+        job_definitions.check(self._request())
+        return super().registerjobdefinition()
+
+    def describejobdefinitions(self) -> str:
+        answer = json.loads(super().describejobdefinitions())
+        for definition in answer["jobDefinitions"]:
+            model: Any = self.backend.get_job_definition_by_arn(definition["jobDefinitionArn"])
+            if model.node_properties is not None:
+                definition["nodeProperties"] = model.node_properties
+        return json.dumps(answer)
 
     def submitjob(self) -> str:
         self._check_timeout()
-        job = self.jobs.submit(self._request())
+        job = self.backend.submit(self._request())
         return json.dumps({"jobArn": job.arn, "jobName": job.submission.name, "jobId": job.id})
 
     def describejobs(self) -> str:
-        return json.dumps({"jobs": self.jobs.job_details(self._request().get("jobs") or [])})
+        return json.dumps({"jobs": self.backend.job_details(self._request().get("jobs") or [])})
 
     def listjobs(self) -> str:
-        return json.dumps(self.jobs.job_summaries(self._request()))
+        return json.dumps(self.backend.job_summaries(self._request()))
+
+    def _check_timeout(self) -> None:
+        seconds = (self._get_param("timeout") or {}).get("attemptDurationSeconds")
+        if seconds is None or self.backend.settings.allow_short_limits:
+            return
+        if int(seconds) < MIN_TIMEOUT_SECONDS:
+            raise ClientException(
+                f"attemptDurationSeconds must be at least {MIN_TIMEOUT_SECONDS}, not {seconds}"
+            )
 
 
 @cache

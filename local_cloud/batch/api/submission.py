@@ -51,7 +51,6 @@ def parse(request: dict[str, Any], backend: CompleteBatchBackend, find_job: Find
 
 
 def parse_name_and_queue(request: dict[str, Any], backend: CompleteBatchBackend) -> tuple[str, Any]:
-    """The job's name and its queue, which is there and enabled."""
     for field in ("jobName", "jobQueue", "jobDefinition"):
         if not request.get(field):
             raise ClientException(f"{field} must be provided")

@@ -129,6 +129,5 @@ REPLACED = (
 
 
 def install() -> None:
-    """Replace moto's."""
     for owner, function in REPLACED:
         setattr(owner, function.__name__, function)

@@ -8,16 +8,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from moto.batch.models import ComputeEnvironment
 from moto.ec2.exceptions import InvalidSubnetIdError
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
 from local_cloud.batch.ecs.tasks import Placed, moment
 from local_cloud.batch.jobs.resources import Requirements
-
-if TYPE_CHECKING:
-    from moto.batch.models import ComputeEnvironment
 
 # Batch's bundles of families, each with its first.
 BUNDLES = {"optimal": "m4", "default_x86_64": "m6i", "default_arm64": "m6g"}
@@ -76,7 +74,6 @@ def new_arn(cluster_arn: str) -> str:
 
 
 def instances(placed: Sequence[Placed]) -> list[Instance]:
-    """The instances of these containers."""
     by_arn: dict[str, list[Placed]] = {}
     for each in placed:
         by_arn.setdefault(each.record.container_instance_arn, []).append(each)
@@ -92,7 +89,6 @@ def instance_type(named: Sequence[str], needed: Requirements) -> str | None:
 
 
 def size_of(instance_type: str) -> Requirements:
-    """What an instance of this type has."""
     facts = INSTANCE_TYPES[instance_type]
     gpus = sum(int(gpu["Count"]) for gpu in (facts.get("GpuInfo") or {}).get("Gpus") or [])
     vcpus, memory = facts["VCpuInfo"]["DefaultVCpus"], facts["MemoryInfo"]["SizeInMiB"]
@@ -121,10 +117,10 @@ def container_instance(instance: Instance, ec2: Any) -> dict[str, Any]:
 
 
 def ec2_instance(instance: Instance, ec2: Any) -> dict[str, Any]:
-    """An Instance, as DescribeInstances has it."""
+    """An Instance, as DescribeInstances has it; moto leaves out what is None."""
     resources = instance.resources
     tags = resources.get("tags") or {}
-    fields = {
+    return {
         "InstanceId": instance.ec2_id,
         "InstanceType": instance.type,
         "ImageId": instance.image_id,
@@ -135,4 +131,3 @@ def ec2_instance(instance: Instance, ec2: Any) -> dict[str, Any]:
         "SubnetId": next(iter(resources.get("subnets") or []), None),
         "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
     }
-    return {name: value for name, value in fields.items() if value is not None}

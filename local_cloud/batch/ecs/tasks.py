@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from moto.batch.models import batch_backends
+from moto.batch.models import ComputeEnvironment, batch_backends
 
 from local_cloud.batch.jobs.job import AttemptRecord, Job, NodeRecord
-
-if TYPE_CHECKING:
-    from moto.batch.models import ComputeEnvironment
 
 STOPPED_SECONDS = 3600.0  # for which ECS describes a stopped task
 CPU_UNITS = 1024  # of a vCPU
@@ -69,12 +65,12 @@ def placed_in(account: str, region: str, cluster: str) -> list[Placed]:
 
 
 def task(placed: Placed) -> dict[str, Any]:
-    """A Task, as DescribeTasks has it, without its tags."""
+    """A Task, as DescribeTasks has it, without its tags; moto leaves out what is None."""
     attempt, record = placed.attempt, placed.record
     container = placed.job.submission.containers[placed.node]
     needed = container.requirements
     cpu, memory = str(int(needed.vcpus * CPU_UNITS)), str(needed.memory_mib)
-    fields = {
+    return {
         "taskArn": record.task_arn,
         "clusterArn": placed.environment.ecs_arn,
         "containerInstanceArn": record.container_instance_arn,
@@ -93,7 +89,6 @@ def task(placed: Placed) -> dict[str, Any]:
         "stoppedReason": attempt.status_reason,
         "containers": [_container(placed, {"cpu": cpu, "memory": memory})],
     }
-    return dict(_known(fields))
 
 
 def _stop_code(placed: Placed) -> str:
@@ -106,7 +101,7 @@ def _stop_code(placed: Placed) -> str:
 
 def _container(placed: Placed, limits: dict[str, str]) -> dict[str, Any]:
     record = placed.record
-    fields = {
+    return {
         "name": "default",
         "taskArn": record.task_arn,
         "image": placed.job.submission.containers[placed.node].properties.get("image"),
@@ -117,11 +112,6 @@ def _container(placed: Placed, limits: dict[str, str]) -> dict[str, Any]:
         "gpuIds": list(placed.attempt.gpu_ids) or None,
         **limits,
     }
-    return dict(_known(fields))
-
-
-def _known(fields: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    return ((name, value) for name, value in fields.items() if value is not None)
 
 
 def moment(milliseconds: int | None) -> datetime | None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from local_cloud.batch.jobs.job import Job
+from local_cloud.batch.jobs.job import Job
 
 MOST_CHARACTERS = 8192
 MOST_KIB = 30
@@ -29,12 +28,7 @@ def refusal(job: Job, compute_environment: str) -> str | None:
         return None
     (container,) = submission.containers
     overrides = submission.container_overrides
-    variables = {
-        "AWS_BATCH_JOB_ID": job.id,
-        "AWS_BATCH_JOB_ATTEMPT": str(len(job.attempts) + 1),
-        "AWS_BATCH_JQ_NAME": submission.queue.name,
-        "AWS_BATCH_CE_NAME": compute_environment,
-    }
+    variables = variables_of(job, len(job.attempts) + 1, compute_environment)
     own = [{"name": name, "value": value} for name, value in variables.items()]
     sent = {**overrides, "environment": [*(overrides.get("environment") or []), *own]}
     if container.command != container.properties.get("command"):
@@ -42,6 +36,16 @@ def refusal(job: Job, compute_environment: str) -> str | None:
     if len(as_json({"name": "default", **sent})) <= MOST_CHARACTERS:
         return None
     return f"Container Overrides length must be at most {MOST_CHARACTERS}"
+
+
+def variables_of(job: Job, attempt: int, compute_environment: str) -> dict[str, str]:
+    """Those that every attempt of every job has."""
+    return {
+        "AWS_BATCH_JOB_ID": job.id,
+        "AWS_BATCH_JOB_ATTEMPT": str(attempt),
+        "AWS_BATCH_JQ_NAME": job.submission.queue.name,
+        "AWS_BATCH_CE_NAME": compute_environment,
+    }
 
 
 def as_json(value: Any) -> str:

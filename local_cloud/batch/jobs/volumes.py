@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
+
+from local_cloud.file_systems.hosts import MOUNT_POINT
 
 
 class Mount(NamedTuple):
@@ -19,6 +22,12 @@ def below(folder: str, path: str) -> str | None:
     """A path relative to a folder that it lies in or is, as on a host; None if it does not."""
     normal = posixpath.normpath(f"/{path}").replace("//", "/", 1)
     return normal[len(folder) :].lstrip("/") if f"{normal}/".startswith(f"{folder}/") else None
+
+
+def in_file_system(source: str, file_system: Path | None) -> Path | None:
+    """The folder of the file system that a host has at a path; None if the path lies elsewhere."""
+    rest = below(MOUNT_POINT, source)
+    return None if file_system is None or rest is None else file_system / rest
 
 
 def mounts(properties: dict[str, Any]) -> Iterator[Mount]:

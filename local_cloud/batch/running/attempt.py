@@ -7,10 +7,7 @@ import random
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from moto.batch.models import ComputeEnvironment
@@ -25,6 +22,8 @@ from local_cloud.batch.running import loopback
 from local_cloud.batch.running.log_stream import LogStream
 from local_cloud.batch.running.runtime import Launch, RunningContainer, Runtime, StartError
 from local_cloud.clock import later, now_milliseconds
+from local_cloud.faults.kinds import MissingImage, UnstartedNode
+from local_cloud.faults.under_way import strike, under_way
 from local_cloud.file_systems import hosts
 from local_cloud.settings import Settings
 
@@ -34,15 +33,6 @@ HOST_LOST = "Host EC2 (instance {}) terminated."
 CHILDREN_SECONDS = 0.2  # in which the child nodes start, after the main node
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(eq=False)
-class UnstartedNode:
-    """A fault: this child node of the jobs whose names have a glob never starts."""
-
-    job_name: str
-    node: int
-    on_strike: Callable[[], None]
 
 
 class Attempt:
@@ -55,8 +45,6 @@ class Attempt:
         settings: Settings,
         runtime: Runtime,
         environment: ComputeEnvironment,
-        missing_images: Collection[str] = (),
-        unstarted_nodes: Collection[UnstartedNode] = (),
         record: AttemptRecord | None = None,
     ) -> None:
         self.allocation = allocation
@@ -67,10 +55,9 @@ class Attempt:
         self._settings = settings
         self._runtime = runtime
         self._environment = environment
-        self._missing_images = missing_images
-        self._unstarted_nodes = unstarted_nodes
         self._file_system: Path | None = None
         self._main = job.submission.main_node or 0
+        self._nodes = range(len(job.submission.containers))
         self._containers: dict[int, RunningContainer] = {}
         self._lock = threading.Lock()
         self._kill_timers: list[threading.Timer] = []
@@ -79,14 +66,11 @@ class Attempt:
         self._main_ended = threading.Event()
         self._starter = threading.Thread(target=self._start_children, daemon=True)
         if record is None:
-            nodes = [self._new_node_record(node) for node in self._node_order()]
+            nodes = [self._new_node_record(node) for node in self._nodes]
             gpu_ids = allocation.gpu_ids or allocation.shared_gpu_ids
             record = AttemptRecord(nodes, environment.name, gpu_ids, created_at=now_milliseconds())
             job.attempts.append(record)
         self.record = record
-
-    def _node_order(self) -> range:
-        return range(len(self.job.submission.containers))
 
     def _new_node_record(self, node: int) -> NodeRecord:
         submission = self.job.submission
@@ -121,7 +105,7 @@ class Attempt:
         One that can't start is no end of the job: as in AWS, only the main node's counts.
         """
         chance = random.Random(f"{self.job.id} {len(self.job.attempts)}")
-        others = [node for node in self._node_order() if node != self._main]
+        others = [node for node in self._nodes if node != self._main]
         began = time.monotonic()
         for seconds, node in sorted((chance.uniform(0, CHILDREN_SECONDS), each) for each in others):
             left = began + seconds - time.monotonic()
@@ -135,18 +119,14 @@ class Attempt:
                 self.record.nodes[node].reason = reason_of(error)
 
     def _stays_away(self, node: int) -> bool:
-        """Whether a fault keeps a node from starting, which counts as a strike."""
+        """Whether a fault keeps a node from starting."""
         name = self.job.submission.name
-        for fault in list(self._unstarted_nodes):
-            if fault.node == node and fnmatchcase(name, fault.job_name):
-                fault.on_strike()
-                return True
-        return False
+        return strike(UnstartedNode, lambda fault: fault.covers(name, node)) is not None
 
     def resume(self) -> bool:
         """Adopt the containers that an earlier server started; returns whether all are there."""
         try:
-            for node in self._node_order():
+            for node in self._nodes:
                 container = self._runtime.adopt(self._launch(node))
                 if container is not None:
                     self._containers[node] = container
@@ -157,7 +137,7 @@ class Attempt:
             return False
         if not self._containers and self.record.started_at is None:
             return self.start()
-        if len(self._containers) == len(self._node_order()):
+        if len(self._containers) == len(self._nodes):
             self.record.started_at = self._containers[self._main].started_at
             return True
         self.lose_host(0.0)
@@ -203,8 +183,8 @@ class Attempt:
 
     def _start(self, node: int) -> RunningContainer:
         """Start one node's container, and stop it at once if the attempt is being stopped."""
-        self._check_image(self.job.submission.containers[node])
         launch = self._launch(node)
+        check_image(launch.container)
         launch.log_stream.create()
         # Not under the lock: pulling an image can take minutes.
         container = self._runtime.start(launch)
@@ -228,16 +208,6 @@ class Attempt:
         return Launch(
             self.job, node, self._gpu_ids(node), stream, main_node_address, self._file_system
         )
-
-    def _check_image(self, container: Container) -> None:
-        """Raise StartError if a fault makes the image unavailable, even to a process."""
-        image = container.properties.get("image")
-        if image in self._missing_images:
-            raise StartError(
-                "CannotPullContainerError",
-                f"Error response from daemon: manifest for {image} not found: manifest unknown: "
-                "Requested image not found",
-            )
 
     def _gpu_ids(self, node: int) -> tuple[str, ...]:
         """The node's GPUs: of those assigned to the job, or all of an instance that jobs share."""
@@ -303,6 +273,17 @@ class Attempt:
         """Remove the containers, once they have ended and their outcome is saved."""
         for container in self._containers.values():
             container.remove()
+
+
+def check_image(container: Container) -> None:
+    """Raise StartError if a fault makes the image unavailable, even to a process."""
+    image = container.properties.get("image")
+    if any(image == fault.image for _, fault in under_way(MissingImage)):
+        raise StartError(
+            "CannotPullContainerError",
+            f"Error response from daemon: manifest for {image} not found: manifest unknown: "
+            "Requested image not found",
+        )
 
 
 def reason_of(error: Exception) -> str:

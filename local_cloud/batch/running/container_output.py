@@ -15,6 +15,7 @@ from urllib3.exceptions import HTTPError
 
 from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES, LogStream
 
+ENGINE_ERRORS = (DockerException, RequestException)
 # After a container's end the rest of its log is copied, for as long as more of it comes.
 DRAIN_SECONDS = 60.0
 
@@ -36,14 +37,13 @@ class ContainerOutput:
         self._reader = threading.Thread(target=self.follow, daemon=True)
 
     def start(self) -> None:
-        """Follow it in a thread."""
         self._reader.start()
 
     def follow(self) -> None:
         """Copy what is written until the container ends."""
         try:
             self._write(self._frames(follow=True))
-        except (DockerException, RequestException, HTTPError) as error:
+        except (*ENGINE_ERRORS, HTTPError) as error:
             log.warning("a job's output broke off: %s", message_of(error))
 
     def finish(self) -> None:
@@ -62,7 +62,7 @@ class ContainerOutput:
             last = list(self._frames(tail=1))
             if last and last[-1] != self._last:
                 self._write(islice(self._frames(), self._copied, None))
-        except (DockerException, RequestException, HTTPError) as error:
+        except (*ENGINE_ERRORS, HTTPError) as error:
             log.warning("the end of a job's output was lost: %s", message_of(error))
 
     def _frames(self, **options: Any) -> Iterator[bytes]:

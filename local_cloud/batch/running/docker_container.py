@@ -6,10 +6,14 @@ import logging
 from contextlib import suppress
 from typing import Any
 
-from docker.errors import APIError, DockerException, NotFound
-from requests.exceptions import RequestException
+from docker.errors import APIError, NotFound
 
-from local_cloud.batch.running.container_output import ContainerOutput, message_of, milliseconds
+from local_cloud.batch.running.container_output import (
+    ENGINE_ERRORS,
+    ContainerOutput,
+    message_of,
+    milliseconds,
+)
 from local_cloud.batch.running.log_stream import LogStream
 from local_cloud.batch.running.runtime import Exit
 from local_cloud.clock import now_milliseconds
@@ -59,7 +63,7 @@ class DockerContainer:
 
     def command_pids(self) -> list[int]:
         """The command's process id on the engine's machine; none once it has ended."""
-        with suppress(DockerException, RequestException):
+        with suppress(*ENGINE_ERRORS):
             self._container.reload()
             first = int(self._container.attrs["State"]["Pid"])
             if not self._container.attrs["HostConfig"].get("Init"):
@@ -78,13 +82,12 @@ class DockerContainer:
     def _signal(self, name: str) -> None:
         try:
             self._container.kill(signal=name)
-        except (DockerException, RequestException) as error:
+        except ENGINE_ERRORS as error:
             # 404 and 409: removed, or no longer running.
             if not (isinstance(error, APIError) and error.status_code in (404, 409)):
                 log.warning("%s could not be sent to a job: %s", name, message_of(error))
 
     def wait(self) -> Exit:
-        """Wait for the end and copy the last output."""
         if self._exit is None:
             self._exit = self._wait()
             for output in self._outputs:
@@ -95,7 +98,7 @@ class DockerContainer:
         try:
             code = int(self._container.wait(timeout=None)["StatusCode"])
             self._container.reload()
-        except (DockerException, RequestException) as error:
+        except ENGINE_ERRORS as error:
             return Exit(None, f"CannotInspectContainerError: {message_of(error)}")
         out_of_memory = self._container.attrs["State"]["OOMKilled"]
         return Exit(code, OUT_OF_MEMORY if out_of_memory else None)
@@ -103,8 +106,7 @@ class DockerContainer:
     def remove(self) -> None:
         """Remove the container, running or not, and its anonymous volumes."""
         try:
-            self._container.remove(force=True, v=True)
-        except NotFound:
-            return
-        except (DockerException, RequestException) as error:
+            with suppress(NotFound):
+                self._container.remove(force=True, v=True)
+        except ENGINE_ERRORS as error:
             log.warning("a job's container could not be removed: %s", message_of(error))

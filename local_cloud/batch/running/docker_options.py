@@ -9,8 +9,7 @@ from typing import Any
 from docker.types import DeviceRequest, LogConfig, Ulimit
 
 from local_cloud.batch.jobs.container import Container
-from local_cloud.batch.jobs.volumes import below, mounts
-from local_cloud.file_systems.hosts import MOUNT_POINT
+from local_cloud.batch.jobs.volumes import in_file_system, mounts
 
 MIB = 2**20
 SHARES_PER_VCPU = 1024
@@ -69,7 +68,6 @@ def memory(limit_mib: int, linux: dict[str, Any]) -> dict[str, int]:
 
 
 def of_linux(parameters: dict[str, Any]) -> dict[str, Any]:
-    """The other options in `linuxParameters`."""
     shared_mib = parameters.get("sharedMemorySize")
     return {
         "init": bool(parameters.get("initProcessEnabled")),
@@ -97,6 +95,5 @@ def volumes(properties: dict[str, Any], file_system: Path | None) -> Iterator[st
         if mount.source is None:
             yield mount.path
             continue
-        rest = None if file_system is None else below(MOUNT_POINT, mount.source)
-        source = mount.source if file_system is None or rest is None else str(file_system / rest)
+        source = in_file_system(mount.source, file_system) or mount.source
         yield f"{source}:{mount.path}:{'ro' if mount.read_only else 'rw'}"

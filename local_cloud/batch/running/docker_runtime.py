@@ -9,12 +9,11 @@ from http import HTTPStatus
 from typing import Any
 
 import docker
-from docker.errors import APIError, DockerException, ImageNotFound, NotFound
-from requests.exceptions import RequestException
+from docker.errors import APIError, ImageNotFound, NotFound
 
 from local_cloud.batch.jobs import host_access
 from local_cloud.batch.running import environment_variables
-from local_cloud.batch.running.container_output import message_of, milliseconds
+from local_cloud.batch.running.container_output import ENGINE_ERRORS, message_of, milliseconds
 from local_cloud.batch.running.docker_container import DockerContainer
 from local_cloud.batch.running.docker_options import create_options
 from local_cloud.batch.running.runtime import Launch, RuntimeUnavailableError, StartError
@@ -48,7 +47,7 @@ class DockerRuntime:
             raise RuntimeUnavailableError(
                 f"the engine has no network {self._network!r}: create it, or name another"
             ) from error
-        except (DockerException, RequestException) as error:
+        except ENGINE_ERRORS as error:
             raise RuntimeUnavailableError(
                 f"--jobs containers needs a Docker engine, and none answers ({error}): "
                 "start one, set DOCKER_HOST, or run jobs as processes"
@@ -59,7 +58,6 @@ class DockerRuntime:
         return self._network is None
 
     def start(self, launch: Launch) -> DockerContainer:
-        """Pull the image if it is missing, create the container and start it."""
         properties = launch.container.properties
         if self._settings.refuses_host_access and (refusal := host_access.refusal(properties)):
             raise StartError("CannotCreateContainerError", refusal)
@@ -71,7 +69,7 @@ class DockerRuntime:
             raise StartError("CannotStartContainerError", "the local cloud is being stopped")
         try:
             container.start()
-        except (DockerException, RequestException) as error:
+        except ENGINE_ERRORS as error:
             container.remove()
             raise StartError("CannotStartContainerError", message_of(error)) from error
         return container
@@ -79,20 +77,16 @@ class DockerRuntime:
     def _pull_if_missing(self, image: str) -> dict[str, str]:
         """Pull the image unless the engine has it; returns labels with the times of the pull."""
         try:
-            self._client.images.get(image)
-        except ImageNotFound:
+            with suppress(ImageNotFound):
+                self._client.images.get(image)
+                return {}
             started = datetime.now(UTC).isoformat()
-        except (DockerException, RequestException) as error:
-            raise StartError("CannotPullContainerError", message_of(error)) from error
-        else:
-            return {}
-        repository, tag = docker.utils.parse_repository_tag(image)
-        try:
+            repository, tag = docker.utils.parse_repository_tag(image)
             progress = self._client.api.pull(
                 repository, tag=tag or "latest", stream=True, decode=True
             )
             problem = next((step["error"] for step in progress if "error" in step), None)
-        except (DockerException, RequestException) as error:
+        except ENGINE_ERRORS as error:
             raise StartError("CannotPullContainerError", message_of(error)) from error
         if problem is not None:
             raise StartError("CannotPullContainerError", f"Error response from daemon: {problem}")
@@ -103,7 +97,7 @@ class DockerRuntime:
         record, times = launch.record, {name: milliseconds(time) for name, time in pull.items()}
         record.pull_started_at = times.get(PULL_STARTED)
         record.pull_stopped_at = times.get(PULL_STOPPED)
-        with suppress(DockerException, RequestException):  # without it no container is created
+        with suppress(*ENGINE_ERRORS):  # without it no container is created
             image = self._client.images.get(launch.container.properties["image"]).attrs
             # An image that was never in a registry has an id only.
             digests = image.get("RepoDigests") or [image["Id"]]
@@ -133,10 +127,8 @@ class DockerRuntime:
                 ),
                 **network,
             )
-        except (DockerException, RequestException) as error:
+        except (*ENGINE_ERRORS, ValueError) as error:
             raise StartError("CannotCreateContainerError", message_of(error)) from error
-        except ValueError as error:
-            raise StartError("CannotCreateContainerError", str(error)) from error
 
     def _create_anew(self, task_id: str, **options: Any) -> Any:
         """Create a task's container, if need be in the place of one that was never started.
@@ -165,12 +157,11 @@ class DockerRuntime:
         return container
 
     def remove_others(self, task_ids: Collection[str]) -> None:
-        """Remove this local cloud's containers, except those of these ECS tasks."""
         try:
             for container in self._mine():
                 if container.labels[TASK] not in task_ids:
                     self._remove(container)
-        except (DockerException, RequestException) as error:
+        except ENGINE_ERRORS as error:
             raise RuntimeUnavailableError(
                 f"containers of jobs could not be removed: {message_of(error)}"
             ) from error

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from local_cloud.batch.jobs.job import Job
+from local_cloud.batch.jobs.overrides import variables_of
 from local_cloud.batch.running.runtime import Launch
 from local_cloud.settings import Settings
 
@@ -58,14 +59,7 @@ def inherited() -> dict[str, str]:
 
 
 def batch(job: Job) -> dict[str, str]:
-    """The variables of every Batch job, and those of an array job's child."""
-    record = job.attempts[-1]
-    variables = {
-        "AWS_BATCH_JOB_ID": job.id,
-        "AWS_BATCH_JOB_ATTEMPT": str(len(job.attempts)),
-        "AWS_BATCH_JQ_NAME": job.submission.queue.name,
-        "AWS_BATCH_CE_NAME": record.compute_environment,
-    }
+    variables = variables_of(job, len(job.attempts), job.attempts[-1].compute_environment)
     if job.index is not None:
         variables["AWS_BATCH_JOB_ARRAY_INDEX"] = str(job.index)
         variables["AWS_BATCH_JOB_ARRAY_SIZE"] = str(job.submission.array_size)

@@ -8,9 +8,8 @@ import tempfile
 from functools import cached_property
 from pathlib import Path
 
-from local_cloud.batch.jobs.volumes import below, mounts
+from local_cloud.batch.jobs.volumes import in_file_system, mounts
 from local_cloud.batch.running.runtime import Launch
-from local_cloud.file_systems.hosts import MOUNT_POINT
 
 
 class HostFolders:
@@ -41,10 +40,8 @@ class HostFolders:
 
     def _folder(self, launch: Launch, source: str) -> Path:
         """What stands for a folder of the host; made if missing, as Docker does."""
-        rest = None if launch.file_system is None else below(MOUNT_POINT, source)
-        if launch.file_system is not None and rest is not None:
-            folder = launch.file_system / rest
-        else:
+        folder = in_file_system(source, launch.file_system)
+        if folder is None:
             folder = self._root / instance_of(launch) / posixpath.normpath(f"/{source}").lstrip("/")
         folder.mkdir(parents=True, exist_ok=True)
         return folder

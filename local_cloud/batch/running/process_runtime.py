@@ -12,14 +12,14 @@ from contextlib import suppress
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import psutil
 
 from local_cloud.batch.running import environment_variables, launcher
 from local_cloud.batch.running.host_folders import HostFolders
 from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES, LogStream
-from local_cloud.batch.running.runtime import Exit, Launch
+from local_cloud.batch.running.runtime import Exit, Launch, Runtime
 from local_cloud.clock import now_milliseconds
 from local_cloud.settings import Settings
 
@@ -27,7 +27,7 @@ OUTPUT_DRAIN_SECONDS = 5.0
 PIPE_BYTES = 65_536
 
 
-class ProcessRuntime:
+class ProcessRuntime(Runtime):
     """Starts commands that are installed here; ignores images and limits, and mounts nothing."""
 
     shares_network = True
@@ -53,16 +53,8 @@ class ProcessRuntime:
         command = resolve(launch.container.command, variables.get("PATH", ""), self._job_dir)
         return ContainerProcess(command, variables, self._job_dir, launch.log_stream)
 
-    def adopt(self, launch: Launch) -> ContainerProcess | None:  # noqa: ARG002
-        """None: processes end with their server."""
-        return None
-
     def remove_others(self, task_ids: Collection[str]) -> None:
-        """Do nothing: see adopt."""
-
-    def inspect(self, task_id: str) -> dict[str, Any] | None:  # noqa: ARG002
-        """None: there is no engine."""
-        return None
+        """Do nothing, and adopt nothing: processes end with their server."""
 
     def close(self) -> None:
         """Remove the hosts' folders; each process ends with its attempt, or with this server."""
@@ -81,7 +73,6 @@ class ContainerProcess:
         working_dir: Path,
         log_stream: LogStream,
     ) -> None:
-        """Start the command; raises OSError where no process can be started."""
         self.started_at = now_milliseconds()
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(launcher.__file__), *command],

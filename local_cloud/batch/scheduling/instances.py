@@ -8,6 +8,7 @@ are, so that nothing else measures beside its jobs; their memory is the machine'
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from moto.batch.models import ComputeEnvironment
@@ -43,7 +44,6 @@ class Machine:
         return self.pool.free_vcpus <= 0 and not self._instances
 
     def can_ever_hold(self, environment: ComputeEnvironment, needed: Requirements) -> bool:
-        """Whether the job fits while nothing else runs."""
         size = only_instance(environment)
         fits = size is None or needed.within(size)
         return fits and self.pool.can_ever_hold(self.claim(environment, needed))
@@ -76,14 +76,11 @@ class Machine:
             return None
         elif self.pool.take(memory_of(needed), reserved) is None:
             return None
-        placed = instance.room.take(needed, Reservation())
-        assert placed is not None  # noqa: S101 - the instance is empty, or can hold it
-        return self._add(arn, instance, placed)
+        return self._add(arn, instance, needed, instance.room.free_gpu_ids[: needed.gpus])
 
     def take_again(
         self, environment: ComputeEnvironment, needed: Requirements, gpu_ids: tuple[str, ...]
     ) -> Allocation:
-        """Allocate again what a job held before a restart."""
         size = only_instance(environment)
         if size is None:
             return self.pool.take_again(needed, gpu_ids)
@@ -94,7 +91,7 @@ class Machine:
             instance = self._start(arn, size, claimed)
         else:
             self.pool.take_again(memory_of(needed), ())
-        return self._add(arn, instance, instance.room.take_again(needed, gpu_ids))
+        return self._add(arn, instance, needed, gpu_ids)
 
     def _start(self, arn: str, size: Requirements, claimed: Allocation) -> Instance:
         """Split a first job's claim: its memory goes back with the job, the rest with the last."""
@@ -105,7 +102,10 @@ class Machine:
         self._instances[arn] = Instance(room, held)
         return self._instances[arn]
 
-    def _add(self, arn: str, instance: Instance, placed: Allocation) -> Allocation:
+    def _add(
+        self, arn: str, instance: Instance, needed: Requirements, gpu_ids: Sequence[str]
+    ) -> Allocation:
+        placed = instance.room.take_again(needed, gpu_ids)
         instance.jobs += 1
         return Allocation(placed.requirements, placed.gpu_ids, arn, instance.held.gpu_ids)
 

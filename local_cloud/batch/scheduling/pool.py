@@ -12,14 +12,12 @@ from local_cloud.batch.jobs.resources import Allocation, Requirements
 class Reservation:
     """The kinds of resource that waiting jobs have reserved, in one round of scheduling."""
 
-    vcpus: bool = False
-    memory: bool = False
-    gpus: bool = False
+    kinds: set[str] = field(default_factory=set)
     instances: set[str] = field(default_factory=set)  # those that jobs share, by environment
 
     def everything(self) -> bool:
         """Whether no later job can start: every job needs vCPUs and memory."""
-        return self.vcpus or self.memory
+        return not self.kinds.isdisjoint(("vcpus", "memory"))
 
 
 @dataclass
@@ -49,23 +47,17 @@ class Pool:
 
     def take(self, needed: Requirements, reserved: Reservation) -> Allocation | None:
         """Allocate, or else reserve the kinds that the job lacks: later jobs must not starve it."""
-        lacks = Reservation(
-            vcpus=needed.vcpus > self.free_vcpus,
-            memory=needed.memory_mib > self.free_memory_mib,
-            gpus=needed.gpus > len(self.free_gpu_ids),
-        )
-        if lacks.vcpus or lacks.memory or lacks.gpus:
-            reserved.vcpus |= lacks.vcpus
-            reserved.memory |= lacks.memory
-            reserved.gpus |= lacks.gpus
+        lacks = {
+            "vcpus": needed.vcpus > self.free_vcpus,
+            "memory": needed.memory_mib > self.free_memory_mib,
+            "gpus": needed.gpus > len(self.free_gpu_ids),
+        }
+        if any(lacks.values()):
+            reserved.kinds.update(filter(lacks.get, lacks))
             return None
-        if reserved.everything() or (needed.gpus and reserved.gpus):
+        if reserved.everything() or (needed.gpus and "gpus" in reserved.kinds):
             return None
-        self.free_vcpus -= needed.vcpus
-        self.free_memory_mib -= needed.memory_mib
-        gpu_ids = tuple(self.free_gpu_ids[: needed.gpus])
-        del self.free_gpu_ids[: needed.gpus]
-        return Allocation(needed, gpu_ids)
+        return self.take_again(needed, self.free_gpu_ids[: needed.gpus])
 
     def take_again(self, needed: Requirements, gpu_ids: Sequence[str]) -> Allocation:
         """Allocate again what a job held before a restart; the pool may have become smaller."""

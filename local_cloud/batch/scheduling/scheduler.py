@@ -9,21 +9,22 @@ from bisect import insort
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from functools import partial
 
 from moto.batch.models import ComputeEnvironment
 
 from local_cloud.batch.jobs import overrides
-from local_cloud.batch.jobs.job import NOT_STARTED, AttemptRecord, Job
+from local_cloud.batch.jobs.job import NOT_STARTED, Job, NodeRecord
 from local_cloud.batch.jobs.resources import Allocation
 from local_cloud.batch.jobs.retry import AttemptEnd, should_retry
-from local_cloud.batch.running.attempt import Attempt, UnstartedNode
+from local_cloud.batch.running.attempt import Attempt
 from local_cloud.batch.running.runtime import Runtime
 from local_cloud.batch.scheduling.instances import Machine
 from local_cloud.batch.scheduling.placement import blocked_reason, environment_for, stuck_reason
 from local_cloud.batch.scheduling.pool import Pool, Reservation
-from local_cloud.batch.scheduling.timers import JobTimers
-from local_cloud.clock import later
+from local_cloud.clock import later, now_milliseconds
 from local_cloud.file_systems import hosts
+from local_cloud.gaps.batch.backend import state_time_limit_actions
 from local_cloud.settings import Settings
 
 DEPENDENCY_FAILED = "Dependent Job failed"
@@ -40,8 +41,6 @@ class Scheduler:
 
     Attributes:
         lock: guards every job's state, and the attributes below.
-        missing_images: images that no attempt can pull (a fault).
-        unstarted_nodes: nodes that never start (faults).
         on_running: called with each attempt that has started, under the lock.
         save: writes the state of all jobs to disk, where `--state` asks for it.
     """
@@ -59,9 +58,7 @@ class Scheduler:
         self._closed = False
         self._hosts_down: dict[str, str] = {}  # why, by the ARN of their environment
         self._looks_again = False
-        self.missing_images: set[str] = set()
-        self.unstarted_nodes: list[UnstartedNode] = []
-        self.on_running: list[Callable[[Job, Attempt], None]] = []
+        self.on_running: Callable[[Job, Attempt], None] = lambda *_: None
         self.save: Callable[[], None] = lambda: None
 
     def submit(self, job: Job, prerequisites: Iterable[Job]) -> None:
@@ -103,19 +100,20 @@ class Scheduler:
 
     def reclaim_time(self, task_id: str) -> datetime | None:
         """When Spot takes back the host of a running ECS task; None without a notice."""
-        with self.lock:
-            for attempt in self.attempts.values():
-                if task_id in {node.task_id for node in attempt.record.nodes}:
-                    return attempt.reclaimed_at
-        return None
+        found = self._find_task(task_id)
+        return found and found[0].reclaimed_at
 
     def address(self, task_id: str) -> str | None:
         """The address that a running ECS task has of its own; None if it has none."""
+        found = self._find_task(task_id)
+        return found and found[1].address
+
+    def _find_task(self, task_id: str) -> tuple[Attempt, NodeRecord] | None:
         with self.lock:
             for attempt in self.attempts.values():
                 for node in attempt.record.nodes:
                     if node.task_id == task_id:
-                        return node.address
+                        return attempt, node
         return None
 
     def cancel(self, job: Job, reason: str) -> None:
@@ -227,7 +225,7 @@ class Scheduler:
             self._start_what_fits()
 
     def _start(self, job: Job, allocation: Allocation, environment: ComputeEnvironment) -> None:
-        attempt = self._new_attempt(job, allocation, environment)
+        attempt = Attempt(job, allocation, self._settings, self.runtime, environment)
         job.enter("STARTING")
         self._run_in_thread(job, attempt, attempt.start)
 
@@ -239,26 +237,8 @@ class Scheduler:
         )
         needed = job.submission.requirements
         allocation = self._machine.take_again(environment, needed, record.gpu_ids)
-        attempt = self._new_attempt(job, allocation, environment, record)
+        attempt = Attempt(job, allocation, self._settings, self.runtime, environment, record)
         self._run_in_thread(job, attempt, attempt.resume)
-
-    def _new_attempt(
-        self,
-        job: Job,
-        allocation: Allocation,
-        environment: ComputeEnvironment,
-        record: AttemptRecord | None = None,
-    ) -> Attempt:
-        return Attempt(
-            job,
-            allocation,
-            self._settings,
-            self.runtime,
-            environment,
-            self.missing_images,
-            self.unstarted_nodes,
-            record,
-        )
 
     def _run_in_thread(self, job: Job, attempt: Attempt, begin: Callable[[], bool]) -> None:
         runner = threading.Thread(target=self._run, args=(job, attempt, begin), daemon=True)
@@ -277,8 +257,7 @@ class Scheduler:
                 if job.stop_reason is not None:
                     attempt.stop(job.stop_reason)
                 self._timers.set_timeout(job, lambda: self._time_out(job, attempt))
-                for callback in self.on_running:
-                    callback(job, attempt)
+                self.on_running(job, attempt)
             if self._closed:
                 attempt.kill()
         self.save()  # or the next server would start it again
@@ -342,3 +321,38 @@ class Scheduler:
         else:
             parent.finish("FAILED", parent.stop_reason or CHILD_FAILED)
         return True
+
+
+class JobTimers:
+    """Attempt timeouts, and time limits of queues on a state; those of a job end together."""
+
+    def __init__(self) -> None:
+        self._timers: dict[str, list[threading.Timer]] = defaultdict(list)
+
+    def set_timeout(self, job: Job, time_out: Callable[[], None]) -> None:
+        """Call `time_out` once attemptDurationSeconds have passed since the attempt's start."""
+        seconds = job.submission.timeout.get("attemptDurationSeconds")
+        if seconds is not None:
+            started_at = job.started_at or now_milliseconds()
+            left = float(seconds) - (now_milliseconds() - started_at) / 1000
+            self._set(job, max(0.0, left), time_out)
+
+    def set_state_limits(self, job: Job, cancel: Callable[[Job, str], None]) -> None:
+        """Cancel the job after the time that its queue's jobStateTimeLimitActions allow."""
+        for action in state_time_limit_actions(job.submission.queue):
+            reason = action["reason"]
+            if action["state"] == "RUNNABLE" and (job.status_reason or "").startswith(reason):
+                self._set(job, float(action["maxTimeSeconds"]), partial(cancel, job, reason))
+
+    def cancel(self, job: Job) -> None:
+        for timer in self._timers.pop(job.id, []):
+            timer.cancel()
+
+    def clear(self) -> None:
+        for timers in list(self._timers.values()):
+            for timer in timers:
+                timer.cancel()
+        self._timers.clear()
+
+    def _set(self, job: Job, seconds: float, function: Callable[[], None]) -> None:
+        self._timers[job.id].append(later(seconds, function))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from fnmatch import fnmatchcase
 from typing import Any
 
 from moto.batch.exceptions import ClientException
@@ -17,10 +16,11 @@ from moto.batch.models import (
 from moto.iam.exceptions import EntityAlreadyExists, NotFoundException
 from moto.moto_api._internal import mock_random
 
+from local_cloud.faults.kinds import InvalidEnvironment
+from local_cloud.faults.under_way import under_way
 from local_cloud.gaps.batch import compute_environments, job_definitions, missing
 
 SERVICE_LINKED_ROLE = "AWSServiceRoleForBatch"
-INVALID_ENVIRONMENTS: dict[str, str] = {}  # globs of names, and why: faults under way
 
 
 class CompleteBatchBackend(BatchBackend):
@@ -76,7 +76,13 @@ class CompleteBatchBackend(BatchBackend):
         described = super().describe_compute_environments(environments)
         for environment in described:
             model = self._compute_environments[environment["computeEnvironmentArn"]]
-            environment.update(extra_fields(model))
+            reason = invalid_reason(model)
+            environment["containerOrchestrationType"] = "ECS"
+            environment["statusReason"] = reason or "ComputeEnvironment Healthy"
+            if reason:
+                environment["status"] = "INVALID"
+            if update_policy := getattr(model, "update_policy", None):
+                environment["updatePolicy"] = update_policy
         return described
 
     def update_compute_environment(
@@ -111,37 +117,19 @@ class CompleteBatchBackend(BatchBackend):
         del self._compute_environments[environment.arn]
         self.ecs_backend.clusters.pop(environment.ecs_name, None)
 
-    def create_job_queue(
-        self,
-        queue_name: str,
-        priority: str,
-        schedule_policy: str | None,
-        state: str | None,
-        compute_env_order: list[dict[str, Any]],
-        tags: dict[str, str] | None = None,
-    ) -> JobQueue:
-        return super().create_job_queue(
-            queue_name,
-            priority,
-            schedule_policy,
-            state or "ENABLED",
-            self._resolved(compute_env_order or []),
-            tags,
-        )
+    def create_job_queue(self, *args: Any, **fields: Any) -> JobQueue:
+        fields["state"] = fields["state"] or "ENABLED"
+        fields["compute_env_order"] = self._resolved(fields["compute_env_order"] or [])
+        return super().create_job_queue(*args, **fields)
 
-    def update_job_queue(
-        self,
-        queue_name: str,
-        priority: str | None,
-        state: str | None,
-        compute_env_order: list[dict[str, Any]] | None,
-        schedule_policy: str | None,
-    ) -> tuple[str, str]:
-        queue = self.get_job_queue(queue_name)
+    def update_job_queue(self, *args: Any, **fields: Any) -> tuple[str, str]:
+        queue = self.get_job_queue(fields["queue_name"])
         if queue is None:
-            raise ClientException(f"Job queue {queue_name} does not exist")
-        order = None if compute_env_order is None else self._resolved(compute_env_order)
-        super().update_job_queue(queue.name, priority, state, order, schedule_policy)
+            raise ClientException(f"Job queue {fields['queue_name']} does not exist")
+        fields["queue_name"] = queue.name
+        if fields["compute_env_order"] is not None:
+            fields["compute_env_order"] = self._resolved(fields["compute_env_order"])
+        super().update_job_queue(*args, **fields)
         return queue.name, queue.arn
 
     def _resolved(self, order: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -202,25 +190,11 @@ def used_backends() -> list[Any]:
     return [backend for regions in batch_backends.values() for backend in regions.values()]
 
 
-def extra_fields(environment: ComputeEnvironment) -> dict[str, Any]:
-    fields: dict[str, Any] = {"containerOrchestrationType": "ECS"}
-    if update_policy := getattr(environment, "update_policy", None):
-        fields["updatePolicy"] = update_policy
-    reason = invalid_reason(environment)
-    fields["statusReason"] = reason or "ComputeEnvironment Healthy"
-    if reason:
-        fields["status"] = "INVALID"
-    return fields
-
-
 def invalid_reason(environment: ComputeEnvironment) -> str | None:
     """Why a compute environment is INVALID; None unless a fault makes it so."""
-    for pattern, reason in list(INVALID_ENVIRONMENTS.items()):
-        if fnmatchcase(environment.name, pattern):
-            return reason
-    return None
+    covering = (f for _, f in under_way(InvalidEnvironment) if f.covers(environment.name))
+    return next((fault.reason for fault in covering), None)
 
 
 def state_time_limit_actions(queue: JobQueue) -> list[dict[str, Any]]:
-    actions: list[dict[str, Any]] = getattr(queue, "state_time_limit_actions", [])
-    return actions
+    return getattr(queue, "state_time_limit_actions", None) or []

@@ -6,14 +6,12 @@ instance types up.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moto.batch.exceptions import ClientException
+from moto.batch.models import BatchBackend
 from moto.ec2.exceptions import InvalidSubnetIdError
 from moto.iam.exceptions import NotFoundException
-
-if TYPE_CHECKING:
-    from moto.batch.models import BatchBackend
 
 ON_INSTANCES = ("instanceTypes", "instanceRole", "minvCpus", "maxvCpus", "subnets")
 ON_FARGATE = ("maxvCpus", "subnets", "securityGroupIds")

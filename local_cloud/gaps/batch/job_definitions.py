@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moto.batch.exceptions import ClientException
+from moto.batch.models import JobDefinition
+from moto.ecs.models import EC2ContainerServiceBackend
 
 from local_cloud.gaps.batch import missing
-
-if TYPE_CHECKING:
-    from moto.batch.models import JobDefinition
-    from moto.ecs.models import EC2ContainerServiceBackend
 
 ATTEMPTS = range(1, 11)
 MAX_RULES = 5
@@ -51,7 +49,6 @@ def check_retry_strategy(strategy: dict[str, Any]) -> None:
 
 
 def check_nodes(nodes: dict[str, Any]) -> None:
-    """Raise ClientException for nodeProperties that are refused."""
     count, main = nodes["numNodes"], nodes["mainNode"]
     check_number_of_nodes(count)
     if not 0 <= int(main) < int(count):

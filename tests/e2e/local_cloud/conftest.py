@@ -7,7 +7,6 @@ import pytest
 
 from batchmark.core.prices import PRICES_FILE
 from tests.clouds import running
-from tests.waiting import wait_for
 
 
 @pytest.fixture(scope="session")
@@ -34,18 +33,6 @@ def strict_cloud(tmp_path_factory):
     path.write_text(json.dumps(table))
     with running("--prices", str(path)) as started:
         yield started
-
-
-@pytest.fixture
-def start_cloud():
-    """Start a local cloud with options of its own; a context manager."""
-    return running
-
-
-@pytest.fixture
-def wait_until():
-    """Poll a condition until it holds."""
-    return wait_for
 
 
 @pytest.fixture

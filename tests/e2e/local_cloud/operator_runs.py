@@ -1,6 +1,7 @@
 """Own jobs as our operator runs them: submitted, watched to their end, collected."""
 
 import asyncio
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -24,26 +25,36 @@ def job(target, plan, *, repeat=1, timeout_seconds=60):
     return planned(plan, repeat=repeat).model_copy(update=changes)
 
 
-def run(cloud, targets, jobs):
-    """The XComs of each job, and the collected run; the environment leads to the cloud."""
-    cloud.client("s3").create_bucket(Bucket=BUCKET)
-    config = configured(bucket=BUCKET, targets=targets, log_group="/aws/batch/job")
-    arguments = all_operator_kwargs(config, RUN_ID, jobs)
+@contextmanager
+def reaching(cloud):
+    """The environment leads to the cloud."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("AWS_ENDPOINT_URL", cloud.endpoint_url)
         environment.setenv("AWS_ACCESS_KEY_ID", "test")
         environment.setenv("AWS_SECRET_ACCESS_KEY", cloud.secret)
-        xcoms = [follow_operator(each) for each in arguments]
-        collected = collect_run(
-            RunStore(cloud.client("s3"), BUCKET, RUN_ID),
-            cloud.batch,
-            cloud.client("logs"),
-            run_id=RUN_ID,
-            planned=jobs,
-            job_ids=[each["job_id"] for each in xcoms],
-            config=config,
-        )
-    return SimpleNamespace(xcoms=xcoms, collected=collected)
+        yield
+
+
+def run(cloud, targets, jobs):
+    """The XComs of each job, and the collected run."""
+    cloud.client("s3").create_bucket(Bucket=BUCKET)
+    config = configured(bucket=BUCKET, targets=targets, log_group="/aws/batch/job")
+    with reaching(cloud):
+        xcoms = [follow_operator(each) for each in all_operator_kwargs(config, RUN_ID, jobs)]
+        return SimpleNamespace(xcoms=xcoms, collected=collect(cloud, config, jobs, xcoms))
+
+
+def collect(cloud, config, jobs, xcoms):
+    bucket = config.bucket
+    return collect_run(
+        RunStore(cloud.client("s3"), bucket, RUN_ID),
+        cloud.batch,
+        cloud.client("logs"),
+        run_id=RUN_ID,
+        planned=jobs,
+        job_ids=[each["job_id"] for each in xcoms],
+        config=config,
+    )
 
 
 def follow_operator(arguments, run_id=RUN_ID, dag_id="own_job_benchmark"):

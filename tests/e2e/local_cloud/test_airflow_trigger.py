@@ -8,27 +8,20 @@ import pytest
 
 from batchmark.orchestration.operators.batch_trigger import BenchmarkJobTrigger
 from batchmark.orchestration.xcom import FAILURE_XCOM
+from tests.e2e.local_cloud.operator_runs import reaching
 
 
 @pytest.fixture
-def trigger(cloud, monkeypatch):
-    monkeypatch.setenv("AWS_ENDPOINT_URL", cloud.endpoint_url)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", cloud.secret)
-
+def trigger(cloud):
     def build(job_id, **limits):
-        made = BenchmarkJobTrigger(
-            job_id=job_id,
-            **limits,
-            waiter_delay=0.1,
-            aws_conn_id=None,
-            region_name="us-east-1",
-        )
+        limits |= {"waiter_delay": 0.1, "aws_conn_id": None, "region_name": "us-east-1"}
+        made = BenchmarkJobTrigger(job_id=job_id, **limits)
         path, arguments = made.serialize()
         assert path == "batchmark.orchestration.operators.batch_trigger.BenchmarkJobTrigger"
         return BenchmarkJobTrigger(**arguments)
 
-    return build
+    with reaching(cloud):
+        yield build
 
 
 def event_of(trigger):
@@ -85,13 +78,8 @@ def test_a_job_that_stays_runnable_is_ended_with_a_diagnosis(cloud, trigger, gat
 
 
 def test_after_the_last_reclaim_the_job_runs_in_the_on_demand_queue(cloud, trigger, faults):
-    faults(
-        kind="spot_interruption",
-        job_name="name-g0",
-        times=1,
-        notice_seconds=0,
-        shutdown_seconds=0.1,
-    )
+    at_once = {"notice_seconds": 0, "shutdown_seconds": 0.1}
+    faults(kind="spot_interruption", job_name="name-g0", times=1, **at_once)
     spot = cloud.submit(cloud.define(["sleep", "600"]), jobName="name-g0")
     on_demand = {
         "jobName": "name-g0",

@@ -8,111 +8,28 @@ import pytest
 from botocore.exceptions import ClientError
 
 
-def test_compute_environments_and_queues_are_deleted_in_aws_order(cloud):
-    environment = cloud.create_compute_environment(cloud.name("environment"))
-    queue = cloud.create_queue(compute_environment=environment)
-    with pytest.raises(ClientError, match="must be DISABLED"):
-        cloud.batch.delete_compute_environment(computeEnvironment=environment)
-    cloud.batch.update_compute_environment(computeEnvironment=environment, state="DISABLED")
-    with pytest.raises(ClientError, match="JobQueue relationship"):
-        cloud.batch.delete_compute_environment(computeEnvironment=environment)
-    with pytest.raises(ClientError, match="must be DISABLED"):
-        cloud.batch.delete_job_queue(jobQueue=queue)
-    cloud.batch.update_job_queue(jobQueue=queue, state="DISABLED")
-    cloud.batch.delete_job_queue(jobQueue=queue)
-    (described,) = cloud.batch.describe_compute_environments(computeEnvironments=[environment])[
-        "computeEnvironments"
-    ]
-    cloud.batch.delete_compute_environment(computeEnvironment=environment)
-    assert described["ecsClusterArn"] not in cloud.client("ecs").list_clusters()["clusterArns"]
-    assert cloud.batch.describe_job_queues(jobQueues=[queue])["jobQueues"] == []
-
-
-def test_job_queue_keeps_its_time_limits(cloud):
-    action = {
-        "reason": "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY",
-        "state": "RUNNABLE",
-        "maxTimeSeconds": 600,
-        "action": "CANCEL",
-    }
-    queue = cloud.create_queue(jobStateTimeLimitActions=[action])
-
-    def described():
-        answer = cloud.batch.describe_job_queues(jobQueues=[queue])
-        return answer["jobQueues"][0]["jobStateTimeLimitActions"]
-
-    assert described() == [action]
-    cloud.batch.update_job_queue(jobQueue=queue, priority=2)
-    assert described() == [action]
-    longer = {**action, "maxTimeSeconds": 900}
-    cloud.batch.update_job_queue(jobQueue=queue, jobStateTimeLimitActions=[longer])
-    assert described() == [longer]
-
-
-def test_a_new_revision_inherits_nothing(cloud):
-    name = cloud.name("definition")
-
-    def register(**fields):
-        return cloud.batch.register_job_definition(
-            jobDefinitionName=name,
-            type="container",
-            containerProperties=cloud.container(["true"]),
-            **fields,
-        )["jobDefinitionArn"]
-
-    register(parameters={"size": "1"}, retryStrategy={"attempts": 3}, propagateTags=True)
-    second = register()
-    (described,) = cloud.batch.describe_job_definitions(jobDefinitions=[second])["jobDefinitions"]
-    assert described["revision"] == 2
-    assert described["parameters"] == {}
-    assert "retryStrategy" not in described
-    assert not described.get("propagateTags")
-
-
-def test_node_properties_are_described(cloud):
-    node_properties = {
-        "numNodes": 2,
-        "mainNode": 0,
-        "nodeRangeProperties": [{"targetNodes": "0:", "container": cloud.container(["true"])}],
-    }
-    arn = cloud.batch.register_job_definition(
-        jobDefinitionName=cloud.name("nodes"), type="multinode", nodeProperties=node_properties
-    )["jobDefinitionArn"]
-    (described,) = cloud.batch.describe_job_definitions(jobDefinitions=[arn])["jobDefinitions"]
-    assert described["nodeProperties"] == node_properties
-
-
-def test_launch_template_keeps_its_own_tags_apart(cloud):
+def test_a_launch_template_keeps_its_own_tags_apart_and_shows_those_of_later(cloud):
     ec2 = cloud.client("ec2")
     user_data = base64.b64encode(b"MIME-Version: 1.0\n").decode()
     instance_tags = [{"Key": "Name", "Value": "instance"}]
+    own_tags = [{"Key": "Name", "Value": "template"}]
     template = ec2.create_launch_template(
         LaunchTemplateName=cloud.name("template"),
         LaunchTemplateData={
             "UserData": user_data,
             "TagSpecifications": [{"ResourceType": "instance", "Tags": instance_tags}],
         },
-        TagSpecifications=[
-            {"ResourceType": "launch-template", "Tags": [{"Key": "Name", "Value": "template"}]}
-        ],
+        TagSpecifications=[{"ResourceType": "launch-template", "Tags": own_tags}],
     )["LaunchTemplate"]
-    assert template["Tags"] == [{"Key": "Name", "Value": "template"}]
-    versions = ec2.describe_launch_template_versions(LaunchTemplateId=template["LaunchTemplateId"])[
-        "LaunchTemplateVersions"
-    ]
-    data = versions[0]["LaunchTemplateData"]
+    assert template["Tags"] == own_tags
+    template_id = template["LaunchTemplateId"]
+    described = ec2.describe_launch_template_versions(LaunchTemplateId=template_id)
+    data = described["LaunchTemplateVersions"][0]["LaunchTemplateData"]
     assert data["UserData"] == user_data
     assert data["TagSpecifications"] == [{"ResourceType": "instance", "Tags": instance_tags}]
-
-
-def test_launch_template_shows_tags_changed_later(cloud):
-    ec2 = cloud.client("ec2")
-    template_id = ec2.create_launch_template(
-        LaunchTemplateName=cloud.name("template"), LaunchTemplateData={"ImageId": "ami-1"}
-    )["LaunchTemplate"]["LaunchTemplateId"]
     ec2.create_tags(Resources=[template_id], Tags=[{"Key": "Team", "Value": "x"}])
-    (described,) = ec2.describe_launch_templates(LaunchTemplateIds=[template_id])["LaunchTemplates"]
-    assert described["Tags"] == [{"Key": "Team", "Value": "x"}]
+    (found,) = ec2.describe_launch_templates(LaunchTemplateIds=[template_id])["LaunchTemplates"]
+    assert found["Tags"] == [*own_tags, {"Key": "Team", "Value": "x"}]
 
 
 @pytest.fixture

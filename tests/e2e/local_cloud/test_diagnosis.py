@@ -7,6 +7,7 @@ import pytest
 
 from batchmark.checks.diagnosis.diagnose import diagnose
 from laptop.aws import publish_stand_in
+from tests.waiting import wait_for
 
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/{}:0.1.0"
 
@@ -50,22 +51,16 @@ def test_an_idle_queue_has_no_findings(cloud, queue, find):
     assert diagnosis.job_id is None
 
 
-def test_an_invalid_environment_holds_its_jobs_until_it_is_valid(cloud, queue, environment, find):
+def test_an_invalid_environment_holds_its_jobs_until_it_is_valid(
+    cloud, queue, environment, find, faults
+):
     reason = "CLIENT_ERROR - Instance profile ecs does not exist"
-    fault = {
-        "kind": "invalid_environment",
-        "compute_environment": environment.rpartition("/")[2],
-        "reason": reason,
-    }
-    with cloud.control() as client:
-        begun = client.post("/_faults", json=fault)
-        assert begun.status_code == 201, begun.text
-        try:
-            job_id = submit(cloud, queue)
-            diagnosis, causes = find()
-            assert cloud.describe(job_id)["status"] == "RUNNABLE"
-        finally:
-            client.delete(f"/_faults/{begun.json()['id']}")
+    name = environment.rpartition("/")[2]
+    fault = faults(kind="invalid_environment", compute_environment=name, reason=reason)
+    job_id = submit(cloud, queue)
+    diagnosis, causes = find()
+    assert cloud.describe(job_id)["status"] == "RUNNABLE"
+    faults.client.delete(f"/_faults/{fault}")
     assert diagnosis.job_id == job_id
     assert causes == ["environment_invalid"]
     (finding, _) = diagnosis.findings
@@ -108,7 +103,7 @@ def test_a_job_that_never_fits(cloud, queue, environment, find, needs, words):
     assert words.format(environment.rpartition("/")[2]) in finding.evidence
 
 
-def test_an_event_of_a_blocked_queue(cloud, queue, find, wait_until):
+def test_an_event_of_a_blocked_queue(cloud, queue, find):
     logs, events = cloud.client("logs"), cloud.client("events")
     group, rule = f"/aws/events/batch/{cloud.name('blocked')}", cloud.name("rule")
     logs.create_log_group(logGroupName=group)
@@ -118,7 +113,7 @@ def test_an_event_of_a_blocked_queue(cloud, queue, find, wait_until):
     events.put_targets(Rule=rule, Targets=[{"Id": "1", "Arn": arn}])
     try:
         job_id = submit(cloud, queue, gpus=3)
-        wait_until(
+        wait_for(
             lambda: logs.filter_log_events(
                 logGroupName=group, filterPattern='"Batch Job Queue Blocked"'
             )["events"],

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from tests.paths import ROOT
+from tests.e2e.local_cloud.event_patterns import PATTERNS, event_pattern
+from tests.waiting import wait_for
 
-PATTERNS = ROOT / "terraform" / "modules" / "monitoring" / "event_patterns"
 TESTED = ("job_failed", "queue_blocked", "spot_interruption", "job_states", "launches")
 TEMPLATE = '"Job <job_name> FAILED. Reason: <reason> <container_reason> <job_id> in <queue>."'
 PATHS = {
@@ -18,17 +18,10 @@ PATHS = {
 }
 
 
-def event_pattern(name, queue):
-    """The pattern that the module gives to EventBridge, for one queue or environment."""
-    text = (PATTERNS / f"{name}.json.tftpl").read_text()
-    return text.replace("${job_queues}", json.dumps([queue])).replace("${environment}", queue)
-
-
 class Inbox:
     """A topic with an SQS queue subscribed to it."""
 
     def __init__(self, cloud):
-        self._cloud = cloud
         self._sqs = cloud.client("sqs")
         self.topic = cloud.client("sns").create_topic(Name=cloud.name("alerts"))["TopicArn"]
         self.url = self._sqs.create_queue(QueueName=cloud.name("inbox"))["QueueUrl"]
@@ -90,7 +83,7 @@ def to_topic(inbox):
     }
 
 
-def messages_until(wait_until, inbox, marker):
+def messages_until(inbox, marker):
     """All messages up to the one with the marker: events come in order, so it is the last."""
     messages = []
 
@@ -98,18 +91,18 @@ def messages_until(wait_until, inbox, marker):
         messages.extend(inbox.read())
         return any(marker in message for message in messages)
 
-    wait_until(arrived, f"message with {marker!r}")
+    wait_for(arrived, f"message with {marker!r}")
     return messages
 
 
-def test_only_a_failed_job_leads_to_a_message(cloud, queue, inbox, rule, wait_until):
+def test_only_a_failed_job_leads_to_a_message(cloud, queue, inbox, rule):
     rule(event_pattern("job_failed", queue), to_topic(inbox))
     cloud.finish(cloud.shell("exit 0", queue=queue, jobName="good"))
     elsewhere = cloud.finish(cloud.shell("exit 5", jobName="elsewhere"))
     failed = cloud.finish(cloud.shell("exit 5", queue=queue, jobName="bad"))
     last = cloud.finish(cloud.shell("exit 5", queue=queue, jobName="last"))
 
-    messages = messages_until(wait_until, inbox, last["jobId"])
+    messages = messages_until(inbox, last["jobId"])
 
     assert sorted(messages) == sorted(
         f'"Job {job["jobName"]} FAILED. Reason: Essential container in task exited  '
@@ -119,7 +112,7 @@ def test_only_a_failed_job_leads_to_a_message(cloud, queue, inbox, rule, wait_un
     assert elsewhere["status"] == "FAILED"
 
 
-def test_each_state_is_logged_as_aws_sends_it(cloud, queue, rule, wait_until):
+def test_each_state_is_logged_as_aws_sends_it(cloud, queue, rule):
     logs, group = cloud.client("logs"), f"/aws/events/batch/{cloud.name('states')}"
     logs.create_log_group(logGroupName=group)
     arn = f"arn:aws:logs:us-east-1:123456789012:log-group:{group}"
@@ -132,7 +125,7 @@ def test_each_state_is_logged_as_aws_sends_it(cloud, queue, rule, wait_until):
         events = [json.loads(event["message"]) for event in found]
         return len(events) == 4 and events
 
-    events = wait_until(logged, "four events")
+    events = wait_for(logged, "four events")
 
     by_status = {event["detail"]["status"]: event for event in events}
     assert set(by_status) == {"RUNNABLE", "STARTING", "RUNNING", "SUCCEEDED"}
@@ -147,10 +140,10 @@ def test_each_state_is_logged_as_aws_sends_it(cloud, queue, rule, wait_until):
     assert last["detail"] == job
 
 
-def test_a_blocked_queue_leads_to_a_message(cloud, queue, inbox, rule, wait_until):
+def test_a_blocked_queue_leads_to_a_message(cloud, queue, inbox, rule):
     rule(event_pattern("queue_blocked", queue), {"Arn": inbox.topic})
     stuck = cloud.submit(cloud.define(["true"], gpus=9), queue=queue)
-    event = json.loads(messages_until(wait_until, inbox, stuck)[0])
+    event = json.loads(messages_until(inbox, stuck)[0])
     cloud.batch.terminate_job(jobId=stuck, reason="seen")
 
     assert event["detail-type"] == "Batch Job Queue Blocked"
@@ -158,62 +151,7 @@ def test_a_blocked_queue_leads_to_a_message(cloud, queue, inbox, rule, wait_unti
     assert event["detail"]["statusReason"].startswith("MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT")
 
 
-@pytest.mark.parametrize(
-    ("reasons", "status", "reported"),
-    [
-        (["Host EC2 (instance i-0123456789abcdef0) terminated."], "RUNNABLE", True),
-        (["Task failed to start", "Host EC2 (instance i-01) terminated."], "RUNNABLE", True),
-        (["Essential container in task exited"], "RUNNABLE", False),
-        ([], "RUNNABLE", False),
-        (["Host EC2 (instance i-01) terminated."], "SUCCEEDED", False),
-    ],
-)
-def test_a_lost_host_leads_to_a_message(
-    cloud, queue, inbox, rule, wait_until, reasons, status, reported
-):
-    """No host is lost here: the test sends the events, and the module's pattern matches them."""
-    rule(event_pattern("spot_interruption", queue), {"Arn": inbox.topic})
-
-    def put(job_id, status, reasons):
-        attempts = [{"statusReason": reason, "container": {}} for reason in reasons]
-        detail = {"jobId": job_id, "jobQueue": queue, "status": status, "attempts": attempts}
-        entry = {"Source": "aws.batch", "DetailType": "Batch Job State Change"}
-        cloud.client("events").put_events(Entries=[{**entry, "Detail": json.dumps(detail)}])
-
-    put("first", status, reasons)
-    put("marker", "RUNNABLE", ["Host EC2 (instance i-02) terminated."])
-
-    messages = messages_until(wait_until, inbox, "marker")
-    assert any('"first"' in message for message in messages) == reported
-
-
-@pytest.mark.parametrize(
-    ("group", "counted"),
-    [
-        ("AWSBatch-lab-g5-xlarge-spot-2026-asg-0f", True),
-        ("lab-g5-xlarge-spot-2026-asg-0f", True),
-        ("lab-g5-xlarge-on-demand-2026-asg-0f", False),
-        ("lab-g5-xlarge-spot", False),
-    ],
-)
-def test_an_environments_launches_are_counted(cloud, inbox, rule, wait_until, group, counted):
-    """Nothing is launched here: the test sends the events for the module's pattern."""
-    rule(event_pattern("launches", "lab-g5-xlarge-spot-"), {"Arn": inbox.topic})
-    entry = {"Source": "aws.autoscaling", "DetailType": "EC2 Instance Launch Successful"}
-
-    def put(group, instance):
-        detail = json.dumps({"AutoScalingGroupName": group, "EC2InstanceId": instance})
-        cloud.client("events").put_events(Entries=[{**entry, "Detail": detail}])
-
-    put(group, "i-01")
-    put("lab-g5-xlarge-spot-marker", "i-02")
-    messages = messages_until(wait_until, inbox, "i-02")
-    assert any('"i-01"' in message for message in messages) == counted
-
-
-def test_a_disabled_rule_and_a_broken_target_do_not_affect_others(
-    cloud, queue, inbox, rule, wait_until
-):
+def test_a_disabled_rule_and_a_broken_target_do_not_affect_others(cloud, queue, inbox, rule):
     pattern = event_pattern("job_failed", queue)
     disabled = rule(pattern, {"Arn": inbox.topic, "Input": "of the disabled rule"})
     cloud.client("events").disable_rule(Name=disabled)
@@ -222,24 +160,24 @@ def test_a_disabled_rule_and_a_broken_target_do_not_affect_others(
 
     cloud.finish(cloud.shell("exit 1", queue=queue))
 
-    assert messages_until(wait_until, inbox, "good rule") == ["of the good rule"]
+    assert messages_until(inbox, "good rule") == ["of the good rule"]
 
 
-def test_a_target_that_is_left_to_moto_gets_its_event(cloud, queue, inbox, rule, wait_until):
+def test_a_target_that_is_left_to_moto_gets_its_event(cloud, queue, inbox, rule):
     rule(event_pattern("job_failed", queue), {"Arn": inbox.arn})
     job_id = cloud.shell("exit 1", queue=queue)
     cloud.finish(job_id)
-    assert json.loads(messages_until(wait_until, inbox, job_id)[0])["detail"]["jobId"] == job_id
+    assert json.loads(messages_until(inbox, job_id)[0])["detail"]["jobId"] == job_id
 
 
-def test_failed_arrays_and_their_first_child_are_told(cloud, queue, inbox, rule, wait_until):
+def test_failed_arrays_and_their_first_child_are_told(cloud, queue, inbox, rule):
     rule(event_pattern("job_failed", queue), to_topic(inbox))
     definition = cloud.define(["false"])
     parent = cloud.submit(definition, queue=queue, arrayProperties={"size": 3})
     dependant = cloud.submit(definition, queue=queue, dependsOn=[{"jobId": parent}])
     cloud.finish(dependant)
 
-    messages = messages_until(wait_until, inbox, dependant)
+    messages = messages_until(inbox, dependant)
 
     assert len(messages) == 3
     assert sum(f"{parent}:0" in message for message in messages) == 1

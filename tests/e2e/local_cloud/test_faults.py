@@ -10,6 +10,7 @@ import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
 
 from tests.documented import the_block, typed
+from tests.waiting import wait_for
 
 SPOT_RULES = [
     {"onStatusReason": "Host EC2*", "action": "RETRY"},
@@ -22,7 +23,7 @@ def strikes(faults, fault_id):
     return next(fault["strikes"] for fault in under_way if fault["id"] == fault_id)
 
 
-def test_an_outage_drops_connections_and_passes(cloud, faults, wait_until):
+def test_an_outage_drops_connections_and_passes(cloud, faults):
     faults(kind="outage", seconds=1, services=["batch"], how="drop")
     with pytest.raises(ConnectionClosedError):
         cloud.batch.describe_job_queues()
@@ -34,7 +35,7 @@ def test_an_outage_drops_connections_and_passes(cloud, faults, wait_until):
         except ConnectionClosedError:
             return None
 
-    wait_until(is_back, "answer after the outage")
+    wait_for(is_back, "answer after the outage")
 
 
 def test_refused_writes_of_one_folder(cloud, faults):
@@ -48,7 +49,7 @@ def test_refused_writes_of_one_folder(cloud, faults):
     s3.put_object(Bucket=bucket, Key="runs/a", Body=b"x")
 
 
-def test_a_late_answer_is_delayed(cloud, faults, wait_until):
+def test_a_late_answer_is_delayed(cloud, faults):
     fault = faults(kind="late_answer", operations=["ListJobs"], delay_seconds=0.5)
     began = time.monotonic()
     cloud.batch.list_jobs(jobQueue=cloud.queue)
@@ -57,14 +58,8 @@ def test_a_late_answer_is_delayed(cloud, faults, wait_until):
 
 
 def test_a_spot_interruption_is_retried_by_the_jobs_rules(cloud, faults, tmp_path):
-    fault = faults(
-        kind="spot_interruption",
-        job_name="spot-once",
-        times=1,
-        after_seconds=0.1,
-        notice_seconds=0.2,
-        shutdown_seconds=5,
-    )
+    seconds = {"after_seconds": 0.1, "notice_seconds": 0.2, "shutdown_seconds": 5}
+    fault = faults(kind="spot_interruption", job_name="spot-once", times=1, **seconds)
     script = (
         f"[ -e {tmp_path}/seen ] && exit 0; touch {tmp_path}/seen; "
         "trap 'echo reclaimed; exit 143' TERM; while :; do sleep 0.05; done"
@@ -116,15 +111,9 @@ def test_a_terminated_job_stays_terminated_when_its_host_goes(cloud, faults, gat
 
 def test_a_job_goes_to_the_next_environment_of_its_queue(cloud, faults):
     first, second = (cloud.create_compute_environment(cloud.name("environment")) for _ in range(2))
-    queue = cloud.batch.create_job_queue(
-        jobQueueName=cloud.name("two"),
-        priority=1,
-        state="ENABLED",
-        computeEnvironmentOrder=[
-            {"order": 1, "computeEnvironment": first},
-            {"order": 2, "computeEnvironment": second},
-        ],
-    )["jobQueueArn"]
+    queue = cloud.create_queue(compute_environment=first)
+    order = [{"order": n, "computeEnvironment": each} for n, each in enumerate((first, second), 1)]
+    cloud.batch.update_job_queue(jobQueue=queue, computeEnvironmentOrder=order)
     faults(kind="invalid_environment", compute_environment=first.rpartition("/")[2])
     assert cloud.output(cloud.shell("echo $AWS_BATCH_CE_NAME", queue=queue)) == [
         second.rpartition("/")[2]
@@ -144,14 +133,14 @@ def test_a_missing_image_fails_the_pull(cloud, faults):
     assert len(job["attempts"]) == 2
 
 
-def test_the_process_id_of_a_jobs_command_is_shown(cloud, faults, gate, wait_until):
+def test_the_process_id_of_a_jobs_command_is_shown(cloud, faults, gate):
     job_id = cloud.shell(gate.script)
     cloud.wait_for(job_id, "RUNNING")
 
     def pids():
         return faults.client.get(f"/_faults/jobs/{job_id}").json()["pids"]
 
-    (pid,) = wait_until(pids, "process of the job")
+    (pid,) = wait_for(pids, "process of the job")
     assert gate.script in psutil.Process(pid).cmdline()
     os.kill(pid, signal.SIGKILL)
     job = cloud.finish(job_id)

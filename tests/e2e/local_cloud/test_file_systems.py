@@ -9,27 +9,18 @@ from laptop.processes import free_port
 from tests.builders.lustre import Lustre
 from tests.clouds import running
 from tests.containers.restarting import restarting
+from tests.waiting import wait_for
 
 PARAMETER = "/batchmark/file-system"
-USER_DATA = f"""MIME-Version: 1.0
-Content-Type: multipart/mixed; boundary="==NODES=="
-
---==NODES==
-Content-Type: text/x-shellscript; charset="utf-8"
-
-#!/bin/bash
-FILE_SYSTEM_PARAMETER="{PARAMETER}"
-
---==NODES==--
-"""
+USER_DATA = f'#!/bin/bash\nFILE_SYSTEM_PARAMETER="{PARAMETER}"\n'
 SIZES = "import os; print(*sorted(os.listdir(os.environ['FILES'])))"
 WRITE = "import os; open(os.environ['FILES'] + '/written', 'wb').write(b'x' * 3_000_000)"
 
 
 class FileSystems(Lustre):
-    def __init__(self, cloud, wait_until):
+    def __init__(self, cloud):
         super().__init__(cloud.client)
-        self.cloud, self.wait_until = cloud, wait_until
+        self.cloud = cloud
         self.ssm = cloud.client("ssm")
         self.queue = cloud.create_queue(compute_environment=self._environment())
 
@@ -44,19 +35,17 @@ class FileSystems(Lustre):
         )
 
     def wait_for(self, file_system_id, lifecycle):
-        self.wait_until(lambda: self.lifecycle(file_system_id) == lifecycle, lifecycle)
+        wait_for(lambda: self.lifecycle(file_system_id) == lifecycle, lifecycle)
         return file_system_id
 
     def delete(self, file_system_id):
-        self.wait_for_imports(file_system_id)
         self.fsx.delete_file_system(FileSystemId=file_system_id)
-        self.wait_until(lambda: not self.exists(file_system_id), f"end of {file_system_id}")
 
-    def exists(self, file_system_id):
-        try:
-            return self.lifecycle(file_system_id)
-        except self.fsx.exceptions.FileSystemNotFound:
-            return None
+        def is_gone():
+            left = self.fsx.describe_file_systems()["FileSystems"]
+            return file_system_id not in {each["FileSystemId"] for each in left}
+
+        wait_for(is_gone, f"end of {file_system_id}")
 
     def link(self, file_system_id, bucket):
         """Import the names of a bucket's images, and wait until they are there."""
@@ -66,15 +55,10 @@ class FileSystems(Lustre):
         def lifecycle():
             return self.association(file_system_id)["Lifecycle"]
 
-        self.wait_until(lambda: lifecycle() != "CREATING", "association")
-        self.wait_for_imports(file_system_id)
+        wait_for(lambda: lifecycle() != "CREATING", "association")
+        over = {"SUCCEEDED", "FAILED"}
+        wait_for(lambda: {one["Lifecycle"] for one in self.tasks(file_system_id)} <= over, "import")
         return lifecycle()
-
-    def wait_for_imports(self, file_system_id):
-        def over():
-            return all(one["Lifecycle"] != "EXECUTING" for one in self.tasks(file_system_id))
-
-        self.wait_until(over, "import")
 
     def mounted_by_hosts(self, file_system_id):
         self.ssm.put_parameter(Name=PARAMETER, Value=file_system_id, Type="String", Overwrite=True)
@@ -119,14 +103,10 @@ def bucket(own_cloud):
 
 
 @pytest.fixture
-def file_systems(own_cloud, wait_until):
-    """Nothing is left of a test."""
-    made = FileSystems(own_cloud, wait_until)
-    yield made
+def file_systems(own_cloud):
+    yield FileSystems(own_cloud)
     with own_cloud.control() as control:
         control.delete("/_faults")
-    for found in made.fsx.describe_file_systems()["FileSystems"]:
-        made.delete(found["FileSystemId"])
 
 
 def test_all_nodes_read_what_s3_has(own_cloud, file_systems, bucket):
@@ -143,24 +123,6 @@ def test_all_nodes_read_what_s3_has(own_cloud, file_systems, bucket):
     assert own_cloud.finish(job_id)["status"] == "SUCCEEDED"
     assert [file_systems.output(job_id, node) for node in range(2)] == [["a.tar b.tar", "1000"]] * 2
     file_systems.delete(made)
-
-
-def test_hosts_wait_for_their_file_system(own_cloud, file_systems):
-    file_systems.mounted_by_hosts(f"fs-{'0' * 17}")
-    job_id = file_systems.submit(SIZES, files="/fsx", num_nodes=1)
-    other = own_cloud.shell("true")
-    assert own_cloud.finish(other)["status"] == "SUCCEEDED"
-    job = own_cloud.describe(job_id)
-    assert (job["status"], job.get("statusReason")) == ("RUNNABLE", None)
-    file_systems.mounted_by_hosts(file_systems.create())
-    assert own_cloud.finish(job_id)["status"] == "SUCCEEDED"
-
-
-def test_none_is_an_empty_folder(own_cloud, file_systems):
-    file_systems.mounted_by_hosts("none")
-    job_id = file_systems.submit(f"{SIZES}; print('empty')", files="/fsx", num_nodes=1)
-    assert own_cloud.finish(job_id)["status"] == "SUCCEEDED"
-    assert file_systems.output(job_id) == ["empty"]
 
 
 def test_a_full_file_system_takes_no_more(own_cloud, file_systems, bucket):
@@ -180,12 +142,12 @@ def test_a_full_file_system_takes_no_more(own_cloud, file_systems, bucket):
     assert own_cloud.finish(file_systems.submit(WRITE, num_nodes=1))["status"] == "SUCCEEDED"
 
 
-def test_file_systems_outlive_a_kill(wait_until, tmp_path):
+def test_file_systems_outlive_a_kill(tmp_path):
     state = tmp_path / "state"
     state.mkdir()
     options = "--port", str(free_port()), "--state", str(state), "--file-system-seconds", "0.2"
     with restarting(*options) as again:
-        file_systems = FileSystems(again.cloud, wait_until)
+        file_systems = FileSystems(again.cloud)
         made = file_systems.wait_for(file_systems.create(), "AVAILABLE")
         file_systems.mounted_by_hosts(made)
         job_id = file_systems.submit(WRITE, files="/fsx", num_nodes=1)

@@ -1,5 +1,7 @@
 """vCPUs, memory and GPUs: which jobs run, wait or can never start."""
 
+from tests.waiting import wait_for
+
 
 def test_gpu_jobs_get_different_gpus_and_the_third_waits(cloud, gate):
     script = f"echo $NVIDIA_VISIBLE_DEVICES [$CUDA_VISIBLE_DEVICES]; {gate.script}"
@@ -48,27 +50,6 @@ def test_the_queue_of_higher_priority_goes_first(cloud, gate):
     assert cloud.finish(high)["stoppedAt"] <= cloud.finish(low)["startedAt"]
 
 
-def test_a_job_that_can_never_fit_stays_runnable_with_batchs_reason(cloud):
-    too_big = {"gpus": {"gpus": 3}, "memory": {"memory": 2048}, "vcpus": {"vcpus": 5}}
-    for kind, needed in too_big.items():
-        job_id = cloud.submit(cloud.define(["true"], **needed))
-        job = cloud.describe(job_id)
-        assert job["status"] == "RUNNABLE", kind
-        assert job["statusReason"].startswith("MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT")
-        # The others do not wait for it.
-        assert cloud.finish(cloud.shell("true"))["status"] == "SUCCEEDED"
-        cloud.batch.cancel_job(jobId=job_id, reason="seen enough")
-        assert cloud.describe(job_id)["status"] == "FAILED"
-
-
-def test_a_job_above_the_compute_environments_maximum_stays_runnable(cloud):
-    small = cloud.create_compute_environment("small-environment", max_vcpus=2)
-    queue = cloud.create_queue(compute_environment=small)
-    job = cloud.describe(cloud.submit(cloud.define(["true"], vcpus=3), queue=queue))
-    assert job["status"] == "RUNNABLE"
-    assert job["statusReason"].startswith("MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE")
-
-
 def test_the_queues_time_limit_cancels_a_stuck_job(cloud):
     reason = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT"
     action = {"reason": reason, "state": "RUNNABLE", "maxTimeSeconds": 1, "action": "CANCEL"}
@@ -80,7 +61,7 @@ def test_the_queues_time_limit_cancels_a_stuck_job(cloud):
     assert job["stoppedAt"] - job["createdAt"] >= 1000
 
 
-def test_a_hundred_jobs_at_once(cloud, wait_until):
+def test_a_hundred_jobs_at_once(cloud):
     definition = cloud.define(["true"], vcpus=0.25, memory=4)
     job_ids = [cloud.submit(definition) for _ in range(100)]
 
@@ -88,4 +69,4 @@ def test_a_hundred_jobs_at_once(cloud, wait_until):
         found = {job["status"] for job in cloud.batch.describe_jobs(jobs=job_ids)["jobs"]}
         return found if found <= {"SUCCEEDED", "FAILED"} else None
 
-    assert wait_until(statuses, "end of all jobs", 60) == {"SUCCEEDED"}
+    assert wait_for(statuses, "end of all jobs", 60) == {"SUCCEEDED"}

@@ -25,15 +25,6 @@ def test_retried_until_it_succeeds(cloud, tmp_path):
     assert job["startedAt"] == job["attempts"][-1]["startedAt"]
 
 
-def test_a_rule_can_match_the_reason_of_a_failed_start(cloud):
-    strategy = {
-        "attempts": 3,
-        "evaluateOnExit": [{"onReason": "CannotStartContainerError*", "action": "EXIT"}],
-    }
-    job = cloud.finish(cloud.submit(cloud.define(["no-such-program"], retryStrategy=strategy)))
-    assert len(job["attempts"]) == 1
-
-
 def test_the_submissions_retry_strategy_wins(cloud):
     definition = cloud.define(["false"], retryStrategy={"attempts": 1})
     job = cloud.finish(cloud.submit(definition, retryStrategy={"attempts": 2}))

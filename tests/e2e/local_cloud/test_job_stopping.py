@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.waiting import wait_for
+
 
 def test_terminate_a_running_job(cloud, gate):
     job_id = cloud.submit(cloud.define(["sh", "-c", gate.script]), retryStrategy={"attempts": 3})
@@ -19,10 +21,10 @@ def test_terminate_a_running_job(cloud, gate):
     ("trap", "code", "last_words"),
     [("echo cleaned; exit 0", 0, ["cleaned"]), ("", 137, [])],  # the second is killed
 )
-def test_terminate_gives_the_job_time_to_clean_up(cloud, wait_until, trap, code, last_words):
+def test_terminate_gives_the_job_time_to_clean_up(cloud, trap, code, last_words):
     job_id = cloud.shell(f"trap '{trap}' TERM; echo ready; while :; do sleep 0.05; done")
     running = cloud.wait_for(job_id, "RUNNING")
-    wait_until(lambda: cloud.lines(running), "log lines")
+    wait_for(lambda: cloud.lines(running), "log lines")
     cloud.batch.terminate_job(jobId=job_id, reason="stop")
     job = cloud.finish(job_id)
     # A terminated job is FAILED, whatever its exit code.

@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from tests.clouds import DEADLINE_SECONDS, ROOT, ready
+from tests.clouds import DEADLINE_SECONDS, ROOT, ready, running
+from tests.waiting import wait_for
 from tests.warm import Fork
 
 
@@ -48,36 +49,34 @@ def family(tmp_path):
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGKILL])
-def test_no_job_process_outlives_the_server(
-    start_cloud, family, signal_number, wait_until, is_running
-):
+def test_no_job_process_outlives_the_server(family, signal_number, is_running):
     command, pids = family
-    with start_cloud("--vcpus", "2") as cloud:
+    with running("--vcpus", "2") as cloud:
         cloud.submit(cloud.define(command))
-        started = wait_until(pids, "all three processes")
+        started = wait_for(pids, "all three processes")
         assert all(is_running(pid) for pid in started)
         cloud.process.send_signal(signal_number)
         code = cloud.process.wait(DEADLINE_SECONDS)
         assert code == (0 if signal_number != signal.SIGKILL else -signal.SIGKILL)
     # After a SIGKILL of the server the launcher kills them, otherwise the server before it ends.
     seconds = 10 if signal_number == signal.SIGKILL else 0.5
-    wait_until(lambda: not any(is_running(pid) for pid in started), "end of all", seconds)
+    wait_for(lambda: not any(is_running(pid) for pid in started), "end of all", seconds)
 
 
-def test_a_reset_ends_the_jobs_and_ctrl_c_the_server(start_cloud, family, wait_until, is_running):
+def test_a_reset_ends_the_jobs_and_ctrl_c_the_server(family, is_running):
     command, pids = family
-    with start_cloud("--vcpus", "2", "--stop-grace", "0") as cloud:
+    with running("--vcpus", "2", "--stop-grace", "0") as cloud:
         job_id = cloud.submit(cloud.define(command))
-        started = wait_until(pids, "all three processes")
+        started = wait_for(pids, "all three processes")
         cloud.reset()
-        wait_until(lambda: not any(is_running(pid) for pid in started), "end of all")
+        wait_for(lambda: not any(is_running(pid) for pid in started), "end of all")
         assert cloud.batch.describe_jobs(jobs=[job_id])["jobs"] == []
         cloud.process.send_signal(signal.SIGINT)
         assert cloud.process.wait(DEADLINE_SECONDS) == 0
 
 
-def test_a_signal_that_another_thread_gets_ends_the_server(start_cloud):
-    with start_cloud() as cloud:
+def test_a_signal_that_another_thread_gets_ends_the_server():
+    with running() as cloud:
         pid = cloud.process.pid
         other = next(int(found) for found in os.listdir(f"/proc/{pid}/task") if int(found) != pid)
         ctypes.CDLL(None).tgkill(pid, other, signal.SIGTERM)

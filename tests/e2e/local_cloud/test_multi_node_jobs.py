@@ -4,7 +4,8 @@ import sys
 
 import psutil
 import pytest
-from botocore.exceptions import ClientError
+
+from tests.waiting import wait_for
 
 SHOW = (
     "echo $AWS_BATCH_JOB_NODE_INDEX of $AWS_BATCH_JOB_NUM_NODES "
@@ -52,7 +53,7 @@ def meet(tmp_path):
 def define_command(cloud):
     """Register a multi-node job definition of a command."""
 
-    def define(command, num_nodes, main_node=0, gpus=0, target="0:"):
+    def define(command, num_nodes, main_node=0, gpus=0):
         answer = cloud.batch.register_job_definition(
             jobDefinitionName=cloud.name("nodes"),
             type="multinode",
@@ -60,7 +61,7 @@ def define_command(cloud):
                 "numNodes": num_nodes,
                 "mainNode": main_node,
                 "nodeRangeProperties": [
-                    {"targetNodes": target, "container": cloud.container(command, gpus=gpus)}
+                    {"targetNodes": "0:", "container": cloud.container(command, gpus=gpus)}
                 ],
             },
         )
@@ -82,7 +83,7 @@ def define_nodes(define_command):
 
 
 @pytest.fixture
-def running_nodes(faults, wait_until):
+def running_nodes(faults):
     """Wait until so many nodes of a job run; their process ids by node."""
 
     def wait(job_id, count):
@@ -90,7 +91,7 @@ def running_nodes(faults, wait_until):
             found = faults.client.get(f"/_faults/jobs/{job_id}").json().get("nodes", {})
             return found if len(list(filter(None, found.values()))) == count else None
 
-        return wait_until(nodes, f"{count} nodes of job {job_id}")
+        return wait_for(nodes, f"{count} nodes of job {job_id}")
 
     return wait
 
@@ -134,31 +135,26 @@ def test_nodes_talk_at_addresses_of_their_own(cloud, define_command):
     assert len({*seen, "127.0.0.1"}) == 7
 
 
-def test_the_main_node_decides_and_the_others_are_ended(cloud, define_nodes, meet):
-    for code, status in ((0, "SUCCEEDED"), (6, "FAILED")):
-        scripts = f"{meet(2)}; exit {code}", f"{meet(2)}; {FOR_EVER}"
-        job_id = cloud.submit(define_nodes(*scripts, num_nodes=2))
-        assert cloud.finish(job_id)["status"] == status
-        assert exit_codes(cloud, job_id, 2)[0] == code
-
-
-def test_a_child_that_runs_is_ended_with_the_main_node(cloud, define_nodes, gate, running_nodes):
-    job_id = cloud.submit(define_nodes(gate.script, FOR_EVER, num_nodes=2))
+@pytest.mark.parametrize(("code", "status"), [(0, "SUCCEEDED"), (6, "FAILED")])
+def test_the_main_node_decides_and_a_child_that_runs_is_ended_with_it(
+    cloud, define_nodes, gate, running_nodes, code, status
+):
+    job_id = cloud.submit(define_nodes(f"{gate.script}; exit {code}", FOR_EVER, num_nodes=2))
     running_nodes(job_id, 2)
     gate.open()
-    assert cloud.finish(job_id)["status"] == "SUCCEEDED"
-    assert exit_codes(cloud, job_id, 2) == [0, 143]
+    assert cloud.finish(job_id)["status"] == status
+    assert exit_codes(cloud, job_id, 2) == [code, 143]
 
 
 def test_a_child_nodes_failure_neither_fails_nor_retries_the_job(
-    cloud, define_nodes, gate, wait_until, tmp_path
+    cloud, define_nodes, gate, tmp_path
 ):
     child = f"echo $$ >{tmp_path}/writing; mv {tmp_path}/writing {tmp_path}/child; exit 9"
     definition = define_nodes(gate.script, child, num_nodes=2)
     job_id = cloud.submit(definition, retryStrategy={"attempts": 3})
-    wait_until((tmp_path / "child").exists, "child")
+    wait_for((tmp_path / "child").exists, "child")
     process = int((tmp_path / "child").read_text())
-    wait_until(lambda: not psutil.pid_exists(process), "its end")  # else the main node's ends it
+    wait_for(lambda: not psutil.pid_exists(process), "its end")  # else the main node's ends it
     gate.open()
     job = cloud.finish(job_id)
     assert (job["status"], len(job["attempts"])) == ("SUCCEEDED", 1)
@@ -166,13 +162,13 @@ def test_a_child_nodes_failure_neither_fails_nor_retries_the_job(
 
 
 def test_a_killed_child_leaves_the_others_alone(
-    cloud, define_nodes, gate, faults, running_nodes, is_running, wait_until
+    cloud, define_nodes, gate, faults, running_nodes, is_running
 ):
     job_id = cloud.submit(define_nodes(gate.script, num_nodes=3))
     (pid,) = running_nodes(job_id, 3)["2"]
     killed = faults.client.post(f"/_faults/jobs/{job_id}/nodes/2/kill")
     assert killed.json() == {"job_id": job_id, "node": 2}
-    wait_until(lambda: not is_running(pid), "end of the node")
+    wait_for(lambda: not is_running(pid), "end of the node")
     running_nodes(job_id, 2)
     assert cloud.describe(job_id)["status"] == "RUNNING"
     gate.open()
@@ -191,13 +187,6 @@ def test_a_killed_main_node_fails_the_job_and_ends_the_others(
     assert exit_codes(cloud, job_id, 2) == [137, 143]
     gone = faults.client.post(f"/_faults/jobs/{job_id}/nodes/0/kill")
     assert (gone.status_code, "is FAILED" in gone.json()["message"]) == (409, True)
-
-
-def test_the_time_limit_is_the_whole_jobs(cloud, define_nodes):
-    limit = {"attemptDurationSeconds": 1}
-    job_id = cloud.submit(define_nodes(FOR_EVER, num_nodes=2), timeout=limit)
-    assert cloud.finish(job_id)["statusReason"] == "Job attempt duration exceeded timeout"
-    assert exit_codes(cloud, job_id, 2) == [143, 143]
 
 
 @pytest.mark.parametrize("kind", ["SPOT", "FARGATE"])
@@ -245,38 +234,3 @@ def test_terminate_ends_all_nodes(cloud, define_nodes, gate, running_nodes):
     cloud.batch.terminate_job(jobId=job_id, reason="stop")
     assert cloud.finish(job_id)["statusReason"] == "stop"
     assert exit_codes(cloud, job_id, 2) == [143, 143]
-
-
-def test_a_main_node_that_cannot_start_fails_the_job(cloud, define_command):
-    job = cloud.finish(cloud.submit(define_command(["no-such-program"], num_nodes=2)))
-    assert (job["status"], job["statusReason"]) == ("FAILED", "Task failed to start")
-
-
-def overriding(targets):
-    return {"nodePropertyOverrides": [{"targetNodes": targets, "containerOverrides": {}}]}
-
-
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        ({"nodeOverrides": {"numNodes": 1001}}, "1 to 1000, not 1001"),
-        ({"nodeOverrides": overriding("1:")}, "Non matching targets - 1:"),
-        ({"containerOverrides": {"command": ["x"]}}, "nodeOverrides"),
-        ({"arrayProperties": {"size": 2}}, "array job"),
-    ],
-)
-def test_impossible_nodes_are_refused(cloud, define_nodes, overrides, message):
-    with pytest.raises(ClientError, match=message):
-        cloud.submit(define_nodes("true", num_nodes=2), **overrides)
-
-
-@pytest.mark.parametrize("target", ["0", "0:1"])
-def test_other_node_ranges_are_not_there(define_nodes, target):
-    with pytest.raises(ClientError, match="The local cloud has no node ranges but one, 0:"):
-        define_nodes("true", num_nodes=2, target=target)
-
-
-@pytest.mark.parametrize(("num_nodes", "main_node"), [(0, 0), (1001, 0), (2, 2), (2, -1)])
-def test_impossible_numbers_of_nodes_are_refused(define_nodes, num_nodes, main_node):
-    with pytest.raises(ClientError, match="numNodes"):
-        define_nodes("true", num_nodes=num_nodes, main_node=main_node)

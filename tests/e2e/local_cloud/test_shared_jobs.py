@@ -4,16 +4,15 @@ import pytest
 
 from batchmark.aws.result_bucket import RunStore
 from batchmark.orchestration.xcom import FAILURE_XCOM
-from batchmark.runs.collecting import collect_run
 from batchmark.runs.plans.planning import operator_kwargs
 from batchmark.runs.plans.sharing_plan import plan_sharing, sharing_options
 from batchmark_job.result.document import MeasurementStatus
 from batchmark_job.result.sharing import ReplicaOutcome, SharingMode
 from tests.builders.installations import configured, target
-from tests.e2e.local_cloud.operator_runs import follow_operator
+from tests.e2e.local_cloud.operator_runs import RUN_ID, collect, follow_operator, reaching
 from tests.paths import ROOT
 
-TARGET, BUCKET, RUN_ID = "g4dn.2xlarge-shared", "shared-results", "manual__2026-11-26"
+TARGET, BUCKET = "g4dn.2xlarge-shared", "shared-results"
 REPLICAS = 2
 JOB = ["python", "-m", "batchmark_job", "run", "--suite", "Ref::suite", "--dtype", "Ref::dtype"]
 JOB += ["--device", "cpu", "--target", TARGET, "--run-id", "Ref::run_id", "--output", "Ref::output"]
@@ -48,19 +47,11 @@ def config(cloud):
     return configured(bucket=BUCKET, targets={TARGET: shared}, log_group="/aws/batch/job")
 
 
-@pytest.fixture
-def followed(cloud, config, monkeypatch):
-    """Runs planned jobs as their tasks do; each one's XComs."""
-    monkeypatch.setenv("AWS_ENDPOINT_URL", cloud.endpoint_url)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", cloud.secret)
-
-    def follow(job, run_id=RUN_ID):
-        return follow_operator(
-            operator_kwargs(config, run_id, job), run_id, "gpu_sharing_benchmark"
-        )
-
-    return follow
+def followed(cloud, config, job, run_id=RUN_ID):
+    """The XComs of a planned job, as its task has run it."""
+    with reaching(cloud):
+        kwargs = operator_kwargs(config, run_id, job)
+        return follow_operator(kwargs, run_id, "gpu_sharing_benchmark")
 
 
 def planned(config, **wanted):
@@ -68,25 +59,15 @@ def planned(config, **wanted):
     return plan_sharing(config, sharing_options(asked | wanted), run_name=RUN_ID)
 
 
-def test_replicas_in_jobs_of_their_own_leave_one_document_that_is_collected(
-    cloud, config, followed
-):
+def test_replicas_in_jobs_of_their_own_leave_one_document_that_is_collected(cloud, config):
     (job,) = planned(config)
-    xcoms = followed(job)
+    xcoms = followed(cloud, config, job)
     assert FAILURE_XCOM not in xcoms, xcoms[FAILURE_XCOM]
-    store = RunStore(cloud.client("s3"), BUCKET, RUN_ID)
-    collected = collect_run(
-        store,
-        cloud.batch,
-        cloud.client("logs"),
-        run_id=RUN_ID,
-        planned=[job],
-        job_ids=[xcoms["job_id"]],
-        config=config,
-    )
+    collected = collect(cloud, config, [job], [xcoms])
     assert collected.lost == ()
     (found,) = collected.jobs
     assert found.job_id == f"{xcoms['job_id']}:0"
+    store = RunStore(cloud.client("s3"), BUCKET, RUN_ID)
     assert list(store.keys("raw/")) == [found.document_uri.removeprefix(f"s3://{BUCKET}/")]
     (row,) = found.document.measurements
     # On a busy machine a row may not settle.
@@ -108,8 +89,8 @@ def test_replicas_in_jobs_of_their_own_leave_one_document_that_is_collected(
     assert found.instance_seconds == pytest.approx((last - first) / 1000)
 
 
-def test_a_child_that_fails_is_named_with_its_reason(cloud, config, followed):
+def test_a_child_that_fails_is_named_with_its_reason(cloud, config):
     (job,) = planned(config, task="own:missing", axes="")
-    failure = followed(job, "manual__of-no-workload")[FAILURE_XCOM]
+    failure = followed(cloud, config, job, "manual__of-no-workload")[FAILURE_XCOM]
     assert f"Of {REPLICAS} children {REPLICAS} failed:\n0: exit code" in failure
     assert "unknown workload 'missing'" in failure

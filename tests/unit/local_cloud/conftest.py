@@ -2,18 +2,33 @@
 
 import threading
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 
+import boto3
 import pytest
+from botocore.config import Config
 from werkzeug.serving import make_server
 
 from local_cloud.server import QuietRequestHandler
-from tests.stand_ins.local_batch import local_batch
+from local_cloud.settings import Settings
+from tests.stand_ins.local_batch import URL, local_batch
+
+SETTINGS = Settings(URL, URL, gpus=0, vcpus=1, memory_mib=64, job_dir=Path())
 
 
 @pytest.fixture
 def batch():
     with local_batch() as made:
         yield made
+
+
+def of_nodes(container=None, targets="0:", **changes):
+    """The definition of a job of two nodes."""
+    container = {"image": "image", "vcpus": 1, "memory": 4} | (container or {})
+    ranges = [{"targetNodes": targets, "container": container}]
+    nodes = {"numNodes": 2, "mainNode": 0, "nodeRangeProperties": ranges, **changes}
+    return {"jobDefinitionName": "definition", "type": "multinode", "nodeProperties": nodes}
 
 
 @contextmanager
@@ -26,3 +41,20 @@ def over_http(app):
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+@contextmanager
+def clients_of(url, usual_secret):
+    """Makes boto3's clients of an address, each once: that takes 40 ms."""
+    opened = []
+
+    @cache
+    def make(service, secret=usual_secret, key="anybody", token=None, **config):
+        session = boto3.Session(key, secret, token, region_name="us-east-1")
+        settings = Config(retries={"total_max_attempts": 1}, **config)
+        opened.append(session.client(service, endpoint_url=url, config=settings))
+        return opened[-1]
+
+    yield make
+    for made in opened:
+        made.close()

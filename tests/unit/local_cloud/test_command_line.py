@@ -56,10 +56,6 @@ def test_the_documented_options_are_there(monkeypatch):
         assert parse_arguments(given).jobs == ("containers" if "--jobs" in given else "processes")
 
 
-def test_nothing_is_kept_by_default():
-    assert parse_arguments([]).state is None
-
-
 @pytest.fixture
 def no_signals(monkeypatch):
     """Keeps `main` from replacing pytest's signal handlers."""

@@ -4,7 +4,6 @@ import os
 import signal
 import stat
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import boto3
@@ -15,9 +14,8 @@ from local_cloud.__main__ import main
 from local_cloud.batch.running.environment_variables import aws
 from local_cloud.credentials import CredentialsError, read_or_make
 from local_cloud.server import how_to_call
-from local_cloud.settings import Settings
+from tests.unit.local_cloud.conftest import SETTINGS
 
-URL = "http://127.0.0.1:5000"
 LAUNCH = SimpleNamespace(region="us-east-1", record=SimpleNamespace(task_id="0" * 32))
 
 
@@ -71,16 +69,7 @@ def test_a_file_that_cant_be_used_is_named(tmp_path):
 
 @pytest.fixture
 def settings(path):
-    return Settings(
-        URL,
-        URL,
-        gpus=0,
-        vcpus=1,
-        memory_mib=64,
-        job_dir=Path(),
-        secret="the secret",
-        credentials=path,
-    )
+    return replace(SETTINGS, secret="the secret", credentials=path)
 
 
 def test_a_job_gets_the_secret_and_no_log_does(settings):

@@ -1,28 +1,26 @@
 """What is recorded of each request, with real clients over HTTP."""
 
 import json
-import threading
 from collections import Counter
-from contextlib import closing
-from functools import cache
+from concurrent.futures import ThreadPoolExecutor
 
-import boto3
 import httpx
 import pytest
 from botocore import xform_name
-from botocore.config import Config
 from moto.fsx.models import fsx_backends
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
 from local_cloud.file_systems.models import FileSystemsBackend
 from local_cloud.gaps.pricing import PriceList
 from local_cloud.recorder import Recorder
-from tests.unit.local_cloud.conftest import over_http
+from tests.unit.local_cloud.conftest import clients_of, over_http
 
 ACCOUNT = "123456789012"
 FILE_SYSTEM = "fs-0123456789abcdef0"
 OF_FSX = f"file-system/{FILE_SYSTEM}"
+NAMED = {"FileSystemId": FILE_SYSTEM}
 LINK = {"FileSystemPath": "/images", "DataRepositoryPath": "s3://b-1/images/"}
+JOB = {"jobName": "a", "jobQueue": "q", "jobDefinition": "d:1"}
 METRIC = {"MetricName": "m", "Value": 1.0}
 
 fsx_backends.backend = FileSystemsBackend
@@ -53,41 +51,22 @@ def new_calls(endpoint):
 
 @pytest.fixture(scope="module")
 def client(endpoint):
-    url, _ = endpoint
-    opened = []
-
-    @cache  # making one takes 40 ms
-    def make(service, access_key_id="airflow"):
-        opened.append(
-            boto3.client(
-                service,
-                endpoint_url=url,
-                region_name="us-east-1",
-                aws_access_key_id=access_key_id,
-                aws_secret_access_key="secret",
-            )
-        )
-        return opened[-1]
-
-    yield make
-    for made in opened:
-        made.close()
+    with clients_of(endpoint[0], "secret") as make:
+        yield make
 
 
 def arn(service, rest):
     return f"arn:aws:{service}:us-east-1:{ACCOUNT}:{rest}"
 
 
+OF_JOB = [arn("batch", "job-definition/d:1"), arn("batch", "job-queue/q")]
+
+
 @pytest.mark.parametrize(
     ("service", "operation", "arguments", "resources"),
     [
         ("batch", "DescribeJobs", {"jobs": ["x"]}, []),
-        (
-            "batch",
-            "SubmitJob",
-            {"jobName": "a", "jobQueue": "q", "jobDefinition": "d:1"},
-            [arn("batch", "job-definition/d:1"), arn("batch", "job-queue/q")],
-        ),
+        ("batch", "SubmitJob", JOB, OF_JOB),
         ("batch", "TerminateJob", {"jobId": "j", "reason": "r"}, [arn("batch", "job/j")]),
         ("logs", "DescribeLogStreams", {"logGroupName": "/g"}, [arn("logs", "log-group:/g")]),
         (
@@ -106,13 +85,8 @@ def arn(service, rest):
         ("ec2", "DescribeSpotPriceHistory", {"InstanceTypes": ["g5.xlarge"]}, []),
         ("ec2", "TerminateInstances", {"InstanceIds": ["i-01"]}, [arn("ec2", "instance/i-01")]),
         ("ecr", "DescribeImages", {"repositoryName": "a/b"}, [arn("ecr", "repository/a/b")]),
-        *(
-            ("fsx", operation, {"FileSystemId": FILE_SYSTEM, **more}, [arn("fsx", OF_FSX)])
-            for operation, more in (
-                ("DeleteFileSystem", {}),
-                ("CreateDataRepositoryAssociation", LINK),
-            )
-        ),
+        ("fsx", "DeleteFileSystem", NAMED, [arn("fsx", OF_FSX)]),
+        ("fsx", "CreateDataRepositoryAssociation", NAMED | LINK, [arn("fsx", OF_FSX)]),
         ("iam", "GetRole", {"RoleName": "r"}, [f"arn:aws:iam::{ACCOUNT}:role/r"]),
         (
             "iam",
@@ -133,7 +107,7 @@ def test_calls_of_each_protocol_are_recorded(
     (call,) = new_calls()
     assert call.pop("time").endswith("+00:00")
     assert call == {
-        "access_key_id": "airflow",
+        "access_key_id": "anybody",
         "service": service,
         "operation": operation,
         "resources": resources,
@@ -171,9 +145,8 @@ def test_a_body_reaches_the_application_whole(client, bucket, new_calls):
 
 def test_tags_that_a_policy_may_require_are_recorded(client, new_calls):
     batch, ssm = client("batch"), client("ssm")
-    job = {"jobName": "a", "jobQueue": "q", "jobDefinition": "d"}
     with pytest.raises(batch.exceptions.ClientError):
-        batch.submit_job(**job, tags={"run": "1", "a:b": "2"})
+        batch.submit_job(**JOB, tags={"run": "1", "a:b": "2"})
     tags = [{"Key": "Project", "Value": "p"}]
     ssm.put_parameter(Name="tagged", Value="v", Type="String", Tags=tags)
     assert [call["conditions"] for call in new_calls()] == [
@@ -183,15 +156,9 @@ def test_tags_that_a_policy_may_require_are_recorded(client, new_calls):
 
 
 @pytest.mark.parametrize("signature", ["s3", "s3v4"])
-def test_a_presigned_address_counts_for_who_signed_it(
-    endpoint, client, bucket, new_calls, signature
-):
-    session = boto3.Session(aws_access_key_id="signer", aws_secret_access_key="secret")
-    config = Config(signature_version=signature, s3={"addressing_style": "path"})
-    with closing(
-        session.client("s3", endpoint_url=endpoint[0], region_name="us-east-1", config=config)
-    ) as s3:
-        url = s3.generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": "a/b"})
+def test_a_presigned_address_counts_for_who_signed_it(client, bucket, new_calls, signature):
+    signer = client("s3", key="signer", signature_version=signature)
+    url = signer.generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": "a/b"})
     assert httpx.get(url).status_code == 404
     (call,) = new_calls()
     assert (call["access_key_id"], call["operation"]) == ("signer", "GetObject")
@@ -203,12 +170,9 @@ def test_concurrent_callers_are_distinguished_and_lines_stay_whole(client, bucke
         for _ in range(20):
             clients[name].list_objects_v2(Bucket=bucket)
 
-    clients = {name: client("s3", name) for name in ("airflow", "job", "terraform")}
-    threads = [threading.Thread(target=call, args=(name,)) for name in clients]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    clients = {name: client("s3", key=name) for name in ("airflow", "job", "terraform")}
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(call, clients))
     assert Counter(line["access_key_id"] for line in new_calls()) == dict.fromkeys(clients, 20)
 
 

@@ -3,7 +3,6 @@
 import io
 from contextlib import closing
 from datetime import timedelta
-from functools import cache
 
 import boto3
 import httpx
@@ -14,7 +13,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 
 from local_cloud import signatures
 from local_cloud.signatures import SignedRequests
-from tests.unit.local_cloud.conftest import over_http
+from tests.unit.local_cloud.conftest import clients_of, over_http
 
 SECRET = "a-secret_of/this+cloud"
 BUCKET = "signed-bucket"
@@ -31,17 +30,8 @@ def endpoint():
 
 @pytest.fixture(scope="module")
 def client(endpoint):
-    opened = []
-
-    def make(service, secret=SECRET, key="anybody", token=None, **config):
-        session = boto3.Session(key, secret, token, region_name="us-east-1")
-        settings = Config(retries={"total_max_attempts": 1}, **config)
-        opened.append(session.client(service, endpoint_url=endpoint, config=settings))
-        return opened[-1]
-
-    yield cache(make)  # making one takes 40 ms
-    for made in opened:
-        made.close()
+    with clients_of(endpoint, SECRET) as make:
+        yield make
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,8 @@ from botocore.exceptions import ClientError
 from moto.fsx.models import fsx_backends
 from moto.s3.models import s3_backends
 
-from local_cloud.file_systems import troubles
+from local_cloud.faults.kinds import FAULT
+from local_cloud.faults.under_way import UNDER_WAY, Active
 from local_cloud.file_systems.folders import Folders
 from local_cloud.file_systems.models import FileSystemsBackend
 from tests.builders.lustre import Lustre
@@ -62,7 +63,7 @@ def account(in_moto, tmp_path, monkeypatch):
     monkeypatch.setattr(f"{module}.later", lambda *_: None)
     monkeypatch.setattr(f"{module}.time", SimpleNamespace(time=lambda: in_moto.now))
     yield in_moto
-    troubles.UNDER_WAY.clear()
+    UNDER_WAY.clear()
     fsx_backends[ACCOUNT][REGION].reset()
     s3_backends[ACCOUNT]["aws"].reset()
 
@@ -72,7 +73,7 @@ def trouble():
     """Begin a fault of file systems."""
 
     def begin(kind, **fields):
-        troubles.UNDER_WAY.append(troubles.Trouble(kind, **fields))
+        UNDER_WAY["1"] = Active("1", FAULT.validate_python({"kind": kind, **fields}))
 
     return begin
 

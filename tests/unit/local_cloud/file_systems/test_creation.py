@@ -3,6 +3,7 @@
 import pytest
 
 THROUGHPUT = {"PerUnitStorageThroughput": 125}
+NO_SUBNET = f"subnet-{'0' * 17}"
 
 
 @pytest.mark.parametrize(
@@ -18,16 +19,18 @@ def test_file_systems_that_exist(account, deployment, capacity, lustre, version)
 
 
 @pytest.mark.parametrize(
-    ("deployment", "changes", "message"),
+    ("changes", "message", "code"),
     [
-        ("SCRATCH_2", {"FileSystemType": "NFS"}, "satisfy enum value set: [WINDOWS, LUSTRE"),
-        ("SCRATCH_2", {"SubnetIds": [f"subnet_{'0' * 17}"]}, "subnetIds.member"),
-        ("SCRATCH_3", {}, "lustreConfiguration.deploymentType"),
+        ({"FileSystemType": "NFS"}, "satisfy enum value set: [WINDOWS, LUSTRE", "BadRequest"),
+        ({"SubnetIds": [f"subnet_{'0' * 17}"]}, "subnetIds.member", "BadRequest"),
+        ({"deployment": "SCRATCH_3"}, "lustreConfiguration.deploymentType", "BadRequest"),
+        ({"SubnetIds": [NO_SUBNET]}, f"{NO_SUBNET} does not exist", "InvalidNetworkSettings"),
+        ({"SecurityGroupIds": [f"sg-{'0' * 17}"]}, "does not exist", "InvalidNetworkSettings"),
     ],
 )
-def test_requests_that_fsx_refuses(account, refused, deployment, changes, message):
-    request = account.request(deployment, **changes)
-    assert refused(message, account.fsx.create_file_system, **request) == "BadRequest"
+def test_requests_that_fsx_refuses(account, refused, changes, message, code):
+    request = account.request(**changes)
+    assert refused(message, account.fsx.create_file_system, **request) == code
     assert account.fsx.describe_file_systems()["FileSystems"] == []
 
 
@@ -47,16 +50,6 @@ def test_what_is_missing_is_named(account, refused, changes, missing):
     request = account.request(**changes)
     message = f"The local cloud has no {missing}"
     assert refused(message, account.fsx.create_file_system, **request) == "BadRequest"
-
-
-def test_a_network_that_is_not_there(account, refused):
-    missing = f"subnet-{'0' * 17}"
-    request = account.request(SubnetIds=[missing])
-    code = refused(f"{missing} does not exist", account.fsx.create_file_system, **request)
-    assert code == "InvalidNetworkSettings"
-    request = account.request(SecurityGroupIds=[f"sg-{'0' * 17}"])
-    code = refused("does not exist", account.fsx.create_file_system, **request)
-    assert code == "InvalidNetworkSettings"
 
 
 def test_security_groups_let_lustre_in(account, refused):

@@ -1,8 +1,10 @@
 """What the local cloud's EventBridge adds to moto's."""
 
 import pytest
+from moto.events.models import EventPattern
 
 from local_cloud.gaps.events import as_sent, fill_text, flatten
+from tests.e2e.local_cloud.event_patterns import event_pattern
 
 
 @pytest.mark.parametrize(
@@ -32,3 +34,48 @@ def test_an_event_is_sent_without_motos_own_fields():
     event = {"id": "1", "time": 1_700_000_000.5, "ingestion-time": 1.0}
     assert as_sent(event) == {"id": "1", "time": "2023-11-14T22:13:20Z"}
     assert as_sent({"time": "2023-11-14T22:13:20Z"}) == {"time": "2023-11-14T22:13:20Z"}
+
+
+@pytest.fixture
+def finds(monkeypatch):
+    """Whether the module's pattern finds an event, as the local cloud's EventBridge looks."""
+    monkeypatch.setattr(EventPattern, "_flatten_dict", staticmethod(flatten))
+
+    def check(name, of, source, kind, detail):
+        event = {"source": source, "detail-type": kind, "detail": detail}
+        return EventPattern.load(event_pattern(name, of)).matches_event(event)
+
+    return check
+
+
+@pytest.mark.parametrize(
+    ("reasons", "status", "reported"),
+    [
+        (["Host EC2 (instance i-0123456789abcdef0) terminated."], "RUNNABLE", True),
+        (["Task failed to start", "Host EC2 (instance i-01) terminated."], "RUNNABLE", True),
+        (["Essential container in task exited"], "RUNNABLE", False),
+        ([], "RUNNABLE", False),
+        (["Host EC2 (instance i-01) terminated."], "SUCCEEDED", False),
+    ],
+)
+def test_a_lost_host_is_found(finds, reasons, status, reported):
+    attempts = [{"statusReason": reason, "container": {}} for reason in reasons]
+    detail = {"jobId": "job", "jobQueue": "queue", "status": status, "attempts": attempts}
+    kind = "Batch Job State Change"
+    assert finds("spot_interruption", "queue", "aws.batch", kind, detail) is reported
+
+
+@pytest.mark.parametrize(
+    ("group", "counted"),
+    [
+        ("AWSBatch-lab-g5-xlarge-spot-2026-asg-0f", True),
+        ("lab-g5-xlarge-spot-2026-asg-0f", True),
+        ("lab-g5-xlarge-on-demand-2026-asg-0f", False),
+        ("lab-g5-xlarge-spot", False),
+    ],
+)
+def test_an_environments_launches_are_found(finds, group, counted):
+    detail = {"AutoScalingGroupName": group, "EC2InstanceId": "i-01"}
+    kind = "EC2 Instance Launch Successful"
+    found = finds("launches", "lab-g5-xlarge-spot-", "aws.autoscaling", kind, detail)
+    assert found is counted

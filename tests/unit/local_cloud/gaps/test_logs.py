@@ -1,11 +1,11 @@
-"""Pages of log events."""
+"""Pages of log events, and the patterns that filter them."""
 
 import pytest
 from moto.logs.exceptions import InvalidParameterException, ResourceNotFoundException
 from moto.logs.models import LogGroup, LogStream
 
 from local_cloud.gaps import logs
-from local_cloud.gaps.logs import EVENT_BYTES, PAGE_BYTES
+from local_cloud.gaps.logs import EVENT_BYTES, PAGE_BYTES, matcher
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 LONG = PAGE_BYTES // 4 - EVENT_BYTES  # characters of a line of which a page holds four
@@ -106,3 +106,32 @@ def test_found_events_come_in_pages(group, monkeypatch):
 def test_found_events_fill_a_megabyte(group):
     write(group, *("x " + "-" * (LONG - 2) for _ in range(6)))
     assert list(map(len, find(group, "?x"))) == [4, 2]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message", "matches"),
+    [
+        ("", "anything", True),
+        ("?ERROR", "an ERROR here", True),
+        ("?ERROR", "an error here", False),
+        ("?ERROR", "many ERRORS here", False),
+        ("?ERROR ?WARN", "WARN of something", True),
+        ("?ERROR ?WARN", "nothing of both", False),
+        ("?BATCHMARK_METRIC ?BATCHMARK_JOB", 'BATCHMARK_METRIC {"metric": 1}', True),
+        ("?BATCHMARK_METRIC ?BATCHMARK_JOB", "BATCHMARK_METRIC_FILE {}", False),
+        ('"Batch Job"', "a Batch Jobs Queue", True),
+        ('"Batch Job"', "a Batch of Jobs", False),
+        (r'"says \"no\""', 'it says "no"', True),
+    ],
+)
+def test_what_a_pattern_matches(pattern, message, matches):
+    assert matcher(pattern)(message) is matches
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["word", "a -b", "a-b", "?a-b", '"open', '"a" "b"', "?", "?a b", "{ $.a = 1 }", "[a]", "%a%"],
+)
+def test_patterns_that_are_refused(pattern):
+    with pytest.raises(InvalidParameterException, match="The local cloud has filter patterns like"):
+        matcher(pattern)

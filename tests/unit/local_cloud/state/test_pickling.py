@@ -6,27 +6,13 @@ from collections import defaultdict
 from moto.logs.models import LogGroup, LogStream
 
 from local_cloud.state import pickling
-from local_cloud.state.pickling import dumps, loads
-from local_cloud.state.store import live
+from local_cloud.state.pickling import dumps, live, loads
 
 SSM = ("ssm", "111122223333", "us-east-1")
 
 
-class References:
-    """Names one backend, if any."""
-
-    def __init__(self, backend=None):
-        self._backend = backend
-
-    def of_backend(self, backend):
-        return SSM if backend is self._backend else None
-
-    def backend(self, key):
-        return live(key)
-
-
 def copied(value):
-    return loads(dumps({"value": value}, References()), References())["value"]
+    return loads(dumps({"value": value}, names={}, contents=None), contents=None)["value"]
 
 
 class Counting(defaultdict):
@@ -75,8 +61,8 @@ def test_a_log_that_did_not_grow_is_pickled_once():
 
 def test_a_backend_is_named_not_copied():
     ssm = live(SSM)
-    data = dumps({"of": ssm, "call": ssm.get_parameter}, References(ssm))
-    held = loads(data, References())
+    data = dumps({"of": ssm, "call": ssm.get_parameter}, {id(ssm): SSM}, contents=None)
+    held = loads(data, contents=None)
     assert held["of"] is ssm
     assert held["call"].__self__ is ssm
     assert len(data) < 200

@@ -1,10 +1,13 @@
-"""moto's backends on disk, and back."""
+"""moto's backends on disk, and back, and whose folder they are read from."""
 
 import gzip
 import logging
+import os
 import sqlite3
 import threading
 from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from moto.batch.models import batch_backends
@@ -15,7 +18,8 @@ from local_cloud.batch.api.models import JobsBatchBackend
 from local_cloud.batch.jobs.job import Job
 from local_cloud.batch.jobs.resources import Requirements
 from local_cloud.state import StateError
-from local_cloud.state.store import ALL, FORMAT, Gate, Store, live
+from local_cloud.state.pickling import live
+from local_cloud.state.store import ALL, FORMAT, Gate, Store, private_file
 from tests.paths import DATA
 
 ACCOUNT, REGION = "111122223333", "us-east-1"
@@ -281,3 +285,65 @@ def test_a_state_from_before_the_rooms_is_read(old_state):
     assert jobs["dependent"].unmet == {jobs["waiting"].id}
     assert jobs["waiting"].submission.requirements == Requirements(2, 16, 0)
     assert jobs["running"].on_change.__self__ is backend
+
+
+@pytest.fixture
+def state(tmp_path):
+    made = tmp_path / "state"
+    made.mkdir(mode=0o755)
+    return made
+
+
+def mode_of(path):
+    return path.stat().st_mode & 0o777
+
+
+def test_the_folder_and_all_its_files_are_the_owners_alone(state):
+    before = os.umask(0)
+    try:
+        made = Store(state, threading.RLock())
+        made.commit(ALL)
+        assert {mode_of(path) for path in state.iterdir()} == {0o600}
+        assert mode_of(state) == 0o700
+        made.close()
+    finally:
+        os.umask(before)
+
+
+def test_what_an_earlier_version_left_open_is_closed(state):
+    (state / "state.sqlite").touch()
+    (state / "state.sqlite").chmod(0o664)
+    assert mode_of(private_file(state, "state.sqlite")) == 0o600
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o720, 0o1777])
+def test_a_folder_that_others_write_to_is_refused(state, mode):
+    state.chmod(mode)
+    with pytest.raises(StateError, match=rf"write to {state} .*`chmod 700 {state}`"):
+        private_file(state, "state.sqlite")
+    assert list(state.iterdir()) == []
+
+
+@pytest.mark.parametrize("foreign", ["folder", "file"])
+def test_what_belongs_to_another_user_is_refused(state, monkeypatch, foreign):
+    path = state if foreign == "folder" else state / "state.sqlite"
+    (state / "state.sqlite").touch()
+    stat = type(state).stat
+
+    def of_another(self, **options):
+        real = stat(self, **options)
+        owner = 4321 if self == path else real.st_uid
+        return SimpleNamespace(st_uid=owner, st_mode=real.st_mode)
+
+    monkeypatch.setattr(type(state), "stat", of_another)
+    with pytest.raises(StateError, match=f"{path} belongs to user 4321, not to you .*chown"):
+        private_file(state, "state.sqlite")
+
+
+def test_a_folder_that_cant_be_used_is_named(state, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "touch", refuse)
+    with pytest.raises(StateError, match=f"{state} can't be used: Permission denied"):
+        private_file(state, "state.sqlite")

@@ -5,7 +5,8 @@ from contextlib import contextmanager
 import pytest
 from werkzeug.test import Client
 
-from local_cloud.state.store import ALL, JOB_SERVICES, live
+from local_cloud.state.pickling import live
+from local_cloud.state.store import ALL, JOB_SERVICES
 from local_cloud.state.write_through import SELF_CONTAINED, WriteThrough, is_reading, reach_of
 from tests.stand_ins.local_batch import signed
 

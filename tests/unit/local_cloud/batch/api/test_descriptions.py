@@ -53,13 +53,36 @@ def test_a_child_of_an_array_has_an_index_and_its_parent_the_size(batch, queue):
     assert batch.describe(f"{parent}:2")["arrayProperties"] == {"index": 2}
 
 
-def test_a_job_that_fits_nowhere_says_which_options_make_the_pool_large_enough(batch, queue):
-    needs = requirements(VCPU=8, MEMORY=1024, GPU=2)
-    batch.define(container={"image": "image", "resourceRequirements": needs})
-    reason = batch.describe(batch.submit())["statusReason"]
-    assert reason.startswith("MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - ")
-    assert "pool has 4 vCPUs, 4096 MiB and 0 GPUs" in reason
-    assert reason.endswith("start it with --vcpus 8 --gpus 2 or more.")
+@pytest.mark.parametrize(
+    ("needs", "options"),
+    [
+        ({"VCPU": 8, "MEMORY": 1024, "GPU": 2}, "--vcpus 8 --gpus 2"),
+        ({"VCPU": 1, "MEMORY": 8192}, "--memory 8192"),
+    ],
+)
+def test_a_job_that_fits_nowhere_says_how_the_pool_is_made_large_enough(
+    batch, queue, needs, options
+):
+    batch.define(container={"image": "image", "resourceRequirements": requirements(**needs)})
+    stuck = batch.submit()
+    job = batch.describe(stuck)
+    assert job["status"] == "RUNNABLE"
+    assert job["statusReason"].startswith("MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - ")
+    assert "pool has 4 vCPUs, 4096 MiB and 0 GPUs" in job["statusReason"]
+    assert job["statusReason"].endswith(f"start it with {options} or more.")
+    batch.define("small")
+    assert batch.finish(batch.submit(definition="small"))["status"] == "SUCCEEDED"
+    batch.call("CancelJob", jobId=stuck, reason="seen enough")
+    assert batch.describe(stuck)["status"] == "FAILED"
+
+
+def test_a_job_above_its_environments_maximum_stays_runnable(batch):
+    batch.environment(maxvCpus=2)
+    batch.queue()
+    batch.define(vcpus=3)
+    job = batch.describe(batch.submit())
+    assert job["status"] == "RUNNABLE"
+    assert job["statusReason"].startswith("MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE")
 
 
 @pytest.mark.parametrize("count", [4, 5])

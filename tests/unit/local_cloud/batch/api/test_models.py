@@ -2,7 +2,6 @@
 
 import threading
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -10,11 +9,9 @@ from moto.batch.exceptions import ClientException
 
 from local_cloud.batch.api import submission
 from local_cloud.batch.api.models import JobsBatchBackend
-from local_cloud.settings import Settings
+from tests.unit.local_cloud.conftest import SETTINGS
 
-URL = "http://127.0.0.1:5000"
-PROCESSES = Settings(URL, URL, gpus=0, vcpus=1, memory_mib=64, job_dir=Path())
-CONTAINERS = replace(PROCESSES, jobs="containers")
+CONTAINERS = replace(SETTINGS, jobs="containers")
 ROOT = {"image": "i", "vcpus": 1, "memory": 4, "privileged": True}
 NODES = {"numNodes": 1, "mainNode": 0, "nodeRangeProperties": [{"container": ROOT}]}
 
@@ -56,7 +53,7 @@ def test_a_definition_from_before_is_not_run(backend, monkeypatch):
     assert backend._jobs == {}
 
 
-@pytest.mark.parametrize("settings", [PROCESSES, replace(CONTAINERS, allow_host_access=True)])
+@pytest.mark.parametrize("settings", [SETTINGS, replace(CONTAINERS, allow_host_access=True)])
 def test_it_is_registered_where_it_is_allowed_and_where_no_container_runs(
     backend, monkeypatch, settings
 ):

@@ -4,19 +4,14 @@ import pytest
 
 from tests.stand_ins.local_batch import signed
 
+# moto has the first ones, and lacks the last.
 MISSING = (
-    "CancelJobs",
-    "CreateConsumableResource",
     "CreateSchedulingPolicy",
     "DeleteSchedulingPolicy",
-    "DescribeConsumableResource",
     "DescribeSchedulingPolicies",
-    "GetJobQueueSnapshot",
-    "ListJobsByConsumableResource",
     "ListSchedulingPolicies",
-    "SubmitServiceJob",
-    "TerminateJobs",
     "UpdateSchedulingPolicy",
+    "GetJobQueueSnapshot",
 )
 CONSUMABLE = {"consumableResourceList": []}
 DEFINITION = {"jobDefinitionName": "other", "type": "container"}
@@ -78,6 +73,14 @@ def test_a_missing_filter_is_refused_by_name(batch, name):
 def test_a_required_field_that_is_missing_is_named(batch, operation, fields, missing):
     refused = batch.refusal(operation, **fields)
     assert refused == f"Missing required parameter {missing}"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [({}, "jobQueue must be provided"), ({"jobQueue": "any"}, "Job queue any does not exist")],
+)
+def test_jobs_are_listed_by_queue(batch, fields, message):
+    assert batch.refusal("ListJobs", **fields) == message
 
 
 @pytest.mark.parametrize("body", ["{", "[]"])

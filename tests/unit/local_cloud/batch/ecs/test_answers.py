@@ -11,6 +11,8 @@ from local_cloud.batch.ecs import answers, tasks
 from tests.stand_ins.local_batch import ACCOUNT, REGION, local_batch, signed
 from tests.waiting import wait_for
 
+OTHER = {"cluster": "other", "tasks": ["any"], "containerInstances": ["any"]}
+
 
 @pytest.fixture
 def batch(monkeypatch):
@@ -142,26 +144,23 @@ def test_instances_are_found_by_their_ec2_id(batch):
         wanted = f"ec2InstanceId == {ec2_id}"
         listed = described(batch, "ListContainerInstances", filter=wanted)
         assert listed["containerInstanceArns"] == arns
-    status, refused = asked(batch, "ListContainerInstances", filter="agentConnected == true")
-    assert (status, refused["__type"]) == (400, "InvalidParameterException")
 
 
-def test_another_cluster_is_not_found(batch):
-    for operation, named in (
-        ("DescribeTasks", {"tasks": ["any"]}),
-        ("DescribeContainerInstances", {"containerInstances": ["any"]}),
-        ("ListContainerInstances", {}),
-    ):
-        status, refused = asked(batch, operation, cluster="other", **named)
-        assert (status, refused["__type"]) == (400, "ClusterNotFoundException")
-
-
-def test_what_is_not_there_is_refused_by_name(batch):
-    status, refused = asked(batch, "DescribeTasks", tasks=[])
-    assert (status, refused["__type"]) == (400, "InvalidParameterException")
-    status, refused = asked(batch, "ListTasks")
-    assert status == 400
-    assert refused["message"].startswith("The local cloud has no ListTasks")
+@pytest.mark.parametrize(
+    ("operation", "fields", "kind", "message"),
+    [
+        ("DescribeTasks", OTHER, "ClusterNotFound", ""),
+        ("DescribeContainerInstances", OTHER, "ClusterNotFound", ""),
+        ("ListContainerInstances", OTHER, "ClusterNotFound", ""),
+        ("DescribeTasks", {"tasks": []}, "InvalidParameter", "Tasks cannot be empty."),
+        ("ListContainerInstances", {"filter": "agentConnected == true"}, "InvalidParameter", ""),
+        ("ListTasks", {}, "InvalidParameter", "The local cloud has no ListTasks"),
+    ],
+)
+def test_what_is_refused(batch, operation, fields, kind, message):
+    status, refused = asked(batch, operation, **fields)
+    assert (status, refused["__type"]) == (400, f"{kind}Exception")
+    assert refused["message"].startswith(message)
 
 
 def test_ec2_knows_an_instance_by_its_id_and_lists_none(batch):

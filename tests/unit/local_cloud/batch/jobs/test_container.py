@@ -1,6 +1,6 @@
 import pytest
 
-from local_cloud.batch.jobs.container import merge, requirements
+from local_cloud.batch.jobs.container import merge, requirements, substitute
 from local_cloud.batch.jobs.resources import Requirements
 
 
@@ -30,3 +30,18 @@ def test_merge_leaves_the_definition_untouched():
     assert properties["environment"] == [{"name": "X", "value": "1"}]
     assert merged.log_group == "/aws/batch/job"
     assert merged.log_stream_prefix("definition") == "definition"
+
+
+@pytest.mark.parametrize(
+    ("word", "filled_in"),
+    [
+        ("Ref::size", "8"),
+        ("s3://b/Ref::run_id/Ref::size/", "s3://b/r1/8/"),
+        ("Ref::unknown", "Ref::unknown"),
+        ("Ref::again", "Ref::size"),
+        ("Ref::size_max", "9"),
+    ],
+)
+def test_parameters_are_filled_in_once_and_as_a_whole(word, filled_in):
+    parameters = {"size": "8", "run_id": "r1", "again": "Ref::size", "size_max": "9"}
+    assert substitute(["run", word], parameters) == ["run", filled_in]

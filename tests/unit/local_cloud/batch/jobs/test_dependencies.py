@@ -36,12 +36,14 @@ def test_sequential_with_a_job_is_a_plain_dependency():
 
 
 @pytest.mark.parametrize(
-    ("dependency", "message"),
+    ("dependencies", "message"),
     [
-        ({"type": "SEQUENTIAL"}, "SEQUENTIAL is for array jobs only"),
-        ({"jobId": "nothing", "type": "SEQUENTIAL"}, "nothing does not exist"),
+        ([{"type": "SEQUENTIAL"}], "SEQUENTIAL is for array jobs only"),
+        ([{"jobId": "nothing", "type": "SEQUENTIAL"}], "nothing does not exist"),
+        ([{"jobId": "nothing"}], "nothing does not exist"),
+        ([{"jobId": "plain"}] * 21, "at most 20"),
     ],
 )
-def test_a_job_that_is_no_array_has_no_children_to_wait_for(dependency, message):
+def test_impossible_dependencies_are_refused(dependencies, message):
     with pytest.raises(ValueError, match=message):
-        check([dependency], None, OTHERS.get)
+        check(dependencies, None, OTHERS.get)

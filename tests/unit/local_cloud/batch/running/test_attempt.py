@@ -8,8 +8,10 @@ import pytest
 
 from local_cloud.batch.jobs.container import merge
 from local_cloud.batch.jobs.resources import Allocation, Requirements
-from local_cloud.batch.running.attempt import Attempt, UnstartedNode
+from local_cloud.batch.running.attempt import Attempt
 from local_cloud.batch.running.runtime import Exit, StartError
+from local_cloud.faults.kinds import UnstartedNode
+from local_cloud.faults.under_way import UNDER_WAY, Active
 from tests.waiting import wait_for
 
 GRACE_SECONDS = 0.05
@@ -57,7 +59,7 @@ def runtime():
     return SlowRuntime()
 
 
-def new_attempt(runtime, *, nodes=1, main_node=0, record=None, job_id="id", unstarted=()):
+def new_attempt(runtime, *, nodes=1, main_node=0, record=None, job_id="id"):
     container = merge({"image": "repository:tag", "command": ["true"]}, {}, {})
     submission = SimpleNamespace(
         name="name",
@@ -79,7 +81,7 @@ def new_attempt(runtime, *, nodes=1, main_node=0, record=None, job_id="id", unst
     )
     settings = SimpleNamespace(stop_grace_seconds=GRACE_SECONDS)
     allocation = Allocation(Requirements(1, 4), ())
-    return Attempt(job, allocation, settings, runtime, environment, (), unstarted, record)
+    return Attempt(job, allocation, settings, runtime, environment, record)
 
 
 @pytest.fixture
@@ -247,16 +249,16 @@ def test_no_child_starts_once_the_main_node_has_ended(runtime, monkeypatch):
     assert len(runtime.launches) == 1
 
 
-def test_a_fault_keeps_one_child_from_starting(runtime):
-    strikes = []
+def test_a_fault_keeps_one_child_from_starting(runtime, monkeypatch):
     faults = [
-        UnstartedNode("na*", 1, lambda: strikes.append(1)),
-        UnstartedNode("other", 2, lambda: strikes.append(2)),
-        UnstartedNode("*", 0, lambda: strikes.append(0)),
+        Active(job_name, UnstartedNode(kind="unstarted_node", job_name=job_name, node=node))
+        for job_name, node in (("na*", 1), ("other", 2), ("*", 0))
     ]
-    attempt = new_attempt(runtime, nodes=3, unstarted=faults)
+    for fault in faults:
+        monkeypatch.setitem(UNDER_WAY, fault.id, fault)
+    attempt = new_attempt(runtime, nodes=3)
     assert started(attempt, runtime, 2) == [0, 2]
-    wait_for(lambda: strikes == [1], "strike", every=0.002)
+    wait_for(lambda: [fault.strikes for fault in faults] == [1, 0, 0], "strike", every=0.002)
 
 
 def test_one_node_is_killed_alone(runtime):

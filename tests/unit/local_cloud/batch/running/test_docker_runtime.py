@@ -1,7 +1,7 @@
 """Containers of an engine: those of an earlier server are adopted, strangers never touched."""
 
 import gc
-from pathlib import Path
+from dataclasses import replace
 from types import SimpleNamespace
 
 import docker
@@ -10,10 +10,10 @@ from docker.errors import APIError
 
 from local_cloud.batch.running.docker_runtime import DockerRuntime
 from local_cloud.batch.running.runtime import Exit, RuntimeUnavailableError, StartError
-from local_cloud.settings import Settings
+from tests.stand_ins.local_batch import URL
+from tests.unit.local_cloud.conftest import SETTINGS
 
-URL = "http://127.0.0.1:5000"
-SETTINGS = Settings(URL, URL, gpus=0, vcpus=1, memory_mib=64, job_dir=Path(), jobs="containers")
+CONTAINERS = replace(SETTINGS, jobs="containers")
 OWNER = f"local-cloud.owner={URL} on the host"
 STARTED, STARTED_MS = "2026-11-22T11:18:53.137168881Z", 1795346333137
 
@@ -24,7 +24,7 @@ def test_without_an_engine_there_is_no_runtime(monkeypatch, tmp_path):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     message = "needs a Docker engine, and none answers .*: start one, set DOCKER_HOST, or run jobs"
     with pytest.raises(RuntimeUnavailableError, match=message):
-        DockerRuntime(SETTINGS)
+        DockerRuntime(CONTAINERS)
     gc.collect()
 
 
@@ -87,7 +87,7 @@ def runtime(containers, monkeypatch):
 
     engine = SimpleNamespace(info=dict, containers=SimpleNamespace(list=listed, create=create))
     monkeypatch.setattr(docker, "from_env", lambda **_: engine)
-    return DockerRuntime(SETTINGS)
+    return DockerRuntime(CONTAINERS)
 
 
 def launch(log_stream):

@@ -114,6 +114,10 @@ def test_what_can_ever_fit(machine):
     assert machine.can_ever_hold(environment(), Requirements(8, 8192))
     assert not machine.can_ever_hold(environment(), Requirements(9, 1))
     assert not machine.can_ever_hold(environment(), Requirements(1, 8193))
+    several = environment(maxvCpus=16)
+    assert machine.can_ever_hold(several, Requirements(2, 8192, 1))
+    assert not machine.can_ever_hold(several, Requirements(2.5, 1))
+    assert not machine.can_ever_hold(several, Requirements(1, 1, 2))
     without_gpu = Machine(Pool(vcpus=64, memory_mib=8192, gpus=0))
     assert not without_gpu.can_ever_hold(environment(), REPLICA)
 

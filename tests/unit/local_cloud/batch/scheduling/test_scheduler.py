@@ -3,11 +3,10 @@
 import threading
 from copy import deepcopy
 from dataclasses import replace
-from pathlib import Path
 
 from local_cloud.batch.scheduling.scheduler import Scheduler
-from local_cloud.settings import Settings
-from tests.stand_ins.local_batch import SOON_SECONDS, URL, Containers, local_batch, requirements
+from tests.stand_ins.local_batch import SOON_SECONDS, Containers, local_batch, requirements
+from tests.unit.local_cloud.conftest import SETTINGS
 
 
 class KeptContainers(Containers):
@@ -38,9 +37,8 @@ def test_a_job_in_a_running_container_continues():
         job = replace(other, status="RUNNING", attempts=[before])
     ended = threading.Event()
     job.on_change = lambda job: ended.set() if job.finished else None
-    settings = Settings(URL, URL, gpus=2, vcpus=1, memory_mib=64, job_dir=Path())
     runtime = KeptContainers()
-    scheduler = Scheduler(settings, runtime)
+    scheduler = Scheduler(replace(SETTINGS, gpus=2), runtime)
     scheduler.resume([job])
     assert runtime.kept == {before.nodes[0].task_id}
     assert list(scheduler.attempts) == [job]

@@ -4,6 +4,7 @@ import pytest
 from moto.ecs.models import ecs_backends
 
 from tests.stand_ins.local_batch import ACCOUNT, REGION
+from tests.unit.local_cloud.conftest import of_nodes
 
 RULE = {"onExitCode": "1", "action": "RETRY"}
 
@@ -50,18 +51,31 @@ def test_five_rules_are_kept(batch):
     assert len(definition["retryStrategy"]["evaluateOnExit"]) == 5
 
 
+def test_a_new_revision_inherits_nothing(batch):
+    batch.define(parameters={"size": "1"}, retryStrategy={"attempts": 3}, propagateTags=True)
+    second = batch.define()
+    (described,) = batch.call("DescribeJobDefinitions", jobDefinitions=[second])["jobDefinitions"]
+    assert (described["revision"], described["parameters"]) == (2, {})
+    assert not described.get("retryStrategy")
+    assert not described.get("propagateTags")
+
+
 def test_batchs_own_variables_are_reserved(batch, queue):
     mine = {"environment": [{"name": "AWS_BATCH_MINE", "value": "1"}]}
     for refused in both(batch, {}, mine):
         assert "can't start with AWS_BATCH, which is reserved: AWS_BATCH_MINE" in refused
 
 
+def test_node_properties_are_described(batch):
+    asked = of_nodes()
+    batch.call("RegisterJobDefinition", **asked)
+    (described,) = batch.call("DescribeJobDefinitions")["jobDefinitions"]
+    assert described["nodeProperties"] == asked["nodeProperties"]
+
+
 def test_nodes_variables_are_checked_too(batch, queue):
     mine = {"environment": [{"name": "AWS_BATCH_MINE", "value": "1"}]}
-    ranges = [{"targetNodes": "0:", "container": {"image": "image"} | mine}]
-    nodes = {"numNodes": 2, "mainNode": 0, "nodeRangeProperties": ranges}
-    asked = {"jobDefinitionName": "nodes", "type": "multinode", "nodeProperties": nodes}
-    assert "AWS_BATCH_MINE" in batch.refusal("RegisterJobDefinition", **asked)
+    assert "AWS_BATCH_MINE" in batch.refusal("RegisterJobDefinition", **of_nodes(mine))
     override = {"targetNodes": "0:", "containerOverrides": mine}
     overrides = {"nodePropertyOverrides": [override]}
     assert "AWS_BATCH_MINE" in batch.refused_submission(nodeOverrides=overrides)

@@ -8,9 +8,8 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -27,58 +26,30 @@ from werkzeug.exceptions import (
 from werkzeug.wrappers import Request, Response
 
 from local_cloud.batch.jobs.job import Job
-from local_cloud.batch.running.attempt import Attempt, UnstartedNode
+from local_cloud.batch.running.attempt import Attempt
 from local_cloud.batch.scheduling.scheduler import Scheduler
 from local_cloud.calls import describe
 from local_cloud.clock import later
 from local_cloud.faults import errors
 from local_cloud.faults.kinds import (
     FAULT,
-    FILE_SYSTEM_FAULTS,
     CallFault,
     ExpiredCredentials,
-    Fault,
     FileSystemFull,
     InvalidEnvironment,
     LateAnswer,
-    MissingImage,
     Outage,
     RefusedWrites,
     SpotInterruption,
     Throttle,
 )
-from local_cloud.faults.kinds import UnstartedNode as UnstartedNodeFault
-from local_cloud.faults.spot import SpotReclaim
-from local_cloud.file_systems import full, troubles
-from local_cloud.file_systems.models import apply_full, undo_full
-from local_cloud.gaps.batch.backend import INVALID_ENVIRONMENTS
+from local_cloud.faults.under_way import UNDER_WAY, Active, under_way
+from local_cloud.file_systems import folders
+from local_cloud.file_systems import models as file_systems
 from local_cloud.log_pages import find_job
 
 PATH = "/_faults"
 READING = ("GET", "HEAD", "OPTIONS")
-
-
-@dataclass(eq=False)
-class Active:
-    """A fault under way. `undo` reverts what it did to Batch."""
-
-    id: str
-    fault: Fault
-    random: random.Random
-    strikes: int = 0
-    undo: Callable[[], None] = lambda: None
-    timer: threading.Timer | None = None
-    began: float = field(default_factory=time.monotonic)
-
-    def shown(self) -> dict[str, Any]:
-        lasts = self.fault.seconds
-        left = None if lasts is None else max(0.0, lasts - (time.monotonic() - self.began))
-        return {
-            "id": self.id,
-            **self.fault.model_dump(),
-            "strikes": self.strikes,
-            "remaining_seconds": None if left is None else round(left, 1),
-        }
 
 
 class Faults:
@@ -87,7 +58,7 @@ class Faults:
     def __init__(self, app: WSGIApplication, scheduler: Scheduler) -> None:
         self._app = app
         self._scheduler = scheduler
-        self._active: dict[str, Active] = {}
+        scheduler.on_running = self._on_running
         self._ids = itertools.count(1)
         self._lock = threading.Lock()
 
@@ -95,8 +66,7 @@ class Faults:
         path = environ["PATH_INFO"]
         if path == PATH or path.startswith(f"{PATH}/"):
             return self._control(Request(environ))(environ, start_response)
-        under_way = [(active, active.fault) for active in list(self._active.values())]
-        in_calls = [(active, fault) for active, fault in under_way if isinstance(fault, CallFault)]
+        in_calls = list(under_way(CallFault))
         if not in_calls:
             return self._app(environ, start_response)
         call = describe(environ)
@@ -142,7 +112,7 @@ class Faults:
     def _dispatch(self, request: Request, parts: list[str]) -> Response:
         match request.method, parts:
             case "GET", []:
-                shown = [active.shown() for active in list(self._active.values())]
+                shown = [active.shown() for active in list(UNDER_WAY.values())]
                 return json_response({"faults": shown}, 200)
             case "GET", ["jobs", job_id]:
                 return json_response(self._job(job_id), 200)
@@ -151,7 +121,7 @@ class Faults:
             case "POST", []:
                 return json_response(self._begin(request.get_data()).shown(), 201)
             case "DELETE", []:
-                for fault_id in list(self._active):
+                for fault_id in list(UNDER_WAY):
                     self._end(fault_id)
                 return Response(status=204)
             case "DELETE", [fault_id]:
@@ -170,14 +140,20 @@ class Faults:
             raise BadRequest(f"{where}: {first['msg']}, got {first['input']!r}") from error
         seed = fault.seed if isinstance(fault, Throttle) else 0
         active = Active(str(next(self._ids)), fault, random.Random(seed))
-        self._apply(active)
-        self._active[active.id] = active
+        try:
+            if isinstance(fault, FileSystemFull):
+                folders.check_permitted()
+            UNDER_WAY[active.id] = active
+            self._apply(active)
+        except folders.NotPermittedError as error:
+            UNDER_WAY.pop(active.id, None)
+            raise Conflict(f"file_system_full: {error}") from error
         if fault.seconds is not None:
             active.timer = later(fault.seconds, self._end, active.id)
         return active
 
     def _end(self, fault_id: str) -> bool:
-        active = self._active.pop(fault_id, None)
+        active = UNDER_WAY.pop(fault_id, None)
         if active is None:
             return False
         if active.timer is not None:
@@ -187,47 +163,37 @@ class Faults:
 
     def _apply(self, active: Active) -> None:
         """Apply a fault to Batch or FSx itself."""
-
-        def on_strike() -> None:
-            active.strikes += 1
-
-        if isinstance(active.fault, FILE_SYSTEM_FAULTS):
-            self._apply_to_file_systems(active, on_strike)
         match active.fault:
-            case InvalidEnvironment(compute_environment=pattern, reason=reason):
-                INVALID_ENVIRONMENTS[pattern] = reason
+            case InvalidEnvironment():
                 self._scheduler.environments_changed()
-
-                def make_valid() -> None:
-                    INVALID_ENVIRONMENTS.pop(pattern, None)
-                    self._scheduler.environments_changed()
-
-                active.undo = make_valid
-            case MissingImage(image=image):
-                self._scheduler.missing_images.add(image)
-                active.undo = lambda: self._scheduler.missing_images.discard(image)
-            case UnstartedNodeFault(job_name=job_name, node=node):
-                unstarted = UnstartedNode(job_name, node, on_strike)
-                self._scheduler.unstarted_nodes.append(unstarted)
-                active.undo = lambda: self._scheduler.unstarted_nodes.remove(unstarted)
+                active.undo = self._scheduler.environments_changed
+            case FileSystemFull():
+                file_systems.fill_all()
+                active.undo = file_systems.make_room
             case SpotInterruption() as fault:
-                reclaim = SpotReclaim(self._scheduler, fault, on_strike)
-                reclaim.begin()
-                active.undo = reclaim.end
+                with self._scheduler.lock:
+                    for job, attempt in self._scheduler.attempts.items():
+                        self._reclaim_later(active, fault, job, attempt)
 
-    def _apply_to_file_systems(self, active: Active, on_strike: Callable[[], None]) -> None:
-        trouble = troubles.Trouble(
-            on_strike=on_strike, **active.fault.model_dump(exclude={"seconds"})
-        )
-        if not isinstance(active.fault, FileSystemFull):
-            troubles.UNDER_WAY.append(trouble)
-            active.undo = lambda: troubles.UNDER_WAY.remove(trouble)
-            return
-        try:
-            apply_full(trouble)
-        except full.NotPermittedError as error:
-            raise Conflict(f"file_system_full: {error}") from error
-        active.undo = lambda: undo_full(trouble)
+    def _on_running(self, job: Job, attempt: Attempt) -> None:
+        for active, fault in under_way(SpotInterruption):
+            self._reclaim_later(active, fault, job, attempt)
+
+    def _reclaim_later(
+        self, active: Active, fault: SpotInterruption, job: Job, attempt: Attempt
+    ) -> None:
+        """Let an attempt that runs lose its instance, if the fault covers it."""
+        if fault.covers(job.submission.name, attempt.record.compute_environment):
+            later(fault.after_seconds, self._reclaim, active, fault, job, attempt)
+
+    def _reclaim(self, active: Active, fault: SpotInterruption, job: Job, attempt: Attempt) -> None:
+        with self._scheduler.lock:
+            has_ended = self._scheduler.attempts.get(job) is not attempt
+            is_over = active.id not in UNDER_WAY or active.is_spent
+            if has_ended or is_over or not attempt.announce_reclaim(fault.notice_seconds):
+                return
+            active.strikes += 1
+        later(fault.notice_seconds, attempt.lose_host, fault.shutdown_seconds)
 
     def _job(self, job_id: str) -> dict[str, Any]:
         with self._scheduler.lock:

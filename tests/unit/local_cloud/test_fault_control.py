@@ -2,31 +2,26 @@
 
 import json
 import random
-import threading
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
-from pydantic import ValidationError
 from werkzeug.test import Client
 from werkzeug.wrappers import Response
 
+from local_cloud.fault_control import Faults
 from local_cloud.faults import errors
-from local_cloud.faults.kinds import FAULT
-from local_cloud.faults.middleware import Faults
-from local_cloud.file_systems import full, troubles
+from local_cloud.faults.under_way import UNDER_WAY
+from local_cloud.file_systems import folders
 from tests.stand_ins.local_batch import signed
 
 
 @pytest.fixture
-def scheduler():
-    return SimpleNamespace(missing_images=set(), unstarted_nodes=[], lock=threading.RLock())
-
-
-@pytest.fixture
-def client(scheduler, monkeypatch):
-    monkeypatch.setattr("local_cloud.faults.middleware.find_job", lambda _: None)
-    faults = Faults(Response("served"), scheduler)
-    return Client(lambda environ, start: faults({"REMOTE_ADDR": "127.0.0.1"} | environ, start))
+def client(monkeypatch):
+    monkeypatch.setattr("local_cloud.fault_control.find_job", lambda _: None)
+    faults = Faults(Response("served"), SimpleNamespace(lock=nullcontext()))
+    yield Client(lambda environ, start: faults({"REMOTE_ADDR": "127.0.0.1"} | environ, start))
+    UNDER_WAY.clear()
 
 
 def begin(client, **fault):
@@ -100,7 +95,7 @@ def test_expired_credentials_have_the_error_of_each_service(client):
 def test_a_fault_ends_by_itself(client, monkeypatch):
     began = []
     monkeypatch.setattr(
-        "local_cloud.faults.middleware.threading.Timer",
+        "local_cloud.fault_control.threading.Timer",
         lambda seconds, ring, arguments: (
             began.append((seconds, ring, arguments))
             or SimpleNamespace(start=lambda: None, cancel=lambda: None)
@@ -136,11 +131,10 @@ def test_faults_under_way_are_shown_with_their_strikes(client):
     assert (image["kind"], image["image"]) == ("missing_image", "repository:tag")
 
 
-def test_deleting_a_fault_reverts_it(client, scheduler):
+def test_a_deleted_fault_is_over(client):
     begin(client, kind="missing_image", image="repository:tag")
-    assert scheduler.missing_images == {"repository:tag"}
     assert client.delete("/_faults").status_code == 204
-    assert scheduler.missing_images == set()
+    assert UNDER_WAY == {}
     assert client.delete("/_faults/1").status_code == 404
 
 
@@ -172,66 +166,20 @@ def test_only_this_machine_controls_faults(client, address):
     assert "own machine" in refused.json["message"]
 
 
-def test_a_child_is_kept_from_starting_as_long_as_the_fault_lasts(client, scheduler):
-    begin(client, kind="unstarted_node", job_name="job", node=2)
-    (unstarted,) = scheduler.unstarted_nodes
-    assert (unstarted.job_name, unstarted.node) == ("job", 2)
-    unstarted.on_strike()
-    assert client.get("/_faults").json["faults"][0]["strikes"] == 1
-    client.delete("/_faults")
-    assert scheduler.unstarted_nodes == []
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        {"kind": "file_system_creation_fails", "reason": "no capacity"},
-        {"kind": "file_system_deletion_refused", "file_system": "fs-1", "times": 2},
-        {"kind": "file_system_deletion_slow", "delay_seconds": 60},
-        {"kind": "association_misconfigured", "reason": "access denied"},
-    ],
-)
-def test_file_systems_are_struck_as_long_as_the_fault_lasts(client, fault):
-    begin(client, **fault)
-    assert troubles.strike("another", "fs-1") is None
-    trouble = troubles.strike(fault["kind"], "fs-1")
-    told = {name: getattr(trouble, name) for name in fault.keys() - {"times"}}
-    assert told == {name: value for name, value in fault.items() if name != "times"}
-    assert client.get("/_faults").json["faults"][0]["strikes"] == 1
-    client.delete("/_faults")
-    assert troubles.UNDER_WAY == []
-
-
-def test_a_fault_strikes_so_often_and_so_many(client):
-    begin(client, kind="file_system_deletion_refused", file_system="fs-1*", times=2)
-    kind = "file_system_deletion_refused"
-    assert troubles.strike(kind, "fs-2") is None
-    struck = [troubles.strike(kind, "fs-10") is not None for _ in range(3)]
-    assert struck == [True, True, False]
-    client.delete("/_faults")
-
-
 def test_a_full_file_system_is_refused_where_nothing_may_be_mounted(client, monkeypatch):
     def refuse():
-        raise full.NotPermittedError("mount needs root")
+        raise folders.NotPermittedError("mount needs root")
 
-    monkeypatch.setattr(full, "check_permitted", refuse)
+    monkeypatch.setattr(folders, "check_permitted", refuse)
     answered = client.post("/_faults", json={"kind": "file_system_full"})
     said = answered.json["message"]
     assert (answered.status_code, said) == (409, "file_system_full: mount needs root")
     assert client.get("/_faults").json == {"faults": []}
-    assert troubles.UNDER_WAY == []
 
 
 def test_a_node_of_no_job_cannot_be_killed(client):
     assert client.post("/_faults/jobs/none/nodes/0/kill").status_code == 404
     assert client.post("/_faults/jobs/none/nodes/main/kill").status_code == 405
-
-
-def test_a_fault_is_immutable():
-    fault = FAULT.validate_python({"kind": "throttle", "share": 0.5})
-    with pytest.raises(ValidationError):
-        fault.share = 1.0
 
 
 def test_unknown_paths_and_methods_are_refused(client):

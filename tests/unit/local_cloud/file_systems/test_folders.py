@@ -4,8 +4,7 @@ import errno
 
 import pytest
 
-from local_cloud.file_systems import full
-from local_cloud.file_systems.folders import Folders
+from local_cloud.file_systems.folders import Folders, NotPermittedError, check_permitted, make_full
 from tests.builders.files import program
 
 FILE_SYSTEM = "fs-0123456789abcdef0"
@@ -13,8 +12,8 @@ FILE_SYSTEM = "fs-0123456789abcdef0"
 
 def mounts_are_permitted():
     try:
-        full.check_permitted()
-    except full.NotPermittedError:
+        check_permitted()
+    except NotPermittedError:
         return False
     return True
 
@@ -32,7 +31,7 @@ def test_a_full_folder_keeps_its_files_and_takes_no_more(folders):
     (folder / "images").mkdir()
     kept = folder / "images" / "shard"
     kept.write_bytes(b"x" * 10_000)
-    full.fill(folder, free_mib=1)
+    make_full(folder, free_mib=1)
     assert folders.is_full(FILE_SYSTEM)
     (folder / "fits").write_bytes(b"y" * 2**20)
     with pytest.raises(OSError, match="No space left") as refused:
@@ -48,7 +47,7 @@ def test_a_full_folder_keeps_its_files_and_takes_no_more(folders):
 
 @pytest.mark.skipif(not mounts_are_permitted(), reason="mounting a file system takes root")
 def test_a_full_folder_is_removed_as_any(folders, tmp_path):
-    full.fill(folders.make(FILE_SYSTEM), free_mib=0)
+    make_full(folders.make(FILE_SYSTEM), free_mib=0)
     folders.remove(FILE_SYSTEM)
     assert list(tmp_path.iterdir()) == []
 
@@ -56,8 +55,8 @@ def test_a_full_folder_is_removed_as_any(folders, tmp_path):
 def test_where_it_is_not_permitted_it_says_so(folders, monkeypatch, tmp_path):
     mount = program(tmp_path / "mount", "echo must be superuser >&2; exit 1")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(full.NotPermittedError, match="needs root with CAP_SYS_ADMIN: must be su"):
-        full.check_permitted()
+    with pytest.raises(NotPermittedError, match="needs root with CAP_SYS_ADMIN: must be su"):
+        check_permitted()
     mount.unlink()
-    with pytest.raises(full.NotPermittedError, match="mount is not installed here"):
-        full.check_permitted()
+    with pytest.raises(NotPermittedError, match="mount is not installed here"):
+        check_permitted()

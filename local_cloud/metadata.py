@@ -1,22 +1,83 @@
-"""The ECS task metadata endpoint, for containers, and for processes that are nodes."""
+"""What jobs learn of their host and their task: EC2's instance metadata, ECS's task metadata."""
 
 from __future__ import annotations
 
 import json
 import re
+import secrets
+import time
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from werkzeug.wrappers import Response
+from werkzeug.wrappers import Request, Response
 
 from local_cloud.batch.running.docker_options import MIB, SHARES_PER_VCPU
 from local_cloud.batch.running.docker_runtime import PULL_STARTED, PULL_STOPPED
-from local_cloud.batch.running.environment_variables import TASK_METADATA_PATH
+from local_cloud.batch.running.environment_variables import HOST_METADATA_PATH, TASK_METADATA_PATH
 from local_cloud.batch.running.runtime import Runtime
 
-PATH = re.compile(TASK_METADATA_PATH + r"/(?P<task_id>[0-9a-f]{32})(?P<of_task>/task)?")
+TASK = r"/(?P<task_id>[0-9a-f]{32})"
+OF_HOST = re.compile(HOST_METADATA_PATH + TASK + r"(?P<rest>/.*)")
+OF_TASK = re.compile(TASK_METADATA_PATH + TASK + r"(?P<of_task>/task)?")
+TOKEN_PATH = "/latest/api/token"  # noqa: S105 - a path
+NOTICE_PATH = "/latest/meta-data/spot/instance-action"
+TOKEN_SECONDS = range(1, 21_601)
+
+
+class HostMetadata:
+    """WSGI middleware: version 2 of the instance metadata service, which wants a token.
+
+    Of all it holds in AWS, there is only what Spot says of the host's end. The rest is not found,
+    as a machine that is no EC2 instance has no type, zone or image.
+
+    Source: EC2 User Guide, "Use the Instance Metadata Service" and "Spot Instance interruption
+    notices".
+
+    Args:
+        reclaim_time: when the host of an ECS task goes back; None if nobody has said so.
+    """
+
+    def __init__(
+        self, app: WSGIApplication, reclaim_time: Callable[[str], datetime | None]
+    ) -> None:
+        self._app = app
+        self._reclaim_time = reclaim_time
+        self._tokens: dict[str, float] = {}
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        match = OF_HOST.fullmatch(environ.get("PATH_INFO", ""))
+        if match is None:
+            return self._app(environ, start_response)
+        return self._answer(Request(environ), match)(environ, start_response)
+
+    def _answer(self, request: Request, match: re.Match[str]) -> Response:
+        if (request.method, match["rest"]) == ("PUT", TOKEN_PATH):
+            return self._new_token(request)
+        if request.method not in ("GET", "HEAD"):
+            return Response(status=HTTPStatus.METHOD_NOT_ALLOWED)
+        token = request.headers.get("X-aws-ec2-metadata-token", "")
+        if self._tokens.get(token, 0.0) < time.monotonic():
+            return Response(status=HTTPStatus.UNAUTHORIZED)
+        reclaimed_at = self._reclaim_time(match["task_id"])
+        if match["rest"] != NOTICE_PATH or reclaimed_at is None:
+            return Response(status=HTTPStatus.NOT_FOUND)
+        notice = {"action": "terminate", "time": f"{reclaimed_at:%Y-%m-%dT%H:%M:%SZ}"}
+        return Response(json.dumps(notice), content_type="application/json")
+
+    def _new_token(self, request: Request) -> Response:
+        if "X-Forwarded-For" in request.headers:
+            return Response(status=HTTPStatus.FORBIDDEN)
+        asked = request.headers.get("X-aws-ec2-metadata-token-ttl-seconds", "")
+        if not asked.isdecimal() or int(asked) not in TOKEN_SECONDS:
+            return Response(status=HTTPStatus.BAD_REQUEST)
+        token = secrets.token_urlsafe(40)
+        now = time.monotonic()
+        self._tokens = {known: end for known, end in self._tokens.items() if end >= now}
+        self._tokens[token] = now + int(asked)
+        return Response(token, headers={"X-aws-ec2-metadata-token-ttl-seconds": asked})
 
 
 class TaskMetadata:
@@ -34,7 +95,7 @@ class TaskMetadata:
         self._address = address
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        match = PATH.fullmatch(environ.get("PATH_INFO", ""))
+        match = OF_TASK.fullmatch(environ.get("PATH_INFO", ""))
         if match is None:
             return self._app(environ, start_response)
         found = self._describe(match["task_id"], of_task=bool(match["of_task"]))

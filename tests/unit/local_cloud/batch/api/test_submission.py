@@ -1,0 +1,67 @@
+"""What submit_job refuses."""
+
+import pytest
+
+from tests.unit.local_cloud.conftest import of_nodes
+
+OTHER = {"targetNodes": "1:", "containerOverrides": {}}
+JOB = {"jobName": "job", "jobQueue": "queue", "jobDefinition": "definition"}
+
+
+@pytest.fixture(autouse=True)
+def queue(batch):
+    batch.environment()
+    batch.queue()
+    batch.define()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"jobQueue": "no-such-queue"}, "Job queue no-such-queue does not exist"),
+        ({"jobDefinition": "no-such-definition"}, "no-such-definition does not exist"),
+        ({"jobDefinition": "definition:7"}, "definition:7 does not exist"),
+        ({"jobName": ""}, "jobName must be provided"),
+        ({"jobName": "-starts-badly"}, "valid pattern"),
+        ({"jobName": "has spaces"}, "valid pattern"),
+        ({"jobName": "x" * 129}, "valid pattern"),
+    ],
+)
+def test_names_that_are_refused(batch, change, message):
+    assert message in batch.refusal("SubmitJob", **JOB | change)
+
+
+def test_a_disabled_queue_takes_no_jobs(batch):
+    batch.call("UpdateJobQueue", jobQueue="queue", state="DISABLED")
+    assert "must be ENABLED" in batch.refused_submission()
+
+
+def test_a_deregistered_definition_takes_no_jobs(batch):
+    batch.call("DeregisterJobDefinition", jobDefinition="definition:1")
+    assert "not ACTIVE" in batch.refused_submission()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"nodeOverrides": {"numNodes": 1001}}, "1 to 1000, not 1001"),
+        ({"nodeOverrides": {"nodePropertyOverrides": [OTHER]}}, "Non matching targets - 1:"),
+        ({"containerOverrides": {"command": ["x"]}}, "nodeOverrides"),
+        ({"arrayProperties": {"size": 2}}, "array job"),
+    ],
+)
+def test_impossible_nodes_are_refused(batch, overrides, message):
+    batch.call("RegisterJobDefinition", **of_nodes())
+    assert message in batch.refused_submission(**overrides)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        *(({"targets": one}, "has no node ranges but one, 0:") for one in ("0", "0:1")),
+        *(({"numNodes": count}, "numNodes") for count in (0, 1001)),
+        *(({"mainNode": node}, "numNodes") for node in (2, -1)),
+    ],
+)
+def test_definitions_of_impossible_nodes_are_refused(batch, fields, message):
+    assert message in batch.refusal("RegisterJobDefinition", **of_nodes(**fields))

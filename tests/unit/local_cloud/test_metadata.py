@@ -1,0 +1,147 @@
+"""Metadata of a host, with Spot's notice alone, and of a task, from an engine's description."""
+
+from datetime import UTC, datetime
+
+import pytest
+from werkzeug.test import Client
+from werkzeug.wrappers import Response
+
+from local_cloud.batch.running.docker_runtime import PULL_STARTED, PULL_STOPPED
+from local_cloud.metadata import HostMetadata, TaskMetadata
+
+TASK_ID, SAFE_TASK_ID = "0123456789abcdef" * 2, "fedcba9876543210" * 2
+TTL, TOKEN = "X-aws-ec2-metadata-token-ttl-seconds", "X-aws-ec2-metadata-token"
+ACTION = "latest/meta-data/spot/instance-action"
+
+
+@pytest.fixture
+def client():
+    ends = {TASK_ID: datetime(2026, 11, 24, 5, 2, 0, 999, tzinfo=UTC)}
+    return Client(HostMetadata(Response("served"), ends.get))
+
+
+def get(client, path, task_id=TASK_ID):
+    token = client.put(f"/_host/{task_id}/latest/api/token", headers={TTL: "60"}).text
+    return client.get(f"/_host/{task_id}/{path}", headers={TOKEN: token})
+
+
+def test_a_notice_names_action_and_time(client):
+    assert get(client, ACTION).json == {"action": "terminate", "time": "2026-11-24T05:02:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("path", "task_id"),
+    [
+        (ACTION, SAFE_TASK_ID),
+        ("latest/meta-data/events/recommendations/rebalance", TASK_ID),
+        ("latest/meta-data/instance-type", TASK_ID),
+        ("latest/meta-data/iam/security-credentials/", TASK_ID),
+    ],
+)
+def test_all_else_is_not_found(client, path, task_id):
+    assert get(client, path, task_id).status_code == 404
+
+
+@pytest.mark.parametrize("headers", [{}, {TOKEN: "made-up"}])
+def test_no_answer_without_a_token(client, headers):
+    assert client.get(f"/_host/{TASK_ID}/{ACTION}", headers=headers).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 400),
+        ({TTL: "0"}, 400),
+        ({TTL: "21601"}, 400),
+        ({TTL: "soon"}, 400),
+        ({TTL: "60", "X-Forwarded-For": "192.0.2.1"}, 403),
+    ],
+)
+def test_a_token_needs_a_lifetime_and_no_proxy(client, headers, status):
+    path = f"/_host/{TASK_ID}/latest/api/token"
+    assert client.put(path, headers=headers).status_code == status
+
+
+def test_an_old_token_is_refused(client, monkeypatch):
+    token = client.put(f"/_host/{TASK_ID}/latest/api/token", headers={TTL: "60"}).text
+    monkeypatch.setattr("local_cloud.metadata.time.monotonic", lambda: float("inf"))
+    assert client.get(f"/_host/{TASK_ID}/{ACTION}", headers={TOKEN: token}).status_code == 401
+
+
+def test_nothing_can_be_written(client):
+    assert client.post(f"/_host/{TASK_ID}/{ACTION}").status_code == 405
+
+
+IMAGE_ID = "sha256:" + "c5" * 32
+INSPECTED = {
+    "Id": "f" * 64,
+    "Name": "/ecs-definition-1-default",
+    "Image": IMAGE_ID,
+    "Created": "2026-11-22T11:18:53.065449416Z",
+    "Config": {"Image": "repository:tag", "Labels": {"local-cloud.job": "job"}},
+    "HostConfig": {"CpuShares": 2048, "Memory": 64 * 2**20},
+    "State": {"Running": True, "StartedAt": "2026-11-22T11:18:53.137168881Z"},
+}
+
+
+class Runtime:
+    def __init__(self, inspected):
+        self.inspected = inspected
+
+    def inspect(self, task_id):
+        return self.inspected if task_id == TASK_ID else None
+
+
+def ask(path, inspected=INSPECTED, address=None):
+    app = TaskMetadata(Response("served"), Runtime(inspected), {TASK_ID: address}.get)
+    return Client(app).get(path)
+
+
+def test_a_containers_metadata_names_its_image():
+    described = ask(f"/v4/{TASK_ID}").json
+    assert (described["Image"], described["ImageID"]) == ("repository:tag", IMAGE_ID)
+    assert described["Limits"] == {"CPU": 2048, "Memory": 64}
+    assert described["StartedAt"] == INSPECTED["State"]["StartedAt"]
+    assert described["DockerName"] == "ecs-definition-1-default"
+
+
+def test_a_task_has_times_of_a_pull_only_if_there_was_one():
+    task = ask(f"/v4/{TASK_ID}/task").json
+    assert task["Limits"] == {"CPU": 2, "Memory": 64}
+    assert [each["ImageID"] for each in task["Containers"]] == [IMAGE_ID]
+    assert not {"PullStartedAt", "PullStoppedAt"} & set(task)
+    labels = {PULL_STARTED: "2026-11-22T11:00:00+00:00", PULL_STOPPED: "2026-11-22T11:00:09+00:00"}
+    pulled = {**INSPECTED, "Config": {**INSPECTED["Config"], "Labels": labels}}
+    task = ask(f"/v4/{TASK_ID}/task", pulled).json
+    assert task["PullStartedAt"] == "2026-11-22T11:00:00+00:00"
+    assert task["PullStoppedAt"] == "2026-11-22T11:00:09+00:00"
+
+
+def networks(container):
+    return [network["IPv4Addresses"] for network in container["Networks"]]
+
+
+def test_a_node_finds_its_own_address():
+    assert networks(ask(f"/v4/{TASK_ID}", address="127.1.2.3").json) == [["127.1.2.3"]]
+    process = ask(f"/v4/{TASK_ID}", inspected=None, address="127.1.2.3").json
+    assert networks(process) == [["127.1.2.3"]]
+    assert "ImageID" not in process
+    (container,) = ask(f"/v4/{TASK_ID}/task", None, "127.1.2.3").json["Containers"]
+    assert networks(container) == [["127.1.2.3"]]
+
+
+def test_a_container_finds_its_address_on_its_network_and_none_on_its_machines():
+    joined = {"Networks": {"jobs": {"IPAddress": "172.18.0.3"}}}
+    on_network = {**INSPECTED, "NetworkSettings": joined}
+    assert networks(ask(f"/v4/{TASK_ID}", on_network).json) == [["172.18.0.3"]]
+    on_host = {**INSPECTED, "NetworkSettings": {"Networks": {"host": {"IPAddress": ""}}}}
+    assert "Networks" not in ask(f"/v4/{TASK_ID}", on_host).json
+
+
+def test_an_unknown_task_is_not_found():
+    assert ask(f"/v4/{'0' * 32}").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/", "/v4", "/v4/short", f"/v4/{TASK_ID}/stats", "/v1/submitjob"])
+def test_other_paths_are_passed_on(client, path):
+    assert ask(path).text == client.get(path).text == "served"
