@@ -4,20 +4,19 @@ import re
 from datetime import timedelta
 
 import pytest
-from airflow.dag_processing.dagbag import DagBag
 
 from batchmark.orchestration.pods.pods_operator import PodsOperator
 from batchmark.orchestration.tasks.pods import START_SECONDS
 from batchmark.runs.plans.pod_plan import TRIES
-from tests.paths import DOCS, ROOT
+from tests.paths import DOCS
 from tests.unit.repository.test_dag_integrity import assert_order
 
 DAG_ID = "eks_gpu_sharing_benchmark"
 
 
-@pytest.fixture(scope="module")
-def dag():
-    return DagBag(ROOT / "dags" / f"{DAG_ID}.py").dags[DAG_ID]
+@pytest.fixture
+def dag(dag_bag):
+    return dag_bag.dags[DAG_ID]
 
 
 def test_it_runs_in_order(dag):

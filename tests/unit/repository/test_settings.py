@@ -7,7 +7,7 @@ import pytest
 
 from batchmark.changes.alerts.settings import AlertSettings, SeriesMatch, SeriesRule
 from laptop.containers.compose import external_variables
-from tests.unit.repository.test_commands import ROOT, TEXT
+from tests.unit.repository.test_commands import MAKEFILE, ROOT, TEXT
 
 
 def documented(name, *pages):
@@ -60,12 +60,11 @@ def test_each_variable_of_compose():
 
 
 def test_each_variable_of_the_makefile():
-    text = (ROOT / "Makefile").read_text()
-    with_defaults = set(re.findall(r"^([A-Z_]+) \?=", text, re.MULTILINE))
+    with_defaults = set(re.findall(r"^([A-Z_]+) \?=", MAKEFILE, re.MULTILINE))
     in_help = {
-        name for line in re.findall(r"##(.*)", text) for name in re.findall(r"([A-Z_]+)=", line)
+        name for line in re.findall(r"##(.*)", MAKEFILE) for name in re.findall(r"([A-Z_]+)=", line)
     }
-    asked = set(re.findall(r"\$\((?:if|or|filter \w+,) ?\$\(([A-Z_]+)\)", text))
+    asked = set(re.findall(r"\$\((?:if|or|filter \w+,) ?\$\(([A-Z_]+)\)", MAKEFILE))
     unnamed = sorted(name for name in with_defaults | in_help | asked if not documented(name))
     assert unnamed == []
 

@@ -99,7 +99,6 @@ def report_leaks(context: Context, found_key: str) -> str:
         AirflowFailException: after publishing, if something leaked or AWS did not answer.
         AlertError: something leaked, and the topic did not take the alert; a retry sends it.
     """
-
     from batchmark.changes.alerts.delivering import UnsureError
     from batchmark.checks.leak_records import GuardReport
     from batchmark.core.errors import AlertError

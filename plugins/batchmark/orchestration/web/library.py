@@ -15,7 +15,6 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 from cachetools import LRUCache
-from pydantic import ValidationError
 
 from batchmark.analysis.published import published_table
 from batchmark.analysis.side_by_side import Chosen
@@ -135,7 +134,6 @@ class Library:
 
     def summaries(self, run_ids: Sequence[str]) -> dict[str, RunSummary]:
         """What each run came to; one without a report, or of an earlier release, is missing."""
-
         found = self._stored(run_ids, SUMMARY, RunSummary)
         if (run_id := published_table().run_id) in run_ids:
             found[run_id] = published_summary()
@@ -150,10 +148,7 @@ class Library:
 
         def read(run_id: str) -> Stored | None:
             run = self.store.of_run(run_id)
-            try:
-                return kind.model_validate_json(run.read_if_there(run.prefix + name) or "")
-            except ValidationError:
-                return None
+            return run.record(kind, run.prefix + name)
 
         with ThreadPoolExecutor(SUMMARIES_AT_A_TIME) as pool:
             found = zip(run_ids, pool.map(read, run_ids), strict=True)

@@ -13,8 +13,3 @@ def test_a_task_deferred_before_the_move_still_ends_well():
     assert import_string(OLD_PATH)(**arguments).order.on_demand == ON_DEMAND
     following = Following(trigger=import_string(OLD_PATH))
     assert following.succeeds((1, RUNNING), (30, SUCCEEDED))["return_value"] == "job-1"
-
-
-def test_what_is_deferred_now_has_the_new_path():
-    path, _ = Following(trigger=import_string(OLD_PATH)).trigger.serialize()
-    assert path == "batchmark.orchestration.operators.batch_trigger.BenchmarkJobTrigger"

@@ -108,12 +108,6 @@ def test_numbers_of_replicas_that_a_target_has_no_room_for_are_told(cloud, capsy
     assert "has room" not in capsys.readouterr().out
 
 
-def test_what_can_not_share_a_device_is_refused_before_anything_is_written(cloud):
-    with pytest.raises(AirflowFailException, match="unknown modes 'mig'; known: exclusive, "):
-        tasks.plan_sharing(context(**SHARING | {"modes": ["mig"]}))
-    assert cloud.writes == []
-
-
 def test_above_the_cap_nothing_is_submitted_or_written(cloud):
     message = refused(cloud, max_cost_usd=WORST - 0.01)
     assert message.startswith("Nothing was submitted. This run can cost up to $8.08, above its ma")

@@ -68,17 +68,10 @@ def test_a_dry_run_shows_the_plan_and_submits_nothing(store):
     assert "The run would be refused" in text
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"max_cost_usd": 184.2}, "Nothing was submitted. This run can cost up to"),
-        ({"node_counts": [21]}, "the stack has room for 20 nodes"),
-        ({"study": [{"lr": 1}]}, "study's object 1 has 'lr'"),
-    ],
-)
-def test_what_can_not_run_is_refused_before_anything_is_booked(store, changes, message):
-    with pytest.raises(AirflowFailException, match=message):
-        scaling.plan_jobs(context(**changes))
+def test_what_can_not_run_is_refused_before_anything_is_booked(store):
+    refused = r"Nothing was submitted\. This run can cost up to"
+    with pytest.raises(AirflowFailException, match=refused):
+        scaling.plan_jobs(context(max_cost_usd=184.2))
     assert store.keys("costs/") == []
 
 
