@@ -120,7 +120,6 @@ def run_benchmark(
 
 
 def with_report_link(published: Any) -> Any:
-    """Return a task that publishes a page, with a link to the page."""
     published.operator.operator_extra_links = (ReportLink(),)
     return published
 

@@ -99,15 +99,13 @@ def scaling_params() -> dict[str, Param]:
 
 
 def own_job_params() -> dict[str, Param]:
-    """Return the fields of a run of one of Terraform's own jobs."""
-    known = _named_by(OWN_JOBS_VARIABLE)
+    known = _names(os.environ.get(OWN_JOBS_VARIABLE, ""))
     choice = {"default": known[0], "examples": known} if known else {}
     targets = targets_param("none means all that the job is defined for")
     return option_params(OwnJobRun, job=choice) | {"targets": targets} | of_any_run()
 
 
 def comparison_params() -> dict[str, Param]:
-    """Return the fields of a comparison of jobs that run already."""
     return option_params(ComparisonRun) | of_any_run()
 
 
@@ -140,12 +138,10 @@ def suite_params(
 
 
 def repeats_param(about: str, default: int = 1, fewest: int = 1) -> Param:
-    """Return the field of how often everything is measured."""
     return Param(default, type="integer", minimum=fewest, maximum=MAX_REPEATS, description=about)
 
 
 def cost_params(max_cost_usd: float = MAX_COST_USD) -> dict[str, Param]:
-    """Return the fields of the form on what a run may cost."""
     return {
         "max_cost_usd": Param(
             max_cost_usd,
@@ -171,16 +167,15 @@ def targets_param(every: str = EVERY_TARGET) -> Param:
     """
     # Without "null" the form marks the field as one that must be filled in.
     schema: dict[str, Any] = {"type": ["array", "null"], "items": {"type": "string"}}
-    known = _named_by(TARGETS_VARIABLE)
+    known = _names(os.environ.get(TARGETS_VARIABLE, ""))
     if known:
         schema["examples"] = known  # which Airflow lets people choose from
     how = "" if known else ", one per line"
     return Param([], description=f"Targets{how}; {every}.", **schema)
 
 
-def _named_by(variable: str) -> list[str]:
-    """The names that the environment lists, separated by commas."""
-    return [name for name in os.environ.get(variable, "").split(",") if name]
+def _names(listed: str) -> list[str]:
+    return [name for name in listed.split(",") if name]
 
 
 def reruns_param() -> Param:

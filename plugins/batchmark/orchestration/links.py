@@ -44,8 +44,6 @@ def result_url(prefix: str, job_id: str) -> str:
 
 
 class ReportLink(BaseOperatorLink):
-    """From the task that publishes a page."""
-
     name = "Report"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002

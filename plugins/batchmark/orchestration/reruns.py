@@ -208,5 +208,4 @@ def calibrated(tables: Iterable[NoiseTable], rows: Iterable[Row]) -> dict[Series
 
 
 def series_of_row(row: Row) -> SeriesKey:
-    """The series that a row of the history belongs to."""
     return SeriesKey(**{name: row[name] for name in (*MACHINE, *POINT)})

@@ -199,8 +199,10 @@ class RunHistory:
 
         A speedup is no news if one of its times is known to have moved then, or was refuted.
         """
-        confirmed, refuted = (_ended(verdicts, outcome) for outcome in ("confirmed", "refuted"))
-        explained = _together(self.announced, refuted, confirmed)
+        explained = {series: set(run_ids) for series, run_ids in self.announced.items()}
+        for one in verdicts:
+            if one.outcome in ("confirmed", "refuted"):
+                explained.setdefault(one.series, set()).add(one.run_id)
         found = [
             point
             for point in self._recent(shown)
@@ -308,21 +310,6 @@ def collect_jobs(
 
 def _with_fresh(series: Series, run_id: str, figures: Sequence[float]) -> Series:
     return replace(series, fresh={**series.fresh, run_id: figures})
-
-
-def _ended(verdicts: Iterable[Confirmation], outcome: str) -> dict[SeriesKey, set[str]]:
-    """The runs of the verdicts that ended so, by series."""
-    found = defaultdict(set)
-    for one in verdicts:
-        if one.outcome == outcome:
-            found[one.series].add(one.run_id)
-    return found
-
-
-def _together(*parts: Mapping[SeriesKey, set[str]]) -> dict[SeriesKey, set[str]]:
-    return {
-        key: set().union(*(part.get(key, ()) for part in parts)) for part in parts for key in part
-    }
 
 
 def _begins_near(point: ChangePoint, run_ids: set[str]) -> bool:

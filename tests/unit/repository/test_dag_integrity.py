@@ -127,13 +127,12 @@ def test_each_task_of_the_benchmark_has_a_mutant_or_a_reason_for_none(dag_bag):
     assert set(dag_bag.dags["gpu_cpu_benchmark"].task_ids) == mutated | WITHOUT_MUTANT.keys()
 
 
-@pytest.mark.parametrize("dag_id", BENCHMARKS)
+@pytest.mark.parametrize("dag_id", [*BENCHMARKS, "eks_gpu_sharing_benchmark"])
 def test_what_a_failed_job_must_not_stop_runs_all_the_same(dag_bag, dag_id):
     dag = dag_bag.dags[dag_id]
-    assert {task.task_id for task in dag.tasks if task.trigger_rule == "all_done"} == {
-        *("collect_results", "find_agreeing", "detect_regressions"),
-        *("publish_report", "publish_alerts"),
-    }
+    going_on = {"collect_results", "detect_regressions", "publish_report", "publish_alerts"}
+    going_on |= {"find_agreeing"} & set(dag.task_ids)  # the node of pods has ended by then
+    assert {task.task_id for task in dag.tasks if task.trigger_rule == "all_done"} == going_on
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Each setting stands in the documentation: what the Makefile, Compose and our programs read."""
 
-import ast
 import re
 
 import pytest
@@ -15,35 +14,18 @@ def documented(name, *pages):
     return any(wanted.search(text) for path, text in TEXT.items() if not pages or path in pages)
 
 
-def constants(tree):
-    return {
-        node.targets[0].id: node.value.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign)
-        and isinstance(node.targets[0], ast.Name)
-        and isinstance(node.value, ast.Constant)
-    }
+# What is read of the environment, by a name in quotes or a constant's; assignments are not.
+READ = re.compile(r'os\.environ(?:\.\w+\(|\[)\s*("\w+"|\w++)(?!\] = )')
 
 
 def variables_read(path):
     """Names of environment variables that a module reads, where they stand in it."""
     text = path.read_text()
-    if "environ" not in text:
-        return
-    tree = ast.parse(text)
-    named = constants(tree)
-    for node in ast.walk(tree):
-        match node:
-            case ast.Call(func=ast.Attribute(value=ast.Attribute(attr="environ")), args=[key, *_]):
-                pass
-            case ast.Subscript(value=ast.Attribute(attr="environ"), slice=key, ctx=ast.Load()):
-                pass
-            case _:
-                continue
-        if isinstance(key, ast.Constant):
-            yield key.value
-        elif isinstance(key, ast.Name) and key.id in named:
-            yield named[key.id]
+    named = {
+        name: f'"{value}"' for name, value in re.findall(r'^(\w+) = "(\w+)"', text, re.MULTILINE)
+    }
+    keys = {named.get(key, key) for key in READ.findall(text)}
+    return {key.strip('"') for key in keys if key.startswith('"')}
 
 
 @pytest.mark.parametrize("program", ["job_container", "plugins"])

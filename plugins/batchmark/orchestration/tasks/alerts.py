@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 
 def change_params() -> dict[str, Param]:
-    """Fields of change_alert's form."""
     return {
         "alert_id": Param(
             "", type="string", description="As the message or the report names it: 3f9a1c0b72."

@@ -34,19 +34,19 @@ def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
             f"Suspect {one.kind}: {one.series.target}, {one.series.workload} "
             f"{one.series.parameters}: {one.seconds:.6g} s, expected {one.expected:.6g} s"
         )
-    params, note = context["params"], None
+    params, why_not = context["params"], None
     kind = KINDS.get(run.plan.dag_id or "")
     if not found:
         tell(f"No suspect among {len(run.weighed)} series with enough runs.")
     elif kind and kind.no_reruns:
-        note = f"suspects are not measured again: {kind.no_reruns}"
+        why_not = kind.no_reruns
     elif not params["reruns"]:
-        note = "suspects are not measured again: the run was asked not to (reruns)"
-    elif note := reserve(
-        run.store, run.config, run.plan, suspects.rows, parse_cap(params[RUN_CAP])
-    ):
-        note = f"suspects are not measured again: {note}"
-    if note:
+        why_not = "the run was asked not to (reruns)"
+    else:
+        cap = parse_cap(params[RUN_CAP])
+        why_not = reserve(run.store, run.config, run.plan, suspects.rows, cap)
+    if why_not:
+        note = f"suspects are not measured again: {why_not}"
         tell(note)
         suspects = suspects.model_copy(update={"notes": (note,)})
     run.store.write(SUSPECTS, suspects.model_dump_json(indent=2))

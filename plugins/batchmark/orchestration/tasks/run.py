@@ -123,7 +123,7 @@ def record(
         context["run_id"],
         history_keys,
         rows,
-        tuple(dict.fromkeys(job.planned.target for job in collected.jobs)),
+        (job.planned.target for job in collected.jobs),
     )
     jobs = formatting.count(len(collected.jobs), "job")
     tell(f"Collected {rows} rows of {jobs}; the history has them.")

@@ -85,7 +85,6 @@ def try_detector(context: Context) -> str:
 
 
 def publish_self_test(context: Context, tested_key: str) -> str:
-    """Publish the results as a page and a table; return the page's key."""
     from batchmark.changes.self_test.records import SelfTest
     from batchmark.report.pages.self_test_page import self_test_page
 

@@ -61,8 +61,6 @@ Stored = TypeVar("Stored", bound=Record)
 
 
 class MeasuredRun(NamedTuple):
-    """A run in the history."""
-
     run_id: str
     at: datetime
     suite: str

@@ -36,18 +36,22 @@ def store(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "outside", "begin"),
+    ("endpoint", "outside", "url"),
     [
         (INSIDE, None, f"{INSIDE}/local-cloud/jobs/job-1/log"),
         (INSIDE, OUTSIDE, f"{OUTSIDE}/local-cloud/jobs/job-1/log"),
-        ("https://batch.us-east-1.amazonaws.com", OUTSIDE, "https://us-east-1.console"),
+        (
+            "https://batch.us-east-1.amazonaws.com",
+            OUTSIDE,
+            "https://us-east-1.console.aws.amazon.com/batch/home?region=us-east-1#jobs/detail/job-1",
+        ),
     ],
 )
-def test_a_jobs_log_is_linked_where_the_browser_finds_it(monkeypatch, endpoint, outside, begin):
+def test_a_jobs_log_is_linked_where_the_browser_finds_it(monkeypatch, endpoint, outside, url):
     if outside:
         monkeypatch.setenv(BROWSER_ENDPOINT, outside)
     meta = SimpleNamespace(endpoint_url=endpoint, region_name="us-east-1")
-    assert job_log_url(SimpleNamespace(meta=meta), "job-1").startswith(begin)
+    assert job_log_url(SimpleNamespace(meta=meta), "job-1") == url
 
 
 def test_copying_a_report_recognises_those_links(store):

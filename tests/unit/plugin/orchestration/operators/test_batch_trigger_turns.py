@@ -11,7 +11,6 @@ from botocore.exceptions import ClientError
 from batchmark.aws.batch_jobs import STEPPED_BACK
 from batchmark.orchestration.operators.batch_trigger import BenchmarkJobTrigger
 from batchmark.orchestration.operators.job_watch import Answer
-from batchmark.orchestration.operators.turns import EVERY_SECONDS
 from tests.stand_ins.batch import FINISHED, ON_DEMAND_QUEUE, client_error
 from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.following import (
@@ -187,25 +186,24 @@ def test_a_job_that_is_over_before_it_looks_again_does_not_step_back():
     assert "boom" in failure
 
 
-def test_a_job_that_gets_no_turn_fails_its_task_and_names_the_job_in_its_way():
-    following = Waiting([True], longest_seconds=3600)
+@pytest.mark.parametrize(
+    ("over", "limits", "seconds"),
+    [
+        ([True], {"longest_seconds": 3600}, 3610),
+        ([True], {"deadline": CREATED + 60}, 70),
+        # A job of another run does not take more than the task has left of its turns.
+        ([False] * 5 + [True], {"latest_turn": CREATED + 60, "longest_seconds": 3600}, 20),
+    ],
+)
+def test_a_job_that_gets_no_turn_in_time_fails_its_task_and_names_the_job_in_its_way(
+    over, limits, seconds
+):
+    following = Waiting(over, **limits)
     following.batch.add("another-run", "RUNNING")
     failure = following.fails()
     assert following.batch.submissions == []
-    assert "now job job-1 (another-run) is RUNNING in arn:queue-spot" in failure
-    assert 3600 < sum(following.slept) <= 3600 + EVERY_SECONDS
-
-
-def test_an_execution_timeout_bounds_the_wait_for_a_turn():
-    following = Waiting([True], deadline=CREATED + 60)
-    following.batch.add("another-run", "RUNNING")
-    assert "for 70 s its instance was never free" in following.fails()
-
-
-def test_a_job_of_another_run_does_not_take_more_than_the_task_has_left_of_its_turns():
-    following = Waiting([False] * 5 + [True], latest_turn=CREATED + 60, longest_seconds=3600)
-    following.batch.add("another-run", "RUNNING")
-    assert "for 20 s its instance was never free; now job job-1 (another-run)" in following.fails()
+    assert f"for {seconds} s its instance was never free; now job job-1 (another-run)" in failure
+    assert "is RUNNING in arn:queue-spot" in failure
 
 
 def test_a_batch_that_does_not_answer_is_asked_again_for_the_jobs_of_its_queue():

@@ -137,14 +137,6 @@ def test_the_monthly_cap_counts_what_others_cost_and_may_still_cost(cloud):
     assert len(tasks.plan_jobs(context())) == 2
 
 
-def test_of_the_months_objects_one_that_holds_no_amount_refuses_under_a_cap_only(cloud, capsys):
-    cloud.put(f"costs/{MONTH}/odd.json", "{}")
-    tasks.plan_jobs(context())
-    assert f"not or only partly in it: costs/{MONTH}/odd.json" in capsys.readouterr().out
-    cloud.config = two_targets(monthly_cap_usd=20)
-    assert f"costs/{MONTH}/odd.json (run_id: Field required) hold no amount" in refused(cloud)
-
-
 @pytest.mark.parametrize("usd", ["-100", "-1e-9", "NaN", "Infinity", "-Infinity", "1e308", "1e400"])
 @pytest.mark.parametrize("field", ["reserved_usd", "job_usd"])
 def test_a_booking_that_is_no_amount_lets_no_run_through_a_cap(cloud, capsys, field, usd):

@@ -133,7 +133,6 @@ def test_a_type_without_a_price_is_refused_under_a_cap(run):
     ("plan", "asked", "message"),
     [
         (own_jobs.plan_own_job, job_run(job=None), "unknown own job ''; known: thumbnails"),
-        (own_jobs.plan_own_job, job_run(max_cost_usd=0.01), "Nothing was submitted. This run can"),
         (own_jobs.plan_own_job, job_run(run_id="a~b"), "which AWS takes in no tag, so the run's"),
         (own_jobs.plan_comparison, comparison(sides=[]), "sides has 0 objects: give from 1 to 20"),
         (own_jobs.plan_comparison, comparison(run_id="a~b"), "which AWS takes in no tag"),
@@ -201,7 +200,7 @@ def ended(run, monkeypatch):
     clients = {"batch": batch, "logs": logs}
     for tasks in (run_tasks, run_history):
         monkeypatch.setattr(tasks, "load_config", lambda: run.config)
-        monkeypatch.setattr(tasks, "client", lambda service, _: clients[service])
+    monkeypatch.setattr(run_history, "client", lambda service, _: clients[service])
     monkeypatch.setattr(boto3, "client", lambda *_, **__: run.account.s3)
     monkeypatch.setattr(collecting, "patient_clients", lambda _: FakeClients(**clients))
     monkeypatch.setattr(storing, "host_of", lambda *_: host())

@@ -166,12 +166,6 @@ def test_settings_of_alerts_that_can_not_be_used_are_told_before_anything_is_boo
     assert not account.s3.objects
 
 
-def test_what_may_not_run_starts_nothing(account):
-    with pytest.raises(AirflowFailException, match=r"cost up to \$14\.87, above its max_cost_usd"):
-        pods.plan_pods(account.context(max_cost_usd=14))
-    assert account.group.scaling_config["desiredSize"] == 0
-
-
 def test_a_dry_run_starts_nothing(account):
     assert pods.plan_pods(account.context(dry_run=True)) == []
     with pytest.raises(AirflowSkipException):

@@ -19,7 +19,7 @@ from batchmark.runs import result_documents
 from batchmark.runs.spending import run_spending
 from tests.builders.pairs import calibration
 from tests.builders.spending import build_spending
-from tests.stand_ins.regression_schedule import CPU, GPU, Instance, quiet_runs
+from tests.stand_ins.regression_schedule import GPU, Instance, quiet_runs
 
 WORST_CASE = WorstCase(
     targets=(),
@@ -103,19 +103,6 @@ def test_a_level_that_is_back_closes_its_alert_after_three_runs_and_is_told_once
         schedule.run()
     messages = [one.run_id for one in AlertStore(schedule.store).messages()]
     assert messages == ["run-016", "run-024"]
-
-
-def test_fresh_jobs_complete_the_evidence_for_a_small_shift_before_the_history_has_it(schedule):
-    quiet_runs(schedule, 20)
-    rounds = [schedule.run(cpu=1.04) for _ in range(8)]
-    asked = [number for number, (once, _, _) in enumerate(rounds) if once]
-    assert asked == [0]
-    once, twice, found = rounds[0]
-    assert (once, twice) == (1, 2)
-    assert found.confirmations[0].outcome == "confirmed"
-    (alert,) = schedule.alerts
-    assert alert.change.targets == (CPU,)
-    assert alert.change.first_run_id == "run-021"
 
 
 def test_without_fresh_jobs_only_what_the_history_shows_is_told(schedule):
