@@ -13,6 +13,7 @@ from operator import methodcaller
 from typing import TYPE_CHECKING
 
 from airflow.sdk import Context, Param
+from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from batchmark.aws.result_bucket import COLLECTED, REPORT_HTML, RunStore
@@ -177,8 +178,6 @@ def _decide(
 
     What joins an older alert is no news and is stored at once; a retry then finds nothing to join.
     """
-    from airflow.sdk.configuration import conf
-
     from batchmark.changes.alerts.merging import merge
     from batchmark.changes.alerts.outbox import unsure_runs
     from batchmark.orchestration.channels import channels_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import UTC, datetime
 
 from airflow.sdk import Context
 
@@ -46,8 +47,6 @@ def check(
     `foreign`: others made the queues and job definitions. `own_jobs`: the job definitions are those
     of own jobs, on our own targets.
     """
-    from datetime import UTC, datetime
-
     from batchmark.aws.boto_clients import patient_clients
     from batchmark.checks.environment import check_environment
     from batchmark.report.pages.table_pages import environment_page
@@ -73,8 +72,6 @@ def check(
         is_runs=context["ti"].dag_id == DAG_ID,
     )
     if failures := result.failures():
-        fail(
-            context,
-            f"{len(result.of('fail'))} check(s) failed, so nothing is submitted:\n{failures}",
-        )
+        count = len(result.of("fail"))
+        fail(context, f"{count} check(s) failed, so nothing is submitted:\n{failures}")
     return key

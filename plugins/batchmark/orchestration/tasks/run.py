@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from airflow.sdk import Context
+from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from batchmark.aws.result_bucket import (
@@ -156,8 +157,6 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     Raises:
         AirflowFailException: after publishing, when a job of the run failed or left no result.
     """
-    from airflow.sdk.configuration import conf
-
     from batchmark.analysis.comparison import Comparison
     from batchmark.changes.alerts.records import precision
     from batchmark.changes.alerts.store import AlertStore
