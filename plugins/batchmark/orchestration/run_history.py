@@ -288,11 +288,7 @@ class RunHistory:
 
 
 def collect_jobs(
-    context: Context,
-    store: RunStore,
-    config: Config,
-    task_id: str,
-    planned: Sequence[PlannedJob],
+    context: Context, store: RunStore, config: Config, task_id: str, planned: Sequence[PlannedJob]
 ) -> CollectedRun:
     """What the jobs left that a mapped task of this run has submitted."""
     return collect_run(
@@ -330,22 +326,17 @@ def _is_about(point: ChangePoint, runs: Mapping[SeriesKey, set[str]]) -> bool:
 
 def calibrations(store: RunStore, collected: StoredRun) -> list[NoiseTable]:
     """The noise tables in use for the run's targets; a target may have none."""
-    tables = []
-    for suite, dtype, target in dict.fromkeys(
-        (job.planned.suite, job.planned.dtype, job.planned.target) for job in collected.jobs
-    ):
-        if table := noise_table(store, noise_key(suite, dtype, target)):
-            tables.append(table)
-    return tables
+    planned = [job.planned for job in collected.jobs]
+    keys = dict.fromkeys(noise_key(one.suite, one.dtype, one.target) for one in planned)
+    tables = (noise_table(store, key) for key in keys)
+    return [table for table in tables if table]
 
 
 def noise_table(store: RunStore, key: str) -> NoiseTable | None:
     """Read a noise table; None if there is none, or only one of another release."""
     text = store.read_if_there(key)
-    if text is None:
-        return None
     try:
-        return parse_table(text)
+        return None if text is None else parse_table(text)
     except NoiseError as error:
         tell(f"{key} is left aside: {error}")
         return None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
-from functools import cached_property, partial
+from functools import partial
 from html import escape
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar, cast
@@ -73,13 +73,10 @@ class Library:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.store = RunStore.of(config, "")
+        self.alerts = AlertStore(self.store)
         self.history = HistoryView(HistoryStore.of(config))
         self._made: LRUCache[Hashable, tuple[pa.Table, Any]] = LRUCache(MOST_MADE)
         self._lock = Lock()
-
-    @cached_property
-    def alerts(self) -> AlertStore:
-        return AlertStore(self.store)
 
     def page(self, dag_id: str, run_id: str) -> str | None:
         """The page that a DAG run left, with its links leading here; None if it left none.
