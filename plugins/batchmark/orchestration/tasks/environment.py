@@ -53,13 +53,7 @@ def check(
 
     clients, now = patient_clients(config.region), datetime.now(UTC)
     result = check_environment(
-        config,
-        clients,
-        targets=targets,
-        now=now,
-        nodes=nodes,
-        foreign=foreign,
-        own_jobs=own_jobs,
+        config, clients, targets=targets, now=now, nodes=nodes, foreign=foreign, own_jobs=own_jobs
     )
     store = RunStore.of(config, context["run_id"])
     store.write(ENVIRONMENT_JSON, result.model_dump_json(indent=2))

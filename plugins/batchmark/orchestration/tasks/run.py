@@ -121,10 +121,7 @@ def record(
     )
     rows = sum(len(job.document.measurements) for job in collected.jobs)
     context["outlet_events"][RESULTS].extra = results_metadata(
-        context["run_id"],
-        history_keys,
-        rows,
-        (job.planned.target for job in collected.jobs),
+        context["run_id"], history_keys, rows, (job.planned.target for job in collected.jobs)
     )
     jobs = formatting.count(len(collected.jobs), "job")
     tell(f"Collected {rows} rows of {jobs}; the history has them.")
