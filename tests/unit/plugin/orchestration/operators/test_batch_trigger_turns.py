@@ -93,7 +93,7 @@ def test_a_job_that_is_found_steps_back_if_another_came_first():
     following = Waiting([True])
     found = following.batch.add(NAME, "RUNNABLE")
     rival = following.batch.add("rival", "RUNNING", createdAt=1)
-    following.pending = [lambda: None, following.ending(rival)]
+    following.pending = [lambda: None, lambda: None, following.ending(rival)]
     xcoms = following.succeeds((1, SUCCEEDED))
     assert following.batch.terminated == [(found, STEPPED_BACK)]
     assert xcoms["job_ids"] == ["job-3"]
