@@ -7,7 +7,7 @@ An alert recovers by itself when a run finds the level restored; then it can onl
 invalid. *Invalid* counts against the detector's precision, all other states count for it.
 """
 
-from airflow.sdk import dag, get_current_context, task
+from airflow.sdk import dag
 
 from batchmark.orchestration import dag_parts
 from batchmark.orchestration.tasks import alerts
@@ -16,20 +16,13 @@ from batchmark.orchestration.tasks import alerts
 @dag(
     dag_display_name="Change alert",
     schedule=None,
-    catchup=False,
-    max_active_runs=1,
     params=alerts.change_params(),
     description="Acknowledge an alert, or mark it as invalid or fixed",
-    tags=["batchmark", "alerts"],
     doc_md=__doc__,
-    default_args=dag_parts.default_args(),
+    **dag_parts.dag_args("alerts"),
 )
 def change_alert():
-    @task(task_id="change_alert")
-    def change() -> str:
-        return alerts.change_alert(get_current_context())
-
-    change()
+    dag_parts.task_of(alerts.change_alert)()
 
 
 change_alert()

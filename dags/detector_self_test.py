@@ -7,9 +7,7 @@ alarms it raises. The page and its figures are in `self_test/<date>/` of the res
 It only reads the history: it submits no job and changes no alert.
 """
 
-from datetime import timedelta
-
-from airflow.sdk import CronTriggerTimetable, dag, get_current_context, task
+from airflow.sdk import dag
 
 from batchmark.orchestration import dag_parts
 from batchmark.orchestration.tasks import self_test
@@ -17,27 +15,15 @@ from batchmark.orchestration.tasks import self_test
 
 @dag(
     dag_display_name="Detector self-test",
-    schedule=CronTriggerTimetable(
-        "0 5 * * 0", timezone="UTC", run_immediately=timedelta(minutes=10)
-    ),
-    catchup=False,
-    max_active_runs=1,
+    schedule=dag_parts.schedule("0 5 * * 0"),
     params=self_test.self_test_params(),
     description="What the detector would find in this installation's own history",
-    tags=["batchmark", "regressions"],
     doc_md=__doc__,
-    default_args=dag_parts.default_args(),
+    **dag_parts.dag_args("regressions"),
 )
 def detector_self_test():
-    @task
-    def try_detector() -> str:
-        return self_test.try_detector(get_current_context())
-
-    @task
-    def publish_self_test(tested_key: str) -> str:
-        return self_test.publish_self_test(get_current_context(), tested_key)
-
-    dag_parts.with_report_link(publish_self_test(try_detector()))
+    tested = dag_parts.task_of(self_test.try_detector)()
+    dag_parts.with_report_link(dag_parts.task_of(self_test.publish_self_test)(tested))
 
 
 detector_self_test()

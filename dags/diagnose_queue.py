@@ -9,7 +9,7 @@ in `diagnoses/` of the result bucket.
 It changes nothing and starts nothing.
 """
 
-from airflow.sdk import dag, get_current_context, task
+from airflow.sdk import dag
 
 from batchmark.orchestration import dag_parts, forms
 from batchmark.orchestration.tasks import diagnosis
@@ -18,20 +18,13 @@ from batchmark.orchestration.tasks import diagnosis
 @dag(
     dag_display_name="Diagnose queue",
     schedule=None,
-    catchup=False,
-    max_active_runs=1,
     params={"targets": forms.targets_param()},
     description="Why a job does not start: causes, evidence, remedies",
-    tags=["batchmark", "operations"],
     doc_md=__doc__,
-    default_args=dag_parts.default_args(retries=1),
+    **dag_parts.dag_args("operations", retries=1),
 )
 def diagnose_queue():
-    @task
-    def diagnose() -> str:
-        return diagnosis.diagnose_queues(get_current_context())
-
-    dag_parts.with_report_link(diagnose())
+    dag_parts.with_report_link(dag_parts.task_of(diagnosis.diagnose_queues, "diagnose")())
 
 
 diagnose_queue()

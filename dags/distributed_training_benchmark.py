@@ -28,7 +28,7 @@ from batchmark.orchestration.tasks import scaling
     description="How training scales over nodes, and what that costs",
     doc_md=__doc__,
     schedule=None,
-    **dag_parts.benchmark_args(),
+    **dag_parts.dag_args("benchmark"),
 )
 def distributed_training_benchmark():
     def layer() -> dag_parts.Layer:

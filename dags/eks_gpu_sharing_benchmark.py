@@ -9,11 +9,9 @@ It starts the GPU node, and ends it whatever happens. **Each run costs money in 
 time. It is refused if that could be more than `max_cost_usd`; `dry_run` shows how much it is.
 """
 
-from typing import Any
+from airflow.sdk import chain, dag, task
 
-from airflow.sdk import chain, dag, get_current_context, task
-
-from batchmark.orchestration import assets, dag_parts, forms
+from batchmark.orchestration import dag_parts, forms
 from batchmark.orchestration.pods.pods_operator import PodsOperator
 from batchmark.orchestration.tasks import pods
 from batchmark.runs.plans.pod_plan import TRIES
@@ -25,41 +23,23 @@ from batchmark.runs.plans.pod_plan import TRIES
     description="How many pods may share a node's GPUs by time-slicing",
     doc_md=__doc__,
     schedule=None,
-    **dag_parts.benchmark_args(),
+    **dag_parts.dag_args("benchmark"),
 )
 def eks_gpu_sharing_benchmark():
-    @task
-    def plan_pods() -> list[dict[str, Any]]:
-        return pods.plan_pods(get_current_context())
-
-    @task
-    def start_node() -> None:
-        pods.start_node(get_current_context())
-
-    @task
-    def wait_for_node() -> None:
-        pods.wait_for_node(get_current_context())
-
-    @task(**dag_parts.INSISTING)
-    def end_node() -> None:
-        pods.end_node()
-
-    @task(trigger_rule="all_done", outlets=[assets.RESULTS])
-    def collect_results() -> str:
-        return pods.collect_results(get_current_context(), run_pods.task_id)
-
-    planned = dag_parts.with_report_link(plan_pods())
-    started = start_node()
+    planned = dag_parts.with_report_link(dag_parts.task_of(pods.plan_pods)())
+    started = dag_parts.task_of(pods.start_node)()
+    ready = dag_parts.task_of(pods.wait_for_node)()
     run_pods = PodsOperator.partial(
         task_id="run_pods",
         retries=TRIES - 1,
         # They take the same GPUs in different modes. The scheduler goes in the plan's order.
         max_active_tis_per_dagrun=1,
     ).expand_kwargs(planned)
-    collected = collect_results()
+    collected = dag_parts.collect_results(pods.collect_results, run_pods)
     # It ends the node also when the run fails or is marked so.
+    end_node = task(**dag_parts.INSISTING)(pods.end_node)
     ended = end_node().as_teardown(setups=started, on_failure_fail_dagrun=True)
-    chain(planned, started, wait_for_node(), run_pods, [collected, ended])
+    chain(planned, started, ready, run_pods, [collected, ended])
     dag_parts.conclude(planned, collected, reruns=False)
 
 

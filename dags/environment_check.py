@@ -8,7 +8,7 @@ Every benchmark and calibration begins with this check; a line that says *fail* 
 *Not checked* means that AWS gave no answer, never that all is well.
 """
 
-from airflow.sdk import dag, get_current_context, task
+from airflow.sdk import dag
 
 from batchmark.orchestration import dag_parts, forms
 from batchmark.orchestration.tasks import environment
@@ -17,20 +17,13 @@ from batchmark.orchestration.tasks import environment
 @dag(
     dag_display_name="Environment check",
     schedule=None,
-    catchup=False,
-    max_active_runs=1,
     params={"targets": forms.targets_param()},
     description="Check that everything is there that a benchmark needs",
-    tags=["batchmark", "guard"],
     doc_md=__doc__,
-    default_args=dag_parts.default_args(),
+    **dag_parts.dag_args("guard"),
 )
 def environment_check():
-    @task
-    def check_environment() -> str:
-        return environment.check_environment(get_current_context())
-
-    dag_parts.with_report_link(check_environment())
+    dag_parts.with_report_link(dag_parts.task_of(environment.check_environment)())
 
 
 environment_check()

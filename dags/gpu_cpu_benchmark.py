@@ -9,10 +9,9 @@ slower, dearer or noisier since earlier runs.
 same limit. Terraform publishes the targets as the SSM parameter `/airflow/variables/batchmark`.
 """
 
-from datetime import timedelta
 from functools import partial
 
-from airflow.sdk import CronTriggerTimetable, dag
+from airflow.sdk import dag
 
 from batchmark.orchestration import dag_parts, forms
 from batchmark.orchestration.tasks import environment, run
@@ -27,14 +26,11 @@ PARAMS = forms.suite_params(
 
 @dag(
     dag_display_name="GPU-CPU benchmark",
-    # Without a start date, unpausing waits for the next Monday instead of running at once.
-    schedule=CronTriggerTimetable(
-        "0 3 * * 1", timezone="UTC", run_immediately=timedelta(minutes=10)
-    ),
+    schedule=dag_parts.schedule("0 3 * * 1"),
     params=PARAMS,
     description="Every GPU target against every CPU target, in time and in dollars, and over time",
     doc_md=__doc__,
-    **dag_parts.benchmark_args(),
+    **dag_parts.dag_args("benchmark"),
 )
 def gpu_cpu_benchmark():
     dag_parts.benchmark(partial(environment.check_environment, shared_too=False), run.plan_jobs)

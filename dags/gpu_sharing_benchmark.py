@@ -24,7 +24,7 @@ from batchmark.orchestration.tasks import environment, run
     description="How many tasks may share one GPU, in which mode, and what that costs",
     doc_md=__doc__,
     schedule=None,
-    **dag_parts.benchmark_args(),
+    **dag_parts.dag_args("benchmark"),
 )
 def gpu_sharing_benchmark():
     dag_parts.benchmark(environment.check_environment, run.plan_sharing)

@@ -24,7 +24,7 @@ from batchmark.orchestration.tasks import own_jobs
     description="Existing queues and job definitions against each other, in time and in dollars",
     doc_md=__doc__,
     schedule=None,
-    **dag_parts.benchmark_args(),
+    **dag_parts.dag_args("benchmark"),
 )
 def job_comparison():
     dag_parts.benchmark(own_jobs.check_sides, own_jobs.plan_comparison)

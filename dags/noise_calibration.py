@@ -10,11 +10,11 @@ Calibrate after a change of instance type, driver or torch: earlier tables no lo
 `max_cost_usd`; `dry_run` shows how much that is.
 """
 
-from typing import Any
+from functools import partial
 
-from airflow.sdk import chain, dag, get_current_context, task
+from airflow.sdk import chain, dag
 
-from batchmark.orchestration import assets, dag_parts, forms
+from batchmark.orchestration import dag_parts, forms
 from batchmark.orchestration.tasks import environment, run
 
 PARAMS = forms.suite_params(
@@ -29,37 +29,17 @@ PARAMS = forms.suite_params(
 @dag(
     dag_display_name="Noise calibration",
     schedule=None,
-    catchup=False,
-    max_active_runs=1,
     params=PARAMS,
     description="How much equal jobs differ, and which change a comparison can find",
-    tags=["batchmark", "calibration"],
     doc_md=__doc__,
-    default_args=dag_parts.default_args(),
+    **dag_parts.dag_args("calibration"),
 )
 def noise_calibration():
-    @task
-    def check_environment() -> str:
-        return environment.check_environment(get_current_context(), shared_too=False)
-
-    @task
-    def plan_jobs() -> list[dict[str, Any]]:
-        return run.plan_jobs(get_current_context(), need_both_devices=False, purpose="calibration")
-
-    @task(trigger_rule="all_done", outlets=[assets.RESULTS])
-    def collect_results() -> str:
-        return run.collect_results(get_current_context(), run_benchmark.task_id)
-
-    @task
-    def publish_noise(collected_key: str) -> str:
-        return run.publish_noise(get_current_context(), collected_key)
-
-    with dag_parts.group("measure"):
-        planned = dag_parts.with_report_link(plan_jobs())
-        run_benchmark = dag_parts.run_benchmark(planned)
-        collected = collect_results()
-        chain(check_environment(), planned, run_benchmark, collected)
-    noise = dag_parts.with_report_link(publish_noise(collected))
+    planned, collected, _ = dag_parts.measure(
+        partial(environment.check_environment, shared_too=False),
+        partial(run.plan_jobs, need_both_devices=False, purpose="calibration"),
+    )
+    noise = dag_parts.with_report_link(dag_parts.task_of(run.publish_noise)(collected))
     # Without a plan the run fails by that task alone.
     chain(planned, noise)
 

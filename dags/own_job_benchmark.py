@@ -23,7 +23,7 @@ from batchmark.orchestration.tasks import own_jobs
     description="A job of your own, as it is, on each of its targets, in time and in dollars",
     doc_md=__doc__,
     schedule=None,
-    **dag_parts.benchmark_args(),
+    **dag_parts.dag_args("benchmark"),
 )
 def own_job_benchmark():
     dag_parts.benchmark(own_jobs.check_own_job, own_jobs.plan_own_job)

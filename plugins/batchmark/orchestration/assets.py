@@ -23,14 +23,8 @@ MOST_SERIES = 20
 
 _JOB_FIELDS: Any = {
     "planned": {"target", "suite", "repeat"},
-    "job_id": True,
-    "replaced_job_id": True,
-    "purchase_option": True,
-    "created_at": True,
-    "runnable_at": True,
-    "starting_at": True,
-    "started_at": True,
-    "stopped_at": True,
+    **dict.fromkeys(("job_id", "replaced_job_id", "purchase_option"), True),
+    **dict.fromkeys(("created_at", "runnable_at", "starting_at", "started_at", "stopped_at"), True),
 }
 
 

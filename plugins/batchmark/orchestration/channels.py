@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 TOPIC = "sns"
 APPRISE = "apprise:"
 LONGEST_SEND_SECONDS = 60
-TELLING_LOGGERS = ("apprise", "urllib3.connectionpool")
+APPRISE_LOGGER = "apprise"
+TELLING_LOGGERS = (APPRISE_LOGGER, "urllib3.connectionpool")
 SHORTEST_SECRET = 4
 PLAIN_PARTS = {"config", "path"}  # keys of the extra
 
@@ -105,35 +106,17 @@ def notify(conn_id: str, subject: str, text: str) -> str:
         )
 
     pool = ThreadPoolExecutor(len(services))
-    with redaction.of_logs(), logged_by_apprise() as log:
+    with redaction.of_logs() as warnings:
         sending = [pool.submit(send_to, service) for service in services]
         done, unanswered = wait(sending, LONGEST_SEND_SECONDS)
         pool.shutdown(wait=False)
     took = sum(one.result() for one in done)
     if took == len(services):
         return f"{took} service(s)"
-    reason = f"{conn_id}: {took} of {len(services)} service(s) took it: {'; '.join(log)}"
+    reason = f"{conn_id}: {took} of {len(services)} service(s) took it: {'; '.join(warnings)}"
     if took or unanswered:
         raise UnsureError(reason)
     raise AlertError(reason)
-
-
-@contextmanager
-def logged_by_apprise() -> Iterator[list[str]]:
-    """What Apprise warns of meanwhile, each once."""
-    seen: list[str] = []
-
-    class Collect(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            if record.getMessage() not in seen:
-                seen.append(record.getMessage())
-
-    logger, handler = logging.getLogger("apprise"), Collect(logging.WARNING)
-    logger.addHandler(handler)
-    try:
-        yield seen
-    finally:
-        logger.removeHandler(handler)
 
 
 class Redaction(logging.Filter):
@@ -147,6 +130,7 @@ class Redaction(logging.Filter):
         urls = re.sub(r"[\w+-]+://", " ", connection.extra or "")
         parts = re.split(r"[\s/:@?&=,;\"\\{}\[\]]+", f"{urls} {unquote(urls)}")
         self._secrets = {part for part in parts if len(part) >= SHORTEST_SECRET} - PLAIN_PARTS
+        self._warnings: list[str] = []
 
     def hide(self, text: str) -> str:
         for secret in sorted(self._secrets, key=len, reverse=True):
@@ -155,15 +139,20 @@ class Redaction(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg, record.args = self.hide(record.getMessage()), None
+        is_warning = record.name == APPRISE_LOGGER and record.levelno >= logging.WARNING
+        if is_warning and record.msg not in self._warnings:
+            self._warnings.append(record.msg)
         return True
 
     @contextmanager
-    def of_logs(self) -> Iterator[None]:
+    def of_logs(self) -> Iterator[list[str]]:
+        """Hides them meanwhile; what Apprise warns of until then, each once."""
+        self._warnings = []
         loggers = [logging.getLogger(name) for name in TELLING_LOGGERS]
         for logger in loggers:
             logger.addFilter(self)
         try:
-            yield
+            yield self._warnings
         finally:
             for logger in loggers:
                 logger.removeFilter(self)

@@ -6,7 +6,16 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from airflow.sdk import BaseOperator, Context, TaskGroup, XComArg, chain, get_current_context, task
+from airflow.sdk import (
+    BaseOperator,
+    Context,
+    CronTriggerTimetable,
+    TaskGroup,
+    XComArg,
+    chain,
+    get_current_context,
+    task,
+)
 from airflow.sdk.definitions.mappedoperator import MappedOperator
 
 from batchmark.orchestration import assets
@@ -35,24 +44,43 @@ class Layer(NamedTuple):
     collapse: BaseOperator
 
 
-def benchmark_args() -> dict[str, Any]:
-    """Return the arguments of the DAG of a benchmark that all of them have."""
+def dag_args(tag: str, *, retries: int = 2) -> dict[str, Any]:
+    """Return the arguments that all of our DAGs have; `retries` are its tasks'."""
     return {
         "catchup": False,
         "max_active_runs": 1,
-        "tags": ["batchmark", "benchmark"],
-        "default_args": default_args(),
+        "tags": ["batchmark", tag],
+        "default_args": {
+            "retries": retries,
+            "retry_delay": timedelta(seconds=30),
+            # What people are told is in the log; that a task returned a key says nothing to them.
+            "show_return_value_in_logs": False,
+        },
     }
 
 
-def default_args(retries: int = 2) -> dict[str, Any]:
-    """Return the arguments of all tasks of a DAG."""
-    return {
-        "retries": retries,
-        "retry_delay": timedelta(seconds=30),
-        # What people are told is in the log; that a task returned a key says nothing to them.
-        "show_return_value_in_logs": False,
-    }
+def schedule(cron: str) -> CronTriggerTimetable:
+    """Return a schedule in UTC.
+
+    Without a start date, unpausing waits for its next time instead of running at once.
+    """
+    return CronTriggerTimetable(cron, timezone="UTC", run_immediately=timedelta(minutes=10))
+
+
+def task_of(work: Callable[..., Any], task_id: str | None = None, **arguments: Any) -> Any:
+    """Return a task that does a function of `tasks`, which takes the run's context first.
+
+    Args:
+        work: gets the context, then what the task is called with.
+        task_id: the function's name, if this is None.
+        arguments: the task's own.
+    """
+
+    @task(task_id=task_id or work.__name__, **arguments)
+    def do(*given: Any) -> Any:
+        return work(get_current_context(), *given)
+
+    return do
 
 
 def group(name: str) -> TaskGroup:
@@ -92,33 +120,20 @@ def run_benchmark(
 
 
 def with_report_link(published: Any) -> Any:
-    """Return a task that publishes a page, with a link to the page."""
     published.operator.operator_extra_links = (ReportLink(),)
     return published
 
 
-def detect_regressions(collected: Any, *, reruns: bool = True, one_by_one: bool = False) -> XComArg:
+def detect_regressions(collected: Any, *, reruns: bool = True, one_by_one: bool = False) -> Any:
     """Return the tasks from a collected run to what changed: suspects, fresh jobs, a decision."""
-
-    @task
-    def find_suspects(collected_key: str) -> list[dict[str, Any]]:
-        return regressions.find_suspects(get_current_context(), collected_key)
-
-    # Even if a fresh job is lost, the others decide.
-    @task(trigger_rule="all_done")
-    def find_agreeing() -> list[dict[str, Any]]:
-        return regressions.find_agreeing(get_current_context())
-
+    suspects = task_of(regressions.find_suspects)(collected)
     # A fresh job that fails must hide no regression.
-    @task(trigger_rule="all_done")
-    def detect_regressions(collected_key: str | None) -> str:
-        return regressions.detect_regressions(get_current_context(), collected_key)
-
-    suspects, changes = find_suspects(collected), detect_regressions(collected)
+    changes = task_of(regressions.detect_regressions, trigger_rule="all_done")(collected)
     chain(suspects, changes)
     if reruns:
         once, twice = RERUN_TASKS
-        agreeing = find_agreeing()
+        # Even if a fresh job is lost, the others decide.
+        agreeing = task_of(regressions.find_agreeing, trigger_rule="all_done")()
         rerun_once = run_benchmark(suspects, task_id=once, one_by_one=one_by_one)
         rerun_twice = run_benchmark(agreeing, task_id=twice, one_by_one=one_by_one)
         chain(rerun_once, agreeing, rerun_twice, changes)
@@ -129,40 +144,48 @@ def detect_regressions(collected: Any, *, reruns: bool = True, one_by_one: bool 
 
 def conclude(planned: Any, collected: Any, *, reruns: bool = True, one_by_one: bool = False) -> Any:
     """Add the tasks after a run's results, to its alerts; return the one that finds changes."""
-
-    @task
-    def compare(collected_key: str) -> str:
-        return run.compare(get_current_context(), collected_key)
-
-    @task
-    def open_alerts(changes_key: str) -> list[str]:
-        return alerts.open_alerts(get_current_context(), changes_key)
-
-    @task(trigger_rule="all_done", outlets=[assets.REPORT])
-    def publish_report(comparison_key: str | None) -> str:
-        return run.publish_report(get_current_context(), comparison_key)
-
-    @task(trigger_rule="all_done")
-    def publish_alerts(alert_ids: list[str] | None, report_key: str | None) -> None:
-        alerts.publish_alerts(get_current_context(), alert_ids, report_key)
-
-    @task(outlets=[assets.REGRESSIONS])
-    def announce_regressions() -> None:
-        alerts.announce_regressions(get_current_context())
-
-    compared: Any = compare(collected)
+    publish = task_of(run.publish_report, trigger_rule="all_done", outlets=[assets.REPORT])
+    compared = task_of(run.compare)(collected)
     with group("watch"):
-        changes: Any = detect_regressions(collected, reruns=reruns, one_by_one=one_by_one)
-        opened: Any = open_alerts(changes)
+        changes = detect_regressions(collected, reruns=reruns, one_by_one=one_by_one)
+        opened = task_of(alerts.open_alerts)(changes)
     with group("publish"):
-        report = with_report_link(publish_report(compared))
+        report = with_report_link(publish(compared))
         chain(opened, report)
-        publish_alerts(opened, report)
-        announced = announce_regressions()
+        task_of(alerts.publish_alerts, trigger_rule="all_done")(opened, report)
+        announced = task_of(alerts.announce_regressions, outlets=[assets.REGRESSIONS])()
         chain(opened, announced)
     # A run that could not be planned is to fail by that task alone, all others skipped.
     chain(planned, announced)
     return changes
+
+
+def collect_results(collect: Callable[..., str], running: MappedOperator) -> Any:
+    """Return the task that collects what another one's jobs left, even if some failed."""
+    what = {"trigger_rule": "all_done", "outlets": [assets.RESULTS]}
+    return task_of(collect, "collect_results", **what)(running.task_id)
+
+
+def measure(
+    check: Callable[[Context], str],
+    plan: Callable[[Context], Arguments],
+    layer: Callable[[], Layer] | None = None,
+) -> tuple[Any, Any, Layer | None]:
+    """Add the tasks from a run's check to its results; return those that plan and that collect.
+
+    Args:
+        check, plan, layer: as in `benchmark`, which also ends the layer that is returned.
+    """
+    with group("measure"):
+        checked = task_of(check, "check_environment")()
+        planned = with_report_link(task_of(plan, "plan_jobs")())
+        running = run_benchmark(planned, one_by_one=layer is not None)
+        collected = collect_results(run.collect_results, running)
+        chain(checked, planned, running, collected)
+        below = layer() if layer else None
+    if below:
+        chain(planned, below.stand_up, running)
+    return planned, collected, below
 
 
 def benchmark(
@@ -177,30 +200,10 @@ def benchmark(
         layer: makes the tasks of what the jobs, which then run one by one, need beside themselves.
             It stays until the fresh jobs of suspects have ended, as they need it, too.
     """
-    one_by_one = layer is not None
-
-    @task
-    def check_environment() -> str:
-        return check(get_current_context())
-
-    @task
-    def plan_jobs() -> list[dict[str, Any]]:
-        return plan(get_current_context())
-
-    @task(trigger_rule="all_done", outlets=[assets.RESULTS])
-    def collect_results() -> str:
-        return run.collect_results(get_current_context(), running.task_id)
-
-    with group("measure"):
-        planned = with_report_link(plan_jobs())
-        running = run_benchmark(planned, one_by_one=one_by_one)
-        collected: Any = collect_results()
-        chain(check_environment(), planned, running, collected)
-        below = layer() if layer else None
-    changes = conclude(planned, collected, one_by_one=one_by_one)
+    planned, collected, below = measure(check, plan, layer)
+    changes = conclude(planned, collected, one_by_one=layer is not None)
     if below:
         # It ends the layer also when the run fails or is marked so. Costs are settled before, and
         # it adds the layer's own.
         ended = below.collapse.as_teardown(setups=below.stand_up, on_failure_fail_dagrun=True)
-        chain(planned, below.stand_up, running)
         chain(changes, ended)

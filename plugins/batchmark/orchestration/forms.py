@@ -58,13 +58,9 @@ def sharing_params() -> dict[str, Param]:
     """Return the fields of a run of tasks that share a device."""
     return {
         **option_params(SharingOptions, task=KNOWN_TASKS),
-        **run_params(
-            repeats=1,
-            fewest_repeats=1,
-            about_repeats="How often each target measures everything.",
-            max_cost_usd=MAX_COST_USD,
-        ),
-        "reruns": reruns_param(),
+        "targets": targets_param(),
+        "repeats": repeats_param("How often each target measures everything."),
+        **of_any_run(),
     }
 
 
@@ -89,7 +85,7 @@ def pods_params() -> dict[str, Param]:
             "itself, and those that find none wait until sharing is switched on. 0 for none.",
         ),
         "replicas": fields["replicas"],
-        **cost_params(MAX_COST_USD),
+        **cost_params(),
     }
 
 
@@ -97,26 +93,24 @@ def scaling_params() -> dict[str, Param]:
     """Return the fields of a run of nodes that train together."""
     return {
         **option_params(ScalingRun),
-        **repeats_param(1, 1, "How often each number of nodes is measured."),
+        "repeats": repeats_param("How often each number of nodes is measured."),
         **of_any_run(),
     }
 
 
 def own_job_params() -> dict[str, Param]:
-    """Return the fields of a run of one of Terraform's own jobs."""
-    known = [name for name in os.environ.get(OWN_JOBS_VARIABLE, "").split(",") if name]
+    known = _names(os.environ.get(OWN_JOBS_VARIABLE, ""))
     choice = {"default": known[0], "examples": known} if known else {}
     targets = targets_param("none means all that the job is defined for")
     return option_params(OwnJobRun, job=choice) | {"targets": targets} | of_any_run()
 
 
 def comparison_params() -> dict[str, Param]:
-    """Return the fields of a comparison of jobs that run already."""
     return option_params(ComparisonRun) | of_any_run()
 
 
 def of_any_run() -> dict[str, Param]:
-    return {**cost_params(MAX_COST_USD), "reruns": reruns_param()}
+    return {**cost_params(), "reruns": reruns_param()}
 
 
 def suite_params(
@@ -137,37 +131,17 @@ def suite_params(
             values_display={OWN_DTYPES: "suite: each row has the suite's own"},
             description="Number format of every row.",
         ),
-        **run_params(repeats, fewest_repeats, about_repeats, max_cost_usd),
         "targets": targets_param(EVERY_TARGET_ALONE),
-    }
-
-
-def run_params(
-    repeats: int, fewest_repeats: int, about_repeats: str, max_cost_usd: float
-) -> dict[str, Param]:
-    """Return the fields of the form that do not depend on what is measured."""
-    return {
-        "targets": targets_param(),
-        **repeats_param(repeats, fewest_repeats, about_repeats),
+        "repeats": repeats_param(about_repeats, repeats, fewest_repeats),
         **cost_params(max_cost_usd),
     }
 
 
-def repeats_param(repeats: int, fewest_repeats: int, about_repeats: str) -> dict[str, Param]:
-    """Return the field of how often everything is measured."""
-    return {
-        "repeats": Param(
-            repeats,
-            type="integer",
-            minimum=fewest_repeats,
-            maximum=MAX_REPEATS,
-            description=about_repeats,
-        )
-    }
+def repeats_param(about: str, default: int = 1, fewest: int = 1) -> Param:
+    return Param(default, type="integer", minimum=fewest, maximum=MAX_REPEATS, description=about)
 
 
-def cost_params(max_cost_usd: float) -> dict[str, Param]:
-    """Return the fields of the form on what a run may cost."""
+def cost_params(max_cost_usd: float = MAX_COST_USD) -> dict[str, Param]:
     return {
         "max_cost_usd": Param(
             max_cost_usd,
@@ -193,11 +167,15 @@ def targets_param(every: str = EVERY_TARGET) -> Param:
     """
     # Without "null" the form marks the field as one that must be filled in.
     schema: dict[str, Any] = {"type": ["array", "null"], "items": {"type": "string"}}
-    known = [name for name in os.environ.get(TARGETS_VARIABLE, "").split(",") if name]
+    known = _names(os.environ.get(TARGETS_VARIABLE, ""))
     if known:
         schema["examples"] = known  # which Airflow lets people choose from
     how = "" if known else ", one per line"
     return Param([], description=f"Targets{how}; {every}.", **schema)
+
+
+def _names(listed: str) -> list[str]:
+    return [name for name in listed.split(",") if name]
 
 
 def reruns_param() -> Param:

@@ -44,30 +44,29 @@ def result_url(prefix: str, job_id: str) -> str:
 
 
 class ReportLink(BaseOperatorLink):
-    """From the task that publishes a page."""
-
     name = "Report"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
         return run_url(ti_key.dag_id, ti_key.run_id)
 
 
-class JobResultLink(BaseOperatorLink):
-    """Stored as an XCom, as that of the log is."""
-
-    name = "Result"
-
-    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
-        return str(getattr(operator, "job_result_url", ""))
-
-
-class JobLogLink(BaseOperatorLink):
+class JobLink(BaseOperatorLink):
     """Stored as an XCom: by the task when it defers, and by its trigger when the job has ended."""
 
-    name = "Log"
+    attribute: str  # of the task's operator, which has the address
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
-        return str(getattr(operator, "job_log_url", ""))
+        return str(getattr(operator, self.attribute, ""))
+
+
+class JobResultLink(JobLink):
+    name = "Result"
+    attribute = "job_result_url"
+
+
+class JobLogLink(JobLink):
+    name = "Log"
+    attribute = "job_log_url"
 
 
 def job_log_url(batch: Any, job_id: str, job: JobDescription | None = None) -> str:

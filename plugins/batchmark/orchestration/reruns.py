@@ -58,10 +58,7 @@ def _measuring(row: SeriesKey, planned: Sequence[PlannedJob]) -> PlannedJob:
     """
     of_target = [job for job in planned if job.target == row.target]
     parameters = json.loads(row.parameters or "{}")
-    return next(
-        (job for job in of_target if _has(job, parameters)),
-        of_target[0],
-    )
+    return next((job for job in of_target if _has(job, parameters)), of_target[0])
 
 
 def _has(job: PlannedJob, parameters: Mapping[str, Any]) -> bool:
@@ -208,5 +205,4 @@ def calibrated(tables: Iterable[NoiseTable], rows: Iterable[Row]) -> dict[Series
 
 
 def series_of_row(row: Row) -> SeriesKey:
-    """The series that a row of the history belongs to."""
     return SeriesKey(**{name: row[name] for name in (*MACHINE, *POINT)})

@@ -28,7 +28,14 @@ from batchmark.changes.suspects import Suspect, Suspects, verdict, weigh
 from batchmark.changes.timelines import timeline
 from batchmark.core.config import Config
 from batchmark.core.errors import NoiseError
-from batchmark.core.run import CONFIRMATION, CollectedJob, CollectedRun, RunPlan, StoredRun
+from batchmark.core.run import (
+    CONFIRMATION,
+    CollectedJob,
+    CollectedRun,
+    PlannedJob,
+    RunPlan,
+    StoredRun,
+)
 from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.rows import Row
 from batchmark.history.series import COLUMNS, series_histories
@@ -36,7 +43,7 @@ from batchmark.history.store import HistoryStore
 from batchmark.orchestration.reruns import calibrated, figures_by_series
 from batchmark.orchestration.settings import config_of, load_config, load_detector_settings
 from batchmark.orchestration.telling import tell
-from batchmark.orchestration.xcom import JOB_ID_XCOM, RERUN_TASKS
+from batchmark.orchestration.xcom import JOB_ID_XCOM, RERUN_TASKS, states_of
 from batchmark.runs.collected_runs import stored_run
 from batchmark.runs.collecting import collect_run
 from batchmark.runs.plans.planning import all_operator_kwargs
@@ -79,10 +86,7 @@ class RunHistory:
             AirflowSkipException: it stored nothing, as in a dry run.
         """
         # What a cleared run left in an earlier life may still be there.
-        states = context["ti"].get_task_states(
-            dag_id=context["ti"].dag_id, task_ids=[FIND_SUSPECTS], run_ids=[context["run_id"]]
-        )
-        ended = set(states.get(context["run_id"], {}).values())
+        ended = states_of(context, FIND_SUSPECTS)
         if "failed" in ended:
             raise AirflowFailException(f"{FIND_SUSPECTS} failed: see its log, and clear it")
         store = RunStore.of(load_config(), context["run_id"])
@@ -195,8 +199,10 @@ class RunHistory:
 
         A speedup is no news if one of its times is known to have moved then, or was refuted.
         """
-        confirmed, refuted = (_ended(verdicts, outcome) for outcome in ("confirmed", "refuted"))
-        explained = _together(self.announced, refuted, confirmed)
+        explained = {series: set(run_ids) for series, run_ids in self.announced.items()}
+        for one in verdicts:
+            if one.outcome in ("confirmed", "refuted"):
+                explained.setdefault(one.series, set()).add(one.run_id)
         found = [
             point
             for point in self._recent(shown)
@@ -235,31 +241,30 @@ class RunHistory:
         found = CollectedRun(run_id=self.run_id, jobs=())
         for number, task_id in enumerate(RERUN_TASKS[:rounds], start=1):
             if planned := self.store.plan(rerun_name(number)).jobs:
-                of_round = collect_run(
-                    self.store,
-                    client("batch", self.config.region),
-                    client("logs", self.config.region),
-                    run_id=self.run_id,
-                    planned=planned,
-                    job_ids=context["ti"].xcom_pull(
-                        task_ids=task_id, key=JOB_ID_XCOM, map_indexes=range(len(planned))
-                    ),
-                    config=self.config,
+                found = found.joined(
+                    collect_jobs(context, self.store, self.config, task_id, planned)
                 )
-                found = found.joined(of_round)
         return found
 
     def verdicts(self, fresh: CollectedRun, shown: Sequence[ChangePoint]) -> list[Confirmation]:
-        """What the fresh jobs made of the suspects; `shown` are the changes that show with them."""
+        """What the fresh jobs made of the suspects; `shown` are the changes that show with them.
+
+        Without fresh jobs there are none. They are told.
+        """
+        if not (fresh.jobs or fresh.lost):
+            return []
         measured = figures_by_series(fresh.jobs)
         new = [
             point
             for point in shown
             if not _begins_near(point, self.announced.get(point.series, set()))
         ]
-        return [
+        found = [
             self._verdict(one, measured.get(one.series, []), new) for one in self.suspects.suspects
         ]
+        for one in found:
+            tell(f"{one.outcome}: {one.series.target} {one.series.workload}: {one.reason}")
+        return found
 
     def _verdict(
         self,
@@ -282,23 +287,25 @@ class RunHistory:
         )
 
 
+def collect_jobs(
+    context: Context, store: RunStore, config: Config, task_id: str, planned: Sequence[PlannedJob]
+) -> CollectedRun:
+    """What the jobs left that a mapped task of this run has submitted."""
+    return collect_run(
+        store,
+        client("batch", config.region),
+        client("logs", config.region),
+        run_id=context["run_id"],
+        planned=planned,
+        job_ids=context["ti"].xcom_pull(
+            task_ids=task_id, key=JOB_ID_XCOM, map_indexes=range(len(planned))
+        ),
+        config=config,
+    )
+
+
 def _with_fresh(series: Series, run_id: str, figures: Sequence[float]) -> Series:
     return replace(series, fresh={**series.fresh, run_id: figures})
-
-
-def _ended(verdicts: Iterable[Confirmation], outcome: str) -> dict[SeriesKey, set[str]]:
-    """The runs of the verdicts that ended so, by series."""
-    found = defaultdict(set)
-    for one in verdicts:
-        if one.outcome == outcome:
-            found[one.series].add(one.run_id)
-    return found
-
-
-def _together(*parts: Mapping[SeriesKey, set[str]]) -> dict[SeriesKey, set[str]]:
-    return {
-        key: set().union(*(part.get(key, ()) for part in parts)) for part in parts for key in part
-    }
 
 
 def _begins_near(point: ChangePoint, run_ids: set[str]) -> bool:
@@ -319,22 +326,17 @@ def _is_about(point: ChangePoint, runs: Mapping[SeriesKey, set[str]]) -> bool:
 
 def calibrations(store: RunStore, collected: StoredRun) -> list[NoiseTable]:
     """The noise tables in use for the run's targets; a target may have none."""
-    tables = []
-    for suite, dtype, target in dict.fromkeys(
-        (job.planned.suite, job.planned.dtype, job.planned.target) for job in collected.jobs
-    ):
-        if table := noise_table(store, noise_key(suite, dtype, target)):
-            tables.append(table)
-    return tables
+    planned = [job.planned for job in collected.jobs]
+    keys = dict.fromkeys(noise_key(one.suite, one.dtype, one.target) for one in planned)
+    tables = (noise_table(store, key) for key in keys)
+    return [table for table in tables if table]
 
 
 def noise_table(store: RunStore, key: str) -> NoiseTable | None:
     """Read a noise table; None if there is none, or only one of another release."""
     text = store.read_if_there(key)
-    if text is None:
-        return None
     try:
-        return parse_table(text)
+        return None if text is None else parse_table(text)
     except NoiseError as error:
         tell(f"{key} is left aside: {error}")
         return None

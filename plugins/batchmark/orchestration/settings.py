@@ -1,4 +1,8 @@
-"""Settings that DAGs read through Airflow's secrets backends."""
+"""Settings that DAGs read through Airflow's secrets backends.
+
+What Terraform published raises a ConfigError if it is of another release, or missing where it must
+not be. The user's settings of alerts have defaults; they raise an AlertError if they are invalid.
+"""
 
 from __future__ import annotations
 
@@ -16,51 +20,33 @@ if TYPE_CHECKING:
 
 
 def load_config() -> config.Config:
-    """Return what Terraform published.
-
-    Raises:
-        ConfigError: nothing is published, or it is of another release.
-    """
-    return config.parse_config(Variable.get(config.VARIABLE, default=None))
+    return config.parse_config(_read(config.VARIABLE))
 
 
 def load_cluster() -> cluster.Cluster:
-    """Return what the EKS stack published.
-
-    Raises:
-        ConfigError: nothing is published, or it is of another release.
-    """
-    return cluster.parse_cluster(Variable.get(cluster.VARIABLE, default=None))
+    """Return what the EKS stack published."""
+    return cluster.parse_cluster(_read(cluster.VARIABLE))
 
 
 def load_cluster_if_any() -> cluster.Cluster | None:
     """Return what the EKS stack published; None without that stack."""
-    text = Variable.get(cluster.VARIABLE, default=None)
+    text = _read(cluster.VARIABLE)
     return cluster.parse_cluster(text) if text else None
 
 
 def load_multi_node() -> multi_node.MultiNode:
-    """Return what the multi-node stack published.
-
-    Raises:
-        ConfigError: nothing is published, or it is of another release.
-    """
-    return multi_node.parse_multi_node(Variable.get(multi_node.VARIABLE, default=None))
+    """Return what the multi-node stack published."""
+    return multi_node.parse_multi_node(_read(multi_node.VARIABLE))
 
 
 def load_multi_node_if_any() -> multi_node.MultiNode | None:
     """Return what the multi-node stack published; None without that stack."""
-    text = Variable.get(multi_node.VARIABLE, default=None)
+    text = _read(multi_node.VARIABLE)
     return multi_node.parse_multi_node(text) if text else None
 
 
 def load_own_jobs() -> own_jobs.OwnJobs:
-    """Return what Terraform published of own jobs.
-
-    Raises:
-        ConfigError: nothing is published, or it is of another release.
-    """
-    return own_jobs.parse_own_jobs(Variable.get(own_jobs.VARIABLE, default=None))
+    return own_jobs.parse_own_jobs(_read(own_jobs.VARIABLE))
 
 
 def config_of(plan: RunPlan, found: config.Config) -> config.Config:
@@ -73,22 +59,17 @@ def config_of(plan: RunPlan, found: config.Config) -> config.Config:
 
 
 def load_alert_settings() -> AlertSettings:
-    """Return the user's alert settings, or the defaults if there are none.
-
-    Raises:
-        AlertError: they are invalid.
-    """
     from batchmark.changes.alerts import settings
 
-    return settings.parse_settings(Variable.get(settings.VARIABLE, default=None))
+    return settings.parse_settings(_read(settings.VARIABLE))
 
 
 def load_detector_settings() -> DetectorSettings:
-    """Return what the user's alert settings say of the detector.
-
-    Raises:
-        AlertError: they are invalid.
-    """
     from batchmark.changes.detection import DetectorSettings
 
     return DetectorSettings(false_alerts_a_month=load_alert_settings().false_alerts_a_month)
+
+
+def _read(variable: str) -> str | None:
+    text: str | None = Variable.get(variable, default=None)
+    return text

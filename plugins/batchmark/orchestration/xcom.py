@@ -1,6 +1,8 @@
-"""Keys of XComs, and ids of the tasks that run fresh jobs."""
+"""What tasks know of others of their run: keys of XComs, ids, states."""
 
 from __future__ import annotations
+
+from airflow.sdk import Context
 
 JOB_ID_XCOM = "job_id"
 JOB_IDS_XCOM = "job_ids"
@@ -9,3 +11,10 @@ TIMING_XCOM = "timing"
 PODS_XCOM = "pods"  # when a Kubernetes job ran, and how it ended
 RERUN_TASKS = ("rerun_once", "rerun_twice")  # by round
 JOB_TASKS = ("run_benchmark", *RERUN_TASKS)
+
+
+def states_of(context: Context, *task_ids: str) -> set[str | None]:
+    """The states of these tasks, of each of their mapped instances, in this run."""
+    ti, run_id = context["ti"], context["run_id"]
+    found = ti.get_task_states(dag_id=ti.dag_id, task_ids=list(task_ids), run_ids=[run_id])
+    return set(found.get(run_id, {}).values())

@@ -26,7 +26,7 @@ def plan(context):
     dag_display_name="Steadiness benchmark",
     params={**forms.option_params(SteadinessRun), **forms.of_any_run()},
     schedule=None,
-    **dag_parts.benchmark_args(),
+    **dag_parts.dag_args("benchmark"),
 )
 def steadiness_benchmark():
     dag_parts.benchmark(check_environment, plan)

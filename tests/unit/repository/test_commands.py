@@ -17,21 +17,20 @@ import pytest
 from tests.documented import TEXT, commands, the_command, typed, typed_to_aws
 from tests.paths import ROOT
 
-
-def targets():
-    return set(re.findall(r"^([a-z][a-z0-9-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+MAKEFILE = (ROOT / "Makefile").read_text()
+HELPED = dict(re.findall(r"^([a-z][a-z0-9-]*):.*?##(.*)", MAKEFILE, re.MULTILINE))  # by target
 
 
 def test_each_make_target_that_is_named_exists():
+    targets = set(re.findall(r"^([a-z][a-z0-9-]*):", MAKEFILE, re.MULTILINE))
     for path, text in TEXT.items():
         named = set(re.findall(r"(?:`|^)make ([a-z][a-z0-9-]*)", text, re.MULTILINE))
-        assert named <= targets(), path
+        assert named <= targets, path
 
 
 def test_each_make_target_is_named_somewhere():
     everywhere = "\n".join(TEXT.values())
-    helped = re.findall(r"^([a-z][a-z0-9-]*):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    unnamed = [name for name in helped if f"make {name}" not in everywhere]
+    unnamed = [name for name in HELPED if f"make {name}" not in everywhere]
     assert unnamed == ["help"]  # which `make` alone shows
 
 
@@ -66,14 +65,11 @@ def test_each_option_of_our_commands_exists(module, command):
 
 
 def test_the_readme_says_how_long_a_target_takes_as_the_makefile_does():
-    helped = dict(
-        re.findall(r"^([a-z][a-z0-9-]*):.*## (.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    )
     said = re.findall(
         r"^make ([a-z-]+) +#.*: (.*? minutes)", TEXT[ROOT / "README.md"], re.MULTILINE
     )
     assert [name for name, _ in said] == ["demo", "test", "test-all", "try-job"]
-    assert [name for name, duration in said if f"({duration}" not in helped[name]] == []
+    assert [name for name, duration in said if f"({duration}" not in HELPED[name]] == []
 
 
 def test_the_readme_says_what_an_installation_takes_as_it_does_itself():
@@ -88,8 +84,7 @@ def test_make_alone_shows_each_target_in_its_group_and_what_a_user_needs_first()
     assert all(name == "lint" or name.startswith("test") for name in shown_in(check))
     assert not any(name.startswith("bench-") for name in shown_in(use + check))
     assert len(others) == 2
-    helped = re.findall(r"^([a-z][a-z0-9-]*):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert shown_in(shown) == helped
+    assert shown_in(shown) == list(HELPED)
 
 
 def shown_in(text):

@@ -4,7 +4,6 @@ import itertools
 from datetime import timedelta
 
 import pytest
-from airflow.dag_processing.dagbag import DagBag
 
 from batchmark.core.clusters.multi_node import COLLAPSE_SECONDS
 from batchmark.orchestration.operators.file_system_operators import (
@@ -17,16 +16,15 @@ from batchmark_job.result.scaling_options import ScalingRun
 from tests.builders.installations import configured
 from tests.builders.scaling import stack
 from tests.faults.catalogue.layers import CANCELLED
-from tests.paths import ROOT
 from tests.unit.repository.test_dag_integrity import assert_order
 
 DAG_ID = "distributed_training_benchmark"
 STAND_UP, COLLAPSE = "stand_up_file_system", "collapse_file_system"
 
 
-@pytest.fixture(scope="module")
-def dag():
-    return DagBag(ROOT / "dags" / f"{DAG_ID}.py").dags[DAG_ID]
+@pytest.fixture
+def dag(dag_bag):
+    return dag_bag.dags[DAG_ID]
 
 
 def test_it_runs_in_order(dag):

@@ -24,6 +24,16 @@ from tests.builders import existing_jobs
 from tests.builders.installations import configured, own_types
 from tests.unit.repository.test_commands import ROOT, TEXT
 
+VARIABLES = (ROOT / "terraform" / "variables.tf").read_text()
+
+
+def default_of(variable):
+    return re.search(rf'variable "{variable}" .*?default += (.*?)\n', VARIABLES, re.DOTALL)[1]
+
+
+TWO = ["g4dn.xlarge", "c5.2xlarge"]
+SIX = [n for kind in ("gpu", "cpu") for n in json.loads(default_of(f"{kind}_instance_types"))]
+
 
 def words(page):
     return " ".join((ROOT / "docs" / page).read_text().split())
@@ -72,12 +82,8 @@ def dollars(cell):
 
 
 def test_what_a_run_is_expected_to_cost():
-    inputs = (ROOT / "terraform" / "variables.tf").read_text()
-    defaults = re.findall(
-        r'variable "[cg]pu_instance_types".*?default += (\[.*?\])', inputs, re.DOTALL
-    )
     prices = json.loads(price_file("us-east-1").read_text())["on_demand"]
-    hourly = sum(prices[name] for types in defaults for name in json.loads(types))
+    hourly = sum(prices[name] for name in SIX)
     said = words("runbook.md")
     assert f"The six cost ${hourly:.2f} an hour together" in said
     for least, most in ((5, 10), (7, 25)):
@@ -90,15 +96,6 @@ OWN_JOBS_FILES = (
     OWN_JOBS_PAGE,
     ROOT / "job_container" / "own_jobs" / "thumbnails" / "job.tfvars",
 )
-VARIABLES = (ROOT / "terraform" / "variables.tf").read_text()
-
-
-def default_of(variable):
-    return re.search(rf'variable "{variable}" .*?default += (.*?)\n', VARIABLES, re.DOTALL)[1]
-
-
-TWO = ["g4dn.xlarge", "c5.2xlarge"]
-SIX = [n for kind in ("gpu", "cpu") for n in json.loads(default_of(f"{kind}_instance_types"))]
 
 
 def most_usd(file, types, timeout_seconds=None):

@@ -4,20 +4,19 @@ import re
 from datetime import timedelta
 
 import pytest
-from airflow.dag_processing.dagbag import DagBag
 
 from batchmark.orchestration.pods.pods_operator import PodsOperator
 from batchmark.orchestration.tasks.pods import START_SECONDS
 from batchmark.runs.plans.pod_plan import TRIES
-from tests.paths import DOCS, ROOT
+from tests.paths import DOCS
 from tests.unit.repository.test_dag_integrity import assert_order
 
 DAG_ID = "eks_gpu_sharing_benchmark"
 
 
-@pytest.fixture(scope="module")
-def dag():
-    return DagBag(ROOT / "dags" / f"{DAG_ID}.py").dags[DAG_ID]
+@pytest.fixture
+def dag(dag_bag):
+    return dag_bag.dags[DAG_ID]
 
 
 def test_it_runs_in_order(dag):
@@ -48,12 +47,6 @@ def test_jobs_run_one_at_a_time_and_as_often_as_the_caps_count(dag):
     assert issubclass(run_pods.operator_class, PodsOperator)
     assert run_pods.max_active_tis_per_dagrun == 1
     assert run_pods.retries == TRIES - 1
-
-
-def test_what_a_failed_job_must_not_stop_runs_all_the_same(dag):
-    assert {task.task_id for task in dag.tasks if task.trigger_rule == "all_done"} == {
-        *("collect_results", "detect_regressions", "publish_report", "publish_alerts"),
-    }
 
 
 def test_the_docs_name_its_tasks(dag):

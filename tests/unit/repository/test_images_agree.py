@@ -2,12 +2,12 @@
 
 import re
 import tomllib
-from pathlib import Path
 
 import pytest
 import yaml
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.paths import ROOT
+
 AIRFLOW = "containers/Dockerfile"
 JOB = "job_container/Dockerfile"
 THUMBNAILS = "job_container/own_jobs/thumbnails"
@@ -190,3 +190,34 @@ def test_postgres_of_the_tests_is_the_pinned_major():
     major = re.search(r"postgres:(\d+)", base_images()["POSTGRES_IMAGE"]).group(1)
 
     assert f"postgresql-{major}" in read("tests/containers/stand_ins.py")
+
+
+def test_the_gpu_lock_is_the_cpu_lock_and_cuda():
+    cpu, gpu = (pins(f"job_container/requirements{kind}.txt") for kind in ("", "-gpu"))
+    assert cpu.items() <= gpu.items()
+    added = gpu.keys() - cpu.keys()
+    assert {"torch", "triton", "nvidia-cublas"} <= added
+    assert all(name.startswith(("nvidia-", "cuda-", "triton", "torch")) for name in added), added
+
+
+def test_torch_of_the_cpu_variant_is_the_gpu_variants():
+    wanted = pins("job_container/requirements.in")["torch"]
+    assert wanted == pins("job_container/requirements-gpu.txt")["torch"]
+
+
+def test_what_builds_the_job_image_is_locked():
+    assert {"cyclonedx-bom", "uv"} <= pins("job_container/requirements-build.txt").keys()
+
+
+def pins(path):
+    return dict(re.findall(r"^([a-z0-9-]+)==(\S+)", read(path), re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    "source",
+    sorted({word for line in instructions(JOB, "COPY(?! --from)") for word in line.split()[:-1]}),
+)
+def test_what_is_copied_reaches_the_build(source):
+    name = source.rstrip("/")
+    assert (ROOT / "job_container" / name).exists()
+    assert f"!{name}" in read("job_container/.dockerignore").splitlines()

@@ -4,7 +4,6 @@ import json
 import re
 
 import pytest
-from airflow.dag_processing.dagbag import DagBag
 
 from batchmark.core.own_jobs import ComparisonRun, OwnJobRun
 from batchmark.runs.own_jobs.sides import Side, parse_sides
@@ -18,17 +17,14 @@ OWN, COMPARISON = "own_job_benchmark", "job_comparison"
 PAGE = (ROOT / "docs" / "dags.md").read_text()
 
 
-@pytest.fixture(scope="module")
-def dags():
-    return {name: DagBag(ROOT / "dags" / f"{name}.py").dags[name] for name in (OWN, COMPARISON)}
-
-
-def defaults(dag, *names):
-    return {name: dag.params.get_param(name).resolve() for name in names}
+@pytest.fixture
+def dags(dag_bag):
+    return dag_bag.dags
 
 
 def test_the_defaults_run_an_own_job_on_all_its_targets_and_sizes(dags):
-    filled_in = defaults(dags[OWN], "sizes", "targets", "repeats", "deadline_seconds")
+    params, names = dags[OWN].params, ("sizes", "targets", "repeats", "deadline_seconds")
+    filled_in = {name: params.get_param(name).resolve() for name in names}
     wanted = asked(OwnJobRun, {**filled_in, "job": "thumbnails"})
     jobs = plan_own_jobs(configured(), own_jobs(), wanted, run_name="run")
     assert len(jobs) == 2 + 2 * 2 * 6

@@ -3,15 +3,14 @@
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from tests.documented import recipe, the_command
+from tests.paths import ROOT
 
-SCRIPT = Path(__file__).resolve().parents[3] / "job_container" / "publish.sh"
+SCRIPT = ROOT / "job_container" / "publish.sh"
 
 REGISTRY = "111122223333.dkr.ecr.eu-west-1.amazonaws.com"
 REPOSITORY = f"{REGISTRY}/batchmark-job"
@@ -52,23 +51,12 @@ else echo '{NOT_FOUND}' >&2; exit 254; fi"""
 WRITE_METADATA = f"""file=${{*#*--metadata-file }}; echo '{METADATA}' >"${{file%% *}}\""""
 
 
-@dataclass
 class Machine:
     """A checkout with the script, and a PATH with stand-ins that answer as told."""
 
-    folder: Path
-
-    @property
-    def checkout(self):
-        return self.folder / "checkout"
-
-    @property
-    def bin(self):
-        return self.folder / "bin"
-
-    @property
-    def pin(self):
-        return self.checkout / "terraform" / "image.auto.tfvars"
+    def __init__(self, folder):
+        self.folder, self.checkout, self.bin = folder, folder / "checkout", folder / "bin"
+        self.pin = self.checkout / "terraform" / "image.auto.tfvars"
 
     @property
     def calls(self):
@@ -113,6 +101,12 @@ class Machine:
             text=True,
             check=False,
         )
+
+    def publishes(self, *arguments, **environment):
+        """What it says when it ends well."""
+        result = self.run(*arguments, **environment)
+        assert result.returncode == 0, result.stderr
+        return result
 
     def refused(self, *arguments, code=1):
         """The message of a refusal, before anybody logs in, builds or pushes."""
@@ -162,9 +156,7 @@ def question(tag):
 
 def test_it_logs_in_and_builds_and_pushes_both_in_this_order(machine):
     assert recipe(the_command("make image")) == "job_container/publish.sh\n"
-    result = machine.run()
-
-    assert result.returncode == 0, result.stderr
+    result = machine.publishes()
     calls = [call for call in machine.calls if not call.startswith("git ")]
     calls = [re.sub(r"CREATED=\S+", "CREATED=now", call) for call in calls]
     calls = [re.sub(r"metadata-file \S+", "metadata-file FILE", call) for call in calls]
@@ -199,7 +191,7 @@ def test_the_labels_say_when_and_from_where(machine):
     machine.have_pushed()
     machine.answer(f"git -C {root} remote get-url", "echo git@git.example.org:a/b.git")
     machine.answer(f"git -C {root} status", "echo ' M a.py'")
-    assert machine.run("--allow-dirty", "try-3").returncode == 0
+    machine.publishes("--allow-dirty", "try-3")
     (build, _) = machine.builds
     assert "image.source" not in build
     assert f"REVISION={COMMIT}-dirty" in build
@@ -240,9 +232,7 @@ def test_its_end_names_digests_ids_and_the_line_that_uses_them(machine):
 
 def test_an_older_buildx_tells_no_id_and_that_stops_nothing(machine):
     machine.answer("docker buildx build", "exit 0")
-    result = machine.run()
-    assert result.returncode == 0, result.stderr
-    assert "Its image_digest in results" not in result.stdout
+    assert "Its image_digest in results" not in machine.publishes().stdout
     assert machine.pin.read_text() == PIN
 
 
@@ -258,34 +248,29 @@ def test_another_stacks_repository_is_not_pinned(machine):
 @pytest.mark.parametrize(("there", "built"), [(CPU_IMAGE, "--target gpu"), (IMAGE, "--target cpu")])
 def test_what_an_earlier_try_pushed_stays(machine, there, built):
     machine.have_pushed(there)
-    result = machine.run()
-    assert result.returncode == 0, result.stderr
+    machine.publishes()
     (build,) = machine.builds
     assert built in build
     assert machine.pin.read_text() == PIN
 
 
 def test_repository_and_tag_can_be_given(machine):
-    by_argument = machine.run("--repository", REPOSITORY, "try-1")
-    assert f"Pushed {REPOSITORY}:try-1" in by_argument.stdout, by_argument.stderr
-    by_environment = machine.run(ECR_REPOSITORY_URL=REPOSITORY, IMAGE_TAG="try-2")
-    assert f"Pushed {REPOSITORY}:try-2" in by_environment.stdout, by_environment.stderr
+    by_argument = machine.publishes("--repository", REPOSITORY, "try-1")
+    assert f"Pushed {REPOSITORY}:try-1" in by_argument.stdout
+    by_environment = machine.publishes(ECR_REPOSITORY_URL=REPOSITORY, IMAGE_TAG="try-2")
+    assert f"Pushed {REPOSITORY}:try-2" in by_environment.stdout
 
 
-def test_changes_that_are_not_committed_are_refused(machine):
-    machine.answer(f"git -C {machine.checkout} status", "echo ' M a.py'; echo '?? b.py'")
-
+@pytest.mark.parametrize(
+    ("status", "differ"),
+    [("echo ' M a.py'; echo '?? b.py'", "2 files differ"), ("echo '?? b.py'", "1 file differs")],
+)
+def test_changes_that_are_not_committed_are_refused(machine, status, differ):
+    machine.answer(f"git -C {machine.checkout} status", status)
     message = machine.refused()
-    assert "2 files differ from the last commit" in message
+    assert f"{differ} from the last commit" in message
     assert "run `job_container/publish.sh --allow-dirty` to try" in message
-
-    allowed = machine.run("--allow-dirty")
-    assert f"Pushed {IMAGE}-dirty" in allowed.stdout, allowed.stderr
-
-
-def test_one_change_is_one_file(machine):
-    machine.answer(f"git -C {machine.checkout} status", "echo '?? b.py'")
-    assert "1 file differs from the last commit" in machine.refused()
+    assert f"Pushed {IMAGE}-dirty" in machine.publishes("--allow-dirty").stdout
 
 
 def test_a_tag_that_exists_is_refused_with_its_digests(machine):
@@ -382,7 +367,6 @@ def test_an_image_without_a_digest_is_not_called_published(machine, answer, mess
 
 
 def test_its_help_is_its_own_heading(machine):
-    result = machine.run("--help")
-    assert result.returncode == 0
-    assert result.stdout.startswith("usage: job_container/publish.sh [--allow-dirty]")
-    assert "set -" not in result.stdout
+    shown = machine.publishes("--help").stdout
+    assert shown.startswith("usage: job_container/publish.sh [--allow-dirty]")
+    assert "set -" not in shown

@@ -1,13 +1,12 @@
 """Each setting stands in the documentation: what the Makefile, Compose and our programs read."""
 
-import ast
 import re
 
 import pytest
 
 from batchmark.changes.alerts.settings import AlertSettings, SeriesMatch, SeriesRule
 from laptop.containers.compose import external_variables
-from tests.unit.repository.test_commands import ROOT, TEXT
+from tests.unit.repository.test_commands import MAKEFILE, ROOT, TEXT
 
 
 def documented(name, *pages):
@@ -15,35 +14,18 @@ def documented(name, *pages):
     return any(wanted.search(text) for path, text in TEXT.items() if not pages or path in pages)
 
 
-def constants(tree):
-    return {
-        node.targets[0].id: node.value.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign)
-        and isinstance(node.targets[0], ast.Name)
-        and isinstance(node.value, ast.Constant)
-    }
+# What is read of the environment, by a name in quotes or a constant's; assignments are not.
+READ = re.compile(r'os\.environ(?:\.\w+\(|\[)\s*("\w+"|\w++)(?!\] = )')
 
 
 def variables_read(path):
     """Names of environment variables that a module reads, where they stand in it."""
     text = path.read_text()
-    if "environ" not in text:
-        return
-    tree = ast.parse(text)
-    named = constants(tree)
-    for node in ast.walk(tree):
-        match node:
-            case ast.Call(func=ast.Attribute(value=ast.Attribute(attr="environ")), args=[key, *_]):
-                pass
-            case ast.Subscript(value=ast.Attribute(attr="environ"), slice=key, ctx=ast.Load()):
-                pass
-            case _:
-                continue
-        if isinstance(key, ast.Constant):
-            yield key.value
-        elif isinstance(key, ast.Name) and key.id in named:
-            yield named[key.id]
+    named = {
+        name: f'"{value}"' for name, value in re.findall(r'^(\w+) = "(\w+)"', text, re.MULTILINE)
+    }
+    keys = {named.get(key, key) for key in READ.findall(text)}
+    return {key.strip('"') for key in keys if key.startswith('"')}
 
 
 @pytest.mark.parametrize("program", ["job_container", "plugins"])
@@ -60,12 +42,11 @@ def test_each_variable_of_compose():
 
 
 def test_each_variable_of_the_makefile():
-    text = (ROOT / "Makefile").read_text()
-    with_defaults = set(re.findall(r"^([A-Z_]+) \?=", text, re.MULTILINE))
+    with_defaults = set(re.findall(r"^([A-Z_]+) \?=", MAKEFILE, re.MULTILINE))
     in_help = {
-        name for line in re.findall(r"##(.*)", text) for name in re.findall(r"([A-Z_]+)=", line)
+        name for line in re.findall(r"##(.*)", MAKEFILE) for name in re.findall(r"([A-Z_]+)=", line)
     }
-    asked = set(re.findall(r"\$\((?:if|or|filter \w+,) ?\$\(([A-Z_]+)\)", text))
+    asked = set(re.findall(r"\$\((?:if|or|filter \w+,) ?\$\(([A-Z_]+)\)", MAKEFILE))
     unnamed = sorted(name for name in with_defaults | in_help | asked if not documented(name))
     assert unnamed == []
 

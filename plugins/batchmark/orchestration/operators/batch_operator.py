@@ -29,7 +29,6 @@ from batchmark.aws.batch_jobs import (
     ours,
     submit_job,
     terminate_job,
-    was_withdrawn,
 )
 from batchmark.aws.job_description import JobDescription
 from batchmark.aws.job_parts import child_id, main_node_id
@@ -50,6 +49,7 @@ from batchmark.orchestration.operators.batch_trigger import (
     UNREADABLE,
     BenchmarkJobTrigger,
     goes_on_demand,
+    standing,
 )
 from batchmark.orchestration.operators.job_progress import JobOrder
 from batchmark.orchestration.xcom import FAILURE_XCOM, JOB_ID_XCOM, JOB_IDS_XCOM, TIMING_XCOM
@@ -170,12 +170,9 @@ class BenchmarkJobOperator(BatchOperator):
 
     def _find_or_submit(self, context: Context) -> str | None:
         request = self._request(context)
-        current, other = [], []
-        for job in self._listed(context):
-            if job["jobName"] != request["jobName"]:
-                other.append(job)
-            elif not was_withdrawn(job):
-                current.append(job)
+        listed = self._listed(context)
+        current = standing(listed, request)
+        other = [job for job in listed if job["jobName"] != request["jobName"]]
         self._end_jobs(
             context, (*current[1:], *other), "Another job of its Airflow task took its place"
         )
@@ -202,8 +199,8 @@ class BenchmarkJobOperator(BatchOperator):
 
     def _submit(self, context: Context, request: dict[str, Any]) -> str:
         def find() -> str | None:
-            found = [job for job in self._listed(context) if job["jobName"] == request["jobName"]]
-            return next((job["jobId"] for job in found if not was_withdrawn(job)), None)
+            found = standing(self._listed(context), request)
+            return found[0]["jobId"] if found else None
 
         try:
             job_id = submit_job(self.clients("batch", attempts=1), request, find)

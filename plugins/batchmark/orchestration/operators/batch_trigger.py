@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -276,11 +276,10 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
         return find() or submit_job(self.clients("batch", attempts=1), request, find)
 
     def _find(self, request: dict[str, Any]) -> str | None:
-        batch, name = self.clients("batch"), request["jobName"]
-        listed = list_jobs(batch, [request["jobQueue"]], name)
-        named = [job for job in listed if job["jobName"] == name]
-        own = ours(batch, named, request.get("tags", {}).get(INSTALLATION_TAG))
-        ids = (str(job["jobId"]) for job in own if not was_withdrawn(job))
+        batch = self.clients("batch")
+        listed = list_jobs(batch, [request["jobQueue"]], request["jobName"])
+        tag = request.get("tags", {}).get(INSTALLATION_TAG)
+        ids = (str(job["jobId"]) for job in ours(batch, standing(listed, request), tag))
         return next((job_id for job_id in ids if job_id not in self._stepped_back), None)
 
     async def _outcome(self, progress: JobProgress) -> JobOutcome:
@@ -302,3 +301,9 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
 def goes_on_demand(job: JobDescription, on_demand: dict[str, Any] | None) -> bool:
     """Return whether an On-Demand job follows this one, which lost its host too often."""
     return on_demand is not None and is_reclaimed(job) and job["jobQueue"] != on_demand["jobQueue"]
+
+
+def standing(listed: Sequence[dict[str, Any]], request: dict[str, Any]) -> list[dict[str, Any]]:
+    """Of listed jobs those of a request's name whose task has not submitted another instead."""
+    name = request["jobName"]
+    return [job for job in listed if job["jobName"] == name and not was_withdrawn(job)]

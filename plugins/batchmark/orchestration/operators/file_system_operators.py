@@ -13,7 +13,6 @@ from airflow.sdk.exceptions import (
     TaskDeferralError,
     TaskDeferralTimeout,
 )
-from botocore.exceptions import BotoCoreError, ClientError
 
 from batchmark.aws.boto_clients import client
 from batchmark.aws.result_bucket import RunStore
@@ -32,11 +31,12 @@ from batchmark.orchestration.operators.file_system_trigger import (
     BY_HAND,
     CollapseTrigger,
     StandUpTrigger,
+    removed,
 )
 from batchmark.orchestration.operators.turns import is_over
 from batchmark.orchestration.settings import load_config, load_multi_node
 from batchmark.orchestration.telling import tell
-from batchmark.orchestration.xcom import JOB_TASKS
+from batchmark.orchestration.xcom import JOB_TASKS, states_of
 from batchmark.runs.run_file_system import RunFileSystem, RunOfDag
 
 ENDING_SECONDS = 300  # for a trigger to end its task after its last limit
@@ -87,9 +87,7 @@ class StandUpFileSystem(FileSystemOperator):
             _file_system(context, config, settings).name_none()
             tell("The run reads no files, so no file system is stood up.")
             return
-        ti = context["ti"]
-        states = ti.get_task_states(dag_id=ti.dag_id, task_ids=list(JOB_TASKS), run_ids=[ti.run_id])
-        if is_over(states):
+        if is_over(states_of(context, *JOB_TASKS)):
             # Airflow clears a setup with any task before its teardown.
             tell("None of the run's jobs is to run, so no file system is stood up.")
             return
@@ -111,11 +109,7 @@ class StandUpFileSystem(FileSystemOperator):
         except (TaskDeferralTimeout, TaskDeferralError) as error:
             config = load_config()
             plan = _known(_plan(context, config))
-            file_system = _file_system(context, config, plan.file_system)
-            try:
-                waits = file_system.remove()
-            except (BotoCoreError, ClientError) as problem:
-                waits = str(problem)
+            waits = removed(_file_system(context, config, plan.file_system))
             left = f"{waits}. {BY_HAND}" if waits else "Nothing of it is there"
             raise AirflowFailException(
                 f"No triggerer ended this task ({error}). Is a triggerer running? {left}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -35,12 +36,11 @@ KILL_POLL_SECONDS = 2.0
 BY_HAND = "The leak guard deletes it once the run is over, or do so in the FSx console"
 
 
-class FileSystemTrigger(EndsItsTask, BaseTrigger):
-    """What both have in common.
+@dataclass(frozen=True, kw_only=True)
+class FileSystemOrder:
+    """What the triggers are told.
 
-    If a triggerer dies, the next one runs this again with the same arguments.
-
-    Args:
+    Attributes:
         bucket: where the run's plan and its costs are.
         environment: the nodes' compute environment; None if it is not known.
         settings: fields of the stack's FileSystem; None if they are not known.
@@ -48,39 +48,37 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
         deadline: time after which it gives up, in seconds since the epoch.
     """
 
-    def __init__(
-        self,
-        *,
-        region_name: str,
-        bucket: str,
-        environment: str | None,
-        settings: dict[str, Any] | None,
-        run: dict[str, Any],
-        deadline: float,
-    ) -> None:
+    region_name: str
+    bucket: str
+    environment: str | None
+    settings: dict[str, Any] | None
+    run: dict[str, Any]
+    deadline: float
+
+
+class FileSystemTrigger(EndsItsTask, BaseTrigger):
+    """What both have in common; `order` are the fields of a FileSystemOrder.
+
+    If a triggerer dies, the next one runs this again with the same arguments.
+    """
+
+    def __init__(self, **order: Any) -> None:
         super().__init__()
-        self.arguments = {
-            "region_name": region_name,
-            "bucket": bucket,
-            "environment": environment,
-            "settings": settings,
-            "run": run,
-            "deadline": deadline,
-        }
-        self.deadline, self.bucket, self.environment = deadline, bucket, environment
-        self.whose = RunOfDag.model_validate(run)
-        self.clients: Callable[[str], Any] = AwsClients.shared(AwsAccess(region_name=region_name))
+        self.order = FileSystemOrder(**order)
+        self.whose = RunOfDag.model_validate(self.order.run)
+        access = AwsAccess(region_name=self.order.region_name)
+        self.clients: Callable[[str], Any] = AwsClients.shared(access)
         self.clock: Callable[[], float] = time.time
         self.sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
         self._step: asyncio.Task[str | None] | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         own = type(self)
-        return f"{own.__module__}.{own.__qualname__}", self.arguments
+        return f"{own.__module__}.{own.__qualname__}", dict(vars(self.order))
 
     @cached_property
     def file_system(self) -> RunFileSystem:
-        given = self.arguments["settings"]
+        given = self.order.settings
         settings = FileSystem.model_validate(given) if given else None
         return RunFileSystem(self.clients("fsx"), self.clients("ssm"), settings, self.whose)
 
@@ -128,12 +126,13 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
 
     def nodes_left(self) -> str | None:
         """What is left of nodes that have booted before; None once Batch has ended all."""
-        vcpus = wanted_vcpus(self.clients("batch"), self.environment) if self.environment else 0
+        environment = self.order.environment
+        vcpus = wanted_vcpus(self.clients("batch"), environment) if environment else 0
         return f"Batch has not ended the nodes yet ({vcpus} vCPUs)" if vcpus else None
 
     def settle(self) -> None:
         """Book what those cost that are gone."""
-        store = RunStore(self.clients("s3"), self.bucket, self.whose.run_id)
+        store = RunStore(self.clients("s3"), self.order.bucket, self.whose.run_id)
         layer = self.file_system
         gone = {file_system_id: layer.found[file_system_id] for file_system_id in layer.gone}
         left = len(layer.found) > len(gone)
@@ -145,9 +144,15 @@ class FileSystemTrigger(EndsItsTask, BaseTrigger):
         if usd is not None:
             self.log.info("It cost about %.2f USD", usd)
 
-    def tell_of_parameter(self) -> None:
+    async def ended(self, end: Callable[[], str | None], until: float) -> str | None:
+        """As `repeat`, of a step that ends it; where AWS refuses, what it says."""
+        try:
+            waits = await self.repeat(end, until)
+        except (BotoCoreError, ClientError) as error:
+            waits = str(error)
         if self.file_system.parameter_problem:
             self.log.warning("%s", self.file_system.parameter_problem)
+        return waits
 
 
 class StandUpTrigger(FileSystemTrigger):
@@ -175,23 +180,17 @@ class StandUpTrigger(FileSystemTrigger):
 
     async def _stood_up(self) -> str | None:
         """Why it is not up; None once nodes can mount it."""
-        if waits := await self.repeat(self.file_system.stand_up, self.deadline):
+        if waits := await self.repeat(self.file_system.stand_up, self.order.deadline):
             return f"{waits}, after {STAND_UP_SECONDS} s"
         if left := await self.repeat(self.nodes_left, self.clock() + NODES_SECONDS):
             return (
                 f"{left}, after {NODES_SECONDS} s. They booted before, so they would not mount it: "
                 "end what runs on them, then trigger the run again"
             )
-        if waits := await self.repeat(self.file_system.name_own, self.clock() + NAMING_SECONDS):
-            return waits
-        return None
+        return await self.repeat(self.file_system.name_own, self.clock() + NAMING_SECONDS)
 
     async def _removed(self) -> str:
-        try:
-            waits = await self.repeat(self.file_system.remove, self.clock() + DELETION_SECONDS)
-        except (BotoCoreError, ClientError) as error:
-            waits = str(error)
-        self.tell_of_parameter()
+        waits = await self.ended(self.file_system.remove, self.clock() + DELETION_SECONDS)
         await asyncio.to_thread(self.settle)
         if waits is None:
             return "What was made of it is gone"
@@ -210,14 +209,19 @@ class StandUpTrigger(FileSystemTrigger):
 
     def _end(self) -> str | None:
         """Delete what was made; None once all of it is told to go."""
-        try:
-            waits = self.file_system.remove()
-        except (BotoCoreError, ClientError) as error:
-            waits = str(error)
+        waits = removed(self.file_system)
         if waits and not self.file_system.is_ending:
             return waits
         self.log.info("%s", waits or "Nothing of the file system is there")
         return None
+
+
+def removed(file_system: RunFileSystem) -> str | None:
+    """What its removal waits for now, or what AWS says where it refuses; None if it is gone."""
+    try:
+        return file_system.remove()
+    except (BotoCoreError, ClientError) as error:
+        return str(error)
 
 
 class CollapseTrigger(FileSystemTrigger):
@@ -229,11 +233,7 @@ class CollapseTrigger(FileSystemTrigger):
 
     async def work(self) -> str | None:
         await self._without_nodes()
-        try:
-            waits = await self.repeat(self.file_system.collapse, self.deadline)
-        except (BotoCoreError, ClientError) as error:
-            waits = str(error)
-        self.tell_of_parameter()
+        waits = await self.ended(self.file_system.collapse, self.order.deadline)
         if self.file_system.found:
             await asyncio.to_thread(self.settle)
         if waits is not None:

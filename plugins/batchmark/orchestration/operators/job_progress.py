@@ -22,8 +22,6 @@ UNKNOWN_SECONDS = 60
 
 
 class ExceededLimit(NamedTuple):
-    """A limit that a job has exceeded."""
-
     reason: str
     is_stuck: bool = False  # whether a diagnosis may find out what the job waits for
 
@@ -73,7 +71,6 @@ class JobOrder:
         return any(end is not None and now > end for end in (self.deadline, self.latest_turn))
 
     def is_too_long(self, seconds: float) -> bool:
-        """Whether no job may take this long."""
         return self.longest_seconds is not None and seconds > self.longest_seconds
 
 
@@ -93,7 +90,6 @@ class JobProgress:
         self._stopping_since: float | None = None
 
     def update(self, answer: Answer, now: float) -> None:
-        """Take in Batch's answer."""
         self._now = now
         self._is_current = answer.job is not None
         if answer.job is None and answer.problem is None:

@@ -53,7 +53,6 @@ class JobWatch:
         self._rounds: asyncio.Task[None] | None = None
 
     async def next(self, job_id: str) -> Answer:
-        """Wait for the next description of a job."""
         waiter: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[job_id].append(waiter)
         if self._rounds is None or self._rounds.done():

@@ -15,7 +15,7 @@ The queue of an own job is not ours alone, and may never be empty, so nobody loo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from typing import Any, TypeVar
 
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
@@ -27,7 +27,7 @@ from batchmark.core.errors import BatchmarkError
 from batchmark.orchestration.aws_clients import AwsClients
 from batchmark.orchestration.operators.job_progress import JobOrder
 
-OVER = ("success", "failed", "skipped", "upstream_failed", "removed")
+OVER = {"success", "failed", "skipped", "upstream_failed", "removed"}
 EVERY_SECONDS = 10.0
 SOON_SECONDS = 1.0  # from the end of a trigger until Airflow knows that its task is over
 
@@ -143,13 +143,12 @@ class WaitsForItsTurn:
         states = await ask(
             dag_id=ti.dag_id, task_ids=[ti.task_id], run_ids=[ti.run_id], map_index=map_index
         )
-        return is_over(states)
+        return is_over({state for of_run in states.values() for state in of_run.values()})
 
 
-def is_over(states: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether the task asked for is over; Airflow answers by run and task."""
-    found = [state for of_run in states.values() for state in of_run.values()]
-    return all(state in OVER for state in found) and bool(found)
+def is_over(states: Set[str | None]) -> bool:
+    """Whether nothing of what has these states may still run; what has none may."""
+    return bool(states) and states <= OVER
 
 
 def is_behind_others(job_id: str, live: Sequence[Mapping[str, Any]]) -> bool:

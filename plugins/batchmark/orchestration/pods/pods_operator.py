@@ -48,12 +48,9 @@ class PodsOperator(KubernetesJobOperator):
         **arguments: Any,
     ) -> None:
         super().__init__(name="pods", get_logs=False, do_xcom_push=False, **arguments)
-        self.planned = planned
+        self.planned = PlannedJob.model_validate(planned)
         self.begins_exclusive = begins_exclusive
-        self.limits = {
-            "pending_seconds": pending_seconds,
-            "starting_seconds": starting_seconds,
-        }
+        self.limits = {"pending_seconds": pending_seconds, "starting_seconds": starting_seconds}
 
     @cached_property
     def hook(self) -> KubernetesHook:
@@ -66,7 +63,6 @@ class PodsOperator(KubernetesJobOperator):
             AirflowFailException: it failed, or a pod could not start.
         """
         self._cluster = load_cluster()
-        job = PlannedJob.model_validate(self.planned)
         with kubeconfig(self._cluster) as self.config_file:
             api = ClusterApi(self._cluster, self.hook.api_client)
             with fail_if_refused(context):
@@ -74,16 +70,15 @@ class PodsOperator(KubernetesJobOperator):
                 api.offer_gpus(shared=not self.begins_exclusive)
                 try:
                     super().execute(context)
-                    self._watch(context, api, job)
+                    self._watch(context, api)
                 finally:
                     api.remove_jobs()
 
     def build_job_request_obj(self, context: Context | None = None) -> kubernetes.V1Job:
         """Return the whole job; the provider would merge it of parts."""
         run_id, number = context["run_id"], context["ti"].try_number  # type: ignore[index]
-        job = PlannedJob.model_validate(self.planned)
-        name = full_name(job.name, run_id, number).replace("_", "-")
-        manifest = job_manifest(self._cluster, run_id, job, name=name)
+        name = full_name(self.planned.name, run_id, number).replace("_", "-")
+        manifest = job_manifest(self._cluster, run_id, self.planned, name=name)
         # As the provider does with a template file.
         return self.hook.api_client._ApiClient__deserialize_model(manifest, kubernetes.V1Job)
 
@@ -95,7 +90,7 @@ class PodsOperator(KubernetesJobOperator):
                 f"cluster {self._cluster.cluster} refuses the job: {error.status} {error.body}"
             ) from error
 
-    def _watch(self, context: Context, api: ClusterApi, job: PlannedJob) -> None:
+    def _watch(self, context: Context, api: ClusterApi) -> None:
         """Follow the job; report how it ended to the tasks that follow.
 
         Raises:
@@ -109,29 +104,23 @@ class PodsOperator(KubernetesJobOperator):
         try:
             failure = watch.run()
         except Exception as error:
-            self._report(context, job, watch, created_at, str(error))
+            self._report(context, watch, created_at, str(error))
             raise
-        self._report(context, job, watch, created_at, failure)
+        self._report(context, watch, created_at, failure)
         if failure:
             raise ClusterError(failure)
 
     def _report(
-        self,
-        context: Context,
-        job: PlannedJob,
-        watch: PodsWatch,
-        created_at: datetime,
-        failure: str | None,
+        self, context: Context, watch: PodsWatch, created_at: datetime, failure: str | None
     ) -> None:
         store = RunStore.of(load_config(), context["run_id"])
+        log = f"logs/{self.planned.target}/{self.planned.name}.log"
         ended = EndedPods(
             job_name=watch.job_name,
             created_at=created_at,
             started_at=watch.started_at(),
             stopped_at=datetime.now(UTC),
-            log_key=store.write(
-                f"logs/{job.target}/{job.name}.log", watch.log() or "\n", "text/plain"
-            ),
+            log_key=store.write(log, watch.log() or "\n", "text/plain"),
             node=watch.node(),
             failure=failure,
         )

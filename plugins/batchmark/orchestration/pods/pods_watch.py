@@ -65,7 +65,7 @@ class PodsWatch:
                 tell(f"The cluster does not answer: {error}. Trying again.")
             else:
                 read_at = self.api.clock()
-                self._tell_once(self._counts())
+                self._tell_counts()
                 if condition := self._ended():
                     return None if condition["type"] == "Complete" else self._failure(condition)
                 if problem := self._stuck():
@@ -145,12 +145,11 @@ class PodsWatch:
             for pod in self.pods
         )
 
-    def _counts(self) -> str:
+    def _tell_counts(self) -> None:
+        """Tell how many pods are in which phase, once for the same numbers."""
         phases = Counter(pod["status"].get("phase", "Unknown") for pod in self.pods)
         listed = ", ".join(f"{number} {phase}" for phase, number in sorted(phases.items()))
-        return f"Pods of {self.job_name}: {listed or 'none yet'}"
-
-    def _tell_once(self, text: str) -> None:
+        text = f"Pods of {self.job_name}: {listed or 'none yet'}"
         if text not in self._told:
             self._told.add(text)
             tell(text)

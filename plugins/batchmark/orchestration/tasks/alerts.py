@@ -13,27 +13,26 @@ from operator import methodcaller
 from typing import TYPE_CHECKING
 
 from airflow.sdk import Context, Param
+from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from batchmark.aws.result_bucket import COLLECTED, REPORT_HTML, RunStore
+from batchmark.changes.alerts.records import BY_HAND
+from batchmark.changes.alerts.store import AlertStore
 from batchmark.core.config import Config
 from batchmark.core.errors import AlertError, ConfigError
 from batchmark.orchestration.assets import REGRESSIONS, regressions_metadata
 from batchmark.orchestration.settings import load_alert_settings, load_config
 from batchmark.orchestration.telling import console, tell
+from batchmark.report.tables import alert_table
+from batchmark.report.terminal.sections import print_blocks
 
 if TYPE_CHECKING:
-    from batchmark.changes.alerts.outbox import RunMessage
-    from batchmark.changes.alerts.records import Alert
-    from batchmark.changes.alerts.settings import AlertSettings
-    from batchmark.changes.alerts.store import AlertStore
+    from batchmark.changes.alerts.outbox import Delivery, RunMessage
     from batchmark.changes.records import Change
 
 
 def change_params() -> dict[str, Param]:
-    """Fields of change_alert's form."""
-    from batchmark.changes.alerts.records import BY_HAND
-
     return {
         "alert_id": Param(
             "", type="string", description="As the message or the report names it: 3f9a1c0b72."
@@ -59,24 +58,20 @@ def check_settings() -> None:
     check_channels(load_alert_settings())
 
 
-def open_alerts(context: Context, changes_key: str, report_key: str | None = None) -> list[str]:
+def open_alerts(context: Context, changes_key: str) -> list[str]:
     """Store what is new in the run's changes, and a message; return the ids of its alerts.
 
     Nothing is sent. A retry finds the message and does what it decided and is not done yet.
     """
-
-    from batchmark.changes.alerts.store import AlertStore
     from batchmark.changes.records import RunChanges
-    from batchmark.report.tables import alert_table
-    from batchmark.report.terminal.sections import print_blocks
 
-    config, run_id = load_config(), context["run_id"]
-    store = RunStore.of(config, run_id)
+    config = load_config()
+    store = RunStore.of(config, context["run_id"])
     alerts = AlertStore(store)
-    message = alerts.message(run_id)
+    message = alerts.message(context["run_id"])
     if message is None:
         changes = RunChanges.model_validate_json(store.read(changes_key)).changes
-        message = _decide(config, load_alert_settings(), store, alerts, run_id, changes, report_key)
+        message = _decide(config, store, alerts, context["run_id"], changes)
     if message is None:
         tell("No alert to open and none to change.")
         return []
@@ -101,8 +96,6 @@ def publish_alerts(
             have the message. The latter fails once: after it is cleared, the task passes.
         AirflowSkipException: a dry run, or nothing was planned.
     """
-    from batchmark.changes.alerts.store import AlertStore
-
     try:
         config = load_config()
     except ConfigError as error:
@@ -131,8 +124,6 @@ def announce_regressions(context: Context) -> None:
     Raises:
         AirflowSkipException: it opened none, so there is no event.
     """
-    from batchmark.changes.alerts.store import AlertStore
-
     alerts = AlertStore(RunStore.of(load_config(), context["run_id"]))
     message = alerts.message(context["run_id"])
     if message is None or not message.new_alerts:
@@ -147,22 +138,14 @@ def change_alert(context: Context) -> str:
     Raises:
         AirflowFailException: there is no such alert, or that state may not follow.
     """
-
-    from batchmark.changes.alerts.store import AlertStore
-    from batchmark.report.tables import alert_table
-    from batchmark.report.terminal.sections import print_blocks
-
     params, run_id = context["params"], context["run_id"]
     by = context["dag_run"].triggering_user_name or "somebody"
-    now = datetime.now(UTC)
-
-    def asked_for(alert: Alert) -> Alert:
-        return alert.become(params["state"], at=now, by=by, run_id=run_id, note=params["note"])
-
+    asked_for = methodcaller(
+        "become", params["state"], at=datetime.now(UTC), by=by, run_id=run_id, note=params["note"]
+    )
+    alerts = AlertStore(RunStore.of(load_config(), run_id))
     try:
-        alert = AlertStore(RunStore.of(load_config(), run_id)).change_alert(
-            params["alert_id"].strip(), asked_for
-        )
+        alert = alerts.change_alert(params["alert_id"].strip(), asked_for)
     except AlertError as error:
         raise AirflowFailException(str(error)) from error  # it would fail again
     print_blocks([alert_table([alert], "The alert now")], console())
@@ -177,7 +160,6 @@ def send_pending(context: Context) -> None:
         AirflowFailException: a channel may or may not have a message; once for each message.
     """
     from batchmark.changes.alerts.delivering import LONGEST_TRY
-    from batchmark.changes.alerts.store import AlertStore
 
     config = load_config()
     alerts = AlertStore(RunStore.of(config, context["run_id"]))
@@ -190,33 +172,25 @@ def send_pending(context: Context) -> None:
 
 
 def _decide(
-    config: Config,
-    settings: AlertSettings,
-    store: RunStore,
-    alerts: AlertStore,
-    run_id: str,
-    changes: Iterable[Change],
-    report_key: str | None,
+    config: Config, store: RunStore, alerts: AlertStore, run_id: str, changes: Iterable[Change]
 ) -> RunMessage | None:
     """Create the run's message; None if nothing is new.
 
     What joins an older alert is no news and is stored at once; a retry then finds nothing to join.
     """
-    from airflow.sdk.configuration import conf
-
     from batchmark.changes.alerts.merging import merge
     from batchmark.changes.alerts.outbox import unsure_runs
     from batchmark.orchestration.channels import channels_of
     from batchmark.report.changes.alert_message import MessageContext, build_message
 
-    now = datetime.now(UTC)
+    now, settings = datetime.now(UTC), load_alert_settings()
     before = alerts.alerts()
     merged = merge(before, alerts.improvements(), changes, settings, run_id=run_id, at=now)
     for joined in merged.joined:
         alerts.change_alert(joined.alert_id, methodcaller("join", joined))
     message_context = MessageContext(
         installation=config.name,
-        report_url=store.object_url(report_key or store.prefix + REPORT_HTML),
+        report_url=store.object_url(store.prefix + REPORT_HTML),
         log_urls=_log_urls(store),
         airflow_url=conf.get("api", "base_url", fallback=None),
         unsure_runs=unsure_runs(alerts.messages()),
@@ -265,26 +239,19 @@ def _send(
             now=datetime.now(UTC),
             longest_try=longest_try,
         )
-        failed += [
-            f"run {sent.run_id}, {one.channel}: {one.reason}"
-            for one in sent.of("failed")
-            if one.channel in channels
-        ]
-        if any(not one.shown for one in sent.of("unsure")):
-            unsure.append(sent)
+        failed += [(sent, one) for one in sent.of("failed") if one.channel in channels]
+        unsure += [(sent, one) for one in sent.of("unsure") if not one.shown]
         tell(f"Message of run {sent.run_id}:", *(f"  {line}" for line in delivery_lines(sent)))
     if failed:
-        raise AlertError("not all was sent: " + "; ".join(failed))
-    for message in unsure:
-        alerts.change_message(message.run_id, methodcaller("with_unsure_shown"))
+        raise AlertError("not all was sent: " + _listed(failed))
+    for run_id in dict.fromkeys(message.run_id for message, _ in unsure):
+        alerts.change_message(run_id, methodcaller("with_unsure_shown"))
     if unsure:
-        where = (
-            f"run {message.run_id}, {one.channel}: {one.reason}"
-            for message in unsure
-            for one in message.of("unsure")
-            if not one.shown
-        )
         raise AirflowFailException(
             "a message may not have arrived, and is not sent again; look into the channel, and "
-            "read the run's report if it is not there: " + "; ".join(where)
+            "read the run's report if it is not there: " + _listed(unsure)
         )
+
+
+def _listed(deliveries: Iterable[tuple[RunMessage, Delivery]]) -> str:
+    return "; ".join(f"run {of.run_id}, {one.channel}: {one.reason}" for of, one in deliveries)

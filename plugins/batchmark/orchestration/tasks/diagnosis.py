@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
@@ -19,8 +21,6 @@ def diagnose_queues(context: Context) -> str:
     Raises:
         AirflowFailException: the configuration is invalid, or a target unknown.
     """
-    from datetime import UTC, datetime
-
     from batchmark.aws.batch_targets import published_queues
     from batchmark.aws.boto_clients import patient_clients
     from batchmark.checks.diagnosis.diagnose import diagnose

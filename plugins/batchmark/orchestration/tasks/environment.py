@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import UTC, datetime
 
 from airflow.sdk import Context
 
@@ -46,21 +47,13 @@ def check(
     `foreign`: others made the queues and job definitions. `own_jobs`: the job definitions are those
     of own jobs, on our own targets.
     """
-    from datetime import UTC, datetime
-
     from batchmark.aws.boto_clients import patient_clients
     from batchmark.checks.environment import check_environment
     from batchmark.report.pages.table_pages import environment_page
 
     clients, now = patient_clients(config.region), datetime.now(UTC)
     result = check_environment(
-        config,
-        clients,
-        targets=targets,
-        now=now,
-        nodes=nodes,
-        foreign=foreign,
-        own_jobs=own_jobs,
+        config, clients, targets=targets, now=now, nodes=nodes, foreign=foreign, own_jobs=own_jobs
     )
     store = RunStore.of(config, context["run_id"])
     store.write(ENVIRONMENT_JSON, result.model_dump_json(indent=2))
@@ -73,8 +66,6 @@ def check(
         is_runs=context["ti"].dag_id == DAG_ID,
     )
     if failures := result.failures():
-        fail(
-            context,
-            f"{len(result.of('fail'))} check(s) failed, so nothing is submitted:\n{failures}",
-        )
+        count = len(result.of("fail"))
+        fail(context, f"{count} check(s) failed, so nothing is submitted:\n{failures}")
     return key

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 from airflow.sdk import Context, Param
@@ -48,9 +50,6 @@ def leak_params() -> dict[str, Param]:
 
 def look_for_leaks(context: Context) -> str:
     """Find what no run needs, end what may be ended, and return the report's key."""
-    from datetime import UTC, datetime
-    from functools import cache
-
     from batchmark.aws.boto_clients import patient_clients
     from batchmark.checks.leaks import end_leaks, look
     from batchmark.runs.own_jobs.known_queues import remembered
@@ -99,7 +98,6 @@ def report_leaks(context: Context, found_key: str) -> str:
         AirflowFailException: after publishing, if something leaked or AWS did not answer.
         AlertError: something leaked, and the topic did not take the alert; a retry sends it.
     """
-
     from batchmark.changes.alerts.delivering import UnsureError
     from batchmark.checks.leak_records import GuardReport
     from batchmark.core.errors import AlertError

@@ -18,7 +18,7 @@ from batchmark.core.run import PlannedJob
 from batchmark.orchestration.settings import load_cluster, load_config
 from batchmark.orchestration.tasks.approval import Arguments, approved_jobs
 from batchmark.orchestration.tasks.budget import Proposal
-from batchmark.orchestration.telling import fail, tell
+from batchmark.orchestration.telling import fail, fail_if_refused, tell
 from batchmark.orchestration.xcom import PODS_XCOM
 
 START_SECONDS = 900
@@ -61,11 +61,8 @@ def start_node(context: Context) -> None:
     plan = store.plan()
     if plan.dry_run or not plan.jobs:
         raise AirflowSkipException("a dry run: nothing is started")
-    with kubeconfig(cluster) as path:
-        try:
-            ClusterApi(cluster, kubernetes_hook(path).api_client).nodes()
-        except ClusterError as error:
-            fail(context, str(error), error)
+    with kubeconfig(cluster) as path, fail_if_refused(context):
+        ClusterApi(cluster, kubernetes_hook(path).api_client).nodes()
     eks = client("eks", cluster.region)
     try:
         node_group.start(eks, cluster, dag_id=context["ti"].dag_id, run_id=context["run_id"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
@@ -15,7 +14,6 @@ from batchmark.orchestration.telling import console, tell
 from batchmark.orchestration.xcom import RERUN_TASKS
 
 if TYPE_CHECKING:
-    from batchmark.changes.records import ChangePoint, Confirmation
     from batchmark.core.run import CollectedRun
     from batchmark.orchestration.run_history import RunHistory
 
@@ -36,19 +34,19 @@ def find_suspects(context: Context, collected_key: str) -> list[dict[str, Any]]:
             f"Suspect {one.kind}: {one.series.target}, {one.series.workload} "
             f"{one.series.parameters}: {one.seconds:.6g} s, expected {one.expected:.6g} s"
         )
-    params, note = context["params"], None
+    params, why_not = context["params"], None
     kind = KINDS.get(run.plan.dag_id or "")
     if not found:
         tell(f"No suspect among {len(run.weighed)} series with enough runs.")
     elif kind and kind.no_reruns:
-        note = f"suspects are not measured again: {kind.no_reruns}"
+        why_not = kind.no_reruns
     elif not params["reruns"]:
-        note = "suspects are not measured again: the run was asked not to (reruns)"
-    elif note := reserve(
-        run.store, run.config, run.plan, suspects.rows, parse_cap(params[RUN_CAP])
-    ):
-        note = f"suspects are not measured again: {note}"
-    if note:
+        why_not = "the run was asked not to (reruns)"
+    else:
+        cap = parse_cap(params[RUN_CAP])
+        why_not = reserve(run.store, run.config, run.plan, suspects.rows, cap)
+    if why_not:
+        note = f"suspects are not measured again: {why_not}"
         tell(note)
         suspects = suspects.model_copy(update={"notes": (note,)})
     run.store.write(SUSPECTS, suspects.model_dump_json(indent=2))
@@ -105,7 +103,7 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
     if fresh.jobs or fresh.lost or fresh.superseded:
         _store_with(fresh, run)
     shown = run.shown(run.times_with(fresh))
-    verdicts = _verdicts(run, fresh, shown)
+    verdicts = run.verdicts(fresh, shown)
     points, rows = run.news(shown, verdicts), []
     if points:
         history, around = HistoryStore.of(run.config), runs_around(points)
@@ -127,17 +125,6 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
     tell(f"{len(changes)} change(s) among {len(everything)} series")
     found = RunChanges(run_id=run.run_id, changes=changes, confirmations=tuple(verdicts))
     return run.store.write(CHANGES, found.model_dump_json(indent=2))
-
-
-def _verdicts(
-    run: RunHistory, fresh: CollectedRun, shown: Sequence[ChangePoint]
-) -> list[Confirmation]:
-    if not (fresh.jobs or fresh.lost):
-        return []
-    verdicts = run.verdicts(fresh, shown)
-    for one in verdicts:
-        tell(f"{one.outcome}: {one.series.target} {one.series.workload}: {one.reason}")
-    return verdicts
 
 
 def _store_with(fresh: CollectedRun, run: RunHistory) -> None:

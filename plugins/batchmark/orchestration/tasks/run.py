@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from airflow.sdk import Context
+from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from batchmark.aws.boto_clients import client
 from batchmark.aws.result_bucket import (
     CHANGES_SECTION,
     COLLECTED,
@@ -29,7 +30,7 @@ from batchmark.orchestration.settings import config_of, load_config
 from batchmark.orchestration.tasks.approval import Arguments, approved_jobs
 from batchmark.orchestration.tasks.budget import Proposal
 from batchmark.orchestration.telling import tell
-from batchmark.orchestration.xcom import JOB_ID_XCOM
+from batchmark.orchestration.xcom import states_of
 from batchmark.runs.plans.planning import plan_jobs as plan
 
 
@@ -77,26 +78,13 @@ def collect_results(context: Context, run_task_id: str) -> str:
 
     An event of the asset RESULTS says where the rows are. Returns the key of the collected run.
     """
-    from batchmark.runs.collecting import collect_run
+    from batchmark.orchestration.run_history import collect_jobs
 
-    run_id = context["run_id"]
     config = load_config()
-    store = RunStore.of(config, run_id)
+    store = RunStore.of(config, context["run_id"])
     run_plan = submitted_plan(context, store, run_task_id)
     config = config_of(run_plan, config)
-    planned = run_plan.jobs
-    job_ids = context["ti"].xcom_pull(
-        task_ids=run_task_id, key=JOB_ID_XCOM, map_indexes=range(len(planned))
-    )
-    collected = collect_run(
-        store,
-        client("batch", config.region),
-        client("logs", config.region),
-        run_id=run_id,
-        planned=planned,
-        job_ids=job_ids,
-        config=config,
-    )
+    collected = collect_jobs(context, store, config, run_task_id, run_plan.jobs)
     return record(context, config, store, run_plan, collected)
 
 
@@ -106,12 +94,8 @@ def submitted_plan(context: Context, store: RunStore, run_task_id: str) -> RunPl
     Raises:
         AirflowSkipException: there is none, or it was a dry run.
     """
-    run_id = context["run_id"]
     # After a run was cleared, the plan of its earlier life may still be there.
-    states = context["ti"].get_task_states(
-        dag_id=context["ti"].dag_id, task_ids=[run_task_id], run_ids=[run_id]
-    )
-    is_planned = "upstream_failed" not in states.get(run_id, {}).values()
+    is_planned = "upstream_failed" not in states_of(context, run_task_id)
     run_plan = store.plan()
     if not (is_planned and run_plan.jobs):
         raise AirflowSkipException("nothing was planned; see the task before that failed")
@@ -137,10 +121,7 @@ def record(
     )
     rows = sum(len(job.document.measurements) for job in collected.jobs)
     context["outlet_events"][RESULTS].extra = results_metadata(
-        context["run_id"],
-        history_keys,
-        rows,
-        tuple(dict.fromkeys(job.planned.target for job in collected.jobs)),
+        context["run_id"], history_keys, rows, (job.planned.target for job in collected.jobs)
     )
     jobs = formatting.count(len(collected.jobs), "job")
     tell(f"Collected {rows} rows of {jobs}; the history has them.")
@@ -149,8 +130,6 @@ def record(
 
 def compare(context: Context, collected_key: str) -> str:
     """Compare each GPU target with each CPU target; return the key of the comparison."""
-    from datetime import UTC, datetime
-
     from batchmark.analysis.comparison import compare as compare_run
     from batchmark.aws.price_list import stored_prices
     from batchmark.orchestration.run_history import calibrations
@@ -161,8 +140,7 @@ def compare(context: Context, collected_key: str) -> str:
     collected = readable_run(store, collected_key)
     prices = stored_prices(store, config.region, datetime.now(UTC))
     worst = store.plan().worst_case
-    layer = worst.file_system if worst else None
-    hourly = layer.usd_per_hour if layer else None
+    hourly = worst.file_system.usd_per_hour if worst and worst.file_system else None
     comparison = compare_run(collected, prices, calibrations(store, collected), hourly)
     tell(f"Compared {formatting.count(len(comparison.pairs), 'pair')} of targets.")
     return store.write(COMPARISON, comparison.model_dump_json(indent=2))
@@ -176,10 +154,6 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     Raises:
         AirflowFailException: after publishing, when a job of the run failed or left no result.
     """
-    from datetime import UTC, datetime
-
-    from airflow.sdk.configuration import conf
-
     from batchmark.analysis.comparison import Comparison
     from batchmark.changes.alerts.records import precision
     from batchmark.changes.alerts.store import AlertStore
@@ -226,9 +200,6 @@ def publish_noise(context: Context, collected_key: str) -> str:
     Raises:
         AirflowFailException: after publishing, when a target has no calibration or a job failed.
     """
-
-    from datetime import UTC, datetime
-
     from batchmark.analysis.cost import run_costs
     from batchmark.analysis.judging.calibration import calibrate
     from batchmark.aws.price_list import stored_prices

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection
-from datetime import date
+from datetime import date, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow.sdk import Context, Param
@@ -52,9 +54,6 @@ def self_test_params() -> dict[str, Param]:
 
 def try_detector(context: Context) -> str:
     """Test the detector on steps in copies of the history; return the key of the results."""
-    from collections import defaultdict
-    from datetime import timedelta
-
     from batchmark.changes.self_test.records import SelfTest
     from batchmark.changes.self_test.self_test import EARLY, WAITED, try_suite
 
@@ -85,8 +84,6 @@ def try_detector(context: Context) -> str:
 
 
 def publish_self_test(context: Context, tested_key: str) -> str:
-    """Publish the results as a page and a table; return the page's key."""
-
     from batchmark.changes.self_test.records import SelfTest
     from batchmark.report.pages.self_test_page import self_test_page
 
@@ -107,8 +104,6 @@ def read_times(config: Config, suites: Collection[str] | None, since: date) -> l
 
 def current_detector() -> tuple[Detector, str]:
     """The detector as benchmark runs call it, and its settings as text."""
-    from functools import partial
-
     from batchmark.changes.detection import detect_changes
 
     settings = load_detector_settings()

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from airflow.models import DagModel, DagRun, TaskInstance
 from airflow.models.xcom import XComModel
 from airflow.utils.session import create_session
-from croniter import croniter
+from croniter import croniter, croniter_range
 from sqlalchemy import and_, select
 
 from batchmark.orchestration.xcom import FAILURE_XCOM
@@ -80,7 +80,5 @@ def schedule(dag_id: str, now: datetime) -> Schedule:
         day=1, hour=0, minute=0, second=0, microsecond=0
     )
     end = (start + timedelta(days=32)).replace(day=1)
-    ticks, count = croniter(text, start - timedelta(seconds=1)), 0
-    while ticks.get_next(datetime) < end:
-        count += 1
-    return Schedule(count, paused)
+    ticks = croniter_range(start, end - timedelta(seconds=1), text)
+    return Schedule(sum(1 for _ in ticks), paused)

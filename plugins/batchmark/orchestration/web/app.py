@@ -29,7 +29,7 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cache-Control": "private, no-cache",
 }
-EXPIRED = "Invalid JWT token"  # what Airflow says of a session that is over
+EXPIRED = "Invalid JWT token"  # what Airflow says of a session of before it began anew
 LOG_IN = "Log in to Airflow first, then open this page again."
 
 log = logging.getLogger(__name__)
@@ -42,8 +42,7 @@ def current_library() -> Library:
     Raises:
         ConfigError: nothing is published.
     """
-    config = load_config()
-    return _library(config.model_dump_json())
+    return _library(load_config().model_dump_json())
 
 
 @cache
@@ -75,10 +74,9 @@ async def _with_headers(
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for no other
-    if error.detail == EXPIRED:  # of an Airflow that has begun anew since
+    if error.status_code == 401 or error.detail == EXPIRED:
         return _message(request, LOG_IN, 401)
-    text = LOG_IN if error.status_code == 401 else str(error.detail)
-    return _message(request, text, error.status_code)
+    return _message(request, str(error.detail), error.status_code)
 
 
 async def _failed(request: Request, error: Exception) -> Response:

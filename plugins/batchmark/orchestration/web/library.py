@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
-from functools import cached_property, partial
+from functools import partial
 from html import escape
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar, cast
@@ -15,7 +15,6 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 from cachetools import LRUCache
-from pydantic import ValidationError
 
 from batchmark.analysis.published import published_table
 from batchmark.analysis.side_by_side import Chosen
@@ -62,8 +61,6 @@ Stored = TypeVar("Stored", bound=Record)
 
 
 class MeasuredRun(NamedTuple):
-    """A run in the history."""
-
     run_id: str
     at: datetime
     suite: str
@@ -76,13 +73,10 @@ class Library:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.store = RunStore.of(config, "")
+        self.alerts = AlertStore(self.store)
         self.history = HistoryView(HistoryStore.of(config))
         self._made: LRUCache[Hashable, tuple[pa.Table, Any]] = LRUCache(MOST_MADE)
         self._lock = Lock()
-
-    @cached_property
-    def alerts(self) -> AlertStore:
-        return AlertStore(self.store)
 
     def page(self, dag_id: str, run_id: str) -> str | None:
         """The page that a DAG run left, with its links leading here; None if it left none.
@@ -135,7 +129,6 @@ class Library:
 
     def summaries(self, run_ids: Sequence[str]) -> dict[str, RunSummary]:
         """What each run came to; one without a report, or of an earlier release, is missing."""
-
         found = self._stored(run_ids, SUMMARY, RunSummary)
         if (run_id := published_table().run_id) in run_ids:
             found[run_id] = published_summary()
@@ -150,10 +143,7 @@ class Library:
 
         def read(run_id: str) -> Stored | None:
             run = self.store.of_run(run_id)
-            try:
-                return kind.model_validate_json(run.read_if_there(run.prefix + name) or "")
-            except ValidationError:
-                return None
+            return run.record(kind, run.prefix + name)
 
         with ThreadPoolExecutor(SUMMARIES_AT_A_TIME) as pool:
             found = zip(run_ids, pool.map(read, run_ids), strict=True)

@@ -1,4 +1,4 @@
-"""The trigger form's fields."""
+"""What DAGs have in common, from the laptop's targets to a mapped task."""
 
 import json
 import os
@@ -7,11 +7,10 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
-import pytest
 from airflow.sdk import DAG, task
 
 from batchmark.core.own_jobs import OwnJobRun
-from batchmark.orchestration import dag_parts, forms
+from batchmark.orchestration import dag_parts
 from batchmark.orchestration.operators.batch_operator import BenchmarkJobOperator
 from batchmark.runs.own_jobs import wrapper
 from batchmark.runs.plans.own_job_plan import plan_own_jobs
@@ -22,33 +21,6 @@ from tests.builders.installations import configured
 from tests.paths import ROOT
 
 BRACES = ("awk", "{{ 6 * 7 }}", "{# gone #}x", "{% raw %}")
-
-
-def test_targets_are_chosen_from_those_that_the_environment_names(monkeypatch):
-    monkeypatch.setenv("BATCHMARK_TARGETS", "c5.2xlarge,g5.xlarge")
-    param = forms.targets_param()
-    assert param.schema["examples"] == ["c5.2xlarge", "g5.xlarge"]
-    assert param.description == "Targets; none means all that Terraform made."
-    assert param.resolve() == []
-
-
-def test_the_form_says_which_targets_run_only_if_they_are_named():
-    fields = {"repeats": 1, "fewest_repeats": 1, "about_repeats": "", "max_cost_usd": 1}
-    named = "except those whose jobs share an instance: name these."
-    assert forms.suite_params(**fields)["targets"].description.endswith(named)
-    everything = forms.run_params(**fields)["targets"].description
-    assert everything.endswith("none means all that Terraform made.")
-
-
-@pytest.mark.parametrize("named", [None, ""])
-def test_else_they_are_typed(monkeypatch, named):
-    monkeypatch.delenv("BATCHMARK_TARGETS", raising=False)
-    if named is not None:
-        monkeypatch.setenv("BATCHMARK_TARGETS", named)
-    param = forms.targets_param()
-    assert "examples" not in param.schema
-    assert "one per line" in param.description
-    assert param.resolve(["g5.xlarge"]) == ["g5.xlarge"]
 
 
 def test_the_laptop_names_the_targets_of_its_profile(tmp_path):

@@ -1,15 +1,18 @@
-"""What the fresh jobs of a run may cost, and how they are booked."""
+"""Which jobs measure a run's rows again, what they may cost, and how they are booked."""
 
 import pytest
 
 from batchmark.analysis.samples import parameters_json
 from batchmark.aws.result_bucket import RunStore
+from batchmark.core.own_jobs import OwnJobRun
 from batchmark.core.run import RunPlan
 from batchmark.orchestration.reruns import can_be_repeated, plan_round, reserve
+from batchmark.runs.plans.own_job_plan import plan_own_jobs
 from batchmark.runs.plans.planning import all_operator_kwargs, plan_jobs
 from batchmark.runs.plans.sharing_plan import plan_sharing, sharing_options
 from batchmark.runs.spending import run_spending
 from tests.builders.changed_series import build_key
+from tests.builders.existing_jobs import own_jobs
 from tests.builders.installations import configured, own_types, target
 from tests.builders.scaling import planned, stack
 from tests.builders.spending import build_spending
@@ -179,3 +182,37 @@ def test_without_a_price_fresh_jobs_run_under_no_cap_only(store, key):
 
 def test_without_the_runs_booking_no_fresh_job_may_run(store):
     assert "booking is gone or spoilt (costs/2026-11/run.json)" in reserved(store, cap=None)
+
+
+def own_row(**parameters):
+    fields = {"parameters": parameters_json(parameters), "dtype": "none"}
+    return build_key("g5.xlarge", "thumbnails", suite="job-thumbnails", **fields)
+
+
+def own_planned(repeats, **changes):
+    wanted = OwnJobRun(job="thumbnails", repeats=repeats)
+    return plan_own_jobs(configured(), own_jobs(**changes), wanted, run_name="run")
+
+
+def test_a_fresh_own_job_is_of_the_rows_size():
+    jobs = own_planned(2)
+    plan = plan_round(1, jobs, [own_row(size=256, start="warm")])
+    assert {(job.target, job.own_job.size) for job in plan.jobs} == {("g5.xlarge", 256)}
+    (job, *_) = plan.jobs
+    assert (job.repeat, job.purpose) == (4, "confirmation")
+    assert job.result_prefix.endswith("/g5.xlarge/job-thumbnails-size-256/4/")
+    (kwargs, *_) = all_operator_kwargs(configured(), "run", plan.jobs)
+    assert kwargs["parameters"]["size"] == "256"
+    both = plan_round(1, jobs, [own_row(size=256), own_row(size=64, metric="rate")])
+    assert {job.own_job.size for job in both.jobs} == {64, 256}
+
+
+def test_an_own_job_without_an_axis_is_repeated_as_it_is():
+    jobs = own_planned(1, axis=None, command=["convert"])
+    (job, *_) = plan_round(1, jobs, [own_row(start="warm")]).jobs
+    assert job.own_job.size is None
+
+
+def test_nobody_can_ask_for_a_cold_instance():
+    rows = [own_row(size=256, **start) for start in ({"start": "cold"}, {"start": "warm"}, {})]
+    assert [can_be_repeated(one) for one in rows] == [False, True, True]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from operator import methodcaller
 from typing import Annotated
 
 from fastapi import APIRouter, Form, HTTPException
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from batchmark.changes.alerts.records import Alert, State
+from batchmark.changes.alerts.records import State
 from batchmark.core.errors import AlertError
 from batchmark.core.kinds import COSTING
 from batchmark.orchestration.web import airflow_runs
@@ -20,21 +21,19 @@ from batchmark.report.site.alerts import alert_views
 
 RECENT_RUNS = 5  # that a forecast rests on
 
-router = APIRouter()
+router = APIRouter(default_response_class=HTMLResponse)
 
 
 @router.get("/alerts")
-def alerts(here: Here, books: Books) -> HTMLResponse:
+def alerts(here: Here, books: Books) -> str:
     summary, precision, views = alert_views(books.alerts.alerts())
-    return HTMLResponse(
-        here.render(
-            "alerts",
-            current="alerts",
-            title="Alerts",
-            summary=summary,
-            precision=precision,
-            alerts=views,
-        )
+    return here.render(
+        "alerts",
+        current="alerts",
+        title="Alerts",
+        summary=summary,
+        precision=precision,
+        alerts=views,
     )
 
 
@@ -48,15 +47,12 @@ def change_alert(
     note: Annotated[str, Form(max_length=500)] = "",
 ) -> Response:
     """What the DAG change_alert does, in one step."""
-    now = datetime.now(UTC)
-
-    def asked_for(alert: Alert) -> Alert:
-        return alert.become(
-            state, at=now, by=visitor.name, run_id=f"page__{now.isoformat()}", note=note
-        )
-
     if state == "recovered":
         raise HTTPException(422, "Only a later run can find that an alert recovered.")
+    now = datetime.now(UTC)
+    asked_for = methodcaller(
+        "become", state, at=now, by=visitor.name, run_id=f"page__{now.isoformat()}", note=note
+    )
     try:
         changed = books.alerts.change_alert(alert_id, asked_for)
     except AlertError as error:
@@ -65,7 +61,7 @@ def change_alert(
 
 
 @router.get("/costs")
-def spent(here: Here, books: Books) -> HTMLResponse:
+def spent(here: Here, books: Books) -> str:
     months = books.months()
     settled = sorted(
         (run.planned_at, run.run_id, float(run.exact_usd))
@@ -82,13 +78,11 @@ def spent(here: Here, books: Books) -> HTMLResponse:
         if coming.runs is not None or dag_id == READ_DAG:
             recent = of_dag[-RECENT_RUNS:]
             forecasts.append(costs.Forecast(dag_id, coming.runs, coming.paused, recent))
-    return HTMLResponse(
-        here.render(
-            "costs",
-            current="costs",
-            title="Costs",
-            summary=costs.summary(months),
-            forecasts=[forecast.text for forecast in forecasts],
-            months=months,
-        )
+    return here.render(
+        "costs",
+        current="costs",
+        title="Costs",
+        summary=costs.summary(months),
+        forecasts=[forecast.text for forecast in forecasts],
+        months=months,
     )

@@ -39,7 +39,7 @@ RUNS_AHEAD = 100  # of the history, read beyond those that a page skips
 AGAIN_SECONDS = 15
 NOT_SHOWN = "There is no such object, or it is not one that is shown."
 
-router = APIRouter()
+router = APIRouter(default_response_class=HTMLResponse)
 
 
 @router.get("/")
@@ -65,7 +65,7 @@ def runs(
     visitor: Reader,
     wanted: Annotated[Wanted, Depends()],
     skip: Annotated[int, Query(ge=0)] = 0,
-) -> HTMLResponse:
+) -> str:
     """All runs, newest first, then imported ones: Airflow's and those that it no longer knows."""
     known = {run.run_id: run for run in airflow_runs.runs(COSTING)}
     measured = {run.run_id: run for run in books.measured(skip + RUNS_AHEAD)}
@@ -102,37 +102,35 @@ def runs(
         for target in run.targets
     ]
     query = urlencode({**wanted.fields, "skip": skip + PAGE_RUNS})
-    return HTMLResponse(
-        here.render(
-            "runs",
-            current="runs",
-            title="Benchmark runs",
-            summary=run_summary(
-                [line for line in lines if line.run_id != PUBLISHED],
-                books.alerts.alerts(),
-                first=not skip and not any(wanted.fields.values()),
-            ),
-            problems=[
-                f"Left out, as it can't be read: {key}. The runbook says how to rebuild it."
-                for key in books.history.unreadable
-            ],
-            choices=[
-                ("DAG", "dag", [(dag_id, title(dag_id)) for dag_id in COSTING]),
-                ("Suite", "suite", [(name, name) for name in books.history.suites()]),
-                ("State", "state", [*STATES.items(), (ELSEWHERE, NOT_HERE)]),
-            ],
-            wanted=wanted.fields,
-            overview=trends.overview(speedups) if not skip else [],
-            unpaired=trends.unpaired(speedups, of_suites),
-            lines=lines,
-            cost_note=cost_note(lines),
-            older=f"{here.root}/runs?{query}" if skip + PAGE_RUNS < len(found) else None,
-            pages=[
-                (f"{here.root}/dags/{kind.dag_id}", kind.title)
-                for kind in KINDS.values()
-                if kind.has_pages and not kind.costs
-            ],
-        )
+    return here.render(
+        "runs",
+        current="runs",
+        title="Benchmark runs",
+        summary=run_summary(
+            [line for line in lines if line.run_id != PUBLISHED],
+            books.alerts.alerts(),
+            first=not skip and not any(wanted.fields.values()),
+        ),
+        problems=[
+            f"Left out, as it can't be read: {key}. The runbook says how to rebuild it."
+            for key in books.history.unreadable
+        ],
+        choices=[
+            ("DAG", "dag", [(dag_id, title(dag_id)) for dag_id in COSTING]),
+            ("Suite", "suite", [(name, name) for name in books.history.suites()]),
+            ("State", "state", [*STATES.items(), (ELSEWHERE, NOT_HERE)]),
+        ],
+        wanted=wanted.fields,
+        overview=trends.overview(speedups) if not skip else [],
+        unpaired=trends.unpaired(speedups, of_suites),
+        lines=lines,
+        cost_note=cost_note(lines),
+        older=f"{here.root}/runs?{query}" if skip + PAGE_RUNS < len(found) else None,
+        pages=[
+            (f"{here.root}/dags/{kind.dag_id}", kind.title)
+            for kind in KINDS.values()
+            if kind.has_pages and not kind.costs
+        ],
     )
 
 
@@ -143,7 +141,7 @@ def _planned(books: Library, lines: Sequence[RunLine]) -> list[RunLine]:
 
 
 @router.get("/dags/{dag_id}")
-def dag(here: Here, books: Books, visitor: Reader, dag_id: str) -> HTMLResponse:
+def dag(here: Here, books: Books, visitor: Reader, dag_id: str) -> str:
     """The runs of a DAG; those that cost something with their answers."""
     check_may_read(visitor, dag_id)
     kind = KINDS.get(dag_id)
@@ -161,7 +159,7 @@ def dag(here: Here, books: Books, visitor: Reader, dag_id: str) -> HTMLResponse:
     if not kind or not kind.has_pages:
         text = f"The runs of {dag_id} leave no page."
     pages.append((f"{here.root}/runs", "All benchmark runs"))
-    return HTMLResponse(here.message(title(dag_id), text, pages, current="runs"))
+    return here.message(title(dag_id), text, pages, current="runs")
 
 
 @router.get("/runs/{run_id:path}")
@@ -211,9 +209,9 @@ def result(here: Here, books: Books, folder: str, job_id: str) -> Response:
 
 
 @router.get("/published")
-def example(here: Here) -> HTMLResponse:
+def example(here: Here) -> str:
     """What a page looks like before a GPU was rented: a table that others published."""
-    return HTMLResponse(here.within(page_html(published_page()), current="published"))
+    return here.within(page_html(published_page()), current="published")
 
 
 def dag_ids(books: Library, run_ids: Sequence[str]) -> dict[str, str]:

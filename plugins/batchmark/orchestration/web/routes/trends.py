@@ -20,7 +20,7 @@ from batchmark.report.site import drawings, trends
 from batchmark.report.site.compare import Comparison
 from batchmark.report.words import noise as noise_words
 
-router = APIRouter()
+router = APIRouter(default_response_class=HTMLResponse)
 
 
 def _shown_trends(books: Library, suite: str, metric: Metric, most_runs: int) -> list[trends.Trend]:
@@ -49,25 +49,23 @@ def all_trends(
     suite: str = "",
     metric: Metric = Metric.TIME,
     runs: Runs = trends.FEWEST_RUNS,
-) -> HTMLResponse:
+) -> str:
     suites = books.history.suites()
     measured = books.measured()
     suite = suite or (measured[0].suite if measured else "")
     shown = _shown_trends(books, suite, metric, runs) if suite in suites else []
-    return HTMLResponse(
-        here.render(
-            "trends",
-            current="trends",
-            title="Trends",
-            suites=suites,
-            suite=suite,
-            metric=metric,
-            runs=runs,
-            metrics=trends.METRICS,
-            marks=trends.MARKS,
-            summary=trends.summary(shown, suite, metric),
-            trends=shown,
-        )
+    return here.render(
+        "trends",
+        current="trends",
+        title="Trends",
+        suites=suites,
+        suite=suite,
+        metric=metric,
+        runs=runs,
+        metrics=trends.METRICS,
+        marks=trends.MARKS,
+        summary=trends.summary(shown, suite, metric),
+        trends=shown,
     )
 
 
@@ -92,18 +90,16 @@ def one_trend(
     suite: str,
     metric: Metric = Metric.TIME,
     runs: Runs = trends.FEWEST_RUNS,
-) -> HTMLResponse:
+) -> str:
     for trend in _shown_trends(books, suite, metric, runs):
         if trend.id == series_id:
-            return HTMLResponse(
-                here.render(
-                    "series",
-                    current="trends",
-                    title=trend.name,
-                    trend=trend,
-                    svg=drawings.series_svg(trend),
-                    rows=trend.rows,
-                )
+            return here.render(
+                "series",
+                current="trends",
+                title=trend.name,
+                trend=trend,
+                svg=drawings.series_svg(trend),
+                rows=trend.rows,
             )
     raise HTTPException(404, f"The history of suite {suite} has no such series.")
 
@@ -130,7 +126,7 @@ Sides = Annotated[Choice, Depends()]
 
 
 @router.get("/compare")
-def compare(here: Here, books: Books, sides: Sides) -> HTMLResponse:
+def compare(here: Here, books: Books, sides: Sides) -> str:
     measured = own_runs(books)
     targets = sorted({target for one in measured for target in one.targets})
     found, problem = None, None
@@ -147,23 +143,21 @@ def compare(here: Here, books: Books, sides: Sides) -> HTMLResponse:
         embedded(drawings.comparison_chart(one)) if one.rows else ""
         for one in (found.suites if found else ())
     ]
-    return HTMLResponse(
-        here.render(
-            "compare",
-            current="compare",
-            title="Compare",
-            choice=choice,
-            targets=targets,
-            runs=[one.run_id for one in measured[:100]],
-            found=found,
-            problem=problem,
-            hint="Choose two sides: any two runs, targets, images or days."
-            if measured
-            else "No run of yours yet; imported runs can't be compared.",
-            charts=svgs,
-            query=urlencode(sides.fields),
-            noise=noise_words,
-        )
+    return here.render(
+        "compare",
+        current="compare",
+        title="Compare",
+        choice=choice,
+        targets=targets,
+        runs=[one.run_id for one in measured[:100]],
+        found=found,
+        problem=problem,
+        hint="Choose two sides: any two runs, targets, images or days."
+        if measured
+        else "No run of yours yet; imported runs can't be compared.",
+        charts=svgs,
+        query=urlencode(sides.fields),
+        noise=noise_words,
     )
 
 
@@ -174,13 +168,10 @@ def compared(books: Books, sides: Sides, ending: str) -> Response:
     except CollectError as error:
         raise HTTPException(404, str(error)) from None
     name = f"comparison.{ending}"
-    if ending == "csv":
-        return download(found.as_csv(), name)
-    if ending == "md":
-        return download(found.as_markdown(), name)
-    if ending == "json":
-        return download(found.as_json(), name)
-    if ending == "png" and any(one.rows for one in found.suites):
-        charts = [drawings.comparison_chart(one) for one in found.suites if one.rows]
+    texts = {"csv": found.as_csv, "md": found.as_markdown, "json": found.as_json}
+    if as_text := texts.get(ending):
+        return download(as_text(), name)
+    charts = [drawings.comparison_chart(one) for one in found.suites if one.rows]
+    if ending == "png" and charts:
         return download(drawings.png(charts), name)
     raise HTTPException(404, "Choose csv, json, md or, where rows were compared, png.")

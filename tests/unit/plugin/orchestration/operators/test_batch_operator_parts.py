@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 from batchmark.orchestration.links import JobResultLink
-from batchmark.orchestration.operators.batch_operator import KILLED
 from batchmark.orchestration.operators.batch_trigger import ENDING_SECONDS
 from tests.stand_ins.batch import ON_DEMAND_QUEUE, RECLAIMED
 from tests.stand_ins.operator_task import Task, name
@@ -97,12 +96,3 @@ def test_a_retry_of_a_failed_array_fails_at_once_with_its_childrens_reasons():
     task.batch.change_child("job-1", 0, status="SUCCEEDED")
     failure = task.failure()
     assert "Of 2 children 1 failed:\n1: exit code 3; status reason: boom" in failure
-
-
-def test_an_array_whose_worker_was_killed_is_submitted_again():
-    task = Task(try_number=2)
-    task.batch.add_array(name(), ["RUNNING"] * 2)
-    task.batch.terminate_job("job-1", KILLED)
-    task.batch.change("job-1", statusReason="Array Child Job failed")
-    arguments, _ = task.deferral()
-    assert arguments["job_id"] == task.xcoms["job_id"] != "job-1"

@@ -3,9 +3,13 @@
 import asyncio
 from types import SimpleNamespace
 
+from airflow._shared.module_loading import import_string
+
 from batchmark.orchestration.operators.batch_trigger import BenchmarkJobTrigger
 from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.following import ON_DEMAND, RUNNING, SUCCEEDED, Following
+
+OLD_PATH = "batchmark.orchestration.batch_trigger.BenchmarkJobTrigger"
 
 
 def test_success_ends_the_task_with_ids_times_and_a_link():
@@ -68,3 +72,11 @@ def test_killing_the_task_ends_its_job():
     following = Following()
     asyncio.run(following.trigger.on_kill())
     assert following.batch.terminated == [("job-1", "The Airflow task was ended by a user")]
+
+
+def test_a_task_deferred_before_the_trigger_moved_still_ends_well():
+    """The triggerer makes a trigger of the class path and the arguments that the database holds."""
+    _, arguments = Following(on_demand=ON_DEMAND).trigger.serialize()
+    assert import_string(OLD_PATH)(**arguments).order.on_demand == ON_DEMAND
+    following = Following(trigger=import_string(OLD_PATH))
+    assert following.succeeds((1, RUNNING), (30, SUCCEEDED))["return_value"] == "job-1"

@@ -79,12 +79,6 @@ def test_airflow_is_asked_the_more_seldom_the_more_tasks_come_before():
     ]
 
 
-def test_a_trigger_whose_predecessor_was_of_another_process_follows_all_the_same():
-    following = Waiting([False, True], alone=False)
-    following.event((1, SUCCEEDED))
-    assert sum(following.slept) == EVERY_SECONDS
-
-
 def test_the_end_of_a_trigger_that_nobody_waits_for_is_not_remembered():
     """A triggerer lives for months."""
     of_task(Following(alone=False), 0).event((1, SUCCEEDED))

@@ -1,18 +1,13 @@
 """A job that shares an instance: when the trigger submits it, and when it takes it back."""
 
 import asyncio
-import itertools
-from threading import Barrier
-from types import SimpleNamespace
 
 import pytest
 from botocore.exceptions import ClientError
 
 from batchmark.aws.batch_jobs import STEPPED_BACK
 from batchmark.orchestration.operators.batch_trigger import BenchmarkJobTrigger
-from batchmark.orchestration.operators.job_watch import Answer
-from batchmark.orchestration.operators.turns import EVERY_SECONDS
-from tests.stand_ins.batch import FINISHED, ON_DEMAND_QUEUE, client_error
+from tests.stand_ins.batch import ON_DEMAND_QUEUE, client_error
 from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.following import (
     CREATED,
@@ -21,7 +16,6 @@ from tests.stand_ins.following import (
     OUTAGE,
     REQUESTED,
     SUCCEEDED,
-    Following,
     Waiting,
 )
 
@@ -44,37 +38,18 @@ def test_a_job_waits_for_every_live_job_of_its_instance_and_says_for_which(statu
     other = following.batch.add("another-run", status)
     following.batch.add("another-queue", "RUNNING", ON_DEMAND_QUEUE)
     following.pending = [lambda: None, following.ending(other)]
-    submissions = following.batch.submissions
-    following.batch.submit_job = submit_when(following, lambda: not following.pending)
-    xcoms = following.succeeds((1, SUCCEEDED))
-    assert submissions == [REQUESTED]
-    assert xcoms["job_id"] == "job-3"
-    told = capsys.readouterr().out
-    assert told.count("Waiting for the end of job job-1 (another-run)") == 1
-
-
-def submit_when(following, condition):
-    """Batch's SubmitJob, which fails the test if it is called too early."""
     submit = following.batch.submit_job
 
     def submit_job(**request):
-        assert condition(), "another job is there"
+        assert not following.pending, "another job is there"
         return submit(**request)
 
-    return submit_job
-
-
-def test_an_array_occupies_its_instance_until_its_last_child_has_ended():
-    following = Waiting([True])
-    other = following.batch.add_array("another-run", ["RUNNABLE", "SUCCEEDED"])
-    following.batch.submit_job = submit_when(
-        following, lambda: following.batch.jobs[other]["status"] == "SUCCEEDED"
-    )
-    following.pending = [
-        lambda: None,
-        lambda: following.batch.change_child(other, 0, status="SUCCEEDED"),
-    ]
-    following.succeeds((1, SUCCEEDED))
+    following.batch.submit_job = submit_job
+    xcoms = following.succeeds((1, SUCCEEDED))
+    assert following.batch.submissions == [REQUESTED]
+    assert xcoms["job_id"] == "job-3"
+    told = capsys.readouterr().out
+    assert told.count("Waiting for the end of job job-1 (another-run)") == 1
 
 
 def with_rival(created_at, **happening_too):
@@ -118,7 +93,7 @@ def test_a_job_that_is_found_steps_back_if_another_came_first():
     following = Waiting([True])
     found = following.batch.add(NAME, "RUNNABLE")
     rival = following.batch.add("rival", "RUNNING", createdAt=1)
-    following.pending = [lambda: None, following.ending(rival)]
+    following.pending = [lambda: None, lambda: None, following.ending(rival)]
     xcoms = following.succeeds((1, SUCCEEDED))
     assert following.batch.terminated == [(found, STEPPED_BACK)]
     assert xcoms["job_ids"] == ["job-3"]
@@ -132,53 +107,6 @@ def test_of_two_jobs_submitted_at_once_the_oldest_stays():
     assert xcoms["return_value"] == "job-1"
 
 
-def test_two_triggers_that_wait_for_one_job_both_run_theirs_one_after_the_other():
-    """Both see its end in the same moment, and both submit."""
-    names = [NAME, f"rival-{NAME}"]
-    first = Waiting([True, True])
-    batch, most = first.batch, []
-    submit, calls, together = batch.submit_job, itertools.count(), Barrier(2)
-
-    def submit_job(**request):
-        if next(calls) < 2:
-            together.wait(30)
-        return submit(**request)
-
-    batch.submit_job = submit_job
-    blocking = batch.add("another-run", "RUNNING")
-    second = Following(request=REQUESTED | {"jobName": names[1]})
-    second.trigger.clients = first.trigger.clients
-
-    def live():
-        return [job for job in batch.jobs.values() if job["status"] not in FINISHED]
-
-    async def ended(following):
-        following.trigger.sleep = pause
-        following.trigger.watch = SimpleNamespace(next=next_answer)
-        return [event async for event in following.trigger.run()]
-
-    async def pause(_):
-        await asyncio.sleep(0.01)
-        batch.change(blocking, status="SUCCEEDED")
-
-    async def next_answer(job_id):
-        while not batch.terminated:
-            await asyncio.sleep(0.001)
-        await asyncio.sleep(0.03)  # in which the other would be submitted again
-        most.append(len(live()))
-        batch.change(job_id, status="SUCCEEDED")
-        return Answer(batch.jobs[job_id])
-
-    async def both():
-        return await asyncio.wait_for(asyncio.gather(ended(first), ended(second)), 5)
-
-    asyncio.run(both())
-    assert most == [1, 1], "each is followed alone"
-    assert [each.xcoms["return_value"] in batch.jobs for each in (first, second)] == [True] * 2
-    succeeded = [job["jobName"] for job in batch.jobs.values() if job["status"] == "SUCCEEDED"]
-    assert sorted(succeeded) == sorted(["another-run", *names])
-
-
 def test_a_job_that_is_over_before_it_looks_again_does_not_step_back():
     following, show = with_rival(created_at=1, status="FAILED", statusReason="boom")
     following.pending = [show]
@@ -187,25 +115,24 @@ def test_a_job_that_is_over_before_it_looks_again_does_not_step_back():
     assert "boom" in failure
 
 
-def test_a_job_that_gets_no_turn_fails_its_task_and_names_the_job_in_its_way():
-    following = Waiting([True], longest_seconds=3600)
+@pytest.mark.parametrize(
+    ("over", "limits", "seconds"),
+    [
+        ([True], {"longest_seconds": 3600}, 3610),
+        ([True], {"deadline": CREATED + 60}, 70),
+        # A job of another run does not take more than the task has left of its turns.
+        ([False] * 5 + [True], {"latest_turn": CREATED + 60, "longest_seconds": 3600}, 20),
+    ],
+)
+def test_a_job_that_gets_no_turn_in_time_fails_its_task_and_names_the_job_in_its_way(
+    over, limits, seconds
+):
+    following = Waiting(over, **limits)
     following.batch.add("another-run", "RUNNING")
     failure = following.fails()
     assert following.batch.submissions == []
-    assert "now job job-1 (another-run) is RUNNING in arn:queue-spot" in failure
-    assert 3600 < sum(following.slept) <= 3600 + EVERY_SECONDS
-
-
-def test_an_execution_timeout_bounds_the_wait_for_a_turn():
-    following = Waiting([True], deadline=CREATED + 60)
-    following.batch.add("another-run", "RUNNING")
-    assert "for 70 s its instance was never free" in following.fails()
-
-
-def test_a_job_of_another_run_does_not_take_more_than_the_task_has_left_of_its_turns():
-    following = Waiting([False] * 5 + [True], latest_turn=CREATED + 60, longest_seconds=3600)
-    following.batch.add("another-run", "RUNNING")
-    assert "for 20 s its instance was never free; now job job-1 (another-run)" in following.fails()
+    assert f"for {seconds} s its instance was never free; now job job-1 (another-run)" in failure
+    assert "is RUNNING in arn:queue-spot" in failure
 
 
 def test_a_batch_that_does_not_answer_is_asked_again_for_the_jobs_of_its_queue():

@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import (
 )
 
 from batchmark.aws.result_bucket import PLAN, RunStore
-from batchmark.core.clusters.multi_node import COLLAPSE_SECONDS, DELETION_SECONDS, STAND_UP_SECONDS
+from batchmark.core.clusters.multi_node import COLLAPSE_SECONDS, STAND_UP_SECONDS
 from batchmark.core.errors import ConfigError
 from batchmark.core.run import RunPlan
 from batchmark.orchestration.operators import file_system_operators
@@ -141,8 +141,9 @@ def collapse(account):
     return deferred.trigger.serialize()[1]
 
 
-def test_the_teardown_needs_no_plan(account):
+def test_the_teardown_needs_no_plan_and_has_time_for_nodes_and_file_system(account):
     arguments = collapse(account)
+    assert arguments["deadline"] - time.time() == pytest.approx(COLLAPSE_SECONDS, abs=60)
     assert (arguments["bucket"], arguments["run"]["run_id"]) == ("results", RUN_ID)
     assert arguments["environment"] == NODES.compute_environment
 
@@ -157,12 +158,6 @@ def test_the_teardown_needs_no_stack(account, monkeypatch, planned_before):
     known = NODES.file_system.model_dump(mode="json"), "planned"
     seen = arguments["settings"], arguments["environment"]
     assert seen == (known if planned_before else (None, None))
-
-
-def test_the_teardown_has_time_for_nodes_and_file_system(account):
-    left = collapse(account)["deadline"] - time.time()
-    assert left == pytest.approx(COLLAPSE_SECONDS, abs=60)
-    assert COLLAPSE_SECONDS - DELETION_SECONDS == 1200
 
 
 @pytest.mark.parametrize("error", [TaskDeferralTimeout, TaskDeferralError])

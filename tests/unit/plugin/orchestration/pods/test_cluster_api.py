@@ -98,6 +98,7 @@ def test_a_broken_setting_is_told_with_what_to_look_at(api):
         found.offer_gpus(shared=True)
     assert "offers 0 nvidia.com/gpu instead of 40 after 300 s" in str(error.value)
     assert "kubectl -n kube-system logs daemonset/nvidia-device-plugin" in str(error.value)
+    assert "kubectl apply" in str(error.value)
 
 
 def test_nodes_that_are_not_ready_are_none(api):

@@ -150,25 +150,18 @@ def test_a_run_that_is_killed_and_tried_again_ends_as_if_it_was_not(
         run()
     # Between the note that it begins and the note that it ended nobody knows how far it came.
     step = OPERATIONS[at], moment
-    unknown = step in {
-        ("try begins", "after"),
-        ("SNS", "before"),
-        ("SNS", "after"),
-        ("try ended", "before"),
-    }
+    not_sent = {("try begins", "after"), ("SNS", "before")}
+    unknown = step in not_sent | {("SNS", "after"), ("try ended", "before")}
     if unknown:
         with pytest.raises(AirflowFailException, match="run run-30, sns: the task that sent it"):
             run()
     run()
     assert outcome(alerts) == WANTED
     (delivery,) = alerts.message("run-30").deliveries
-    arrived = 0 if step in {("try begins", "after"), ("SNS", "before")} else 1
     assert delivery.state == ("unsure" if unknown else "sent")
-    assert len(received(published)) == arrived
-    if unknown:
-        assert "sns: unsure at 2026-11-20 09:30 UTC, try 1: the task that" in (
-            capsys.readouterr().out
-        )
+    assert len(received(published)) == (0 if step in not_sent else 1)
+    told = "sns: unsure at 2026-11-20 09:30 UTC, try 1: the task that" in capsys.readouterr().out
+    assert told is unknown
 
 
 @pytest.mark.parametrize("at", range(4), ids=OPERATIONS[:4])
@@ -227,7 +220,7 @@ def test_a_message_counts_what_joined_before_it_recovered(early, published, stor
     assert alerts.alerts()[0].state == "recovered"
 
 
-def test_a_run_that_only_recovers_makes_no_event(early, published, store, alerts, context):
+def test_a_run_that_only_recovers_makes_no_event(early, published, store, context):
     alert_tasks.open_alerts(context, store_changes(store, CHANGES[1]))
     with pytest.raises(AirflowSkipException, match="opened no alert"):
         alert_tasks.announce_regressions(context)
@@ -312,19 +305,15 @@ def test_the_next_message_mentions_one_that_may_not_have_arrived(run, published,
     assert alerts.message("run-30").mentions == ("run-7",)
 
 
-def test_the_message_links_the_logs_of_the_runs_jobs(run, store, alerts):
+def test_the_message_links_the_jobs_logs_and_airflow(run, store, alerts, monkeypatch):
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example/team")
     jobs = [build_job("g5.xlarge", [], repeat=repeat) for repeat in (1, 2)]
     store.write(COLLECTED, build_run(*jobs).model_dump_json())
     run()
     text = alerts.message("run-30").text
     assert "log of g5.xlarge: https://logs.example/g5-xlarge-blog-1\n" in text
     assert "prefix=runs/run-30/report.html\n" in text
-
-
-def test_the_message_names_airflow_where_it_is_configured(run, alerts, monkeypatch):
-    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example/team")
-    run()
-    assert "https://airflow.example/team/batchmark/alerts#" in alerts.message("run-30").text
+    assert "https://airflow.example/team/batchmark/alerts#" in text
 
 
 def asked(context, alert_id, state, note="", by="ada"):
@@ -351,24 +340,16 @@ def test_a_person_changes_an_alert_and_a_retry_changes_it_once(
     assert "new driver" in capsys.readouterr().out
 
 
-def test_what_a_person_may_not_do_fails_for_good(alerts, published, context):
-    alerts.apply(message())
-    (alert,) = opened()
-    with pytest.raises(
-        AirflowFailException, match="no alert 'x'; open or acknowledged are: " + alert.id
-    ):
+def test_what_a_person_may_not_do_fails_for_good(published, context):
+    with pytest.raises(AirflowFailException, match="no alert 'x'"):
         alert_tasks.change_alert(asked(context, "x", "fixed"))
-    alert_tasks.change_alert(asked(context, alert.id, "invalid"))
-    with pytest.raises(AirflowFailException, match="is invalid and can't become fixed"):
-        alert_tasks.change_alert(asked(context, alert.id, "fixed"))
 
 
-def test_settings_are_checked_with_their_connections(set_up, monkeypatch):
-    alert_tasks.check_settings()
-    set_up(apprise_conn_ids=["nowhere"])
-    monkeypatch.setenv("AIRFLOW_CONN_NOWHERE", "apprise://")
+def test_settings_are_checked_with_their_connections(nowhere, set_up):
     with pytest.raises(AlertError, match="connection 'nowhere'"):
         alert_tasks.check_settings()
+    set_up()
+    alert_tasks.check_settings()
 
 
 def test_the_event_names_each_new_alert_with_its_first_series(published, store, alerts, context):

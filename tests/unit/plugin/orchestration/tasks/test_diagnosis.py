@@ -30,19 +30,15 @@ def run(*targets):
     return diagnosis_tasks.diagnose_queues({"run_id": RUN_ID, "params": {"targets": list(targets)}})
 
 
-def test_each_queue_of_the_targets_is_diagnosed_once(s3, capsys):
-    key = run()
+@pytest.mark.parametrize("targets", [(), ("g5.xlarge",)])
+def test_each_queue_of_the_targets_is_diagnosed_once(s3, capsys, targets):
+    key = run(*targets)
     assert key == f"diagnoses/{slug(RUN_ID)}.html"
     report = DiagnosisReport.model_validate_json(s3(key.replace(".html", ".json")))
-    config = published()
-    queues = {
-        queue
-        for target in config["targets"].values()
-        for queue in (target["job_queue"], target["on_demand_queue"])
-        if queue
-    }
-    assert {each.queue for each in report.diagnoses} == queues
-    assert len(report.diagnoses) == len(queues)
+    known = published()["targets"]
+    kinds = ("job_queue", "on_demand_queue")
+    queues = [known[name][kind] for name in targets or known for kind in kinds]
+    assert sorted(each.queue for each in report.diagnoses) == sorted(queues)
     assert {each.findings[0].cause for each in report.diagnoses} == {"queue_unknown"}
     printed = capsys.readouterr().out
     assert "queue_unknown" in printed
@@ -51,49 +47,33 @@ def test_each_queue_of_the_targets_is_diagnosed_once(s3, capsys):
     assert "Run `terraform apply`" in s3(key)
 
 
-def test_one_target_alone(s3):
-    key = run("g5.xlarge")
-    report = DiagnosisReport.model_validate_json(s3(key.replace(".html", ".json")))
-    target = published()["targets"]["g5.xlarge"]
-    assert {each.queue for each in report.diagnoses} <= {
-        target["job_queue"],
-        target["on_demand_queue"],
-    }
-
-
 def test_an_unknown_target_is_refused(s3):
     with pytest.raises(AirflowFailException, match=r"unknown target 'p9\.large'"):
         run("p9.large")
 
 
-def diagnosis(*findings, **fields):
-    return Diagnosis(
-        **{
-            "queue": "queue",
-            "job_id": None,
-            "asked_at": NOW,
-            "findings": findings,
-            "checked": ("the queue",),
-            "unread": (),
-        }
-        | fields
+def page_of(*findings, unread=()):
+    diagnosis = Diagnosis(
+        queue="queue",
+        job_id=None,
+        asked_at=NOW,
+        findings=findings,
+        checked=("the queue",),
+        unread=unread,
     )
+    report = DiagnosisReport(created_at=NOW, region="us-east-1", diagnoses=(diagnosis,))
+    return page_html(diagnosis_page(report))
 
 
 def test_the_page_escapes_what_aws_said():
     hostile = "<script>alert(1)</script>"
-    hostile_diagnosis = diagnosis(
-        Finding.of("queue_invalid", hostile, certain=True), unread=(hostile,)
-    )
-    report = DiagnosisReport(created_at=NOW, region="us-east-1", diagnoses=(hostile_diagnosis,))
-    page = page_html(diagnosis_page(report))
+    page = page_of(Finding.of("queue_invalid", hostile, certain=True), unread=(hostile,))
     assert hostile not in page
     assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 2
     assert "1 certain (queue_invalid)" in page
 
 
 def test_the_page_of_a_queue_without_findings_lists_the_checks():
-    report = DiagnosisReport(created_at=NOW, region="us-east-1", diagnoses=(diagnosis(),))
-    page = page_html(diagnosis_page(report))
+    page = page_of()
     assert "Nothing found that would keep a job in queue queue from starting." in page
     assert "Checked: the queue." in page

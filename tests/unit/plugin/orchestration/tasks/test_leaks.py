@@ -17,6 +17,7 @@ from batchmark.orchestration.tasks import environment, leaks
 from tests.builders.leaks import NOW, config
 from tests.stand_ins.alert_account import received
 from tests.stand_ins.failing_calls import failing
+from tests.stand_ins.planning import planning_context
 
 RUN_ID = "scheduled__2026-11-21T11:20:00+00:00"
 KEY = f"guard/2026-11-21/{slug(RUN_ID)}"
@@ -30,43 +31,34 @@ def account(monkeypatch, published):
     return RunStore.of(published, RUN_ID)
 
 
-def context(told=None, **params):
-    """`told` takes the XComs."""
-    told = {} if told is None else told
+def context(**params):
     dag_run = SimpleNamespace(run_after=datetime(2026, 11, 21, 11, 20, tzinfo=UTC))
-    return {
-        "run_id": RUN_ID,
-        "params": params,
-        "dag_run": dag_run,
-        "ti": SimpleNamespace(
-            dag_id="environment_check",
-            xcom_push=lambda **one: told.update({one["key"]: one["value"]}),
-        ),
-    }
+    return planning_context(RUN_ID, params, dag_id="environment_check") | {"dag_run": dag_run}
+
+
+def report(*resources, unread=()):
+    return GuardReport(
+        installation="lab", region="eu-west-1", looked_at=NOW, resources=resources, unread=unread
+    )
 
 
 def store_report(account, *resources, unread=()):
-    report = GuardReport(
-        installation="lab", region="eu-west-1", looked_at=NOW, resources=resources, unread=unread
-    )
-    return account.put(f"{KEY}.json", report.model_dump_json())
+    return account.put(f"{KEY}.json", report(*resources, unread=unread).model_dump_json())
 
 
 def test_without_what_the_multi_node_stack_publishes_all_else_is_looked_at(account, monkeypatch):
     def look(asked, *_, nodes, **__):
         assert (nodes, asked.targets) == (None, config().targets)
-        return GuardReport(
-            installation="lab", region="eu-west-1", looked_at=NOW, resources=(), unread=("a: b",)
-        )
+        return report(unread=("a: b",))
 
     stale = ConfigError("batchmark_multi_node is of another release")
     monkeypatch.setattr(leaks, "load_cluster_if_any", lambda: None)
     monkeypatch.setattr(leaks, "load_multi_node_if_any", failing(stale))
     monkeypatch.setattr("batchmark.checks.leaks.look", look)
     params = {name: param.resolve() for name, param in leaks.leak_params().items()}
-    report = GuardReport.model_validate_json(account.read(leaks.look_for_leaks(context(**params))))
+    found = GuardReport.model_validate_json(account.read(leaks.look_for_leaks(context(**params))))
     why = "multi-node jobs: batchmark_multi_node is of another release"
-    assert report.unread == ("a: b", why)
+    assert found.unread == ("a: b", why)
 
 
 def found(verdict, **changes):
@@ -194,8 +186,10 @@ def test_targets_that_share_an_instance_are_checked_where_they_may_run(
 
 def test_an_unknown_target_is_refused_before_aws_is_asked(monkeypatch):
     monkeypatch.setattr(environment, "load_config", config)
+    asked, told = context(targets=["g5.48xlarge"]), {}
+    asked["ti"].xcom_push = lambda key, value: told.update({key: value})
     with pytest.raises(AirflowFailException, match=r"unknown target 'g5\.48xlarge'; Terraform mad"):
-        environment.check_environment(context(told := {}, targets=["g5.48xlarge"]))
+        environment.check_environment(asked)
     assert told["failure"].startswith("unknown target 'g5.48xlarge'")  # for the run's page
 
 

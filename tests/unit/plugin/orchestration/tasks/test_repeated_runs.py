@@ -39,11 +39,12 @@ def test_a_level_that_its_run_told_of_is_confirmed_again_where_the_run_is_repeat
     assert left(schedule) == before
 
 
-def test_fresh_jobs_that_ran_count_where_a_repeated_run_may_submit_no_more(schedule):
+def test_fresh_jobs_that_ran_count_where_a_repeated_run_may_submit_no_more(schedule, capsys):
     quiet_runs(schedule, 15)
     schedule.run(gpu=1.12)
     before = left(schedule)
     schedule.max_cost_usd = 0.01
     once, twice, _ = repeat(schedule)
     assert (once, twice) == (0, 0)
+    assert "max_cost_usd leaves 0.01" in capsys.readouterr().out
     assert left(schedule) == before

@@ -10,7 +10,7 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from batchmark.analysis.comparison import Comparison
 from batchmark.analysis.judging.noise import parse_table
-from batchmark.aws.result_bucket import COLLECTED, NOISE_HTML, NOISE_JSON, PLAN, RunStore, noise_key
+from batchmark.aws.result_bucket import NOISE_HTML, NOISE_JSON, PLAN, RunStore, noise_key
 from batchmark.core.clusters.file_system_cost import FileSystemWorst
 from batchmark.core.run import RunPlan, WorstCase
 from batchmark.orchestration.tasks import run
@@ -110,11 +110,19 @@ def test_an_older_run_published_again_replaces_no_newer_table(store, capsys):
     assert text in store.read(key).decode()
 
 
-def test_a_report_of_all_jobs_updates_its_asset_with_their_times(store):
-    context = CONTEXT | {"outlet_events": OutletEventAccessors()}
-    collect(store, *(job for job in jobs() if job.planned.repeat == 1))
-    comparison = run.compare(CONTEXT, store.prefix + COLLECTED)
-    key = run.publish_report(context, comparison)
+@pytest.fixture
+def context():
+    """Of a run whose tasks make events of assets."""
+    return CONTEXT | {"outlet_events": OutletEventAccessors()}
+
+
+def report_of(store, context, *collected, **fields):
+    key = collect(store, *collected, **fields)
+    return run.publish_report(context, run.compare(context, key))
+
+
+def test_a_report_of_all_jobs_updates_its_asset_with_their_times(store, context):
+    key = report_of(store, context, *(job for job in jobs() if job.planned.repeat == 1))
     told = context["outlet_events"][run.REPORT].extra
     assert (told["report_key"], told["lost_jobs"]) == (key, 0)
     gpu, _ = told["jobs"]
@@ -122,31 +130,20 @@ def test_a_report_of_all_jobs_updates_its_asset_with_their_times(store):
     assert gpu["started_at"] == "2026-11-20T09:01:00Z"
     assert gpu["document"] == {"marks": None}
     json.dumps(told)
+    assert store.read_if_there(store.prefix + FILE) is None, "it predicts nothing"
 
 
-def test_a_report_with_a_lost_job_updates_no_asset(store):
-    context = CONTEXT | {"outlet_events": OutletEventAccessors()}
-    collect(store, *jobs(), lost=[build_lost("g6.xlarge", "exit code 3")])
-    comparison = run.compare(CONTEXT, store.prefix + COLLECTED)
+def test_a_report_with_a_lost_job_updates_no_asset(store, context):
     with pytest.raises(AirflowFailException, match="1 job"):
-        run.publish_report(context, comparison)
+        report_of(store, context, *jobs(), lost=[build_lost("g6.xlarge", "exit code 3")])
     assert context["outlet_events"][run.REPORT].extra == {}
 
 
-def test_a_report_of_nodes_links_to_the_page_of_its_predictions(store):
-    context = CONTEXT | {"outlet_events": OutletEventAccessors()}
-    collect(store, *sweep(Cluster(), (1, 2, 4)))
-    key = run.publish_report(context, run.compare(CONTEXT, store.prefix + COLLECTED))
+def test_a_report_of_nodes_links_to_the_page_of_its_predictions(store, context):
+    key = report_of(store, context, *sweep(Cluster(), (1, 2, 4)))
     page = store.read(store.prefix + FILE)
     assert b"What if there were more nodes?" in page
     assert FILE.encode() in store.read(key)
-
-
-def test_a_report_without_predictions_has_no_such_page(store):
-    context = CONTEXT | {"outlet_events": OutletEventAccessors()}
-    collect(store, *jobs())
-    run.publish_report(context, run.compare(CONTEXT, store.prefix + COLLECTED))
-    assert store.read_if_there(store.prefix + FILE) is None
 
 
 def test_the_price_of_the_planned_file_system_is_in_what_reading_trainings_cost(store):

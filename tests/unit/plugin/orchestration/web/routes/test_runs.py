@@ -27,6 +27,13 @@ from tests.builders.sharing import curve_rows, shared_row, sharing_job
 from tests.stand_ins.visitors import RIGHTS, sides
 
 
+def reported(shelf, run, changes=None):
+    """A run that is in the history and has its report."""
+    shelf.bucket.append(run)
+    shelf.report(run, changes)
+    return run
+
+
 def test_runs_are_listed_newest_first_with_their_answers(pages, shelf):
     ids = [shelf.measured(day) for day in range(3)]
     text = pages.text("/runs")
@@ -38,9 +45,7 @@ def test_runs_are_listed_newest_first_with_their_answers(pages, shelf):
 
 @pytest.mark.parametrize(("runs", "changed"), [(10, "not known yet"), (11, "nothing worse")])
 def test_the_list_and_the_report_agree_on_whether_a_change_could_show(pages, shelf, runs, changed):
-    run = two_targets()
-    shelf.bucket.append(run)
-    shelf.report(run, ChangesSection(changes=(), series=4, runs=runs))
+    run = reported(shelf, two_targets(), ChangesSection(changes=(), series=4, runs=runs))
     assert f'data-label="Changed"><span>{changed}<' in pages.text("/runs")
     report = pages.text(f"/runs/{run.run_id}")
     assert ("Nothing changed" in report) == (changed == "nothing worse")
@@ -112,9 +117,8 @@ def test_a_run_that_nobody_knows_is_not_found(pages):
 
 def test_a_run_that_lost_its_cpu_side_says_so(pages, shelf):
     run = run_of(two_targets().jobs[0])
-    run = run.model_copy(update={"lost": (build_lost("c5.2xlarge", "killed"),)})
-    shelf.bucket.append(run)
-    shelf.report(run)
+    lost = (build_lost("c5.2xlarge", "killed"),)
+    reported(shelf, run.model_copy(update={"lost": lost}))
     assert "killed" in pages.text(f"/runs/{run.run_id}")
     assert "Not known." in pages.text("/runs")
 
@@ -219,15 +223,10 @@ def test_who_may_not_see_a_dags_runs_sees_none_of_them(pages, shelf, monkeypatch
 
 def test_runs_of_nodes_have_their_answer_their_trends_and_no_word_of_a_missing_cpu(pages, shelf):
     shelf.measured()
-    jobs = [
-        [finished(job, NOON + timedelta(days=day)) for job in sweep(Cluster(), (1, 2))]
-        for day in (1, 2)
-    ]
     ids = [f"nodes__{day}" for day in (1, 2)]
-    for run_id, of_run in zip(ids, jobs, strict=True):
-        run = run_of(*of_run, run_id=run_id)
-        shelf.bucket.append(run)
-        shelf.report(run)
+    for day, run_id in enumerate(ids, start=1):
+        jobs = [finished(job, NOON + timedelta(days=day)) for job in sweep(Cluster(), (1, 2))]
+        reported(shelf, run_of(*jobs, run_id=run_id))
     runs = pages.text("/runs")
     assert runs.count("Well to about 2 nodes or more") == 3  # the newest one above the list, too
     assert "No speedup for" not in runs
@@ -239,9 +238,7 @@ def test_runs_of_nodes_have_their_answer_their_trends_and_no_word_of_a_missing_c
 def test_tasks_that_share_a_device_are_listed_shown_and_compared(pages, shelf):
     rows = [shared_row("exclusive", 1, 100.0), *curve_rows("time_slicing", {1: 99, 2: 190, 4: 192})]
     jobs = [sharing_job(target, rows) for target in ("g5.xlarge", "c5.2xlarge")]
-    run = run_of(*jobs, run_id="manual__sharing")
-    shelf.bucket.append(run)
-    shelf.report(run)
+    run = reported(shelf, run_of(*jobs, run_id="manual__sharing"))
     listed = pages.text("/")
     assert "Up to 2 replicas." in listed
     assert "the throughput of one alone" in listed
