@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain, pairwise
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 from batchmark.changes.common_shifts import FEWEST_ROWS
 from batchmark.changes.conditions import RunConditions, differences, row_name
@@ -32,8 +32,7 @@ from batchmark.changes.records import (
 )
 from batchmark.core.suites import is_own_job
 
-if TYPE_CHECKING:
-    RunTargets = Mapping[tuple[str, str], RunConditions]
+RunTargets: TypeAlias = Mapping[tuple[str, str], RunConditions]
 
 SHARE_OF_ROWS = 0.5  # judgment: an environment moves most of its rows
 HOURS_PER_MONTH = 730  # 365 days / 12, as AWS's own calculators have it

@@ -8,7 +8,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -17,10 +17,8 @@ from batchmark.core.suites import NO_DTYPE
 from batchmark.history.columns import IMPORTED, STRING
 from batchmark.history.exports.runs import job_median, measured, runs
 from batchmark.history.imports.asv import QUARTILES, RESULT, RESULTS_VERSION
+from batchmark.history.rows import Row
 from batchmark.history.series import POINT, is_metric
-
-if TYPE_CHECKING:
-    from batchmark.history.rows import Row
 
 BENCHMARKS_VERSION, MACHINE_VERSION = 2, 1
 # asv ignores results whose version differs from their benchmark's.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,10 +14,8 @@ from batchmark.core.names import slug, url_safe
 from batchmark.core.row_values import ToldMetric
 from batchmark.core.suites import NO_DTYPE
 from batchmark.history.exports.runs import job_median, measured, runs
+from batchmark.history.rows import Row
 from batchmark_job.result.own_job import HIGHER, LOWER
-
-if TYPE_CHECKING:
-    from batchmark.history.rows import Row
 
 NANOSECONDS = 1e9
 FIGURES = {

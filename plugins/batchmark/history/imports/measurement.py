@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from batchmark.analysis.samples import parameters_json
 from batchmark.changes.records import UNKNOWN_DTYPE
@@ -88,19 +88,29 @@ class ForeignMeasurement:
         }
 
 
+# What a file holds in its order: times of calls, and the unit of each figure that is none.
+Contents: TypeAlias = Iterable[ForeignMeasurement | str]
+
+
 class Parsed(NamedTuple):
     """A file's times of calls, and its number of figures in each other unit."""
 
     measurements: list[ForeignMeasurement]
     refused: Counter[str]
 
+    @classmethod
+    def of(cls, contents: Contents) -> Self:
+        found = list(contents)
+        units = Counter(one for one in found if isinstance(one, str))
+        return cls([one for one in found if isinstance(one, ForeignMeasurement)], units)
 
-def figures_or_reason(figures: Callable[..., Row], *arguments: Any) -> tuple[Row, str | None]:
-    """Return a point's figures and None, or no figures and why."""
+
+def figures_or_reason(figures: Callable[..., Row], *arguments: Any) -> dict[str, Any]:
+    """Return a ForeignMeasurement's `figures`, or the `reason` why there are none."""
     try:
-        return figures(*arguments), None
+        return {"figures": figures(*arguments)}
     except ValueError as error:
-        return {}, str(error)
+        return {"reason": str(error)}
 
 
 def from_milliseconds(milliseconds: float) -> datetime:

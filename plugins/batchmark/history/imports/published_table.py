@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, time
 from typing import Any
 
 from batchmark.analysis.published import OTHERS, Defect, PublishedTable
-from batchmark.history.imports.measurement import UNKNOWN, ForeignMeasurement, Parsed
+from batchmark.history.imports.measurement import UNKNOWN, Contents, ForeignMeasurement
 from batchmark.history.rows import Row
 from batchmark_job.result.document import Device
 
@@ -18,13 +17,9 @@ DEFECTS: dict[Defect, str] = {
 }
 
 
-def parse(document: Mapping[str, Any]) -> Parsed:
-    """Return each row on the GPU's and on the CPU's instance."""
+def parse(document: Mapping[str, Any]) -> Contents:
+    """Yield each row on the GPU's and on the CPU's instance."""
     table = PublishedTable.model_validate(document)
-    return Parsed(list(_measurements(table)), Counter())
-
-
-def _measurements(table: PublishedTable) -> Iterator[ForeignMeasurement]:
     for row in table.rows:
         for device, instance_type, seconds in (
             (Device.CUDA, table.gpu, row.gpu_seconds),
