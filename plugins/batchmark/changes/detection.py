@@ -29,8 +29,6 @@ LEAST_SPREAD = 1e-6  # of equal figures: makes a step between them probable inst
 
 
 class DetectorSettings(Record):
-    """What counts as a change."""
-
     least_change: float = Field(
         default=round(float(np.expm1(LEAST_LOG_SHIFT)), 4),
         ge=0,
