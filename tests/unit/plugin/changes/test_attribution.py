@@ -27,6 +27,10 @@ def changes_of(*points, runs=None, measured=None, **fields):
     return group_changes(points, runs, measured=measured, **fields)
 
 
+def workloads(count, target=GPU):
+    return [build_key(target, f"workload {number}") for number in range(count)]
+
+
 def build_history_row(key, number, **fields):
     return {
         "run_id": run_id(number),
@@ -157,7 +161,7 @@ def test_a_workloads_sizes_belong_together_and_workloads_do_not():
     ("moved", "of", "environment"), [(3, 6, True), (3, 7, False), (2, 2, False)]
 )
 def test_half_of_the_rows_and_three_at_least_blame_the_environment(moved, of, environment):
-    keys = [build_key(workload=f"workload {n}") for n in range(of)]
+    keys = workloads(of)
     changes = changes_of(*map(build_point, keys[:moved]), measured=keys)
     assert [change.environment for change in changes] == (
         [True] if environment else [False] * moved
@@ -173,7 +177,7 @@ def test_a_row_on_two_cpu_models_counts_once():
 
 
 def test_points_at_near_runs_are_one_change_and_distant_ones_are_two():
-    keys = [build_key(workload=f"workload {n}") for n in range(6)]
+    keys = workloads(6)
     first = [build_point(key, run=20) for key in keys[:3]]
     near = [build_point(key, run=21) for key in keys[3:]]
     (change,) = changes_of(*first, *near)
@@ -188,9 +192,7 @@ def test_points_at_near_runs_are_one_change_and_distant_ones_are_two():
 def test_targets_that_moved_together_with_one_new_image_are_one_change():
     targets = (GPU, "g6.xlarge", CPU)
     points = [
-        build_point(build_key(target, f"workload {n}"), 0.1 + n / 100)
-        for target in targets
-        for n in range(4)
+        build_point(key, 0.1 + n / 100) for of in targets for n, key in enumerate(workloads(4, of))
     ]
     runs = runs_of(*targets, image_digest=NEW_IMAGE)
     (change,) = changes_of(*points, runs=runs)
@@ -202,9 +204,7 @@ def test_targets_that_moved_together_with_one_new_image_are_one_change():
 
 
 def test_targets_of_two_images_that_share_new_code_name_the_code_once():
-    points = [
-        build_point(build_key(target, f"workload {n}")) for target in (GPU, CPU) for n in range(3)
-    ]
+    points = [build_point(key) for target in (GPU, CPU) for key in workloads(3, target)]
     runs = {
         **runs_of(GPU, image_digest=("sha256:gpu",), code_version=("0.2",)),
         **runs_of(CPU, image_digest=("sha256:cpu",), code_version=("0.2",)),
@@ -231,7 +231,7 @@ def test_one_workload_slower_everywhere_for_one_cause_is_one_change():
 
 
 def test_slower_faster_noisier_and_dearer_are_never_mixed():
-    keys = [build_key(workload=f"workload {n}") for n in range(8)]
+    keys = workloads(8)
     price = build_key(workload=None)
     changes = changes_of(
         *(build_point(key, -0.1) for key in keys[:4]),
@@ -335,6 +335,11 @@ def test_a_gpu_target_that_ran_on_the_cpu_is_told_of():
     assert change.fell_back == (GPU,)
 
 
+def thumbnails(parameters):
+    suite, name = "job-thumbnails", "thumbnails"
+    return build_key(suite=suite, workload=name, dtype="none", parameters=parameters)
+
+
 def test_an_own_jobs_image_is_said_once():
     """Its digest and its implementation, which is the same image, tell nothing more."""
     row = build_key()
@@ -352,20 +357,14 @@ def test_an_own_jobs_image_is_said_once():
 
 
 def test_all_rows_of_an_own_job_are_one_workload():
-    rows = [
-        build_key(suite="job-thumbnails", workload="thumbnails", dtype="none", parameters=text)
-        for text in ('{"size":1}', '{"size":2}', '{"size":3}', TOLD)
-    ]
+    rows = list(map(thumbnails, ('{"size":1}', '{"size":2}', '{"size":3}', TOLD)))
     (change,) = changes_of(*map(build_point, rows), measured=rows)
     assert not change.environment
     assert len(change.points) == 4
 
 
 def test_a_metric_has_no_part_in_the_dollars():
-    time, told = (
-        build_key(suite="job-thumbnails", workload="thumbnails", dtype="none", parameters=text)
-        for text in ('{"size":1}', TOLD)
-    )
+    time, told = map(thumbnails, ('{"size":1}', TOLD))
     (change,) = changes_of(build_point(time, 0.1), build_point(told, 0.5))
     assert change.usd_per_month == pytest.approx(730 * 1.006 * 0.1)
     (alone,) = changes_of(build_point(told, 0.5))

@@ -26,7 +26,7 @@ def run(*arguments, bucket=BUCKET):
     return command_line.main([*map(str, arguments), "--bucket", bucket, "--region", REGION])
 
 
-def test_a_rebuild_prints_what_it_did(bucket, capsys):
+def test_a_rebuild_prints_what_it_did_and_what_it_could_not_read(bucket, capsys):
     (key,) = bucket.append(FIRST)
     bucket.history.objects.remove(key)
     stale = "history/suite=blog/month=2026-09/gone.parquet"
@@ -44,6 +44,9 @@ def test_a_rebuild_prints_what_it_did(bucket, capsys):
     assert "not in the history: 21 (raw/manual/00.json, " in said
     assert "raw/manual/19.json and 1 more)" in said
     assert list(bucket.objects("history/")) == [key]
+    bucket.put(f"runs/{slug(FIRST.run_id)}/prices.json", "{}")
+    assert run("rebuild") == 0
+    assert "is of another release (" in capsys.readouterr().err
 
 
 def test_show_lists_runs_and_each_row_against_its_earlier_ones(bucket, capsys):
@@ -91,13 +94,6 @@ def test_show_marks_a_gpu_target_that_ran_on_the_cpu(bucket, capsys):
     out = capsys.readouterr().out
     assert "g5.xlarge (ran on the CPU)" in out
     assert "c5.2xlarge (ran" not in out
-
-
-def test_a_rebuild_names_what_it_could_not_read(bucket, capsys):
-    bucket.append(FIRST)
-    bucket.put(f"runs/{slug(FIRST.run_id)}/prices.json", "{}")
-    assert run("rebuild") == 0
-    assert "is of another release (" in capsys.readouterr().err
 
 
 def test_files_of_several_tools_are_imported_at_once(bucket, capsys):
