@@ -19,8 +19,9 @@ import numpy as np
 from batchmark.changes.evidence import LEAST_BEFORE, LEAST_BETWEEN
 from batchmark.changes.metric import Metric
 from batchmark.changes.noise_model import Array, median_of_rows
-from batchmark.changes.records import NEAR_RUNS, Series, SeriesKey, Timeline, timeline
+from batchmark.changes.records import NEAR_RUNS, Series, SeriesKey
 from batchmark.changes.steps import LevelChange
+from batchmark.changes.timelines import Timeline, timeline
 
 # All are judgment.
 FEWEST_ROWS = 3  # two rows can move together by chance

@@ -19,18 +19,9 @@ from batchmark.changes.evidence import LEAST_AFTER, MOST_AFTER
 from batchmark.changes.false_alerts import evidence_needed
 from batchmark.changes.metric import Metric
 from batchmark.changes.noise_model import CLIP, MAD_TO_SD, WINDOW, Array, Prior
-from batchmark.changes.records import (
-    NEAR_RUNS,
-    ChangePoint,
-    Level,
-    Series,
-    SeriesKey,
-    Timeline,
-    ledger,
-    moment,
-    timeline,
-)
+from batchmark.changes.records import NEAR_RUNS, ChangePoint, Level, Series, SeriesKey, moment
 from batchmark.changes.steps import LevelChange
+from batchmark.changes.timelines import Timeline, ledger, timeline
 from batchmark.core.record import Record
 
 RUNS_BACK = 3  # in a row: two levels are known, so fewer runs tell them apart than find a new one

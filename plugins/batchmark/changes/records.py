@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,44 +118,6 @@ class Series:
         return np.array(
             [place for place in order if last[self.run_ids[place]] == place], dtype=np.int64
         )
-
-
-class Timeline(NamedTuple):
-    """A series' usable figures in order of time."""
-
-    run_ids: list[str]  # of the n figures
-    recorded_at: NDArray[np.datetime64]  # shape (n,)
-    logs: NDArray[np.float64]  # shape (n,), natural logs of the figures
-
-
-def timeline(series: Series, runs: int | None = None) -> Timeline:
-    """Put a series' usable runs in order: all of them, or so many of the newest."""
-    usable = series.usable()
-    chosen = usable if runs is None else usable[-runs:]
-    return Timeline(
-        [series.run_ids[place] for place in chosen],
-        series.recorded_at[chosen],
-        np.log(np.asarray(series.values, dtype=float)[chosen]),
-    )
-
-
-def ledger(series: Series, runs: int | None = None) -> Timeline:
-    """Put all figures in order: each usable run's own, and behind it those of its fresh jobs."""
-    line = timeline(series, runs)
-    if not series.fresh:
-        return line
-    fresh = [series.fresh.get(run_id, ()) for run_id in line.run_ids]
-    counts = [1 + len(figures) for figures in fresh]
-    figures = [
-        figure
-        for own, others in zip(line.logs, fresh, strict=True)
-        for figure in (own, *np.log(others))
-    ]
-    return Timeline(
-        [run_id for run_id, count in zip(line.run_ids, counts, strict=True) for _ in range(count)],
-        np.repeat(line.recorded_at, counts),
-        np.array(figures),
-    )
 
 
 class Level(Record):

@@ -17,8 +17,9 @@ from batchmark.changes.detection import (
 )
 from batchmark.changes.evidence import LEAST_BEFORE
 from batchmark.changes.noise_model import NoiseDensity, Prior, windows_before
-from batchmark.changes.records import ChangePoint, Series, SeriesKey, Timeline, timeline
+from batchmark.changes.records import ChangePoint, Series, SeriesKey
 from batchmark.changes.suspects import TAIL
+from batchmark.changes.timelines import Timeline, timeline
 
 Word = Literal["a change", "within the noise", "beyond the noise", "not known yet"]
 

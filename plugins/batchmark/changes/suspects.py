@@ -23,14 +23,8 @@ from batchmark.changes.change_points import Newest, newest
 from batchmark.changes.detection import controlled_false_discoveries
 from batchmark.changes.evidence import EVIDENCE, LEAST_AFTER, LEAST_BEFORE
 from batchmark.changes.noise_model import Prior
-from batchmark.changes.records import (
-    ChangePoint,
-    Confirmation,
-    RerunOutcome,
-    Series,
-    SeriesKey,
-    ledger,
-)
+from batchmark.changes.records import ChangePoint, Confirmation, RerunOutcome, Series, SeriesKey
+from batchmark.changes.timelines import ledger
 from batchmark.core import formatting
 from batchmark.core.record import Record
 

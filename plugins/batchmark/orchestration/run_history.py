@@ -23,8 +23,9 @@ from batchmark.changes.detection import DetectorSettings, detect_changes, recove
 from batchmark.changes.false_alerts import evidence_needed
 from batchmark.changes.metric import Metric
 from batchmark.changes.noise_model import Prior
-from batchmark.changes.records import ChangePoint, Confirmation, Series, SeriesKey, timeline
+from batchmark.changes.records import ChangePoint, Confirmation, Series, SeriesKey
 from batchmark.changes.suspects import Suspect, Suspects, verdict, weigh
+from batchmark.changes.timelines import timeline
 from batchmark.core.config import Config
 from batchmark.core.errors import NoiseError
 from batchmark.core.run import CONFIRMATION, CollectedJob, CollectedRun, RunPlan, StoredRun

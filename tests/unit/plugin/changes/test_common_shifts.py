@@ -14,8 +14,8 @@ from batchmark.changes.common_shifts import (
     with_common,
 )
 from batchmark.changes.detection import detect_changes
-from batchmark.changes.records import timeline
 from batchmark.changes.steps import LevelChange
+from batchmark.changes.timelines import timeline
 from tests.builders.changed_series import LEVEL, build_history, build_key, noisy, run_id, sizes
 
 ROWS, BEFORE, AFTER = 12, 40, 10

@@ -15,7 +15,8 @@ from batchmark.changes.detection import (
     p_value,
 )
 from batchmark.changes.noise_model import Prior
-from batchmark.changes.records import Series, timeline
+from batchmark.changes.records import Series
+from batchmark.changes.timelines import timeline
 from batchmark.report.changes.words import causes
 from tests.builders.alerts import change, point
 from tests.builders.changed_series import LEVEL, build_history, build_key, moment, noisy, run_id

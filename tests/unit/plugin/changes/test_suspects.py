@@ -8,7 +8,6 @@ import pytest
 from batchmark.changes.detection import detect_changes, recoveries
 from batchmark.changes.evidence import LEAST_AFTER, LEAST_BEFORE
 from batchmark.changes.noise_model import Prior
-from batchmark.changes.records import ledger
 from batchmark.changes.suspects import (
     MOST_ASKED,
     hard_to_watch,
@@ -18,6 +17,7 @@ from batchmark.changes.suspects import (
     verdict,
     weigh,
 )
+from batchmark.changes.timelines import ledger
 from batchmark.report.changes.words import confirmation
 from tests.builders.changed_series import LEVEL, build_history, build_key, noisy
 
