@@ -44,6 +44,8 @@ class ForeignMeasurement:
     figures: Row = field(default_factory=dict)  # the history's columns of statistics
     machine: Row = field(default_factory=dict)  # the history's columns on what it ran on
     run: str | None = None  # id of its run, where there is no commit to name it after
+    target: str | None = None  # these two where the file's figures name them, else as was asked
+    device: Device | None = None
     reason: str | None = None  # why there are no figures
     skipped: bool = False  # the benchmark does not apply at this point
 
@@ -65,6 +67,7 @@ class ForeignMeasurement:
 
     def row(self, *, target: str, device: Device, raw_key: str) -> Row:
         """Return its row; target and device are those of a file whose figures don't name theirs."""
+        device = self.device or device
         unmeasured = "skipped" if self.skipped else "failed"
         return {
             "run_id": self.run_id,
@@ -74,7 +77,7 @@ class ForeignMeasurement:
             "workload": self.workload,
             "parameters": parameters_json(self.parameters),
             "dtype": UNKNOWN_DTYPE,
-            "target": target,
+            "target": self.target or target,
             "requested_device": device.value,
             "actual_device": device.value,
             "gpu_model": UNKNOWN if device is Device.CUDA else None,

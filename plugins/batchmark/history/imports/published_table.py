@@ -7,8 +7,7 @@ from datetime import UTC, datetime, time
 from typing import Any
 
 from batchmark.analysis.published import OTHERS, Defect, PublishedTable
-from batchmark.history.imports.measurement import UNKNOWN, Contents, ForeignMeasurement
-from batchmark.history.rows import Row
+from batchmark.history.imports.measurement import Contents, ForeignMeasurement
 from batchmark_job.result.document import Device
 
 DEFECTS: dict[Defect, str] = {
@@ -32,16 +31,8 @@ def parse(document: Mapping[str, Any]) -> Contents:
                 workload=row.workload,
                 parameters=row.parameters,
                 figures={} if row.defect else {"samples": 1, "median_seconds": seconds},
-                machine=_machine(device, instance_type),
+                target=f"{instance_type}, {OTHERS}",
+                device=device,
+                machine={"instance_type": instance_type},
                 reason=row.defect and DEFECTS[row.defect],
             )
-
-
-def _machine(device: Device, instance_type: str) -> Row:
-    return {
-        "target": f"{instance_type}, {OTHERS}",
-        "requested_device": device.value,
-        "actual_device": device.value,
-        "instance_type": instance_type,
-        "gpu_model": UNKNOWN if device is Device.CUDA else None,
-    }
