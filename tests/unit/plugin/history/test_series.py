@@ -114,10 +114,8 @@ def test_fresh_jobs_stand_behind_their_run_in_the_order_they_ended():
 def test_each_column_of_the_key_separates_series(column, value):
     rows = table(row(1.0), row(2.0, **{column: value}))
     first, second = series_histories(rows, "time")
-    assert {getattr(first.key, column), getattr(second.key, column)} == {
-        getattr(KEY, column),
-        value,
-    }
+    found = {getattr(one.key, column) for one in (first, second)}
+    assert found == {getattr(KEY, column), value}
 
 
 def test_noise_is_the_median_spread_of_runs_that_have_one():
@@ -181,11 +179,8 @@ def test_a_speedup_is_cpu_time_over_gpu_time_run_by_run():
         ("g5.xlarge", "m5.2xlarge"): {"run-0": 30.0},
     }
     key = histories[0].key
-    assert (key.gpu_model, key.parameters, key.actual_device) == (
-        "NVIDIA A10G",
-        '{"size":1000}',
-        "cuda",
-    )
+    assert (key.gpu_model, key.actual_device) == ("NVIDIA A10G", "cuda")
+    assert key.parameters == '{"size":1000}'
     assert figures(series_histories(rows, "speedup")) == figures(histories)
 
 
@@ -230,14 +225,9 @@ def test_without_rows_there_are_no_series(metric):
 
 def test_strings_are_read_with_and_without_dictionaries():
     rows = table(row(1.0), row(2.0, day=1), row(0.1, GPU))
-    plain = rows.cast(
-        pa.schema(
-            [
-                (field.name, pa.string() if pa.types.is_dictionary(field.type) else field.type)
-                for field in rows.schema
-            ]
-        )
-    )
+    is_text = pa.types.is_dictionary
+    kinds = [pa.string() if is_text(field.type) else field.type for field in rows.schema]
+    plain = rows.cast(pa.schema(zip(rows.column_names, kinds, strict=True)))
     for metric in ("time", "price", "speedup"):
         assert figures(series_histories(plain, metric)) == figures(series_histories(rows, metric))
 
