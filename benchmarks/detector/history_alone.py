@@ -191,13 +191,9 @@ def main() -> int:
         return 1
     began = time.process_time()
     print(f"{'':<26}{'runs':>8}{'recall':>8}{'within 5':>10}{'false':>8}{'F1':>7}{'found':>9}")
-    for title, made in (
-        (
-            "all with steps",
-            [histories_of(harness, seed, arguments.reps) for seed in arguments.seeds],
-        ),
-        ("all without", [histories_without(seed, arguments.count) for seed in arguments.seeds]),
-    ):
+    stepped = [histories_of(harness, seed, arguments.reps) for seed in arguments.seeds]
+    level = [histories_without(seed, arguments.count) for seed in arguments.seeds]
+    for title, made in (("all with steps", stepped), ("all without", level)):
         alone = list(judged(made, series=1))
         by_kind: dict[str, list[Judged]] = defaultdict(list)
         for history, result in alone:

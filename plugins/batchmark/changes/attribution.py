@@ -254,19 +254,16 @@ def _change(group: _Group, runs: RunTargets, verdicts: Sequence[Confirmation]) -
         causes=_named_causes(group),
         confirmations=tuple(one for one in verdicts if one.run_id in windows.get(one.series, ())),
         speedups=tuple(sorted(group.speedups, key=_size, reverse=True)),
-        fell_back=tuple(
-            target
-            for target in group.causes
-            if any(
-                seen.fell_back
-                for point in points
-                if (seen := runs.get((point.first_run_id, target)))
-            )
-        ),
+        fell_back=tuple(target for target in group.causes if _fell_back(points, target, runs)),
         usd_per_hour={target: price for target, price in prices.items() if price is not None},
         usd_per_month=usd,
         usd_reason=usd_reason,
     )
+
+
+def _fell_back(points: Sequence[ChangePoint], target: str, runs: RunTargets) -> bool:
+    seen = (runs.get((point.first_run_id, target)) for point in points)
+    return any(one.fell_back for one in seen if one)
 
 
 def _named_causes(group: _Group) -> tuple[Cause, ...]:
