@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from batchmark.changes.change_points import search
 from batchmark.changes.false_alerts import evidence_of
 from batchmark.changes.steps import LevelChange, still_shown
-from benchmarks.detector.judged_alerts import LATEST, MARGIN
+from benchmarks.detector.judged_alerts import LATEST, MARGIN, share
 from benchmarks.detector.reruns import RUNS, load
 from benchmarks.detector.speed import LOG_SDS
 from benchmarks.synthetic import RUNS_A_MONTH, this_machine
@@ -164,14 +164,12 @@ def row(name: str, results: Sequence[Judged]) -> str:
     delays = [delay for one in results for delay in one.delays]
     false = sum(one.false for one in results)
     found, true = sum(one.found for one in results), sum(one.true for one in results)
-    shares = ["-", "-", "-"]
-    if delays:
-        shares = [
-            f"{sum(delay is not None for delay in delays) / len(delays):.3f}",
-            f"{sum(delay is not None and delay <= 5 for delay in delays) / len(delays):.3f}",
-            f"{2 * sum(one.right for one in results) / (found + true):.3f}",
-        ]
-    recall, soon, f1 = shares
+    shares = (
+        share(delays, LATEST),
+        share(delays, 5),
+        2 * sum(one.right for one in results) / (found + true) if delays else None,
+    )
+    recall, soon, f1 = ("-" if each is None else f"{each:.3f}" for each in shares)
     a_series = found / len(results)
     return (
         f"{name:<26}{runs:8,}{recall:>8}{soon:>10}{1000 * false / runs:8.2f}{f1:>7}{a_series:9.2f}"
@@ -193,13 +191,9 @@ def main() -> int:
         return 1
     began = time.process_time()
     print(f"{'':<26}{'runs':>8}{'recall':>8}{'within 5':>10}{'false':>8}{'F1':>7}{'found':>9}")
-    for title, made in (
-        (
-            "all with steps",
-            [histories_of(harness, seed, arguments.reps) for seed in arguments.seeds],
-        ),
-        ("all without", [histories_without(seed, arguments.count) for seed in arguments.seeds]),
-    ):
+    stepped = [histories_of(harness, seed, arguments.reps) for seed in arguments.seeds]
+    level = [histories_without(seed, arguments.count) for seed in arguments.seeds]
+    for title, made in (("all with steps", stepped), ("all without", level)):
         alone = list(judged(made, series=1))
         by_kind: dict[str, list[Judged]] = defaultdict(list)
         for history, result in alone:

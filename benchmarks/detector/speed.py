@@ -41,6 +41,9 @@ class Timing(NamedTuple):
     changes: int
 
 
+Side = Callable[[slice], Timing]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("otava_python", help="of an environment that has apache-otava")
@@ -96,10 +99,8 @@ def time_sides(
         for number, row in enumerate(values)
     ]
     logs = list(np.log(values))
-    blocks = [
-        (first, min(first + SERIES_PER_BLOCK, len(values)))
-        for first in range(0, len(values), SERIES_PER_BLOCK)
-    ]
+    firsts = range(0, len(values), SERIES_PER_BLOCK)
+    blocks = [slice(first, first + SERIES_PER_BLOCK) for first in firsts]
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "series.npz"
         np.savez(data, seconds=values)
@@ -110,24 +111,22 @@ def time_sides(
             stdout=subprocess.PIPE,
             text=True,
         ) as otava:
-            sides: dict[str, Callable[[int, int], Timing]] = {
-                "detect_changes": lambda first, last: time_analysis(
-                    lambda: len(detect_changes(histories[first:last]))
+            sides: dict[str, Side] = {
+                "detect_changes": lambda block: time_analysis(
+                    lambda: len(detect_changes(histories[block]))
                 ),
-                "search alone": lambda first, last: time_analysis(
-                    lambda: sum(map(len, search(logs[first:last])))
+                "search alone": lambda block: time_analysis(
+                    lambda: sum(map(len, search(logs[block])))
                 ),
-                "otava": lambda first, last: ask_otava(otava, first, last),
+                "otava": lambda block: ask_otava(otava, block),
             }
             for side in sides.values():
-                side(*blocks[0])  # warm up: some work is done in the first call only
+                side(blocks[0])  # warm up: some work is done in the first call only
             return [run_round(sides, blocks) for _ in range(rounds)]
 
 
-def run_round(
-    sides: dict[str, Callable[[int, int], Timing]], blocks: Sequence[tuple[int, int]]
-) -> dict[str, Timing]:
-    parts = [{name: side(*block) for name, side in sides.items()} for block in blocks]
+def run_round(sides: dict[str, Side], blocks: Sequence[slice]) -> dict[str, Timing]:
+    parts = [{name: side(block) for name, side in sides.items()} for block in blocks]
     return {
         name: Timing(*map(sum, zip(*(part[name] for part in parts), strict=True))) for name in sides
     }
@@ -139,10 +138,10 @@ def time_analysis(analyse: Callable[[], int]) -> Timing:
     return Timing(time.perf_counter() - began, time.process_time() - cpu_began, changes)
 
 
-def ask_otava(otava: subprocess.Popen[str], first: int, last: int) -> Timing:
+def ask_otava(otava: subprocess.Popen[str], block: slice) -> Timing:
     assert otava.stdin  # noqa: S101
     assert otava.stdout  # noqa: S101
-    print(first, last, file=otava.stdin, flush=True)
+    print(block.start, block.stop, file=otava.stdin, flush=True)
     answer = otava.stdout.readline().split()
     if not answer:
         sys.exit("otava's process ended; see above")

@@ -10,7 +10,7 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -44,12 +44,18 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     lines, lost = [], 0
-    with running_short_jobs() as jobs:
+    with running_stack() as (stack, airflow, batch):
+        conf = {
+            "jobs": arguments.jobs,
+            "seconds": SECONDS,
+            # Asking every second makes a race between a job's end and the deferral most likely.
+            "poll_interval": 1,
+            "job_queue": batch.describe_job_queues()["jobQueues"][0]["jobQueueArn"],
+            "job_definition": define_sleep(batch),
+        }
         for number in range(1, arguments.times + 1):
             for operator in arguments.operators:
-                # Asking every second makes a race between a job's end and the deferral most likely.
-                conf = {"jobs": arguments.jobs, "seconds": SECONDS, "poll_interval": 1}
-                run = jobs.run(operator, {**conf, "name": f"{operator}-{number}"})
+                run = run_dag(stack, airflow, operator, {**conf, "name": f"{operator}-{number}"})
                 lines.append(
                     f"round {number}, {operator}: {dict(run.states)} of {arguments.jobs} jobs "
                     f"in {run.seconds:.0f} s"
@@ -60,39 +66,27 @@ def main() -> int:
     return 1 if lost else 0
 
 
-class ShortJobs:
-    """A running stack with a job definition that sleeps for its parameter `seconds`."""
-
-    def __init__(self, stack: Stack, aws: AwsClients, airflow: AirflowClient) -> None:
-        self._stack = stack
-        self._airflow = airflow
-        batch = aws.client("batch")
-        self._definition = define_sleep(batch)
-        self._queue = batch.describe_job_queues()["jobQueues"][0]["jobQueueArn"]
-
-    def run(self, operator: str, conf: Mapping[str, object]) -> Run:
-        """Run one operator's DAG to its end; `conf` holds the DAG's other parameters."""
-        dag_id = f"short_jobs_{operator}"
-        self._airflow.wait_for_dag(dag_id)
-        self._airflow.unpause(dag_id)
-        run_id = self._airflow.trigger(
-            dag_id, {**conf, "job_queue": self._queue, "job_definition": self._definition}
-        )
-        self._stack.say(f"{dag_id}: started as {run_id}")
-        while self._airflow.state(dag_id, run_id) not in ("success", "failed"):
-            self._stack.processes.check()
-            time.sleep(2)
-        tasks = self._airflow.task_instances(dag_id, run_id)
-        dag_run = self._airflow.dag_run(dag_id, run_id)
-        began, ended = (datetime.fromisoformat(dag_run[key]) for key in ("start_date", "end_date"))
-        return Run(
-            Counter(str(task["state"]) for task in tasks if task["task_id"] == "run_job"),
-            (ended - began).total_seconds(),
-        )
+def run_dag(stack: Stack, airflow: AirflowClient, operator: str, conf: dict[str, object]) -> Run:
+    """Run one operator's DAG with these parameters to its end."""
+    dag_id = f"short_jobs_{operator}"
+    airflow.wait_for_dag(dag_id)
+    airflow.unpause(dag_id)
+    run_id = airflow.trigger(dag_id, conf)
+    stack.say(f"{dag_id}: started as {run_id}")
+    while airflow.state(dag_id, run_id) not in ("success", "failed"):
+        stack.processes.check()
+        time.sleep(2)
+    tasks = airflow.task_instances(dag_id, run_id)
+    dag_run = airflow.dag_run(dag_id, run_id)
+    began, ended = (datetime.fromisoformat(dag_run[key]) for key in ("start_date", "end_date"))
+    return Run(
+        Counter(str(task["state"]) for task in tasks if task["task_id"] == "run_job"),
+        (ended - began).total_seconds(),
+    )
 
 
 @contextmanager
-def running_short_jobs() -> Iterator[ShortJobs]:
+def running_stack() -> Iterator[tuple[Stack, AirflowClient, Any]]:
     """On a running stack of their own; refused if another one is running."""
     with exclusive(FOLDER):
         refuse_beside_others(FOLDER)
@@ -100,7 +94,7 @@ def running_short_jobs() -> Iterator[ShortJobs]:
         with Stack(FOLDER, Ports(), Clock().say, dags=DAGS, vcpus=POOL_VCPUS) as stack:
             stack.start()
             with closing(AwsClients(stack.aws)) as aws, AirflowClient(stack.airflow) as airflow:
-                yield ShortJobs(stack, aws, airflow)
+                yield stack, airflow, aws.client("batch")
 
 
 def define_sleep(batch: Any) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain, pairwise
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 from batchmark.changes.common_shifts import FEWEST_ROWS
 from batchmark.changes.conditions import RunConditions, differences, row_name
@@ -32,8 +32,7 @@ from batchmark.changes.records import (
 )
 from batchmark.core.suites import is_own_job
 
-if TYPE_CHECKING:
-    RunTargets = Mapping[tuple[str, str], RunConditions]
+RunTargets: TypeAlias = Mapping[tuple[str, str], RunConditions]
 
 SHARE_OF_ROWS = 0.5  # judgment: an environment moves most of its rows
 HOURS_PER_MONTH = 730  # 365 days / 12, as AWS's own calculators have it
@@ -255,19 +254,16 @@ def _change(group: _Group, runs: RunTargets, verdicts: Sequence[Confirmation]) -
         causes=_named_causes(group),
         confirmations=tuple(one for one in verdicts if one.run_id in windows.get(one.series, ())),
         speedups=tuple(sorted(group.speedups, key=_size, reverse=True)),
-        fell_back=tuple(
-            target
-            for target in group.causes
-            if any(
-                seen.fell_back
-                for point in points
-                if (seen := runs.get((point.first_run_id, target)))
-            )
-        ),
+        fell_back=tuple(target for target in group.causes if _fell_back(points, target, runs)),
         usd_per_hour={target: price for target, price in prices.items() if price is not None},
         usd_per_month=usd,
         usd_reason=usd_reason,
     )
+
+
+def _fell_back(points: Sequence[ChangePoint], target: str, runs: RunTargets) -> bool:
+    seen = (runs.get((point.first_run_id, target)) for point in points)
+    return any(one.fell_back for one in seen if one)
 
 
 def _named_causes(group: _Group) -> tuple[Cause, ...]:

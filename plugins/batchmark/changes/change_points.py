@@ -10,16 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import chain
 
 import numpy as np
 
 from batchmark.changes.evidence import EVIDENCE, LEAST_AFTER, Candidates, Evidence, Search
-from batchmark.changes.noise_model import NoiseDensity, Prior
+from batchmark.changes.noise_model import Array, NoiseDensity, Prior
 from batchmark.changes.steps import LevelChange, still_shown
-
-if TYPE_CHECKING:
-    from batchmark.changes.noise_model import Array
 
 LEAST_WITH_FRESH = 3  # figures on a new level, as fresh jobs are asked for where few leave it open
 LEAST_LOG_SHIFT = 0.02  # however sure: changes below 2 % are hardly of interest
@@ -64,29 +61,22 @@ def search(
     figures of fresh jobs, `evidence` how much each needs. Shifts below `least_log_shift` are no
     changes; with hindsight, neither are those that later runs do not bear out.
     """
-    searches = [
-        one for some in _searched(series, priors, fresh, evidence, least_log_shift) for one in some
-    ]
-    if hindsight:
-        return [still_shown(one.values, one.found) for one in searches]
-    return [one.found for one in searches]
+    searches = chain.from_iterable(_searched(series, priors, fresh, evidence, least_log_shift))
+    return [still_shown(one.values, one.found) if hindsight else one.found for one in searches]
 
 
 def newest(
     series: Sequence[Array],
-    priors: Sequence[Prior] | None = None,
-    fresh: Sequence[bool] | None = None,
-    evidence: Sequence[float] | None = None,
+    priors: Sequence[Prior],
+    fresh: Sequence[bool],
+    evidence: Sequence[float],
 ) -> list[Newest | None]:
     """Weigh the newest figures of each series, whose last level may be too young for them: None.
 
     All as in `search`.
     """
-    return [
-        one
-        for some in _searched(series, priors, fresh, evidence, LEAST_LOG_SHIFT)
-        for one in _newest_figures(some)
-    ]
+    searched = _searched(series, priors, fresh, evidence, LEAST_LOG_SHIFT)
+    return list(chain.from_iterable(map(_newest_figures, searched)))
 
 
 def _searched(
@@ -126,7 +116,7 @@ def _newest_figures(searches: Sequence[Search]) -> list[Newest | None]:
                 int(candidates.index[rows[most]]),
                 float(weights[most]) * one.evidence,
                 float(candidates.center[last] + candidates.noise.mean[last]) + one.base,
-                candidates.noise.among(rows[-1:]),
+                candidates.noise[rows[-1:]],
                 float(candidates.center[last]) + one.base,
                 float(correlation[last]),
             )

@@ -12,19 +12,16 @@ from bisect import insort
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from batchmark.changes.evidence import LEAST_BEFORE, LEAST_BETWEEN
 from batchmark.changes.metric import Metric
-from batchmark.changes.noise_model import median_of_rows
+from batchmark.changes.noise_model import Array, median_of_rows
 from batchmark.changes.records import NEAR_RUNS, Series, SeriesKey
 from batchmark.changes.steps import LevelChange
 from batchmark.changes.timelines import Timeline, timeline
-
-if TYPE_CHECKING:
-    from batchmark.changes.noise_model import Array
 
 # All are judgment.
 FEWEST_ROWS = 3  # two rows can move together by chance

@@ -6,9 +6,7 @@ detectors call it. The search itself is in `change_points`, `noise_model` and `s
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,22 +18,17 @@ from batchmark.changes.common_shifts import common_series, shifts_of, with_commo
 from batchmark.changes.evidence import LEAST_AFTER, MOST_AFTER
 from batchmark.changes.false_alerts import evidence_needed
 from batchmark.changes.metric import Metric
-from batchmark.changes.noise_model import CLIP, MAD_TO_SD, WINDOW, Prior
+from batchmark.changes.noise_model import CLIP, MAD_TO_SD, WINDOW, Array, Prior
 from batchmark.changes.records import NEAR_RUNS, ChangePoint, Level, Series, SeriesKey, moment
 from batchmark.changes.steps import LevelChange
 from batchmark.changes.timelines import Timeline, ledger, timeline
 from batchmark.core.record import Record
-
-if TYPE_CHECKING:
-    from batchmark.changes.noise_model import Array
 
 RUNS_BACK = 3  # in a row: two levels are known, so fewer runs tell them apart than find a new one
 LEAST_SPREAD = 1e-6  # of equal figures: makes a step between them probable instead of certain
 
 
 class DetectorSettings(Record):
-    """What counts as a change."""
-
     least_change: float = Field(
         default=round(float(np.expm1(LEAST_LOG_SHIFT)), 4),
         ge=0,
@@ -65,12 +58,11 @@ def detect_changes(
     commons = common_series([histories[place] for place in times])
     every = [*histories, *(common.series for common in commons)]
     lines = [ledger(history, chosen.runs) for history in every]
-    by_metric: dict[Metric, list[Series]] = defaultdict(list)
-    for history in histories:
-        by_metric[history.metric].append(history)
     needed = {
-        metric: evidence_needed(own, chosen.false_alerts_a_month)
-        for metric, own in by_metric.items()
+        metric: evidence_needed(
+            [one for one in histories if one.metric == metric], chosen.false_alerts_a_month
+        )
+        for metric in {one.metric for one in histories}
     }
     least_log_shift = float(np.log1p(chosen.least_change))
     found = search(

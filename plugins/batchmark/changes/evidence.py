@@ -17,9 +17,9 @@ false alerts at the same recall. The others are judgment, unless they name a rea
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,16 +29,15 @@ from batchmark.changes.noise_model import (
     CLIP,
     LEAST_LOG_SD,
     WINDOW,
+    Array,
     NoiseDensity,
+    PerRow,
     Prior,
     median_of_rows,
     runs_at,
     windows_before,
 )
 from batchmark.changes.steps import LevelChange, Step, drift_of, is_back
-
-if TYPE_CHECKING:
-    from batchmark.changes.noise_model import Array
 
 LEAST_BEFORE = 7  # runs at the start of a history; after fewer, four runs can't show a change
 LEAST_BETWEEN = 4  # runs from one change to the next
@@ -113,7 +112,7 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Candidates:
+class Candidates(PerRow):
     """What may be the first run of a new level: q candidates of many series."""
 
     own: NDArray[np.int64]  # shape (q,), place of their series among those searched
@@ -126,7 +125,6 @@ class Candidates:
     scattered: Array  # shape (q, WINDOW), the windows about their levels; 0 where there is no run
     center: Array  # shape (q,), where their noise has its 0
     later: Array  # shape (q, MOST_AFTER), minus the center; NaN behind the end
-    stand_out: Array  # shape (q,), by how many standard errors later runs do at most; below it, < 0
 
     @classmethod
     def of(cls, searches: Sequence[Search], indexes: Sequence[NDArray[np.int64]]) -> Self:
@@ -152,29 +150,35 @@ class Candidates:
         stretch = np.arange(MOST_AFTER)
         later = np.concatenate([runs_at(one.levelled, each, stretch) for one, each in both])
         later -= center[:, None]
-        least_after = np.array([one.least_after for one in searches])[own]
         return cls(
             own=own,
             index=index,
             on_level=on_level,
             changes=changes,
-            least_after=least_after,
+            least_after=np.array([one.least_after for one in searches])[own],
             needed=np.array([one.evidence for one in searches])[own],
             noise=noise,
             scattered=scattered,
             center=center,
             later=later,
-            stand_out=_stand_out(noise, later, on_level, least_after),
         )
 
-    def among(self, rows: NDArray[np.int64]) -> Self:
-        columns = {one.name: getattr(self, one.name) for one in fields(self)}
-        noise = columns.pop("noise").among(rows)
-        return type(self)(noise=noise, **{name: each[rows] for name, each in columns.items()})
+    @cached_property
+    def stand_out(self) -> Array:
+        """By how many standard errors the mean of some later runs is off the level, at most.
+
+        Below it, < 0; shape (q,).
+        """
+        noise, runs = self.noise, np.arange(1, MOST_AFTER + 1)
+        bound = CLIP * noise.scale[:, None]
+        shifts = np.cumsum(np.clip(self.later, -bound, bound), axis=1) / runs - noise.mean[:, None]
+        errors = noise.log_sd[:, None] * np.sqrt(1 / runs + 1 / self.on_level[:, None])
+        found = np.where(runs >= self.least_after[:, None], np.nan_to_num(shifts / errors), 0.0)
+        highest, lowest = found.max(axis=1), found.min(axis=1)
+        return np.asarray(np.where(highest >= -lowest, highest, lowest))
 
     def worth_a_look(self) -> Self:
-        """Those whose later runs stand out."""
-        return self.among(np.flatnonzero(np.abs(self.stand_out) > WORTH_A_LOOK))
+        return self[np.flatnonzero(np.abs(self.stand_out) > WORTH_A_LOOK)]
 
     @property
     def up(self) -> NDArray[np.bool_]:
@@ -291,21 +295,6 @@ def _power(log_ratios: Array) -> float:
     if above(LEAST_POWER) >= 0:
         return LEAST_POWER
     return float(optimize.brentq(above, LEAST_POWER, 1.0, xtol=1e-3))
-
-
-def _stand_out(
-    noise: NoiseDensity,
-    later: Array,
-    on_level: NDArray[np.int64],
-    least_after: NDArray[np.int64],
-) -> Array:
-    """By how many standard errors the mean of some later runs is off the level, at most; signed."""
-    runs, bound = np.arange(1, MOST_AFTER + 1), CLIP * noise.scale[:, None]
-    shifts = np.cumsum(np.clip(later, -bound, bound), axis=1) / runs - noise.mean[:, None]
-    errors = noise.log_sd[:, None] * np.sqrt(1 / runs + 1 / on_level[:, None])
-    found = np.where(runs >= least_after[:, None], np.nan_to_num(shifts / errors), 0.0)
-    highest, lowest = found.max(axis=1), found.min(axis=1)
-    return np.asarray(np.where(highest >= -lowest, highest, lowest))
 
 
 def _variance_inflation(correlation: Array, runs: NDArray[np.int64]) -> Array:

@@ -16,14 +16,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-if TYPE_CHECKING:
-    Array = NDArray[np.float64]
+Array: TypeAlias = NDArray[np.float64]
 
 WINDOW = 60  # runs before a candidate that describe its noise: older ones say less of it
 MAD_TO_SD = 1.4826  # median absolute deviation to sd, for a normal distribution: 1 / z(0.75)
@@ -54,7 +53,15 @@ class Prior:
 
 
 @dataclass(frozen=True)
-class NoiseDensity:
+class PerRow:
+    """A record of arrays, and of such records, whose first axes are the same rows."""
+
+    def __getitem__(self, rows: NDArray[np.int64]) -> Self:
+        return type(self)(*(getattr(self, one.name)[rows] for one in fields(self)))
+
+
+@dataclass(frozen=True)
+class NoiseDensity(PerRow):
     """The noise before each of q runs, estimated from up to w earlier runs."""
 
     windows: Array  # shape (q, w), the earlier runs about their center; NaN where there are fewer
@@ -81,10 +88,6 @@ class NoiseDensity:
         variance = (prior_runs * prior_log_sd**2 + squares) / (prior_runs + runs - 1)
         log_sd = np.maximum(np.sqrt(variance), LEAST_LOG_SD)
         return cls(about, runs, center, mean, log_sd, scale, prior_log_sd, prior_runs)
-
-    def among(self, rows: NDArray[np.int64]) -> Self:
-        """The noise in some of the windows only."""
-        return type(self)(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     @property
     def clipped(self) -> Array:
@@ -137,7 +140,7 @@ class NoiseDensity:
         width = one.width
         weight = np.zeros(self.runs.size)
         if rows.size:
-            few = self.among(rows)
+            few = self[rows]
             two, better = few._fit(about[rows], there[rows], start)
             weight[rows] = np.where(
                 (np.minimum(two.second, 1 - two.second) * few.runs > LEAST_AT_A_SPEED)
@@ -182,7 +185,7 @@ class NoiseDensity:
             1 - (best + 1) / self.runs,
             np.full(best.size, FLAT_SHARE),
         )
-        return may, start.among(np.flatnonzero(may))
+        return may, start[np.flatnonzero(may)]
 
     def _fit(self, about: Array, there: NDArray[np.bool_], start: _Cores) -> tuple[_Cores, Array]:
         """The cores that explain the windows' runs best, and their log likelihood, shape (q,)."""
@@ -214,7 +217,7 @@ class NoiseDensity:
 
 
 @dataclass(frozen=True)
-class _Cores:
+class _Cores(PerRow):
     """One normal core or two of the same width, and a flat part; each of shape (q,)."""
 
     at: Array  # mean of the first, about the window's center
@@ -227,9 +230,6 @@ class _Cores:
     def single(cls, width: Array) -> Self:
         zero = np.zeros(width.size)
         return cls(zero, width, zero, zero, np.full(width.size, FLAT_SHARE))
-
-    def among(self, rows: NDArray[np.int64]) -> Self:
-        return type(self)(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     def parts(self, about: Array, there: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
         """Densities at runs of shape (q, w): of either core, 0 where there is no run; flat."""

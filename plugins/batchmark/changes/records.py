@@ -159,8 +159,7 @@ class ChangePoint(Record):
         description="relative change from run to run of a series that drifts; null for a step",
     )
     common: bool = Field(
-        default=False,
-        description="the rows of the target show it together, this one not by itself",
+        default=False, description="the rows of the target show it together, this one not by itself"
     )
 
     @property

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
 
-from batchmark.changes.noise_model import CLIP, WINDOW, NoiseDensity
-
-if TYPE_CHECKING:
-    from batchmark.changes.noise_model import Array
+from batchmark.changes.noise_model import CLIP, WINDOW, Array, NoiseDensity
 
 BUMP_RUNS = 15  # a level that is over sooner was noise with a memory ...
 BACK = 0.35  # ... if what is left of its shift is less than this share of it

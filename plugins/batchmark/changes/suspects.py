@@ -207,10 +207,7 @@ def verdict(
 
 
 def _outcome(
-    suspect: Suspect,
-    reruns: Sequence[float],
-    before: Newest | None,
-    shown: Iterable[ChangePoint],
+    suspect: Suspect, reruns: Sequence[float], before: Newest | None, shown: Iterable[ChangePoint]
 ) -> tuple[RerunOutcome, str]:
     if not reruns:
         return "unsettled", "no fresh job left a figure"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from batchmark.changes.noise_model import Array
 from batchmark.changes.records import Series
-
-if TYPE_CHECKING:
-    from batchmark.changes.noise_model import Array
 
 
 class Timeline(NamedTuple):

@@ -21,7 +21,7 @@ from batchmark.history import series
 from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.exports import asv, bencher, csv
 from batchmark.history.exports.runs import COLUMNS
-from batchmark.history.imports.file import FORMATS, NAMES_ITS_TARGETS, ImportedFile, detect
+from batchmark.history.imports.file import FORMATS, READERS, ImportedFile, detect
 from batchmark.history.imports.measurement import Parsed
 from batchmark.history.overview import overview
 from batchmark.history.rebuild import rebuild
@@ -173,7 +173,7 @@ def _read(path: Path, options: argparse.Namespace) -> ImportedFile:
     # asv has one in the folder above its machines' folders.
     benchmarks = path.resolve().parent.parent / "benchmarks.json"
     kind = options.format or detect(text, str(path))
-    if options.target is None and kind not in NAMES_ITS_TARGETS:
+    if options.target is None and not READERS[kind].names_its_targets:
         raise HistoryError(
             f"{path} does not say what machine measured it: name it, such as --target ci-runner"
         )

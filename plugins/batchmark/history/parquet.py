@@ -9,18 +9,16 @@ from collections.abc import Collection, Sequence
 from datetime import date, datetime, time
 from io import BytesIO
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from batchmark.history.columns import ALL_COLUMNS, DOUBLE, PARTITION_KEYS, SCHEMA, STRING, TIMESTAMP
+from batchmark.history.rows import Row
 from batchmark_job.result.document import Device
 from batchmark_job.result.values import EARLIEST, END
-
-if TYPE_CHECKING:
-    from batchmark.history.rows import Row
 
 FOLDER = "history/"
 FILTERED = {"recorded_at", "run_id"}

@@ -90,7 +90,6 @@ class _Snapshot(NamedTuple):
         return cls(source, existing, source.contents())
 
     def differing(self) -> dict[str, bytes]:
-        """Return the files to write."""
         existing = {key: version[0] for key, version in self.existing.items() if version}
         return {
             key: body

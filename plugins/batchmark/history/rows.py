@@ -27,8 +27,14 @@ QUANTILES = {
     "p95_seconds": 0.95,
     "max_seconds": 1.0,
 }
+# The columns that stand in the documents, and in the plan, under the same names.
 ENVIRONMENT_COLUMNS = set(Environment.model_fields) & set(SCHEMA.names)
 PHASE_COLUMNS = set(Phases.model_fields) & set(SCHEMA.names)
+PLANNED_COLUMNS = {"repeat", "purpose", "suite", "target"}
+MEASUREMENT_COLUMNS = {
+    *("workload", "dtype", "reason", "input_sets"),
+    *("flops", "bytes_moved", "peak_memory_bytes", "energy_joules"),
+}
 
 
 def history_rows(run: CollectedRun, prices: PriceTable) -> list[Row]:
@@ -64,19 +70,15 @@ def sample_columns(median: Median) -> Row:
 
 
 def _job_columns(run_id: str, job: CollectedJob, prices: PriceTable) -> Row:
-    planned, document = job.planned, job.document
-    environment = document.environment
+    document, environment = job.document, job.document.environment
     usd_per_hour, _ = paid_per_hour(job, prices)
     return {
         "schema_version": document.schema_version,
         "run_id": run_id,
         "job_id": job.job_id,
         "job_attempt": job.job_attempt,
-        "repeat": planned.repeat,
-        "purpose": planned.purpose,
+        **job.planned.model_dump(include=PLANNED_COLUMNS),
         "raw_key": key_of(job.document_uri),
-        "suite": planned.suite,
-        "target": planned.target,
         "requested_device": document.requested_device,
         "actual_device": document.actual_device.value,
         **environment.model_dump(include=ENVIRONMENT_COLUMNS),
@@ -93,21 +95,14 @@ def _job_columns(run_id: str, job: CollectedJob, prices: PriceTable) -> Row:
 def _measurement_columns(job: CollectedJob, row: Measurement) -> Row:
     code, during = row.implementation, row.conditions_during
     return {
-        "workload": row.workload,
+        **row.model_dump(include=MEASUREMENT_COLUMNS),
         "parameters": parameters_json(row.parameters),
-        "dtype": row.dtype,
         "status": row.status.value,
-        "reason": row.reason,
         "implementation_name": code and code.name,
         "implementation_version": code and code.version,
         "implementation_threads": code and code.threads,
-        "input_sets": row.input_sets,
         "cpu_steal_share": during and during.cpu_steal_share,
         "cpu_wait_share": during and during.cpu_wait_share,
-        "flops": row.flops,
-        "bytes_moved": row.bytes_moved,
-        "peak_memory_bytes": row.peak_memory_bytes,
-        "energy_joules": row.energy_joules,
         "relative_error": row.correctness and row.correctness.relative_error,
         **(row.phases or Phases()).model_dump(include=PHASE_COLUMNS),
         **_statistics_columns(job, row),

@@ -154,20 +154,18 @@ class HistoryStore:
         """Yield the rows that `read` returns, some files at a time, by suite and month."""
         schema = schema_for(columns)
         locations = list(self._locations(selection))
-        since, run_ids = selection.get("since"), selection.get("run_ids")
-        for some in self.files(columns, locations, since=since, run_ids=run_ids):
+        for some in self.files(columns, locations, **selection):
             yield concatenated(list(some.values()), schema).combine_chunks()
 
     def files(
         self,
         columns: Sequence[str],
         locations: Sequence[FileLocation],
-        *,
-        since: date | None = None,
-        run_ids: Collection[str] | None = None,
+        **selection: Unpack[Selection],
     ) -> Iterator[dict[FileLocation, pa.Table]]:
         """Yield the rows of each file, some files at a time, without those that can't be read."""
         schema = schema_for(columns)
+        since, run_ids = selection.get("since"), selection.get("run_ids")
 
         def decoded(body: bytes, location: FileLocation) -> pa.Table:
             return decode(body, location, schema, since=since, run_ids=run_ids)

@@ -97,10 +97,16 @@ class HistoryView:
         return held
 
     def _renewed(self, snapshot: str, held: _Held, versions: Mapping[str, str]) -> _Held:
-        kept = [held.versions.get(key) == etag for key, etag in versions.items()]
         places = {key: place for place, key in enumerate(versions)}
-        new = [key for key, is_kept in zip(versions, kept, strict=True) if not is_kept]
-        tables = [self._moved(held, places, versions)]
+        new = [key for key, etag in versions.items() if held.versions.get(key) != etag]
+        # The places of the files now; -1 of those that are gone or were replaced.
+        moved = [
+            places[key] if versions.get(key) == etag else -1 for key, etag in held.versions.items()
+        ]
+        sources = np.array(moved, np.int32)[held.rows[SOURCE].to_numpy()]
+        column = held.rows.schema.get_field_index(SOURCE)
+        kept = held.rows.set_column(column, SOURCE, pa.array(sources))
+        tables = [kept.filter(pc.greater_equal(kept[SOURCE], 0))]
         locations = [location for key in new if (location := FileLocation.of(key))]
         for some in self._store.files(COLUMNS, locations):
             for where, rows in some.items():
@@ -111,20 +117,6 @@ class HistoryView:
         if len(new) >= WORTH_A_SNAPSHOT:
             self._store.objects.put(snapshot, _encode(renewed), PARQUET)
         return renewed
-
-    def _moved(
-        self, held: _Held, places: Mapping[str, int], versions: Mapping[str, str]
-    ) -> pa.Table:
-        """The rows of the files that are still the same, by their places now."""
-        targets = [
-            places[key] if versions.get(key) == etag else -1 for key, etag in held.versions.items()
-        ]
-        if not targets:
-            return self._schema.empty_table()
-        sources = np.array(targets, np.int32)[held.rows[SOURCE].to_numpy()]
-        column = held.rows.schema.get_field_index(SOURCE)
-        moved = held.rows.set_column(column, SOURCE, pa.array(sources))
-        return moved.filter(pc.greater_equal(moved[SOURCE], 0))
 
     def _snapshot(self, suite: str, month: str) -> _Held:
         """What an earlier process left; nothing if that is damaged or of another release."""
@@ -143,12 +135,8 @@ class HistoryView:
         return _Held(versions, rows.replace_schema_metadata(None))
 
     def _decode(self, body: bytes, _: FileLocation) -> pa.Table:
-        file = pq.ParquetFile(
-            BytesIO(body),
-            read_dictionary=[
-                field.name for field in self._schema if pa.types.is_dictionary(field.type)
-            ],
-        )
+        texts = [field.name for field in self._schema if pa.types.is_dictionary(field.type)]
+        file = pq.ParquetFile(BytesIO(body), read_dictionary=texts)
         if file.metadata.num_rows > MOST_SNAPSHOT_ROWS:
             raise ValueError(f"{file.metadata.num_rows} rows")
         rows = file.read()

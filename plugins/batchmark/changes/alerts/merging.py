@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -152,7 +152,14 @@ def _moved(point: ChangePoint) -> Hashable:
 
 def _recovery(alert: Alert, change: Change, *, run_id: str, at: datetime) -> Recovery | None:
     """What of an alert an improvement brings back; None if that is nothing new."""
-    points = tuple(_brought_back(alert, change))
+    worse = {(point.series, point.metric): point for point in alert.change.points}
+    points = tuple(
+        point
+        for point in change.points
+        if (before := worse.get((point.series, point.metric)))
+        and point.series not in alert.back
+        and _undoes(point, before)
+    )
     if not points:
         return None
     back = {*alert.back, *(point.series for point in points)}
@@ -163,14 +170,6 @@ def _recovery(alert: Alert, change: Change, *, run_id: str, at: datetime) -> Rec
         points=points,
         closes=len(back) >= MOST_SERIES * len(alert.series),
     )
-
-
-def _brought_back(alert: Alert, change: Change) -> Iterator[ChangePoint]:
-    worse = {(point.series, point.metric): point for point in alert.change.points}
-    for point in change.points:
-        before = worse.get((point.series, point.metric))
-        if before and point.series not in alert.back and _undoes(point, before):
-            yield point
 
 
 def _undoes(better: ChangePoint, worse: ChangePoint) -> bool:

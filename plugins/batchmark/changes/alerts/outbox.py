@@ -20,8 +20,6 @@ OUTSTANDING: tuple[DeliveryState, ...] = ("pending", "failed")
 
 
 class Delivery(Record):
-    """The delivery of a message through one channel."""
-
     channel: str = Field(description="'sns', or 'apprise:' and the connection's id")
     state: DeliveryState = Field(
         default="pending",

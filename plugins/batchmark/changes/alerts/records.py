@@ -43,8 +43,6 @@ DIGEST_CHARACTERS = 10
 
 
 class Transition(Record):
-    """A change of an alert's state: when, by whom and why."""
-
     state: State
     at: AwareDatetime
     by: str = Field(description="a user's name, or 'the run'")

@@ -40,8 +40,6 @@ class SeriesMatch(Record):
 
 
 class SeriesRule(Record):
-    """Settings for some series only."""
-
     match: SeriesMatch
     minimum_change: Minimum = Field(default={}, description="for the metrics it names")
     mute: bool = Field(default=False, description="neither alerts nor good news of these")

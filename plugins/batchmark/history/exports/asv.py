@@ -7,8 +7,8 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from datetime import UTC
+from typing import Any
 
 import pyarrow as pa
 
@@ -17,10 +17,8 @@ from batchmark.core.suites import NO_DTYPE
 from batchmark.history.columns import IMPORTED, STRING
 from batchmark.history.exports.runs import job_median, measured, runs
 from batchmark.history.imports.asv import QUARTILES, RESULT, RESULTS_VERSION
+from batchmark.history.rows import Row
 from batchmark.history.series import POINT, is_metric
-
-if TYPE_CHECKING:
-    from batchmark.history.rows import Row
 
 BENCHMARKS_VERSION, MACHINE_VERSION = 2, 1
 # asv ignores results whose version differs from their benchmark's.
@@ -64,11 +62,13 @@ def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
 def _result_file(
     newest: Row, environment: str, machine: dict[str, str], results: Mapping[str, list[Any]]
 ) -> dict[str, Any]:
-    python = newest["python_version"] or ""
+    python, run_id = newest["python_version"] or "", newest["run_id"]
+    is_commit = newest["suite"] == IMPORTED
     return {
-        "commit_hash": _commit(newest),
+        "commit_hash": run_id.partition("__")[0] if is_commit else slug(run_id),
         "env_name": environment,
-        "date": _milliseconds(newest),
+        # In milliseconds.
+        "date": round(newest["recorded_at"].replace(tzinfo=UTC).timestamp() * 1000),
         "params": machine | {"python": python},
         "python": python,
         "requirements": {},
@@ -158,13 +158,3 @@ def _environment(row: Row) -> str:
     versions = {"py": row["python_version"], "torch": row["torch_version"]}
     known = [f"{name}{version}" for name, version in versions.items() if version]
     return url_safe("-".join(known)) or "unknown"
-
-
-def _commit(row: Row) -> str:
-    run_id: str = row["run_id"]
-    return run_id.partition("__")[0] if row["suite"] == IMPORTED else slug(run_id)
-
-
-def _milliseconds(row: Row) -> int:
-    recorded_at: datetime = row["recorded_at"]
-    return round(recorded_at.replace(tzinfo=UTC).timestamp() * 1000)

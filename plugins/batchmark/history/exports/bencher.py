@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,10 +14,8 @@ from batchmark.core.names import slug, url_safe
 from batchmark.core.row_values import ToldMetric
 from batchmark.core.suites import NO_DTYPE
 from batchmark.history.exports.runs import job_median, measured, runs
+from batchmark.history.rows import Row
 from batchmark_job.result.own_job import HIGHER, LOWER
-
-if TYPE_CHECKING:
-    from batchmark.history.rows import Row
 
 NANOSECONDS = 1e9
 FIGURES = {
@@ -31,16 +29,12 @@ SWAPPED = {"lower_value": "upper_value", "upper_value": "lower_value"}
 def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
     """Yield each report: its path, `<target>/<run>.json`, and its content. Takes runs.COLUMNS."""
     for rows in runs(measured(table)):
-        points: dict[str, dict[ToldMetric | None, list[Row]]] = defaultdict(
-            lambda: defaultdict(list)
-        )
+        points: dict[tuple[str, ToldMetric | None], list[Row]] = defaultdict(list)
         for row in rows:
-            told = ToldMetric.of(json.loads(row["parameters"]))
-            points[_name(row)][told].append(row)
-        report = {
-            name: {_measure(told): _figures(chosen, told) for told, chosen in measures.items()}
-            for name, measures in points.items()
-        }
+            points[_name(row), ToldMetric.of(json.loads(row["parameters"]))].append(row)
+        report: dict[str, dict[str, Any]] = defaultdict(dict)
+        for (name, told), chosen in points.items():
+            report[name][_measure(told)] = _figures(chosen, told)
         yield f"{url_safe(rows[0]['target'])}/{slug(rows[0]['run_id'])}.json", report
 
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from statistics import median
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from batchmark.history.rows import Row
 from batchmark.history.series import POINT, dictionary_codes, is_counted
-
-if TYPE_CHECKING:
-    from batchmark.history.rows import Row
 
 # The history adds the suite to every table.
 COLUMNS = (

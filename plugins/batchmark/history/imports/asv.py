@@ -6,15 +6,14 @@ import ast
 import itertools
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from batchmark.core.errors import HistoryError
 from batchmark.history.imports.measurement import (
     UNKNOWN,
+    Contents,
     ForeignMeasurement,
-    Parsed,
     figures_or_reason,
     from_milliseconds,
     sample_figures,
@@ -32,8 +31,8 @@ UNITS = {"time_": "seconds", "timeraw_": "seconds", "mem_": "bytes", "peakmem_":
 NO_UNIT = "unknown unit, as benchmarks.json is missing"
 
 
-def parse(document: Mapping[str, Any], benchmarks: Mapping[str, Any]) -> Parsed:
-    """Return every timing benchmark at every point of its parameters; others are refused.
+def parse(document: Mapping[str, Any], benchmarks: Mapping[str, Any]) -> Contents:
+    """Yield every timing benchmark at every point of its parameters; others are refused.
 
     `benchmarks.json` is from the folder above; empty if there is none.
 
@@ -44,34 +43,26 @@ def parse(document: Mapping[str, Any], benchmarks: Mapping[str, Any]) -> Parsed:
         raise HistoryError(
             f"asv results of version {version!r}: `asv update` makes it {RESULTS_VERSION}"
         )
-    measurements: list[ForeignMeasurement] = []
-    refused: Counter[str] = Counter()
     for name, values in document["results"].items():
-        columns = dict(
-            zip(document["result_columns"], values, strict=False)
-        )  # asv omits trailing nulls
+        # asv omits trailing nulls.
+        columns = dict(zip(document["result_columns"], values, strict=False))
         about = benchmarks.get(name, {})
         points = list(_points(columns, about.get("param_names") or ()))
         unit = about.get("unit") or _unit(name)
         if to_seconds(1.0, unit) is None:
-            refused[unit] += len(points)
+            yield from [unit] * len(points)
             continue
         for parameters, point in points:
-            figures, reason = figures_or_reason(_figures, point, unit, name)
-            measurements.append(
-                ForeignMeasurement(
-                    commit=document["commit_hash"],
-                    recorded_at=from_milliseconds(document["date"]),
-                    workload=name,
-                    # asv, too, keeps its environments apart.
-                    parameters=parameters | {"env": document["env_name"]},
-                    figures=figures,
-                    machine=_machine(document),
-                    reason=reason,
-                    skipped=_is_nan(point.get(RESULT)),
-                )
+            yield ForeignMeasurement(
+                commit=document["commit_hash"],
+                recorded_at=from_milliseconds(document["date"]),
+                workload=name,
+                # asv, too, keeps its environments apart.
+                parameters=parameters | {"env": document["env_name"]},
+                machine=_machine(document),
+                skipped=_is_nan(point.get(RESULT)),
+                **figures_or_reason(_figures, point, unit, name),
             )
-    return Parsed(measurements, refused)
 
 
 def _points(

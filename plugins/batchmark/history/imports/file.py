@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import pyarrow as pa
 from pydantic import Field
@@ -20,7 +20,7 @@ from batchmark.history.imports import (
     published_table,
     pytest_benchmark,
 )
-from batchmark.history.imports.measurement import Parsed
+from batchmark.history.imports.measurement import Contents, Parsed
 from batchmark.history.parquet import encode_rows
 from batchmark.history.rows import Row
 from batchmark_job.result.document import Device
@@ -34,15 +34,20 @@ INVALID_VALUE = (
     pa.ArrowException,
 )
 REMEDY = "correct the file or leave it out"
-# A key that only this format has.
-DISTINCTIVE_KEYS: dict[Format, str] = {
-    "pytest-benchmark": "machine_info",
-    "github-action-benchmark": "entries",
-    "asv": "result_columns",
-    "published-table": "repeated_speedup",
+
+
+class Reader(NamedTuple):
+    key: str  # that only this format has
+    parse: Callable[..., Contents]
+    names_its_targets: bool = False  # its figures name the machines that they were measured on
+
+
+READERS: dict[Format, Reader] = {
+    "pytest-benchmark": Reader("machine_info", pytest_benchmark.parse),
+    "github-action-benchmark": Reader("entries", github_action_benchmark.parse),
+    "asv": Reader("result_columns", asv.parse),
+    "published-table": Reader("repeated_speedup", published_table.parse, names_its_targets=True),
 }
-# Their figures name the machines that they were measured on.
-NAMES_ITS_TARGETS: frozenset[Format] = frozenset({"published-table"})
 
 
 class ImportedFile(Record):
@@ -75,14 +80,9 @@ class ImportedFile(Record):
         """
         document = _load(self.text, self.file_name)
         benchmarks = _load(self.benchmarks_text or "{}", "benchmarks.json")
+        documents = (document, benchmarks) if self.format == "asv" else (document,)
         try:
-            if self.format == "asv":
-                return asv.parse(document, benchmarks)
-            if self.format == "pytest-benchmark":
-                return pytest_benchmark.parse(document)
-            if self.format == "published-table":
-                return published_table.parse(document)
-            return github_action_benchmark.parse(document)
+            return Parsed.of(READERS[self.format].parse(*documents))
         except INVALID_VALUE as error:
             raise HistoryError(
                 f"{self.file_name} is not a file of {self.format}: {error!r}; {REMEDY}"
@@ -156,8 +156,8 @@ def detect(text: str, name: str) -> Format:
         HistoryError: it is none of FORMATS.
     """
     document = _load(text, name)
-    for file_format, key in DISTINCTIVE_KEYS.items():
-        if isinstance(document, dict) and key in document:
+    for file_format, reader in READERS.items():
+        if isinstance(document, dict) and reader.key in document:
             return file_format
     raise HistoryError(
         f"{name} has none of the formats {', '.join(FORMATS)}; of github-action-benchmark, "

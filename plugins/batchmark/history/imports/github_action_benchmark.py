@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from batchmark.history.imports.measurement import (
+    Contents,
     ForeignMeasurement,
-    Parsed,
     figures_or_reason,
     from_milliseconds,
     to_seconds,
@@ -18,29 +17,22 @@ from batchmark.history.rows import Row
 VARIABLE = "window.BENCHMARK_DATA"
 
 
-def parse(document: Mapping[str, Any]) -> Parsed:
-    """Return every time and rate; other units, such as bytes, are refused."""
-    measurements: list[ForeignMeasurement] = []
-    refused: Counter[str] = Counter()
+def parse(document: Mapping[str, Any]) -> Contents:
+    """Yield every time and rate; other units, such as bytes, are refused."""
     for suite, entries in document["entries"].items():
         for entry in entries:
             for bench in entry["benches"]:
                 unit = bench["unit"]
                 if to_seconds(1.0, unit) is None:
-                    refused[unit] += 1
+                    yield unit
                     continue
-                figures, reason = figures_or_reason(_figures, bench)
-                measurements.append(
-                    ForeignMeasurement(
-                        commit=entry["commit"]["id"],
-                        recorded_at=from_milliseconds(entry["date"]),
-                        workload=f"{suite}/{bench['name']}",
-                        parameters={},
-                        figures=figures,
-                        reason=reason,
-                    )
+                yield ForeignMeasurement(
+                    commit=entry["commit"]["id"],
+                    recorded_at=from_milliseconds(entry["date"]),
+                    workload=f"{suite}/{bench['name']}",
+                    parameters={},
+                    **figures_or_reason(_figures, bench),
                 )
-    return Parsed(measurements, refused)
 
 
 def _figures(bench: Mapping[str, Any]) -> Row:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from batchmark.analysis.samples import parameters_json
 from batchmark.changes.records import UNKNOWN_DTYPE
@@ -44,6 +44,8 @@ class ForeignMeasurement:
     figures: Row = field(default_factory=dict)  # the history's columns of statistics
     machine: Row = field(default_factory=dict)  # the history's columns on what it ran on
     run: str | None = None  # id of its run, where there is no commit to name it after
+    target: str | None = None  # these two where the file's figures name them, else as was asked
+    device: Device | None = None
     reason: str | None = None  # why there are no figures
     skipped: bool = False  # the benchmark does not apply at this point
 
@@ -65,6 +67,7 @@ class ForeignMeasurement:
 
     def row(self, *, target: str, device: Device, raw_key: str) -> Row:
         """Return its row; target and device are those of a file whose figures don't name theirs."""
+        device = self.device or device
         unmeasured = "skipped" if self.skipped else "failed"
         return {
             "run_id": self.run_id,
@@ -74,7 +77,7 @@ class ForeignMeasurement:
             "workload": self.workload,
             "parameters": parameters_json(self.parameters),
             "dtype": UNKNOWN_DTYPE,
-            "target": target,
+            "target": self.target or target,
             "requested_device": device.value,
             "actual_device": device.value,
             "gpu_model": UNKNOWN if device is Device.CUDA else None,
@@ -88,19 +91,29 @@ class ForeignMeasurement:
         }
 
 
+# What a file holds in its order: times of calls, and the unit of each figure that is none.
+Contents: TypeAlias = Iterable[ForeignMeasurement | str]
+
+
 class Parsed(NamedTuple):
     """A file's times of calls, and its number of figures in each other unit."""
 
     measurements: list[ForeignMeasurement]
     refused: Counter[str]
 
+    @classmethod
+    def of(cls, contents: Contents) -> Self:
+        found = list(contents)
+        units = Counter(one for one in found if isinstance(one, str))
+        return cls([one for one in found if isinstance(one, ForeignMeasurement)], units)
 
-def figures_or_reason(figures: Callable[..., Row], *arguments: Any) -> tuple[Row, str | None]:
-    """Return a point's figures and None, or no figures and why."""
+
+def figures_or_reason(figures: Callable[..., Row], *arguments: Any) -> dict[str, Any]:
+    """Return a ForeignMeasurement's `figures`, or the `reason` why there are none."""
     try:
-        return figures(*arguments), None
+        return {"figures": figures(*arguments)}
     except ValueError as error:
-        return {}, str(error)
+        return {"reason": str(error)}
 
 
 def from_milliseconds(milliseconds: float) -> datetime:

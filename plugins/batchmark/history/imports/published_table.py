@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, time
 from typing import Any
 
 from batchmark.analysis.published import OTHERS, Defect, PublishedTable
-from batchmark.history.imports.measurement import UNKNOWN, ForeignMeasurement, Parsed
-from batchmark.history.rows import Row
+from batchmark.history.imports.measurement import Contents, ForeignMeasurement
 from batchmark_job.result.document import Device
 
 DEFECTS: dict[Defect, str] = {
@@ -18,13 +16,9 @@ DEFECTS: dict[Defect, str] = {
 }
 
 
-def parse(document: Mapping[str, Any]) -> Parsed:
-    """Return each row on the GPU's and on the CPU's instance."""
+def parse(document: Mapping[str, Any]) -> Contents:
+    """Yield each row on the GPU's and on the CPU's instance."""
     table = PublishedTable.model_validate(document)
-    return Parsed(list(_measurements(table)), Counter())
-
-
-def _measurements(table: PublishedTable) -> Iterator[ForeignMeasurement]:
     for row in table.rows:
         for device, instance_type, seconds in (
             (Device.CUDA, table.gpu, row.gpu_seconds),
@@ -37,16 +31,8 @@ def _measurements(table: PublishedTable) -> Iterator[ForeignMeasurement]:
                 workload=row.workload,
                 parameters=row.parameters,
                 figures={} if row.defect else {"samples": 1, "median_seconds": seconds},
-                machine=_machine(device, instance_type),
+                target=f"{instance_type}, {OTHERS}",
+                device=device,
+                machine={"instance_type": instance_type},
                 reason=row.defect and DEFECTS[row.defect],
             )
-
-
-def _machine(device: Device, instance_type: str) -> Row:
-    return {
-        "target": f"{instance_type}, {OTHERS}",
-        "requested_device": device.value,
-        "actual_device": device.value,
-        "instance_type": instance_type,
-        "gpu_model": UNKNOWN if device is Device.CUDA else None,
-    }

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from batchmark.history.imports.measurement import (
     UNKNOWN,
+    Contents,
     ForeignMeasurement,
-    Parsed,
     figures_or_reason,
     sample_figures,
     to_seconds,
@@ -18,29 +17,23 @@ from batchmark.history.imports.measurement import (
 from batchmark.history.rows import Row
 
 
-def parse(document: Mapping[str, Any]) -> Parsed:
-    """Return every benchmark; their only unit is seconds."""
+def parse(document: Mapping[str, Any]) -> Contents:
+    """Yield every benchmark; their only unit is seconds."""
     recorded_at = datetime.fromisoformat(document["datetime"])
     if recorded_at.tzinfo is None:  # old releases wrote UTC without saying so
         recorded_at = recorded_at.replace(tzinfo=UTC)
     commit = (document.get("commit_info") or {}).get("id")
     machine = _machine(document["machine_info"])
-    measurements = []
     for benchmark in document["benchmarks"]:
         name, parameters = benchmark["fullname"], benchmark.get("params") or {}
-        figures, reason = figures_or_reason(_figures, benchmark["stats"], name)
-        measurements.append(
-            ForeignMeasurement(
-                commit=None if commit == "unversioned" else commit,
-                recorded_at=recorded_at,
-                workload=name.removesuffix(f"[{benchmark.get('param')}]") if parameters else name,
-                parameters=parameters,
-                figures=figures,
-                machine=machine,
-                reason=reason,
-            )
+        yield ForeignMeasurement(
+            commit=None if commit == "unversioned" else commit,
+            recorded_at=recorded_at,
+            workload=name.removesuffix(f"[{benchmark.get('param')}]") if parameters else name,
+            parameters=parameters,
+            machine=machine,
+            **figures_or_reason(_figures, benchmark["stats"], name),
         )
-    return Parsed(measurements, Counter())
 
 
 def _machine(info: Mapping[str, Any]) -> Row:

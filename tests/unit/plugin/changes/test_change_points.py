@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from batchmark.changes.change_points import AT_A_TIME, search
-from batchmark.changes.evidence import LEAST_AFTER, LEAST_BEFORE, LEAST_BETWEEN
+from batchmark.changes.evidence import LEAST_AFTER, LEAST_BEFORE
 from batchmark.changes.noise_model import WINDOW, windows_before
 from batchmark.changes.steps import Step, drift_of
 from tests.builders.noise import quick_and_long
@@ -37,11 +37,6 @@ def test_a_step_shows_once_it_has_the_runs_it_needs_on_both_sides():
     assert indexes(np.r_[before, after]) == [LEAST_BEFORE]
     assert indexes(np.r_[before, after[1:]]) == []
     assert indexes(np.r_[before[1:], after]) == []
-
-
-def test_between_two_changes_there_are_runs_enough_for_a_level():
-    logs = np.r_[noise(20), 0.3 + noise(LEAST_BETWEEN, seed=1), noise(20, seed=2)]
-    assert indexes(logs) == [20, 20 + LEAST_BETWEEN]
 
 
 @pytest.mark.parametrize("log_sd", [0.01, 0.03, 0.05])

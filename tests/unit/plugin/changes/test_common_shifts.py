@@ -96,8 +96,9 @@ def test_it_is_the_median_over_the_rows_of_how_far_each_is_off_its_own():
 
 def test_a_hump_of_all_rows_begins_and_ends_for_each():
     runs = np.arange(92)
+    hump = np.where((runs >= 60) & (runs < 72), 0.96, 1)
     rows = [
-        build_history(key, noisy(92, seed=number, log_sd=0.03) * np.where(hump(runs), 0.96, 1))
+        build_history(key, noisy(92, seed=number, log_sd=0.03) * hump)
         for number, key in enumerate(sizes("g5.xlarge", "matmul", ROWS))
     ]
 
@@ -107,13 +108,14 @@ def test_a_hump_of_all_rows_begins_and_ends_for_each():
     assert min(kinds.count("faster"), kinds.count("slower")) >= 10
 
 
-def hump(runs):
-    return (runs >= 60) & (runs < 72)
+def line_of(*levels):
+    """The figures of a row with levels of so many runs each."""
+    logs = np.concatenate([np.full(runs, level) for runs, level in levels])
+    return timeline(build_history(build_key(), np.exp(logs)))
 
 
 def test_a_rows_own_change_that_begins_late_is_the_same_one():
-    logs = np.concatenate([np.zeros(20), np.full(10, 0.05)])
-    line = timeline(build_history(build_key(), np.exp(logs)))
+    line = line_of((20, 0), (10, 0.05))
     shift = Shift(frozenset(line.run_ids[20:]), 0.05, None)
 
     assert with_common([], line, [shift]) == [LevelChange(20, 30, common=True)]
@@ -124,8 +126,7 @@ def test_a_rows_own_change_that_begins_late_is_the_same_one():
 
 
 def test_a_second_change_of_a_row_on_the_common_level_stays():
-    logs = np.concatenate([np.zeros(20), np.full(15, 0.05), np.full(10, 0.4)])
-    line = timeline(build_history(build_key(), np.exp(logs)))
+    line = line_of((20, 0), (15, 0.05), (10, 0.4))
     shift = Shift(frozenset(line.run_ids[20:]), 0.05, None)
 
     found = with_common([LevelChange(35, 40)], line, [shift])
@@ -134,16 +135,13 @@ def test_a_second_change_of_a_row_on_the_common_level_stays():
 
 
 def test_shifts_that_came_to_nothing_are_left_out():
-    logs = np.concatenate([np.zeros(20), [0.07] * 4, np.zeros(5)])
-    common = timeline(build_history(build_key(), np.exp(logs)))
+    common = line_of((20, 0), (4, 0.07), (5, 0))
 
     assert shifts_of(common, [], 0.02) == []
     assert shifts_of(common, [LevelChange(20, 24)], 0.02) == []
-    ((since, log_shift, _),) = shifts_of(common, [LevelChange(20, 24), LevelChange(24, 29)], 0.02)[
-        :1
-    ]
-    assert log_shift == pytest.approx(0.07)
-    assert since == frozenset(common.run_ids[20:])
+    shift, *_ = shifts_of(common, [LevelChange(20, 24), LevelChange(24, 29)], 0.02)
+    assert shift.log_shift == pytest.approx(0.07)
+    assert shift.run_ids == frozenset(common.run_ids[20:])
 
 
 def test_rows_that_come_or_go_leave_the_others_theirs():
@@ -159,10 +157,7 @@ def test_rows_that_come_or_go_leave_the_others_theirs():
 
 def part(row, runs):
     return replace(
-        row,
-        run_ids=row.run_ids[runs],
-        recorded_at=row.recorded_at[runs],
-        values=row.values[runs],
+        row, run_ids=row.run_ids[runs], recorded_at=row.recorded_at[runs], values=row.values[runs]
     )
 
 

@@ -155,13 +155,14 @@ def test_the_more_series_of_a_metric_the_more_evidence_each_needs():
         [0.01],
         [0.01, 0.02],
         [0.01] * 60,
+        [0.01] * 20 + [0.02] + [0.01] * 19,
         [math.nan] * 30,
         [0.0] * 30,
         [math.inf] * 30,
         [5e-324] * 30,
         [1.7e308] * 30,
     ],
-    ids=["empty", "one", "two", "constant", "nan", "zero", "inf", "tiny", "huge"],
+    ids=["empty", "one", "two", "constant", "one off", "nan", "zero", "inf", "tiny", "huge"],
 )
 def test_a_history_without_a_change_has_none(values):
     assert changes_of(values) == []
@@ -182,12 +183,6 @@ def test_a_step_between_constants_is_found():
     (point,) = changes_of([0.01] * 20 + [0.011] * 8)
     assert point.first_run_id == "run-20"
     assert point.before.spread == 0
-
-
-def test_a_constant_but_for_one_run_has_no_change():
-    values = [0.01] * 40
-    values[20] = 0.02
-    assert changes_of(values) == []
 
 
 @pytest.mark.parametrize("factor", [1e9, 1e-9])
@@ -281,7 +276,6 @@ def test_one_outlier_hardly_moves_a_p_value():
 def test_figures_that_have_no_logs_are_refused_by_their_range():
     with pytest.raises(ValueError, match=r"the figures are -2 to -1: .* give figures above 0"):
         detect([-1.0, -2.0])
-    assert detect([]) == detect([float("nan")] * 3) == []
 
 
 def test_bare_numbers_in_and_indexes_out():

@@ -9,33 +9,25 @@ from batchmark.changes.records import Series, moment
 from tests.builders.changed_series import build_key
 
 
-def usable(run_ids, days, values):
+@pytest.mark.parametrize(
+    ("run_ids", "days", "values", "counted"),
+    [
+        ("abc", [3, 1, 2], [1.0, 1.0, 1.0], [1, 2, 0]),
+        *(("ab", [1, 2], [value, 1.0], [1]) for value in (np.nan, np.inf, 0.0, -1.0)),
+        ("ab", [None, 2], [1.0, 1.0], [1]),  # nobody knows when the first one was
+        # Of a run that is there twice, what was recorded later counts.
+        ("aab", [3, 1, 2], [1.0, 2.0, 3.0], [2, 0]),
+        ("aab", [3, 4, 2], [1.0, np.nan, 3.0], [2, 0]),
+        ("aa", [1, 1], [1.0, 2.0], [1]),
+        ("", [], [], []),
+    ],
+)
+def test_runs_with_a_figure_above_zero_count_in_the_order_in_which_they_were_recorded(
+    run_ids, days, values, counted
+):
     at = np.array([day and f"2026-09-{day:02}" for day in days], dtype="datetime64[us]")
-    history = Series(build_key(), "time", run_ids, at, np.array(values))
-    return history.usable().tolist()
-
-
-def test_runs_stand_in_the_order_in_which_they_were_recorded():
-    assert usable(["a", "b", "c"], [3, 1, 2], [1.0, 1.0, 1.0]) == [1, 2, 0]
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, 0.0, -1.0])
-def test_a_run_without_a_figure_above_zero_does_not_count(value):
-    assert usable(["a", "b"], [1, 2], [value, 1.0]) == [1]
-
-
-def test_a_run_of_which_nobody_knows_when_it_was_does_not_count():
-    assert usable(["a", "b"], [None, 2], [1.0, 1.0]) == [1]
-
-
-def test_of_a_run_that_is_there_twice_what_was_recorded_later_counts():
-    assert usable(["a", "a", "b"], [3, 1, 2], [1.0, 2.0, 3.0]) == [2, 0]
-    assert usable(["a", "a", "b"], [3, 4, 2], [1.0, np.nan, 3.0]) == [2, 0]
-    assert usable(["a", "a"], [1, 1], [1.0, 2.0]) == [1]
-
-
-def test_an_empty_history_has_none():
-    assert usable([], [], []) == []
+    history = Series(build_key(), "time", list(run_ids), at, np.array(values))
+    assert history.usable().tolist() == counted
 
 
 def test_a_moment_is_in_utc():

@@ -243,37 +243,40 @@ def test_series_whose_slow_runs_come_in_a_row_are_named_as_hard_to_watch():
     )
 
 
-def slower_then(*factors):
-    values = [*noisy(20), *(1.12 * noisy(8, seed=1))]
-    (point,) = detect_changes([history(values)])
-    later = LEVEL * np.array(factors)
-    return list(recoveries([history([*values, *later])], [point]))
+SLOWER = [*noisy(20), *(1.12 * noisy(8, seed=1))]
 
 
-def test_three_runs_at_the_old_level_are_a_recovery():
-    (point,) = slower_then(1.0, 1.01, 0.99)
+@pytest.fixture(scope="module")
+def slower():
+    (point,) = detect_changes([history(SLOWER)])
+    return point
+
+
+def after_slower(*factors):
+    return [history([*SLOWER, *(LEVEL * np.array(factors))])]
+
+
+def test_three_runs_at_the_old_level_are_a_recovery(slower):
+    (point,) = recoveries(after_slower(1.0, 1.01, 0.99), [slower])
     assert point.first_run_id == "run-28"
     assert not point.worse
     assert point.after.median == pytest.approx(LEVEL, rel=0.02)
 
 
 @pytest.mark.parametrize("factors", [(1.0, 1.0), (1.0, 1.0, 1.12), (1.1, 1.11, 1.12, 1.1)])
-def test_fewer_runs_or_slow_ones_are_none(factors):
-    assert slower_then(*factors) == []
+def test_fewer_runs_or_slow_ones_are_none(slower, factors):
+    assert list(recoveries(after_slower(*factors), [slower])) == []
 
 
-def test_an_alert_of_a_series_that_is_gone_never_recovers():
-    (point,) = detect_changes([history([*noisy(20), *(1.12 * noisy(8, seed=1))])])
-    assert list(recoveries([], [point])) == []
-    assert list(recoveries([history(noisy(5))], [point])) == []
+def test_an_alert_of_a_series_that_is_gone_never_recovers(slower):
+    assert list(recoveries([], [slower])) == []
+    assert list(recoveries([history(noisy(5))], [slower])) == []
 
 
-def test_a_row_that_shows_its_slower_level_with_others_only_is_not_back_by_three_runs():
-    values = [*noisy(20), *(1.12 * noisy(8, seed=1))]
-    (point,) = detect_changes([history(values)])
-    back = [history([*values, LEVEL, LEVEL, LEVEL])]
-    assert list(recoveries(back, [point]))
-    assert list(recoveries(back, [point.model_copy(update={"common": True})])) == []
+def test_a_row_that_shows_its_slower_level_with_others_only_is_not_back_by_three_runs(slower):
+    back = after_slower(1.0, 1.0, 1.0)
+    assert list(recoveries(back, [slower]))
+    assert list(recoveries(back, [slower.model_copy(update={"common": True})])) == []
 
 
 def test_a_history_too_short_for_any_change_says_from_when_one_shows():
@@ -283,12 +286,6 @@ def test_a_history_too_short_for_any_change_says_from_when_one_shows():
     )
     assert "has 1 run." in too_early(1)
     assert too_early(11) is None
-
-
-@pytest.mark.parametrize(("runs", "found"), [(10, 0), (11, 1)])
-def test_a_change_shows_from_as_many_runs_as_a_short_history_is_told(runs, found):
-    values = [*noisy(runs - 4), *(1.3 * noisy(4, seed=1))]
-    assert len(detect_changes([history(values)])) == found
 
 
 def test_with_fresh_jobs_it_shows_from_eight_runs_on():

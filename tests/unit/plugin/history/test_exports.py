@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +12,8 @@ from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.exports import asv, bencher
 from batchmark.history.exports import csv as table_csv
 from batchmark.history.exports.runs import COLUMNS
-from batchmark.history.imports.file import ImportedFile
 from batchmark.history.rows import history_rows
-from batchmark_job.result.document import Device, MeasurementStatus
+from batchmark_job.result.document import MeasurementStatus
 from tests.builders.history import NOON, SIZES, finished, run_of, two_targets
 from tests.builders.runs import PRICES, build_job, build_row, build_rows, noisy
 from tests.builders.sharing import curve_rows, shared_row, sharing_job
@@ -146,15 +146,7 @@ def test_a_point_that_a_run_lacks_is_nan_for_asv(bucket):
 def test_an_asv_export_can_be_imported(filled):
     files = {name: json.dumps(content) for name, content in asv.files(filled.read(COLUMNS))}
     name = next(name for name in files if name.startswith(f"c5.2xlarge/{RUN}"))
-    file = ImportedFile(
-        format="asv",
-        target="c5.2xlarge",
-        device=Device.CPU,
-        file_name=name,
-        text=files[name],
-        benchmarks_text=files["benchmarks.json"],
-    )
-    again = file.rows()
+    again = imported(Path(name), files[name], benchmarks_text=files["benchmarks.json"]).rows()
     ours = [row for row in history_rows(two_targets(), PRICES) if row["target"] == "c5.2xlarge"]
     assert [row["median_seconds"] for row in again] == [row["median_seconds"] for row in ours]
     assert [json.loads(row["parameters"])["size"] for row in again] == [1000, 5000]

@@ -130,11 +130,8 @@ def test_only_measured_and_unsettled_rows_have_statistics(status):
 def test_a_skipped_row_without_samples_keeps_its_other_columns():
     skipped = build_row(status=MeasurementStatus.SKIPPED, reason="needs 19 GiB", flops=10**12)
     (row,) = rows(build_job("c5.2xlarge", [skipped]))
-    assert (row["status"], row["flops"], row["cpu_model"]) == (
-        "skipped",
-        10**12,
-        "Intel(R) Xeon(R) Platinum 8124M CPU @ 3.00GHz",
-    )
+    assert (row["status"], row["flops"]) == ("skipped", 10**12)
+    assert row["cpu_model"] == "Intel(R) Xeon(R) Platinum 8124M CPU @ 3.00GHz"
 
 
 def test_a_job_costs_what_a_report_says_and_its_price_is_what_it_was_bought_at():

@@ -74,16 +74,20 @@ def test_the_first_rule_that_matches_holds():
     assert told(by(0.04, metric="price"), series=rules) == 1
 
 
-def test_parameters_are_matched_in_their_json():
-    rules = [{"match": {"parameters": '*"size":5000*', "dtype": "float*"}, "mute": True}]
-    assert told(by(0.1), series=rules) is None
-    assert told(by(0.1, of=series(parameters='{"size":50}')), series=rules) == 1
+PRICE = by(0.1, metric="price", of=series(workload=None, parameters=None, dtype=None))
 
 
-def test_a_price_matches_no_rule_that_names_a_workload():
-    price = by(0.1, metric="price", of=series(workload=None, parameters=None, dtype=None))
-    assert told(price, series=[{"match": {"workload": "matmul"}, "mute": True}]) == 1
-    assert told(price, series=[{"match": {"target": "g5.xlarge"}, "mute": True}]) is None
+@pytest.mark.parametrize(
+    ("one", "match", "is_mute"),
+    [
+        (by(0.1), {"parameters": '*"size":5000*', "dtype": "float*"}, True),
+        (by(0.1, of=series(parameters='{"size":50}')), {"parameters": '*"size":5000*'}, False),
+        (PRICE, {"workload": "matmul"}, False),  # it has none
+        (PRICE, {"target": "g5.xlarge"}, True),
+    ],
+)
+def test_a_rule_matches_all_that_it_names_parameters_in_their_json(one, match, is_mute):
+    assert told(one, series=[{"match": match, "mute": True}]) == (None if is_mute else 1)
 
 
 def test_of_many_series_those_that_are_told_remain():

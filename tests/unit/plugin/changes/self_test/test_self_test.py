@@ -10,8 +10,7 @@ from batchmark.changes.self_test.records import Steps
 from batchmark.changes.self_test.replay import Replay
 from batchmark.changes.self_test.self_test import RUNS_BEFORE_ALARMS, SIZES, try_suite
 from batchmark.core.shares import Rate
-from batchmark_job.result.document import Device
-from tests.builders.changed_series import build_history, build_key, moment, run_id, sizes
+from tests.builders.changed_series import build_history, build_key, sizes
 from tests.builders.self_test import Threshold, level_histories
 
 GPU, CPU = "g5.xlarge", "c5.2xlarge"
@@ -96,12 +95,6 @@ def test_few_series_have_a_step_at_a_time_and_none_sees_a_later_run():
         assert len({len(history.run_ids) for history in call}) == 1
 
 
-def test_the_histories_given_stay_as_they_were():
-    histories = level_histories(GPU)
-    try_suite("blog", histories, Threshold(), steps=3)
-    assert all((history.values == 0.1).all() for history in histories)
-
-
 def test_alarms_of_untouched_histories_are_counted_once_with_their_interval():
     calm, moved, passing = (build_key(workload=name) for name in ("calm", "moved", "passing"))
     values = np.full(30, 0.1)
@@ -164,10 +157,10 @@ def test_of_a_series_with_hardly_a_run_no_noise_is_made_up():
 
 
 def test_an_empty_history_is_no_error():
-    tested = try_suite("blog", [], Threshold())
-    assert (tested.parts, tested.notes) == ((), ())
     nothing = build_history(build_key(), [np.nan, np.nan])
-    assert try_suite("blog", [nothing], Threshold()).parts == ()
+    for histories in ([], [nothing]):
+        tested = try_suite("blog", histories, Threshold())
+        assert (tested.parts, tested.notes) == ((), ())
 
 
 def test_a_history_of_nine_runs_still_tells_of_its_alarms():
@@ -188,12 +181,6 @@ def test_a_series_that_lacks_runs_is_waited_for_in_its_own_runs():
     assert set(part.of(None)[-1].delays) == {4}
 
 
-def test_a_gpu_target_that_ran_on_the_cpu_is_named_so():
-    key = build_key("g4dn.xlarge", actual_device=Device.CPU, gpu_model=None)
-    part = only_part(try_suite("blog", [build_history(key, [0.1] * 30)], Threshold()))
-    assert [str(machine) for machine in part.machines] == ["g4dn.xlarge on cpu"]
-
-
 def test_a_replay_orders_runs_by_time_and_keeps_one_usable_figure_of_each():
     history = build_history(build_key(), [1.0, 2.0, -3.0, 4.0, 5.0])
     odd = replace(
@@ -204,7 +191,6 @@ def test_a_replay_orders_runs_by_time_and_keeps_one_usable_figure_of_each():
     (one,) = Replay([odd]).series
     assert list(one.series.run_ids) == ["run-4", "run-1", "run-0"]
     assert one.series.values.tolist() == [5.0, 4.0, 1.0]
-    assert moment(0) < moment(1)
     assert one.until(1).run_ids == ["run-4", "run-1"]
 
 
@@ -212,14 +198,10 @@ def test_a_step_multiplies_from_its_run_on_and_leaves_the_rest():
     (one,) = Replay([build_history(build_key(), [1.0, 2.0, 3.0, 4.0])]).series
     assert one.until(2, (1, 1.5)).values.tolist() == [1.0, 3.0, 4.5]
     assert one.series.values.tolist() == [1.0, 2.0, 3.0, 4.0]
-    assert one.series.run_ids[0] == run_id(0)
 
 
 def test_a_rates_interval_is_wilsons():
     rate = Rate.of(11, 12)
     assert rate.share == pytest.approx(11 / 12)
-    assert (rate.low, rate.high) == (
-        pytest.approx(0.6461, abs=1e-4),
-        pytest.approx(0.9851, abs=1e-4),
-    )
+    assert (rate.low, rate.high) == pytest.approx((0.6461, 0.9851), abs=1e-4)
     assert Rate.of(0, 5).low == 0
