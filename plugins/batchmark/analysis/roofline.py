@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from batchmark.core.intervals import Estimate, Interval
+from batchmark.core.intervals import Estimate
 from batchmark.core.record import Record
 from batchmark_job.result.document import Measurement, ResultDocument
 
@@ -76,13 +76,4 @@ def _ceiling(documents: Sequence[ResultDocument], kind: str, dtype: str | None) 
 
 def rate(amount: int | None, seconds: Estimate) -> Estimate | None:
     """An amount per call as a rate per second; None where it is not counted."""
-    if not amount:
-        return None
-    interval = seconds.interval and Interval(
-        low=amount / seconds.interval.high,
-        high=amount / seconds.interval.low,
-        confidence=seconds.interval.confidence,
-    )
-    return Estimate(
-        value=amount / seconds.value, interval=interval, interval_reason=seconds.interval_reason
-    )
+    return seconds.inverse(amount) if amount else None

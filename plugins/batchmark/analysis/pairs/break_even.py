@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from batchmark.core.intervals import Median
+from batchmark.core.intervals import ENDS, Median, no_interval
 from batchmark.core.record import Record
-from batchmark_job.result.confidence import CONFIDENCE, CONFIDENCE_TEXT
+from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 if TYPE_CHECKING:
     Array = NDArray[np.float64]
@@ -70,7 +70,7 @@ class Curve(NamedTuple):
     @classmethod
     def of(cls, medians: Sequence[Median]) -> Curve:
         values = np.array([median.value for median in medians])
-        if reason := next(filter(None, (median.interval_reason for median in medians)), None):
+        if reason := no_interval(*medians):
             return cls(values, None, reason)
         return cls(values, np.array([median.draws() for median in medians]))
 
@@ -202,6 +202,5 @@ def _last_rise(at: Array, lead: Array) -> float | None:
 
 
 def _quantiles(draws: Array) -> tuple[Array, Array]:
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(draws, [tail, 1 - tail], axis=-1)
+    low, high = np.quantile(draws, ENDS, axis=-1)
     return low, high

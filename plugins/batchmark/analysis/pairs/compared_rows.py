@@ -20,12 +20,11 @@ from batchmark.analysis.cost import (
     usd_per_million_calls,
 )
 from batchmark.analysis.judging.noise import RowName, RowNoise
-from batchmark.analysis.judging.speedup import ratio
 from batchmark.analysis.pairs.crossover import calls_until_gpu_pays
 from batchmark.analysis.pooling import Span, TargetJobs
 from batchmark.analysis.samples import Provenance, RowKey, RowSamples, Side
 from batchmark.analysis.sides import PricedTarget
-from batchmark.core.intervals import Estimate, Median
+from batchmark.core.intervals import Estimate, Median, ratio
 from batchmark.core.record import Record
 from batchmark.core.row_values import ToldMetric
 from batchmark_job.result.document import Measurement

@@ -9,9 +9,8 @@ from typing import Literal, NamedTuple
 from pydantic import Field
 
 from batchmark.analysis.judging.significance import ENOUGH_REPEATS, JobNoise, Resolution, log_spread
-from batchmark.analysis.judging.speedup import ratio
 from batchmark.analysis.scaling.points import TrainingPoint
-from batchmark.core.intervals import Estimate, Median
+from batchmark.core.intervals import Estimate, Median, ratio
 from batchmark.core.record import Record
 
 Kind = Literal["weak", "strong"]

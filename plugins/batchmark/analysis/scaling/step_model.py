@@ -45,6 +45,7 @@ class StepModel:
     size_bytes: int
     devices: int
     at_least: bool  # more may be hidden
+    by_all_reduce: bool  # the ring is fitted to all-reduces, and not to what they add to steps
 
     def exchange(self, nodes: int) -> Draws:
         whole = self.ring.seconds(nodes * self.devices, self.size_bytes)
@@ -75,9 +76,10 @@ def fit(
     """The model, or why there is none: links between nodes show on two nodes or more."""
     remote = [step for step in steps if step.nodes > 1]
     local = np.asarray(np.mean([step.local for step in steps], axis=0))
-    if by_all_reduce(steps, exchanges):
-        fitted = {step.nodes for step in remote}
-        used = [one for one in exchanges if one.nodes in fitted]
+    fitted = {step.nodes for step in remote}
+    used = [one for one in exchanges if one.nodes in fitted]
+    by_all_reduce = len({one.parameters.get("mib") for one in used}) > 1
+    if by_all_reduce:
         loads = [load(one.ranks, (one.number("mib") or 0) * MIB) for one in used]
         ring = fit_ring(loads, [_with_draws(one.median) for one in used if one.median])
         if ring is None:
@@ -98,7 +100,7 @@ def fit(
                 "network's latency from its bandwidth"
             )
         hidden, at_least = np.zeros_like(local), False
-    return StepModel(steps[0], local, ring, hidden, size_bytes, devices, at_least)
+    return StepModel(steps[0], local, ring, hidden, size_bytes, devices, at_least, by_all_reduce)
 
 
 def _hides_all(step: Step) -> bool:
@@ -133,11 +135,6 @@ def misfit(model: StepModel, steps: Sequence[Step]) -> str | None:
 def _surely_off(ratio: Draws) -> bool:
     ends = interval_of(ratio[1:])
     return abs(ratio[0] - 1) > MISS and not ends.low <= 1 <= ends.high
-
-
-def by_all_reduce(steps: Sequence[Step], exchanges: Sequence[NodesSamples]) -> bool:
-    nodes = {step.nodes for step in steps if step.nodes > 1}
-    return len({one.parameters.get("mib") for one in exchanges if one.nodes in nodes}) > 1
 
 
 def _with_draws(median: Median) -> Draws:

@@ -11,7 +11,7 @@ from batchmark.analysis.cost import PriceBasis
 from batchmark.analysis.judging.noise import job_medians
 from batchmark.analysis.samples import parameters_json
 from batchmark.analysis.scaling.curves import Curve, Measured, curves_of
-from batchmark.analysis.scaling.points import TrainingPoint, step_median, training_point
+from batchmark.analysis.scaling.points import TrainingPoint, training_point
 from batchmark.analysis.scaling.prediction import Prediction, predict
 from batchmark.analysis.scaling.reach import Reach, reach_of
 from batchmark.analysis.scaling.rows import ALL_REDUCE, TRAINING, NodesSamples
@@ -166,10 +166,13 @@ def _training(
     apart: bool,
 ) -> Training:
     measured = [
-        Measured(point, step_median(samples), job_medians(samples.pooled))
+        Measured(
+            training_point(samples, batch, median, price, file_system_usd_per_hour),
+            median,
+            job_medians(samples.pooled),
+        )
         for samples in found
-        if (batch := samples.number("batch"))
-        and (point := training_point(samples, batch, price, file_system_usd_per_hour))
+        if (batch := samples.number("batch")) and (median := samples.median)
     ]
     measured.sort(key=lambda one: (one.point.nodes, one.point.batch))
     points = tuple(one.point for one in measured)

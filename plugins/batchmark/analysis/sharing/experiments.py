@@ -7,11 +7,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from batchmark.analysis.judging.speedup import ratio
 from batchmark.analysis.sharing.curves import Form, Place, SharedSamples
 from batchmark.analysis.sharing.knee import WORTH
 from batchmark.analysis.sharing.replicas import ReplicaEnd, ends_of
-from batchmark.core.intervals import Estimate
+from batchmark.core.intervals import Estimate, ratio
 from batchmark.core.record import Record
 from batchmark_job.result.document import MeasurementStatus
 from batchmark_job.result.sharing import Disturbance, SharingMode

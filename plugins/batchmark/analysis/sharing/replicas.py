@@ -57,9 +57,7 @@ class ReplicaFigures(Record):
         groups = [fairness for row in rows if (fairness := group_fairness(row.replicas))]
         found = [fairness for group in groups for fairness in group]
         return cls(
-            devices=max(
-                (len({one.device_uuid for one in row.replicas}) for row in rows), default=1
-            ),
+            devices=max(map(_devices, rows), default=1),
             slowest=_step_times(rows, max),
             typical=_step_times(rows, median),
             fairness_worst=min(found, default=None),
