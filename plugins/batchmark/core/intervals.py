@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import statistics
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,6 +150,12 @@ def ratio(numerator: Median, denominator: Median, job_noise: float = 0.0) -> Est
 def no_interval(*medians: Median) -> str | None:
     """Why one of them has no interval; None if all have."""
     return next(filter(None, (median.interval_reason for median in medians)), None)
+
+
+def known_median(values: Iterable[float | None]) -> float | None:
+    """The median of those that are known; None where none is."""
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
 
 
 def interval_of(draws: NDArray[np.float64]) -> Interval:

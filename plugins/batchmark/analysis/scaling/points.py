@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median
 
 from pydantic import Field
 
@@ -67,11 +68,11 @@ class TrainingPoint(Record):
 def training_point(
     samples: NodesSamples,
     batch: int,
-    median: Median,
+    step: Median,
     price: PriceBasis,
     file_system_usd_per_hour: float | None,
 ) -> TrainingPoint:
-    pooled, seconds = samples.pooled, median.estimate()
+    pooled, seconds = samples.pooled, step.estimate()
     images = batch * samples.ranks
     first = samples.scalings[0] if samples.scalings else None
     epoch = first.settings.images_per_epoch if first and first.settings else None
@@ -83,7 +84,7 @@ def training_point(
         batch=batch,
         images=images,
         jobs=len(pooled.measured),
-        samples=median.samples.size,
+        samples=step.samples.size,
         seconds=seconds,
         images_per_second=images_per_second,
         images_per_second_per_device=images_per_second.scaled(1 / samples.ranks),
@@ -115,11 +116,12 @@ def _usd_per_image(
 
 
 def _split(samples: NodesSamples) -> Split | None:
-    parts = {
-        name: samples.over_jobs(lambda one, name=name: one.split and getattr(one.split, name))
-        for name in Split.model_fields
-    }
-    return None if None in parts.values() else Split.model_validate(parts)
+    told = [one.split for one in samples.scalings if one.split]
+    if not told:
+        return None
+    return Split(
+        **{name: median(getattr(one, name) for one in told) for name in Split.model_fields}
+    )
 
 
 def _remarks(samples: NodesSamples) -> Iterator[str]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import median
 from typing import Self
 
 from batchmark.analysis.samples import RowSamples
-from batchmark.core.intervals import Median
+from batchmark.core.intervals import Median, known_median
 from batchmark_job.result.scaling import Scaling
 from batchmark_job.result.values import Parameter
 
@@ -64,8 +63,7 @@ class NodesSamples:
 
     def over_jobs(self, read: Callable[[Scaling], float | None]) -> float | None:
         """The median over the jobs that tell it."""
-        known = [value for one in self.scalings if (value := read(one)) is not None]
-        return median(known) if known else None
+        return known_median(map(read, self.scalings))
 
     def _contradiction(self) -> str | None:
         """Why the row is not of the nodes that its parameters name; None if it is."""

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from batchmark.analysis.samples import largest
 from batchmark.core import formatting
+from batchmark.core.intervals import known_median
 from batchmark.core.record import Record
 from batchmark_job.result.sharing import Replica, ReplicaOutcome, Sharing
 
@@ -61,7 +62,7 @@ class ReplicaFigures(Record):
             slowest=_step_times(rows, max),
             typical=_step_times(rows, median),
             fairness_worst=min(found, default=None),
-            fairness_median=median(found) if found else None,
+            fairness_median=known_median(found),
             longest_gap_seconds=largest(
                 replica.longest_gap_seconds for row in rows for replica in row.replicas
             ),
@@ -181,12 +182,9 @@ def _over_jobs(
     rows: Sequence[Sharing], name: str, over: Callable[[list[float]], float]
 ) -> float | None:
     """The median over the jobs of what the replicas' figures come to."""
-    found = []
-    for row in rows:
-        values = (getattr(replica, name) for replica in row.replicas)
-        if known := [value for value in values if value is not None]:
-            found.append(over(known))
-    return median(found) if found else None
+    by_job = ([getattr(replica, name) for replica in row.replicas] for row in rows)
+    known = ([value for value in values if value is not None] for values in by_job)
+    return known_median(over(values) for values in known if values)
 
 
 def _devices(row: Sharing) -> int:
