@@ -1,7 +1,10 @@
-"""What a run says of an own job: its sides, their figures, and what counts."""
+"""What a run says of an own job: its sides, their figures, what counts, and its duels."""
+
+from collections import Counter
 
 import pytest
 
+from batchmark.analysis import sides
 from batchmark.analysis.comparison import compare
 from batchmark.analysis.side_by_side import Chosen, side_by_side
 from batchmark.core.errors import CollectError
@@ -20,14 +23,7 @@ from tests.builders.own_jobs import (
     own_run,
     with_output,
 )
-from tests.builders.runs import (
-    CPU_ENVIRONMENT,
-    LAPTOP_ENVIRONMENT,
-    PRICES,
-    build_job,
-    build_row,
-    build_run,
-)
+from tests.builders.runs import CPU_ENVIRONMENT, LAPTOP_ENVIRONMENT, PRICES, build_run
 
 
 def study_of(*jobs, lost=()):
@@ -62,11 +58,6 @@ def test_a_study_has_a_figure_for_each_side_and_size():
             assert figure.usd_per_job.value == pytest.approx(
                 figure.seconds.value * side.price.usd_per_hour / 3600
             )
-
-
-def test_other_suites_have_no_study():
-    found = compare(build_run(build_job("g5.xlarge", [build_row((1.0,) * 6)])), PRICES)
-    assert found.studies == {}
 
 
 def test_a_job_without_an_axis_has_one_place():
@@ -142,27 +133,6 @@ def test_outputs_that_differ_between_sides_are_not_compared():
     for target in ("g5.xlarge", "c5.2xlarge"):
         assert figure_of(study, target).problem == f"{problem} as SHA-256"
     assert study.duels == study.best == ()
-    equal = study_of(
-        *(job for side in (GPU, CPU) for job in side.jobs(check=with_output("aa" * 32)))
-    )
-    assert equal.best[0].fastest == "c5.2xlarge"
-
-
-def test_outputs_that_differ_from_job_to_job_are_that_sides_problem():
-    jobs = [GPU.job(repeat=n, check=with_output(f"{n:064x}")) for n in range(1, 7)]
-    study = study_of(*jobs, *CPU.jobs(check=with_output("bb" * 32)))
-    assert figure_of(study, "g5.xlarge").problem == "its outputs differ from job to job"
-    assert figure_of(study, "c5.2xlarge").problem is None
-
-
-def test_a_checksum_that_the_owner_gave_decides_alone():
-    """Each side has its own, as formats may differ."""
-    given = {"output_sha256": "cc" * 32}
-    sides = [
-        JobOn(side, plan=given).jobs(check=with_output(sha * 32))
-        for side, sha in (("g5.xlarge", "aa"), ("c5.2xlarge", "bb"))
-    ]
-    assert study_of(*sides[0], *sides[1]).duels
 
 
 def test_metrics_are_told_in_their_unit_with_what_one_costs():
@@ -304,3 +274,59 @@ def test_a_job_that_failed_without_telling_its_type_splits_no_side():
     assert [side.target.target for side in study_of(bad, *jobs).sides] == ["queue-a"]
     more = on_type("queue-a", "g5.xlarge", (4,))
     assert len(study_of(bad, *jobs, *more).sides) == 2
+
+
+# Its duels: any two sides against each other
+
+THIRD = JobOn("c6i.large", start_up=4.0, each=0.3)
+
+
+def test_each_two_sides_meet_once_at_each_size_by_time_and_by_metric():
+    found = study_of(
+        *(job for side in (GPU, CPU, THIRD) for job in side.jobs((LARGE, SMALL)))
+    ).duels
+    pairs = [("g5.xlarge", "c5.2xlarge"), ("g5.xlarge", "c6i.large"), ("c5.2xlarge", "c6i.large")]
+    assert [(one.place.size, one.metric, (one.first, one.second)) for one in found] == [
+        (size, metric, pair)
+        for size in (SMALL, LARGE)
+        for metric in (None, "throughput")
+        for pair in pairs
+    ]
+
+
+def test_what_is_pooled_and_judged_for_the_duels_serves_the_pairs_too(monkeypatch):
+    asked = []
+    for name in ("group_jobs", "judge"):
+        once = getattr(sides, name)
+        monkeypatch.setattr(sides, name, lambda *of, once=once: asked.append(once) or once(*of))
+    found = compare(own_run(), PRICES)
+    assert len(found.pairs[0].rows) == len(SIZES)
+    assert Counter(one.__name__ for one in asked) == {
+        "group_jobs": 1,
+        "judge": len(found.studies["own_jobs"][0].duels),
+    }
+
+
+def test_a_ratio_above_one_is_for_the_first_by_time_and_by_metric():
+    told = {THROUGHPUT: (50.0,), LOSS: (0.2,)}, {THROUGHPUT: (100.0,), LOSS: (0.4,)}
+    found = study_of(*GPU.jobs(told=told[0]), *CPU.jobs(told=told[1])).duels
+    by_metric = {one.metric: one for one in found}
+    assert by_metric[None].ratio.value == pytest.approx(
+        CPU.seconds(SMALL) / GPU.seconds(SMALL), rel=0.02
+    )
+    assert by_metric["throughput"].ratio.value == pytest.approx(0.5)
+    assert by_metric["loss"].ratio.value == pytest.approx(2)
+    assert {name: one.better for name, one in by_metric.items()} == {
+        None: "c5.2xlarge",
+        "throughput": "c5.2xlarge",
+        "loss": "g5.xlarge",
+    }
+
+
+def test_what_one_side_alone_has_is_no_duel():
+    study = study_of(
+        *GPU.jobs((SMALL, LARGE), told={LOSS: (0.2,)}),
+        *CPU.jobs((SMALL, LARGE), 5),
+        CPU.job(LARGE, 6, check=failed()),
+    )
+    assert [(one.place.size, one.metric) for one in study.duels] == [(SMALL, None)]
