@@ -96,9 +96,12 @@ def test_times_have_the_digits_that_their_ratio_shows_in(gpu, cpu, shown):
         (formatting.memory, 2**20, "1.0 MiB"),
         (formatting.memory, 600, "0.6 KiB"),
         (formatting.seconds, 0, "0 s"),
+        (formatting.some, ["a", "b", "c"], "a, b, c"),
+        (formatting.some, ["a", "b", "c", "d", "e"], "a, b, c and 2 more"),
+        (formatting.some, [], ""),
     ],
 )
-def test_a_number_in_words(form, value, text):
+def test_a_value_in_words(form, value, text):
     assert form(value) == text
 
 

@@ -3,7 +3,6 @@
 import re
 
 from batchmark.analysis.judging.calibration import SelfCheck, calibrate, part
-from batchmark.core.formatting import some
 from batchmark.report.pages.table_pages import noise_page
 from batchmark_job.result.document import Device, MeasurementStatus
 from tests.builders.noise import jobs_of, target_of
@@ -58,12 +57,6 @@ def test_halves_that_differ_are_called_different():
     (calibration,) = report.calibrations
     assert len(calibration.self_check.different) == calibration.self_check.rows == 1
     assert "1 of 1 row called different (matmul size 1000, float32)" in rendered(report)
-
-
-def test_of_many_names_three_are_shown():
-    assert some(["a", "b", "c"]) == "a, b, c"
-    assert some(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
-    assert some([]) == ""
 
 
 def test_what_two_jobs_can_not_tell_is_not_known():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from batchmark.analysis.judging.noise import measure_noise, parse_table
-from batchmark.analysis.judging.significance import LEAST_LOG_SD, log_spread, upper_bound
+from batchmark.analysis.judging.significance import LEAST_LOG_SD, upper_bound
 from batchmark.analysis.samples import RowSamples
 from batchmark.core.errors import NoiseError
 from batchmark.core.fingerprint import Fingerprint
@@ -50,10 +50,6 @@ def test_a_calibration_by_hand():
     )
     assert (table.target, table.jobs, table.region) == ("c5.2xlarge", 3, "us-east-1")
     assert table.fingerprint == Fingerprint.of(JOB.document)
-
-
-def test_equal_medians_do_not_prove_silence():
-    assert log_spread([1.0, 1.0, 1.0]) == LEAST_LOG_SD
 
 
 def test_the_upper_bound_holds_as_often_as_it_says():

@@ -47,14 +47,6 @@ def test_too_few_samples_give_no_interval_and_no_verdict(count):
     assert row.verdict == "undecided"
 
 
-def test_equal_samples_give_a_time_without_width_and_a_speedup_as_wide_as_noise_between_jobs():
-    row = pair_of(*two_jobs([build_row((0.1,) * 8)], [build_row((0.2,) * 8)])).rows[0]
-    time, speedup = row.gpu.median_seconds.interval, row.speedup.interval
-    assert (time.low, time.high) == pytest.approx((0.1, 0.1))
-    assert (speedup.low, speedup.high) == pytest.approx((1.0, 4.0), rel=1e-3)
-    assert row.warnings == ()
-
-
 @pytest.mark.parametrize(
     ("gpu_median", "verdict"),
     [(0.1, "gpu_target_faster"), (1.0, "undecided"), (4.0, "cpu_target_faster")],

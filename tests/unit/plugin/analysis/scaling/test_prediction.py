@@ -8,7 +8,7 @@ from batchmark.analysis.scaling.prediction import _rate
 from batchmark.analysis.scaling.ring import fit_ring, load
 from tests.builders.noise import quick_and_long
 from tests.builders.runs import PRICES, build_run
-from tests.builders.scaling_runs import GRADIENTS, Cluster, job_of, otherwise, sweep
+from tests.builders.scaling_runs import Cluster, job_of, otherwise, sweep
 
 NUMBERS = (1, 2, 4, 8)
 
@@ -260,7 +260,3 @@ def test_what_is_not_told_is_not_predicted(told, reason):
 def test_one_number_of_nodes_predicts_nothing():
     found = prediction_of(*sweep(Cluster(), (2,)))
     assert found.outcome == "not_known"
-
-
-def test_gradients_are_those_of_resnet50():
-    assert GRADIENTS == 4 * 25_557_032

@@ -4,7 +4,6 @@ import pytest
 
 from batchmark.analysis.comparison import compare
 from batchmark.analysis.side_by_side import Chosen, side_by_side
-from batchmark_job.result.document import Device
 from tests.builders.runs import (
     GPU_ENVIRONMENT,
     LAPTOP_ENVIRONMENT,
@@ -266,14 +265,6 @@ def test_nodes_are_no_side_of_a_pair_and_leave_the_others_as_they_are():
 
 def test_a_study_alone_is_something_to_read():
     assert compare(build_run(*sweep(Cluster(), (1, 2))), PRICES).notices == ()
-
-
-def test_a_gpu_target_that_ran_on_cpus_is_said_to_have():
-    jobs = sweep(
-        Cluster(backend="gloo"), (1, 2), actual_device=Device.CPU, environment=LAPTOP_ENVIRONMENT
-    )
-    (notice,) = compare(build_run(*jobs), PRICES).notices
-    assert "ran on the CPU: no CUDA device was found." in notice
 
 
 def test_side_by_side_all_nodes_of_a_row_are_paid_for_and_it_has_no_ceiling():
