@@ -16,7 +16,7 @@ from batchmark.analysis.pairs.notes import run_notices
 from batchmark.analysis.pairs.pair import Pair, find_pairs
 from batchmark.analysis.pooling import TargetRecord
 from batchmark.analysis.sides import priced_targets
-from batchmark.analysis.studies import AnyStudy, Studies, find_studies, of_type
+from batchmark.analysis.studies import AnyStudy, Studies, find_studies
 from batchmark.analysis.study import Studied, Study
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record
@@ -34,7 +34,8 @@ class Comparison(Record):
 
     def of(self, kind: type[AnyStudy]) -> tuple[AnyStudy, ...]:
         """The studies of a kind."""
-        return of_type(self.studies, kind)
+        found = (one for studies in self.studies.values() for one in studies)
+        return tuple(one for one in found if isinstance(one, kind))
 
     @property
     def targets(self) -> Iterator[TargetRecord]:

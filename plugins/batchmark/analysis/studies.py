@@ -25,10 +25,6 @@ def find_studies(groups: Sequence[Sequence[PricedTarget]]) -> dict[str, tuple[St
     return {name: studies for name, studies in found.items() if studies}
 
 
-def of_type(studies: Mapping[str, Sequence[Study]], kind: type[AnyStudy]) -> tuple[AnyStudy, ...]:
-    return tuple(one for found in studies.values() for one in found if isinstance(one, kind))
-
-
 def _read(stored: Any) -> Any:
     """Each study as the record of its name; one that this release doesn't know is refused."""
     if not isinstance(stored, Mapping):
