@@ -154,11 +154,11 @@ def usd_per_million_calls(seconds: Estimate, basis: PriceBasis) -> Estimate | No
     return usd and usd.scaled(MILLION)
 
 
-def usd_per_job(seconds: Estimate, basis: PriceBasis) -> Estimate | None:
-    """Cost of a job that takes so long; None without a price."""
+def usd_per_job(seconds: Estimate, basis: PriceBasis, jobs: int = 1) -> Estimate | None:
+    """Cost of a job that takes so long, or of so many in turn; None without a price."""
     if basis.usd_per_hour is None:
         return None
-    return seconds.scaled(basis.usd_per_hour / SECONDS_PER_HOUR)
+    return seconds.scaled(basis.usd_per_hour / SECONDS_PER_HOUR * jobs)
 
 
 def run_costs(run: CollectedRun, prices: PriceTable) -> RunCost:

@@ -9,13 +9,12 @@ from typing import Literal, Self
 
 from pydantic import Field, ValidationError
 
-from batchmark.analysis.cost import PriceBasis
+from batchmark.analysis.cost import PriceBasis, usd_per_job
 from batchmark.analysis.roofline import rate
 from batchmark.analysis.samples import Provenance, RowSamples
 from batchmark.analysis.sharing.knee import Knee, find_knee
 from batchmark.analysis.sharing.replicas import ReplicaFigures, Starved, StepTimes, ends_of, starved
 from batchmark.core.intervals import Estimate, Median, ratio
-from batchmark.core.prices import SECONDS_PER_HOUR
 from batchmark.core.record import Record
 from batchmark_job.result.sharing import Disturbance, Sharing, SharingMode
 from batchmark_job.result.sharing_options import MOST_REPLICAS
@@ -123,12 +122,6 @@ class SharedSamples:
             return self.pooled.problem
         return "; ".join(str(end) for end in ends_of(self.rows) if not end.ran) or None
 
-    def usd_per_1000_steps(self, seconds: Estimate) -> Estimate | None:
-        """What the device's whole instance costs meanwhile; None without a price."""
-        if self.price.usd_per_hour is None:
-            return None
-        return seconds.scaled(self.price.usd_per_hour / SECONDS_PER_HOUR * STEPS)
-
     @property
     def rows(self) -> list[Sharing]:
         """How the replicas shared the device in each job: also where that failed, if it is told."""
@@ -233,7 +226,7 @@ def _alone(samples: SharedSamples) -> Alone | None:
     return Alone(
         throughput=seconds.inverse(),
         steps=ReplicaFigures.of(samples.rows).typical,
-        usd_per_1000_steps=samples.usd_per_1000_steps(seconds),
+        usd_per_1000_steps=usd_per_job(seconds, samples.price, STEPS),
     )
 
 
@@ -252,7 +245,7 @@ def _point(
         throughput=seconds.inverse(),
         items_per_second=rate(pooled.row.items, seconds),
         gain=_gain(median, alone.median) if alone and alone.median else None,
-        usd_per_1000_steps=samples.usd_per_1000_steps(seconds),
+        usd_per_1000_steps=usd_per_job(seconds, samples.price, STEPS),
         interference=_interference(figures, alone),
         figures=figures,
         starved=tuple(_starved(pooled)),
