@@ -106,11 +106,6 @@ def test_a_row_with_too_few_samples_says_so_and_stands_out_if_far_slower(
     assert (f"new\\{line}" in summary.read_text()) == loud
 
 
-def test_targets_that_differ_are_named(tmp_path, old, compare):
-    _, out = compare(old, repeats(tmp_path / "new", 0.012, target="other"))
-    assert "1 row, other in new is faster" in out
-
-
 @pytest.mark.parametrize(
     ("sides", "names"),
     [

@@ -5,28 +5,25 @@ from datetime import timedelta
 import pytest
 
 from batchmark.analysis.cold_start import NO_INSTANCE
-from batchmark.analysis.comparison import compare
 from batchmark_job.result.document import Device
+from tests.builders.pairs import pair_of
 from tests.builders.runs import (
     LAPTOP_ENVIRONMENT,
-    PRICES,
     START,
     build_full_job,
     build_job,
     build_marks,
     build_row,
-    build_run,
 )
 
 ROWS = [build_row([0.1] * 8)]
+CPU_JOB = build_full_job("c5.2xlarge", ROWS)
 BEGUN = START + timedelta(minutes=1)  # of the first repeat's container
 FROM_INPUTS_ON = {"inputs": 0.4, "first call": 0.4, "trial": 0.4, "warm-up": 0.2}
 
 
 def cold_start(*gpu_jobs):
-    run = build_run(*gpu_jobs, build_full_job("c5.2xlarge", ROWS))
-    (pair,) = compare(run, PRICES).pairs
-    return pair.cold_starts[0]
+    return pair_of(*gpu_jobs, CPU_JOB).cold_starts[0]
 
 
 def told(**fields):
@@ -102,8 +99,7 @@ def test_outside_ec2_nothing_boots_or_bills_and_the_wait_is_left_out():
     ids=["no first attempt", "first version outside EC2"],
 )
 def test_a_target_of_which_no_step_is_known_has_no_cold_start(job):
-    (pair,) = compare(build_run(job, build_full_job("c5.2xlarge", ROWS)), PRICES).pairs
-    assert [one.target for one in pair.cold_starts] == ["c5.2xlarge"]
+    assert [one.target for one in pair_of(job, CPU_JOB).cold_starts] == ["c5.2xlarge"]
 
 
 def test_missing_moments_are_merged_into_the_next_step_and_named():

@@ -86,12 +86,6 @@ def test_efficiency_by_hand():
     assert estimate.interval.high == pytest.approx(4.0557, abs=1e-4)
 
 
-def test_efficiency_without_an_interval_keeps_the_reason():
-    estimate = efficiency(Estimate(value=10, interval=None, interval_reason="1 sample"), GPU, CPU)
-    assert estimate.estimate.interval is None
-    assert estimate.estimate.interval_reason == "1 sample"
-
-
 def test_efficiency_is_unknown_without_a_price_or_a_speedup():
     assert efficiency(TEN, UNPRICED, CPU).reason == "No price of x9.huge."
     assert efficiency(TEN, GPU, UNPRICED).estimate is None

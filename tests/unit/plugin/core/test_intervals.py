@@ -51,6 +51,7 @@ def test_interval_agrees_with_scipy():
 )
 def test_an_inverse_has_its_interval_the_right_way_round(given, inverse):
     assert given.inverse() == inverse
+    assert given.scaled(2).interval_reason == given.interval_reason
     assert inverse.inverse() == given
 
 

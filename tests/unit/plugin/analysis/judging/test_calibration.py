@@ -2,19 +2,12 @@
 
 import re
 
-from batchmark.analysis.judging.calibration import SelfCheck, calibrate, part
+from batchmark.analysis.judging.calibration import SelfCheck, calibrate
 from batchmark.report.pages.table_pages import noise_page
 from batchmark_job.result.document import Device, MeasurementStatus
-from tests.builders.noise import jobs_of, target_of
+from tests.builders.noise import jobs_of
 from tests.builders.reports import printed
 from tests.builders.runs import build_job, build_lost, build_row, build_run
-
-
-def test_a_part_of_a_series_holds_the_repeats_asked_for():
-    samples = next(iter(target_of(*jobs_of([1.0, 2.0, 3.0])).samples.values()))
-    chosen = part(samples, [1, 3])
-    assert [job.planned.repeat for job, _ in chosen.measured] == [1, 3]
-    assert chosen.median.value == 2.0
 
 
 def report_of(*jobs, lost=()):

@@ -140,11 +140,6 @@ def test_a_step_splits_into_parts_with_shares_of_their_sum():
     assert split.shares["data"] == pytest.approx(0.04 / cluster.step(4))
 
 
-def test_a_job_that_tells_no_split_leaves_none():
-    training = training_of(job_of(Cluster().training(2, split=None)))
-    assert training.points[0].split is None
-
-
 def test_bus_bandwidth_is_what_each_link_carries_whatever_the_number_of_ranks():
     cluster = Cluster(latency=0.0, devices=2)
     points = study_of(*sweep(cluster, NUMBERS)).all_reduces
