@@ -48,15 +48,6 @@ def test_too_few_samples_give_no_interval_and_no_verdict(count):
 
 
 @pytest.mark.parametrize(
-    ("gpu_median", "verdict"),
-    [(0.1, "gpu_target_faster"), (1.0, "undecided"), (4.0, "cpu_target_faster")],
-)
-def test_verdict_needs_the_whole_interval_on_one_side_of_one(gpu_median, verdict):
-    rows = [build_row(noisy(gpu_median, seed=1))], [build_row(noisy(1.0, seed=2))]
-    assert pair_of(*two_jobs(*rows)).rows[0].verdict == verdict
-
-
-@pytest.mark.parametrize(
     ("value", "low", "high", "cheaper"),
     [(2, 0.9, 4, None), (2, 1.1, 4, "first"), (0.5, 0.2, 1.1, None), (0.5, 0.2, 0.9, "second")],
 )
