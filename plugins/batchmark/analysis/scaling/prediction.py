@@ -12,9 +12,8 @@ from typing import Literal, NamedTuple, get_args
 from pydantic import Field
 
 from batchmark.analysis.scaling.curves import ITSELF, Curve, Measured
-from batchmark.analysis.scaling.ring import Draws
 from batchmark.analysis.scaling.rows import ALL_REDUCE, NodesSamples
-from batchmark.analysis.scaling.step_model import MISS, Step, StepModel, fit, misfit, step_of
+from batchmark.analysis.scaling.step_model import MISS, Draws, Step, StepModel, fit, misfit, step_of
 from batchmark.core.intervals import Estimate, Interval, interval_of, no_interval, overlap
 from batchmark.core.record import Record
 

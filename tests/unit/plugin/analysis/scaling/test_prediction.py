@@ -5,7 +5,7 @@ import pytest
 
 from batchmark.analysis.comparison import compare
 from batchmark.analysis.scaling.prediction import _rate
-from batchmark.analysis.scaling.ring import fit_ring, load
+from batchmark.analysis.scaling.step_model import fit_ring, load
 from tests.builders.noise import quick_and_long
 from tests.builders.runs import PRICES, build_run
 from tests.builders.scaling_runs import Cluster, job_of, otherwise, sweep
