@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import Field
 
@@ -37,15 +37,19 @@ WarningKind = Literal[
 RowKey = tuple[str, tuple[tuple[str, Parameter], ...], str]
 
 
-class Keyed(Protocol):
-    """A measurement, or a row of a comparison."""
+class RowName(Record):
+    """A point of a suite's grid."""
 
-    @property
-    def workload(self) -> str: ...
-    @property
-    def parameters(self) -> dict[str, Parameter]: ...
-    @property
-    def dtype(self) -> str: ...
+    workload: str
+    parameters: dict[str, Parameter]
+    dtype: str
+
+    @classmethod
+    def of(cls, row: Measurement) -> RowName:
+        return RowName(workload=row.workload, parameters=row.parameters, dtype=row.dtype)
+
+
+Keyed = Measurement | RowName
 
 
 class Provenance(Record):

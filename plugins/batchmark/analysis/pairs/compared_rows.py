@@ -19,16 +19,15 @@ from batchmark.analysis.cost import (
     usd_per_job,
     usd_per_million_calls,
 )
-from batchmark.analysis.judging.noise import RowName, RowNoise
+from batchmark.analysis.judging.noise import RowNoise
 from batchmark.analysis.pairs.crossover import calls_until_gpu_pays
 from batchmark.analysis.pooling import Span, TargetJobs
-from batchmark.analysis.samples import Provenance, RowKey, RowSamples, Side
+from batchmark.analysis.samples import Provenance, RowKey, RowName, RowSamples, Side
 from batchmark.analysis.sides import PricedTarget
 from batchmark.core.intervals import Estimate, ratio
 from batchmark.core.record import Record
 from batchmark.core.row_values import ToldMetric
 from batchmark_job.result.document import Measurement
-from batchmark_job.result.values import Parameter
 
 Faster = Literal["gpu_target_faster", "cpu_target_faster", "undecided"]
 Cheaper = Literal["gpu_target_cheaper", "cpu_target_cheaper", "undecided"]
@@ -52,12 +51,9 @@ SIGNS: Mapping[Faster | Cheaper | None, int] = {
 }
 
 
-class Row(Record):
+class Row(RowName):
     """One point of the grid that both targets measured."""
 
-    workload: str
-    parameters: dict[str, Parameter]
-    dtype: str
     gpu: Side
     cpu: Side
     speedup: Estimate
@@ -97,12 +93,9 @@ class Row(Record):
         return self.cpu_usd_per_job or self.cpu_usd_per_million_calls
 
 
-class UncomparedRow(Record):
+class UncomparedRow(RowName):
     """A point of the grid that at most one target measured."""
 
-    workload: str
-    parameters: dict[str, Parameter]
-    dtype: str
     reason: str
     gpu: Side | None
     cpu: Side | None

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from batchmark.analysis.judging.speedup import ratio
 from scipy import stats
 
-from batchmark.core.intervals import Estimate, Interval, Median
+from batchmark.core.intervals import Estimate, Interval, Median, ratio
 from tests.builders.noise import quick_and_long
 from tests.builders.runs import noisy
 
