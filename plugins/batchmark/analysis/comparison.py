@@ -61,7 +61,6 @@ class Comparison(Record):
     )
 
     def of(self, kind: type[AnyStudy]) -> tuple[AnyStudy, ...]:
-        """The studies of a kind."""
         found = (one for studies in self.studies.values() for one in studies)
         return tuple(one for one in found if isinstance(one, kind))
 

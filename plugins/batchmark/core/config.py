@@ -86,13 +86,9 @@ class Target(Record):
     most_nodes: PositiveCount | None = None
 
     @model_validator(mode="after")
-    def _shares_among_a_number(self) -> Self:
+    def _has_what_belongs_together(self) -> Self:
         if (self.sharing is None) != (self.max_replicas is None):
             raise ValueError("sharing and max_replicas are set together")
-        return self
-
-    @model_validator(mode="after")
-    def _asks_for_memory(self) -> Self:
         if self.memory_mib is None and self.most_nodes is None:
             raise ValueError("memory_mib is missing")
         return self

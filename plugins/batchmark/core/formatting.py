@@ -97,7 +97,6 @@ def noise(share: float) -> str:
 
 
 def change(share: float) -> str:
-    """A relative change, with its sign."""
     sign = "+" if share > 0 else MINUS if share < 0 else ""
     return sign + percent(abs(share))
 

@@ -331,8 +331,6 @@ class StoredRun(Record):
 
 
 class CollectedRun(StoredRun):
-    """All jobs of a run, with their documents."""
-
     jobs: tuple[CollectedJob, ...]
 
 

@@ -24,8 +24,6 @@ Limit = Literal["data", "compute", "communication"]
 
 
 class Reach(Record):
-    """Of a curve."""
-
     verdict: Literal["scales", "falls_short", "not_known"] = Field(
         description="by intervals. scales: at some number of nodes the efficiency is 0.9 or more, "
         "and at no smaller one less; falls_short: already at the second one it is less"

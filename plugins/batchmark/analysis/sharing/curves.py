@@ -22,8 +22,6 @@ from batchmark_job.result.values import Parameter
 
 Form = Literal["processes", "jobs", "pods"]
 STEPS = 1_000  # that dollars are told for
-# Parameters beside the task's own.
-OF_SHARING = {"mode", "replicas", "form", "disturbance", "mps_threads", "mps_memory_mib"}
 
 
 class Point(Record):
@@ -92,7 +90,7 @@ class Place(Record):
     @classmethod
     def of(cls, parameters: Mapping[str, Parameter]) -> Self | None:
         """None where they say nothing of sharing, as those of other suites."""
-        named = {name: value for name, value in parameters.items() if name in OF_SHARING}
+        named = {name: value for name, value in parameters.items() if name in cls.model_fields}
         try:
             return cls.model_validate(named)
         except ValidationError:
@@ -136,7 +134,7 @@ class SharedSamples:
 
 def task_parameters(row: Mapping[str, Parameter]) -> dict[str, Parameter]:
     """The task's own, without those that say how it shares the device."""
-    return {name: value for name, value in row.items() if name not in OF_SHARING}
+    return {name: value for name, value in row.items() if name not in Place.model_fields}
 
 
 def curves_of(found: Sequence[SharedSamples]) -> tuple[Curve, ...]:

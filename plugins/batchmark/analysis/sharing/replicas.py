@@ -55,22 +55,18 @@ class ReplicaFigures(Record):
 
     @classmethod
     def of(cls, rows: Sequence[Sharing]) -> Self:
-        groups = [fairness for row in rows if (fairness := group_fairness(row.replicas))]
-        found = [fairness for group in groups for fairness in group]
+        fairness = [one for row in rows for one in group_fairness(row.replicas)]
+        replicas = [replica for row in rows for replica in row.replicas]
         return cls(
             devices=max(map(_devices, rows), default=1),
             slowest=_step_times(rows, max),
             typical=_step_times(rows, median),
-            fairness_worst=min(found, default=None),
-            fairness_median=known_median(found),
-            longest_gap_seconds=largest(
-                replica.longest_gap_seconds for row in rows for replica in row.replicas
-            ),
+            fairness_worst=min(fairness, default=None),
+            fairness_median=known_median(fairness),
+            longest_gap_seconds=largest(one.longest_gap_seconds for one in replicas),
             startup_seconds=_over_jobs(rows, "startup_seconds", max),
             device_memory_bytes=largest(map(_device_memory, rows)),
-            peak_memory_bytes=largest(
-                replica.peak_memory_bytes for row in rows for replica in row.replicas
-            ),
+            peak_memory_bytes=largest(one.peak_memory_bytes for one in replicas),
         )
 
 
