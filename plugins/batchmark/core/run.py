@@ -120,10 +120,6 @@ class TargetWorst(JobLimits):
         return math.ceil(100 * exact(self.usd_per_hour) * self.seconds / SECONDS_PER_HOUR)
 
     @property
-    def usd_per_instance(self) -> float | None:
-        return None if self.usd is None else self.usd / self.counted
-
-    @property
     def idle(self) -> str:
         """What comes on top of the timeouts, in words."""
         return f" + {self.idle_seconds:,} s idle" if self.idle_seconds else ""
@@ -172,9 +168,10 @@ class WorstCase(Record):
 
     def usd_of_job(self, target: str, nodes: int) -> float | None:
         """None for a target that is not part of the run or has no price."""
-        found = (each.usd_per_instance for each in self.targets if each.target == target)
-        usd = next(found, None)
-        return None if usd is None else nodes * usd
+        worst = next((each for each in self.targets if each.target == target), None)
+        if worst is None or worst.usd is None:
+            return None
+        return nodes * (worst.usd / worst.counted)
 
 
 class RunPlan(Record):

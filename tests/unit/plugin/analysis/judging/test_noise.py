@@ -148,22 +148,22 @@ def table_at(hours, jobs=3, **fields):
     return table.model_copy(update={"created_at": table.created_at + timedelta(hours=hours)})
 
 
-def test_a_table_outlives_an_older_one():
-    assert (
-        table_at(5).outlives(table_at(0)) == "its jobs ended at 2026-11-20 14:03, later than these"
-    )
-    assert table_at(0).outlives(table_at(5)) is None
-    assert table_at(0).outlives(table_at(0)) is None, "the same run, published again"
+FALLBACK = table_at(5, actual_device=Device.CPU)
+CHANGED = GPU_ENVIRONMENT.model_copy(update={"driver_version": "590.1"})
 
 
-def test_a_gpus_table_outlives_that_of_a_fallback():
-    fallback = table_at(5, actual_device=Device.CPU)
-    assert table_at(0).outlives(fallback) == "it is of cuda, and these jobs ran on the CPU"
-    assert fallback.outlives(table_at(6)) is None
-
-
-def test_two_jobs_replace_no_better_table_of_the_same_machine():
-    assert table_at(0).outlives(table_at(5, jobs=2)) == "it is of 3 jobs, and these are 2"
-    changed = GPU_ENVIRONMENT.model_copy(update={"driver_version": "590.1"})
-    assert table_at(0).outlives(table_at(5, jobs=2, environment=changed)) is None
-    assert table_at(0, jobs=2).outlives(table_at(5, jobs=2)) is None
+@pytest.mark.parametrize(
+    ("stays", "other", "why"),
+    [
+        (table_at(5), table_at(0), "its jobs ended at 2026-11-20 14:03, later than these"),
+        (table_at(0), table_at(5), None),
+        (table_at(0), table_at(0), None),  # the same run, published again
+        (table_at(0), FALLBACK, "it is of cuda, and these jobs ran on the CPU"),
+        (FALLBACK, table_at(6), None),
+        (table_at(0), table_at(5, jobs=2), "it is of 3 jobs, and these are 2"),
+        (table_at(0), table_at(5, jobs=2, environment=CHANGED), None),
+        (table_at(0, jobs=2), table_at(5, jobs=2), None),
+    ],
+)
+def test_a_table_outlives_none_but_a_worse_one(stays, other, why):
+    assert stays.outlives(other) == why
