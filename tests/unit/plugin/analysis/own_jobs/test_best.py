@@ -1,16 +1,14 @@
 """Which side is best at a place, and by which deadline."""
 
-from batchmark.analysis.comparison import compare
 from batchmark.core.row_values import ToldMetric
 from batchmark_job.result.document import Device
 from tests.builders.own_jobs import CPU, GPU, LARGE, SMALL, JobOn
-from tests.builders.runs import LAPTOP_ENVIRONMENT, PRICES, build_run
+from tests.builders.runs import LAPTOP_ENVIRONMENT, PRICES
+from tests.builders.studies import own_study
 
 
 def study_of(*sides, sizes=(SMALL, LARGE), repeats=6):
-    run = build_run(*(job for side in sides for job in side.jobs(sizes, repeats)))
-    (study,) = compare(run, PRICES).studies["own_jobs"]
-    return study
+    return own_study(*(job for side in sides for job in side.jobs(sizes, repeats)))
 
 
 def test_the_fastest_and_the_cheapest_are_ahead_of_every_other_side():
@@ -65,9 +63,7 @@ def test_two_sides_that_dollars_do_not_tell_apart_are_both_named_by_a_deadline()
     """Of about the same dollars a job, the slower one a little less by its figure alone."""
     same = JobOn("c5.2xlarge", start_up=GPU.seconds(SMALL) * 1.006 / 0.34 * 0.997, each=0.0)
     prices = PRICES.model_copy(update={"on_demand": PRICES.on_demand | {"c5.2xlarge": 0.34}})
-    run = build_run(*GPU.jobs(), *same.jobs())
-    (study,) = compare(run, prices).studies["own_jobs"]
-    (best,) = study.best
+    (best,) = own_study(*GPU.jobs(), *same.jobs(), prices=prices).best
     assert (best.fastest, best.cheapest) == ("g5.xlarge", None)
     first, second = best.deadlines
     assert (first.target, first.rivals) == ("g5.xlarge", ())
@@ -108,7 +104,7 @@ def test_a_name_with_two_units_is_two_metrics():
         for side, factor in ((GPU, 1.0), (CPU, 2.0))
         for job in side.jobs(told={speeds[0]: (10.0 * factor,), speeds[1]: (3.0 * factor,)})
     ]
-    (study,) = compare(build_run(*jobs), PRICES).studies["own_jobs"]
+    study = own_study(*jobs)
     duels = {duel.told: duel.better for duel in study.duels if duel.metric}
     assert duels == {
         ToldMetric("speed", "images/s", higher_is_better=True): "c5.2xlarge",

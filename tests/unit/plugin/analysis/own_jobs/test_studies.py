@@ -24,11 +24,7 @@ from tests.builders.own_jobs import (
     with_output,
 )
 from tests.builders.runs import CPU_ENVIRONMENT, LAPTOP_ENVIRONMENT, PRICES, build_run
-
-
-def study_of(*jobs, lost=()):
-    (study,) = compare(build_run(*jobs, lost=lost), PRICES).studies["own_jobs"]
-    return study
+from tests.builders.studies import own_study
 
 
 def figure_of(study, target, size=SMALL, start="warm"):
@@ -39,12 +35,12 @@ def figure_of(study, target, size=SMALL, start="warm"):
 
 def test_a_comparison_is_known_as_one():
     existing = JobOn("c5.2xlarge", plan={"existing": True})
-    assert study_of(*existing.jobs()).existing
-    assert not study_of(*CPU.jobs()).existing
+    assert own_study(*existing.jobs()).existing
+    assert not own_study(*CPU.jobs()).existing
 
 
 def test_a_study_has_a_figure_for_each_side_and_size():
-    (study,) = compare(own_run(), PRICES).studies["own_jobs"]
+    study = own_study(*own_run().jobs)
     assert (study.name, study.suite, study.axis) == ("thumbnails", "job-thumbnails", "size")
     assert [side.target.target for side in study.sides] == ["g5.xlarge", "c5.2xlarge"]
     for side, truth in zip(study.sides, (GPU, CPU), strict=True):
@@ -61,13 +57,13 @@ def test_a_study_has_a_figure_for_each_side_and_size():
 
 
 def test_a_job_without_an_axis_has_one_place():
-    study = study_of(*GPU.jobs((None,)), *CPU.jobs((None,)))
+    study = own_study(*GPU.jobs((None,)), *CPU.jobs((None,)))
     assert study.axis is None
     assert [best.place.size for best in study.best] == [None]
 
 
 def test_cold_and_warm_instances_are_never_mixed():
-    study = study_of(
+    study = own_study(
         *GPU.jobs(repeats=3, start="cold"),
         *[GPU.job(repeat=n) for n in (4, 5, 6)],
         *CPU.jobs(),
@@ -82,7 +78,7 @@ def test_cold_and_warm_instances_are_never_mixed():
 def test_a_failed_check_leaves_a_side_without_a_figure_at_that_size():
     jobs = [*GPU.jobs((SMALL, LARGE), 5), *CPU.jobs((SMALL, LARGE), 6)]
     bad = GPU.job(LARGE, 6, start="cold", check=failed())
-    study = study_of(*jobs, GPU.job(SMALL, 6), bad)
+    study = own_study(*jobs, GPU.job(SMALL, 6), bad)
     for start in ("cold", "warm"):
         figure = figure_of(study, "g5.xlarge", LARGE, start)
         assert figure.problem == "1 of 6 jobs failed: its check ended with 1"
@@ -97,7 +93,7 @@ def test_a_failed_check_leaves_a_side_without_a_figure_at_that_size():
 def test_a_job_that_failed_without_telling_of_its_machine_spoils_no_other_size():
     unknown = LAPTOP_ENVIRONMENT  # a machine outside EC2
     silent = JobOn("g5.xlarge", environment=unknown, actual_device=Device.CPU)
-    study = study_of(
+    study = own_study(
         silent.job(LARGE, 1, start=None, check=failed("it ended with 3", "exit_code")),
         *GPU.jobs((SMALL, LARGE), 3),
     )
@@ -109,7 +105,7 @@ def test_a_job_that_failed_without_telling_of_its_machine_spoils_no_other_size()
 
 
 def test_lost_jobs_only_reduce_the_count():
-    study = study_of(
+    study = own_study(
         *GPU.jobs(repeats=4),
         *CPU.jobs(),
         lost=[
@@ -126,7 +122,7 @@ def test_lost_jobs_only_reduce_the_count():
 
 
 def test_outputs_that_differ_between_sides_are_not_compared():
-    study = study_of(
+    study = own_study(
         *GPU.jobs(check=with_output("aa" * 32)), *CPU.jobs(check=with_output("bb" * 32))
     )
     problem = "the sides' outputs differ: g5.xlarge has aaaaaaaaaaaa, c5.2xlarge has bbbbbbbbbbbb"
@@ -137,7 +133,7 @@ def test_outputs_that_differ_between_sides_are_not_compared():
 
 def test_metrics_are_told_in_their_unit_with_what_one_costs():
     told = {THROUGHPUT: (120.0, 110.0, 130.0), LOSS: (0.25,), ("score", "fps", "higher"): (64.0,)}
-    study = study_of(*GPU.jobs(told=told))
+    study = own_study(*GPU.jobs(told=told))
     figure = figure_of(study, "g5.xlarge")
     rate, loss, score = figure.metrics
     assert (rate.value.value, rate.values, rate.jobs, rate.unit) == (120, 18, 6, "images/s")
@@ -149,7 +145,7 @@ def test_metrics_are_told_in_their_unit_with_what_one_costs():
 
 def test_a_metrics_value_and_its_ratio_agree():
     """Of an even number of values, too, of which the median lies between two."""
-    study = study_of(
+    study = own_study(
         *GPU.jobs(told={THROUGHPUT: (10.0, 40.0)}), *CPU.jobs(told={THROUGHPUT: (20.0, 20.0)})
     )
     ours, theirs = (figure_of(study, side.target).metrics[0].value.value for side in (GPU, CPU))
@@ -162,7 +158,7 @@ def test_bad_lines_of_all_jobs_are_listed_once():
     one, other = (
         BadLine(source="log", number=n, text=f"line {n}", problem="no JSON") for n in (3, 4)
     )
-    study = study_of(
+    study = own_study(
         GPU.job(repeat=1, bad_lines=(one,), metrics_left_out=2),
         GPU.job(repeat=2, bad_lines=(one, other), metrics_left_out=1),
     )
@@ -172,7 +168,7 @@ def test_bad_lines_of_all_jobs_are_listed_once():
 
 def test_jobs_of_two_images_are_not_pooled():
     newer = JobOn("g5.xlarge", image="registry.example/thumbnails:1.1")
-    study = study_of(*GPU.jobs(repeats=3), newer.job(repeat=4), *CPU.jobs())
+    study = own_study(*GPU.jobs(repeats=3), newer.job(repeat=4), *CPU.jobs())
     refused = study.sides[0].refused
     assert "image reference: registry.example/thumbnails:1.0" in refused
     assert study.sides[0].figures == ()
@@ -187,14 +183,14 @@ def test_what_a_job_did_not_tell_is_no_difference(lacking):
     known = GPU.job(repeat=1)
     unknown = known.document.environment.model_copy(update=lacking)
     assert (
-        study_of(known, JobOn("g5.xlarge", environment=unknown).job(repeat=2)).sides[0].refused
+        own_study(known, JobOn("g5.xlarge", environment=unknown).job(repeat=2)).sides[0].refused
         is None
     )
 
 
 def test_a_cold_start_is_of_cold_instances_only():
     bad = GPU.job(LARGE, 4, start="cold", check=failed())
-    study = study_of(*GPU.jobs(repeats=2, start="cold"), GPU.job(repeat=3), bad, *CPU.jobs())
+    study = own_study(*GPU.jobs(repeats=2, start="cold"), GPU.job(repeat=3), bad, *CPU.jobs())
     gpu, cpu = (side.cold_start for side in study.sides)
     assert (gpu.jobs, cpu) == (2, None)
     assert set(gpu.notes) == {
@@ -227,7 +223,7 @@ def _moved(job, instance_type):
 
 
 def test_a_side_on_two_instance_types_has_figures_of_each():
-    study = study_of(
+    study = own_study(
         *on_type("queue-a", "c5.2xlarge", (1, 2, 3)),
         *on_type("queue-a", "g5.xlarge", (4, 5, 6)),
         *GPU.jobs(),
@@ -258,7 +254,7 @@ def test_a_side_on_two_instance_types_is_compared_with_no_other_run():
 
 
 def test_a_check_that_failed_on_one_type_makes_a_side_doubtful_on_all():
-    study = study_of(
+    study = own_study(
         *on_type("queue-a", "c5.2xlarge", (1, 2)),
         *on_type("queue-a", "g5.xlarge", (3,)),
         *on_type("queue-a", "g5.xlarge", (4,), check=failed()),
@@ -271,9 +267,9 @@ def test_a_check_that_failed_on_one_type_makes_a_side_doubtful_on_all():
 def test_a_job_that_failed_without_telling_its_type_splits_no_side():
     (bad,) = on_type("queue-a", None, (3,), check=failed())
     jobs = on_type("queue-a", "c5.2xlarge", (1, 2))
-    assert [side.target.target for side in study_of(bad, *jobs).sides] == ["queue-a"]
+    assert [side.target.target for side in own_study(bad, *jobs).sides] == ["queue-a"]
     more = on_type("queue-a", "g5.xlarge", (4,))
-    assert len(study_of(bad, *jobs, *more).sides) == 2
+    assert len(own_study(bad, *jobs, *more).sides) == 2
 
 
 # Its duels: any two sides against each other
@@ -282,7 +278,7 @@ THIRD = JobOn("c6i.large", start_up=4.0, each=0.3)
 
 
 def test_each_two_sides_meet_once_at_each_size_by_time_and_by_metric():
-    found = study_of(
+    found = own_study(
         *(job for side in (GPU, CPU, THIRD) for job in side.jobs((LARGE, SMALL)))
     ).duels
     pairs = [("g5.xlarge", "c5.2xlarge"), ("g5.xlarge", "c6i.large"), ("c5.2xlarge", "c6i.large")]
@@ -309,7 +305,7 @@ def test_what_is_pooled_and_judged_for_the_duels_serves_the_pairs_too(monkeypatc
 
 def test_a_ratio_above_one_is_for_the_first_by_time_and_by_metric():
     told = {THROUGHPUT: (50.0,), LOSS: (0.2,)}, {THROUGHPUT: (100.0,), LOSS: (0.4,)}
-    found = study_of(*GPU.jobs(told=told[0]), *CPU.jobs(told=told[1])).duels
+    found = own_study(*GPU.jobs(told=told[0]), *CPU.jobs(told=told[1])).duels
     by_metric = {one.metric: one for one in found}
     assert by_metric[None].ratio.value == pytest.approx(
         CPU.seconds(SMALL) / GPU.seconds(SMALL), rel=0.02
@@ -324,7 +320,7 @@ def test_a_ratio_above_one_is_for_the_first_by_time_and_by_metric():
 
 
 def test_what_one_side_alone_has_is_no_duel():
-    study = study_of(
+    study = own_study(
         *GPU.jobs((SMALL, LARGE), told={LOSS: (0.2,)}),
         *CPU.jobs((SMALL, LARGE), 5),
         CPU.job(LARGE, 6, check=failed()),

@@ -3,21 +3,17 @@
 import numpy as np
 import pytest
 
-from batchmark.analysis.comparison import compare
 from batchmark.analysis.scaling.prediction import _rate
 from batchmark.analysis.scaling.step_model import fit_ring, load
 from tests.builders.noise import quick_and_long
-from tests.builders.runs import PRICES, build_run
 from tests.builders.scaling_runs import Cluster, job_of, otherwise, sweep
+from tests.builders.studies import training_of
 
 NUMBERS = (1, 2, 4, 8)
 
 
 def prediction_of(*jobs):
-    ((training,),) = (
-        study.trainings for study in compare(build_run(*jobs), PRICES).studies["scaling"]
-    )
-    return training.prediction
+    return training_of(*jobs).prediction
 
 
 def holds(estimate, truth):

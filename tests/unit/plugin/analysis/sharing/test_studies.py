@@ -24,18 +24,14 @@ from tests.builders.sharing import (
     sharing_job,
     unshared_row,
 )
+from tests.builders.studies import shared_task
 
 GPU = "g5.xlarge"  # at 1.006 USD an hour
 ALONE = 100.0  # steps a second
 
 
-def task_of_jobs(*jobs, lost=()):
-    (task,) = compare(build_run(*jobs, lost=lost), PRICES).studies["sharing"]
-    return task
-
-
 def task_of(*rows, **fields):
-    return task_of_jobs(sharing_job(GPU, rows, **fields))
+    return shared_task(sharing_job(GPU, rows, **fields))
 
 
 def curve(task, mode="time_slicing"):
@@ -83,7 +79,7 @@ def test_jobs_are_pooled_and_their_disagreement_widens_the_interval():
             sharing_job(GPU, [shared_row("time_slicing", 2, level, seed=n)], repeat=n)
             for n, level in enumerate(levels, start=1)
         ]
-        return task_of_jobs(*jobs).curves[0].points[0]
+        return shared_task(*jobs).curves[0].points[0]
 
     equal, apart = point(100, 100, 100), point(90, 100, 110)
     assert (equal.jobs, equal.samples) == (3, 45)
@@ -176,7 +172,7 @@ def test_skipped_modes_and_numbers_that_did_not_fit_are_told_with_their_reason()
 def in_a_job_each(*rows):
     """As on a shared target: each number of replicas has a job, which chooses its own code."""
     jobs = [sharing_job(GPU, [row], job_id=f"job-{n}") for n, row in enumerate(rows)]
-    return task_of_jobs(*jobs)
+    return shared_task(*jobs)
 
 
 def test_another_implementations_gain_is_no_gain_of_sharing():
@@ -243,7 +239,7 @@ def test_jobs_of_different_environments_are_refused():
         sharing_job(GPU, [alone()], repeat=n, environment=environment)
         for n, environment in enumerate((GPU_ENVIRONMENT, other), start=1)
     ]
-    task = task_of_jobs(*jobs)
+    task = shared_task(*jobs)
     assert "driver major" in task.refused
     assert task.curves == ()
 
@@ -333,7 +329,7 @@ def test_a_number_of_replicas_whose_job_is_lost_is_unmeasured_with_its_reason():
         lost_array(10, "another mode's", mode="mps"),
         lost_array(8, "of processes", repeat=2, form="processes"),
     ]
-    task = task_of_jobs(sharing_job(GPU, rows), lost=lost)
+    task = shared_task(sharing_job(GPU, rows), lost=lost)
     assert [(one.replicas, one.reason) for one in curve(task).unmeasured] == [
         (5, "its job left no result: Host EC2 terminated"),
         (20, "its job left no result: Of 20 children 1 failed"),
