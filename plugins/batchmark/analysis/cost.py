@@ -14,6 +14,7 @@ from pydantic import Field
 
 from batchmark.analysis.pooling import TargetRecord
 from batchmark.core.config import PurchaseOption
+from batchmark.core.formatting import count
 from batchmark.core.intervals import Estimate
 from batchmark.core.prices import MILLION, SECONDS_PER_HOUR, PriceTable
 from batchmark.core.record import Record
@@ -266,7 +267,6 @@ def _paid_on_spot(
         return in_zone, None
     return spot.usd_per_hour, (
         f"{wanted} ran on Spot in {availability_zone or 'a zone that is not known'}; its jobs "
-        f"are charged at the median of {len(spot.zones)} zone{'' if len(spot.zones) == 1 else 's'},"
-        f" which range from {spot.lowest_usd_per_hour:g} to {spot.highest_usd_per_hour:g} USD per "
-        "hour."
+        f"are charged at the median of {count(len(spot.zones), 'zone')}, which range from "
+        f"{spot.lowest_usd_per_hour:g} to {spot.highest_usd_per_hour:g} USD per hour."
     )

@@ -80,14 +80,13 @@ class TargetJobs:
     samples: dict[RowKey, RowSamples] = field(default_factory=dict)
 
     def record(self) -> TargetRecord:
-        document = self._telling[0].document if self.jobs else None
-        agree = not self._differences()
+        known = self._telling[0].document if self.jobs and not self._differences() else None
         return TargetRecord(
             target=self.name,
             instance_type=self.instance_type,
             device=self.device,
-            actual_device=document.actual_device if document and agree else None,
-            environment=document.environment if document and agree else None,
+            actual_device=known and known.actual_device,
+            environment=known and known.environment,
             jobs=tuple(_job_record(job) for job in self.jobs),
         )
 

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, get_args
 from pydantic import Field
 
 from batchmark.analysis.scaling.curves import ITSELF, Curve, Measured
-from batchmark.analysis.scaling.rows import ALL_REDUCE, NodesSamples
+from batchmark.analysis.scaling.rows import NodesSamples
 from batchmark.analysis.scaling.step_model import MISS, Draws, Step, StepModel, fit, misfit, step_of
 from batchmark.core.intervals import Estimate, Interval, interval_of, no_interval, overlap
 from batchmark.core.record import Record
@@ -102,7 +102,7 @@ def predict(
     measured: Sequence[Measured],
     all_reduces: Sequence[NodesSamples],
     *,
-    apart: bool = True,
+    apart: bool,
 ) -> Prediction:
     """Predict a weak curve, given a training's points and the all-reduces of the same target.
 
@@ -123,10 +123,7 @@ def predict(
     exchanges = [
         one
         for one in all_reduces
-        if one.workload == ALL_REDUCE
-        and one.devices == first.devices
-        and one.median
-        and not one.median.interval_reason
+        if one.devices == first.devices and one.median and not one.median.interval_reason
     ]
     size_bytes, devices = first.gradient_bytes or 0, first.devices
     model = fit(steps, exchanges, size_bytes, devices)

@@ -31,10 +31,6 @@ def committed_tables():
     return sorted(PRICES_FILE.parent.glob("prices.*.json"))
 
 
-def test_the_laptops_price_table_is_committed():
-    assert PRICES_FILE in committed_tables()
-
-
 @pytest.mark.parametrize("path", committed_tables(), ids=lambda path: path.name)
 def test_a_committed_table_says_what_it_is(path):
     prices = load_prices(path)
