@@ -170,11 +170,6 @@ class RowSamples:
         return list(dict.fromkeys(f"{code.name} {code.version}" for code in codes_of([self])))
 
     @property
-    def code_names(self) -> set[str]:
-        """Of its implementations, whatever their versions."""
-        return {code.name for code in codes_of([self])}
-
-    @property
     def by_trial(self) -> bool:
         """Whether each job chose its implementation in a trial of the same rivals."""
         rivals = {
@@ -243,7 +238,8 @@ class RowSamples:
         if not self.measured:
             return self.reasons()
         if len(names := self.implementations) > 1 and not self.by_trial:
-            mixed = "; keep the results of each version apart" * (len(self.code_names) == 1)
+            one_code = len({code.name for code in codes_of([self])}) == 1
+            mixed = "; keep the results of each version apart" * one_code
             return f"its jobs used different implementations ({', '.join(names)}){mixed}"
         return None
 

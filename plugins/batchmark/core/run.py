@@ -262,13 +262,16 @@ class StoredJob(Record):
     )
 
     @property
+    def batch_seconds(self) -> float:
+        return (self.stopped_at - self.started_at).total_seconds()
+
+    @property
     def charged_seconds(self) -> float:
         """How long it occupied its instances, in all attempts, those of a replaced job included.
 
         The time counts once for each node: all are there from the main node's start to its end.
         """
-        last = (self.stopped_at - self.started_at).total_seconds()
-        ran = last if self.instance_seconds is None else self.instance_seconds
+        ran = self.batch_seconds if self.instance_seconds is None else self.instance_seconds
         return self.planned.nodes * (self.earlier_seconds + ran)
 
     def with_document(self, document: ResultDocument) -> CollectedJob:

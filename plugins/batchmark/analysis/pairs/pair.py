@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic import AwareDatetime, ConfigDict, Field
 
@@ -97,6 +97,9 @@ def _pair(gpu: PricedTarget, cpu: PricedTarget, job_costs: Mapping[str | None, J
     keys = () if refused else dict.fromkeys((*gpu.pooled.samples, *cpu.pooled.samples))
     found = [compare_row(key, gpu, cpu) for key in keys if not _is_apart(key)]
     rows = tuple(row for row in found if isinstance(row, Row))
+    # Rows of own jobs are whole jobs, and of one size each.
+    own_jobs = any(job.document.own_job for job in (*gpu.pooled.jobs, *cpu.pooled.jobs))
+    spans = () if refused or own_jobs else SPANS
     tables = () if refused else (gpu.fitting_calibration, cpu.fitting_calibration)
     return Pair(
         label=f"{target_label(gpu.pooled.name, fell_back=gpu.pooled.fell_back)} against "
@@ -109,7 +112,7 @@ def _pair(gpu: PricedTarget, cpu: PricedTarget, job_costs: Mapping[str | None, J
         refused=refused,
         rows=rows,
         uncompared=tuple(row for row in found if isinstance(row, UncomparedRow)),
-        totals=() if refused else tuple(_totals(gpu, cpu)),
+        totals=tuple(total_time(span, gpu, cpu) for span in spans),
         calibrations=tuple(UsedCalibration.of(table) for table in tables if table),
         notes=() if refused else tuple(pair_notes(gpu, cpu, rows)),
         gpu_price=gpu.price,
@@ -120,13 +123,6 @@ def _pair(gpu: PricedTarget, cpu: PricedTarget, job_costs: Mapping[str | None, J
         cold_starts=tuple(filter(None, (gpu.cold_start, cpu.cold_start))),
         summary=summary(gpu.pooled, cpu.pooled, rows),
     )
-
-
-def _totals(gpu: PricedTarget, cpu: PricedTarget) -> Iterator[TotalTime]:
-    """None of own jobs: their rows are whole jobs, and of one size each."""
-    if not any(job.document.own_job for job in (*gpu.pooled.jobs, *cpu.pooled.jobs)):
-        for span in SPANS:
-            yield total_time(span, gpu, cpu)
 
 
 def _is_apart(key: RowKey) -> bool:
