@@ -35,8 +35,7 @@ def test_of_two_rows_of_one_place_neither_counts():
     def doubled(job):
         (row,) = (one for one in job.document.measurements if "metric" not in one.parameters)
         rows = (*job.document.measurements, row.model_copy(update={"dtype": "float32"}))
-        document = job.document.model_copy(update={"measurements": rows})
-        return job.model_copy(update={"document": document})
+        return job.with_document(job.document.model_copy(update={"measurements": rows}))
 
     jobs = [doubled(GPU.job(repeat=1)), *CPU.jobs(repeats=1)]
     report = report_of(build_run(*jobs))

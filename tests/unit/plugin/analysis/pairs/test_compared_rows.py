@@ -86,12 +86,6 @@ def test_rows_of_one_side_are_listed_and_never_compared():
     assert only_cpu.reason == "g5.xlarge: not among its rows"
 
 
-def test_a_dtype_is_a_row_of_its_own():
-    pair = pair_of(*two_jobs([build_row(GPU_SAMPLES, dtype="bfloat16")], [build_row(CPU_SAMPLES)]))
-    assert pair.rows == ()
-    assert [row.dtype for row in pair.uncompared] == ["bfloat16", "float32"]
-
-
 def test_a_row_that_failed_in_one_repeat_says_so():
     failed = build_row(status=MeasurementStatus.FAILED, reason="relative error 0.3")
     pair = pair_of(

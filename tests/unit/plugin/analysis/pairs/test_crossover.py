@@ -190,10 +190,6 @@ def test_a_batch_is_the_axis_where_nothing_else_varies():
     assert (found.axis, found.sizes) == ("batch", (1, 8))
 
 
-def test_a_single_size_has_no_crossover():
-    assert pair_report(rows_of({1000: 0.1}), rows_of({1000: 1.0})).crossovers == ()
-
-
 def test_calls_until_the_gpu_pays_are_told_only_where_it_is_surely_faster():
     """Medians that differ by chance would give a number too."""
     same = rows_of({1000: 0.1, 2000: 0.8})
@@ -250,9 +246,3 @@ def test_the_calls_from_which_the_gpus_start_pays():
     # Behind by 6.45 - 4.7 s after the first call, 0.4 s a call to win back.
     assert calls_until_gpu_pays(gpu_samples, cpu_samples) == 1 + 5
     assert calls_until_gpu_pays(cpu_samples, gpu_samples) is None
-
-
-def test_an_unknown_start_gives_no_number_of_calls():
-    gpu, cpu = group_jobs(run_of(rows_of(GPU), rows_of(CPU)))["blog", "float32"]
-    key = next(iter(gpu.samples))
-    assert calls_until_gpu_pays(gpu.samples[key], cpu.samples[key]) is None

@@ -251,8 +251,3 @@ def test_a_bandwidth_is_that_of_most_draws():
 def test_what_is_not_told_is_not_predicted(told, reason):
     found = prediction_of(*(job_of(Cluster().training(n, **told)) for n in (1, 2, 4)))
     assert (found.outcome, found.reason, found.points) == ("not_known", reason, ())
-
-
-def test_one_number_of_nodes_predicts_nothing():
-    found = prediction_of(*sweep(Cluster(), (2,)))
-    assert found.outcome == "not_known"

@@ -249,10 +249,6 @@ def test_nodes_are_no_side_of_a_pair_and_leave_the_others_as_they_are():
     assert alone.studies == {}
 
 
-def test_a_study_alone_is_something_to_read():
-    assert compare(build_run(*sweep(Cluster(), (1, 2))), PRICES).notices == ()
-
-
 def test_side_by_side_all_nodes_of_a_row_are_paid_for_and_it_has_no_ceiling():
     def chosen(run_id):
         run = build_run(job_of(Cluster().training(4)))
