@@ -15,17 +15,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from pydantic import Field
 
+from batchmark.analysis.cost import PriceBasis
+from batchmark.analysis.pooling import JobRecord, TargetRecord
 from batchmark.core.prices import SECONDS_PER_HOUR
 from batchmark.core.record import Record
 from batchmark_job.result.document import Device
-
-if TYPE_CHECKING:
-    from batchmark.analysis.cost import PriceBasis
-    from batchmark.analysis.pooling import JobRecord, TargetRecord
 
 # Batch's events carry whole seconds, so a timestamp may precede the one it follows by that much.
 RESOLUTION = timedelta(seconds=1)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from itertools import compress, pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,7 @@ from batchmark.core.intervals import ENDS, Median, no_interval
 from batchmark.core.record import Record
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
-if TYPE_CHECKING:
-    Array = NDArray[np.float64]
-
+Array = NDArray[np.float64]
 STEPS = 32  # of the grid between two measured sizes
 DRAWS_USED = 1_000  # of the bootstrap's 4,000, for time and memory
 

@@ -190,7 +190,7 @@ def _curve(
         form=form,
         mps_threads=first.mps_threads,
         mps_memory_mib=first.mps_memory_mib,
-        alone=_alone(alone) if alone else None,
+        alone=_alone(alone, alone.median) if alone and alone.median else None,
         points=tuple(
             _point(replicas, line[replicas], median, alone) for replicas, median in measured.items()
         ),
@@ -217,10 +217,8 @@ def _gap(samples: SharedSamples, usual: SharedSamples | None) -> str | None:
     return f"other code than {whose}: {' and '.join(used)}, not {' and '.join(expected)}"
 
 
-def _alone(samples: SharedSamples) -> Alone | None:
-    if not samples.median:
-        return None
-    seconds = samples.median.estimate()
+def _alone(samples: SharedSamples, median: Median) -> Alone:
+    seconds = median.estimate()
     return Alone(
         throughput=seconds.inverse(),
         steps=ReplicaFigures.of(samples.rows).typical,
