@@ -266,10 +266,7 @@ class RowSamples:
             )
         if side.roofline and self._too_fast(side.roofline):
             share = percent(side.roofline.share or 0)
-            yield RowWarning(
-                "above_ceiling",
-                f"its rate is {share} {TOO_FAST}",
-            )
+            yield RowWarning("above_ceiling", f"its rate is {share} {TOO_FAST}")
         if side.multimodal_jobs:
             yield RowWarning(
                 "unsettled",
