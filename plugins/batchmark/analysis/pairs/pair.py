@@ -138,4 +138,4 @@ def _crossovers(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> tu
         for row in rows
         if not Place.of(row.parameters)  # a number of replicas is no size
     }
-    return find_crossovers(gpu.pooled, cpu.pooled, gpu.price, cpu.price, verdicts)
+    return find_crossovers(gpu, cpu, verdicts)
