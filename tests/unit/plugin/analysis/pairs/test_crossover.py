@@ -219,8 +219,7 @@ def test_in_dollars_the_lead_is_that_of_the_verdict_on_time():
     for repeat, seconds in enumerate([0.034, 0.034, 0.034, 0.034, 0.03, 0.03, 0.03], start=1):
         jobs.append(build_full_job("g5.xlarge", rows_of({1000: seconds}), repeat=repeat))
         jobs.append(build_full_job("c5.2xlarge", rows_of({1000: 0.1}), repeat=repeat))
-    run = build_run(*jobs)
-    (row,) = compare(run, PRICES).pairs[0].rows
+    (row,) = compare(build_run(*jobs), PRICES).pairs[0].rows
     mean_log = np.mean(np.log([0.034] * 4 + [0.03] * 3))
     assert row.noise.lead == pytest.approx(np.log(0.1) - mean_log, abs=0.01)
     assert (row.verdict, row.cheaper) == ("gpu_target_faster", "undecided")
