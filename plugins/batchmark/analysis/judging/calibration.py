@@ -65,7 +65,7 @@ def calibrate(run: CollectedRun, *, region: str | None) -> CalibrationReport:
     )
 
 
-def _part(samples: RowSamples, repeats: Collection[int]) -> RowSamples:
+def part(samples: RowSamples, repeats: Collection[int]) -> RowSamples:
     """The row's samples in some of the repeats."""
     measured = [(job, row) for job, row in samples.measured if job.planned.repeat in repeats]
     return RowSamples(f"{row_key(samples.row)} {sorted(repeats)}", measured=measured)
@@ -77,7 +77,7 @@ def _check(target: TargetJobs, table: NoiseTable) -> SelfCheck | None:
     rows = 0
     different: list[RowName] = []
     for samples in target.samples.values():
-        halves = _part(samples, odd), _part(samples, even)
+        halves = part(samples, odd), part(samples, even)
         fewest = min(len(half.measured) for half in halves)
         if fewest < ENOUGH_REPEATS or table.find(samples) is None:
             continue
