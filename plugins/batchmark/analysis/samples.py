@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import Field
 
@@ -37,19 +37,15 @@ WarningKind = Literal[
 RowKey = tuple[str, tuple[tuple[str, Parameter], ...], str]
 
 
-class RowName(Record):
-    """A point of a suite's grid."""
+class Keyed(Protocol):
+    """A measurement, or a row of a comparison."""
 
-    workload: str
-    parameters: dict[str, Parameter]
-    dtype: str
-
-    @classmethod
-    def of(cls, row: Measurement) -> RowName:
-        return RowName(workload=row.workload, parameters=row.parameters, dtype=row.dtype)
-
-
-Keyed = Measurement | RowName
+    @property
+    def workload(self) -> str: ...
+    @property
+    def parameters(self) -> dict[str, Parameter]: ...
+    @property
+    def dtype(self) -> str: ...
 
 
 class Provenance(Record):

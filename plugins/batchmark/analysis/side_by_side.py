@@ -96,7 +96,8 @@ def _by_suite(side: Chosen) -> dict[str, PricedTarget]:
     jobs = tuple(_renamed(job, side) for job in side.run.jobs if _is_of(job, side))
     lost = tuple(_renamed(job, side) for job in side.run.lost if _is_of(job, side))
     if not jobs and not lost:
-        names = {one.planned.target for one in (*side.run.jobs, *side.run.lost)}
+        names = {job.planned.target for job in side.run.jobs}
+        names |= {lost.planned.target for lost in side.run.lost}
         raise CollectError(
             f"run {side.run.run_id} has no target {side.target}, but {', '.join(sorted(names))}"
         )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from batchmark.analysis.cost import RunCost
-from batchmark.analysis.judging.noise import JOBS_A_SIDE, NoiseTable
-from batchmark.analysis.samples import RowName
+from batchmark.analysis.judging.noise import JOBS_A_SIDE, NoiseTable, RowName
 from batchmark.changes.alerts.outbox import RunMessage
 from batchmark.changes.alerts.records import Alert
 from batchmark.core import formatting

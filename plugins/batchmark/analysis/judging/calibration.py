@@ -6,11 +6,11 @@ from collections.abc import Collection
 
 from pydantic import Field
 
-from batchmark.analysis.judging.noise import NoiseTable, measure_noise
+from batchmark.analysis.judging.noise import NoiseTable, RowName, measure_noise
 from batchmark.analysis.judging.significance import ENOUGH_REPEATS
 from batchmark.analysis.judging.verdict import Contestant, judge
 from batchmark.analysis.pooling import TargetJobs, group_jobs
-from batchmark.analysis.samples import RowName, RowSamples, row_key
+from batchmark.analysis.samples import RowSamples, row_key
 from batchmark.core.errors import NoiseError
 from batchmark.core.record import Record
 from batchmark.core.run import CollectedRun

@@ -18,12 +18,13 @@ from batchmark.analysis.judging.significance import (
     upper_bound,
 )
 from batchmark.analysis.pooling import TargetJobs
-from batchmark.analysis.samples import RowName, RowSamples, kept_samples, row_key
+from batchmark.analysis.samples import RowSamples, kept_samples, row_key
 from batchmark.core.errors import NoiseError
 from batchmark.core.fingerprint import Fingerprint
 from batchmark.core.record import Record, first_problem
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
-from batchmark_job.result.document import Device
+from batchmark_job.result.document import Device, Measurement
+from batchmark_job.result.values import Parameter
 
 FEWEST_JOBS = 2  # a standard deviation needs them
 JOBS_A_SIDE = (1, 3, 5, 10, 20)  # for which a calibration states the smallest detectable change
@@ -56,6 +57,18 @@ class RowNoise(Record):
     )
     source: NoiseSource = Field(description="the weaker of the two targets' sources")
     note: str | None = Field(default=None, description="why undecided, and how the noise is known")
+
+
+class RowName(Record):
+    """A point of a suite's grid."""
+
+    workload: str
+    parameters: dict[str, Parameter]
+    dtype: str
+
+    @classmethod
+    def of(cls, row: Measurement) -> RowName:
+        return RowName(workload=row.workload, parameters=row.parameters, dtype=row.dtype)
 
 
 class RowScatter(Record):

@@ -19,10 +19,10 @@ from batchmark.analysis.cost import (
     usd_per_job,
     usd_per_million_calls,
 )
-from batchmark.analysis.judging.noise import RowNoise
+from batchmark.analysis.judging.noise import RowName, RowNoise
 from batchmark.analysis.pairs.crossover import calls_until_gpu_pays
 from batchmark.analysis.pooling import Span, TargetJobs
-from batchmark.analysis.samples import Provenance, RowKey, RowName, RowSamples, Side
+from batchmark.analysis.samples import Provenance, RowKey, RowSamples, Side
 from batchmark.analysis.sides import PricedTarget
 from batchmark.core.intervals import Estimate, ratio
 from batchmark.core.record import Record

@@ -76,7 +76,8 @@ def _whose(jobs: Sequence[CollectedJob], *, everywhere: bool) -> str:
 
 
 def _nothing_to_compare(run: CollectedRun) -> str:
-    devices = {one.planned.device for one in (*run.jobs, *run.lost)}
+    devices = {job.planned.device for job in run.jobs}
+    devices |= {lost.planned.device for lost in run.lost}
     missing = [name for device, name in (("cuda", "GPU"), ("cpu", "CPU")) if device not in devices]
     if missing:
         return (
