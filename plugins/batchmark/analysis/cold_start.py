@@ -15,34 +15,33 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from pydantic import Field
 
+from batchmark.analysis.cost import PriceBasis
+from batchmark.analysis.pooling import JobRecord, TargetRecord
 from batchmark.core.prices import SECONDS_PER_HOUR
 from batchmark.core.record import Record
 from batchmark_job.result.document import Device
 
-if TYPE_CHECKING:
-    from batchmark.analysis.cost import PriceBasis
-    from batchmark.analysis.pooling import JobRecord, TargetRecord
-
 # Batch's events carry whole seconds, so a timestamp may precede the one it follows by that much.
 RESOLUTION = timedelta(seconds=1)
-STEPS = (
-    "submission",
-    "RUNNABLE",
-    "STARTING",
-    "image pull",
-    "container start",
-    "process start",
-    "imports",
-    "device ready",
-    "inputs",  # and the machine's description
-    "first call",
-    "trial",  # of rivals; checks against the reference
-    "warm-up",
-)
+# With the timestamps at their ends, of Batch's record and events and of the job's marks.
+STEPS = {
+    "submission": "runnable_at",
+    "RUNNABLE": "starting_at",
+    "STARTING": "image_pull_started_at",
+    "image pull": "image_pull_stopped_at",
+    "container start": "container_started_at",
+    "process start": "process_started_at",
+    "imports": "imported_at",
+    "device ready": "device_ready_at",
+    "inputs": "inputs_ready_at",  # and the machine's description
+    "first call": "first_call_at",
+    "trial": "trial_ended_at",  # of rivals; checks against the reference
+    "warm-up": "steady_at",
+}
 # Timestamps (as counted in STEPS) by which an instance is surely running: the end of RUNNABLE, when
 # Batch has placed the job; else the end of STARTING, when the image pull begins; else the
 # container's start.
@@ -130,7 +129,8 @@ class _Timeline:
         if not on_ec2:
             known = [n for n in known if n >= billed_from]
             notes.append(NO_INSTANCE)
-        steps = [_name(range(*ends), device) for ends in pairwise(known)]
+        names = [*STEPS]
+        steps = [_name(names[first:after], device) for first, after in pairwise(known)]
         ordered = [
             _in_order([row[n] for n in known], steps, job, notes)
             for row, job in zip(moments, jobs, strict=True)
@@ -164,26 +164,13 @@ def _moments(job: JobRecord) -> list[datetime | None]:
     The container's start is the ECS agent's, or Batch's RUNNING (startedAt), which comes a little
     later.
     """
-    asked = (job.created_at, job.runnable_at, job.starting_at)
-    if (marks := job.marks) is None:
-        return [*asked, None, None, job.started_at, *[None] * 7]
-    return [
-        *asked,
-        marks.image_pull_started_at,
-        marks.image_pull_stopped_at,
-        marks.container_started_at or job.started_at,
-        marks.process_started_at,
-        marks.imported_at,
-        marks.device_ready_at,
-        marks.inputs_ready_at,
-        marks.first_call_at,
-        marks.trial_ended_at,
-        marks.steady_at,
-    ]
+    told = dict(job) | dict(job.marks or {})
+    told["container_started_at"] = told.get("container_started_at") or job.started_at
+    return [job.created_at, *map(told.get, STEPS.values())]
 
 
-def _name(steps: range, device: Device | None) -> str:
-    names = ", ".join(STEPS[n] for n in steps)
+def _name(steps: Sequence[str], device: Device | None) -> str:
+    names = ", ".join(steps)
     if device is Device.CUDA:
         return names.replace("device ready", "device ready (CUDA start-up)")
     return names

@@ -2,25 +2,51 @@
 
 Only rows that both targets measured are compared; all others are listed with the reason. Each
 target's samples are pooled once, for its rows, whole jobs and crossovers alike.
+
+Studies have the names that core/kinds gives them. A study's room here has two names for others:
+`STUDY`, the record of its facts, and `find`, which makes one for each thing that a run's sides
+measured. Its room in report/ puts them into words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Annotated, Any, TypeVar
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, SerializeAsAny
 
 from batchmark.analysis.cost import RunCost, run_costs
 from batchmark.analysis.judging.noise import NoiseTable
 from batchmark.analysis.pairs.notes import run_notices
 from batchmark.analysis.pairs.pair import Pair, find_pairs
 from batchmark.analysis.pooling import TargetRecord
-from batchmark.analysis.sides import priced_targets
-from batchmark.analysis.studies import AnyStudy, Studies, find_studies, of_type
+from batchmark.analysis.sides import PricedTarget, priced_targets
 from batchmark.analysis.study import Studied, Study
+from batchmark.core.kinds import STUDIES
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record
 from batchmark.core.run import CollectedRun, LostJob
+
+AnyStudy = TypeVar("AnyStudy", bound=Study)
+
+
+def _read(stored: Any) -> Any:
+    """Each study as the record of its name; one that this release doesn't know is refused."""
+    if not isinstance(stored, Mapping):
+        return stored
+    if unknown := stored.keys() - set(STUDIES):
+        raise ValueError(
+            f"unknown studies {', '.join(sorted(unknown))}: read it by a newer release"
+        )
+    return {
+        name: tuple(_room(name).STUDY.model_validate(one) for one in found)
+        for name, found in stored.items()
+    }
+
+
+def _room(name: str) -> Any:
+    return import_module(f"batchmark.analysis.{name}")
 
 
 class Comparison(Record):
@@ -30,11 +56,13 @@ class Comparison(Record):
     lost: tuple[LostJob, ...]
     prices: PriceTable = Field(description="of the instance types in the pairs and studies")
     cost: RunCost = Field(description="of all attempts of all jobs, as bought; lost ones last")
-    studies: Studies = Field(default={}, description="of what asks no GPU against a CPU, by name")
+    studies: Annotated[dict[str, tuple[SerializeAsAny[Study], ...]], BeforeValidator(_read)] = (
+        Field(default={}, description="of what asks no GPU against a CPU, by name")
+    )
 
     def of(self, kind: type[AnyStudy]) -> tuple[AnyStudy, ...]:
-        """The studies of a kind."""
-        return of_type(self.studies, kind)
+        found = (one for studies in self.studies.values() for one in studies)
+        return tuple(one for one in found if isinstance(one, kind))
 
     @property
     def targets(self) -> Iterator[TargetRecord]:
@@ -65,7 +93,7 @@ def compare(
     groups = priced_targets(run, prices, calibrations, file_system_usd_per_hour)
     cost = run_costs(run, prices)
     pairs = find_pairs(groups, {job.job_id: job for job in cost.jobs})
-    studies = find_studies(groups)
+    studies = _studies(groups)
     found = Comparison(
         run_id=run.run_id,
         notices=tuple(run_notices(run, compared=bool(pairs or studies))),
@@ -77,3 +105,9 @@ def compare(
     )
     compared = prices.only(target.instance_type for target in found.targets)
     return found.model_copy(update={"prices": compared})
+
+
+def _studies(groups: Sequence[Sequence[PricedTarget]]) -> dict[str, tuple[Study, ...]]:
+    """All that a run has, by name; those that ask something else are left out."""
+    found = {name: tuple(_room(name).find(groups)) for name in STUDIES}
+    return {name: studies for name, studies in found.items() if studies}

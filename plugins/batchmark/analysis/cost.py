@@ -14,6 +14,7 @@ from pydantic import Field
 
 from batchmark.analysis.pooling import TargetRecord
 from batchmark.core.config import PurchaseOption
+from batchmark.core.formatting import count
 from batchmark.core.intervals import Estimate
 from batchmark.core.prices import MILLION, SECONDS_PER_HOUR, PriceTable
 from batchmark.core.record import Record
@@ -154,11 +155,11 @@ def usd_per_million_calls(seconds: Estimate, basis: PriceBasis) -> Estimate | No
     return usd and usd.scaled(MILLION)
 
 
-def usd_per_job(seconds: Estimate, basis: PriceBasis) -> Estimate | None:
-    """Cost of a job that takes so long; None without a price."""
+def usd_per_job(seconds: Estimate, basis: PriceBasis, jobs: int = 1) -> Estimate | None:
+    """Cost of a job that takes so long, or of so many in turn; None without a price."""
     if basis.usd_per_hour is None:
         return None
-    return seconds.scaled(basis.usd_per_hour / SECONDS_PER_HOUR)
+    return seconds.scaled(basis.usd_per_hour / SECONDS_PER_HOUR * jobs)
 
 
 def run_costs(run: CollectedRun, prices: PriceTable) -> RunCost:
@@ -181,17 +182,7 @@ def job_cost(job: CollectedJob, prices: PriceTable) -> JobCost:
     usd_per_hour, reason = paid_per_hour(job, prices)
     if job.earlier_seconds and usd_per_hour is not None:
         reason = f"{reason} {EARLIER_ATTEMPTS}" if reason else EARLIER_ATTEMPTS
-    seconds = job.charged_seconds
-    return JobCost(
-        job_id=job.job_id,
-        target=job.planned.target,
-        repeat=job.planned.repeat,
-        nodes=job.planned.nodes,
-        purchase_option=job.purchase_option,
-        seconds=seconds,
-        usd=None if usd_per_hour is None else seconds * usd_per_hour / SECONDS_PER_HOUR,
-        reason=reason,
-    )
+    return _job_cost(job, job.purchase_option, job.charged_seconds, usd_per_hour, reason)
 
 
 def paid_per_hour(job: CollectedJob, prices: PriceTable) -> tuple[float | None, str | None]:
@@ -208,26 +199,36 @@ def paid_per_hour(job: CollectedJob, prices: PriceTable) -> tuple[float | None, 
 
 def lost_cost(lost: LostJob, prices: PriceTable) -> JobCost:
     """As `job_cost`, for a job without a result: it has run all the same."""
-    usd: float | None = None
-    reason: str | None = None
     if lost.seconds is None:
-        reason = (
+        reason: str | None = (
             f"How long a job of {lost.planned.target} ran is not known: it left no result, and "
             "Batch tells no end."
         )
-    elif lost.seconds == 0:
-        usd = 0.0
-    else:
-        wanted = lost.planned.instance_type
-        usd_per_hour, reason = _paid(wanted, lost.instance_type, None, None, prices)
-        usd = None if usd_per_hour is None else lost.seconds * usd_per_hour / SECONDS_PER_HOUR
+        return _job_cost(lost, None, None, None, reason)
+    if lost.seconds == 0:
+        return _job_cost(lost, None, 0.0, 0.0, None)
+    wanted = lost.planned.instance_type
+    usd_per_hour, reason = _paid(wanted, lost.instance_type, None, None, prices)
+    return _job_cost(lost, None, lost.seconds, usd_per_hour, reason)
+
+
+def _job_cost(
+    job: CollectedJob | LostJob,
+    purchase_option: PurchaseOption | None,
+    seconds: float | None,
+    usd_per_hour: float | None,
+    reason: str | None,
+) -> JobCost:
+    usd = None
+    if seconds is not None and usd_per_hour is not None:
+        usd = seconds * usd_per_hour / SECONDS_PER_HOUR
     return JobCost(
-        job_id=lost.job_id,
-        target=lost.planned.target,
-        repeat=lost.planned.repeat,
-        nodes=lost.planned.nodes,
-        purchase_option=None,
-        seconds=lost.seconds,
+        job_id=job.job_id,
+        target=job.planned.target,
+        repeat=job.planned.repeat,
+        nodes=job.planned.nodes,
+        purchase_option=purchase_option,
+        seconds=seconds,
         usd=usd,
         reason=reason,
     )
@@ -266,7 +267,6 @@ def _paid_on_spot(
         return in_zone, None
     return spot.usd_per_hour, (
         f"{wanted} ran on Spot in {availability_zone or 'a zone that is not known'}; its jobs "
-        f"are charged at the median of {len(spot.zones)} zone{'' if len(spot.zones) == 1 else 's'},"
-        f" which range from {spot.lowest_usd_per_hour:g} to {spot.highest_usd_per_hour:g} USD per "
-        "hour."
+        f"are charged at the median of {count(len(spot.zones), 'zone')}, which range from "
+        f"{spot.lowest_usd_per_hour:g} to {spot.highest_usd_per_hour:g} USD per hour."
     )

@@ -80,14 +80,13 @@ class TargetJobs:
     samples: dict[RowKey, RowSamples] = field(default_factory=dict)
 
     def record(self) -> TargetRecord:
-        document = self._telling[0].document if self.jobs else None
-        agree = not self._differences()
+        known = self._telling[0].document if self.jobs and not self._differences() else None
         return TargetRecord(
             target=self.name,
             instance_type=self.instance_type,
             device=self.device,
-            actual_device=document.actual_device if document and agree else None,
-            environment=document.environment if document and agree else None,
+            actual_device=known and known.actual_device,
+            environment=known and known.environment,
             jobs=tuple(_job_record(job) for job in self.jobs),
         )
 
@@ -142,7 +141,7 @@ class TargetJobs:
         if span == "process":
             seconds = [job.document.total_seconds for job in complete]
         else:
-            seconds = [_batch_seconds(job) for job in complete]
+            seconds = [job.batch_seconds for job in complete]
         samples = [[value] for value in seconds if value > 0]
         return Median(samples, seed=f"{self.name} {span}") if samples else None
 
@@ -254,10 +253,6 @@ def _environment(job: CollectedJob) -> dict[str, str | int | None]:
     }
 
 
-def _batch_seconds(job: CollectedJob) -> float:
-    return (job.stopped_at - job.started_at).total_seconds()
-
-
 def _job_record(job: CollectedJob) -> JobRecord:
     return JobRecord(
         **job.model_dump(include=set(JobRecord.model_fields)),
@@ -265,7 +260,7 @@ def _job_record(job: CollectedJob) -> JobRecord:
         status=job.document.status,
         instance_type=job.document.environment.instance_type,
         availability_zone=job.document.environment.availability_zone,
-        batch_seconds=_batch_seconds(job),
+        batch_seconds=job.batch_seconds,
         total_seconds=job.document.total_seconds,
         marks=job.document.marks,
         telemetry=job.document.telemetry,

@@ -94,13 +94,8 @@ class PublishedTable(Record):
 
     def usd(self, prices: PriceTable) -> float:
         """What both whole jobs cost at On-Demand prices."""
-        return sum(
-            seconds / SECONDS_PER_HOUR * prices.on_demand[instance_type]
-            for seconds, instance_type in (
-                (self.total.cpu_seconds, self.cpu),
-                (self.total.gpu_seconds, self.gpu),
-            )
-        )
+        took = {self.cpu: self.total.cpu_seconds, self.gpu: self.total.gpu_seconds}
+        return sum(one / SECONDS_PER_HOUR * prices.on_demand[name] for name, one in took.items())
 
     def matmul_crossover(self, factor: float = 1.0) -> BreakEven:
         """The matrix size from which the GPU stays ahead, its start-up counted at the smallest."""

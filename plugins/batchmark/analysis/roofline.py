@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
 from typing import Literal
 
 from pydantic import Field
 
-from batchmark.core.intervals import Estimate, Interval
+from batchmark.core.intervals import Estimate, known_median
 from batchmark.core.record import Record
 from batchmark_job.result.document import Measurement, ResultDocument
 
@@ -65,24 +64,14 @@ def _bound(row: Measurement, compute: float | None, memory: float | None) -> Bou
 
 
 def _ceiling(documents: Sequence[ResultDocument], kind: str, dtype: str | None) -> float | None:
-    rates = [
+    return known_median(
         ceiling.rate_per_second
         for document in documents
         for ceiling in document.ceilings
         if (ceiling.kind, ceiling.dtype) == (kind, dtype)
-    ]
-    return median(rates) if rates else None
+    )
 
 
 def rate(amount: int | None, seconds: Estimate) -> Estimate | None:
     """An amount per call as a rate per second; None where it is not counted."""
-    if not amount:
-        return None
-    interval = seconds.interval and Interval(
-        low=amount / seconds.interval.high,
-        high=amount / seconds.interval.low,
-        confidence=seconds.interval.confidence,
-    )
-    return Estimate(
-        value=amount / seconds.value, interval=interval, interval_reason=seconds.interval_reason
-    )
+    return seconds.inverse(amount) if amount else None

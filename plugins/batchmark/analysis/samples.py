@@ -9,17 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
-from statistics import median
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import Field
 
 from batchmark.analysis.roofline import Roofline, rate, roofline
 from batchmark.core.formatting import percent
-from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate, Median
+from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate, Median, known_median
 from batchmark.core.record import Record
 from batchmark.core.run import CollectedJob
-from batchmark_job.result.document import Implementation, Measurement, Phases, Trial
+from batchmark_job.result.document import Implementation, Measurement, Trial
 from batchmark_job.result.values import Parameter
 
 # From here on a row carries a warning.
@@ -164,13 +163,7 @@ class RowSamples:
 
     @property
     def implementations(self) -> list[str]:
-        used = [row.implementation for row in self._rows if row.implementation]
-        return list(dict.fromkeys(f"{code.name} {code.version}" for code in used))
-
-    @property
-    def code_names(self) -> set[str]:
-        """Of its implementations, whatever their versions."""
-        return {row.implementation.name for row in self._rows if row.implementation}
+        return list(dict.fromkeys(f"{code.name} {code.version}" for code in codes_of([self])))
 
     @property
     def by_trial(self) -> bool:
@@ -181,19 +174,16 @@ class RowSamples:
         }
         return len(rivals) == 1 and rivals != {frozenset()}
 
-    @property
-    def _phases(self) -> Iterable[Phases]:
-        return (row.phases for row in self._rows if row.phases)
-
     @cached_property
     def side(self) -> Side | None:
         """The pooled figures; None if no job measured the row."""
         rows = self._rows
-        cold = _median(row.cold_seconds for row in rows)
+        cold = known_median(row.cold_seconds or None for row in rows)
         if not (self.median and cold and self.row.implementation):
             return None
         seconds = self.median.estimate()
-        joules = _median(row.energy_joules for row in rows)
+        phases = [row.phases for row in rows if row.phases]
+        joules = known_median(row.energy_joules or None for row in rows)
         return Side(
             median_seconds=seconds,
             samples=self.median.samples.size,
@@ -211,8 +201,8 @@ class RowSamples:
                 if self.row.flops and joules and joules >= LEAST_JOULES
                 else None
             ),
-            kernel_seconds=_median(phases.kernel_seconds for phases in self._phases),
-            latency_seconds=_median(phases.latency_seconds for phases in self._phases),
+            kernel_seconds=known_median(one.kernel_seconds or None for one in phases),
+            latency_seconds=known_median(one.latency_seconds or None for one in phases),
             stopping=dict(Counter(row.stopping.criterion for row in rows if row.stopping)),
             provenance=self.provenance,
             **self._odd_samples(),
@@ -244,7 +234,8 @@ class RowSamples:
         if not self.measured:
             return self.reasons()
         if len(names := self.implementations) > 1 and not self.by_trial:
-            mixed = "; keep the results of each version apart" * (len(self.code_names) == 1)
+            one_code = len({code.name for code in codes_of([self])}) == 1
+            mixed = "; keep the results of each version apart" * one_code
             return f"its jobs used different implementations ({', '.join(names)}){mixed}"
         return None
 
@@ -271,10 +262,7 @@ class RowSamples:
             )
         if side.roofline and self._too_fast(side.roofline):
             share = percent(side.roofline.share or 0)
-            yield RowWarning(
-                "above_ceiling",
-                f"its rate is {share} {TOO_FAST}",
-            )
+            yield RowWarning("above_ceiling", f"its rate is {share} {TOO_FAST}")
         if side.multimodal_jobs:
             yield RowWarning(
                 "unsettled",
@@ -298,6 +286,12 @@ def row_key(row: Keyed) -> RowKey:
 def parameters_json(parameters: Mapping[str, Parameter]) -> str:
     """A point of a workload's grid, as the history's rows spell it."""
     return json.dumps(parameters, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def codes_of(rows: Iterable[RowSamples]) -> tuple[Implementation, ...]:
+    """What was measured in some rows, each once: jobs choose each by itself."""
+    used = (row.implementation for samples in rows for _, row in samples.measured)
+    return tuple(dict.fromkeys(code for code in used if code))
 
 
 def kept_samples(row: Measurement) -> list[float]:
@@ -335,11 +329,6 @@ def _kept_by_turn(row: Measurement) -> list[list[int]]:
 def provenance(job: CollectedJob) -> Provenance:
     own = job.model_dump(include=set(Provenance.model_fields))
     return Provenance(repeat=job.planned.repeat, **own)
-
-
-def _median(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value]
-    return median(known) if known else None
 
 
 def largest(values: Iterable[Number | None]) -> Number | None:

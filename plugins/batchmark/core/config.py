@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, Self, TypeVar
+from typing import ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from batchmark.core.errors import ConfigError
-from batchmark.core.record import first_problem
+from batchmark.core.record import Record, first_problem
 from batchmark_job.result.values import Count, PositiveCount
 
 # Airflow variable, kept by Terraform in the SSM parameter /airflow/variables/batchmark.
@@ -16,14 +16,33 @@ VARIABLE = "batchmark"
 
 PurchaseOption = Literal["spot", "on_demand"]
 
-_Record = TypeVar("_Record", bound=BaseModel)
+
+class Published(Record):
+    """What Terraform publishes in an Airflow variable."""
+
+    variable: ClassVar[str]
+    missing: ClassVar[str]  # what to do where there is none
+    stale: ClassVar[str] = "apply the Terraform of this release"
+
+    @classmethod
+    def parse(cls, text: str | None) -> Self:
+        """Parse the published JSON.
+
+        Raises:
+            ConfigError: it is missing, or of another release.
+        """
+        if not text:
+            raise ConfigError(f"Airflow variable '{cls.variable}' not found: {cls.missing}")
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            raise ConfigError(
+                f"Airflow variable '{cls.variable}' can't be used: {first_problem(error)}, got "
+                f"{error.errors()[0]['input']!r:.500}; {cls.stale}"
+            ) from error
 
 
-class _Published(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ComputeEnvironments(_Published):
+class ComputeEnvironments(Record):
     """Names, as AWS_BATCH_CE_NAME has them in a job; null for an option that the target lacks."""
 
     spot: str | None
@@ -39,7 +58,7 @@ class ComputeEnvironments(_Published):
         return tuple(filter(None, (self.spot, self.on_demand, *self.more)))
 
 
-class Target(_Published):
+class Target(Record):
     """One instance type on one device, with its own queues and job definition.
 
     `on_demand_queue` takes the retries after a Spot reclaim. It may be `job_queue` itself, and is
@@ -67,19 +86,21 @@ class Target(_Published):
     most_nodes: PositiveCount | None = None
 
     @model_validator(mode="after")
-    def _shares_among_a_number(self) -> Self:
+    def _has_what_belongs_together(self) -> Self:
         if (self.sharing is None) != (self.max_replicas is None):
             raise ValueError("sharing and max_replicas are set together")
-        return self
-
-    @model_validator(mode="after")
-    def _asks_for_memory(self) -> Self:
         if self.memory_mib is None and self.most_nodes is None:
             raise ValueError("memory_mib is missing")
         return self
 
 
-class Config(_Published):
+class Config(Published):
+    variable = VARIABLE
+    missing = (
+        "run `terraform apply`, and let Airflow's secrets backend read the SSM parameter "
+        "/airflow/variables/batchmark (docs/runbook.md, 'Deploy')"
+    )
+
     schema_version: Literal[1]
     name: str
     region: str
@@ -94,7 +115,6 @@ class Config(_Published):
     monthly_cap_usd: float | None = Field(
         default=None,
         gt=0,
-        allow_inf_nan=False,
         description="cap on the cost of all runs of a calendar month; null for no cap",
     )
     targets: dict[str, Target]
@@ -104,40 +124,4 @@ class Config(_Published):
         return self.model_copy(update={"targets": {**self.targets, **targets}})
 
 
-def parse_config(text: str | None) -> Config:
-    """Parse the published JSON.
-
-    Raises:
-        ConfigError: it is missing, or of another release.
-    """
-    return parse_published(
-        Config,
-        text,
-        VARIABLE,
-        missing="run `terraform apply`, and let Airflow's secrets backend read the SSM parameter "
-        "/airflow/variables/batchmark (docs/runbook.md, 'Deploy')",
-        stale="apply the Terraform of this release",
-    )
-
-
-def parse_published(
-    record: type[_Record], text: str | None, variable: str, *, missing: str, stale: str
-) -> _Record:
-    """Parse what Terraform published in an Airflow variable.
-
-    Args:
-        missing: what to do where there is none.
-        stale: what to do where it is another release's.
-
-    Raises:
-        ConfigError: it is missing, or of another release.
-    """
-    if not text:
-        raise ConfigError(f"Airflow variable '{variable}' not found: {missing}")
-    try:
-        return record.model_validate_json(text)
-    except ValidationError as error:
-        raise ConfigError(
-            f"Airflow variable '{variable}' can't be used: {first_problem(error)}, got "
-            f"{error.errors()[0]['input']!r:.500}; {stale}"
-        ) from error
+parse_config = Config.parse

@@ -41,10 +41,10 @@ class Figure(NamedTuple):
         return f"{self.value} {self.interval}".rstrip()
 
 
-def time(estimate: Estimate, digits_without_interval: int = 3) -> Figure:
+def time(estimate: Estimate) -> Figure:
     """A duration given in seconds, in a suitable unit; to two digits or more, as ratios need."""
     scale, unit = _time_unit(estimate.value)
-    figure = _figure(estimate.scaled(1 / scale), digits_without_interval, fewest_digits=2)
+    figure = _figure(estimate.scaled(1 / scale), 3, fewest_digits=2)
     return Figure(f"{figure.value} {unit}", figure.interval)
 
 
@@ -97,7 +97,6 @@ def noise(share: float) -> str:
 
 
 def change(share: float) -> str:
-    """A relative change, with its sign."""
     sign = "+" if share > 0 else MINUS if share < 0 else ""
     return sign + percent(abs(share))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import statistics
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from batchmark_job.result.confidence import CONFIDENCE, CONFIDENCE_TEXT
 DRAWS = 4_000
 # Of n samples, even [smallest, largest] holds the median in only 1 - 2 / 2**n of cases.
 MINIMUM_SAMPLES = math.ceil(1 - math.log2(1 - CONFIDENCE))
+ENDS = ((1 - CONFIDENCE) / 2, 1 - (1 - CONFIDENCE) / 2)  # quantiles between which an interval lies
 _CHUNK_ELEMENTS = 1_000_000
 
 
@@ -45,15 +47,15 @@ class Estimate(Record):
             value=self.value * factor, interval=interval, interval_reason=self.interval_reason
         )
 
-    def inverse(self) -> Estimate:
-        """1 by this figure; it and its interval must be above 0."""
+    def inverse(self, amount: float = 1) -> Estimate:
+        """An amount by this figure, as a rate is; the figure and its interval must be above 0."""
         interval = self.interval and Interval(
-            low=1 / self.interval.high,
-            high=1 / self.interval.low,
+            low=amount / self.interval.high,
+            high=amount / self.interval.low,
             confidence=self.interval.confidence,
         )
         return Estimate(
-            value=1 / self.value, interval=interval, interval_reason=self.interval_reason
+            value=amount / self.value, interval=interval, interval_reason=self.interval_reason
         )
 
 
@@ -127,10 +129,38 @@ class Median:
         return float((high - low) / self.value)
 
 
+def ratio(numerator: Median, denominator: Median, job_noise: float = 0.0) -> Estimate:
+    """The ratio of two independently measured medians, as a speedup is.
+
+    Its interval comes from the quotients of both medians' bootstrap draws, which know nothing of
+    jobs that were not run. So it is at least as wide as noise from job to job makes it.
+
+    Args:
+        job_noise: how far such noise alone may move the log of the ratio.
+    """
+    value = numerator.value / denominator.value
+    if reason := no_interval(numerator, denominator):
+        return Estimate(value=value, interval=None, interval_reason=reason)
+    drawn = interval_of(numerator.draws() / denominator.draws())
+    factor = math.exp(job_noise)
+    interval = Interval(low=min(drawn.low, value / factor), high=max(drawn.high, value * factor))
+    return Estimate(value=value, interval=interval)
+
+
+def no_interval(*medians: Median) -> str | None:
+    """Why one of them has no interval; None if all have."""
+    return next(filter(None, (median.interval_reason for median in medians)), None)
+
+
+def known_median(values: Iterable[float | None]) -> float | None:
+    """The median of those that are known; None where none is."""
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
 def interval_of(draws: NDArray[np.float64]) -> Interval:
     """The interval that holds CONFIDENCE of the draws, shape (n,)."""
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(draws, [tail, 1 - tail])
+    low, high = np.quantile(draws, ENDS)
     return Interval(low=float(low), high=float(high))
 
 

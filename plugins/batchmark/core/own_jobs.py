@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
-from batchmark.core.config import parse_published
+from batchmark.core.config import Published
 from batchmark.core.record import Record
 from batchmark.core.suites import MAX_REPEATS
 from batchmark_job.result.options import STRICT, Options, Whole, option
@@ -96,11 +96,7 @@ class ComparisonRun(Options):
         return None
 
 
-class _Published(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class JobAxis(_Published):
+class JobAxis(Record):
     """A parameter of a job's command, and the sizes that it is measured at."""
 
     parameter: str = Field(pattern=PARAMETER_PATTERN)
@@ -114,7 +110,7 @@ class JobAxis(_Published):
         return name
 
 
-class OwnJob(_Published):
+class OwnJob(Record):
     """One own job, with a job definition on each of its targets."""
 
     command: tuple[str, ...] = Field(description="with Ref:: placeholders; empty: the image's own")
@@ -131,7 +127,13 @@ class OwnJob(_Published):
     attempts: PositiveCount
 
 
-class OwnJobs(_Published):
+class OwnJobs(Published):
+    variable = VARIABLE
+    missing = (
+        "set own_jobs in Terraform and apply, and let Airflow's secrets backend read the SSM "
+        "parameter /airflow/variables/batchmark_own_jobs"
+    )
+
     schema_version: Literal[1]
     name: str = Field(description="of the installation that they belong to")
     region: str
@@ -167,17 +169,4 @@ class OwnJobPlan(Record):
     )
 
 
-def parse_own_jobs(text: str | None) -> OwnJobs:
-    """Parse the published JSON.
-
-    Raises:
-        ConfigError: it is missing, or of another release.
-    """
-    return parse_published(
-        OwnJobs,
-        text,
-        VARIABLE,
-        missing="set own_jobs in Terraform and apply, and let Airflow's secrets backend read the "
-        "SSM parameter /airflow/variables/batchmark_own_jobs",
-        stale="apply the Terraform of this release",
-    )
+parse_own_jobs = OwnJobs.parse

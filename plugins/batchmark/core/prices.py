@@ -63,8 +63,6 @@ class SpotPrice(Record):
 
 
 class PriceTable(Record):
-    """The prices of one region."""
-
     schema_version: Literal[2] = 2
     currency: Literal["USD"] = "USD"
     region: str
@@ -86,7 +84,6 @@ class PriceTable(Record):
         return (*self.notes, *self.type_notes.values())
 
     def only(self, instance_types: Iterable[str]) -> PriceTable:
-        """This table, restricted to some instance types."""
         wanted = set(instance_types)
         kept = {
             field: {name: price for name, price in getattr(self, field).items() if name in wanted}

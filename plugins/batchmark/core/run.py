@@ -120,10 +120,6 @@ class TargetWorst(JobLimits):
         return math.ceil(100 * exact(self.usd_per_hour) * self.seconds / SECONDS_PER_HOUR)
 
     @property
-    def usd_per_instance(self) -> float | None:
-        return None if self.usd is None else self.usd / self.counted
-
-    @property
     def idle(self) -> str:
         """What comes on top of the timeouts, in words."""
         return f" + {self.idle_seconds:,} s idle" if self.idle_seconds else ""
@@ -172,9 +168,10 @@ class WorstCase(Record):
 
     def usd_of_job(self, target: str, nodes: int) -> float | None:
         """None for a target that is not part of the run or has no price."""
-        found = (each.usd_per_instance for each in self.targets if each.target == target)
-        usd = next(found, None)
-        return None if usd is None else nodes * usd
+        worst = next((each for each in self.targets if each.target == target), None)
+        if worst is None or worst.usd is None:
+            return None
+        return nodes * (worst.usd / worst.counted)
 
 
 class RunPlan(Record):
@@ -265,13 +262,16 @@ class StoredJob(Record):
     )
 
     @property
+    def batch_seconds(self) -> float:
+        return (self.stopped_at - self.started_at).total_seconds()
+
+    @property
     def charged_seconds(self) -> float:
         """How long it occupied its instances, in all attempts, those of a replaced job included.
 
         The time counts once for each node: all are there from the main node's start to its end.
         """
-        last = (self.stopped_at - self.started_at).total_seconds()
-        ran = last if self.instance_seconds is None else self.instance_seconds
+        ran = self.batch_seconds if self.instance_seconds is None else self.instance_seconds
         return self.planned.nodes * (self.earlier_seconds + ran)
 
     def with_document(self, document: ResultDocument) -> CollectedJob:
@@ -331,8 +331,6 @@ class StoredRun(Record):
 
 
 class CollectedRun(StoredRun):
-    """All jobs of a run, with their documents."""
-
     jobs: tuple[CollectedJob, ...]
 
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,7 @@ from scipy import optimize, stats
 
 from batchmark_job.result.confidence import CONFIDENCE
 
-if TYPE_CHECKING:
-    Values = float | NDArray[np.float64]
-
+Values = float | NDArray[np.float64]
 NoiseSource = Literal["calibration", "repeats", "assumed"]
 
 # Two-sided. A/A comparisons may call 1 in 100 different; half of that is kept as a margin.

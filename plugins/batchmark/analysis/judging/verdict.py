@@ -20,10 +20,9 @@ from batchmark.analysis.judging.significance import (
     log_spread,
     relative,
 )
-from batchmark.analysis.judging.speedup import ratio
 from batchmark.analysis.samples import RowSamples
 from batchmark.core.formatting import apart, percent
-from batchmark.core.intervals import Estimate
+from batchmark.core.intervals import Estimate, ratio
 
 WEAKEST_FIRST = ("assumed", "repeats", "calibration")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from statistics import median
 from typing import TypeGuard
 
 from batchmark.analysis.cost import usd_per_job
@@ -12,6 +11,7 @@ from batchmark.analysis.own_jobs.records import JobFigure, MetricFigure, Place
 from batchmark.analysis.pooling import TargetJobs
 from batchmark.analysis.samples import RowKey, RowSamples, provenance
 from batchmark.analysis.sides import PricedTarget
+from batchmark.core.intervals import known_median
 from batchmark.core.own_jobs import LARGEST_SIZE
 from batchmark.core.row_values import ToldMetric
 from batchmark_job.result.own_job import START, OwnJob
@@ -80,9 +80,8 @@ def _figure(side: PricedTarget, keys: Sequence[RowKey], axis: str | None) -> Job
 
 def _over_jobs(samples: RowSamples, read: Callable[[OwnJob], float | None]) -> float | None:
     """The median over the jobs that tell it."""
-    told = [read(job.document.own_job) for job, _ in samples.measured if job.document.own_job]
-    known = [value for value in told if value is not None]
-    return median(known) if known else None
+    told = (job.document.own_job for job, _ in samples.measured)
+    return known_median(read(own_job) for own_job in told if own_job)
 
 
 def _metrics(side: PricedTarget, place: Place, axis: str | None) -> Iterator[MetricFigure]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
 
 from batchmark.analysis.own_jobs.best import best_of
-from batchmark.analysis.own_jobs.duels import duels_of
-from batchmark.analysis.own_jobs.figures import figures_of
-from batchmark.analysis.own_jobs.records import JobSide, OwnJobStudy
+from batchmark.analysis.own_jobs.figures import figures_of, order, place_of
+from batchmark.analysis.own_jobs.records import Duel, JobSide, OwnJobStudy
+from batchmark.analysis.samples import RowKey
 from batchmark.analysis.sides import PricedTarget
 from batchmark.core.own_jobs import MOST_BAD_LINES, OwnJobPlan
+from batchmark.core.row_values import ToldMetric
 from batchmark_job.result.own_job import BadLine
 
 STUDY = OwnJobStudy
@@ -26,7 +28,7 @@ def find(groups: Iterable[Sequence[PricedTarget]]) -> Iterator[OwnJobStudy]:
 
 def _study(targets: Sequence[PricedTarget], plan: OwnJobPlan) -> OwnJobStudy:
     sides = tuple(_side(target, plan.axis) for target in targets)
-    duels = duels_of([target for target in targets if not target.refused], plan.axis)
+    duels = _duels([target for target in targets if not target.refused], plan.axis)
     return OwnJobStudy(
         name=plan.name,
         suite=targets[0].suite,
@@ -55,4 +57,31 @@ def _side(target: PricedTarget, axis: str | None) -> JobSide:
         bad_lines=tuple(lines.values())[:MOST_BAD_LINES],
         bad_lines_left_out=left_out + sum(one.bad_lines_left_out for one in told),
         metrics_left_out=sum(one.metrics_left_out for one in told),
+    )
+
+
+def _duels(targets: Sequence[PricedTarget], axis: str | None) -> tuple[Duel, ...]:
+    """Of targets whose jobs may be pooled, each two once, in the order of places."""
+    found = [
+        _duel(key, first, second, axis)
+        for first, second in combinations(targets, 2)
+        for key, samples in first.pooled.samples.items()
+        if not samples.problem and (theirs := second.pooled.samples.get(key)) and not theirs.problem
+    ]
+    return tuple(sorted(found, key=lambda duel: (order(duel.place), duel.told or ())))
+
+
+def _duel(key: RowKey, first: PricedTarget, second: PricedTarget, axis: str | None) -> Duel:
+    judged = first.against(second, key)
+    names = {"first": first.pooled.name, "second": second.pooled.name}
+    told = ToldMetric.of(dict(key[1]))
+    return Duel(
+        place=place_of(key, axis),
+        metric=told.name if told else None,
+        unit=told.unit if told else None,
+        higher_is_better=told.higher_is_better if told else None,
+        **names,
+        better=judged.faster and names[judged.faster],
+        ratio=judged.ratio,
+        noise=judged.noise,
     )

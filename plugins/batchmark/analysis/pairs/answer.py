@@ -159,5 +159,4 @@ def _amounts(row: Row, measure: Measure) -> tuple[float, ...]:
     if measure == Measure.TIME:
         return row.gpu.median_seconds.value, row.cpu.median_seconds.value
     gpu, cpu = row.gpu_usd, row.cpu_usd
-    known = gpu is not None and cpu is not None and row.efficiency.estimate is not None
-    return (gpu.value, cpu.value) if known and gpu and cpu else ()
+    return (gpu.value, cpu.value) if gpu and cpu and row.efficiency.estimate else ()

@@ -11,19 +11,17 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from itertools import compress, pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from batchmark.core.intervals import Median
+from batchmark.core.intervals import ENDS, Median, no_interval
 from batchmark.core.record import Record
-from batchmark_job.result.confidence import CONFIDENCE, CONFIDENCE_TEXT
+from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
-if TYPE_CHECKING:
-    Array = NDArray[np.float64]
-
+Array = NDArray[np.float64]
 STEPS = 32  # of the grid between two measured sizes
 DRAWS_USED = 1_000  # of the bootstrap's 4,000, for time and memory
 
@@ -70,7 +68,7 @@ class Curve(NamedTuple):
     @classmethod
     def of(cls, medians: Sequence[Median]) -> Curve:
         values = np.array([median.value for median in medians])
-        if reason := next(filter(None, (median.interval_reason for median in medians)), None):
+        if reason := no_interval(*medians):
             return cls(values, None, reason)
         return cls(values, np.array([median.draws() for median in medians]))
 
@@ -202,6 +200,5 @@ def _last_rise(at: Array, lead: Array) -> float | None:
 
 
 def _quantiles(draws: Array) -> tuple[Array, Array]:
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(draws, [tail, 1 - tail], axis=-1)
+    low, high = np.quantile(draws, ENDS, axis=-1)
     return low, high

@@ -20,22 +20,21 @@ from batchmark.analysis.cost import (
     usd_per_million_calls,
 )
 from batchmark.analysis.judging.noise import RowName, RowNoise
-from batchmark.analysis.judging.speedup import ratio
 from batchmark.analysis.pairs.crossover import calls_until_gpu_pays
 from batchmark.analysis.pooling import Span, TargetJobs
 from batchmark.analysis.samples import Provenance, RowKey, RowSamples, Side
 from batchmark.analysis.sides import PricedTarget
-from batchmark.core.intervals import Estimate, Median
+from batchmark.core.intervals import Estimate, ratio
 from batchmark.core.record import Record
 from batchmark.core.row_values import ToldMetric
 from batchmark_job.result.document import Measurement
-from batchmark_job.result.values import Parameter
 
 Faster = Literal["gpu_target_faster", "cpu_target_faster", "undecided"]
 Cheaper = Literal["gpu_target_cheaper", "cpu_target_cheaper", "undecided"]
-CHEAPER: Mapping[Literal["first", "second"], Cheaper] = {
+CHEAPER: Mapping[Literal["first", "second"] | None, Cheaper] = {
     "first": "gpu_target_cheaper",
     "second": "cpu_target_cheaper",
+    None: "undecided",
 }
 FASTER: Mapping[Literal["first", "second"] | None, Faster] = {
     "first": "gpu_target_faster",
@@ -52,12 +51,9 @@ SIGNS: Mapping[Faster | Cheaper | None, int] = {
 }
 
 
-class Row(Record):
+class Row(RowName):
     """One point of the grid that both targets measured."""
 
-    workload: str
-    parameters: dict[str, Parameter]
-    dtype: str
     gpu: Side
     cpu: Side
     speedup: Estimate
@@ -97,12 +93,9 @@ class Row(Record):
         return self.cpu_usd_per_job or self.cpu_usd_per_million_calls
 
 
-class UncomparedRow(Record):
+class UncomparedRow(RowName):
     """A point of the grid that at most one target measured."""
 
-    workload: str
-    parameters: dict[str, Parameter]
-    dtype: str
     reason: str
     gpu: Side | None
     cpu: Side | None
@@ -146,7 +139,9 @@ def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | Unco
     weighed = efficiency(speedup, gpu.price, cpu.price)
     if ToldMetric.of(known.row.parameters):
         weighed = Efficiency(estimate=None, reason="a metric has no price")
-    calls = None
+    cheaper = calls = None
+    if weighed.estimate and not gpu.pooled.fell_back:
+        cheaper = CHEAPER[cheaper_of_two(speedup, judged.noise, weighed.estimate)]
     if judged.faster == "first" and not (known.row.sharing or known.row.scaling or known.row.check):
         calls = calls_until_gpu_pays(gpu_samples, cpu_samples)
     return Row(
@@ -159,7 +154,7 @@ def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | Unco
         noise=judged.noise,
         warnings=tuple(f"{one}: {told.text}" for one, of in sides for told in of.warnings()),
         efficiency=weighed,
-        cheaper=None if gpu.pooled.fell_back else _cheaper(speedup, judged.noise, weighed),
+        cheaper=cheaper,
         calls_until_gpu_pays=calls,
         **_dollars("gpu", gpu_samples.row, gpu_side, gpu.price),
         **_dollars("cpu", cpu_samples.row, cpu_side, cpu.price),
@@ -177,19 +172,12 @@ def total_time(span: Span, gpu: PricedTarget, cpu: PricedTarget) -> TotalTime:
         speedup = ratio(cpu_median, gpu_median)
     return TotalTime(
         span=span,
-        gpu_seconds=_estimate(gpu_median),
-        cpu_seconds=_estimate(cpu_median),
+        gpu_seconds=gpu_median and gpu_median.estimate(),
+        cpu_seconds=cpu_median and cpu_median.estimate(),
         speedup=speedup,
         reason=reason,
         efficiency=efficiency(speedup, gpu.price, cpu.price),
     )
-
-
-def _cheaper(speedup: Estimate, noise: RowNoise, weighed: Efficiency) -> Cheaper | None:
-    if weighed.estimate is None:
-        return None
-    ahead = cheaper_of_two(speedup, noise, weighed.estimate)
-    return CHEAPER[ahead] if ahead else "undecided"
 
 
 def cheaper_of_two(
@@ -220,10 +208,6 @@ def _dollars(name: str, row: Measurement, side: Side, price: PriceBasis) -> dict
     if usd and row.scaling:
         usd = usd.scaled(len(row.scaling.nodes))
     return {f"{name}_usd_per_million_calls": usd}
-
-
-def _estimate(median: Median | None) -> Estimate | None:
-    return median.estimate() if median else None
 
 
 def _different_work(target: TargetJobs, other: TargetJobs) -> str | None:

@@ -18,12 +18,12 @@ from typing import NamedTuple
 from pydantic import Field
 from scipy import stats
 
-from batchmark.analysis.cost import PriceBasis
 from batchmark.analysis.judging.noise import RowNoise, SideNoise
 from batchmark.analysis.judging.significance import log_spread
 from batchmark.analysis.pairs.break_even import BreakEven, Curve, break_even
 from batchmark.analysis.pooling import TargetJobs
 from batchmark.analysis.samples import RowKey, RowSamples, kept_samples
+from batchmark.analysis.sides import PricedTarget
 from batchmark.core.intervals import MINIMUM_SAMPLES, Median
 from batchmark.core.record import Record
 from batchmark.core.run import CollectedJob
@@ -60,11 +60,7 @@ class Crossover(Record):
 
 
 def find_crossovers(
-    gpu: TargetJobs,
-    cpu: TargetJobs,
-    gpu_price: PriceBasis,
-    cpu_price: PriceBasis,
-    verdicts: Mapping[RowKey, RowVerdict],
+    gpu: PricedTarget, cpu: PricedTarget, verdicts: Mapping[RowKey, RowVerdict]
 ) -> tuple[Crossover, ...]:
     """The crossover of each workload, dtype and axis with two or more compared sizes.
 
@@ -72,10 +68,10 @@ def find_crossovers(
     the job-to-job scatter that this run's own jobs do not show.
     """
     usd = None
-    if gpu_price.usd_per_hour is not None and cpu_price.usd_per_hour is not None:
-        usd = gpu_price.usd_per_hour, cpu_price.usd_per_hour
+    if gpu.price.usd_per_hour is not None and cpu.price.usd_per_hour is not None:
+        usd = gpu.price.usd_per_hour, cpu.price.usd_per_hour
     return tuple(
-        _crossover(gpu, cpu, usd, axis, {key: verdicts[key] for key in keys})
+        _crossover(gpu.pooled, cpu.pooled, usd, axis, {key: verdicts[key] for key in keys})
         for axis, keys in _lines(verdicts)
     )
 

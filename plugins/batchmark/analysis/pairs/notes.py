@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from batchmark.analysis.judging.noise import NoiseTable
 from batchmark.analysis.judging.significance import INTERVAL_LEVEL, LEVEL
 from batchmark.analysis.owners_checks import size_of
+from batchmark.analysis.pairs.compared_rows import Row
 from batchmark.analysis.pooling import TargetJobs, fell_back
 from batchmark.analysis.samples import WarningKind, row_key
+from batchmark.analysis.sides import PricedTarget
 from batchmark.core import formatting
-from batchmark.core.intervals import MINIMUM_SAMPLES
+from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate
 from batchmark.core.row_values import ToldMetric
 from batchmark.core.run import CollectedJob, CollectedRun, LostJob
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 from batchmark_job.result.own_job import START
-
-if TYPE_CHECKING:
-    from batchmark.analysis.judging.noise import NoiseTable
-    from batchmark.analysis.pairs.compared_rows import Row
-    from batchmark.analysis.sides import PricedTarget
-    from batchmark.core.intervals import Estimate
-    from batchmark_job.result.values import Parameter
+from batchmark_job.result.values import Parameter
 
 # Said once of a pair, after "In n of m rows".
 WARNINGS: Mapping[WarningKind, str] = {

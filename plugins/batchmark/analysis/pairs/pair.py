@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, Self
+from collections.abc import Mapping, Sequence
 
 from pydantic import AwareDatetime, ConfigDict, Field
 
@@ -95,7 +94,13 @@ def find_pairs(
 
 def _pair(gpu: PricedTarget, cpu: PricedTarget, job_costs: Mapping[str | None, JobCost]) -> Pair:
     refused = gpu.refused or cpu.refused
-    figures = _Figures() if refused else _Figures.of(gpu, cpu)
+    keys = () if refused else dict.fromkeys((*gpu.pooled.samples, *cpu.pooled.samples))
+    found = [compare_row(key, gpu, cpu) for key in keys if not _is_apart(key)]
+    rows = tuple(row for row in found if isinstance(row, Row))
+    # Rows of own jobs are whole jobs, and of one size each.
+    own_jobs = any(job.document.own_job for job in (*gpu.pooled.jobs, *cpu.pooled.jobs))
+    spans = () if refused or own_jobs else SPANS
+    tables = () if refused else (gpu.fitting_calibration, cpu.fitting_calibration)
     return Pair(
         label=f"{target_label(gpu.pooled.name, fell_back=gpu.pooled.fell_back)} against "
         f"{cpu.pooled.name}",
@@ -105,46 +110,19 @@ def _pair(gpu: PricedTarget, cpu: PricedTarget, job_costs: Mapping[str | None, J
         cpu=cpu.record,
         cpu_fallback=gpu.pooled.fell_back,
         refused=refused,
-        **figures._asdict(),
+        rows=rows,
+        uncompared=tuple(row for row in found if isinstance(row, UncomparedRow)),
+        totals=tuple(total_time(span, gpu, cpu) for span in spans),
+        calibrations=tuple(UsedCalibration.of(table) for table in tables if table),
+        notes=() if refused else tuple(pair_notes(gpu, cpu, rows)),
         gpu_price=gpu.price,
         cpu_price=cpu.price,
         spot_factor=spot_factor(gpu.price, cpu.price),
         job_costs=tuple(job_costs[job.job_id] for job in (*gpu.record.jobs, *cpu.record.jobs)),
-        crossovers=() if gpu.pooled.fell_back else _crossovers(gpu, cpu, figures.rows),
+        crossovers=() if gpu.pooled.fell_back else _crossovers(gpu, cpu, rows),
         cold_starts=tuple(filter(None, (gpu.cold_start, cpu.cold_start))),
-        summary=summary(gpu.pooled, cpu.pooled, figures.rows),
+        summary=summary(gpu.pooled, cpu.pooled, rows),
     )
-
-
-class _Figures(NamedTuple):
-    """What two targets are compared in: nothing where a pair is refused."""
-
-    rows: tuple[Row, ...] = ()
-    uncompared: tuple[UncomparedRow, ...] = ()
-    totals: tuple[TotalTime, ...] = ()
-    calibrations: tuple[UsedCalibration, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, gpu: PricedTarget, cpu: PricedTarget) -> Self:
-        keys = dict.fromkeys((*gpu.pooled.samples, *cpu.pooled.samples))
-        found = [compare_row(key, gpu, cpu) for key in keys if not _is_apart(key)]
-        rows = tuple(row for row in found if isinstance(row, Row))
-        tables = (gpu.fitting_calibration, cpu.fitting_calibration)
-        return cls(
-            rows=rows,
-            uncompared=tuple(row for row in found if isinstance(row, UncomparedRow)),
-            totals=tuple(_totals(gpu, cpu)),
-            calibrations=tuple(UsedCalibration.of(table) for table in tables if table),
-            notes=tuple(pair_notes(gpu, cpu, rows)),
-        )
-
-
-def _totals(gpu: PricedTarget, cpu: PricedTarget) -> Iterator[TotalTime]:
-    """None of own jobs: their rows are whole jobs, and of one size each."""
-    if not any(job.document.own_job for job in (*gpu.pooled.jobs, *cpu.pooled.jobs)):
-        for span in SPANS:
-            yield total_time(span, gpu, cpu)
 
 
 def _is_apart(key: RowKey) -> bool:
@@ -160,4 +138,4 @@ def _crossovers(gpu: PricedTarget, cpu: PricedTarget, rows: Sequence[Row]) -> tu
         for row in rows
         if not Place.of(row.parameters)  # a number of replicas is no size
     }
-    return find_crossovers(gpu.pooled, cpu.pooled, gpu.price, cpu.price, verdicts)
+    return find_crossovers(gpu, cpu, verdicts)

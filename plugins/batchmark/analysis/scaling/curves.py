@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from pydantic import Field
 
 from batchmark.analysis.judging.significance import ENOUGH_REPEATS, JobNoise, Resolution, log_spread
-from batchmark.analysis.judging.speedup import ratio
 from batchmark.analysis.scaling.points import TrainingPoint
-from batchmark.core.intervals import Estimate, Median
+from batchmark.core.intervals import Estimate, Median, ratio
 from batchmark.core.record import Record
 
 Kind = Literal["weak", "strong"]
@@ -69,25 +68,24 @@ def _curve(kind: Kind, images: int, line: Mapping[int, Measured]) -> Curve:
         kind=kind,
         images=images,
         base_nodes=base.point.nodes,
-        points=tuple(_points(line, base)),
+        points=tuple(_point(one, base) for one in line.values()),
     )
 
 
-def _points(line: Mapping[int, Measured], base: Measured) -> Iterator[CurvePoint]:
-    for nodes, one in line.items():
-        times = (
-            Estimate(value=1.0, interval=None, interval_reason=ITSELF)
-            if one is base
-            else ratio(base.median, one.median, _job_margin(base, one))
-        )
-        speedup = times.scaled(one.point.images / base.point.images)
-        yield CurvePoint(
-            nodes=nodes,
-            batch=one.point.batch,
-            images_per_second=one.point.images_per_second,
-            speedup=speedup,
-            efficiency=speedup.scaled(base.point.nodes / nodes),
-        )
+def _point(one: Measured, base: Measured) -> CurvePoint:
+    times = (
+        Estimate(value=1.0, interval=None, interval_reason=ITSELF)
+        if one is base
+        else ratio(base.median, one.median, _job_margin(base, one))
+    )
+    speedup = times.scaled(one.point.images / base.point.images)
+    return CurvePoint(
+        nodes=one.point.nodes,
+        batch=one.point.batch,
+        images_per_second=one.point.images_per_second,
+        speedup=speedup,
+        efficiency=speedup.scaled(base.point.nodes / one.point.nodes),
+    )
 
 
 def _job_margin(first: Measured, second: Measured) -> float:

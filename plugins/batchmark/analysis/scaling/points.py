@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median
 
 from pydantic import Field
 
 from batchmark.analysis.cost import PriceBasis
-from batchmark.analysis.roofline import rate
 from batchmark.analysis.samples import Provenance
 from batchmark.analysis.scaling.rows import NodesSamples
 from batchmark.core.intervals import Estimate, Median
@@ -68,17 +68,15 @@ class TrainingPoint(Record):
 def training_point(
     samples: NodesSamples,
     batch: int,
+    step: Median,
     price: PriceBasis,
     file_system_usd_per_hour: float | None,
-) -> TrainingPoint | None:
-    """None where there is no figure."""
-    median = samples.median
-    if median is None:
-        return None
-    pooled, seconds = samples.pooled, median.estimate()
+) -> TrainingPoint:
+    pooled, seconds = samples.pooled, step.estimate()
     images = batch * samples.ranks
     first = samples.scalings[0] if samples.scalings else None
     epoch = first.settings.images_per_epoch if first and first.settings else None
+    images_per_second = seconds.inverse(images)
     per_image = _usd_per_image(seconds, images, samples.nodes, price, file_system_usd_per_hour)
     return TrainingPoint(
         nodes=samples.nodes,
@@ -86,10 +84,10 @@ def training_point(
         batch=batch,
         images=images,
         jobs=len(pooled.measured),
-        samples=median.samples.size,
+        samples=step.samples.size,
         seconds=seconds,
-        images_per_second=images_per_second(seconds, images),
-        images_per_second_per_device=images_per_second(seconds, images).scaled(1 / samples.ranks),
+        images_per_second=images_per_second,
+        images_per_second_per_device=images_per_second.scaled(1 / samples.ranks),
         split=_split(samples),
         gpu_busy_share=samples.over_jobs(lambda one: one.gpu_busy_share),
         first_loss=samples.over_jobs(lambda one: one.losses[0] if one.losses else None),
@@ -101,12 +99,6 @@ def training_point(
         warnings=tuple(warning.text for warning in pooled.warnings()),
         provenance=pooled.provenance,
     )
-
-
-def images_per_second(seconds: Estimate, images: int) -> Estimate:
-    found = rate(images, seconds)
-    assert found is not None  # noqa: S101 - a batch has images
-    return found
 
 
 def _usd_per_image(
@@ -124,17 +116,12 @@ def _usd_per_image(
 
 
 def _split(samples: NodesSamples) -> Split | None:
-    data, compute, communication = (
-        samples.over_jobs(read)
-        for read in (
-            lambda one: one.split and one.split.data_seconds,
-            lambda one: one.split and one.split.compute_seconds,
-            lambda one: one.split and one.split.communication_seconds,
-        )
-    )
-    if data is None or compute is None or communication is None:
+    told = [one.split for one in samples.scalings if one.split]
+    if not told:
         return None
-    return Split(data_seconds=data, compute_seconds=compute, communication_seconds=communication)
+    return Split(
+        **{name: median(getattr(one, name) for one in told) for name in Split.model_fields}
+    )
 
 
 def _remarks(samples: NodesSamples) -> Iterator[str]:
@@ -143,9 +130,3 @@ def _remarks(samples: NodesSamples) -> Iterator[str]:
         models = sorted({node.device_model for node in one.nodes})
         if len(models) > 1:
             yield f"its nodes are not alike: {' and '.join(models)}"
-
-
-def step_median(samples: NodesSamples) -> Median:
-    """Of a row that has a figure."""
-    assert samples.median is not None  # noqa: S101 - it has a point
-    return samples.median

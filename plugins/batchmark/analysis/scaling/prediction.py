@@ -12,18 +12,9 @@ from typing import Literal, NamedTuple, get_args
 from pydantic import Field
 
 from batchmark.analysis.scaling.curves import ITSELF, Curve, Measured
-from batchmark.analysis.scaling.ring import Draws
-from batchmark.analysis.scaling.rows import ALL_REDUCE, NodesSamples
-from batchmark.analysis.scaling.step_model import (
-    MISS,
-    Step,
-    StepModel,
-    by_all_reduce,
-    fit,
-    misfit,
-    step_of,
-)
-from batchmark.core.intervals import Estimate, Interval, interval_of, overlap
+from batchmark.analysis.scaling.rows import NodesSamples
+from batchmark.analysis.scaling.step_model import MISS, Draws, Step, StepModel, fit, misfit, step_of
+from batchmark.core.intervals import Estimate, Interval, interval_of, no_interval, overlap
 from batchmark.core.record import Record
 
 MOST_RANKS = 160  # as many GPUs as the point that others published
@@ -111,7 +102,7 @@ def predict(
     measured: Sequence[Measured],
     all_reduces: Sequence[NodesSamples],
     *,
-    apart: bool = True,
+    apart: bool,
 ) -> Prediction:
     """Predict a weak curve, given a training's points and the all-reduces of the same target.
 
@@ -132,10 +123,7 @@ def predict(
     exchanges = [
         one
         for one in all_reduces
-        if one.workload == ALL_REDUCE
-        and one.devices == first.devices
-        and one.median
-        and not one.median.interval_reason
+        if one.devices == first.devices and one.median and not one.median.interval_reason
     ]
     size_bytes, devices = first.gradient_bytes or 0, first.devices
     model = fit(steps, exchanges, size_bytes, devices)
@@ -168,7 +156,7 @@ def predict(
         base_nodes=first.nodes,
         fitted_nodes=tuple(step.nodes for step in fitted),
         at_least=model.at_least,
-        by_all_reduce=by_all_reduce(fitted, exchanges),
+        by_all_reduce=model.by_all_reduce,
         latency_seconds=_estimate(model.ring.latency),
         bytes_per_second=_rate(model.ring.per_byte),
         hidden_seconds=_estimate(model.hidden),
@@ -188,7 +176,7 @@ def _untold(line: Sequence[Measured]) -> str | None:
         return "a job does not tell how its steps split"
     if not line[0].point.gradient_bytes:
         return "no job tells how many bytes of gradients it exchanges"
-    return next(filter(None, (one.median.interval_reason for one in line)), None)
+    return no_interval(*(one.median for one in line))
 
 
 def _check(

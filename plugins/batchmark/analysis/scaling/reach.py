@@ -24,8 +24,6 @@ Limit = Literal["data", "compute", "communication"]
 
 
 class Reach(Record):
-    """Of a curve."""
-
     verdict: Literal["scales", "falls_short", "not_known"] = Field(
         description="by intervals. scales: at some number of nodes the efficiency is 0.9 or more, "
         "and at no smaller one less; falls_short: already at the second one it is less"
@@ -61,12 +59,13 @@ def reach_of(curve: Curve | None, points: Sequence[TrainingPoint]) -> Reach:
     """Of a curve; `points` are the training's, among them the curve's own."""
     if curve is None:
         return Reach(verdict="not_known", reason=_too_few(points))
-    own = {
-        (point.nodes, point.batch): point for point in points
-    }  # a curve has one batch at each number of nodes
+    # A curve has one batch at each number of nodes.
+    own = {(point.nodes, point.batch): point for point in points}
     base = own[curve.points[0].nodes, curve.points[0].batch]
+    waits = base.split.shares["data"] if base.split else 0.0
+    waits_for_data = waits if waits >= WAITING else None
     return _judged(curve).model_copy(
-        update={**_limit(curve, own, base), "waits_for_data": _waits(base)}
+        update={**_limit(curve, own, base), "waits_for_data": waits_for_data}
     )
 
 
@@ -116,7 +115,8 @@ def _limit(
     curve: Curve, own: dict[tuple[int, int], TrainingPoint], base: TrainingPoint
 ) -> dict[str, object]:
     """What explains the time lost where the efficiency is least."""
-    losing = [point for point in curve.points[1:] if _surely_loses(point)]
+    ends = [(point, point.efficiency.interval) for point in curve.points[1:]]
+    losing = [point for point, interval in ends if interval and interval.high < 1]
     if not losing:
         return {}
     worst = min(losing, key=lambda one: one.efficiency.value)
@@ -137,13 +137,3 @@ def _limit(
         contradiction = f"{name} by itself grew by {grew}, and the whole step by {by}"
         return {**found, "limit_reason": contradiction}
     return {**found, "limit": name, "limit_share": min(1.0, added[name] / lost)}
-
-
-def _surely_loses(point: CurvePoint) -> bool:
-    interval = point.efficiency.interval
-    return bool(interval and interval.high < 1)
-
-
-def _waits(base: TrainingPoint) -> float | None:
-    share = base.split.shares["data"] if base.split else 0.0
-    return share if share >= WAITING else None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import median
+from functools import cached_property
 from typing import Self
 
 from batchmark.analysis.samples import RowSamples
-from batchmark.core.intervals import Median
+from batchmark.core.intervals import Median, known_median
 from batchmark_job.result.scaling import Scaling
 from batchmark_job.result.values import Parameter
 
@@ -23,16 +23,17 @@ class NodesSamples:
     nodes: int
     devices: int  # of each node
     pooled: RowSamples
-    problem: str | None  # why there is no figure
 
     @classmethod
     def of(cls, pooled: RowSamples) -> Self | None:
         """None for a row whose parameters name no nodes, as those of other suites."""
         nodes, devices = (_count(pooled.row.parameters.get(name)) for name in ("nodes", "devices"))
-        if nodes is None or devices is None:
-            return None
-        problem = pooled.problem or _contradiction(nodes, devices, pooled)
-        return cls(nodes, devices, pooled, problem)
+        return cls(nodes, devices, pooled) if nodes and devices else None
+
+    @cached_property
+    def problem(self) -> str | None:
+        """Why there is no figure; None if there is one."""
+        return self.pooled.problem or self._contradiction()
 
     @property
     def workload(self) -> str:
@@ -62,21 +63,19 @@ class NodesSamples:
 
     def over_jobs(self, read: Callable[[Scaling], float | None]) -> float | None:
         """The median over the jobs that tell it."""
-        known = [value for one in self.scalings if (value := read(one)) is not None]
-        return median(known) if known else None
+        return known_median(map(read, self.scalings))
+
+    def _contradiction(self) -> str | None:
+        """Why the row is not of the nodes that its parameters name; None if it is."""
+        nodes, devices, batch = self.nodes, self.devices, self.number("batch")
+        for _, row in self.pooled.measured:
+            told = [node.devices for node in row.scaling.nodes] if row.scaling else []
+            if told != [devices] * nodes:
+                return f"its parameters name {nodes} x {devices} devices, its nodes have {told}"
+            if batch and row.items != self.ranks * batch:
+                return f"a step has {row.items} images, not {nodes} x {devices} x {batch}"
+        return None
 
 
 def _count(value: Parameter | None) -> int | None:
     return value if isinstance(value, int) and 0 < value <= MOST else None
-
-
-def _contradiction(nodes: int, devices: int, pooled: RowSamples) -> str | None:
-    """Why the row is not of the nodes that its parameters name; None if it is."""
-    batch = _count(dict(pooled.row.parameters).get("batch"))
-    for _, row in pooled.measured:
-        told = [node.devices for node in row.scaling.nodes] if row.scaling else []
-        if told != [devices] * nodes:
-            return f"its parameters name {nodes} x {devices} devices, its nodes have {told}"
-        if batch and row.items != nodes * devices * batch:
-            return f"a step has {row.items} images, not {nodes} x {devices} x {batch}"
-    return None

@@ -1,7 +1,9 @@
 """A training's step by its nodes, in two parts: its own on each node, and what the exchange adds.
 
 Its own part takes the same on any number of nodes. The exchange is an all-reduce over a ring, less
-what computing hides of it. Where it hides all, more of it may hide.
+what computing hides of it. Where it hides all, more of it may hide. Summing over a ring of ranks
+takes a latency at each hop, and the time of its bytes (Patarasuk and Yuan, "Bandwidth optimal
+all-reduce algorithms for clusters of workstations", 2009).
 """
 
 from __future__ import annotations
@@ -12,17 +14,55 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from batchmark.analysis.scaling.curves import Measured
-from batchmark.analysis.scaling.ring import Draws, Ring, fit_ring, load
 from batchmark.analysis.scaling.rows import NodesSamples
 from batchmark.analysis.scaling.transfers import MIB
 from batchmark.core import formatting
 from batchmark.core.intervals import Median, interval_of
 
+Draws = NDArray[np.float64]  # the figure itself, then its bootstrap draws; shape (1 + draws,)
+
 MOST_EXCHANGED = 1 - 1e-9  # of a step: some of it computes
 HARDLY = 0.01  # of a step: an exchange that adds less may be hidden altogether
 MISS = 0.05  # of an efficiency: a smaller error matters to nobody, however sure it is
+
+
+class Ring(NamedTuple):
+    latency: Draws  # seconds of a hop
+    per_byte: Draws  # seconds of a byte on a link
+
+    def seconds(self, ranks: int, size_bytes: float) -> Draws:
+        hops, moved = load(ranks, size_bytes)
+        return np.asarray(hops * self.latency + moved * self.per_byte)
+
+
+def load(ranks: int, size_bytes: float) -> tuple[float, float]:
+    """The hops one after the other, and the bytes that each link carries."""
+    return 2.0 * (ranks - 1), 2 * (ranks - 1) / ranks * size_bytes
+
+
+def fit_ring(loads: Sequence[tuple[float, float]], seconds: Sequence[Draws]) -> Ring | None:
+    """The latency and the time of a byte that fit best, by relative errors, neither below zero.
+
+    None where the loads can't tell the two apart.
+    """
+    if not loads:
+        return None
+    times = np.array(seconds)  # (points, 1 + draws)
+    hops, moved = (np.array(one)[:, None] / times for one in zip(*loads, strict=True))
+    a, b, c = (hops**2).sum(0), (hops * moved).sum(0), (moved**2).sum(0)
+    x, y = hops.sum(0), moved.sum(0)
+    apart = a * c - b**2
+    if (apart <= 1e-9 * a * c).any():
+        return None
+    latency, per_byte = (c * x - b * y) / apart, (a * y - b * x) / apart
+    both = (latency >= 0) & (per_byte >= 0)
+    return Ring(
+        np.where(both, latency, np.where(per_byte < 0, x / a, 0.0)),
+        np.where(both, per_byte, np.where(latency < 0, y / c, 0.0)),
+    )
 
 
 class Step(NamedTuple):
@@ -45,6 +85,7 @@ class StepModel:
     size_bytes: int
     devices: int
     at_least: bool  # more may be hidden
+    by_all_reduce: bool  # the ring is fitted to all-reduces, and not to what they add to steps
 
     def exchange(self, nodes: int) -> Draws:
         whole = self.ring.seconds(nodes * self.devices, self.size_bytes)
@@ -75,9 +116,10 @@ def fit(
     """The model, or why there is none: links between nodes show on two nodes or more."""
     remote = [step for step in steps if step.nodes > 1]
     local = np.asarray(np.mean([step.local for step in steps], axis=0))
-    if by_all_reduce(steps, exchanges):
-        fitted = {step.nodes for step in remote}
-        used = [one for one in exchanges if one.nodes in fitted]
+    fitted = {step.nodes for step in remote}
+    used = [one for one in exchanges if one.nodes in fitted]
+    by_all_reduce = len({one.parameters.get("mib") for one in used}) > 1
+    if by_all_reduce:
         loads = [load(one.ranks, (one.number("mib") or 0) * MIB) for one in used]
         ring = fit_ring(loads, [_with_draws(one.median) for one in used if one.median])
         if ring is None:
@@ -98,7 +140,7 @@ def fit(
                 "network's latency from its bandwidth"
             )
         hidden, at_least = np.zeros_like(local), False
-    return StepModel(steps[0], local, ring, hidden, size_bytes, devices, at_least)
+    return StepModel(steps[0], local, ring, hidden, size_bytes, devices, at_least, by_all_reduce)
 
 
 def _hides_all(step: Step) -> bool:
@@ -133,11 +175,6 @@ def misfit(model: StepModel, steps: Sequence[Step]) -> str | None:
 def _surely_off(ratio: Draws) -> bool:
     ends = interval_of(ratio[1:])
     return abs(ratio[0] - 1) > MISS and not ends.low <= 1 <= ends.high
-
-
-def by_all_reduce(steps: Sequence[Step], exchanges: Sequence[NodesSamples]) -> bool:
-    nodes = {step.nodes for step in steps if step.nodes > 1}
-    return len({one.parameters.get("mib") for one in exchanges if one.nodes in nodes}) > 1
 
 
 def _with_draws(median: Median) -> Draws:

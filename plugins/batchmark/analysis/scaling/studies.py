@@ -9,9 +9,9 @@ from pydantic import Field
 
 from batchmark.analysis.cost import PriceBasis
 from batchmark.analysis.judging.noise import job_medians
-from batchmark.analysis.samples import parameters_json
+from batchmark.analysis.samples import codes_of, parameters_json
 from batchmark.analysis.scaling.curves import Curve, Measured, curves_of
-from batchmark.analysis.scaling.points import TrainingPoint, step_median, training_point
+from batchmark.analysis.scaling.points import TrainingPoint, training_point
 from batchmark.analysis.scaling.prediction import Prediction, predict
 from batchmark.analysis.scaling.reach import Reach, reach_of
 from batchmark.analysis.scaling.rows import ALL_REDUCE, TRAINING, NodesSamples
@@ -115,14 +115,7 @@ def _study(side: PricedTarget) -> ScalingStudy:
         price=side.price,
         file_system_usd_per_hour=side.file_system_usd_per_hour,
         refused=side.refused,
-        trainings=tuple(
-            _trainings(
-                known,
-                side.price,
-                side.file_system_usd_per_hour,
-                apart=all(map(_apart, told)),
-            )
-        ),
+        trainings=tuple(_trainings(known, side, apart=all(map(_apart, told)))),
         all_reduces=all_reduce_points(known),
         readings=reading_points(known),
         unmeasured=(*_unmeasured(known), *_lost(side.pooled.lost)),
@@ -140,36 +133,34 @@ def _apart(scaling: Scaling) -> bool:
 
 
 def _trainings(
-    rows: Sequence[NodesSamples],
-    price: PriceBasis,
-    file_system_usd_per_hour: float | None,
-    *,
-    apart: bool,
+    rows: Sequence[NodesSamples], side: PricedTarget, *, apart: bool
 ) -> Iterator[Training]:
     groups: dict[tuple[str, str], list[NodesSamples]] = defaultdict(list)
     for samples in rows:
         if samples.workload == TRAINING:
             groups[parameters_json(_own(samples)), samples.pooled.row.dtype].append(samples)
+    all_reduces = [one for one in rows if one.workload == ALL_REDUCE]
     for found in groups.values():
-        all_reduces = [one for one in rows if one.workload == ALL_REDUCE]
-        reads = found[0].parameters.get("data") == FILES
-        hourly = file_system_usd_per_hour if reads else None
-        yield _training(found, all_reduces, price, hourly, apart=apart)
+        yield _training(found, all_reduces, side, apart=apart)
 
 
 def _training(
     found: Sequence[NodesSamples],
     all_reduces: Sequence[NodesSamples],
-    price: PriceBasis,
-    file_system_usd_per_hour: float | None,
+    side: PricedTarget,
     *,
     apart: bool,
 ) -> Training:
+    reads_files = found[0].parameters.get("data") == FILES
+    file_system = side.file_system_usd_per_hour if reads_files else None
     measured = [
-        Measured(point, step_median(samples), job_medians(samples.pooled))
+        Measured(
+            training_point(samples, batch, median, side.price, file_system),
+            median,
+            job_medians(samples.pooled),
+        )
         for samples in found
-        if (batch := samples.number("batch"))
-        and (point := training_point(samples, batch, price, file_system_usd_per_hour))
+        if (batch := samples.number("batch")) and (median := samples.median)
     ]
     measured.sort(key=lambda one: (one.point.nodes, one.point.batch))
     points = tuple(one.point for one in measured)
@@ -182,7 +173,6 @@ def _training(
     ]
     settings, of = told[0] if told else (None, found[0])
     images = of.ranks * (of.number("batch") or 1)
-    codes = [row.implementation for one in found for _, row in one.pooled.measured]
     row = found[0].pooled.row
     return Training(
         workload=row.workload,
@@ -190,7 +180,7 @@ def _training(
         dtype=row.dtype,
         settings=settings,
         learning_rate=settings and settings.learning_rate * IMAGES_OF_RATE / images,
-        codes=tuple(dict.fromkeys(code for code in codes if code)),
+        codes=codes_of(one.pooled for one in found),
         points=points,
         weak=weak,
         strong=strong,

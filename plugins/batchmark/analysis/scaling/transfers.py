@@ -54,8 +54,6 @@ def all_reduce_points(found: Iterable[NodesSamples]) -> tuple[AllReducePoint, ..
         if samples.workload != ALL_REDUCE or not (mib and median) or ranks < 2:
             continue
         seconds = median.estimate()
-        bus = rate(mib * MIB, seconds)
-        assert bus is not None  # noqa: S101 - a tensor has bytes
         points.append(
             AllReducePoint(
                 nodes=samples.nodes,
@@ -64,7 +62,7 @@ def all_reduce_points(found: Iterable[NodesSamples]) -> tuple[AllReducePoint, ..
                 jobs=len(samples.pooled.measured),
                 samples=median.samples.size,
                 seconds=seconds,
-                bus_bytes_per_second=bus.scaled(2 * (ranks - 1) / ranks),
+                bus_bytes_per_second=seconds.inverse(mib * MIB).scaled(2 * (ranks - 1) / ranks),
             )
         )
     return tuple(sorted(points, key=lambda point: (point.nodes, point.size_bytes)))

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, Self
 
 from pydantic import Field, ValidationError
 
-from batchmark.analysis.cost import PriceBasis
-from batchmark.analysis.judging.speedup import ratio
+from batchmark.analysis.cost import PriceBasis, usd_per_job
 from batchmark.analysis.roofline import rate
 from batchmark.analysis.samples import Provenance, RowSamples
 from batchmark.analysis.sharing.knee import Knee, find_knee
 from batchmark.analysis.sharing.replicas import ReplicaFigures, Starved, StepTimes, ends_of, starved
-from batchmark.core.intervals import Estimate, Median
-from batchmark.core.prices import SECONDS_PER_HOUR
+from batchmark.core.intervals import Estimate, Median, ratio
 from batchmark.core.record import Record
 from batchmark_job.result.sharing import Disturbance, Sharing, SharingMode
 from batchmark_job.result.sharing_options import MOST_REPLICAS
@@ -23,8 +22,6 @@ from batchmark_job.result.values import Parameter
 
 Form = Literal["processes", "jobs", "pods"]
 STEPS = 1_000  # that dollars are told for
-# Parameters beside the task's own.
-OF_SHARING = {"mode", "replicas", "form", "disturbance", "mps_threads", "mps_memory_mib"}
 
 
 class Point(Record):
@@ -93,7 +90,7 @@ class Place(Record):
     @classmethod
     def of(cls, parameters: Mapping[str, Parameter]) -> Self | None:
         """None where they say nothing of sharing, as those of other suites."""
-        named = {name: value for name, value in parameters.items() if name in OF_SHARING}
+        named = {name: value for name, value in parameters.items() if name in cls.model_fields}
         try:
             return cls.model_validate(named)
         except ValidationError:
@@ -107,7 +104,6 @@ class SharedSamples:
     place: Place
     pooled: RowSamples
     price: PriceBasis
-    problem: str | None  # why there is no figure
 
     @classmethod
     def of(cls, pooled: RowSamples, price: PriceBasis) -> Self | None:
@@ -115,20 +111,20 @@ class SharedSamples:
         place = Place.of(pooled.row.parameters)
         if place is None or not all(row.sharing for _, row in pooled.measured):
             return None
-        problem = pooled.problem
-        if problem is None and not place.disturbance:
-            problem = "; ".join(str(end) for end in ends_of(_rows(pooled)) if not end.ran) or None
-        return cls(place, pooled, price, problem)
+        return cls(place, pooled, price)
 
-    def usd_per_1000_steps(self, seconds: Estimate) -> Estimate | None:
-        """What the device's whole instance costs meanwhile; None without a price."""
-        if self.price.usd_per_hour is None:
-            return None
-        return seconds.scaled(self.price.usd_per_hour / SECONDS_PER_HOUR * STEPS)
+    @cached_property
+    def problem(self) -> str | None:
+        """Why there is no figure; None if there is one."""
+        if self.pooled.problem or self.place.disturbance:
+            return self.pooled.problem
+        return "; ".join(str(end) for end in ends_of(self.rows) if not end.ran) or None
 
     @property
     def rows(self) -> list[Sharing]:
-        return _rows(self.pooled)
+        """How the replicas shared the device in each job: also where that failed, if it is told."""
+        rows = (row.sharing for _, row in self.pooled.measured or self.pooled.unmeasured)
+        return [row for row in rows if row]
 
     @property
     def median(self) -> Median | None:
@@ -138,7 +134,7 @@ class SharedSamples:
 
 def task_parameters(row: Mapping[str, Parameter]) -> dict[str, Parameter]:
     """The task's own, without those that say how it shares the device."""
-    return {name: value for name, value in row.items() if name not in OF_SHARING}
+    return {name: value for name, value in row.items() if name not in Place.model_fields}
 
 
 def curves_of(found: Sequence[SharedSamples]) -> tuple[Curve, ...]:
@@ -149,12 +145,12 @@ def curves_of(found: Sequence[SharedSamples]) -> tuple[Curve, ...]:
         if not place.disturbance:
             lines.setdefault((place.mode, place.form), {})[place.replicas] = samples
     return tuple(
-        _curve(mode, form, dict(sorted(line.items())), alone_of(lines, mode, form))
+        _curve(mode, form, dict(sorted(line.items())), _alone_of(lines, mode, form))
         for (mode, form), line in lines.items()
     )
 
 
-def alone_of(
+def _alone_of(
     lines: Mapping[tuple[SharingMode, Form], Mapping[int, SharedSamples]],
     mode: SharingMode,
     form: Form,
@@ -194,7 +190,7 @@ def _curve(
         form=form,
         mps_threads=first.mps_threads,
         mps_memory_mib=first.mps_memory_mib,
-        alone=_alone(alone) if alone else None,
+        alone=_alone(alone, alone.median) if alone and alone.median else None,
         points=tuple(
             _point(replicas, line[replicas], median, alone) for replicas, median in measured.items()
         ),
@@ -221,14 +217,12 @@ def _gap(samples: SharedSamples, usual: SharedSamples | None) -> str | None:
     return f"other code than {whose}: {' and '.join(used)}, not {' and '.join(expected)}"
 
 
-def _alone(samples: SharedSamples) -> Alone | None:
-    if not samples.median:
-        return None
-    seconds = samples.median.estimate()
+def _alone(samples: SharedSamples, median: Median) -> Alone:
+    seconds = median.estimate()
     return Alone(
-        throughput=_throughput(seconds),
+        throughput=seconds.inverse(),
         steps=ReplicaFigures.of(samples.rows).typical,
-        usd_per_1000_steps=samples.usd_per_1000_steps(seconds),
+        usd_per_1000_steps=usd_per_job(seconds, samples.price, STEPS),
     )
 
 
@@ -244,10 +238,10 @@ def _point(
         replicas=replicas,
         jobs=len(pooled.measured),
         samples=median.samples.size,
-        throughput=_throughput(seconds),
+        throughput=seconds.inverse(),
         items_per_second=rate(pooled.row.items, seconds),
         gain=_gain(median, alone.median) if alone and alone.median else None,
-        usd_per_1000_steps=samples.usd_per_1000_steps(seconds),
+        usd_per_1000_steps=usd_per_job(seconds, samples.price, STEPS),
         interference=_interference(figures, alone),
         figures=figures,
         starved=tuple(_starved(pooled)),
@@ -262,12 +256,6 @@ def _gain(median: Median, alone: Median) -> Estimate:
     return ratio(alone, median)
 
 
-def _throughput(seconds: Estimate) -> Estimate:
-    steps = rate(1, seconds)
-    assert steps is not None  # noqa: S101 - one is an amount
-    return steps
-
-
 def _interference(figures: ReplicaFigures, alone: SharedSamples | None) -> float | None:
     undisturbed = ReplicaFigures.of(alone.rows).typical.p50 if alone else None
     slowest = figures.slowest.p50
@@ -278,9 +266,3 @@ def _starved(pooled: RowSamples) -> Iterator[Starved]:
     for job, row in pooled.measured:
         if row.sharing:
             yield from starved(row.sharing, job.job_id)
-
-
-def _rows(pooled: RowSamples) -> list[Sharing]:
-    """How the replicas shared the device in each job: also where that failed, if it is told."""
-    rows = (row.sharing for _, row in pooled.measured or pooled.unmeasured)
-    return [row for row in rows if row]

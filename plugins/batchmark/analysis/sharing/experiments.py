@@ -7,11 +7,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from batchmark.analysis.judging.speedup import ratio
-from batchmark.analysis.sharing.curves import Form, Place, SharedSamples
+from batchmark.analysis.sharing.curves import Form, SharedSamples
 from batchmark.analysis.sharing.knee import WORTH
 from batchmark.analysis.sharing.replicas import ReplicaEnd, ends_of
-from batchmark.core.intervals import Estimate
+from batchmark.core.intervals import Estimate, ratio
 from batchmark.core.record import Record
 from batchmark_job.result.document import MeasurementStatus
 from batchmark_job.result.sharing import Disturbance, SharingMode
@@ -34,23 +33,16 @@ class Experiment(Record):
     reason: str | None = Field(default=None, description="why it is not known")
 
 
-def experiments_of(found: Sequence[SharedSamples]) -> tuple[Experiment, ...]:
+def experiments_of(found: Sequence[SharedSamples]) -> Iterator[Experiment]:
     """Each disturbed row of a task, held against the undisturbed one of its mode and number."""
-    undisturbed = {
-        _without(one.place): one for one in found if not one.place.disturbance and one.median
-    }
-    return tuple(_experiments(found, undisturbed))
-
-
-def _experiments(
-    found: Sequence[SharedSamples], undisturbed: dict[Place, SharedSamples]
-) -> Iterator[Experiment]:
+    undisturbed = {one.place: one for one in found if not one.place.disturbance and one.median}
     for samples in found:
         place = samples.place
         if place.disturbance and not _skipped(samples):
             ends = ends_of(samples.rows)
             ended = tuple(end for end in ends if end.replica > 0 and not end.ran)
-            others, reason = _others(samples, undisturbed.get(_without(place)))
+            usual = place.model_copy(update={"disturbance": None})
+            others, reason = _others(samples, undisturbed.get(usual))
             yield Experiment(
                 mode=place.mode,
                 form=place.form,
@@ -68,10 +60,6 @@ def _skipped(samples: SharedSamples) -> bool:
     """Whether it can't be measured there, as its mode can't."""
     unmeasured = {row.status for _, row in samples.pooled.unmeasured}
     return not samples.rows and unmeasured == {MeasurementStatus.SKIPPED}
-
-
-def _without(place: Place) -> Place:
-    return place.model_copy(update={"disturbance": None})
 
 
 def _others(

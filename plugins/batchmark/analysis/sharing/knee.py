@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from batchmark.core.intervals import Median
+from batchmark.core.intervals import ENDS, Median, no_interval
 from batchmark.core.record import Record
-from batchmark_job.result.confidence import CONFIDENCE, CONFIDENCE_TEXT
+from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 # kneed looks for the sharpest bend of one smooth line; a share of the best is what a user can
 # check, and resampled curves tell whether noise decides it.
@@ -52,11 +52,10 @@ def find_knee(seconds: Mapping[int, Median]) -> Knee:
         )
     medians = [seconds[number] for number in numbers]
     guess = int(_knees(numbers, 1 / np.array([[median.value] for median in medians]))[0])
-    if reason := next(filter(None, (median.interval_reason for median in medians)), None):
+    if reason := no_interval(*medians):
         return Knee(outcome="not_known", replicas=guess, reason=reason)
     drawn = _knees(numbers, 1 / np.array([median.draws() for median in medians]))
-    tail = (1 - CONFIDENCE) / 2
-    low, high = map(int, np.quantile(drawn, (tail, 1 - tail), method="inverted_cdf"))
+    low, high = map(int, np.quantile(drawn, ENDS, method="inverted_cdf"))
     if low < high:
         more = " or more" if high == numbers[-1] else ""
         return Knee(

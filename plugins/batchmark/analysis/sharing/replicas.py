@@ -11,6 +11,7 @@ from pydantic import Field
 
 from batchmark.analysis.samples import largest
 from batchmark.core import formatting
+from batchmark.core.intervals import known_median
 from batchmark.core.record import Record
 from batchmark_job.result.sharing import Replica, ReplicaOutcome, Sharing
 
@@ -54,24 +55,18 @@ class ReplicaFigures(Record):
 
     @classmethod
     def of(cls, rows: Sequence[Sharing]) -> Self:
-        groups = [fairness for row in rows if (fairness := group_fairness(row.replicas))]
-        found = [fairness for group in groups for fairness in group]
+        fairness = [one for row in rows for one in group_fairness(row.replicas)]
+        replicas = [replica for row in rows for replica in row.replicas]
         return cls(
-            devices=max(
-                (len({one.device_uuid for one in row.replicas}) for row in rows), default=1
-            ),
+            devices=max(map(_devices, rows), default=1),
             slowest=_step_times(rows, max),
             typical=_step_times(rows, median),
-            fairness_worst=min(found, default=None),
-            fairness_median=median(found) if found else None,
-            longest_gap_seconds=largest(
-                replica.longest_gap_seconds for row in rows for replica in row.replicas
-            ),
+            fairness_worst=min(fairness, default=None),
+            fairness_median=known_median(fairness),
+            longest_gap_seconds=largest(one.longest_gap_seconds for one in replicas),
             startup_seconds=_over_jobs(rows, "startup_seconds", max),
             device_memory_bytes=largest(map(_device_memory, rows)),
-            peak_memory_bytes=largest(
-                replica.peak_memory_bytes for row in rows for replica in row.replicas
-            ),
+            peak_memory_bytes=largest(one.peak_memory_bytes for one in replicas),
         )
 
 
@@ -183,12 +178,9 @@ def _over_jobs(
     rows: Sequence[Sharing], name: str, over: Callable[[list[float]], float]
 ) -> float | None:
     """The median over the jobs of what the replicas' figures come to."""
-    found = []
-    for row in rows:
-        values = (getattr(replica, name) for replica in row.replicas)
-        if known := [value for value in values if value is not None]:
-            found.append(over(known))
-    return median(found) if found else None
+    by_job = ([getattr(replica, name) for replica in row.replicas] for row in rows)
+    known = ([value for value in values if value is not None] for values in by_job)
+    return known_median(over(values) for values in known if values)
 
 
 def _devices(row: Sharing) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pydantic import Field
 
-from batchmark.analysis.samples import parameters_json
+from batchmark.analysis.samples import codes_of, parameters_json
 from batchmark.analysis.sharing.advice import Advice, advise
 from batchmark.analysis.sharing.curves import (
     Curve,
@@ -59,7 +59,7 @@ def _of_target(side: PricedTarget) -> Iterator[SharedTask]:
         row = found[0].pooled.row
         curves = () if side.refused else curves_of(found)
         curves = tuple(_with_lost(curve, side.pooled.lost) for curve in curves)
-        codes = _codes(found)
+        codes = codes_of(one.pooled for one in found)
         yield SharedTask(
             suite=side.suite,
             target=side.record,
@@ -73,13 +73,8 @@ def _of_target(side: PricedTarget) -> Iterator[SharedTask]:
             refused=side.refused,
             curves=curves,
             advice=advise(curves),
-            experiments=() if side.refused else experiments_of(found),
+            experiments=() if side.refused else tuple(experiments_of(found)),
         )
-
-
-def _codes(found: Sequence[SharedSamples]) -> tuple[Implementation, ...]:
-    rows = [row for one in found for _, row in one.pooled.measured]
-    return tuple(dict.fromkeys(row.implementation for row in rows if row.implementation))
 
 
 def _with_lost(curve: Curve, lost: Sequence[LostJob]) -> Curve:

@@ -6,8 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from batchmark.core.config import parse_published
-from batchmark.core.record import Record
+from batchmark.core.config import Published
 from batchmark_job.result.values import PositiveCount
 
 # Airflow variable, kept by Terraform in the SSM parameter /airflow/variables/batchmark_eks.
@@ -16,7 +15,14 @@ GPU = "nvidia.com/gpu"  # the resource that the device plugin offers
 NODE_LABEL = "eks-node=gpu"
 
 
-class Cluster(Record):
+class Cluster(Published):
+    variable = VARIABLE
+    missing = (
+        "apply terraform/stacks/eks_gpu_sharing, and let Airflow's secrets backend read the SSM "
+        "parameter /airflow/variables/batchmark_eks"
+    )
+    stale = "apply terraform/stacks/eks_gpu_sharing of this release"
+
     schema_version: Literal[1]
     name: str = Field(description="of the installation that it belongs to")
     region: str
@@ -38,17 +44,4 @@ class Cluster(Record):
         return self.gpus * (self.replicas_per_gpu if shared else 1)
 
 
-def parse_cluster(text: str | None) -> Cluster:
-    """Parse the published JSON.
-
-    Raises:
-        ConfigError: it is missing, or of another release.
-    """
-    return parse_published(
-        Cluster,
-        text,
-        VARIABLE,
-        missing="apply terraform/stacks/eks_gpu_sharing, and let Airflow's secrets backend read "
-        "the SSM parameter /airflow/variables/batchmark_eks",
-        stale="apply terraform/stacks/eks_gpu_sharing of this release",
-    )
+parse_cluster = Cluster.parse

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from batchmark.core.config import ComputeEnvironments, Config, Target, parse_published
+from batchmark.core.config import ComputeEnvironments, Config, Published, Target
 from batchmark.core.errors import ConfigError
 from batchmark.core.record import Record
 from batchmark_job.result.values import Count, PositiveCount
@@ -47,7 +47,14 @@ class FileSystem(Record):
         return f"{self.deployment_type} of {self.throughput} MB/s/TiB"
 
 
-class MultiNode(Record):
+class MultiNode(Published):
+    variable = VARIABLE
+    missing = (
+        "apply terraform/stacks/multi_node, and let Airflow's secrets backend read the SSM "
+        "parameter /airflow/variables/batchmark_multi_node"
+    )
+    stale = "apply terraform/stacks/multi_node of this release"
+
     schema_version: Literal[1]
     name: str = Field(description="of the installation that it belongs to")
     region: str
@@ -87,32 +94,11 @@ class MultiNode(Record):
 
     def _as_target(self) -> Target:
         return Target(
-            device=self.device,
-            instance_type=self.instance_type,
-            vcpus=self.vcpus,
-            gpus=self.gpus,
-            job_queue=self.job_queue,
+            **self.model_dump(include=set(Target.model_fields)),
             on_demand_queue=self.job_queue,
-            job_definition=self.job_definition,
             compute_environments=ComputeEnvironments(spot=None, on_demand=self.compute_environment),
-            timeout_seconds=self.timeout_seconds,
             attempts=1,
-            allow_cpu_fallback=self.allow_cpu_fallback,
-            most_nodes=self.most_nodes,
         )
 
 
-def parse_multi_node(text: str | None) -> MultiNode:
-    """Parse the published JSON.
-
-    Raises:
-        ConfigError: it is missing, or of another release.
-    """
-    return parse_published(
-        MultiNode,
-        text,
-        VARIABLE,
-        missing="apply terraform/stacks/multi_node, and let Airflow's secrets backend read the SSM "
-        "parameter /airflow/variables/batchmark_multi_node",
-        stale="apply terraform/stacks/multi_node of this release",
-    )
+parse_multi_node = MultiNode.parse

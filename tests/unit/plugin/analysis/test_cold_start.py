@@ -4,31 +4,26 @@ from datetime import timedelta
 
 import pytest
 
-from batchmark.analysis.cold_start import NO_INSTANCE, cold_start_of
-from batchmark.analysis.comparison import compare
+from batchmark.analysis.cold_start import NO_INSTANCE
 from batchmark_job.result.document import Device
+from tests.builders.pairs import pair_of
 from tests.builders.runs import (
     LAPTOP_ENVIRONMENT,
-    PRICES,
     START,
     build_full_job,
     build_job,
     build_marks,
     build_row,
-    build_run,
 )
 
 ROWS = [build_row([0.1] * 8)]
+CPU_JOB = build_full_job("c5.2xlarge", ROWS)
 BEGUN = START + timedelta(minutes=1)  # of the first repeat's container
-
-
 FROM_INPUTS_ON = {"inputs": 0.4, "first call": 0.4, "trial": 0.4, "warm-up": 0.2}
 
 
 def cold_start(*gpu_jobs):
-    run = build_run(*gpu_jobs, build_full_job("c5.2xlarge", ROWS))
-    (pair,) = compare(run, PRICES).pairs
-    return pair.cold_starts[0]
+    return pair_of(*gpu_jobs, CPU_JOB).cold_starts[0]
 
 
 def told(**fields):
@@ -98,11 +93,13 @@ def test_outside_ec2_nothing_boots_or_bills_and_the_wait_is_left_out():
     assert found.notes == (NO_INSTANCE,)
 
 
-def test_outside_ec2_a_document_of_the_first_version_tells_of_no_step():
-    run = build_run(build_job("g5.xlarge", ROWS, environment=LAPTOP_ENVIRONMENT))
-    run = build_run(*run.jobs, build_full_job("c5.2xlarge", ROWS))
-    (pair,) = compare(run, PRICES).pairs
-    assert [one.target for one in pair.cold_starts] == ["c5.2xlarge"]
+@pytest.mark.parametrize(
+    "job",
+    [told(job_attempt=2), build_job("g5.xlarge", ROWS, environment=LAPTOP_ENVIRONMENT)],
+    ids=["no first attempt", "first version outside EC2"],
+)
+def test_a_target_of_which_no_step_is_known_has_no_cold_start(job):
+    assert [one.target for one in pair_of(job, CPU_JOB).cold_starts] == ["c5.2xlarge"]
 
 
 def test_missing_moments_are_merged_into_the_next_step_and_named():
@@ -117,13 +114,6 @@ def test_missing_moments_are_merged_into_the_next_step_and_named():
         }
         | FROM_INPUTS_ON
     )
-
-
-def test_a_document_that_does_not_tell_the_harness_apart_names_it_with_the_next_step():
-    marks = build_marks(BEGUN, gpu=True, inputs_ready_at=None, trial_ended_at=None)
-    found = steps(cold_start(told(marks=marks)))
-    assert list(found)[-2:] == ["inputs, first call", "trial, warm-up"]
-    assert found["inputs, first call"] == pytest.approx(0.8)
 
 
 def test_a_document_of_the_first_version_tells_as_far_as_batch_does():
@@ -169,11 +159,3 @@ def test_a_retried_job_is_left_out():
     found = cold_start(told(), told(repeat=2, job_attempt=2))
     assert found.jobs == 1
     assert found.notes == ("1 of 2 jobs are left out: they were retried.",)
-
-
-def test_a_target_without_a_first_attempt_has_no_cold_start():
-    run = build_run(told(job_attempt=2), build_full_job("c5.2xlarge", ROWS))
-    comparison = compare(run, PRICES)
-    (pair,) = comparison.pairs
-    assert [one.target for one in pair.cold_starts] == ["c5.2xlarge"]
-    assert cold_start_of(comparison.pairs[0].gpu, pair.gpu_price) is None

@@ -60,23 +60,21 @@ def target_record(name, *jobs):
     return compare(build_run(gpu, *cpus), PRICES).pairs[0].cpu
 
 
-def bought(compute_environment, spot="g5-spot", on_demand="g5-on-demand"):
-    environments = {"spot": spot, "on_demand": on_demand}
-    record = Target.model_validate(target("cuda", compute_environments=environments))
-    return purchase_option(record, compute_environment)
-
-
 @pytest.mark.parametrize(
-    ("compute_environment", "expected"),
-    [("g5-spot", "spot"), ("g5-on-demand", "on_demand"), ("somebody-elses", None), (None, None)],
+    ("compute_environment", "ours", "bought"),
+    [
+        ("g5-spot", {}, "spot"),
+        ("g5-on-demand", {}, "on_demand"),
+        ("somebody-elses", {}, None),
+        (None, {}, None),
+        ("g5-spot", {"on_demand": None}, "spot"),
+        (None, {"spot": None}, None),
+    ],
 )
-def test_a_jobs_compute_environment_tells_how_it_was_bought(compute_environment, expected):
-    assert bought(compute_environment) == expected
-
-
-def test_a_target_that_buys_one_way_only_has_no_other_environment():
-    assert bought("g5-spot", on_demand=None) == "spot"
-    assert bought(None, spot=None) is None
+def test_a_jobs_compute_environment_tells_how_it_was_bought(compute_environment, ours, bought):
+    environments = {"spot": "g5-spot", "on_demand": "g5-on-demand"} | ours
+    record = Target.model_validate(target("cuda", compute_environments=environments))
+    assert purchase_option(record, compute_environment) == bought
 
 
 def test_efficiency_by_hand():
@@ -86,12 +84,6 @@ def test_efficiency_by_hand():
     assert estimate.value == pytest.approx(3.3797, abs=1e-4)
     assert estimate.interval.low == pytest.approx(2.7038, abs=1e-4)
     assert estimate.interval.high == pytest.approx(4.0557, abs=1e-4)
-
-
-def test_efficiency_without_an_interval_keeps_the_reason():
-    estimate = efficiency(Estimate(value=10, interval=None, interval_reason="1 sample"), GPU, CPU)
-    assert estimate.estimate.interval is None
-    assert estimate.estimate.interval_reason == "1 sample"
 
 
 def test_efficiency_is_unknown_without_a_price_or_a_speedup():
@@ -155,46 +147,27 @@ def test_the_factor_of_buying_both_on_spot_by_hand():
     assert spot_factor(gpu.model_copy(update={"usd_per_hour": None}), cpu) is None
 
 
-def test_spot_time_is_charged_at_the_price_of_its_zone():
-    cost = paid(purchase_option="spot", environment=in_zone("us-east-1c"))
-    assert (cost.usd, cost.reason) == (pytest.approx(0.2), None)
+MEDIAN = "its jobs are charged at the median of 3 zones, which range from 0.12 to 0.2 USD per hour."
+NO_SPOT_PRICE = "there is no Spot price of it in us-east-1 as of 2026-11-20."
+UNKNOWN = "How c5.2xlarge was bought is unknown; its jobs are charged as On-Demand."
 
 
 @pytest.mark.parametrize(
-    ("zone", "place"), [(None, "a zone that is not known"), ("us-east-1f", "us-east-1f")]
+    ("option", "zone", "lacking", "usd", "reason"),
+    [
+        ("spot", "us-east-1c", None, 0.2, None),
+        ("spot", None, None, 0.15, f"c5.2xlarge ran on Spot in a zone that is not known; {MEDIAN}"),
+        ("spot", "us-east-1f", None, 0.15, f"c5.2xlarge ran on Spot in us-east-1f; {MEDIAN}"),
+        ("spot", "us-east-1c", "spot", None, f"c5.2xlarge ran on Spot, and {NO_SPOT_PRICE}"),
+        ("spot", "us-east-1b", "on_demand", 0.15, None),
+        (None, None, None, 0.34, UNKNOWN),
+    ],
 )
-def test_spot_time_of_an_unpriced_zone_is_charged_at_the_median_and_says_so(zone, place):
-    cost = paid(purchase_option="spot", environment=in_zone(zone))
-    assert cost.usd == pytest.approx(0.15)
-    assert cost.reason == (
-        f"c5.2xlarge ran on Spot in {place}; its jobs are charged at the median of 3 zones, which "
-        "range from 0.12 to 0.2 USD per hour."
-    )
-
-
-def test_spot_time_is_never_charged_at_the_on_demand_price():
-    cost = paid(PRICES.model_copy(update={"spot": {}}), purchase_option="spot")
-    assert cost.usd is None
-    assert cost.reason == (
-        "c5.2xlarge ran on Spot, and there is no Spot price of it in us-east-1 as of 2026-11-20."
-    )
-
-
-def test_spot_time_has_a_cost_without_an_on_demand_price():
-    cost = paid(
-        PRICES.model_copy(update={"on_demand": {}}),
-        purchase_option="spot",
-        environment=in_zone("us-east-1b"),
-    )
-    assert (cost.usd, cost.reason) == (pytest.approx(0.15), None)
-
-
-def test_an_unknown_purchase_is_charged_on_demand_and_says_so():
-    cost = paid()
-    assert (cost.usd, cost.purchase_option) == (pytest.approx(0.34), None)
-    assert cost.reason == (
-        "How c5.2xlarge was bought is unknown; its jobs are charged as On-Demand."
-    )
+def test_an_hour_costs_what_it_was_bought_at(option, zone, lacking, usd, reason):
+    prices = PRICES.model_copy(update={lacking: {}} if lacking else {})
+    cost = paid(prices, purchase_option=option, environment=in_zone(zone))
+    assert (cost.purchase_option, cost.reason) == (option, reason)
+    assert cost.usd == pytest.approx(usd)
 
 
 def test_attempts_before_the_last_are_paid_too():
@@ -229,9 +202,7 @@ def lost(**fields):
 def test_a_job_that_left_no_result_is_paid_for_all_its_attempts():
     cost = lost_cost(lost(instance_type="c5.2xlarge", seconds=1800.0), PRICES)
     assert (cost.job_id, cost.seconds, cost.usd) == ("lost", 1800.0, pytest.approx(0.17))
-    assert cost.reason == (
-        "How c5.2xlarge was bought is unknown; its jobs are charged as On-Demand."
-    )
+    assert cost.reason == UNKNOWN
 
 
 def test_jobs_that_others_count_instead_of_are_paid_too():

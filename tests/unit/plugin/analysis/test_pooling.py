@@ -61,23 +61,19 @@ def test_a_cpu_target_that_used_a_gpu_is_refused():
     assert pair.refused == "c5.2xlarge is a CPU target, but a job of it ran on cuda"
 
 
-def test_different_implementations_are_not_pooled():
-    opencv = Implementation(name="opencv", version="5.0.0")
+@pytest.mark.parametrize(
+    ("other", "end"),
+    [
+        (("opencv", "5.0.0"), "different implementations (torch 2.13.0, opencv 5.0.0)"),
+        (("torch", "9"), "(torch 2.13.0, torch 9); keep the results of each version apart"),
+    ],
+)
+def test_different_implementations_are_not_pooled(other, end):
+    code = Implementation(name=other[0], version=other[1])
     pair = pair_of(
         build_job("g5.xlarge", [build_row(GPU_SAMPLES)]),
         build_job("c5.2xlarge", [build_row(CPU_SAMPLES)], repeat=1),
-        build_job("c5.2xlarge", [build_row(CPU_SAMPLES, implementation=opencv)], repeat=2),
+        build_job("c5.2xlarge", [build_row(CPU_SAMPLES, implementation=code)], repeat=2),
     )
     (row,) = pair.uncompared
-    assert row.reason.endswith("different implementations (torch 2.13.0, opencv 5.0.0)")
-
-
-def test_versions_of_one_code_are_to_be_kept_apart():
-    newer = Implementation(name="torch", version="9")
-    pair = pair_of(
-        build_job("g5.xlarge", [build_row(GPU_SAMPLES)]),
-        build_job("c5.2xlarge", [build_row(CPU_SAMPLES)], repeat=1),
-        build_job("c5.2xlarge", [build_row(CPU_SAMPLES, implementation=newer)], repeat=2),
-    )
-    (row,) = pair.uncompared
-    assert row.reason.endswith("(torch 2.13.0, torch 9); keep the results of each version apart")
+    assert row.reason.endswith(end)

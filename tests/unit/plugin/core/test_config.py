@@ -14,18 +14,6 @@ def of_shared(**changes):
     return own_types(**{NAME: asked | changes})
 
 
-def test_a_shared_target_says_how_and_among_how_many():
-    found = configured(targets=of_shared()).targets[NAME]
-    assert (found.instance_type, found.sharing, found.max_replicas) == ("g5.8xlarge", "mps", 20)
-
-
-def test_an_older_terraform_publishes_neither_sharing_nor_a_log_group_of_job_states():
-    older = configured()
-    assert older.events_log_group is None
-    found = older.targets["g5.xlarge"]
-    assert (found.sharing, found.max_replicas) == (None, None)
-
-
 def test_where_only_existing_jobs_are_compared_there_are_no_targets_no_topic_and_no_log_group():
     config = parse_config(
         '{"schema_version": 1, "name": "lab", "region": "us-east-1", "bucket": "results", '

@@ -52,17 +52,6 @@ def test_times_come_in_the_unit_that_suits_them(given, text):
 
 
 @pytest.mark.parametrize(
-    ("gpu", "cpu", "shown"),
-    [
-        (estimate(0.0621, 0.041, 0.085), estimate(0.0578, 0.044, 0.08), ("62 ms", "58 ms")),
-        (estimate(47e-5, 35e-5, 6e-4), estimate(6e-4, 4e-4, 8e-4), ("470 µs", "600 µs")),
-    ],
-)
-def test_times_have_the_digits_that_their_ratio_shows_in(gpu, cpu, shown):
-    assert (formatting.time(gpu).value, formatting.time(cpu).value) == shown
-
-
-@pytest.mark.parametrize(
     ("form", "value", "text"),
     [
         # How far apart is a factor from twice on.
@@ -96,9 +85,12 @@ def test_times_have_the_digits_that_their_ratio_shows_in(gpu, cpu, shown):
         (formatting.memory, 2**20, "1.0 MiB"),
         (formatting.memory, 600, "0.6 KiB"),
         (formatting.seconds, 0, "0 s"),
+        (formatting.some, ["a", "b", "c"], "a, b, c"),
+        (formatting.some, ["a", "b", "c", "d", "e"], "a, b, c and 2 more"),
+        (formatting.some, [], ""),
     ],
 )
-def test_a_number_in_words(form, value, text):
+def test_a_value_in_words(form, value, text):
     assert form(value) == text
 
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from batchmark.analysis.judging.speedup import ratio
-from batchmark.core.intervals import Estimate, Interval, Median
+from batchmark.core.intervals import Estimate, Interval, Median, ratio
 from tests.builders.noise import quick_and_long
 from tests.builders.runs import noisy
 
@@ -51,6 +50,7 @@ def test_interval_agrees_with_scipy():
 )
 def test_an_inverse_has_its_interval_the_right_way_round(given, inverse):
     assert given.inverse() == inverse
+    assert given.scaled(2).interval_reason == given.interval_reason
     assert inverse.inverse() == given
 
 

@@ -31,10 +31,6 @@ def committed_tables():
     return sorted(PRICES_FILE.parent.glob("prices.*.json"))
 
 
-def test_the_laptops_price_table_is_committed():
-    assert PRICES_FILE in committed_tables()
-
-
 @pytest.mark.parametrize("path", committed_tables(), ids=lambda path: path.name)
 def test_a_committed_table_says_what_it_is(path):
     prices = load_prices(path)
@@ -74,13 +70,17 @@ def test_prices_of_one_region_are_never_applied_to_another():
     )
 
 
-def test_each_region_has_a_committed_table_of_its_own(tmp_path, monkeypatch):
+def test_each_region_has_a_committed_table_of_its_own_used_without_old_spot_prices(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(
         prices_module, "price_file", lambda region: tmp_path / f"prices.{region}.json"
     )
     there = TABLE.model_copy(update={"region": "eu-west-1"})
     (tmp_path / "prices.eu-west-1.json").write_text(there.model_dump_json())
-    assert committed_prices("eu-west-1", "no answer", NOON).on_demand == TABLE.on_demand
+    prices = committed_prices("eu-west-1", "no answer", NOON + timedelta(days=20))
+    assert (prices.on_demand, prices.spot) == (TABLE.on_demand, {})
+    assert len(prices.notes) == 2
 
 
 @pytest.mark.parametrize(("days", "spot"), [(0, TABLE.spot), (1, TABLE.spot), (2, {})])
@@ -90,15 +90,6 @@ def test_committed_spot_prices_are_used_for_a_day(days, spot):
     assert prices.on_demand == TABLE.on_demand
     told = () if spot else ("The committed Spot prices, of 2026-11-20, are too old to be used.",)
     assert prices.notes == told
-
-
-def test_a_committed_tables_old_spot_prices_stand_in_for_nothing(tmp_path, monkeypatch):
-    path = tmp_path / "prices.json"
-    path.write_text(TABLE.model_dump_json())
-    monkeypatch.setattr(prices_module, "price_file", lambda _: path)
-    prices = committed_prices("us-east-1", "no answer", NOON + timedelta(days=20))
-    assert (prices.on_demand, prices.spot) == (TABLE.on_demand, {})
-    assert len(prices.notes) == 2
 
 
 def test_age_and_staleness():

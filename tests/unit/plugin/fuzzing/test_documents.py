@@ -30,6 +30,7 @@ from tests.builders.installations import configured, target
 from tests.builders.noise import quick_and_long
 from tests.builders.reports import NOON, render_html, terminal
 from tests.builders.runs import PRICES
+from tests.builders.watched_jobs import described
 from tests.stand_ins.batch import TAGS, FakeBatch
 from tests.stand_ins.bucket import MemoryBucket
 
@@ -50,20 +51,10 @@ class SilentLogs:
 def finished(batch, job):
     name = full_name(f"{CONFIG.name}-{job.planned.target}-blog-1".replace(".", "-"), RUN.run_id, 0)
     times = {
-        f"{name}": int(getattr(job, f"{name.removesuffix('At')}_at").timestamp() * 1000)
-        for name in ("createdAt", "startedAt", "stoppedAt")
+        f"{step}At": int(getattr(job, f"{step}_at").timestamp() * 1000)
+        for step in ("created", "started", "stopped")
     }
-    batch.jobs[job.job_id] = {
-        "jobId": job.job_id,
-        "jobArn": f"arn:aws:batch:{REGION}:123456789012:job/{job.job_id}",
-        "jobName": name,
-        "jobQueue": "queue",
-        "status": "SUCCEEDED",
-        "tags": TAGS,
-        "attempts": [{}],
-        "container": {"logStreamName": job.log_stream},
-        **times,
-    }
+    batch.jobs[job.job_id] = described(jobId=job.job_id, jobName=name, tags=TAGS, **times)
 
 
 def collected_with(text):

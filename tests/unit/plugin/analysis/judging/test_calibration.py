@@ -2,20 +2,12 @@
 
 import re
 
-from batchmark.analysis.judging.calibration import SelfCheck, calibrate, part
-from batchmark.core.formatting import some
+from batchmark.analysis.judging.calibration import SelfCheck, calibrate
 from batchmark.report.pages.table_pages import noise_page
 from batchmark_job.result.document import Device, MeasurementStatus
-from tests.builders.noise import jobs_of, target_of
+from tests.builders.noise import jobs_of
 from tests.builders.reports import printed
 from tests.builders.runs import build_job, build_lost, build_row, build_run
-
-
-def test_a_part_of_a_series_holds_the_repeats_asked_for():
-    samples = next(iter(target_of(*jobs_of([1.0, 2.0, 3.0])).samples.values()))
-    chosen = part(samples, [1, 3])
-    assert [job.planned.repeat for job, _ in chosen.measured] == [1, 3]
-    assert chosen.median.value == 2.0
 
 
 def report_of(*jobs, lost=()):
@@ -58,12 +50,6 @@ def test_halves_that_differ_are_called_different():
     (calibration,) = report.calibrations
     assert len(calibration.self_check.different) == calibration.self_check.rows == 1
     assert "1 of 1 row called different (matmul size 1000, float32)" in rendered(report)
-
-
-def test_of_many_names_three_are_shown():
-    assert some(["a", "b", "c"]) == "a, b, c"
-    assert some(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
-    assert some([]) == ""
 
 
 def test_what_two_jobs_can_not_tell_is_not_known():

@@ -218,12 +218,3 @@ def test_more_repeats_than_were_calibrated_tell_their_own_noise():
     noise = judge(contestant([1.0, 1.01, 0.99], known), contestant([1.2, 1.21, 1.19], known)).noise
     assert noise.source == "repeats"
     assert noise.note.startswith("c5.2xlarge: its 3 jobs tell more of noise than the 2 calibrated")
-
-
-def test_too_few_samples_decide_nothing_however_quiet_the_jobs():
-    known = calibration_of(1.0, 1.001, 0.999)
-    sides = (
-        Contestant(name, samples_of([(median,) * 3], name), known)
-        for name, median in (("fast", 1.0), ("slow", 9.0))
-    )
-    assert judge(*sides).faster is None

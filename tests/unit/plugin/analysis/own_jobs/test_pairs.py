@@ -6,16 +6,12 @@ from batchmark.analysis.comparison import compare
 from batchmark.analysis.pairs.answer import find_answer
 from batchmark_job.result.document import Device
 from tests.builders.own_jobs import CPU, GPU, LARGE, SIZES, SMALL, JobOn, failed, own_run
+from tests.builders.pairs import pair_of
 from tests.builders.runs import PRICES, build_run
 
 
-def pair_of(*jobs, lost=()):
-    (pair,) = compare(build_run(*jobs, lost=lost), PRICES).pairs
-    return pair
-
-
 def test_whole_jobs_are_compared_and_metrics_are_not():
-    (pair,) = compare(own_run(), PRICES).pairs
+    pair = pair_of(*own_run().jobs)
     assert [row.parameters for row in pair.rows] == [
         {"size": size, "start": "warm"} for size in SIZES
     ]
@@ -30,7 +26,7 @@ def test_rows_are_in_the_order_of_their_sizes_whatever_ran_first():
 
 
 def test_dollars_are_of_a_job_and_no_call_is_counted():
-    (pair,) = compare(own_run(), PRICES).pairs
+    pair = pair_of(*own_run().jobs)
     for row in pair.rows:
         assert row.gpu_usd_per_million_calls is row.cpu_usd_per_million_calls is None
         assert row.gpu_usd == row.gpu_usd_per_job

@@ -1,7 +1,10 @@
-"""What a run says of an own job: its sides, their figures, and what counts."""
+"""What a run says of an own job: its sides, their figures, what counts, and its duels."""
+
+from collections import Counter
 
 import pytest
 
+from batchmark.analysis import sides
 from batchmark.analysis.comparison import compare
 from batchmark.analysis.side_by_side import Chosen, side_by_side
 from batchmark.core.errors import CollectError
@@ -20,19 +23,8 @@ from tests.builders.own_jobs import (
     own_run,
     with_output,
 )
-from tests.builders.runs import (
-    CPU_ENVIRONMENT,
-    LAPTOP_ENVIRONMENT,
-    PRICES,
-    build_job,
-    build_row,
-    build_run,
-)
-
-
-def study_of(*jobs, lost=()):
-    (study,) = compare(build_run(*jobs, lost=lost), PRICES).studies["own_jobs"]
-    return study
+from tests.builders.runs import CPU_ENVIRONMENT, LAPTOP_ENVIRONMENT, PRICES, build_run
+from tests.builders.studies import own_study
 
 
 def figure_of(study, target, size=SMALL, start="warm"):
@@ -43,12 +35,12 @@ def figure_of(study, target, size=SMALL, start="warm"):
 
 def test_a_comparison_is_known_as_one():
     existing = JobOn("c5.2xlarge", plan={"existing": True})
-    assert study_of(*existing.jobs()).existing
-    assert not study_of(*CPU.jobs()).existing
+    assert own_study(*existing.jobs()).existing
+    assert not own_study(*CPU.jobs()).existing
 
 
 def test_a_study_has_a_figure_for_each_side_and_size():
-    (study,) = compare(own_run(), PRICES).studies["own_jobs"]
+    study = own_study(*own_run().jobs)
     assert (study.name, study.suite, study.axis) == ("thumbnails", "job-thumbnails", "size")
     assert [side.target.target for side in study.sides] == ["g5.xlarge", "c5.2xlarge"]
     for side, truth in zip(study.sides, (GPU, CPU), strict=True):
@@ -64,19 +56,14 @@ def test_a_study_has_a_figure_for_each_side_and_size():
             )
 
 
-def test_other_suites_have_no_study():
-    found = compare(build_run(build_job("g5.xlarge", [build_row((1.0,) * 6)])), PRICES)
-    assert found.studies == {}
-
-
 def test_a_job_without_an_axis_has_one_place():
-    study = study_of(*GPU.jobs((None,)), *CPU.jobs((None,)))
+    study = own_study(*GPU.jobs((None,)), *CPU.jobs((None,)))
     assert study.axis is None
     assert [best.place.size for best in study.best] == [None]
 
 
 def test_cold_and_warm_instances_are_never_mixed():
-    study = study_of(
+    study = own_study(
         *GPU.jobs(repeats=3, start="cold"),
         *[GPU.job(repeat=n) for n in (4, 5, 6)],
         *CPU.jobs(),
@@ -91,7 +78,7 @@ def test_cold_and_warm_instances_are_never_mixed():
 def test_a_failed_check_leaves_a_side_without_a_figure_at_that_size():
     jobs = [*GPU.jobs((SMALL, LARGE), 5), *CPU.jobs((SMALL, LARGE), 6)]
     bad = GPU.job(LARGE, 6, start="cold", check=failed())
-    study = study_of(*jobs, GPU.job(SMALL, 6), bad)
+    study = own_study(*jobs, GPU.job(SMALL, 6), bad)
     for start in ("cold", "warm"):
         figure = figure_of(study, "g5.xlarge", LARGE, start)
         assert figure.problem == "1 of 6 jobs failed: its check ended with 1"
@@ -106,7 +93,7 @@ def test_a_failed_check_leaves_a_side_without_a_figure_at_that_size():
 def test_a_job_that_failed_without_telling_of_its_machine_spoils_no_other_size():
     unknown = LAPTOP_ENVIRONMENT  # a machine outside EC2
     silent = JobOn("g5.xlarge", environment=unknown, actual_device=Device.CPU)
-    study = study_of(
+    study = own_study(
         silent.job(LARGE, 1, start=None, check=failed("it ended with 3", "exit_code")),
         *GPU.jobs((SMALL, LARGE), 3),
     )
@@ -118,7 +105,7 @@ def test_a_job_that_failed_without_telling_of_its_machine_spoils_no_other_size()
 
 
 def test_lost_jobs_only_reduce_the_count():
-    study = study_of(
+    study = own_study(
         *GPU.jobs(repeats=4),
         *CPU.jobs(),
         lost=[
@@ -135,39 +122,18 @@ def test_lost_jobs_only_reduce_the_count():
 
 
 def test_outputs_that_differ_between_sides_are_not_compared():
-    study = study_of(
+    study = own_study(
         *GPU.jobs(check=with_output("aa" * 32)), *CPU.jobs(check=with_output("bb" * 32))
     )
     problem = "the sides' outputs differ: g5.xlarge has aaaaaaaaaaaa, c5.2xlarge has bbbbbbbbbbbb"
     for target in ("g5.xlarge", "c5.2xlarge"):
         assert figure_of(study, target).problem == f"{problem} as SHA-256"
     assert study.duels == study.best == ()
-    equal = study_of(
-        *(job for side in (GPU, CPU) for job in side.jobs(check=with_output("aa" * 32)))
-    )
-    assert equal.best[0].fastest == "c5.2xlarge"
-
-
-def test_outputs_that_differ_from_job_to_job_are_that_sides_problem():
-    jobs = [GPU.job(repeat=n, check=with_output(f"{n:064x}")) for n in range(1, 7)]
-    study = study_of(*jobs, *CPU.jobs(check=with_output("bb" * 32)))
-    assert figure_of(study, "g5.xlarge").problem == "its outputs differ from job to job"
-    assert figure_of(study, "c5.2xlarge").problem is None
-
-
-def test_a_checksum_that_the_owner_gave_decides_alone():
-    """Each side has its own, as formats may differ."""
-    given = {"output_sha256": "cc" * 32}
-    sides = [
-        JobOn(side, plan=given).jobs(check=with_output(sha * 32))
-        for side, sha in (("g5.xlarge", "aa"), ("c5.2xlarge", "bb"))
-    ]
-    assert study_of(*sides[0], *sides[1]).duels
 
 
 def test_metrics_are_told_in_their_unit_with_what_one_costs():
     told = {THROUGHPUT: (120.0, 110.0, 130.0), LOSS: (0.25,), ("score", "fps", "higher"): (64.0,)}
-    study = study_of(*GPU.jobs(told=told))
+    study = own_study(*GPU.jobs(told=told))
     figure = figure_of(study, "g5.xlarge")
     rate, loss, score = figure.metrics
     assert (rate.value.value, rate.values, rate.jobs, rate.unit) == (120, 18, 6, "images/s")
@@ -179,7 +145,7 @@ def test_metrics_are_told_in_their_unit_with_what_one_costs():
 
 def test_a_metrics_value_and_its_ratio_agree():
     """Of an even number of values, too, of which the median lies between two."""
-    study = study_of(
+    study = own_study(
         *GPU.jobs(told={THROUGHPUT: (10.0, 40.0)}), *CPU.jobs(told={THROUGHPUT: (20.0, 20.0)})
     )
     ours, theirs = (figure_of(study, side.target).metrics[0].value.value for side in (GPU, CPU))
@@ -192,7 +158,7 @@ def test_bad_lines_of_all_jobs_are_listed_once():
     one, other = (
         BadLine(source="log", number=n, text=f"line {n}", problem="no JSON") for n in (3, 4)
     )
-    study = study_of(
+    study = own_study(
         GPU.job(repeat=1, bad_lines=(one,), metrics_left_out=2),
         GPU.job(repeat=2, bad_lines=(one, other), metrics_left_out=1),
     )
@@ -202,7 +168,7 @@ def test_bad_lines_of_all_jobs_are_listed_once():
 
 def test_jobs_of_two_images_are_not_pooled():
     newer = JobOn("g5.xlarge", image="registry.example/thumbnails:1.1")
-    study = study_of(*GPU.jobs(repeats=3), newer.job(repeat=4), *CPU.jobs())
+    study = own_study(*GPU.jobs(repeats=3), newer.job(repeat=4), *CPU.jobs())
     refused = study.sides[0].refused
     assert "image reference: registry.example/thumbnails:1.0" in refused
     assert study.sides[0].figures == ()
@@ -217,14 +183,14 @@ def test_what_a_job_did_not_tell_is_no_difference(lacking):
     known = GPU.job(repeat=1)
     unknown = known.document.environment.model_copy(update=lacking)
     assert (
-        study_of(known, JobOn("g5.xlarge", environment=unknown).job(repeat=2)).sides[0].refused
+        own_study(known, JobOn("g5.xlarge", environment=unknown).job(repeat=2)).sides[0].refused
         is None
     )
 
 
 def test_a_cold_start_is_of_cold_instances_only():
     bad = GPU.job(LARGE, 4, start="cold", check=failed())
-    study = study_of(*GPU.jobs(repeats=2, start="cold"), GPU.job(repeat=3), bad, *CPU.jobs())
+    study = own_study(*GPU.jobs(repeats=2, start="cold"), GPU.job(repeat=3), bad, *CPU.jobs())
     gpu, cpu = (side.cold_start for side in study.sides)
     assert (gpu.jobs, cpu) == (2, None)
     assert set(gpu.notes) == {
@@ -257,7 +223,7 @@ def _moved(job, instance_type):
 
 
 def test_a_side_on_two_instance_types_has_figures_of_each():
-    study = study_of(
+    study = own_study(
         *on_type("queue-a", "c5.2xlarge", (1, 2, 3)),
         *on_type("queue-a", "g5.xlarge", (4, 5, 6)),
         *GPU.jobs(),
@@ -288,7 +254,7 @@ def test_a_side_on_two_instance_types_is_compared_with_no_other_run():
 
 
 def test_a_check_that_failed_on_one_type_makes_a_side_doubtful_on_all():
-    study = study_of(
+    study = own_study(
         *on_type("queue-a", "c5.2xlarge", (1, 2)),
         *on_type("queue-a", "g5.xlarge", (3,)),
         *on_type("queue-a", "g5.xlarge", (4,), check=failed()),
@@ -301,6 +267,62 @@ def test_a_check_that_failed_on_one_type_makes_a_side_doubtful_on_all():
 def test_a_job_that_failed_without_telling_its_type_splits_no_side():
     (bad,) = on_type("queue-a", None, (3,), check=failed())
     jobs = on_type("queue-a", "c5.2xlarge", (1, 2))
-    assert [side.target.target for side in study_of(bad, *jobs).sides] == ["queue-a"]
+    assert [side.target.target for side in own_study(bad, *jobs).sides] == ["queue-a"]
     more = on_type("queue-a", "g5.xlarge", (4,))
-    assert len(study_of(bad, *jobs, *more).sides) == 2
+    assert len(own_study(bad, *jobs, *more).sides) == 2
+
+
+# Its duels: any two sides against each other
+
+THIRD = JobOn("c6i.large", start_up=4.0, each=0.3)
+
+
+def test_each_two_sides_meet_once_at_each_size_by_time_and_by_metric():
+    found = own_study(
+        *(job for side in (GPU, CPU, THIRD) for job in side.jobs((LARGE, SMALL)))
+    ).duels
+    pairs = [("g5.xlarge", "c5.2xlarge"), ("g5.xlarge", "c6i.large"), ("c5.2xlarge", "c6i.large")]
+    assert [(one.place.size, one.metric, (one.first, one.second)) for one in found] == [
+        (size, metric, pair)
+        for size in (SMALL, LARGE)
+        for metric in (None, "throughput")
+        for pair in pairs
+    ]
+
+
+def test_what_is_pooled_and_judged_for_the_duels_serves_the_pairs_too(monkeypatch):
+    asked = []
+    for name in ("group_jobs", "judge"):
+        once = getattr(sides, name)
+        monkeypatch.setattr(sides, name, lambda *of, once=once: asked.append(once) or once(*of))
+    found = compare(own_run(), PRICES)
+    assert len(found.pairs[0].rows) == len(SIZES)
+    assert Counter(one.__name__ for one in asked) == {
+        "group_jobs": 1,
+        "judge": len(found.studies["own_jobs"][0].duels),
+    }
+
+
+def test_a_ratio_above_one_is_for_the_first_by_time_and_by_metric():
+    told = {THROUGHPUT: (50.0,), LOSS: (0.2,)}, {THROUGHPUT: (100.0,), LOSS: (0.4,)}
+    found = own_study(*GPU.jobs(told=told[0]), *CPU.jobs(told=told[1])).duels
+    by_metric = {one.metric: one for one in found}
+    assert by_metric[None].ratio.value == pytest.approx(
+        CPU.seconds(SMALL) / GPU.seconds(SMALL), rel=0.02
+    )
+    assert by_metric["throughput"].ratio.value == pytest.approx(0.5)
+    assert by_metric["loss"].ratio.value == pytest.approx(2)
+    assert {name: one.better for name, one in by_metric.items()} == {
+        None: "c5.2xlarge",
+        "throughput": "c5.2xlarge",
+        "loss": "g5.xlarge",
+    }
+
+
+def test_what_one_side_alone_has_is_no_duel():
+    study = own_study(
+        *GPU.jobs((SMALL, LARGE), told={LOSS: (0.2,)}),
+        *CPU.jobs((SMALL, LARGE), 5),
+        CPU.job(LARGE, 6, check=failed()),
+    )
+    assert [(one.place.size, one.metric) for one in study.duels] == [(SMALL, None)]

@@ -47,23 +47,6 @@ def test_too_few_samples_give_no_interval_and_no_verdict(count):
     assert row.verdict == "undecided"
 
 
-def test_equal_samples_give_a_time_without_width_and_a_speedup_as_wide_as_noise_between_jobs():
-    row = pair_of(*two_jobs([build_row((0.1,) * 8)], [build_row((0.2,) * 8)])).rows[0]
-    time, speedup = row.gpu.median_seconds.interval, row.speedup.interval
-    assert (time.low, time.high) == pytest.approx((0.1, 0.1))
-    assert (speedup.low, speedup.high) == pytest.approx((1.0, 4.0), rel=1e-3)
-    assert row.warnings == ()
-
-
-@pytest.mark.parametrize(
-    ("gpu_median", "verdict"),
-    [(0.1, "gpu_target_faster"), (1.0, "undecided"), (4.0, "cpu_target_faster")],
-)
-def test_verdict_needs_the_whole_interval_on_one_side_of_one(gpu_median, verdict):
-    rows = [build_row(noisy(gpu_median, seed=1))], [build_row(noisy(1.0, seed=2))]
-    assert pair_of(*two_jobs(*rows)).rows[0].verdict == verdict
-
-
 @pytest.mark.parametrize(
     ("value", "low", "high", "cheaper"),
     [(2, 0.9, 4, None), (2, 1.1, 4, "first"), (0.5, 0.2, 1.1, None), (0.5, 0.2, 0.9, "second")],
@@ -101,12 +84,6 @@ def test_rows_of_one_side_are_listed_and_never_compared():
     assert too_large.gpu.median_seconds.value == pytest.approx(0.4)
     assert [source.job_id for source in too_large.cpu_provenance] == ["c5-2xlarge-blog-1"]
     assert only_cpu.reason == "g5.xlarge: not among its rows"
-
-
-def test_a_dtype_is_a_row_of_its_own():
-    pair = pair_of(*two_jobs([build_row(GPU_SAMPLES, dtype="bfloat16")], [build_row(CPU_SAMPLES)]))
-    assert pair.rows == ()
-    assert [row.dtype for row in pair.uncompared] == ["bfloat16", "float32"]
 
 
 def test_a_row_that_failed_in_one_repeat_says_so():

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from batchmark.analysis.comparison import compare
-from batchmark.analysis.cost import PriceBasis
 from batchmark.analysis.judging.noise import RowNoise, SideNoise
 from batchmark.analysis.pairs.crossover import RowVerdict, calls_until_gpu_pays, find_crossovers
 from batchmark.analysis.pooling import group_jobs
 from batchmark.analysis.samples import row_key
+from batchmark.analysis.sides import priced_targets
 from batchmark.report import words as report_words
 from batchmark_job.result.document import Phases
 from tests.builders.runs import (
@@ -86,9 +86,6 @@ def test_one_call_of_few_jobs_leads_nowhere_for_sure():
     assert found.cold_seconds.interval_reason == "as it takes 6 jobs and there are 5"
 
 
-UNPRICED = PriceBasis(instance_type="any", usd_per_hour=None, measured_on_it=True)
-
-
 def warm_width(gpu_floor, cpu_floor, *, jobs=6, source="calibration", degrees=19):
     """Of the interval on a logarithmic axis, with such noise and rows that are all decided."""
     gpu_rows, cpu_rows = rows_of(GPU, count=8), rows_of(CPU, count=8)
@@ -108,8 +105,8 @@ def warm_width(gpu_floor, cpu_floor, *, jobs=6, source="calibration", degrees=19
         row_key(row): RowVerdict(1 if row.parameters["size"] > TRUTH else -1, 0, noise)
         for row in gpu_rows
     }
-    targets = group_jobs(run_of(gpu_rows, cpu_rows, jobs=jobs))["blog", "float32"]
-    (found,) = find_crossovers(*targets, UNPRICED, UNPRICED, verdicts)
+    (targets,) = priced_targets(run_of(gpu_rows, cpu_rows, jobs=jobs), PRICES)
+    (found,) = find_crossovers(*targets, verdicts)
     return np.log(found.warm_seconds.high / found.warm_seconds.low)
 
 
@@ -144,11 +141,9 @@ def test_no_dollars_without_a_price_and_nothing_cold_without_marks():
     assert pair.crossovers[0].cold_reason == (
         "g5.xlarge and c5.2xlarge: no job says when its device was ready"
     )
-    targets = group_jobs(run_of(rows_of(GPU), rows_of(CPU)))["blog", "float32"]
-    unpriced = pair.gpu_price.model_copy(update={"usd_per_hour": None})
-    verdicts = {row_key(row): RowVerdict(0, 0, row.noise) for row in pair.rows}
-    (found,) = find_crossovers(*targets, unpriced, pair.cpu_price, verdicts)
-    assert found.warm_usd is None
+    run = run_of(rows_of(GPU), rows_of(CPU))
+    (unpriced,) = compare(run, PRICES.only(["c5.2xlarge"])).pairs
+    assert unpriced.crossovers[0].warm_usd is None
 
 
 def image_rows(seconds, **fields):
@@ -190,10 +185,6 @@ def test_a_batch_is_the_axis_where_nothing_else_varies():
     assert (found.axis, found.sizes) == ("batch", (1, 8))
 
 
-def test_a_single_size_has_no_crossover():
-    assert pair_report(rows_of({1000: 0.1}), rows_of({1000: 1.0})).crossovers == ()
-
-
 def test_calls_until_the_gpu_pays_are_told_only_where_it_is_surely_faster():
     """Medians that differ by chance would give a number too."""
     same = rows_of({1000: 0.1, 2000: 0.8})
@@ -228,8 +219,7 @@ def test_in_dollars_the_lead_is_that_of_the_verdict_on_time():
     for repeat, seconds in enumerate([0.034, 0.034, 0.034, 0.034, 0.03, 0.03, 0.03], start=1):
         jobs.append(build_full_job("g5.xlarge", rows_of({1000: seconds}), repeat=repeat))
         jobs.append(build_full_job("c5.2xlarge", rows_of({1000: 0.1}), repeat=repeat))
-    run = build_run(*jobs)
-    (row,) = compare(run, PRICES).pairs[0].rows
+    (row,) = compare(build_run(*jobs), PRICES).pairs[0].rows
     mean_log = np.mean(np.log([0.034] * 4 + [0.03] * 3))
     assert row.noise.lead == pytest.approx(np.log(0.1) - mean_log, abs=0.01)
     assert (row.verdict, row.cheaper) == ("gpu_target_faster", "undecided")
@@ -250,9 +240,3 @@ def test_the_calls_from_which_the_gpus_start_pays():
     # Behind by 6.45 - 4.7 s after the first call, 0.4 s a call to win back.
     assert calls_until_gpu_pays(gpu_samples, cpu_samples) == 1 + 5
     assert calls_until_gpu_pays(cpu_samples, gpu_samples) is None
-
-
-def test_an_unknown_start_gives_no_number_of_calls():
-    gpu, cpu = group_jobs(run_of(rows_of(GPU), rows_of(CPU)))["blog", "float32"]
-    key = next(iter(gpu.samples))
-    assert calls_until_gpu_pays(gpu.samples[key], cpu.samples[key]) is None

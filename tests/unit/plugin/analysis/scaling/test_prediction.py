@@ -3,21 +3,17 @@
 import numpy as np
 import pytest
 
-from batchmark.analysis.comparison import compare
 from batchmark.analysis.scaling.prediction import _rate
-from batchmark.analysis.scaling.ring import fit_ring, load
+from batchmark.analysis.scaling.step_model import fit_ring, load
 from tests.builders.noise import quick_and_long
-from tests.builders.runs import PRICES, build_run
-from tests.builders.scaling_runs import GRADIENTS, Cluster, job_of, otherwise, sweep
+from tests.builders.scaling_runs import Cluster, job_of, otherwise, sweep
+from tests.builders.studies import training_of
 
 NUMBERS = (1, 2, 4, 8)
 
 
 def prediction_of(*jobs):
-    ((training,),) = (
-        study.trainings for study in compare(build_run(*jobs), PRICES).studies["scaling"]
-    )
-    return training.prediction
+    return training_of(*jobs).prediction
 
 
 def holds(estimate, truth):
@@ -255,12 +251,3 @@ def test_a_bandwidth_is_that_of_most_draws():
 def test_what_is_not_told_is_not_predicted(told, reason):
     found = prediction_of(*(job_of(Cluster().training(n, **told)) for n in (1, 2, 4)))
     assert (found.outcome, found.reason, found.points) == ("not_known", reason, ())
-
-
-def test_one_number_of_nodes_predicts_nothing():
-    found = prediction_of(*sweep(Cluster(), (2,)))
-    assert found.outcome == "not_known"
-
-
-def test_gradients_are_those_of_resnet50():
-    assert GRADIENTS == 4 * 25_557_032

@@ -3,20 +3,16 @@
 import numpy as np
 import pytest
 
-from batchmark.analysis.comparison import compare
 from batchmark.analysis.scaling.curves import Measured, curves_of
 from batchmark.core.intervals import Median
-from tests.builders.runs import PRICES, build_run
 from tests.builders.scaling_runs import Cluster, job_of, otherwise, sweep
+from tests.builders.studies import training_of
 
 NUMBERS = (1, 2, 4, 8)
 
 
 def reach_of(*jobs):
-    ((training,),) = (
-        study.trainings for study in compare(build_run(*jobs), PRICES).studies["scaling"]
-    )
-    return training.reach
+    return training_of(*jobs).reach
 
 
 @pytest.mark.parametrize(
@@ -91,10 +87,7 @@ def test_more_than_all_that_is_possible_is_noticed():
 
 
 def test_repeats_that_differ_make_intervals_that_hold_the_truth():
-    ((training,),) = (
-        one.trainings
-        for one in compare(build_run(*sweep(Cluster(), (1, 2))), PRICES).studies["scaling"]
-    )
+    training = training_of(*sweep(Cluster(), (1, 2)))
     rng = np.random.default_rng(7)
     hits = 0
     for seed in range(100):

@@ -4,7 +4,6 @@ import pytest
 
 from batchmark.analysis.comparison import compare
 from batchmark.analysis.side_by_side import Chosen, side_by_side
-from batchmark_job.result.document import Device
 from tests.builders.runs import (
     GPU_ENVIRONMENT,
     LAPTOP_ENVIRONMENT,
@@ -24,20 +23,11 @@ from tests.builders.scaling_runs import (
     sweep,
     unscaled_row,
 )
+from tests.builders.studies import scaling_study, training_of
 
 GPU = "g5.xlarge"  # at 1.006 USD an hour
 PRICE = 1.006
 NUMBERS = (1, 2, 4, 8)
-
-
-def study_of(*jobs, lost=()):
-    (study,) = compare(build_run(*jobs, lost=lost), PRICES).studies["scaling"]
-    return study
-
-
-def training_of(*jobs, **fields):
-    (training,) = study_of(*jobs, **fields).trainings
-    return training
 
 
 def at(training, nodes):
@@ -125,7 +115,7 @@ def test_trainings_that_differ_in_more_than_nodes_and_batch_are_apart():
         )
         for nodes in (1, 2)
     ]
-    found = study_of(*jobs).trainings
+    found = scaling_study(*jobs).trainings
     assert [len(training.points) for training in found] == [2] * 4
     assert [training.parameters["data"] for training in found].count("files") == 1
     assert [training.dtype for training in found].count("float32") == 1
@@ -141,14 +131,9 @@ def test_a_step_splits_into_parts_with_shares_of_their_sum():
     assert split.shares["data"] == pytest.approx(0.04 / cluster.step(4))
 
 
-def test_a_job_that_tells_no_split_leaves_none():
-    training = training_of(job_of(Cluster().training(2, split=None)))
-    assert training.points[0].split is None
-
-
 def test_bus_bandwidth_is_what_each_link_carries_whatever_the_number_of_ranks():
     cluster = Cluster(latency=0.0, devices=2)
-    points = study_of(*sweep(cluster, NUMBERS)).all_reduces
+    points = scaling_study(*sweep(cluster, NUMBERS)).all_reduces
     assert [(one.nodes, one.size_bytes // 2**20) for one in points] == [
         (nodes, mib) for nodes in NUMBERS for mib in (1, 16, 64, 256)
     ]
@@ -158,17 +143,17 @@ def test_bus_bandwidth_is_what_each_link_carries_whatever_the_number_of_ranks():
 
 def test_a_rank_alone_has_nothing_to_reduce_and_that_is_no_gap():
     alone = unscaled_row(1, "nothing to reduce", workload="all_reduce", status="skipped", mib=1)
-    study = study_of(job_of(Cluster().training(1), alone))
+    study = scaling_study(job_of(Cluster().training(1), alone))
     assert (study.all_reduces, study.unmeasured) == ((), ())
     two = unscaled_row(2, "out of memory", workload="all_reduce", mib=1)
-    (gap,) = study_of(job_of(two)).unmeasured
+    (gap,) = scaling_study(job_of(two)).unmeasured
     assert gap.reason == "failed: out of memory"
 
 
 def test_files_are_read_cold_once_and_warm():
     cluster = Cluster()
     rows = (cluster.reading(2, "cold", 1e8), cluster.reading(2, "warm", 1e9))
-    cold, warm = study_of(job_of(*rows)).readings
+    cold, warm = scaling_study(job_of(*rows)).readings
     assert (cold.kind, warm.kind) == ("cold", "warm")
     assert cold.bytes_per_second.value == pytest.approx(2e8)
     assert cold.bytes_per_second.interval is None
@@ -182,7 +167,7 @@ def test_what_failed_or_was_lost_is_told_with_its_reason():
     lost = build_lost(GPU, "node 3 (10.0.0.13) fell silent.\nmore", suite="scaling")
     own = {"scaling": plan(4, variant=1), "dtype": "bfloat16"}
     lost = lost.model_copy(update={"planned": lost.planned.model_copy(update=own)})
-    study = study_of(job_of(cluster.training(1)), job_of(failed), lost=[lost])
+    study = scaling_study(job_of(cluster.training(1)), job_of(failed), lost=[lost])
     row, job = study.unmeasured
     assert row.name.startswith("resnet50_data_parallel nodes 2, devices 1, batch 64")
     assert row.reason == "failed: out of memory"
@@ -194,14 +179,14 @@ def test_what_failed_or_was_lost_is_told_with_its_reason():
 def test_jobs_in_different_environments_are_refused():
     other = GPU_ENVIRONMENT.model_copy(update={"gpu_model": "NVIDIA L4"})
     one, two = sweep(Cluster(), (1,))[0], sweep(Cluster(), (2,), environment=other)[0]
-    study = study_of(one, two)
+    study = scaling_study(one, two)
     assert "ran in different environments" in study.refused
     assert (study.trainings, study.all_reduces) == ((), ())
 
 
 def test_a_target_without_any_result_says_why():
     lost = build_lost(GPU, "no capacity", suite="scaling")
-    study = study_of(lost=[lost])
+    study = scaling_study(lost=[lost])
     assert study.refused == f"{GPU} has no result: no capacity"
 
 
@@ -209,8 +194,8 @@ def test_a_machine_outside_ec2_has_no_price_and_loopback_is_seen():
     training = training_of(*sweep(Cluster(), (1, 2), environment=LAPTOP_ENVIRONMENT))
     assert training.points[0].usd_per_epoch is None
     row = otherwise(Cluster().training(2), {"host": "127.0.0.2"}, {"host": "127.0.0.3"})
-    assert study_of(job_of(row)).loopback
-    assert not study_of(*sweep(Cluster(), (2,))).loopback
+    assert scaling_study(job_of(row)).loopback
+    assert not scaling_study(*sweep(Cluster(), (2,))).loopback
 
 
 def test_nodes_that_are_not_alike_are_told():
@@ -232,7 +217,7 @@ def test_nodes_that_are_not_alike_are_told():
 )
 def test_a_row_that_contradicts_its_parameters_is_no_point(changes, reason):
     row = Cluster().training(2).model_copy(update=changes)
-    (found,) = study_of(job_of(row)).unmeasured
+    (found,) = scaling_study(job_of(row)).unmeasured
     assert found.reason == reason
 
 
@@ -240,7 +225,7 @@ def test_a_row_that_contradicts_its_parameters_is_no_point(changes, reason):
 def test_parameters_that_count_nothing_are_of_no_study(value):
     row = Cluster().training(2)
     row = row.model_copy(update={"parameters": row.parameters | {"nodes": value}})
-    assert study_of(scaling_job(GPU, 2, [row])).trainings == ()
+    assert scaling_study(scaling_job(GPU, 2, [row])).trainings == ()
 
 
 # Beside ordinary rows
@@ -262,18 +247,6 @@ def test_nodes_are_no_side_of_a_pair_and_leave_the_others_as_they_are():
     assert [study.target.target for study in mixed.studies["scaling"]] == [GPU, "c5.2xlarge"]
     assert mixed.prices.on_demand.keys() == {GPU, "c5.2xlarge"}
     assert alone.studies == {}
-
-
-def test_a_study_alone_is_something_to_read():
-    assert compare(build_run(*sweep(Cluster(), (1, 2))), PRICES).notices == ()
-
-
-def test_a_gpu_target_that_ran_on_cpus_is_said_to_have():
-    jobs = sweep(
-        Cluster(backend="gloo"), (1, 2), actual_device=Device.CPU, environment=LAPTOP_ENVIRONMENT
-    )
-    (notice,) = compare(build_run(*jobs), PRICES).notices
-    assert "ran on the CPU: no CUDA device was found." in notice
 
 
 def test_side_by_side_all_nodes_of_a_row_are_paid_for_and_it_has_no_ceiling():

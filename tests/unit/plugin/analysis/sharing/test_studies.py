@@ -24,14 +24,14 @@ from tests.builders.sharing import (
     sharing_job,
     unshared_row,
 )
+from tests.builders.studies import shared_task
 
 GPU = "g5.xlarge"  # at 1.006 USD an hour
 ALONE = 100.0  # steps a second
 
 
-def task_of(*rows, target=GPU, **fields):
-    (task,) = compare(build_run(sharing_job(target, rows, **fields)), PRICES).studies["sharing"]
-    return task
+def task_of(*rows, **fields):
+    return shared_task(sharing_job(GPU, rows, **fields))
 
 
 def curve(task, mode="time_slicing"):
@@ -74,15 +74,14 @@ def test_limits_of_mps_belong_to_the_mode_and_not_to_the_task():
 
 
 def test_jobs_are_pooled_and_their_disagreement_widens_the_interval():
-    def task(*levels):
+    def point(*levels):
         jobs = [
             sharing_job(GPU, [shared_row("time_slicing", 2, level, seed=n)], repeat=n)
             for n, level in enumerate(levels, start=1)
         ]
-        (one,) = compare(build_run(*jobs), PRICES).studies["sharing"]
-        return one.curves[0].points[0]
+        return shared_task(*jobs).curves[0].points[0]
 
-    equal, apart = task(100, 100, 100), task(90, 100, 110)
+    equal, apart = point(100, 100, 100), point(90, 100, 110)
     assert (equal.jobs, equal.samples) == (3, 45)
 
     def width(point):
@@ -173,8 +172,7 @@ def test_skipped_modes_and_numbers_that_did_not_fit_are_told_with_their_reason()
 def in_a_job_each(*rows):
     """As on a shared target: each number of replicas has a job, which chooses its own code."""
     jobs = [sharing_job(GPU, [row], job_id=f"job-{n}") for n, row in enumerate(rows)]
-    (task,) = compare(build_run(*jobs), PRICES).studies["sharing"]
-    return task
+    return shared_task(*jobs)
 
 
 def test_another_implementations_gain_is_no_gain_of_sharing():
@@ -241,7 +239,7 @@ def test_jobs_of_different_environments_are_refused():
         sharing_job(GPU, [alone()], repeat=n, environment=environment)
         for n, environment in enumerate((GPU_ENVIRONMENT, other), start=1)
     ]
-    (task,) = compare(build_run(*jobs), PRICES).studies["sharing"]
+    task = shared_task(*jobs)
     assert "driver major" in task.refused
     assert task.curves == ()
 
@@ -315,9 +313,9 @@ def test_rows_of_other_suites_share_nothing():
     assert found.studies == {}
 
 
-def lost_array(count, reason, mode="time_slicing", repeat=1):
+def lost_array(count, reason, mode="time_slicing", repeat=1, form="jobs"):
     plan = SharingOptions(
-        form="jobs", modes=(mode,), replicas=(count,), task="cnn_training_step", axes={"batch": 32}
+        form=form, modes=(mode,), replicas=(count,), task="cnn_training_step", axes={"batch": 32}
     )
     return build_lost(GPU, reason, suite="sharing", repeat=repeat, sharing=plan)
 
@@ -329,17 +327,10 @@ def test_a_number_of_replicas_whose_job_is_lost_is_unmeasured_with_its_reason():
         lost_array(5, "Host EC2 terminated"),
         lost_array(2, "a repeat that another makes up for", repeat=2),
         lost_array(10, "another mode's", mode="mps"),
+        lost_array(8, "of processes", repeat=2, form="processes"),
     ]
-    (task,) = compare(build_run(sharing_job(GPU, rows), lost=lost), PRICES).studies["sharing"]
+    task = shared_task(sharing_job(GPU, rows), lost=lost)
     assert [(one.replicas, one.reason) for one in curve(task).unmeasured] == [
         (5, "its job left no result: Host EC2 terminated"),
         (20, "its job left no result: Of 20 children 1 failed"),
     ]
-
-
-def test_a_lost_job_of_processes_leaves_curves_of_jobs_as_they_are():
-    rows = curve_rows("time_slicing", {1: 100}, form="jobs")
-    plan = lost_array(2, "").planned.sharing.model_copy(update={"form": "processes"})
-    lost = build_lost(GPU, "killed", suite="sharing", repeat=2, sharing=plan)
-    (task,) = compare(build_run(sharing_job(GPU, rows), lost=[lost]), PRICES).studies["sharing"]
-    assert curve(task).unmeasured == ()
