@@ -117,7 +117,7 @@ class Nodes:
 
     def _refuse_lost_before_all_came(self) -> None:
         lost = {index: joined.lost for index, joined in self._joined.items() if joined.lost}
-        for index, why in {**lost, **self._declined}.items():
+        for index, why in {**self._declined, **lost}.items():
             where = self._name(index) if index in lost else f"node {index}"
             said = f"came and is lost: it {why}" if index in lost else f"can't take part: {why}"
             raise CannotMeasureError(f"{where} {said}")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.e2e.local_cloud.event_patterns import PATTERNS, event_pattern
+from tests.builders.event_patterns import PATTERNS, event_pattern
 from tests.waiting import wait_for
 
 TESTED = ("job_failed", "queue_blocked", "spot_interruption", "job_states", "launches")

@@ -4,7 +4,7 @@ import pytest
 from moto.events.models import EventPattern
 
 from local_cloud.gaps.events import as_sent, fill_text, flatten
-from tests.e2e.local_cloud.event_patterns import event_pattern
+from tests.builders.event_patterns import event_pattern
 
 
 @pytest.mark.parametrize(

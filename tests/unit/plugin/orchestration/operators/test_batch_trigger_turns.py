@@ -1,13 +1,17 @@
 """A job that shares an instance: when the trigger submits it, and when it takes it back."""
 
 import asyncio
+import itertools
+from threading import Barrier
+from types import SimpleNamespace
 
 import pytest
 from botocore.exceptions import ClientError
 
 from batchmark.aws.batch_jobs import STEPPED_BACK
 from batchmark.orchestration.operators.batch_trigger import BenchmarkJobTrigger
-from tests.stand_ins.batch import ON_DEMAND_QUEUE, client_error
+from batchmark.orchestration.operators.job_watch import Answer
+from tests.stand_ins.batch import FINISHED, ON_DEMAND_QUEUE, client_error
 from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.following import (
     CREATED,
@@ -16,6 +20,7 @@ from tests.stand_ins.following import (
     OUTAGE,
     REQUESTED,
     SUCCEEDED,
+    Following,
     Waiting,
 )
 
@@ -105,6 +110,53 @@ def test_of_two_jobs_submitted_at_once_the_oldest_stays():
     xcoms = following.succeeds((1, SUCCEEDED))
     assert following.batch.terminated == []
     assert xcoms["return_value"] == "job-1"
+
+
+def test_two_triggers_that_wait_for_one_job_both_run_theirs_one_after_the_other():
+    """Both see its end in the same moment, and both submit."""
+    names = [NAME, f"rival-{NAME}"]
+    first = Waiting([True, True])
+    batch, most = first.batch, []
+    submit, calls, together = batch.submit_job, itertools.count(), Barrier(2)
+
+    def submit_job(**request):
+        if next(calls) < 2:
+            together.wait(30)
+        return submit(**request)
+
+    batch.submit_job = submit_job
+    blocking = batch.add("another-run", "RUNNING")
+    second = Following(request=REQUESTED | {"jobName": names[1]})
+    second.trigger.clients = first.trigger.clients
+
+    def live():
+        return [job for job in batch.jobs.values() if job["status"] not in FINISHED]
+
+    async def ended(following):
+        following.trigger.sleep = pause
+        following.trigger.watch = SimpleNamespace(next=next_answer)
+        return [event async for event in following.trigger.run()]
+
+    async def pause(_):
+        await asyncio.sleep(0.01)
+        batch.change(blocking, status="SUCCEEDED")
+
+    async def next_answer(job_id):
+        while not batch.terminated:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.03)  # in which the other would be submitted again
+        most.append(len(live()))
+        batch.change(job_id, status="SUCCEEDED")
+        return Answer(batch.jobs[job_id])
+
+    async def both():
+        return await asyncio.wait_for(asyncio.gather(ended(first), ended(second)), 5)
+
+    asyncio.run(both())
+    assert most == [1, 1], "each is followed alone"
+    assert [each.xcoms["return_value"] in batch.jobs for each in (first, second)] == [True] * 2
+    succeeded = [job["jobName"] for job in batch.jobs.values() if job["status"] == "SUCCEEDED"]
+    assert sorted(succeeded) == sorted(["another-run", *names])
 
 
 def test_a_job_that_is_over_before_it_looks_again_does_not_step_back():
