@@ -157,6 +157,16 @@ def test_no_secret_is_in_an_image_or_shown_by_the_engine(running):
         assert not any(value in text for text in shown)
 
 
+def test_airflow_is_reached_from_this_machine_alone(running):
+    published = [
+        binding["HostIp"]
+        for service in SERVICES
+        for bindings in running.container(service).ports.values()
+        for binding in bindings or []
+    ]
+    assert set(published) == {"127.0.0.1"}
+
+
 def test_another_password_is_refused(running):
     answer = httpx.post(
         f"{running.deployment.url}/auth/token", json={"username": "admin", "password": "admin"}

@@ -4,12 +4,14 @@ import json
 
 import pytest
 
+from local_cloud.batch.running.docker_runtime import JOB
 from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES
 from tests.containers.host_processes import kill
 from tests.containers.images import PYTHON as IMAGE
 from tests.containers.jobs import DEAF, FOR_EVER, addresses, containers_of, run_nodes, start
 from tests.waiting import wait_for
 
+MIB = 2**20
 NOTHING = "127.0.0.1:1/nothing:here"  # a registry that refuses connections
 
 
@@ -30,6 +32,11 @@ def submit(cloud):
         return cloud.submit(definition, **(job or {}))
 
     return submitted
+
+
+def inspected(client, job_id):
+    (container,) = client.containers.list(filters={"label": f"{JOB}={job_id}"})
+    return container.attrs
 
 
 def test_exit_codes(cloud, submit):
@@ -179,6 +186,23 @@ print("first", pathlib.Path("/proc/1/comm").read_text().strip())
     ]
 
 
+def test_limits_are_the_engines(cloud, submit, client):
+    job_id = submit(
+        FOR_EVER,
+        memory=96,
+        privileged=True,
+        linuxParameters={"maxSwap": 32, "devices": [{"hostPath": "/dev/null"}]},
+    )
+    cloud.wait_for(job_id, "RUNNING")
+    host = inspected(client, job_id)["HostConfig"]
+    assert (host["Memory"], host["CpuShares"]) == (96 * MIB, 1024)
+    assert host["MemorySwap"] in (128 * MIB, -1)  # -1: this kernel counts no swap
+    assert host["Privileged"] is True
+    assert host["NetworkMode"] == "host"
+    cloud.batch.terminate_job(jobId=job_id, reason="seen")
+    cloud.finish(job_id)
+
+
 def test_folders_of_the_engine_and_fresh_volumes(cloud, submit, tmp_path):
     (tmp_path / "in").write_text("brought along")
     program = """
@@ -262,6 +286,14 @@ else:
     main, child = addresses(nodes)
     assert said == [f"{child} came to {main}"]
     assert len({main, child, "127.0.0.1"}) == 3
+
+
+def test_gpus_are_declared_where_the_engine_has_none(cloud, client):
+    if "nvidia" in client.info()["Runtimes"]:
+        pytest.skip("this engine has GPUs")
+    show = ["python", "-c", "import os; print(os.environ['NVIDIA_VISIBLE_DEVICES'])"]
+    definition = cloud.define(show, memory=64, gpus=2, container={"image": IMAGE})
+    assert cloud.output(cloud.submit(definition)) == ["0,1"]
 
 
 def test_a_job_learns_its_image_from_the_metadata_endpoint(cloud, submit, client):
