@@ -1,7 +1,7 @@
 """An empty AWS account by moto, and no other within reach."""
 
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 
 import boto3
 import pytest
@@ -9,8 +9,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from moto import mock_aws
 from moto.sns.models import Subscription
 
-# moto answers clients that were made before it, too, and making one takes 40 ms.
-moto_client = cache(boto3.client)
+# moto answers clients that were made before it, too, and making one takes 40 ms. They have
+# credentials of their own: whoever makes the first may have none in the environment.
+ACCESS = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+moto_client = cache(partial(boto3.client, **ACCESS))
 
 
 @cache
