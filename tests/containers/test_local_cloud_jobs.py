@@ -117,7 +117,8 @@ def image_with_a_command(client):
             "batchmark-test-speaks", "1", conf={"Entrypoint": ["echo", "entry"], "Cmd": ["command"]}
         )
         yield image.tags[0]
-        client.images.remove(image.id)
+        # The job's container goes after the job has ended, maybe after this.
+        client.images.remove(image.id, force=True)
     finally:
         made.remove()
 
