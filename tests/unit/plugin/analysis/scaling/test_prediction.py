@@ -52,6 +52,7 @@ def test_neither_latency_nor_the_time_of_a_byte_falls_below_zero(seconds):
 def test_loads_of_one_shape_tell_nothing_apart():
     assert fit_ring([load(2, 1e6)], [drawn(1.0)]) is None
     assert fit_ring([load(2, 1e6)] * 2, [drawn(1.0)] * 2) is None
+    assert fit_ring([(2.0, 0.0), (4.0, 0.0)], [drawn(1.0), drawn(2.0)]) is None  # no bytes
     assert fit_ring([], []) is None
 
 
