@@ -1,4 +1,4 @@
-"""What the commands do, and what a long installation says."""
+"""What the commands do by default, and what a long installation says."""
 
 import json
 import os
@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -23,6 +24,29 @@ from laptop.stack import PROFILE, ROOT
 from tests.builders.reports import report_of
 from tests.builders.runs import build_run
 from tests.documented import documented, recipe
+
+
+@pytest.mark.parametrize(
+    ("module", "given", "expected"),
+    [
+        (up, ["up"], (8080, program.BUILD / "up", None)),
+        (
+            try_job,
+            ["try-job", "--jobs", "job.tfvars"],
+            (Path("job.tfvars"), None, 3, program.BUILD / "try-job"),
+        ),
+    ],
+    ids=["up", "try-job"],
+)
+def test_a_command_takes_its_usual_port_or_number_of_jobs(module, given, expected, monkeypatch):
+    called = []
+    monkeypatch.setattr(sys, "argv", ["laptop", *given])
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    name = given[0].replace("-", "_")
+    monkeypatch.setattr(module, name, lambda *arguments, **_: called.append(arguments))
+    assert program.main() == 0
+    assert called == [expected]
+
 
 NOT_KNOWN = "Does the GPU pay off? Not known. No GPU target was compared with a CPU target."
 EXAMPLE = "job_container/own_jobs/thumbnails/job.tfvars"
