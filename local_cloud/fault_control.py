@@ -145,9 +145,11 @@ class Faults:
                 folders.check_permitted()
             UNDER_WAY[active.id] = active
             self._apply(active)
-        except folders.NotPermittedError as error:
-            UNDER_WAY.pop(active.id, None)
-            raise Conflict(f"file_system_full: {error}") from error
+        except Exception as error:
+            self._end(active.id)  # with what it did before it failed
+            if isinstance(error, folders.NotPermittedError):
+                raise Conflict(f"file_system_full: {error}") from error
+            raise
         if fault.seconds is not None:
             active.timer = later(fault.seconds, self._end, active.id)
         return active
@@ -168,8 +170,8 @@ class Faults:
                 self._scheduler.environments_changed()
                 active.undo = self._scheduler.environments_changed
             case FileSystemFull():
-                file_systems.fill_all()
                 active.undo = file_systems.make_room
+                file_systems.fill_all()
             case SpotInterruption() as fault:
                 with self._scheduler.lock:
                     for job, attempt in self._scheduler.attempts.items():

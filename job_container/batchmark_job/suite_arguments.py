@@ -1,6 +1,6 @@
 """The options of the suites `sharing` and `scaling`: on the command line as their models say.
 
-Each function raises an InputError where an option, or what the environment says, can't be had.
+Each but `add` raises an InputError where an option, or what the environment says, can't be had.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 from laptop.containers.secret_files import cloud_secret
 from laptop.errors import LaptopError
@@ -29,6 +29,8 @@ OLDEST_COMPOSE = (2, 24)
 # First line of a file that we wrote and may overwrite.
 SETTINGS_BEGIN = "# Of the last `make containers-up`, for `docker compose` alone."
 ERROR_LINES = 15
+NOTHING, PIPE = subprocess.DEVNULL, subprocess.PIPE
+File: TypeAlias = IO[bytes] | int  # as subprocess takes it
 
 
 @dataclass(frozen=True)
@@ -117,13 +119,9 @@ class Compose:
             said = "".join(f"\n{line}" for line in self._logs_of_failed_services())
             raise LaptopError(f"`docker compose {arguments[0]}` ended with code {code}{said}")
 
-    def output(self, *arguments: str, **files: IO[bytes]) -> str:
-        """What `docker compose` writes to stdout.
-
-        Args:
-            files: stdin and stdout, where these are files; what goes to one is not returned.
-        """
-        return self._captured([*self._command, *arguments], **files)
+    def output(self, *arguments: str, stdin: File = NOTHING, stdout: File = PIPE) -> str:
+        """What `docker compose` writes to stdout; empty if that goes to a file."""
+        return self._captured([*self._command, *arguments], stdin, stdout)
 
     def docker(self, *arguments: str) -> str:
         return self._captured(["docker", *arguments])
@@ -158,9 +156,10 @@ class Compose:
             *("--env-file", str(settings if settings.exists() else os.devnull)),
         ]
 
-    def _captured(self, command: Sequence[str], **files: IO[bytes]) -> str:
-        streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE} | files
-        done = subprocess.run(command, env=self.env, **streams, stderr=subprocess.PIPE, check=False)
+    def _captured(self, command: Sequence[str], stdin: File = NOTHING, stdout: File = PIPE) -> str:
+        done = subprocess.run(
+            command, env=self.env, stdin=stdin, stdout=stdout, stderr=PIPE, check=False
+        )
         if done.returncode:
             said = done.stderr.decode(errors="replace").strip().splitlines()[-ERROR_LINES:]
             called = " ".join(word for word in command if word not in self._command[2:])

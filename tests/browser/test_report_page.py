@@ -124,6 +124,12 @@ def test_the_answer_needs_no_scrolling(open_page, name):
     assert box["y"] + box["height"] <= views.WIDE["height"]
 
 
+def test_an_own_job_is_answered_in_three_lines(open_page):
+    answer = open_page("own-job").locator(".verdict").first
+    height = answer.evaluate("one => parseFloat(getComputedStyle(one).lineHeight)")
+    assert round(answer.bounding_box()["height"] / height) <= 3
+
+
 def test_nine_pairs_are_small_and_print_on_few_sheets(open_page, pages):
     sheets = open_page("nine-pairs").pdf(format="A4")
     assert len(re.findall(rb"/Type\s*/Page\b", sheets)) <= MOST_PAGES

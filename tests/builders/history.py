@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +16,28 @@ BUCKET = "batchmark-results"
 REGION = "us-east-1"
 RUN_ID = "scheduled__2026-11-20T03:00:00+00:00"
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+START = datetime(2026, 10, 30, 6, 0, tzinfo=UTC)
+
+GPU: dict[str, Any] = {
+    "target": "g5.xlarge",
+    "instance_type": "g5.xlarge",
+    "requested_device": "cuda",
+    "actual_device": "cuda",
+    "cpu_model": "AMD EPYC 7R32",
+    "gpu_model": "NVIDIA A10G",
+    "price_usd_per_hour": 1.0,
+    "purchase_option": "on_demand",
+}
+CPU: dict[str, Any] = {
+    "target": "c5.2xlarge",
+    "instance_type": "c5.2xlarge",
+    "requested_device": "cpu",
+    "actual_device": "cpu",
+    "cpu_model": "Intel Xeon 8124M",
+    "gpu_model": None,
+    "price_usd_per_hour": 0.36,
+    "purchase_option": "on_demand",
+}
 SIZES = {("matmul", "size", 1000): 0.001, ("matmul", "size", 5000): 0.02}
 
 
@@ -86,3 +109,25 @@ class ResultBucket:
 
     def called(self, operation):
         return [key for name, key in self.calls if name == operation]
+
+
+def measured(seconds, machine, *, day=0, size=1000, **fields):
+    """A row of the history; `day` decides its run and its month."""
+    price = machine["price_usd_per_hour"]
+    row: dict[str, Any] = {
+        "run_id": f"scheduled__{day:03}",
+        "recorded_at": (START + timedelta(days=day)).replace(tzinfo=None),
+        "suite": "blog",
+        "workload": "matmul",
+        "parameters": json.dumps({"size": size}, separators=(",", ":")),
+        "dtype": "float32",
+        "status": "measured",
+        "median_seconds": seconds,
+        "relative_spread": 0.02,
+        "flops": 2 * size**3,
+        "batch_seconds": 100.0,
+        "job_cost_usd": None if price is None else 100 * price / 3600,
+        **machine,
+        **fields,
+    }
+    return {**row, "month": row["recorded_at"].strftime("%Y-%m")}

@@ -107,8 +107,10 @@ class Published:
 def published_by(aws):
     """What Terraform published; what is written instead of it is undone in the end."""
     found = Published(aws.client("ssm"))
-    yield found
-    found.undo()
+    try:
+        yield found
+    finally:
+        found.undo()
 
 
 def failed_log(airflow, dag_id, run_id, task_id, says):

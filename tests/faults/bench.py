@@ -100,8 +100,10 @@ class Bench:
     def fault(self, kind: str, **fields: Any) -> Iterator[str]:
         """A fault of the local cloud, by its id, for as long as this lasts."""
         fault_id = self.begin(kind, **fields)
-        yield fault_id
-        self.end(fault_id)
+        try:
+            yield fault_id
+        finally:
+            self.end(fault_id)
 
     def faults(self) -> dict[str, dict[str, Any]]:
         """Those under way, by id."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import duckdb
@@ -11,6 +11,7 @@ import hcl2
 import pytest
 
 from batchmark.core.suites import SUITES
+from tests.builders.history import CPU, GPU, measured
 from tests.terraform.conftest import SOURCE
 
 MODULE = SOURCE / "modules" / "analytics"
@@ -25,28 +26,6 @@ DUCKDB_TYPES = {
     "double": "DOUBLE",
     "boolean": "BOOLEAN",
     "timestamp": "TIMESTAMP",
-}
-START = datetime(2026, 10, 30, 6, 0, tzinfo=UTC)
-
-GPU: dict[str, Any] = {
-    "target": "g5.xlarge",
-    "instance_type": "g5.xlarge",
-    "requested_device": "cuda",
-    "actual_device": "cuda",
-    "cpu_model": "AMD EPYC 7R32",
-    "gpu_model": "NVIDIA A10G",
-    "price_usd_per_hour": 1.0,
-    "purchase_option": "on_demand",
-}
-CPU: dict[str, Any] = {
-    "target": "c5.2xlarge",
-    "instance_type": "c5.2xlarge",
-    "requested_device": "cpu",
-    "actual_device": "cpu",
-    "cpu_model": "Intel Xeon 8124M",
-    "gpu_model": None,
-    "price_usd_per_hour": 0.36,
-    "purchase_option": "on_demand",
 }
 LAPTOP: dict[str, Any] = {
     **GPU,
@@ -65,28 +44,6 @@ def sql(query):
     """A query as Terraform renders it."""
     text = (MODULE / "queries" / f"{query}.sql").read_text()
     return text.replace("${series}", ", ".join(SCHEMA["series"]))
-
-
-def measured(seconds, machine, *, day=0, size=1000, **fields):
-    """A row of the history; `day` decides its run and its month."""
-    price = machine["price_usd_per_hour"]
-    row: Row = {
-        "run_id": f"scheduled__{day:03}",
-        "recorded_at": (START + timedelta(days=day)).replace(tzinfo=None),
-        "suite": "blog",
-        "workload": "matmul",
-        "parameters": json.dumps({"size": size}, separators=(",", ":")),
-        "dtype": "float32",
-        "status": "measured",
-        "median_seconds": seconds,
-        "relative_spread": 0.02,
-        "flops": 2 * size**3,
-        "batch_seconds": 100.0,
-        "job_cost_usd": None if price is None else 100 * price / 3600,
-        **machine,
-        **fields,
-    }
-    return {**row, "month": row["recorded_at"].strftime("%Y-%m")}
 
 
 class History:

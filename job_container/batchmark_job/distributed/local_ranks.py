@@ -102,7 +102,7 @@ class LocalRanks:
         return Answer.model_validate_json(self._answer.read_bytes())
 
     def kill(self) -> None:
-        """End torchrun and its ranks, also those that have outlived it; returns once they have."""
+        """End torchrun and its ranks, also those that have outlived it, within seconds."""
         self._killed = True
         end = time.monotonic() + KILL_SECONDS
         # Again until none is found: torchrun may be starting one while the others are looked for.
@@ -110,7 +110,7 @@ class LocalRanks:
             for process in found:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
-            # Not for torchrun itself: whoever waits for it needs its exit code.
+            # psutil would take torchrun's exit code from `wait`; Popen keeps it for both.
             psutil.wait_procs([p for p in found if p.pid != self._process.pid], KILL_SECONDS)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(KILL_SECONDS)

@@ -143,7 +143,8 @@ def driver() -> Driver:
 def visible_gpus() -> list[Gpu]:
     """The GPUs, or parts of one (MIG), that torch sees, in torch's order.
 
-    By UUID, because NVML's numbers differ where CUDA_VISIBLE_DEVICES is set.
+    By UUID, because NVML's numbers differ where CUDA_VISIBLE_DEVICES is set. Raises an NVMLError
+    where NVML does not know one of them.
     """
     import torch
 

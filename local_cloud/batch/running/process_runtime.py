@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import psutil
 
@@ -53,8 +53,16 @@ class ProcessRuntime(Runtime):
         command = resolve(launch.container.command, variables.get("PATH", ""), self._job_dir)
         return ContainerProcess(command, variables, self._job_dir, launch.log_stream)
 
+    def adopt(self, launch: Launch) -> ContainerProcess | None:  # noqa: ARG002
+        """None: processes end with their server."""
+        return None
+
     def remove_others(self, task_ids: Collection[str]) -> None:
-        """Do nothing, and adopt nothing: processes end with their server."""
+        """Do nothing: see adopt."""
+
+    def inspect(self, task_id: str) -> dict[str, Any] | None:  # noqa: ARG002
+        """None: there is no engine."""
+        return None
 
     def close(self) -> None:
         """Remove the hosts' folders; each process ends with its attempt, or with this server."""

@@ -96,16 +96,14 @@ class Runtime(Protocol):
     def start(self, launch: Launch) -> RunningContainer:
         """Start a node's container; raises StartError, or OSError or ValueError."""
 
-    def adopt(self, launch: Launch) -> RunningContainer | None:  # noqa: ARG002
+    def adopt(self, launch: Launch) -> RunningContainer | None:
         """Take over a container that an earlier server started, running or ended; None if gone."""
-        return None
 
     def remove_others(self, task_ids: Collection[str]) -> None:
         """Remove the containers that an earlier server left, except those of these ECS tasks."""
 
-    def inspect(self, task_id: str) -> dict[str, Any] | None:  # noqa: ARG002
+    def inspect(self, task_id: str) -> dict[str, Any] | None:
         """The engine's description of an ECS task's container; None without an engine."""
-        return None
 
     def close(self) -> None:
         """Remove all containers, and start no more."""

@@ -83,14 +83,14 @@ class Machine:
     ) -> Allocation:
         size = only_instance(environment)
         if size is None:
-            return self.pool.take_again(needed, gpu_ids)
+            return self.pool.allocate(needed, gpu_ids)
         arn = environment.arn
         instance = self._instances.get(arn)
         if instance is None:
-            claimed = self.pool.take_again(self.claim(environment, needed), gpu_ids)
+            claimed = self.pool.allocate(self.claim(environment, needed), gpu_ids)
             instance = self._start(arn, size, claimed)
         else:
-            self.pool.take_again(memory_of(needed), ())
+            self.pool.allocate(memory_of(needed), ())
         return self._add(arn, instance, needed, gpu_ids)
 
     def _start(self, arn: str, size: Requirements, claimed: Allocation) -> Instance:
@@ -105,7 +105,7 @@ class Machine:
     def _add(
         self, arn: str, instance: Instance, needed: Requirements, gpu_ids: Sequence[str]
     ) -> Allocation:
-        placed = instance.room.take_again(needed, gpu_ids)
+        placed = instance.room.allocate(needed, gpu_ids)
         instance.jobs += 1
         return Allocation(placed.requirements, placed.gpu_ids, arn, instance.held.gpu_ids)
 

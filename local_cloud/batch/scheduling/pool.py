@@ -47,20 +47,20 @@ class Pool:
 
     def take(self, needed: Requirements, reserved: Reservation) -> Allocation | None:
         """Allocate, or else reserve the kinds that the job lacks: later jobs must not starve it."""
-        lacks = {
+        short = {
             "vcpus": needed.vcpus > self.free_vcpus,
             "memory": needed.memory_mib > self.free_memory_mib,
             "gpus": needed.gpus > len(self.free_gpu_ids),
         }
-        if any(lacks.values()):
-            reserved.kinds.update(filter(lacks.get, lacks))
+        if lacks := {kind for kind, is_short in short.items() if is_short}:
+            reserved.kinds |= lacks
             return None
         if reserved.everything() or (needed.gpus and "gpus" in reserved.kinds):
             return None
-        return self.take_again(needed, self.free_gpu_ids[: needed.gpus])
+        return self.allocate(needed, self.free_gpu_ids[: needed.gpus])
 
-    def take_again(self, needed: Requirements, gpu_ids: Sequence[str]) -> Allocation:
-        """Allocate again what a job held before a restart; the pool may have become smaller."""
+    def allocate(self, needed: Requirements, gpu_ids: Sequence[str]) -> Allocation:
+        """Allocate, with those of the GPUs that are there: after a restart there may be fewer."""
         self.free_vcpus -= needed.vcpus
         self.free_memory_mib -= needed.memory_mib
         still_there = tuple(gpu_id for gpu_id in gpu_ids if gpu_id in self.free_gpu_ids)

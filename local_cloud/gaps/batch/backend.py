@@ -117,19 +117,37 @@ class CompleteBatchBackend(BatchBackend):
         del self._compute_environments[environment.arn]
         self.ecs_backend.clusters.pop(environment.ecs_name, None)
 
-    def create_job_queue(self, *args: Any, **fields: Any) -> JobQueue:
-        fields["state"] = fields["state"] or "ENABLED"
-        fields["compute_env_order"] = self._resolved(fields["compute_env_order"] or [])
-        return super().create_job_queue(*args, **fields)
+    def create_job_queue(
+        self,
+        queue_name: str,
+        priority: str,
+        schedule_policy: str | None,
+        state: str | None,
+        compute_env_order: list[dict[str, Any]],
+        tags: dict[str, str] | None = None,
+    ) -> JobQueue:
+        return super().create_job_queue(
+            queue_name,
+            priority,
+            schedule_policy,
+            state or "ENABLED",
+            self._resolved(compute_env_order or []),
+            tags,
+        )
 
-    def update_job_queue(self, *args: Any, **fields: Any) -> tuple[str, str]:
-        queue = self.get_job_queue(fields["queue_name"])
+    def update_job_queue(
+        self,
+        queue_name: str,
+        priority: str | None,
+        state: str | None,
+        compute_env_order: list[dict[str, Any]] | None,
+        schedule_policy: str | None,
+    ) -> tuple[str, str]:
+        queue = self.get_job_queue(queue_name)
         if queue is None:
-            raise ClientException(f"Job queue {fields['queue_name']} does not exist")
-        fields["queue_name"] = queue.name
-        if fields["compute_env_order"] is not None:
-            fields["compute_env_order"] = self._resolved(fields["compute_env_order"])
-        super().update_job_queue(*args, **fields)
+            raise ClientException(f"Job queue {queue_name} does not exist")
+        order = None if compute_env_order is None else self._resolved(compute_env_order)
+        super().update_job_queue(queue.name, priority, state, order, schedule_policy)
         return queue.name, queue.arn
 
     def _resolved(self, order: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ from batchmark.analysis.cost import PriceBasis
 from batchmark.analysis.pooling import JobRecord, TargetRecord
 from batchmark.core.prices import SECONDS_PER_HOUR
 from batchmark.core.record import Record
-from batchmark_job.result.document import Device
+from batchmark_job.result.document import Device, Marks
 
 # Batch's events carry whole seconds, so a timestamp may precede the one it follows by that much.
 RESOLUTION = timedelta(seconds=1)
@@ -164,9 +164,9 @@ def _moments(job: JobRecord) -> list[datetime | None]:
     The container's start is the ECS agent's, or Batch's RUNNING (startedAt), which comes a little
     later.
     """
-    told = dict(job) | dict(job.marks or {})
-    told["container_started_at"] = told.get("container_started_at") or job.started_at
-    return [job.created_at, *map(told.get, STEPS.values())]
+    told = dict.fromkeys(Marks.model_fields) | dict(job) | dict(job.marks or {})
+    told["container_started_at"] = told["container_started_at"] or job.started_at
+    return [job.created_at, *(told[name] for name in STEPS.values())]
 
 
 def _name(steps: Sequence[str], device: Device | None) -> str:

@@ -94,8 +94,8 @@ class PublishedTable(Record):
 
     def usd(self, prices: PriceTable) -> float:
         """What both whole jobs cost at On-Demand prices."""
-        took = {self.cpu: self.total.cpu_seconds, self.gpu: self.total.gpu_seconds}
-        return sum(one / SECONDS_PER_HOUR * prices.on_demand[name] for name, one in took.items())
+        took = ((self.cpu, self.total.cpu_seconds), (self.gpu, self.total.gpu_seconds))
+        return sum(one / SECONDS_PER_HOUR * prices.on_demand[name] for name, one in took)
 
     def matmul_crossover(self, factor: float = 1.0) -> BreakEven:
         """The matrix size from which the GPU stays ahead, its start-up counted at the smallest."""

@@ -92,9 +92,15 @@ def instances(ec2: Any, **asked: Any) -> Iterator[dict[str, Any]]:
 
 def container_instances(ecs: Any, cluster: str, **asked: Any) -> list[dict[str, Any]]:
     """ECS's description of a cluster's instances, of as many as one call describes."""
-    asked |= {"cluster": cluster, "PaginationConfig": {"MaxItems": MOST_INSTANCES}}
-    arns = list(listed(ecs, "list_container_instances", "containerInstanceArns", **asked))
-    if not arns:
+    found = listed(
+        ecs,
+        "list_container_instances",
+        "containerInstanceArns",
+        cluster=cluster,
+        PaginationConfig={"MaxItems": MOST_INSTANCES},
+        **asked,
+    )
+    if not (arns := list(found)):
         return []
     answer = ecs.describe_container_instances(cluster=cluster, containerInstances=arns)
     return list(answer["containerInstances"])

@@ -162,8 +162,8 @@ def conclude(planned: Any, collected: Any, *, reruns: bool = True, one_by_one: b
 
 def collect_results(collect: Callable[..., str], running: MappedOperator) -> Any:
     """Return the task that collects what another one's jobs left, even if some failed."""
-    what = {"trigger_rule": "all_done", "outlets": [assets.RESULTS]}
-    return task_of(collect, "collect_results", **what)(running.task_id)
+    task = task_of(collect, "collect_results", trigger_rule="all_done", outlets=[assets.RESULTS])
+    return task(running.task_id)
 
 
 def measure(

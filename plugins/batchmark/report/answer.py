@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from pydantic import AwareDatetime, Field
 
@@ -11,8 +12,10 @@ from batchmark.core.record import Record
 from batchmark.report import words
 from batchmark.report.blocks import FirstScreen, Line, Story
 from batchmark.report.changes import words as change_words
-from batchmark.report.model import Report
 from batchmark.report.studies import stories
+
+if TYPE_CHECKING:
+    from batchmark.report.model import Report
 
 OUTSIDE_EC2 = "No dollars: the jobs ran on a machine outside EC2."
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from batchmark.core.kinds import STUDIES
 from batchmark.report.blocks import Beside, Section, Story
-from batchmark.report.model import Report
+
+if TYPE_CHECKING:
+    from batchmark.report.model import Report
 
 
 def stories(report: Report) -> list[Story]:

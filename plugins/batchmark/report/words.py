@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from batchmark.analysis.cold_start import ColdStart
 from batchmark.analysis.cost import PriceBasis
@@ -18,8 +19,10 @@ from batchmark.analysis.samples import Keyed, Side
 from batchmark.analysis.study import Studied
 from batchmark.core import formatting, suites
 from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate
-from batchmark.report.model import Report
 from batchmark_job.result.document import Device, Implementation, MetricSummary, Trial
+
+if TYPE_CHECKING:
+    from batchmark.report.model import Report
 
 NOT_KNOWN = "not known yet"
 AHEAD = {Measure.TIME: ("faster", "slower"), Measure.DOLLARS: ("cheaper", "dearer")}

@@ -75,6 +75,13 @@ def test_what_the_plugin_offers_of_four_gpus(mode, replicas, offered):
     assert offer(daemon_set, maps, 4) == offered
 
 
+def test_a_request_of_two_shares_is_refused():
+    shared = Offer(40, is_shared=True, refuses_more_than_one=True)
+    assert "maximum request size for shared resources is 1" in shared.refusal(2)
+    assert shared.refusal(1) is None
+    assert Offer(4).refusal(2) is None
+
+
 def test_pods_run_where_and_as_whom_the_manifests_say():
     pod = job_manifest(published(), RUN_ID, planned()[0], name="n")["spec"]["template"]["spec"]
     (account,) = of("ServiceAccount")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias, TypedDict
 
 from batchmark.analysis.samples import parameters_json
 from batchmark.changes.records import UNKNOWN_DTYPE
@@ -108,7 +108,14 @@ class Parsed(NamedTuple):
         return cls([one for one in found if isinstance(one, ForeignMeasurement)], units)
 
 
-def figures_or_reason(figures: Callable[..., Row], *arguments: Any) -> dict[str, Any]:
+class Figures(TypedDict, total=False):
+    """One of these fields of a ForeignMeasurement."""
+
+    figures: Row
+    reason: str
+
+
+def figures_or_reason(figures: Callable[..., Row], *arguments: Any) -> Figures:
     """Return a ForeignMeasurement's `figures`, or the `reason` why there are none."""
     try:
         return {"figures": figures(*arguments)}

@@ -29,6 +29,7 @@ from batchmark.report.terminal.sections import print_blocks
 
 if TYPE_CHECKING:
     from batchmark.changes.alerts.outbox import Delivery, RunMessage
+    from batchmark.changes.alerts.records import Alert
     from batchmark.changes.records import Change
 
 
@@ -140,9 +141,11 @@ def change_alert(context: Context) -> str:
     """
     params, run_id = context["params"], context["run_id"]
     by = context["dag_run"].triggering_user_name or "somebody"
-    asked_for = methodcaller(
-        "become", params["state"], at=datetime.now(UTC), by=by, run_id=run_id, note=params["note"]
-    )
+    now = datetime.now(UTC)
+
+    def asked_for(alert: Alert) -> Alert:
+        return alert.become(params["state"], at=now, by=by, run_id=run_id, note=params["note"])
+
     alerts = AlertStore(RunStore.of(load_config(), run_id))
     try:
         alert = alerts.change_alert(params["alert_id"].strip(), asked_for)

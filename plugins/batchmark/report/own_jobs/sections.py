@@ -15,6 +15,7 @@ from batchmark.analysis.own_jobs.records import (
 )
 from batchmark.core import formatting
 from batchmark.core.formatting import Figure
+from batchmark.core.row_values import ToldMetric
 from batchmark.report import blocks, machines
 from batchmark.report.blocks import Table, capitalized
 from batchmark.report.model import Report
@@ -131,7 +132,7 @@ def _table(
     """
     if not rows:
         return None
-    table = Table.of(title, caption, rows, columns)
+    table = Table.of(title, caption, rows, columns, folded=folded)
     empty = {
         name
         for place, name in enumerate(table.headings)
@@ -140,7 +141,12 @@ def _table(
     if VERDICT in empty:
         empty |= {OVER_FASTEST, OVER_BEST}
     told = [caption, *(says for name, says in MEANINGS.items() if name in columns.keys() - empty)]
-    return Table.of(title, " ".join(told), rows, columns, without=empty, folded=folded)
+    kept = [place for place, name in enumerate(table.headings) if name not in empty]
+    return table._replace(
+        caption=" ".join(told),
+        headings=[table.headings[place] for place in kept],
+        rows=[[row[place] for place in kept] for row in table.rows],
+    )
 
 
 def _fastest(study: OwnJobStudy, place: Place) -> str:
@@ -186,6 +192,7 @@ class _Told(NamedTuple):
 
 def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
     names = words.metric_names(study)
+    least = {told: _least_usd(study, told) for told in names}
     rows = [
         _Told(side, place, found, win)
         for told in names
@@ -208,7 +215,7 @@ def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
             VERDICT: lambda row: (
                 _metric_verdict(study, row.win, row.side.target.target) if row.win else None
             ),
-            "Dollars": lambda row: words.usd_per_unit(row.metric, _least_usd(study, row.metric)),
+            "Dollars": lambda row: words.usd_per_unit(row.metric, least[row.metric.told]),
             "Values": lambda row: (
                 f"{row.metric.values} in {formatting.count(row.metric.jobs, 'job')}"
             ),
@@ -225,7 +232,7 @@ def _over_best(study: OwnJobStudy, row: _Told) -> Figure | None:
     return formatting.factor(duel.ratio) if duel else None
 
 
-def _metric_verdict(study: OwnJobStudy, win: standings.Win, target: str) -> str:
+def _metric_verdict(study: OwnJobStudy, win: Win, target: str) -> str:
     if win.winner == target:
         return "best"
     rival = win.next if win.leader == target else win.leader
@@ -235,13 +242,13 @@ def _metric_verdict(study: OwnJobStudy, win: standings.Win, target: str) -> str:
     return "worse" if duel and duel.better == rival else NOT_KNOWN
 
 
-def _least_usd(study: OwnJobStudy, metric: MetricFigure) -> float:
+def _least_usd(study: OwnJobStudy, told: ToldMetric) -> float:
     """Of all sides, for one unit."""
     known = (
         one.usd_per_unit.value
         for _, figure in words.figures(study)
         for one in figure.metrics
-        if one.told == metric.told and one.usd_per_unit
+        if one.told == told and one.usd_per_unit
     )
     return min(known, default=0.0)
 

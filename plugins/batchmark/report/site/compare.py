@@ -209,10 +209,11 @@ class Comparison:
             f"| speedup [{CONFIDENCE_TEXT}] | verdict |",
             "|---|---:|---:|---:|---|",
         ]
-        for view in (view for _, views in self.views() for view in views):
-            ratio = formatting.factor(view.row.speedup)
-            cells = (view.name, view.first, view.second, ratio, view.word)
-            lines.append(f"| {' | '.join(_cell(str(cell)) for cell in cells)} |")
+        for _, views in self.views():
+            for view in views:
+                ratio = formatting.factor(view.row.speedup)
+                cells = (view.name, view.first, view.second, ratio, view.word)
+                lines.append(f"| {' | '.join(_cell(str(cell)) for cell in cells)} |")
         speedup = f"The speedup is the time of {self.second} / the time of {self.first}."
         lines += ["", *map(_cell, (*self.remarks, speedup))]
         return "\n".join(lines) + "\n"

@@ -42,8 +42,14 @@ class Visit:
         again_seconds: int | None = None,
     ) -> str:
         """A page that says one thing; it may load itself again while something is under way."""
-        said = {"text": text, "links": links, "again_seconds": again_seconds}
-        return self.render("message", current=current, title=title, **said)
+        return self.render(
+            "message",
+            current=current,
+            title=title,
+            text=text,
+            links=links,
+            again_seconds=again_seconds,
+        )
 
     def within(self, html: str, *, current: str) -> str:
         """A stored page with the navigation above it."""

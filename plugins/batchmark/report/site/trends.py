@@ -252,8 +252,10 @@ def trends(
         if told and standing and not standing.point:
             standing = Standing("a change", told[-1])
         missed = newest not in (None, runs[-1].run_id)
-        of = (history.key, history.metric, runs, sorted(marks))
-        found.append(Trend(*of, standing, history.fell_back, missed))
+        trend = Trend(
+            history.key, history.metric, runs, sorted(marks), standing, history.fell_back, missed
+        )
+        found.append(trend)
     return sorted(found, key=lambda trend: (trend.name, trend.target))
 
 

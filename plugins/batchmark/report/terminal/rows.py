@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 from rich.markup import escape
@@ -17,10 +17,12 @@ from batchmark.analysis.pairs.pair import Pair
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.report import words
-from batchmark.report.site.compare import Comparison
 from batchmark.report.terminal.text import bare_table, clean, print_text
 from batchmark.report.words import AHEAD, NOT_KNOWN
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
+
+if TYPE_CHECKING:
+    from batchmark.report.site.compare import Comparison
 
 
 class _Layout(NamedTuple):

@@ -264,10 +264,7 @@ def test_a_node_that_can_not_measure_says_why(main, port):
 
 def test_a_node_that_came_and_went_is_told_as_that_though_it_declines_then(main, port):
     all_nodes = main(2)
-    greeting = Greeting.of(1, JOB, "127.77.0.2", MAIN, CPU)
-    other = connect(MAIN, port, 5.0)
-    other.send({"kind": "greeting", **greeting.model_dump()})
-    other.close()
+    one_that_came(port).close()
     wait_for(lambda: all_nodes._joined and all_nodes._joined[1].lost, "its loss", 10)
     decline(Node(1, 2, MAIN), JOB, "cannot measure: no GPU", port)
     wait_for(lambda: all_nodes._declined, "its word", 10)

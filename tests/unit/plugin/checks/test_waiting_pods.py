@@ -12,7 +12,7 @@ def pod(name, phase="Pending", *, node=None, **status):
     resources = {"requests": {"cpu": "2300m", "nvidia.com/gpu": "1"}}
     return {
         "metadata": {"name": name, "creationTimestamp": SINCE},
-        "spec": {"containers": [{"resources": resources}], "nodeName": node},
+        "spec": {"containers": [{"resources": resources}]} | ({"nodeName": node} if node else {}),
         "status": {"phase": phase, **status},
     }
 

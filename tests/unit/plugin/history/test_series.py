@@ -10,7 +10,7 @@ from batchmark.history import series as module
 from batchmark.history.columns import SCHEMA
 from batchmark.history.parquet import schema_for
 from batchmark.history.series import COLUMNS, series_histories, speedups
-from tests.terraform.test_saved_queries import CPU, GPU, measured
+from tests.builders.history import CPU, GPU, measured
 
 START = measured(1.0, CPU)["recorded_at"]
 ON_DEMAND = CPU["price_usd_per_hour"]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from operator import methodcaller
 from typing import Annotated
 
 from fastapi import APIRouter, Form, HTTPException
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from batchmark.changes.alerts.records import State
+from batchmark.changes.alerts.records import Alert, State
 from batchmark.core.errors import AlertError
 from batchmark.core.kinds import COSTING
 from batchmark.orchestration.web import airflow_runs
@@ -50,9 +49,12 @@ def change_alert(
     if state == "recovered":
         raise HTTPException(422, "Only a later run can find that an alert recovered.")
     now = datetime.now(UTC)
-    asked_for = methodcaller(
-        "become", state, at=now, by=visitor.name, run_id=f"page__{now.isoformat()}", note=note
-    )
+
+    def asked_for(alert: Alert) -> Alert:
+        return alert.become(
+            state, at=now, by=visitor.name, run_id=f"page__{now.isoformat()}", note=note
+        )
+
     try:
         changed = books.alerts.change_alert(alert_id, asked_for)
     except AlertError as error:

@@ -171,7 +171,7 @@ def compared(books: Books, sides: Sides, ending: str) -> Response:
     texts = {"csv": found.as_csv, "md": found.as_markdown, "json": found.as_json}
     if as_text := texts.get(ending):
         return download(as_text(), name)
-    charts = [drawings.comparison_chart(one) for one in found.suites if one.rows]
-    if ending == "png" and charts:
+    if ending == "png" and any(one.rows for one in found.suites):
+        charts = [drawings.comparison_chart(one) for one in found.suites if one.rows]
         return download(drawings.png(charts), name)
     raise HTTPException(404, "Choose csv, json, md or, where rows were compared, png.")

@@ -18,7 +18,7 @@ def take(pool, *, vcpus=1, memory_mib=1, gpus=0, reserved=None):
     [
         (lambda pool: take(pool, vcpus=3, memory_mib=600, gpus=1), ("0",)),
         # After a restart, a job gets what it held as far as it exists.
-        (lambda pool: pool.take_again(Requirements(3, 600, 2), ("1", "5")), ("1",)),
+        (lambda pool: pool.allocate(Requirements(3, 600, 2), ("1", "5")), ("1",)),
     ],
 )
 def test_what_was_taken_is_not_free_until_it_is_given_back(pool, begin, gpu_ids):

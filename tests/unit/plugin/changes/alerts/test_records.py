@@ -20,7 +20,8 @@ from tests.builders.alerts import NOW, change, in_state, opened, point, some_ser
 @pytest.mark.parametrize(("state", "following"), MAY_FOLLOW.items())
 def test_every_state_takes_what_the_table_allows_and_refuses_the_rest(state, following):
     (alert,) = opened()
-    alert = in_state(alert, *({state} - {"open"}))
+    if state != "open":
+        alert = in_state(alert, state)
     assert alert.state == state
     for other in STATES:
         if other in following:

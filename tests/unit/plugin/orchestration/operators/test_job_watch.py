@@ -131,6 +131,18 @@ def test_a_cancelled_waiter_affects_no_other():
     assert all("goes" not in job_ids for at, job_ids in batch.calls if at > INTERVAL)
 
 
+def test_two_waiters_for_a_job_share_its_description():
+    async def run():
+        batch = Batch(job=0.0)
+        watch = batch.watch()
+        answers = await asyncio.gather(watch.next("job"), watch.next("job"))
+        return batch, answers
+
+    batch, answers = asyncio.run(run())
+    assert len(batch.calls) == 1
+    assert answers[0] is answers[1]
+
+
 def answers(batch, *job_ids):
     """What a watch answers, asked for one after the other."""
 

@@ -241,6 +241,13 @@ def test_a_job_that_lost_its_host_was_interrupted_and_did_not_fail():
     assert found.status == "interrupted"
 
 
+def test_a_job_that_was_stopped_before_it_told_an_end_has_no_time_of_its_command():
+    job = described("FAILED", code=None, isTerminated=True, statusReason="took too long")
+    found = document(job, read_lines(marked(*facts(*BEGIN), metric())))
+    assert (found.own_job.wrapped, found.own_job.command_seconds) == (True, None)
+    assert found.measurements[0].reason == "no exit code; took too long"
+
+
 @pytest.mark.parametrize("stop", [STARTED, STARTED - 5])
 def test_a_job_shorter_than_batchs_clock_can_tell_took_a_millisecond_at_most(stop):
     found = document(described(attempt={"stoppedAt": stop}))
