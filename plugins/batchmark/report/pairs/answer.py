@@ -205,8 +205,8 @@ def _trust(report: Report) -> str:
     source = next(iter(sources)) if len(sources) == 1 else source
     floor = formatting.noise(median(row.noise.floor for row in rows))
     text = (
-        f"{decided} of {formatting.count(len(rows), 'verdict')} on time stand above the noise from "
-        f"job to job, whose median over the rows is {floor} ({source})."
+        f"Times differ beyond the noise from job to job in {decided} of "
+        f"{formatting.count(len(rows), 'row')}; its median over the rows is {floor} ({source})."
     )
     doubtful = sum(bool(row.warnings) for row in rows)
     return f"{text} {formatting.count(doubtful, 'row')} to read with care." if doubtful else text

@@ -301,8 +301,8 @@ def test_metrics_of_one_name_are_told_apart_by_their_unit():
 
 def test_trust_is_the_owners_word_and_the_noise():
     assert trust([two_sides()]) == (
-        "All results that count were checked by exit code alone. 4 of 4 comparisons of times stand "
-        "above the noise; of equal sides about 1 in 100 would."
+        "All results that count were checked by exit code alone. Times differ beyond the noise in "
+        "4 of 4 comparisons; of equal sides about 1 in 100 would."
     )
     checked = {"each": {"checked_by": ("command", "checksum")}}
     assert trust([study(*sides_at_64(8.0, 9.0, **checked))]).startswith(
