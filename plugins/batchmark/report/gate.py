@@ -41,8 +41,8 @@ class Gate(NamedTuple):
         """A line for each row that is slower or missing."""
         for row in self.slower:
             yield f"Slower: {row_label(row)} ({_change(row)})"
-        for row, reason in self.missing:
-            yield f"Missing: {row_label(row)}: {reason}"
+        for lost in self.missing:
+            yield f"Missing: {row_label(lost.row)}: {lost.reason}"
 
     @property
     def last_line(self) -> str:

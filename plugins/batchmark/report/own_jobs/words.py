@@ -55,7 +55,7 @@ def usd_per_unit(usd: Estimate, rate: str, least: float, beside: Others = ()) ->
 
     Args:
         usd: for one unit.
-        rate: the unit a second, such as images/s.
+        rate: the unit that was told, which ends in /s.
         least: of those that it is compared with.
         beside: dollars of others for one unit.
     """
