@@ -165,7 +165,7 @@ def _gate(
         comparison,
         missing=missing_rows(new, baseline),
         missing_before=len(missing_rows(baseline, new)),
-        measured=" against ".join(map(_measured, (new, baseline))),
+        measured=f"{_measured(new)} against the baseline's {_measured(baseline)}",
         least_percent=options.least_percent,
         allow_missing=options.allow_missing,
     )

@@ -64,7 +64,7 @@ def test_single_documents_are_compared_and_decide_little(tmp_path, old, compare)
     assert out.endswith(
         "Gate passed, but nothing could be decided: 1 row compared, 0 slower by 5 % or more, "
         "0 missing, 1 not known yet, 0 missing in the baseline; "
-        "1 repeat with 20 samples against 1 repeat with 20 samples."
+        "1 repeat with 20 samples against the baseline's 1 repeat with 20 samples."
     )
 
 

@@ -87,8 +87,16 @@ def test_a_row_that_the_baseline_measured_and_the_new_side_did_not_fails(gate, n
     [
         ({}, {}, "0 missing, 0 not known yet, 0 missing in the baseline; 6 repeats"),
         ({"changed": {3: UNSETTLED}}, {}, "0 missing, 0 not known yet, 0 missing in the baseline"),
-        ({"count": 12}, {}, "12 repeats with 480 samples against 6 repeats with 240 samples."),
-        ({}, {"count": 12}, "6 repeats with 240 samples against 12 repeats with 480 samples."),
+        (
+            {"count": 12},
+            {},
+            "12 repeats with 480 samples against the baseline's 6 repeats with 240 samples.",
+        ),
+        (
+            {},
+            {"count": 12},
+            "6 repeats with 240 samples against the baseline's 12 repeats with 480 samples.",
+        ),
         ({"changed": {3: SKIPPED}}, {"changed": {3: SKIPPED}}, "0 missing in the baseline"),
         ({}, {"changed": {3: SKIPPED}}, "0 missing, 0 not known yet, 1 missing in the baseline"),
         ({}, {"changed": in_all(GONE)}, "0 missing, 0 not known yet, 1 missing in the baseline"),
