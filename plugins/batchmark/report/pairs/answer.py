@@ -192,7 +192,8 @@ def _ratios(duels: Sequence[Duel]) -> str:
     ratios = sorted((duel.ratio for duel in decided or duels), key=lambda ratio: ratio.value)
     if len(ratios) == 1:
         return str(formatting.factor(ratios[0]))
-    return f"{formatting.factor(ratios[0]).value} to {formatting.factor(ratios[-1]).value}"
+    ends = (ratios[0], ratios[-1])
+    return " to ".join(formatting.factor(one, ends).value for one in ends)
 
 
 def _trust(report: Report) -> str:

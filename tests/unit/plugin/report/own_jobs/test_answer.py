@@ -59,7 +59,7 @@ def test_where_the_winner_changes_the_answer_is_by_size():
     assert "Fastest: g5.xlarge at every size (2.0× to 5.2× faster" in found.sentence
     assert found.more == [
         "Cheapest: c5.2xlarge up to size 64 (by 1.48×), g5.xlarge from size 256 (by 1.22× to "
-        "1.8×), $0.0015 to $0.018 a job."
+        "1.77×), $0.0015 to $0.018 a job."
     ]
 
 
@@ -71,7 +71,7 @@ def test_the_size_from_which_a_target_is_ahead_comes_from_its_pairs():
     assert found.text().count("140") == 1
     assert (
         "Cheapest: c5.2xlarge up to about size 140 (by 1.48×), g5.xlarge from there on (by 1.22× "
-        "to 1.8×), "
+        "to 1.77×), "
     ) in found.text()
     assert "Does the GPU pay off? It depends." in terminal(report)
 
