@@ -15,9 +15,15 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple, TypeVar
 
-from batchmark.aws.job_log import FACT_MARK, FILE_MARK, MARKS, METRIC_MARK, MarkedLine
+from batchmark.aws.job_log import FACT_MARK, FILE_MARK, MARKS, MarkedLine
 from batchmark.core.own_jobs import MOST_BAD_LINES
-from batchmark_job.result.metric import MOST_LINES, MetricLine, MetricLineError, parse_metric_line
+from batchmark_job.result.metric import (
+    MOST_LINES,
+    PREFIX,
+    MetricLine,
+    MetricLineError,
+    parse_metric_line,
+)
 from batchmark_job.result.own_job import BadLine
 from batchmark_job.result.values import EARLIEST, END, MOST_CHARACTERS_OF_NAME
 
@@ -30,8 +36,7 @@ MOST_SECONDS = 1e9  # as MOST_COUNT
 MACHINE = ("cpu_model", "threads", "memory_bytes", "kernel", "gpus")  # facts of it
 # In place of the SHA-256 of an output that is not there, and of one that nothing can hash.
 MISSING, UNKNOWN = "missing", "unknown"
-
-ELSEWHERE = f"{METRIC_MARK.strip()} and a blank are not at the beginning of the line"
+ELSEWHERE = f"{PREFIX.strip()} and a blank are not at the beginning of the line"
 
 Source = Literal["log", "file"]
 _Value = TypeVar("_Value")
