@@ -32,11 +32,12 @@ def doubts_of_log(plan: OwnJobPlan, job: JobDescription, told: Told) -> Iterator
 
 
 def _missing(job: JobDescription, told: Told) -> Iterator[str]:
-    if not told.facts.began:
+    facts = told.facts
+    if not facts.began:
         yield "its beginning"
     # A shell that was killed tells no end.
     killed = not ended_by_itself(job) or job["container"]["exitCode"] >= BY_SIGNALS
-    if not told.facts.is_over and not killed:
+    if not killed and (facts.exit_code is None or not facts.is_over):
         yield "its end"
 
 

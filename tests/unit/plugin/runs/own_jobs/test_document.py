@@ -334,6 +334,7 @@ def logging(**options):
     [
         (described(), told(metric()), []),
         (described(), read_lines(marked(*facts(*BEGIN), metric())), [incomplete("its end")]),
+        (described(), read_lines(marked(*facts(*BEGIN, "over"))), [incomplete("its end")]),
         (described(), read_lines(marked(metric(), *facts(*END))), [incomplete("its beginning")]),
         (
             described(container=logging()),
