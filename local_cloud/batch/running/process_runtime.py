@@ -88,16 +88,19 @@ class ContainerProcess:
             cwd=working_dir,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=subprocess.PIPE,
             start_new_session=True,
         )
         self._log_stream = log_stream
-        self._reader = threading.Thread(target=self._copy_output, daemon=True)
-        self._reader.start()
+        # Each is read alone, as a container's are: a half line of one would stick to the other's.
+        self._readers = [
+            threading.Thread(target=self._copy, args=(output,), daemon=True)
+            for output in (self._process.stdout, self._process.stderr)
+        ]
+        for reader in self._readers:
+            reader.start()
 
-    def _copy_output(self) -> None:
-        output = self._process.stdout
-        assert output is not None  # noqa: S101 - stdout is a pipe
+    def _copy(self, output: IO[bytes]) -> None:
         with output:
             for lines in lines_of(output):
                 self._log_stream.write(*lines)
@@ -119,7 +122,8 @@ class ContainerProcess:
     def wait(self) -> Exit:
         """Wait for the end; a signal's number n comes as exit code 128 + n."""
         code = self._process.wait()
-        self._reader.join(OUTPUT_DRAIN_SECONDS)
+        for reader in self._readers:
+            reader.join(OUTPUT_DRAIN_SECONDS)
         self.kill()
         return Exit(code if code >= 0 else 128 - code)
 

@@ -159,7 +159,7 @@ def remarks(study: OwnJobStudy) -> Iterator[str]:
     doubts = (
         (warning, (side, one))
         for side, one in figures(study)
-        for warning in (() if one.problem else one.warnings)
+        for warning in (*(() if one.problem else one.warnings), *one.doubts)
     )
     for warning, of in grouped(doubts).items():
         yield f"With care: {'; '.join(where(study, of))}: {warning}"

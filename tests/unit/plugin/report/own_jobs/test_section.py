@@ -220,6 +220,18 @@ def test_a_reason_that_several_share_is_told_once():
     ]
 
 
+def test_doubts_of_jobs_are_told_whether_they_count_or_not():
+    doubts = {"doubts": ("2 of 6 jobs: its log is incomplete",)}
+    gpu = side(GPU, {64: 8.0}, each=doubts)
+    cpu = side(CPU, {64: None}, problems={64: "killed"}, each=doubts)
+    both = "g5.xlarge at size 64; c5.2xlarge at size 64"
+    care = f"With care: {both}: 2 of 6 jobs: its log is incomplete"
+    assert [*remarks(study(gpu, cpu))][-1] == care
+    report = own_job_report(study(gpu, cpu))
+    for shown in (html.unescape(render_html(report)), " ".join(terminal(report).split())):
+        assert care in shown
+
+
 def test_the_page_has_prices_image_jobs_machines_and_cold_starts():
     page = render_html(own_job_report(two_sides()))
     for text in (

@@ -164,3 +164,51 @@ def test_a_line_of_a_megabyte_is_named_in_short():
     (bad,) = read_lines(marked(METRIC_MARK + "x" * 2**20)).bad_lines
     assert len(bad.text) == 200
     assert bad.problem == "1048576 characters, of which 2000 are allowed"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\x1b[32mBATCHMARK_METRIC {}",
+        f"[rank0]:{metric()}",
+        "BATCHMARK_METRIC",
+        f"{METRIC_MARK:>300}{{}}",
+    ],
+)
+def test_a_mark_elsewhere_in_a_line_is_a_bad_line(text):
+    told = read_lines(marked(metric(), text))
+    assert [(bad.source, bad.number, bad.problem) for bad in told.bad_lines] == [
+        ("log", 2, "BATCHMARK_METRIC and a blank are not at the beginning of the line")
+    ]
+    assert told.bad_lines[0].text == text[:200]
+    assert not told.by_a_shell
+
+
+def test_a_log_without_its_beginning_tells_how_the_command_ended():
+    told = read_lines(marked(metric(), *facts(*END, "check 7")))
+    assert (told.facts.began, told.facts.exit_code, told.facts.check_exit_code) == (False, 0, 7)
+    assert told.facts.is_over
+    assert told.facts.command_seconds is None
+
+
+@pytest.mark.parametrize(
+    ("texts", "by_a_shell"),
+    [
+        ([], False),
+        (facts(*BEGIN[:-1]), False),
+        (facts("begin 1"), True),
+        *((facts(end), True) for end in (*END, "check 7", f"sha256 {SHA256}", "sha256 missing")),
+        ([metric()], False),
+        ([metric(mark=FILE_MARK)], True),
+    ],
+)
+def test_which_lines_only_a_shell_tells(texts, by_a_shell):
+    assert read_lines(marked(*texts)).by_a_shell is by_a_shell
+
+
+@pytest.mark.parametrize(
+    ("end", "seconds"),
+    [("4999.99", None), ("5000.00", 0.0), (f"{10**9 + 5001}", None), (f"{10**9 + 5000}", 1e9)],
+)
+def test_a_command_took_no_time_that_can_not_be(end, seconds):
+    assert facts_of(*BEGIN, f"end 0 {end}").command_seconds == seconds
