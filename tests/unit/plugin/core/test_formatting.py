@@ -74,6 +74,7 @@ def test_times_come_in_the_unit_that_suits_them(given, text):
         (formatting.change, 0.1, "+10 %"),
         (formatting.change, -0.1, "−10 %"),
         (formatting.change, 0.0, "0.0 %"),
+        (formatting.change, -0.0004, "0.0 %"),  # none that is shown
         (formatting.change, 0.0312, "+3.1 %"),
         (formatting.change, 4.0, "+400 %"),
         # A single ratio has three digits.
