@@ -59,7 +59,7 @@ def standings(
         line = timeline(one, chosen.runs)
         begins = {
             line.run_ids.index(point.first_run_id): point
-            for point in shown.get(one.key) or alerted.get(one.key, ())
+            for point in shown[one.key] or alerted.get(one.key, [])
             if point.first_run_id in line.run_ids
         }
         newest = line.logs.size - 1
