@@ -25,7 +25,7 @@ from batchmark.changes.conditions import COLUMNS as CONDITION_COLUMNS
 from batchmark.changes.conditions import RunConditions, run_conditions
 from batchmark.changes.detection import DetectorSettings
 from batchmark.changes.metric import Metric
-from batchmark.changes.records import ChangePoint, Series, SeriesKey
+from batchmark.changes.records import Series, SeriesKey
 from batchmark.changes.standing import Standing, standings
 from batchmark.core.config import Config
 from batchmark.core.errors import AlertError, CollectError
@@ -178,29 +178,20 @@ class Library:
             for point in alert.change.points
             if point.metric == metric and point.series.suite == suite
         )
-        return self._judged(suite, metric, series, least_runs, told)
+        settings = _detector_settings()
+        name = ("standings", metric, settings.false_alerts_a_month, told)
+        return self._made_of(suite, name, lambda _: standings(series, settings, told), least_runs)
 
     def median_speedups(self, suite: str) -> tuple[list[Series], dict[SeriesKey, Standing]]:
         """Each pair's median speedup over all rows, and where its newest run stands."""
-        name, runs = "median speedups", FEWEST_RUNS
-        rows = self.series(suite, Metric.SPEEDUP, runs)
-        found = self._made_of(suite, name, lambda _: median_speedups(rows, runs), runs)
-        return found, self._judged(suite, name, found, runs)
+        settings = _detector_settings()
 
-    def _judged(
-        self,
-        suite: str,
-        name: str,
-        series: Sequence[Series],
-        least_runs: int,
-        told: tuple[ChangePoint, ...] = (),
-    ) -> dict[SeriesKey, Standing]:
-        try:
-            settings = load_detector_settings()
-        except AlertError:  # which the next run says
-            settings = DetectorSettings()
-        key = ("standings", name, settings.false_alerts_a_month, told)
-        return self._made_of(suite, key, lambda _: standings(series, settings, told), least_runs)
+        def make(rows: pa.Table) -> tuple[list[Series], dict[SeriesKey, Standing]]:
+            found = median_speedups(series_histories(rows, Metric.SPEEDUP))
+            return found, standings(found, settings)
+
+        name = ("median speedups", settings.false_alerts_a_month)
+        return self._made_of(suite, name, make, FEWEST_RUNS)
 
     def conditions(
         self, suite: str, run_ids: frozenset[str], least_runs: int
@@ -294,6 +285,13 @@ class Library:
             before = found.get(target := targets.get(job, "of no target known"), 0.0)
             found[target] = None if before is None or usd is None else before + usd
         return found
+
+
+def _detector_settings() -> DetectorSettings:
+    try:
+        return load_detector_settings()
+    except AlertError:  # which the next run says
+        return DetectorSettings()
 
 
 def _runs(suite: str, rows: pa.Table) -> list[MeasuredRun]:

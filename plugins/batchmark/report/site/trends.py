@@ -271,13 +271,13 @@ def _releases(
     return marks
 
 
-def median_speedups(found: Iterable[Series], most_runs: int = FEWEST_RUNS) -> list[Series]:
+def median_speedups(found: Iterable[Series]) -> list[Series]:
     """The median speedup over all rows of a machine against a CPU target, one series a pair.
 
     It has those of each row's newest runs that measured the most rows.
     """
     pairs = grouped((one.key.machine, one) for one in found if one.usable().size)
-    return [_median_speedup(pair, rows, most_runs) for pair, rows in pairs.items()]
+    return [_median_speedup(pair, rows) for pair, rows in pairs.items()]
 
 
 def unpaired(found: Iterable[Trend], measured: Iterable[tuple[str, str]]) -> list[str]:
@@ -296,11 +296,11 @@ def unpaired(found: Iterable[Trend], measured: Iterable[tuple[str, str]]) -> lis
     ]
 
 
-def _median_speedup(pair: SeriesKey, rows: Sequence[Series], most_runs: int) -> Series:
+def _median_speedup(pair: SeriesKey, rows: Iterable[Series]) -> Series:
     figures = grouped(
         (row.run_ids[place], (row.recorded_at[place], row.values[place]))
         for row in rows
-        for place in row.usable()[-most_runs:]
+        for place in row.usable()[-FEWEST_RUNS:]
     )
     most = max(map(len, figures.values()))
     whole = {run_id: of_run for run_id, of_run in figures.items() if len(of_run) == most}

@@ -16,7 +16,7 @@ from batchmark.history.columns import IMPORTED
 from batchmark.orchestration.web import airflow_runs
 from batchmark.orchestration.web.access import READ_DAG, Reader, check_may_read
 from batchmark.orchestration.web.library import Library
-from batchmark.orchestration.web.routes.parts import CONTENT_TYPES, Books, Here, own_runs
+from batchmark.orchestration.web.routes.parts import CONTENT_TYPES, Books, Here
 from batchmark.report.page import page_html
 from batchmark.report.pages.published_page import published_page
 from batchmark.report.site import trends
@@ -89,11 +89,11 @@ def runs(
     lines = _planned(books, [replace(line, summary=summaries.get(line.run_id)) for line in shown])
     lines = [line for line in lines if line.dag_id in readable]  # a plan may have named it
     suite = wanted.fields["suite"]
+    newest = {run.suite: run.run_id for run in reversed(measured.values()) if run.suite != IMPORTED}
     speedups: list[trends.Trend] = []
     for name in [suite] if suite else books.history.suites():
         pairs, standings = books.median_speedups(name)
-        newest = next((run.run_id for run in own_runs(books) if run.suite == name), None)
-        speedups += trends.trends(pairs, [], {}, standings=standings, newest=newest)
+        speedups += trends.trends(pairs, [], {}, standings=standings, newest=newest.get(name))
     of_suites = [
         (run.suite, target)
         for run in measured.values()
