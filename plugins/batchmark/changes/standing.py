@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from batchmark.changes.attribution import are_near
 from batchmark.changes.detection import (
     DetectorSettings,
     controlled_false_discoveries,
@@ -46,24 +47,27 @@ def standings(
 ) -> dict[SeriesKey, Standing]:
     """Judge the newest runs of a metric's series; false findings are controlled over all.
 
-    `told` are changes of that metric that alerts tell of: they count where the search shows none.
+    `told` are changes of that metric that alerts tell of: they count beside those that still show.
     """
     chosen = settings or DetectorSettings()
-    shown: dict[SeriesKey, list[ChangePoint]] = defaultdict(list)
+    points: dict[SeriesKey, list[ChangePoint]] = defaultdict(list)
     for point in detect_changes(histories, chosen):
-        shown[point.series].append(point)
-    alerted = {point.series: [point] for point in told}
+        points[point.series].append(point)
+    for point in told:
+        if not any(are_near(point, other) for other in points[point.series]):
+            points[point.series].append(point)
     found: dict[SeriesKey, Standing] = {}
     tails: dict[SeriesKey, float] = {}
     for one in histories:
         line = timeline(one, chosen.runs)
         begins = {
             line.run_ids.index(point.first_run_id): point
-            for point in shown[one.key] or alerted.get(one.key, [])
+            for point in points[one.key]
             if point.first_run_id in line.run_ids
         }
         newest = line.logs.size - 1
-        levels = np.split(line.logs[:-1], [place for place in begins if 0 < place < newest])
+        borders = sorted(place for place in begins if 0 < place < newest)
+        levels = np.split(line.logs[:-1], borders)
         held = level(levels[-1], levels[-1].size) if levels[-1].size else None
         word: Word | None = "not known yet"
         if one.metric == Metric.PRICE:

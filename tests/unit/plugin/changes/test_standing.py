@@ -83,6 +83,15 @@ def test_a_change_that_an_alert_tells_of_counts_where_none_is_found(first, word,
     assert found.point == (told if first < 30 else None)
 
 
+@pytest.mark.parametrize(("first", "runs"), [(21, 9), (26, 3)])
+def test_a_change_that_an_alert_tells_of_counts_once(first, runs):
+    values = [*series().values[:20], *(1.3 * series(runs=10).values)]
+    one = build_history(build_key(), values)
+    found = standings([one], told=[build_point(one.key, run=first)])[one.key]
+    assert found.level.runs == runs
+    assert found.point.first_run_id == run_id(20 if first == 21 else first)
+
+
 def test_a_price_is_held_against_its_level_and_has_no_noise():
     one = build_history(build_key(workload=None), [1.0] * 20 + [1.2] * 6, metric="price")
     found = standings([one])[one.key]
