@@ -257,7 +257,7 @@ def check_table(prediction: Prediction) -> Table | None:
             "Nodes": lambda point: point.nodes,
             "Predicted": lambda point: formatting.number(point.predicted),
             "Measured": lambda point: formatting.number(point.measured),
-            "Off by": lambda point: formatting.change(point.error),
+            "Off by": lambda point: formatting.change(round(point.error, 3)),
             "Holds": lambda point: CHECKED[point.outcome],
         },
     )
