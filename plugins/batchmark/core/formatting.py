@@ -103,8 +103,10 @@ def noise(share: float) -> str:
 
 
 def change(share: float) -> str:
-    sign = "+" if share > 0 else MINUS if share < 0 else ""
-    return sign + percent(abs(share))
+    """A relative change with its sign, unless it is rounded to none."""
+    text = percent(abs(share))
+    sign = "+" if share > 0 else MINUS
+    return text if text == percent(0) else sign + text
 
 
 def memory(size_bytes: float) -> str:

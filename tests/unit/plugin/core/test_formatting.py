@@ -140,6 +140,7 @@ def test_rounding_turns_no_order_around(examples):
         (formatting.change, 0.1, "+10 %"),
         (formatting.change, -0.1, "−10 %"),
         (formatting.change, 0.0, "0.0 %"),
+        (formatting.change, -0.0004, "0.0 %"),  # none that is shown
         (formatting.change, 0.0312, "+3.1 %"),
         (formatting.change, 4.0, "+400 %"),
         # A single ratio has three digits.
