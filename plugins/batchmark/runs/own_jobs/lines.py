@@ -2,7 +2,9 @@
 
 Any job can print anything. What makes no sense as a fact is ignored; a metric's line that can't be
 used is named. What the machine is counts before the command began, as it was told first, and how it
-ended after that, as it was told last, so that the command itself says neither.
+ended after that, as it was told last, so that the command itself says neither. From `begin` on,
+facts count with the wrapper's key alone, which no process of the job is told. The wrapper of an
+earlier Batchmark has none.
 """
 
 from __future__ import annotations
@@ -27,6 +29,10 @@ MIB = 2**20
 MOST_COUNT = 2**31 - 1  # that a document holds
 # In place of the SHA-256 of an output that is not there, and of one that nothing can hash.
 MISSING, UNKNOWN = "missing", "unknown"
+# A random UUID, or a hyphen where the machine has none to give.
+KEY = re.compile(r"([0-9a-f-]{36}|-) ")
+NOT_THE_WRAPPERS = "not told by what runs around the command: its key is missing or another"
+OUTSIDE = "BATCHMARK_METRICS names no file in the job's folder, so the job was given another"
 
 Source = Literal["log", "file"]
 _Value = TypeVar("_Value")
@@ -133,6 +139,7 @@ class Told:
     bad_lines: list[BadLine] = field(default_factory=list)
     bad_lines_left_out: int = 0
     is_known: bool = True  # whether the log could be read
+    _key: str = ""  # of the wrapper, with a blank behind it
     _seen: Counter[Source] = field(default_factory=Counter)
     _higher_is_better: dict[tuple[str, str], bool] = field(default_factory=dict)
 
@@ -140,12 +147,25 @@ class Told:
         mark = next((mark for mark in MARKS if line.text.startswith(mark)), "")
         told = line.text.removeprefix(mark)
         if mark == FACT_MARK:
-            key, _, value = told.partition(" ")
-            self.facts.note(key, value, line.milliseconds)
-            if key == "metrics_left_out":
-                self.metrics_left_out += _whole(value.split(), 0, most=MOST_COUNT) or 0
+            self._take_fact(told, line.milliseconds)
         elif mark:
             self._take_metric("file" if mark == FILE_MARK else "log", told)
+
+    def _take_fact(self, told: str, milliseconds: int) -> None:
+        key = match[0] if (match := KEY.match(told)) else ""
+        name, _, value = told.removeprefix(key).partition(" ")
+        if not self.facts.began:
+            self._key = key
+        if key != self._key:
+            self._seen["log"] += 1
+            self._take_bad("log", told, NOT_THE_WRAPPERS)
+        elif name == "metrics_outside":
+            self._seen["log"] += 1
+            self._take_bad("log", value, OUTSIDE)
+        elif name == "metrics_left_out":
+            self.metrics_left_out += _whole(value.split(), 0, most=MOST_COUNT) or 0
+        else:
+            self.facts.note(name, value, milliseconds)
 
     def _take_metric(self, source: Source, text: str) -> None:
         self._seen[source] += 1

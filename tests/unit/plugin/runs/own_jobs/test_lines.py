@@ -6,7 +6,14 @@ import pytest
 
 from batchmark.aws.job_log import FACT_MARK, FILE_MARK, METRIC_MARK, MarkedLine
 from batchmark.core.own_jobs import MOST_BAD_LINES
-from batchmark.runs.own_jobs.lines import MOST_GPUS, Facts, Gpu, GpuBusy, read_lines
+from batchmark.runs.own_jobs.lines import (
+    MOST_GPUS,
+    NOT_THE_WRAPPERS,
+    Facts,
+    Gpu,
+    GpuBusy,
+    read_lines,
+)
 from batchmark_job.result import values
 from batchmark_job.result.metric import MOST_LINES
 from tests.builders.watched_jobs import BEGIN, END, GPU, SHA256, STARTED, facts, marked, metric
@@ -164,3 +171,35 @@ def test_a_line_of_a_megabyte_is_named_in_short():
     (bad,) = read_lines(marked(METRIC_MARK + "x" * 2**20)).bad_lines
     assert len(bad.text) == 200
     assert bad.problem == "1048576 characters, of which 2000 are allowed"
+
+
+KEY = "0f8fad5b-d9cb-469f-a165-70867728950e"
+
+
+def keyed(*texts, key=KEY):
+    return facts(*(f"{key} {text}" for text in texts))
+
+
+@pytest.mark.parametrize("key", [KEY, "-"])
+def test_a_key_changes_no_fact(key):
+    said = (GPU, *BEGIN, *END, "check 0", f"sha256 {SHA256}")
+    assert read_lines(marked(*keyed(*said, key=key))).facts == facts_of(*said)
+
+
+@pytest.mark.parametrize("forged", ["", "- ", KEY.replace("0", "1") + " ", KEY.upper() + " "])
+@pytest.mark.parametrize(
+    "fact",
+    [
+        "begin 1 1",
+        *("end 0 1", "busy 1 1", "peak_memory 1", "gpu_busy 9 9 9 9", "check 0", "over"),
+        *(f"sha256 {SHA256}", "sha256 missing", "metrics_left_out 7", "metrics_outside /a"),
+    ],
+)
+def test_a_fact_without_the_wrappers_key_is_named_and_changes_nothing(forged, fact):
+    said = keyed(*BEGIN, "end 3 5080")
+    told = read_lines(marked(*said, *facts(forged + fact)))
+    assert told.facts == read_lines(marked(*said)).facts
+    assert told.metrics_left_out == 0
+    (bad,) = told.bad_lines
+    assert (bad.source, bad.number, bad.text) == ("log", 1, forged + fact)
+    assert bad.problem == NOT_THE_WRAPPERS
