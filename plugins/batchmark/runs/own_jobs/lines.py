@@ -2,8 +2,8 @@
 
 Any job can print anything. What makes no sense as a fact is ignored; a metric's line that can't be
 used is named. What the machine is counts before the command began, as it was told first, and how it
-ended after that, as it was told last, so that the command itself says neither. From `begin` on,
-facts count with the wrapper's key alone, which no process of the job is told. The wrapper of an
+ended after that, as it was told last, so that the command itself says neither. Facts
+count with the key of the first one alone, which the wrapper tells no process of the job; that of an
 earlier Batchmark has none.
 """
 
@@ -139,7 +139,7 @@ class Told:
     bad_lines: list[BadLine] = field(default_factory=list)
     bad_lines_left_out: int = 0
     is_known: bool = True  # whether the log could be read
-    _key: str = ""  # of the wrapper, with a blank behind it
+    _key: str | None = None  # of all facts, with a blank behind it
     _seen: Counter[Source] = field(default_factory=Counter)
     _higher_is_better: dict[tuple[str, str], bool] = field(default_factory=dict)
 
@@ -154,7 +154,7 @@ class Told:
     def _take_fact(self, told: str, milliseconds: int) -> None:
         key = match[0] if (match := KEY.match(told)) else ""
         name, _, value = told.removeprefix(key).partition(" ")
-        if not self.facts.began:
+        if self._key is None:
             self._key = key
         if key != self._key:
             self._seen["log"] += 1

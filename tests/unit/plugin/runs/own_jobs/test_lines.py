@@ -203,3 +203,11 @@ def test_a_fact_without_the_wrappers_key_is_named_and_changes_nothing(forged, fa
     (bad,) = told.bad_lines
     assert (bad.source, bad.number, bad.text) == ("log", 1, forged + fact)
     assert bad.problem == NOT_THE_WRAPPERS
+
+
+def test_nobody_begins_in_the_wrappers_place():
+    """Of stdout and stderr the later line may come first."""
+    first, *rest = keyed(*BEGIN)
+    told = read_lines(marked(first, *facts("begin 1 9", "end 0 9"), *rest, *keyed("end 3 5080")))
+    assert (told.facts.began_uptime, told.facts.exit_code) == (5000.0, 3)
+    assert len(told.bad_lines) == 2
