@@ -8,10 +8,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 import psutil
@@ -50,8 +51,14 @@ class ProcessRuntime(Runtime):
             **environment_variables.cuda(launch.gpu_ids),
             **self._folders.in_variables(launch),
         }
-        command = resolve(launch.container.command, variables.get("PATH", ""), self._job_dir)
-        return ContainerProcess(command, variables, self._job_dir, launch.log_stream)
+        with ExitStack() as cleanup:
+            folder = self._job_dir
+            if self._settings.copy_job_dir:
+                folder = cleanup.enter_context(fresh_copy(folder))
+            command = resolve(launch.container.command, variables.get("PATH", ""), folder)
+            process = ContainerProcess(command, variables, folder, launch.log_stream)
+            process.cleanup = cleanup.pop_all()
+        return process
 
     def adopt(self, launch: Launch) -> ContainerProcess | None:  # noqa: ARG002
         """None: processes end with their server."""
@@ -91,6 +98,7 @@ class ContainerProcess:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
+        self.cleanup = ExitStack()
         self._log_stream = log_stream
         # Each is read alone, as a container's are: a half line of one would stick to the other's.
         self._readers = [
@@ -128,7 +136,20 @@ class ContainerProcess:
         return Exit(code if code >= 0 else 128 - code)
 
     def remove(self) -> None:
-        """Do nothing: the launcher has ended, and it ends last."""
+        """Clean up; no process is left, as the launcher has ended, and it ends last."""
+        self.cleanup.close()
+
+
+@contextmanager
+def fresh_copy(folder: Path) -> Iterator[Path]:
+    """A copy with the folder's links as they are, until the end of the block.
+
+    Raises:
+        OSError: a file can't be copied.
+    """
+    with TemporaryDirectory(prefix="local-cloud-job-", ignore_cleanup_errors=True) as copy:
+        shutil.copytree(folder, copy, symlinks=True, dirs_exist_ok=True)
+        yield Path(copy)
 
 
 def lines_of(output: IO[bytes]) -> Iterator[list[bytes]]:

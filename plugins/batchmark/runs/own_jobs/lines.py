@@ -3,7 +3,8 @@
 Any job can print anything. What makes no sense as a fact is ignored; a metric's line that can't be
 used is named. What the machine is counts before the command began, as it was told first, and how it
 ended after that, as it was told last, so that the command itself says neither. A log that lost its
-beginning tells how the command ended all the same.
+beginning tells how the command ended all the same. Facts count with the key of the first one alone,
+which the wrapper tells no process of the job; that of an earlier Batchmark has none.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ MOST_SECONDS = 1e9  # as MOST_COUNT
 MACHINE = ("cpu_model", "threads", "memory_bytes", "kernel", "gpus")  # facts of it
 # In place of the SHA-256 of an output that is not there, and of one that nothing can hash.
 MISSING, UNKNOWN = "missing", "unknown"
+# A random UUID, or a hyphen where the machine has none to give.
+KEY = re.compile(r"([0-9a-f-]{36}|-) ")
+NOT_THE_WRAPPERS = "not told by what runs around the command: its key is missing or another"
+OUTSIDE = "BATCHMARK_METRICS names no file in the job's folder, so the job was given another"
 ELSEWHERE = f"{PREFIX.strip()} and a blank are not at the beginning of the line"
 
 Source = Literal["log", "file"]
@@ -153,6 +158,7 @@ class Told:
     bad_lines: list[BadLine] = field(default_factory=list)
     bad_lines_left_out: int = 0
     is_known: bool = True  # whether the log could be read
+    _key: str | None = None  # of all facts, with a blank behind it
     _seen: Counter[Source] = field(default_factory=Counter)
     _higher_is_better: dict[tuple[str, str], bool] = field(default_factory=dict)
 
@@ -167,15 +173,28 @@ class Told:
         mark = next((mark for mark in MARKS if line.text.startswith(mark)), "")
         told = line.text.removeprefix(mark)
         if mark == FACT_MARK:
-            key, _, value = told.partition(" ")
-            self.facts.note(key, value, line.milliseconds)
-            if key == "metrics_left_out":
-                self.metrics_left_out += _whole(value.split(), 0, most=MOST_COUNT) or 0
+            self._take_fact(told, line.milliseconds)
         elif mark:
             self._take_metric("file" if mark == FILE_MARK else "log", told)
         else:
             self._seen["log"] += 1
             self._take_bad("log", told, ELSEWHERE)
+
+    def _take_fact(self, told: str, milliseconds: int) -> None:
+        key = match[0] if (match := KEY.match(told)) else ""
+        name, _, value = told.removeprefix(key).partition(" ")
+        if self._key is None:
+            self._key = key
+        if key != self._key:
+            self._seen["log"] += 1
+            self._take_bad("log", told, NOT_THE_WRAPPERS)
+        elif name == "metrics_outside":
+            self._seen["log"] += 1
+            self._take_bad("log", value, OUTSIDE)
+        elif name == "metrics_left_out":
+            self.metrics_left_out += _whole(value.split(), 0, most=MOST_COUNT) or 0
+        else:
+            self.facts.note(name, value, milliseconds)
 
     def _take_metric(self, source: Source, text: str) -> None:
         self._seen[source] += 1

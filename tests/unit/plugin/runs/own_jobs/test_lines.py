@@ -6,7 +6,14 @@ import pytest
 
 from batchmark.aws.job_log import FACT_MARK, FILE_MARK, METRIC_MARK, MarkedLine
 from batchmark.core.own_jobs import MOST_BAD_LINES
-from batchmark.runs.own_jobs.lines import MOST_GPUS, Facts, Gpu, GpuBusy, read_lines
+from batchmark.runs.own_jobs.lines import (
+    MOST_GPUS,
+    NOT_THE_WRAPPERS,
+    Facts,
+    Gpu,
+    GpuBusy,
+    read_lines,
+)
 from batchmark_job.result import values
 from batchmark_job.result.metric import MOST_LINES
 from tests.builders.watched_jobs import BEGIN, END, GPU, SHA256, STARTED, facts, marked, metric
@@ -212,3 +219,43 @@ def test_which_lines_only_a_shell_tells(texts, by_a_shell):
 )
 def test_a_command_took_no_time_that_can_not_be(end, seconds):
     assert facts_of(*BEGIN, f"end 0 {end}").command_seconds == seconds
+
+
+KEY = "0f8fad5b-d9cb-469f-a165-70867728950e"
+
+
+def keyed(*texts, key=KEY):
+    return facts(*(f"{key} {text}" for text in texts))
+
+
+@pytest.mark.parametrize("key", [KEY, "-"])
+def test_a_key_changes_no_fact(key):
+    said = (GPU, *BEGIN, *END, "check 0", f"sha256 {SHA256}")
+    assert read_lines(marked(*keyed(*said, key=key))).facts == facts_of(*said)
+
+
+@pytest.mark.parametrize("forged", ["", "- ", KEY.replace("0", "1") + " ", KEY.upper() + " "])
+@pytest.mark.parametrize(
+    "fact",
+    [
+        "begin 1 1",
+        *("end 0 1", "busy 1 1", "peak_memory 1", "gpu_busy 9 9 9 9", "check 0", "over"),
+        *(f"sha256 {SHA256}", "sha256 missing", "metrics_left_out 7", "metrics_outside /a"),
+    ],
+)
+def test_a_fact_without_the_wrappers_key_is_named_and_changes_nothing(forged, fact):
+    said = keyed(*BEGIN, "end 3 5080")
+    told = read_lines(marked(*said, *facts(forged + fact)))
+    assert told.facts == read_lines(marked(*said)).facts
+    assert told.metrics_left_out == 0
+    (bad,) = told.bad_lines
+    assert (bad.source, bad.number, bad.text) == ("log", 1, forged + fact)
+    assert bad.problem == NOT_THE_WRAPPERS
+
+
+def test_nobody_begins_in_the_wrappers_place():
+    """Of stdout and stderr the later line may come first."""
+    first, *rest = keyed(*BEGIN)
+    told = read_lines(marked(first, *facts("begin 1 9", "end 0 9"), *rest, *keyed("end 3 5080")))
+    assert (told.facts.began_uptime, told.facts.exit_code) == (5000.0, 3)
+    assert len(told.bad_lines) == 2
