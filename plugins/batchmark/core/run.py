@@ -303,10 +303,13 @@ class LostJob(Record):
     )
 
     @property
+    def why(self) -> str:
+        """The reason in a line: its first one, as the end of the job's log may follow."""
+        return self.reason.partition("\n")[0]
+
+    @property
     def left_nothing(self) -> str:
-        """The reason in a line."""
-        first_line = self.reason.partition("\n")[0]
-        return f"its job left no result: {first_line.rstrip('.')}"
+        return f"its job left no result: {self.why.rstrip('.')}"
 
 
 class StoredRun(Record):

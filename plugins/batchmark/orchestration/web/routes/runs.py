@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Annotated
 from urllib.parse import quote, urlencode
@@ -17,7 +17,7 @@ from batchmark.history.columns import IMPORTED
 from batchmark.orchestration.web import airflow_runs
 from batchmark.orchestration.web.access import READ_DAG, Reader, check_may_read
 from batchmark.orchestration.web.library import Library
-from batchmark.orchestration.web.routes.parts import CONTENT_TYPES, Books, Here
+from batchmark.orchestration.web.routes.parts import CONTENT_TYPES, SANDBOXED, Books, Here
 from batchmark.report.page import page_html
 from batchmark.report.pages.published_page import published_page
 from batchmark.report.site import trends
@@ -173,10 +173,13 @@ def run(here: Here, books: Books, visitor: Reader, run_id: str) -> HTMLResponse:
 def dag_run(here: Here, books: Books, visitor: Reader, dag_id: str, run_id: str) -> HTMLResponse:
     """The page that a run of any of our DAGs left; else what became of the run."""
     check_may_read(visitor, dag_id)
+    found = {
+        one.dag_id: one.state for one in airflow_runs.runs({*KINDS, dag_id}) if one.run_id == run_id
+    }
+    check_may_read(visitor, _owner(books, dag_id, run_id, found))
     if page := books.page(dag_id, run_id):
         return HTMLResponse(books.relinked(here.within(page, current="runs"), here.root))
-    states = {one.run_id: one.state for one in airflow_runs.runs([dag_id])}
-    state = states.get(run_id)
+    state = found.get(dag_id)
     page = here.message(
         f"Run {run_id} of {dag_id}",
         why_failed(airflow_runs.failures(dag_id, run_id))
@@ -186,22 +189,38 @@ def dag_run(here: Here, books: Books, visitor: Reader, dag_id: str, run_id: str)
         current="runs",
         again_seconds=AGAIN_SECONDS if state in UNDER_WAY else None,
     )
-    return HTMLResponse(page, status_code=200 if run_id in states else 404)
+    return HTMLResponse(page, status_code=200 if state else 404)
+
+
+def _owner(books: Library, dag_id: str, run_id: str, known: Collection[str]) -> str:
+    """The DAG whose run's folder is shown as that of a run of `dag_id`.
+
+    Runs of several DAGs may have one id, and folder: its plan says whose it is, or else Airflow,
+    which has such a run of the `known` DAGs.
+    """
+    kind = KINDS.get(dag_id)
+    if not kind or not kind.pages:
+        return dag_id
+    planned = books.owner_of_run(run_id)
+    return planned or (dag_id if dag_id in known else next(iter(known), dag_id))
 
 
 @router.get("/files/{key:path}")
-def file(books: Books, key: str) -> Response:
+def file(books: Books, visitor: Reader, key: str) -> Response:
     """A document, log or page of the bucket; nothing in it can run."""
+    check_may_read(visitor, books.owner(key) or READ_DAG)
     body = books.file(key)
     if body is None:
         raise HTTPException(404, NOT_SHOWN)
     ending = key.rpartition(".")[2]
-    return Response(body, media_type=f"{CONTENT_TYPES.get(ending, 'text/plain')}; charset=utf-8")
+    kind = f"{CONTENT_TYPES.get(ending, 'text/plain')}; charset=utf-8"
+    return Response(body, media_type=kind, headers=SANDBOXED)
 
 
 @router.get("/results/{folder:path}/{job_id}")
-def result(here: Here, books: Books, folder: str, job_id: str) -> Response:
+def result(here: Here, books: Books, visitor: Reader, folder: str, job_id: str) -> Response:
     """The result document of a job's latest attempt."""
+    check_may_read(visitor, books.owner(folder) or READ_DAG)
     keys = books.results(f"{folder}/", job_id)
     if not keys:
         raise HTTPException(404, f"Job {job_id} has left no result document.")
