@@ -83,6 +83,7 @@ ODD_WORDS = (
     ),
     *("-1", "0", "9" * 30, "9" * 5000, "1e999", "nan", "blog", "blog/month=2026-11", EVIL),
 )
+SHARP = ("\0", "2026-13-45", "sha256:abcdef", "none", "..", "x" * 5000)
 
 
 def queries(route):
@@ -108,18 +109,18 @@ def test_no_word_of_an_address_is_an_error_of_ours(pages, shelf):
         for word in ODD_WORDS:
             others = {name: good[name] for name in queries(route) if name in good}
             asked = [dict.fromkeys(queries(route), word)]
-            asked += [others | {name: word} for name in queries(route)]
+            asked += [others | {name: word} for name in queries(route) if word in SHARP]
             for query in asked:
                 answer = pages.client.get(address(route, query, ending="csv"))
                 assert answer.status_code < 500, (route.path, query)
 
 
-@pytest.mark.parametrize("word", ODD_WORDS, ids=lambda word: f"{word!a:.20}")
-def test_no_place_in_an_address_is_an_error_of_ours(pages, word):
+def test_no_place_in_an_address_is_an_error_of_ours(pages):
     for route in read_routes(pages.app):
-        places = dict.fromkeys(("dag_id", "run_id", "key", "folder", "job_id", "series_id"), word)
-        answer = pages.client.get(address(route, {"suite": word}, ending=word, **places))
-        assert answer.status_code < 500, route.path
+        for word in SHARP if "{" in route.path else ():
+            places = dict.fromkeys(re.findall(r"\{(\w+)", route.path), word)
+            answer = pages.client.get(address(route, {"suite": "blog"}, **places))
+            assert answer.status_code < 500, (route.path, word)
 
 
 def kept(library):
@@ -141,8 +142,8 @@ def test_no_word_of_an_address_is_kept(pages, shelf):
     ask("")
     before = kept(library)
     assert sum(before)
-    for number in range(3):
-        ask(f"none-{number}")
+    for word in ("none", "nothing"):
+        ask(word)
     assert kept(library) == before
 
 
@@ -150,7 +151,7 @@ OF_A_RUN = {"run_id", "key", "folder", "a"}
 
 
 def test_each_route_asks_for_the_right_of_the_dag_whose_run_it_shows(pages, shelf, monkeypatch):
-    run_id = shelf.measured(page=True)
+    run_id = shelf.measured()
     shelf.planned(run_id, dag_id="job_comparison")
     (raw, *_) = shelf.store(run_id).keys("raw/")
     folder, _, name = raw.rpartition("/")
@@ -161,10 +162,10 @@ def test_each_route_asks_for_the_right_of_the_dag_whose_run_it_shows(pages, shel
     found = [
         address(route, query, key=key, **places)
         for route in read_routes(pages.app)
-        for key in keys
+        for key in (keys if "{key" in route.path else keys[:1])
         if OF_A_RUN & {*re.findall(r"\{(\w+)", route.path), *queries(route)}
     ]
-    assert len(found) >= 12
+    assert len(found) >= 7
     for path in found:
         assert pages.client.get(path).status_code == 200, path
     monkeypatch.setitem(RIGHTS, "viewer", {("GET", access.READ_DAG)})
