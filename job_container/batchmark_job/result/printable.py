@@ -5,8 +5,8 @@ from __future__ import annotations
 import unicodedata
 
 # What ends a line, steers a terminal, turns the direction of reading or can't be seen: control and
-# format characters, halves of surrogate pairs, separators of lines and of paragraphs.
-STEERING = ("Cc", "Cf", "Cs", "Zl", "Zp")
+# format characters, separators of lines and of paragraphs.
+STEERING = ("Cc", "Cf", "Zl", "Zp")
 _DELETE = 0x7F
 _PICTURES = {number: 0x2400 + number for number in range(0x20)} | {_DELETE: 0x2421}
 

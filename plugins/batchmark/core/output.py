@@ -30,7 +30,7 @@ FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20\t\r\n")
 
 def line(text: str) -> str:
     """Text for a terminal or a log, in one line, without orders to what reads the log."""
-    return _ORDER.sub(r"\g<0>\\", printable(text))
+    return _ORDER.sub(r"\g<0>\\", _printed(text))
 
 
 def in_lines(texts: Iterable[str]) -> str:
@@ -52,9 +52,8 @@ def cell(value: object) -> object:
     """
     if not isinstance(value, str):
         return value
-    if not value.startswith(FORMULA) or _is_number(value):
-        return printable(value)
-    return f"'{printable(value)}"
+    quoted = value.startswith(FORMULA) and not _is_number(value)
+    return ("'" if quoted else "") + _printed(value)
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
@@ -62,6 +61,11 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(map(cell, row) for row in rows)
     return out.getvalue()
+
+
+def _printed(text: str) -> str:
+    """In a line; the bytes of a path that are no text are question marks."""
+    return printable(text.encode(errors="replace").decode())
 
 
 def _is_number(text: str) -> bool:
