@@ -133,7 +133,7 @@ class Library:
         if folder not in RUN_FOLDERS:
             return next((kind.dag_id for kind in KINDS.values() if kind.folder == folder), None)
         plan = self.store.record(_Planned, f"runs/{rest[0]}/{PLAN}") if rest else None
-        return plan and plan.dag_id
+        return plan.dag_id if plan else None
 
     def owner_of_run(self, run_id: str) -> str | None:
         """As `owner`, of what lies in a run's folder."""
