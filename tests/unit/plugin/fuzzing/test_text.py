@@ -11,8 +11,11 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from rich.console import Console
 
 from batchmark.analysis.side_by_side import Chosen, side_by_side
+from batchmark.aws.job_description import failure_message
 from batchmark.changes.alerts.records import Alert
 from batchmark.changes.records import Cause
+from batchmark.checks.leak_records import GuardReport, Resource
+from batchmark.checks.records import Check, EnvironmentCheck
 from batchmark.command_line import main
 from batchmark.core.clusters.cluster import Cluster
 from batchmark.core.clusters.multi_node import MultiNode
@@ -21,11 +24,12 @@ from batchmark.core.own_jobs import ComparisonRun, OwnJobRun, OwnJobs
 from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.exports import csv
 from batchmark.history.imports.file import ImportedFile
+from batchmark.history.imports.measurement import ForeignMeasurement
 from batchmark.report.changes.alert_message import MessageContext, build_message
 from batchmark.report.site.compare import Comparison
 from batchmark.report.terminal.rows import render_comparison
 from batchmark.runs.own_jobs.sides import Side
-from batchmark_job.result.document import ResultDocument, ResultError, parse_document
+from batchmark_job.result.document import Device, ResultDocument, ResultError, parse_document
 from batchmark_job.result.metric import MetricLine
 from batchmark_job.result.printable import printable
 from batchmark_job.result.scaling_options import ScalingOptions, ScalingRun
@@ -35,6 +39,7 @@ from tests.builders.history import BUCKET, REGION, ResultBucket, two_targets
 from tests.builders.hostile import STEERING
 from tests.builders.reports import report_of, terminal
 from tests.builders.runs import PRICES, build_run
+from tests.builders.watched_jobs import described
 from tests.stand_ins.bucket import MemoryBucket
 
 # What people or other machines write. All that we store is made of these.
@@ -190,7 +195,29 @@ def history_csv(text, folder):
     return path.read_bytes().decode()
 
 
+def alarm(text):
+    fields = {"kind": "job", "since": NOW, "verdict": "leaked", "action": text}
+    leak = Resource(id=f"id{text}", what=f"name{text}", reason=f"reason{text}", **fields)
+    lab = {"installation": f"lab{text}", "region": "here", "looked_at": NOW}
+    return GuardReport(resources=(leak, leak), **lab).alarm()
+
+
+def failed_checks(text):
+    check = Check(name=f"a{text}", target=f"b{text}", status="fail", seen=f"c{text}", remedy=text)
+    lab = {"installation": f"lab{text}", "region": "here", "checked_at": NOW}
+    return EnvironmentCheck(checks=(check, check), **lab).failures()
+
+
+def failed_job(text):
+    container = {"reason": f"reason{text}", "logStreamName": f"stream{text}"}
+    job = described("FAILED", code=1, container=container, jobName=f"a{text}", statusReason=text)
+    return failure_message(job, [f"a line{text}", f"another{text}"], f"problem{text}")
+
+
 EXITS = {
+    "alarm in a log": lambda text, _: alarm(text),
+    "failed checks in a log": lambda text, _: failed_checks(text),
+    "failed job in a log": lambda text, _: failed_job(text),
     "report on a terminal": lambda text, _: terminal(report_of(run_with(text)), 10_000),
     "comparison on a terminal": lambda text, _: on_a_terminal(text),
     "Markdown": lambda text, _: compared(text).as_markdown(),
@@ -205,7 +232,9 @@ EXITS = {
 @pytest.mark.parametrize("way_out", EXITS)
 def test_hostile_text_gives_as_many_lines_as_plain_text(way_out, tmp_path):
     plain, hostile = (EXITS[way_out](text, tmp_path) for text in (PLAIN, STEERING))
-    assert_plain(hostile, len(plain.splitlines()), is_log="terminal" in way_out)
+    assert_plain(
+        hostile, len(plain.splitlines()), is_log="a log" in way_out or "a terminal" in way_out
+    )
 
 
 def test_the_command_line_prints_as_many_lines_whatever_files_hold_and_are_called(
@@ -231,3 +260,13 @@ def test_the_command_line_prints_as_many_lines_whatever_files_hold_and_are_calle
         lines.append((told.out, told.err, summary.read_text()))
     for plain, hostile in zip(*lines, strict=True):
         assert_plain(hostile, len(plain.splitlines()))
+
+
+def test_a_measurement_of_another_tool_is_shown_in_lines():
+    names = {f"a{STEERING}": [f"b{STEERING}", {f"c{STEERING}": 1}]}
+    found = ForeignMeasurement(f"d{STEERING}", NOW, f"e{STEERING}", names, reason=STEERING)
+    row = found.row(target=f"f{STEERING}", device=Device.CPU, raw_key="raw")
+    texts = [value for value in row.values() if isinstance(value, str)]
+    texts.append(json.dumps(json.loads(row["parameters"]), ensure_ascii=False))
+    assert [printable(text) for text in texts] == texts
+    assert not re.search(r"\\[a-z]", texts[-1])
