@@ -12,7 +12,7 @@ from batchmark.core.record import Record
 from batchmark.core.suites import MAX_REPEATS
 from batchmark_job.result.options import STRICT, Options, Whole, option
 from batchmark_job.result.own_job import BETTER, METRIC, START, UNIT
-from batchmark_job.result.values import Line, PositiveCount
+from batchmark_job.result.values import Line, PositiveCount, Shown
 
 # Airflow variable, kept by Terraform in the SSM parameter /airflow/variables/batchmark_own_jobs.
 VARIABLE = "batchmark_own_jobs"
@@ -143,8 +143,8 @@ class OwnJobs(Published):
 class OwnJobPlan(Record):
     """What one Batch job runs, at one size, and how its result is judged."""
 
-    name: str = Field(description="of the own job, or of the comparison; its rows' workload")
-    job_definition: str = Field(description="ARN")
+    name: Shown = Field(description="of the own job, or of the comparison; its rows' workload")
+    job_definition: Shown = Field(description="ARN")
     command: tuple[str, ...] = Field(
         default=(), description="as it runs, parameters put in; empty: the image's own"
     )
@@ -153,12 +153,12 @@ class OwnJobPlan(Record):
     vcpus: float | None = Field(default=None, description="override; null: the definition's")
     memory_mib: int | None = Field(default=None, description="as vcpus")
     gpus: int | None = Field(default=None, description="as vcpus")
-    axis: str | None = None
+    axis: Shown | None = None
     size: JobSize | None = None
     shell: bool = True
     check: str | None = None
-    output: str | None = None
-    output_sha256: str | None = None
+    output: Shown | None = None
+    output_sha256: Shown | None = None
     deadline_seconds: float | None = Field(
         default=None,
         gt=0,

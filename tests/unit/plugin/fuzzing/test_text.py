@@ -21,6 +21,7 @@ from batchmark.core.clusters.cluster import Cluster
 from batchmark.core.clusters.multi_node import MultiNode
 from batchmark.core.config import Config
 from batchmark.core.own_jobs import ComparisonRun, OwnJobRun, OwnJobs
+from batchmark.core.run import RunPlan
 from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.exports import csv
 from batchmark.history.imports.file import ImportedFile
@@ -45,12 +46,13 @@ from tests.stand_ins.bucket import MemoryBucket
 # What people or other machines write. All that we store is made of these.
 INPUTS = (
     *(ResultDocument, MetricLine, Config, OwnJobs, MultiNode, Cluster, Side, ImportedFile, Alert),
-    *(SharingOptions, ScalingOptions, ScalingRun, OwnJobRun, ComparisonRun),
+    *(RunPlan, SharingOptions, ScalingOptions, ScalingRun, OwnJobRun, ComparisonRun),
 )
+PROGRAMS = ("command", "check", "parameters", "environment")
 # Any text by their nature: a program's, a file's, and forms that a record of their own reads.
 ANY_TEXT = {
     *(("OwnJob", "command"), ("OwnJob", "check"), ("OwnJob", "parameters")),
-    *(("Side", name) for name in ("command", "check", "parameters", "environment")),
+    *((model, name) for model in ("Side", "OwnJobPlan") for name in PROGRAMS),
     *(("ImportedFile", "text"), ("ImportedFile", "benchmarks_text")),
     *(("ComparisonRun", "sides"), ("ScalingRun", "study")),
 }
