@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 from urllib.parse import quote, urlencode
@@ -165,21 +165,19 @@ def dag(here: Here, books: Books, visitor: Reader, dag_id: str) -> str:
 @router.get("/runs/{run_id:path}")
 def run(here: Here, books: Books, visitor: Reader, run_id: str) -> HTMLResponse:
     """The page of a run, by an address without its DAG."""
-    dag_id = dag_ids(books, [run_id]).get(run_id, READ_DAG)
-    return dag_run(here, books, visitor, dag_id, run_id)
+    return dag_run(here, books, visitor, owner(books, run_id), run_id)
 
 
 @router.get("/dag-runs/{dag_id}/{run_id:path}")
 def dag_run(here: Here, books: Books, visitor: Reader, dag_id: str, run_id: str) -> HTMLResponse:
     """The page that a run of any of our DAGs left; else what became of the run."""
     check_may_read(visitor, dag_id)
-    found = {
-        one.dag_id: one.state for one in airflow_runs.runs({*KINDS, dag_id}) if one.run_id == run_id
-    }
-    check_may_read(visitor, _owner(books, dag_id, run_id, found))
+    if (kind := KINDS.get(dag_id)) and kind.pages:
+        check_may_read(visitor, owner(books, run_id, dag_id))
     if page := books.page(dag_id, run_id):
         return HTMLResponse(books.relinked(here.within(page, current="runs"), here.root))
-    state = found.get(dag_id)
+    states = {one.run_id: one.state for one in airflow_runs.runs([dag_id], run_id)}
+    state = states.get(run_id)
     page = here.message(
         f"Run {run_id} of {dag_id}",
         why_failed(airflow_runs.failures(dag_id, run_id))
@@ -189,20 +187,18 @@ def dag_run(here: Here, books: Books, visitor: Reader, dag_id: str, run_id: str)
         current="runs",
         again_seconds=AGAIN_SECONDS if state in UNDER_WAY else None,
     )
-    return HTMLResponse(page, status_code=200 if state else 404)
+    return HTMLResponse(page, status_code=200 if run_id in states else 404)
 
 
-def _owner(books: Library, dag_id: str, run_id: str, known: Collection[str]) -> str:
-    """The DAG whose run's folder is shown as that of a run of `dag_id`.
+def owner(books: Library, run_id: str, dag_id: str = READ_DAG) -> str:
+    """The DAG whose run has the folder of that id, which runs of several DAGs may have.
 
-    Runs of several DAGs may have one id, and folder: its plan says whose it is, or else Airflow,
-    which has such a run of the `known` DAGs.
+    By its plan, or else by Airflow; `dag_id` where both leave it open.
     """
-    kind = KINDS.get(dag_id)
-    if not kind or not kind.pages:
-        return dag_id
-    planned = books.owner_of_run(run_id)
-    return planned or (dag_id if dag_id in known else next(iter(known), dag_id))
+    if planned := books.owner_of_run(run_id):
+        return planned
+    known = [one.dag_id for one in airflow_runs.runs(KINDS, run_id)]
+    return known[0] if known and dag_id not in known else dag_id
 
 
 @router.get("/files/{key:path}")

@@ -12,9 +12,10 @@ from batchmark.analysis.side_by_side import side_by_side
 from batchmark.changes.metric import Metric
 from batchmark.core.errors import CollectError
 from batchmark.core.output import csv_text
-from batchmark.orchestration.web.access import READ_DAG, Reader, Visitor, check_may_read
+from batchmark.orchestration.web.access import Reader, Visitor, check_may_read
 from batchmark.orchestration.web.library import Library
 from batchmark.orchestration.web.routes.parts import Books, Here, download, own_runs
+from batchmark.orchestration.web.routes.runs import owner
 from batchmark.report.charts import embedded
 from batchmark.report.site import drawings, trends
 from batchmark.report.site.compare import Comparison
@@ -137,7 +138,7 @@ class Choice:
             books.chosen(self.fields[side], self.fields[f"{side}_target"]) for side in ("a", "b")
         ]
         for side in sides:
-            check_may_read(visitor, books.owner_of_run(side.run.run_id) or READ_DAG)
+            check_may_read(visitor, owner(books, side.run.run_id))
         return Comparison(sides[0].label, sides[1].label, side_by_side(*sides))
 
 
