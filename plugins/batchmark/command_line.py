@@ -16,7 +16,7 @@ from batchmark.analysis.side_by_side import Chosen, missing_rows, side_by_side
 from batchmark.core import formatting
 from batchmark.core.errors import BatchmarkError, CollectError
 from batchmark.core.intervals import MINIMUM_SAMPLES
-from batchmark.core.output import drop_output
+from batchmark.core.output import Parser, drop_output, say
 from batchmark.core.prices import load_prices
 from batchmark.core.suites import CUSTOM
 from batchmark.history.__main__ import main as history
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _compare(options)
     except (BatchmarkError, OSError) as error:
-        print(f"batchmark {options.command}: {error}", file=sys.stderr)
+        say(f"batchmark {options.command}: {error}", error=True)
         return BAD_INPUT
 
 
@@ -52,7 +52,7 @@ class _Console(Console):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="batchmark", description=__doc__)
+    parser = Parser(prog="batchmark", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     compare = commands.add_parser(
         "compare",

@@ -15,6 +15,7 @@ from batchmark.core.intervals import Median
 from batchmark.history.columns import IMPORTED
 from batchmark.history.rows import Row, sample_columns, time_columns
 from batchmark_job.result.document import Device
+from batchmark_job.result.printable import printable
 
 SECONDS = {
     **dict.fromkeys(("ns", "nsec", "nanosecond"), 1e-9),
@@ -69,13 +70,13 @@ class ForeignMeasurement:
         """Return its row; target and device are those of a file whose figures don't name theirs."""
         device = self.device or device
         unmeasured = "skipped" if self.skipped else "failed"
-        return {
+        row = {
             "run_id": self.run_id,
             "purpose": "scheduled",
             "raw_key": raw_key,
             "suite": IMPORTED,
             "workload": self.workload,
-            "parameters": parameters_json(self.parameters),
+            "parameters": parameters_json(_shown(self.parameters)),
             "dtype": UNKNOWN_DTYPE,
             "target": self.target or target,
             "requested_device": device.value,
@@ -89,6 +90,7 @@ class ForeignMeasurement:
             **self.machine,
             **self.figures,
         }
+        return {name: _shown(value) for name, value in row.items()}
 
 
 # What a file holds in its order: times of calls, and the unit of each figure that is none.
@@ -160,6 +162,17 @@ def to_seconds(value: float, unit: str) -> float | None:
     if not (math.isfinite(value) and value > 0):
         raise ValueError(f"{value:g} {unit} is not the time of a call")
     return value * SECONDS[over] if is_time else SECONDS[under] / value
+
+
+def _shown(value: Any) -> Any:
+    """A value whose texts are printable, those within it, too."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, Mapping):
+        return {_shown(name): _shown(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shown(one) for one in value]
+    return value
 
 
 def _singular(name: str) -> str:

@@ -10,6 +10,7 @@ from batchmark.core.formatting import Figure
 from batchmark.core.intervals import Estimate, Interval
 from batchmark.report import blocks
 from batchmark.report.page import TEMPLATES, page_html
+from tests.builders.hostile import STEERING
 from tests.builders.reports import printed
 
 EVIL = "<script>alert(1)</script>[/b]\x1b[31m"
@@ -72,3 +73,8 @@ def test_rivals_of_a_column_share_their_last_digit():
 @pytest.mark.parametrize(("show", "mark"), [(page_html, "<script>"), (printed, "\x1b")])
 def test_texts_stay_text(show, mark):
     assert mark not in show(page(EVIL))
+
+
+def test_no_text_adds_a_line():
+    plain, hostile = (printed(page(text), 10_000) for text in ("Some", STEERING))
+    assert len(hostile.splitlines()) == len(plain.splitlines())
