@@ -88,8 +88,8 @@ def _points(
     found = dict(zip(columns, (column.value for column in entry.each()), strict=False))
     whole = entry.with_value(found)
     axes = [_texts(axis) for axis in whole.at("params").each()] if found.get("params") else []
-    if (count := math.prod(map(len, axes))) > MOST_POINTS:
-        raise ValueError(f"{count} points of its parameters, more than {MOST_POINTS}")
+    if not 0 < (count := math.prod(map(len, axes))) <= MOST_POINTS:
+        raise ValueError(f"{count} points of its parameters, not from 1 to {MOST_POINTS}")
     for number, values in enumerate(itertools.product(*axes)):
         known = [*names, *(f"param{index}" for index in range(len(names) + 1, len(values) + 1))]
         yield (
@@ -128,10 +128,8 @@ def _figures(point: Entry, unit: Unit, name: str) -> Row:
     if result.value is None or _is_nan(result.value):
         raise ValueError(f"asv has {'no result' if result.value is None else 'NaN'} for it")
     if point.at("samples").value:
-        return sample_figures(
-            [unit.sample(sample.number()) for sample in point.at("samples").each()], name
-        )
-    seconds = unit.sample(result.number())
+        return sample_figures([unit.sample(sample) for sample in point.at("samples").each()], name)
+    seconds = unit.sample(result)
     low, high = (point.optional(Entry.number, name) for name in QUARTILES)
     figures: Row = {
         "samples": point.optional(Entry.count, "stats_repeat"),

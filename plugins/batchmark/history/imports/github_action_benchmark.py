@@ -45,4 +45,4 @@ def _of_commit(suite: str, entry: Entry) -> Contents:
 
 
 def _figures(bench: Entry, unit: Unit) -> Row:
-    return {"median_seconds": unit.sample(bench.at("value").number())}
+    return {"median_seconds": unit.sample(bench.at("value"))}

@@ -20,6 +20,7 @@ from batchmark.history.rows import Row
 AGGREGATE = "aggregate"
 # Of the aggregates, only these are times of a call; the first that a file has is taken.
 CENTRES = ("median", "mean")
+CURVES = ("BigO", "RMS")  # of a family of benchmarks, so no aggregate of repetitions
 # How names end where a file of before 1.5 does not tell an aggregate by its type.
 ENDINGS = re.compile(r"_(median|mean|stddev|cv|BigO|RMS)$")
 
@@ -39,7 +40,8 @@ def parse(document: Entry) -> Contents:
     by_name = defaultdict[str, list[Entry]](list)
     for entry in document.at("benchmarks").each("name"):
         with entry.alone():
-            by_name[_run_name(entry)].append(entry)
+            if _aggregate(entry) not in CURVES:
+                by_name[_run_name(entry)].append(entry)
     for name, entries in by_name.items():
         repetitions = [entry for entry in entries if _aggregate(entry) is None]
         groups = told_apart(repetitions, "repetition_index") if repetitions else [entries]
@@ -80,7 +82,7 @@ def _of_repetitions(first: Entry, unit: Unit, repetitions: Sequence[Entry]) -> R
     asked = first.optional(Entry.count, "repetitions") or 1
     if len(repetitions) < asked:
         raise ValueError(f"{len(repetitions)} of its {asked} repetitions are in the file")
-    samples = [unit.sample(one.at("real_time").number()) for one in repetitions]
+    samples = [unit.sample(one.at("real_time")) for one in repetitions]
     return sample_figures(samples, _run_name(first))
 
 
@@ -91,5 +93,5 @@ def _of_aggregates(_: Entry, unit: Unit, aggregates: Sequence[Entry]) -> Row:
         raise ValueError(f"neither its repetitions nor their {' or '.join(CENTRES)} are there")
     return {
         "samples": centre.optional(Entry.count, "repetitions"),
-        "median_seconds": unit.sample(centre.at("real_time").number()),
+        "median_seconds": unit.sample(centre.at("real_time")),
     }

@@ -50,17 +50,17 @@ def _figures(result: Entry, name: str) -> Row:
         return sample_figures(samples, name)
     codes = [code.value for code in result.at("exit_codes").each()]
     if result.at("times").value is not None:
-        samples = [seconds(time.number()) for time in result.at("times").each()]
+        samples = [seconds(time) for time in result.at("times").each()]
         _check(codes, len(samples))
         return sample_figures(samples, name)
     _check(codes, len(codes))
     keys = {"min_seconds": "min", "median_seconds": "median", "max_seconds": "max"}
-    figures = {column: seconds(result.at(key).number()) for column, key in keys.items()}
+    figures = {column: seconds(result.at(key)) for column, key in keys.items()}
     return {"samples": len(codes), **figures}
 
 
 def _wall_clock(time: Entry) -> float:
-    return Unit.of(time.at("unit").text()).sample(time.at("value").number())
+    return Unit.of(time.at("unit").text()).sample(time.at("value"))
 
 
 def _check(codes: list[object], runs: int) -> None:

@@ -238,12 +238,19 @@ class Unit:
         better = HIGHER if told.higher_is_better else LOWER
         return {METRIC: told.name, UNIT: told.unit, BETTER: better}
 
-    def sample(self, value: float) -> float:
+    def sample(self, entry: Entry) -> float:
         """Return a figure as rows have it: less is better, times are in seconds.
 
         Raises:
-            ValueError: it is zero, negative or beyond what rows can hold.
+            MisfitError: it is no number, zero, negative or beyond what rows can hold.
         """
+        value = entry.number()
+        try:
+            return self._sample(value)
+        except ValueError as error:
+            raise MisfitError(entry.place, str(error)) from None
+
+    def _sample(self, value: float) -> float:
         if isinstance(self.measures, Scale):
             return _seconds(value, self.name, self.measures)
         if not 1 / LARGEST_FIGURE <= value <= LARGEST_FIGURE:

@@ -83,7 +83,7 @@ def _figures(state: Entry, summaries: Summaries, kind: str, skipped: bool) -> Ro
         raise ValueError(state.optional(Entry.text, "skip_reason") or "NVBench skipped it")
     times = TIMES[kind]
     seconds = {
-        name: SECONDS_OF_CALLS.sample(_value(summaries[times + name]).number())
+        name: SECONDS_OF_CALLS.sample(_value(summaries[times + name]))
         for name in (*CENTRES, *SPREAD)
         if times + name in summaries
     }

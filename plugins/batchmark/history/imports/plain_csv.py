@@ -17,6 +17,7 @@ from batchmark.history.imports.measurement import (
     sample_figures,
 )
 from batchmark.history.rows import Row
+from batchmark_job.result.values import Parameter
 
 NEEDED = ("name", "value", "unit")
 SAMPLE = "sample"
@@ -70,7 +71,7 @@ def parse(document: Entry) -> Contents:
                 )
 
 
-def _parameters(line: Entry) -> dict[str, object]:
+def _parameters(line: Entry) -> dict[str, Parameter]:
     """What other columns say."""
     return {
         name: line.at(name).scalar()
@@ -80,5 +81,5 @@ def _parameters(line: Entry) -> dict[str, object]:
 
 
 def _figures(first: Entry, unit: Unit, samples: Sequence[Entry]) -> Row:
-    values = [unit.sample(one.at("value").number()) for one in samples]
+    values = [unit.sample(one.at("value")) for one in samples]
     return sample_figures(values, first.at("name").text())

@@ -23,8 +23,8 @@ def parse(document: Entry) -> Contents:
         with entry.alone():
             row = PublishedRow.model_validate(entry.value)
             for device, instance_type, seconds in (
-                (Device.CUDA, table.gpu, row.gpu_seconds),
-                (Device.CPU, table.cpu, row.cpu_seconds),
+                (Device.CUDA, table.gpu, entry.at("gpu_seconds")),
+                (Device.CPU, table.cpu, entry.at("cpu_seconds")),
             ):
                 yield ForeignMeasurement(
                     place=entry.place,
@@ -41,5 +41,5 @@ def parse(document: Entry) -> Contents:
                 )
 
 
-def _figures(seconds: float) -> Row:
+def _figures(seconds: Entry) -> Row:
     return {"samples": 1, "median_seconds": SECONDS_OF_CALLS.sample(seconds)}

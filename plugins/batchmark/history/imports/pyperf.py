@@ -75,7 +75,7 @@ def _machine(document: Entry, benchmark: Entry) -> Row:
 
 def _figures(benchmark: Entry, unit: Unit, name: str) -> Row:
     runs = [
-        [unit.sample(value.number()) for value in run.at("values").each()]
+        [unit.sample(value) for value in run.at("values").each()]
         for number, run in enumerate(benchmark.at("runs").each())
         if not _is_calibration(run, number)
     ]

@@ -71,11 +71,11 @@ def _machine(document: Entry) -> Row:
 def _figures(entry: Entry, name: str) -> Row:
     seconds, stats = SECONDS_OF_CALLS.sample, entry.at("stats")
     if stats.at("data").value:
-        samples = [seconds(sample.number()) for sample in stats.at("data").each()]
+        samples = [seconds(sample) for sample in stats.at("data").each()]
         return sample_figures(samples, name)
     rounds = stats.at("rounds").count()
     low, first, median, third, high = (
-        seconds(stats.at(key).number()) for key in ("min", "q1", "median", "q3", "max")
+        seconds(stats.at(key)) for key in ("min", "q1", "median", "q3", "max")
     )
     return {
         "samples": rounds,

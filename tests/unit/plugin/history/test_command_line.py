@@ -166,7 +166,7 @@ BENCH = "entries__Rust__0__benches__0__"
         (PYTEST, {f"{STATS}min": "fast"}, f"'{JOIN}': stats.min is 'fast', not a number"),
         (PYTEST, {f"{STATS}max": 10**400}, f"'{JOIN}': stats.max is 1000"),
         (PYTEST, {f"{STATS}rounds": 10**12}, f"'{JOIN}': stats.rounds is 1000000000000, not"),
-        (PYTEST, {"benchmarks__1__fullname": "\ud800"}, r"'\ud800' is not Unicode text"),
+        (PYTEST, {"benchmarks__1__fullname": "\ud800"}, r"fullname is '\ud800', not a text"),
         (GITHUB_JSON, {"entries__Rust__0__date": 1e30}, "entries.Rust[0]: date is 1e+30, not a d"),
         (GITHUB_JSON, {f"{BENCH}value": 10**400}, "'fib_10': value is 1000"),
         (ASV, {"params__cpu": 7}, "params.cpu is 7, not a text"),

@@ -101,7 +101,7 @@ def test_google_benchmark_takes_repetitions_and_else_the_median():
     assert rows["BM_Open", "{}"]["reason"] == "no such file"
     assert rows["BM_Avx512", "{}"]["reason"] == "needs AVX-512"
     assert rows["BM_Sort/1024", "{}"]["cpu_threads"] == 8
-    assert imported(GOOGLE).parse().losses == ["benchmarks[9] 'BM_Open': no such file"]
+    assert imported(GOOGLE).parse().losses == ["benchmarks[11] 'BM_Open': no such file"]
 
 
 def test_google_benchmark_of_before_run_types_tells_aggregates_by_their_names():
