@@ -21,6 +21,8 @@ AGGREGATE = "aggregate"
 # Of the aggregates, only these are times of a call; the first that a file has is taken.
 CENTRES = ("median", "mean")
 CURVES = ("BigO", "RMS")  # of a family of benchmarks, so no aggregate of repetitions
+# Parts of a name that say how it was measured, not what.
+SETTINGS = re.compile(r"/(?:min_time|min_warmup_time|iterations|repeats):[^/]*")
 # How names end where a file of before 1.5 does not tell an aggregate by its type.
 ENDINGS = re.compile(r"_(median|mean|stddev|cv|BigO|RMS)$")
 
@@ -69,9 +71,11 @@ def _aggregate(entry: Entry) -> str | None:
 
 def _run_name(entry: Entry) -> str:
     if entry.at("run_name").value is not None:
-        return entry.at("run_name").text()
-    name = entry.at("name").text()
-    return ENDINGS.sub("", name) if _aggregate(entry) else name
+        name = entry.at("run_name").text()
+    else:
+        name = entry.at("name").text()
+        name = ENDINGS.sub("", name) if _aggregate(entry) else name
+    return SETTINGS.sub("", name)
 
 
 def _of_repetitions(first: Entry, unit: Unit, repetitions: Sequence[Entry]) -> Row:
