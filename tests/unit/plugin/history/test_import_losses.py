@@ -16,8 +16,10 @@ from batchmark.analysis.published import TABLE
 from batchmark.core.errors import HistoryError
 from batchmark.history.imports.file import detect
 from batchmark.history.imports.names import stable
+from batchmark.history.rebuild import rebuild
 from batchmark.history.series import COLUMNS, series_histories
 from batchmark_job.result.values import MOST_CHARACTERS_OF_NAME
+from tests.builders.history import BUCKET, REGION
 from tests.builders.hostile import fuzzed
 from tests.builders.noise import quick_and_long
 from tests.unit.plugin.history.test_import_formats import (
@@ -148,17 +150,26 @@ def test_a_bad_entry_costs_itself_and_is_named_with_its_place(path, edit, lost, 
     assert measured_before - measured_after == lost
 
 
-def test_two_benchmarks_of_one_name_in_a_run_are_refused_by_name():
-    def edit(document):
-        benches = document["entries"]["Rust"][0]["benches"]
-        benches.append(benches[0] | {"value": 900})
+def doubled(document):
+    benches = document["entries"]["Rust"][0]["benches"]
+    benches.append(benches[0] | {"value": 900})
 
-    before, after = imported(GITHUB_JSON).parse(), edited(GITHUB_JSON, edit).parse()
+
+def test_two_benchmarks_of_one_name_in_a_run_are_refused_by_name():
+    before, after = imported(GITHUB_JSON).parse(), edited(GITHUB_JSON, doubled).parse()
     (loss,) = set(after.losses) - set(before.losses)
     assert loss.startswith("'Rust/fib_10' stands 2 times in run 1111")
     assert "entries.Rust[0].benches[0] 'fib_10', entries.Rust[0].benches[2] 'fib_10'" in loss
     gone = [one for one in before.measurements if one not in after.measurements]
     assert [one.point for one in gone] == [before.measurements[0].point]
+
+
+def test_a_rebuild_names_what_an_earlier_release_pooled(bucket):
+    file = edited(GITHUB_JSON, doubled)
+    bucket.history.append_import(file)
+    (problem,) = rebuild(bucket.s3, BUCKET, REGION).problems
+    start = f"{file.key} ({GITHUB_JSON.name}): 1 entry left out: 'Rust/fib_10' stands 2 times"
+    assert problem.startswith(start)
 
 
 def test_a_key_that_stands_twice_has_no_value():
@@ -308,8 +319,9 @@ def check(example, path, how, *, encoded=True):
             # Unless the entry is now named as another.
             assert same or any("stands 2 times" in line for line in told), one.place
             assert not same or (same.figures, same.reason) == (one.figures, one.reason)
-    lost = sum(not one.reason for one in before.measurements) - sum(
-        not one.reason for one in after.measurements
+    # What a tool skipped is counted.
+    lost = sum(not one.reason or one.skipped for one in before.measurements) - sum(
+        not one.reason or one.skipped for one in after.measurements
     )
     is_entry = how == "gone" and entries and spelt(path) == entries[-1]
     is_emptied = how in ([], {}) and any(fits(path, pattern) for pattern in ENTRIES[example])
