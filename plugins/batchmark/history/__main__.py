@@ -21,7 +21,7 @@ from batchmark.history import series
 from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.exports import asv, bencher, csv, pyperf
 from batchmark.history.exports.runs import COLUMNS
-from batchmark.history.imports.entry import Entry, LeftOut
+from batchmark.history.imports.entry import Entry, LeftOut, shown
 from batchmark.history.imports.file import FORMATS, READERS, ImportedFile, detect, is_beside_results
 from batchmark.history.imports.measurement import Parsed
 from batchmark.history.overview import overview
@@ -184,7 +184,8 @@ def _summary(path: Path, parsed: Parsed) -> str:
         HistoryError: it holds nothing that can be compared.
     """
     other_units = parsed.left_out.other_units
-    others = ", ".join(f"{number} in {unit!r}" for unit, number in other_units.items())
+    figures = [f"{number} in {shown(unit)}" for unit, number in other_units.items()]
+    others = some(figures, MOST_LOSSES)
     if not parsed.measurements:
         nothing = "; ".join(filter(None, (others, some(parsed.losses))))
         raise HistoryError(f"{path} has no time and no rate of calls: {nothing or 'nothing'}")

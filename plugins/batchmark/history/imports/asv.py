@@ -19,6 +19,7 @@ from batchmark.history.imports.measurement import (
     sample_figures,
     spread,
 )
+from batchmark.history.parquet import MOST_ROWS
 from batchmark.history.rows import Row
 from batchmark_job.result.values import Parameter
 
@@ -29,7 +30,6 @@ QUARTILES = {"stats_q_25": "p25_seconds", "stats_q_75": "p75_seconds"}
 # The unit by the start of a benchmark's name, for where there is no benchmarks.json.
 UNITS = {"time_": "seconds", "timeraw_": "seconds", "mem_": "bytes", "peakmem_": "bytes"}
 NO_UNIT = "unknown unit, as benchmarks.json is missing"
-MOST_POINTS = 10_000  # of a benchmark's grid: its parameters' values multiply
 
 
 def is_beside_results(document: object) -> bool:
@@ -88,8 +88,8 @@ def _points(
     found = dict(zip(columns, (column.value for column in entry.each()), strict=False))
     whole = entry.with_value(found)
     axes = [_texts(axis) for axis in whole.at("params").each()] if found.get("params") else []
-    if not 0 < (count := math.prod(map(len, axes))) <= MOST_POINTS:
-        raise ValueError(f"{count} points of its parameters, not from 1 to {MOST_POINTS}")
+    if not 0 < (count := math.prod(map(len, axes))) <= MOST_ROWS:
+        raise ValueError(f"{count} points of its parameters, not from 1 to {MOST_ROWS}")
     for number, values in enumerate(itertools.product(*axes)):
         known = [*names, *(f"param{index}" for index in range(len(names) + 1, len(values) + 1))]
         yield (

@@ -18,6 +18,8 @@ from batchmark_job.result.values import EARLIEST, END
 
 # As JSON has numbers; float() would also take "NaN", "1_000" and figures of other scripts.
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+# A number, and no name such as 007 or 123456789012345678901.
+WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,17})")
 MOST_SHOWN = 100  # characters of a value in a message
 SURROGATE = re.compile("[\ud800-\udfff]")  # half of a character: JSON can say it, UTF-8 can't
 TWICE = object()  # in place of the value of a key that an object has twice
@@ -44,6 +46,9 @@ class LeftOut:
 
     losses: list[str] = field(default_factory=list)
     other_units: Counter[str] = field(default_factory=Counter)
+
+    def lose(self, place: str, problem: str) -> None:
+        self.losses.append(located(place, problem))
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ class Entry:
                 break
             if not isinstance(found.value, dict):
                 raise found.misfit("an object")
-            path = f"{found.path}.{key}".lstrip(".")
+            path = f"{found.path}{_step(key)}".removeprefix(".")
             found = replace(found, value=found.value.get(key), path=path)
         return found
 
@@ -102,7 +107,7 @@ class Entry:
         if not isinstance(self.value, dict):
             raise self.misfit("an object")
         for key, value in self.value.items():
-            yield key, self._inner(f".{key}" if self._whole_path else key, value, name)
+            yield key, self._inner(_step(key), value, name)
 
     def fields(self) -> dict[str, object]:
         """An object's values by key; none where there is no object."""
@@ -150,12 +155,14 @@ class Entry:
         raise self.misfit("true or false")
 
     def scalar(self) -> int | float | str:
-        """A number where it can be read as one, else its text."""
-        text = self.value if isinstance(self.value, str) else None
-        if text is not None and not NUMBER.fullmatch(text):
-            return self.text()
-        number = self.number()
-        return int(number) if number.is_integer() and abs(number) < 2**53 else number
+        """A number where the value, or its text, is one; else the text."""
+        value = self.value
+        if not isinstance(value, str):
+            return value if type(value) is int else self.number()
+        if WHOLE.fullmatch(value):
+            return int(value)
+        is_number = NUMBER.fullmatch(value) and not value.lstrip("+-").isdecimal()
+        return self.number() if is_number else self.text()
 
     def moment(self) -> datetime:
         """An ISO 8601 date; in UTC where it names no zone."""
@@ -206,7 +213,7 @@ class Entry:
             self.left_out.other_units[str(error)] += 1
         except (ValueError, RecursionError) as error:
             place = error.place if isinstance(error, MisfitError) else self.place
-            self.left_out.losses.append(located(place, problem_of(error)))
+            self.left_out.lose(place, problem_of(error))
 
     @property
     def _whole_path(self) -> str:
@@ -217,7 +224,14 @@ class Entry:
         for key in name:
             found = found.get(key) if isinstance(found, dict) else None
         own = found if name and isinstance(found, str) else self.name
-        return Entry(value, self.left_out, f"{self._whole_path}{step}", own)
+        root = f"{self._whole_path}{step}".removeprefix(".")
+        return Entry(value, self.left_out, root, own)
+
+
+def _step(key: str) -> str:
+    """A key as a part of a path, in one line however it reads."""
+    is_plain = key.isprintable() and len(key) <= MOST_SHOWN
+    return f".{key}" if is_plain else f"[{shown(key)}]"
 
 
 def told_apart(entries: Sequence[Entry], key: str) -> list[Sequence[Entry]]:
@@ -234,7 +248,9 @@ def problem_of(error: Exception) -> str:
 
 
 def located(place: str, problem: str) -> str:
-    return f"{place}: {problem}" if place else problem
+    """One line on what is wrong where."""
+    text = " ".join(problem.split())
+    return f"{place}: {text}" if place else text
 
 
 def shown(value: object) -> str:

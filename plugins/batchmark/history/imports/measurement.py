@@ -143,6 +143,7 @@ class Parsed:
         Raises:
             ValueError: the file as a whole can't be read.
         """
+        commit = commit and stable(commit)
         by_point = defaultdict[tuple[object, ...], list[ForeignMeasurement]](list)
         for one in contents:
             one.commit = one.commit or commit
@@ -150,13 +151,14 @@ class Parsed:
             try:
                 by_point[one.point].append(one)
             except ValueError as error:
-                left_out.losses.append(located(one.place, problem_of(error)))
+                left_out.lose(one.place, problem_of(error))
         for same in by_point.values():
             if len(same) > 1:
                 places = some([one.place for one in same])
-                left_out.losses.append(
+                left_out.lose(
+                    "",
                     f"{shown(same[0].workload)} stands {len(same)} times in run {same[0].run_id}, "
-                    f"and nothing tells one from the other, so none is taken: {places}"
+                    f"and nothing tells one from the other, so none is taken: {places}",
                 )
         return cls([one for one, *others in by_point.values() if not others], left_out)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from batchmark.analysis.samples import parameters_json
 from batchmark.history.imports.entry import Entry, MisfitError, told_apart
@@ -41,9 +41,14 @@ def lines(text: str) -> dict[str, dict[str, object]]:
             raise ValueError(f"its header has no {', '.join(missing)}; nor is it JSON")
         if twice := [name for name, count in Counter(header).items() if count > 1]:
             raise ValueError(f"{', '.join(map(repr, twice))} stands twice in its header")
-        return {f"line {reader.line_num}": line for line in reader}
+        return {f"line {reader.line_num - _breaks(line)}": line for line in reader}
     except csv.Error as error:
         raise ValueError(f"line {reader.line_num + 1}: {error}") from error
+
+
+def _breaks(line: Mapping[str, object]) -> int:
+    """How many more lines of the file its cells take."""
+    return sum(str(cell).count("\n") for cell in line.values())
 
 
 def parse(document: Entry) -> Contents:

@@ -221,7 +221,7 @@ ENTRIES = {
     NVBENCH: [("benchmarks",), ("benchmarks", "*", "states")],
     CSV: [("lines",)],
 }
-BAD = (None, math.nan, "NaN", "18,794.12", "", -1, 10**400, [], {}, "\ud800", True)
+BAD = (None, math.nan, "NaN", "18,794.12", "", -1, 10**400, [], {}, "\ud800", True, "a\n::error::b")
 DOUBLED = "\x01"  # behind a key that shall stand twice
 
 
@@ -370,3 +370,21 @@ def test_whatever_is_wrong_with_one_entry_costs_no_other(example, examples):
         check(example, *change, encoded=examples > 100)
 
     read_changed()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1000", 1000),
+        ("-2", -2),
+        ("1.50", 1.5),
+        ("1e3", 1000.0),
+        ("007", "007"),
+        ("1234567890123456789", "1234567890123456789"),
+        ("1_000", "1_000"),
+        ("x", "x"),
+    ],
+)
+def test_a_parameter_in_a_text_is_a_number_if_no_other_text_is_the_same_one(text, value):
+    (row,) = imported(CSV, f"name,value,unit,p\na,1,s,{text}\n", **GIVEN).rows()
+    assert row["parameters"] == json.dumps({"p": value}, separators=(",", ":"))
