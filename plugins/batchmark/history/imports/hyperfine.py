@@ -67,7 +67,7 @@ def _check(codes: list[object], runs: int) -> None:
     """Refuse times of runs that failed: what ends early is no faster."""
     if len(codes) != runs:
         raise ValueError(f"{count(len(codes), 'exit code')} of {count(runs, 'run')}")
-    if failed := [str(code) for code in codes if code != 0]:
+    if failed := ["none (a signal)" if code is None else str(code) for code in codes if code != 0]:
         raise ValueError(
             f"{len(failed)} of {count(runs, 'run')} failed, with exit codes {some(failed)}"
         )

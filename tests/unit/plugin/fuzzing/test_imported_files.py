@@ -46,7 +46,7 @@ def check(text, chosen):
         assert all(len(line.splitlines()) == 1 for line in said)
 
 
-@quick_and_long("examples", [40], [5_000], pytest.mark.timeout(1800))
+@quick_and_long("examples", [20], [5_000], pytest.mark.timeout(1800))
 def test_no_imported_file_is_an_unknown_error(examples):
     @given(FILES, st.sampled_from(FORMATS))
     @fuzzed(examples)
