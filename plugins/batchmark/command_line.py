@@ -17,12 +17,13 @@ from batchmark.analysis.side_by_side import Chosen, side_by_side, verdict
 from batchmark.core import formatting, row_values
 from batchmark.core.errors import BatchmarkError, CollectError
 from batchmark.core.intervals import MINIMUM_SAMPLES
-from batchmark.core.output import drop_output
+from batchmark.core.output import Parser, drop_output, markdown, say
 from batchmark.core.prices import load_prices
 from batchmark.core.suites import CUSTOM
 from batchmark.history.__main__ import main as history
 from batchmark.report.site.compare import Comparison
 from batchmark.report.terminal.rows import render_comparison
+from batchmark.report.terminal.text import print_text
 from batchmark.report.words import row_label
 from batchmark.runs.document_files import read_documents, run_of
 from batchmark_job.result.document import ResultDocument
@@ -41,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _compare(options)
     except (BatchmarkError, OSError) as error:
-        print(f"batchmark {options.command}: {error}", file=sys.stderr)
+        say(f"batchmark {options.command}: {error}", error=True)
         return BAD_INPUT
 
 
@@ -53,7 +54,7 @@ class _Console(Console):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="batchmark", description=__doc__)
+    parser = Parser(prog="batchmark", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     compare = commands.add_parser(
         "compare",
@@ -103,10 +104,10 @@ def _compare(options: argparse.Namespace) -> int:
     slower = list(_slower(comparison, options.least_percent / 100))
     gate = _gate(comparison, slower, options.least_percent)
     if options.gate:
-        console.print(gate, markup=False, highlight=False, soft_wrap=True)
+        print_text(console, gate)
     if options.markdown:
         text = comparison.as_markdown()
-        options.markdown.write_text(f"**{gate}**\n\n{text}" if options.gate else text)
+        options.markdown.write_text(f"**{markdown(gate)}**\n\n{text}" if options.gate else text)
     if not options.gate:
         return 0
     if not comparison.rows:

@@ -16,6 +16,7 @@ from pydantic_core import from_json
 
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 from batchmark_job.result.own_job import OwnersCheck, OwnJob
+from batchmark_job.result.printable import printable
 from batchmark_job.result.scaling import Scaling
 from batchmark_job.result.sharing import Sharing
 from batchmark_job.result.values import (
@@ -452,9 +453,8 @@ def parse_document(text: str | bytes) -> ResultDocument:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "document"
-        raise ResultError(
-            f"result document breaks schema {version}: {where:.300}: {first['msg']:.1000}"
-        ) from error
+        said = printable(f"{where:.300}: {first['msg']:.1000}")
+        raise ResultError(f"result document breaks schema {version}: {said}") from error
 
 
 def _most_keys(value: Any) -> int:

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, ValidationError
 from pydantic_core import from_json
 
-from batchmark_job.result.values import Model
+from batchmark_job.result.printable import printable
+from batchmark_job.result.values import IN_A_LINE, Model
 
 VERSION: Final = 1
 PREFIX = "BATCHMARK_METRIC "  # what a line on standard output begins with
@@ -21,7 +22,9 @@ MOST_CHARACTERS = 2_000  # of a line
 MOST_LINES = 10_000  # of a job: what comes after them is counted, and not kept
 
 MetricName = Annotated[str, Field(max_length=80, pattern=r"^[A-Za-z][A-Za-z0-9_.:/ -]*$")]
-Unit = Annotated[str, Field(max_length=40, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$")]
+Unit = Annotated[
+    str, Field(max_length=40, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$"), IN_A_LINE
+]
 
 
 class MetricLine(Model):
@@ -61,7 +64,7 @@ def parse_metric_line(text: str) -> MetricLine:
 
 def _first_problem(error: ValidationError) -> str:
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"]) or "line"
+    where = printable(".".join(str(part) for part in first["loc"])) or "line"
     seen = "" if first["type"] == "missing" else f", not {str(first['input'])[:80]!r}"
     return f"{where}: {first['msg']}{seen}"
 

@@ -103,7 +103,7 @@ class TargetJobs:
     def refusal(self) -> str | None:
         """Why these jobs can't be pooled or compared; None if they can."""
         if not self.jobs:
-            reasons = "; ".join(dict.fromkeys(lost.reason for lost in self.lost))
+            reasons = "; ".join(dict.fromkeys(lost.why for lost in self.lost))
             return f"{self.name} has no result: {reasons}"
         if self.device == "cpu" and any(
             job.document.actual_device is not Device.CPU for job in self._telling

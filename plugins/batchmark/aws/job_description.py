@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus
 
+from batchmark.core.output import in_lines
+
 JobDescription = dict[str, Any]
 
 FINISHED = ("SUCCEEDED", "FAILED")
@@ -176,12 +178,12 @@ def failure_message(
         lines.append(
             f"Last {len(log_lines)} lines of {where}:" if log_lines else f"The {where} is empty."
         )
-        lines += [line[:LINE_CHARACTERS] for line in log_lines]
+        lines += [line[:LINE_CHARACTERS].expandtabs() for line in log_lines]
     elif (driver := log_driver(job)) != AWSLOGS:
         lines.append(f"Its log is not in CloudWatch: its definition logs by {driver}.")
     else:
         lines.append("It has no log: no attempt was started.")
-    return "\n".join(lines)
+    return in_lines(lines)
 
 
 def _facts(job: JobDescription) -> list[str]:

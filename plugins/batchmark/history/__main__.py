@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from batchmark.aws.boto_clients import client
 from batchmark.core.errors import BatchmarkError, HistoryError
 from batchmark.core.formatting import count, some
-from batchmark.core.output import drop_output
+from batchmark.core.output import Parser, drop_output, say
 from batchmark.history import series
 from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.exports import asv, bencher, csv, pyperf
@@ -44,12 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         drop_output()
     except (BatchmarkError, BotoCoreError, ClientError, OSError) as error:
-        print(f"history {options.command}: {error}", file=sys.stderr)
+        say(f"history {options.command}: {error}", error=True)
         return 1
     return 0
 
 
-class _Parser(argparse.ArgumentParser):
+class _Parser(Parser):
     def error(self, message: str) -> NoReturn:
         super().error(f"{message}; `{self.prog} --help` says more")
 
@@ -128,14 +128,14 @@ def _rebuild(s3: Any, options: argparse.Namespace) -> None:
     region = options.region or s3.meta.region_name
     result = rebuild(s3, options.bucket, region, dry_run=options.dry_run, progress=_progress)
     would = "would be " if options.dry_run else ""
-    print(
+    say(
         f"{result.sources} runs and imported files: {len(result.written)} files {would}written, "
         f"{result.unchanged} unchanged, {len(result.removed)} {would}removed"
     )
     _print_keys(f"{would}removed, as no run or import has them".capitalize(), result.removed)
     _print_keys("Raw documents of no collected run, not in the history", result.uncounted)
     for problem in result.problems:
-        print(problem, file=sys.stderr)
+        say(problem, error=True)
 
 
 def _progress(steps: Iterable[Any], count: int) -> Iterator[Any]:
@@ -144,12 +144,12 @@ def _progress(steps: Iterable[Any], count: int) -> Iterator[Any]:
     for number, step in enumerate(steps, 1):
         yield step
         if number % tenth == 0:
-            print(f"{number} of {count} done", file=sys.stderr)
+            say(f"{number} of {count} done", error=True)
 
 
 def _print_keys(title: str, keys: Sequence[str]) -> None:
     if keys:
-        print(f"{title}: {len(keys)} ({some(keys, MOST_KEYS)})")
+        say(f"{title}: {len(keys)} ({some(keys, MOST_KEYS)})")
 
 
 def _import(s3: Any, options: argparse.Namespace) -> None:
@@ -165,16 +165,16 @@ def _import(s3: Any, options: argparse.Namespace) -> None:
         parsed = file.parse()
         converted.append((file, file.files(parsed), _summary(path, parsed), parsed.losses))
     if beside:
-        print(f"skipped, as asv keeps no results in it: {', '.join(beside)}", file=sys.stderr)
+        say(f"skipped, as asv keeps no results in it: {', '.join(beside)}", error=True)
     if not converted:
         raise HistoryError("asv keeps its results in other files: name those beside machine.json")
     for file, files, summary, losses in converted:
         history.append_import(file, files)
-        print(f"{file.file_name}: {summary}")
+        say(f"{file.file_name}: {summary}")
         for loss in losses[:MOST_LOSSES]:
-            print(f"{file.file_name}: {loss}", file=sys.stderr)
+            say(f"{file.file_name}: {loss}", error=True)
         if more := losses[MOST_LOSSES:]:
-            print(f"{file.file_name}: and {len(more)} more", file=sys.stderr)
+            say(f"{file.file_name}: and {len(more)} more", error=True)
 
 
 def _summary(path: Path, parsed: Parsed) -> str:
@@ -263,10 +263,11 @@ def _show(s3: Any, options: argparse.Namespace) -> None:
     history = HistoryStore(s3, options.bucket)
     for number, suite in enumerate(_chosen_suites(history, options)):
         if number:
-            print()
-        print("\n".join(overview(suite, history.read(series.COLUMNS, suites=[suite]))))
+            say("")
+        for line in overview(suite, history.read(series.COLUMNS, suites=[suite])):
+            say(line)
     for key in history.unreadable:
-        print(f"skipped, as it can't be read: {key}", file=sys.stderr)
+        say(f"skipped, as it can't be read: {key}", error=True)
 
 
 def _export(s3: Any, options: argparse.Namespace) -> None:
@@ -280,7 +281,7 @@ def _export(s3: Any, options: argparse.Namespace) -> None:
     chosen: Selection = {"suites": options.suite, "since": options.since}
     if options.format == "csv":
         rows = csv.write(history.tables(ALL_COLUMNS, **chosen), options.output)
-        print(f"{options.output}: {rows} rows")
+        say(f"{options.output}: {rows} rows")
     else:
         files = 0
         for name, content in EXPORTS[options.format](history.read(COLUMNS, **chosen)):
@@ -288,9 +289,9 @@ def _export(s3: Any, options: argparse.Namespace) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(content, indent=1) + "\n")
             files += 1
-        print(f"{options.output}: {files} files")
+        say(f"{options.output}: {files} files")
     for key in history.unreadable:
-        print(f"skipped, as it can't be read: {key}", file=sys.stderr)
+        say(f"skipped, as it can't be read: {key}", error=True)
 
 
 if __name__ == "__main__":

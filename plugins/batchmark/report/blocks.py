@@ -253,8 +253,12 @@ class StudyAnswer(NamedTuple):
     def is_known(self) -> bool:
         return not self.verdict.startswith(NOT_KNOWN)
 
-    def text(self, between: str = " ") -> str:
-        return between.join((self.sentence, *self.more))
+    @property
+    def lines(self) -> list[str]:
+        return [f"{self.question} {self.verdict}. {self.sentence}", *self.more]
+
+    def text(self) -> str:
+        return " ".join((self.sentence, *self.more))
 
 
 class Line(NamedTuple):

@@ -42,8 +42,8 @@ CROSSOVER_KINDS = ("warm, time", "warm, dollars", "one call, time", "one call, d
 OF_OWN_JOBS = ("time", "dollars")  # crossovers: each of their rows is a whole job
 
 
-def row_label(row: Keyed, separator: str = " ") -> str:
-    return f"{row.workload}{separator}{row_details(row)}".rstrip()
+def row_label(row: Keyed) -> str:
+    return f"{row.workload} {row_details(row)}".rstrip()
 
 
 def row_details(row: Keyed) -> str:

@@ -107,7 +107,7 @@ def _lost(target: TargetJobs, known: set[float | int | None]) -> Iterator[JobFig
     reasons: dict[float | int | None, str] = {}
     for lost in target.lost:
         if lost.planned.own_job and lost.planned.own_job.size not in known:
-            reasons.setdefault(lost.planned.own_job.size, lost.reason.partition("\n")[0])
+            reasons.setdefault(lost.planned.own_job.size, lost.why)
     for size, reason in reasons.items():
         yield JobFigure(
             place=Place(size=size, start=None),

@@ -29,6 +29,7 @@ from batchmark.history.imports.measurement import Contents, Parsed
 from batchmark.history.parquet import encode_rows
 from batchmark.history.rows import Row
 from batchmark_job.result.document import Device
+from batchmark_job.result.values import Shown
 
 Format = Literal[
     "pytest-benchmark",
@@ -75,14 +76,14 @@ class ImportedFile(Record):
 
     schema_version: Literal[1] = 1
     format: Format
-    target: str = Field(min_length=1, description="target that its rows are attributed to")
+    target: Shown = Field(min_length=1, description="target that its rows are attributed to")
     device: Device = Field(description="device that it measured")
-    file_name: str
+    file_name: Shown
     text: str = Field(description="content of the file")
     benchmarks_text: str | None = Field(
         default=None, description="asv's benchmarks.json, with units and parameters' names"
     )
-    commit: str | None = Field(default=None, description="of what has none in the file")
+    commit: Shown | None = Field(default=None, description="of what has none in the file")
     recorded_at: AwareDatetime | None = Field(default=None, description="as commit")
 
     @property

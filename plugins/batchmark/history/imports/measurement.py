@@ -110,7 +110,7 @@ class ForeignMeasurement:
             "workload": self.workload,
             "parameters": parameters_json(self.parameters),
             "dtype": UNKNOWN_DTYPE,
-            "target": self.target or target,
+            "target": stable(self.target or target),
             "requested_device": device.value,
             "actual_device": device.value,
             "gpu_model": UNKNOWN if device is Device.CUDA else None,

@@ -9,6 +9,7 @@ from typing import Any
 
 from batchmark.core.names import limited
 from batchmark.history.imports.entry import SURROGATE
+from batchmark_job.result.printable import printable
 from batchmark_job.result.values import MOST_CHARACTERS_OF_NAME
 
 # As in `<function f at 0x7f3c5a1b2d30>`, or a pointer of a process on 64-bit Linux by itself.
@@ -17,14 +18,14 @@ NO_NUMBER = re.compile(r"\b(?:NaN|Infinity)\b")  # as Python writes them in JSON
 
 
 def stable(text: str) -> str:
-    """Text of a file without addresses and of a limited length; all its names pass here.
+    """Text of a file in one line, without addresses, not too long; all its names pass here.
 
     Raises:
         ValueError: it is not Unicode.
     """
     if SURROGATE.search(text):
         raise ValueError(f"{text!r:.100} is not Unicode text")
-    return limited(ADDRESS.sub("", text), MOST_CHARACTERS_OF_NAME)
+    return limited(ADDRESS.sub("", printable(text)), MOST_CHARACTERS_OF_NAME)
 
 
 def stable_parameters(parameters: Mapping[str, object]) -> dict[str, Any]:

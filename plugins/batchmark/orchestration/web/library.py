@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 from cachetools import LRUCache
+from pydantic import BaseModel
 
 from batchmark.analysis.published import published_table
 from batchmark.analysis.side_by_side import Chosen
@@ -47,6 +48,7 @@ from batchmark.runs.spending import COSTS_FOLDER, MonthSpending, month_spending
 
 # Where pages and documents lie; nothing else of the bucket is shown.
 SHOWN_FOLDERS = ("raw/", "runs/", "guard/", "diagnoses/", "self_test/", "noise/", "prices/")
+RUN_FOLDERS = ("raw", "runs")  # which have a folder for each run
 MOST_BYTES = 32 * 2**20  # of an object that is shown
 SUMMARIES_AT_A_TIME = 8
 MOST_MONTHS = 6
@@ -54,10 +56,16 @@ RECENT_RUNS = 100
 NAMING = ["run_id", "target", "recorded_at", "image_digest"]
 MOST_MADE = 64  # tables of series and the like that are kept
 IMAGE = re.compile(r"sha256:[0-9a-f]{6,64}")
-DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 Made = TypeVar("Made")
 Stored = TypeVar("Stored", bound=Record)
+
+
+class _Planned(BaseModel):
+    """What a plan says of its run."""
+
+    dag_id: str | None = None
 
 
 class MeasuredRun(NamedTuple):
@@ -118,6 +126,18 @@ class Library:
         if not key.startswith(SHOWN_FOLDERS):
             return None
         return self.store.read_if_there(key, most_bytes=MOST_BYTES)
+
+    def owner(self, key: str) -> str | None:
+        """The DAG whose run an object is of; None where neither its folder nor a plan says so."""
+        folder, *rest = key.split("/")
+        if folder not in RUN_FOLDERS:
+            return next((kind.dag_id for kind in KINDS.values() if kind.folder == folder), None)
+        plan = self.store.record(_Planned, f"runs/{rest[0]}/{PLAN}") if rest else None
+        return plan.dag_id if plan else None
+
+    def owner_of_run(self, run_id: str) -> str | None:
+        """As `owner`, of what lies in a run's folder."""
+        return self.owner(self.store.of_run(run_id).prefix)
 
     def results(self, prefix: str, job_id: str) -> list[str]:
         """The keys of a job's result documents, its latest attempt last."""
@@ -188,6 +208,8 @@ class Library:
     ) -> Made:
         """What is made of a suite's latest rows; made again only when these have changed."""
         rows = self.history.rows(suite, least_runs=least_runs)
+        if not rows.num_rows:  # of a suite that is none, for which nothing else is to go
+            return make(rows)
         with self._lock:
             held = self._made.get((suite, name))
         if held is None or held[0] is not rows:
@@ -223,7 +245,12 @@ class Library:
         if IMAGE.fullmatch(text):
             run_id = self.newest(target, lambda row: str(row["image_digest"]).startswith(text))
         elif DAY.fullmatch(text):
-            day = date.fromisoformat(text)
+            try:
+                day = date.fromisoformat(text)
+            except ValueError:
+                raise CollectError(
+                    f"There is no day {text}: choose one such as 2026-11-20."
+                ) from None
             why = f"on or before {text}: choose a later day or another target"
             run_id = self.newest(target, lambda row: row["recorded_at"].date() <= day)
         if run_id is None:
@@ -289,7 +316,9 @@ def _runs(suite: str, rows: pa.Table) -> list[MeasuredRun]:
 
 
 def _conditions(run_ids: frozenset[str], rows: pa.Table) -> dict[tuple[str, str], RunConditions]:
-    wanted = rows.filter(pc.is_in(rows["run_id"].cast(pa.string()), pa.array(sorted(run_ids))))
+    wanted = rows.filter(
+        pc.is_in(rows["run_id"].cast(pa.string()), pa.array(sorted(run_ids), pa.string()))
+    )
     return run_conditions(wanted.select(list(CONDITION_COLUMNS)).to_pylist())
 
 

@@ -68,7 +68,7 @@ def test_values_beyond_the_bounds_are_refused(value):
         *((line(metric=value), "metric: ") for value in (1, "", "1st", "a\n", "x" * 81)),
         *(
             (line(unit=value), "unit: ")
-            for value in ({}, "", "a\nb", "a\x85b", "a\u2028b", "x" * 41)
+            for value in ({}, "", "a\nb", "a\x85b", "a\u2028b", "a\u202eb", "x" * 41)
         ),
         (line(uint="images/s"), "uint: Extra inputs are not permitted"),
         *(

@@ -8,6 +8,7 @@ import pytest
 from batchmark.core.formatting import Figure
 from batchmark.report import blocks
 from batchmark.report.page import TEMPLATES, page_html
+from tests.builders.hostile import STEERING
 from tests.builders.reports import printed
 
 EVIL = "<script>alert(1)</script>[/b]\x1b[31m"
@@ -50,3 +51,8 @@ def test_the_page_and_the_terminal_have_what_blocks_say():
 @pytest.mark.parametrize(("show", "mark"), [(page_html, "<script>"), (printed, "\x1b")])
 def test_texts_stay_text(show, mark):
     assert mark not in show(page(EVIL))
+
+
+def test_no_text_adds_a_line():
+    plain, hostile = (printed(page(text), 10_000) for text in ("Some", STEERING))
+    assert len(hostile.splitlines()) == len(plain.splitlines())
