@@ -266,7 +266,7 @@ def test_the_command_line_prints_as_many_lines_whatever_files_hold_and_are_calle
 
 def test_a_measurement_of_another_tool_is_shown_in_lines():
     names = {f"a{STEERING}": [f"b{STEERING}", {f"c{STEERING}": 1}]}
-    found = ForeignMeasurement(f"d{STEERING}", NOW, f"e{STEERING}", names, reason=STEERING)
+    found = ForeignMeasurement("", f"e{STEERING}", names, f"d{STEERING}", NOW, reason=STEERING)
     row = found.row(target=f"f{STEERING}", device=Device.CPU, raw_key="raw")
     texts = [value for value in row.values() if isinstance(value, str)]
     texts.append(json.dumps(json.loads(row["parameters"]), ensure_ascii=False))
