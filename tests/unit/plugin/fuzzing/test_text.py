@@ -251,7 +251,7 @@ def test_the_command_line_prints_as_many_lines_whatever_files_hold_and_are_calle
             folder = tmp_path / f"{side}{text}"
             folder.mkdir()
             document = two_targets(day).jobs[0].document
-            (folder / "a.json").write_text(with_all_texts(document, text))
+            (folder / "a.json").write_text(with_all_texts(document, f"{text}{day}"))
             (folder / "b.txt").write_text("")
             folders.append(str(folder))
         summary = tmp_path / "summary.md"
