@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from moto.logs.exceptions import ResourceNotFoundException
 from moto.logs.models import LogsBackend
 
 from local_cloud.clock import now_milliseconds
+from local_cloud.gaps import logs
 
 MAX_EVENT_BYTES = 262_144 - 26  # each event has an overhead of 26 bytes
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -34,14 +37,15 @@ class LogStream:
     def write(self, *lines: bytes, written_at: int | None = None) -> None:
         """Append lines, timed in epoch milliseconds (now if None).
 
-        Empty lines, which CloudWatch refuses, are dropped; so are all once the group is deleted.
+        Empty lines, which CloudWatch refuses, are dropped; so are all once the group is deleted, or
+        where the disk is full.
         """
-        time = written_at or now_milliseconds()
-        events = [{"timestamp": time, "message": message} for message in messages(lines)]
-        try:
-            self.backend.put_log_events(self.group, self.name, events)
-        except ResourceNotFoundException:
-            return
+        group = self.backend.groups.get(self.group)
+        if stream := group and group.streams.get(self.name):
+            try:
+                logs.put(stream, written_at or now_milliseconds(), messages(lines))
+            except sqlite3.Error as error:
+                log.warning("lines of the log %s are lost: %s", self.name, error)
 
 
 def messages(lines: Iterable[bytes]) -> list[str]:
