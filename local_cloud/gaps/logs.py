@@ -6,7 +6,8 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
-from itertools import islice, repeat
+from itertools import groupby, islice, repeat
+from operator import itemgetter
 from typing import Any
 
 from moto.core.utils import utcnow
@@ -28,7 +29,7 @@ TOKEN = re.compile(r"(\d{18})(\d{19})(\d{19})")
 # The patterns that are there: a phrase anywhere, and words, of which any is found as a whole.
 PHRASE = re.compile(r'"((?:[^"\\]|\\.)+)"')
 ANY_OF_WORDS = re.compile(r"\?\w+(?:\s+\?\w+)*", re.ASCII)
-make_motos = LogStream.__init__
+make_motos, put_in_motos = LogStream.__init__, LogStream.put_log_events
 
 
 def fill() -> None:
@@ -52,8 +53,17 @@ def update(self: LogStream) -> None:
     self.first_event_timestamp, self.last_event_timestamp = events_of(self).span()  # type: ignore[assignment]
 
 
+def put_log_events(self: LogStream, log_events: list[dict[str, Any]]) -> str:
+    """As moto does it, which keeps an object for each event, only where somebody subscribes."""
+    if self.log_group.subscription_filters:
+        return put_in_motos(self, log_events)
+    for timestamp, some in groupby(log_events, key=itemgetter("timestamp")):
+        put(self, timestamp, [event["message"] for event in some])
+    return f"{self.upload_sequence_token:056d}"
+
+
 def put(stream: LogStream, timestamp: int, messages: Sequence[str]) -> None:
-    """PutLogEvents for lines of one time, of which there may be a million: no object for each."""
+    """PutLogEvents of lines of one time."""
     if stream.log_group.subscription_filters:
         stream.put_log_events([{"timestamp": timestamp, "message": each} for each in messages])
         return
@@ -214,6 +224,7 @@ PATCHES: tuple[tuple[type, str, Callable[..., Any]], ...] = (
     (LogStream, "__init__", make),
     (LogStream, "__setstate__", restore),
     (LogStream, "_update", update),
+    (LogStream, "put_log_events", put_log_events),
     (LogStream, "get_log_events", get_log_events),
     (LogGroup, "filter_log_events", filter_log_events),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 
-from torch.distributed import TCPStore
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
 from torch.distributed.elastic.rendezvous import (
     RendezvousHandler,
     RendezvousInfo,

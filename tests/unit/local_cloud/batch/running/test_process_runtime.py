@@ -67,21 +67,24 @@ def test_a_stream_has_no_empty_events_and_takes_lines_of_a_deleted_group(stream)
 def test_a_log_is_on_disk_and_never_in_memory_as_a_whole(stream):
     """However large: written, read page by page, searched and described."""
     lines = [b"x" * 4000 + b"\n"] * 16
-    calls, most = 200, 6 * 2**20  # of 12.8 MB
+    calls, most = 200, 6 * 2**20  # of 12.8 MB, and as much by PutLogEvents
+    sent = [{"timestamp": 1000, "message": "x" * 4000}] * len(lines)
     tracemalloc.start()
     try:
+        moto, events, token, count = in_moto(stream), lines, None, 0
         for _ in range(calls):
             stream.write(*lines)
-        moto, events, token, count = in_moto(stream), lines, None, 0
+            moto.put_log_events(sent)
         while events:
             events, _, token = moto.get_log_events(None, None, None, token, True)
             count += len(events)
         found, _, _ = moto.log_group.filter_log_events("", [], 0, 0, None, None, "?y", False)
         moto.to_describe_dict()
+        listed = sum(1 for _ in moto.events)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert (count, found) == (calls * len(lines), [])
+    assert (count, listed, found) == (2 * calls * len(lines), 2 * calls * len(lines), [])
     assert peak < most
 
 
