@@ -102,7 +102,7 @@ def get_log_events(
     else:
         edge = min(edge, (end, 0, 0))
         found = list(fitting(events.before(edge, start_time or 0), limit))[::-1]
-        edge = edge if edge < TAIL else HEAD  # which is there to be told once something is written
+        edge = edge if edge < TAIL else HEAD  # nothing is there yet: all that comes is behind it
     first, behind = (found[0].place, found[-1].next_place) if found else (edge, edge)
     return [shown(event) for event in found], f"b/{token_of(first)}", f"f/{token_of(behind)}"
 
