@@ -26,9 +26,11 @@ MOST_STREAMS = 100
 SEARCHED_EVENTS = 200_000
 # A time, a block and a line, in as many digits as AWS's tokens have.
 TOKEN = re.compile(r"(\d{18})(\d{19})(\d{19})")
-# The patterns that are there: a phrase anywhere, and words, of which any is found as a whole.
+# The patterns that are there: a phrase anywhere, words, of which any is found as a whole, and
+# regular expressions of words alone, of which any is found anywhere.
 PHRASE = re.compile(r'"((?:[^"\\]|\\.)+)"')
 ANY_OF_WORDS = re.compile(r"\?\w+(?:\s+\?\w+)*", re.ASCII)
+ANY_ANYWHERE = re.compile(r"%(\w+(?:\|\w+)*)%", re.ASCII)
 make_motos, put_in_motos = LogStream.__init__, LogStream.put_log_events
 
 
@@ -186,9 +188,13 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     if found := PHRASE.fullmatch(text):
         phrase = re.sub(r"\\(.)", r"\1", found[1])
         return lambda message: phrase in message
+    if found := ANY_ANYWHERE.fullmatch(text):
+        parts = found[1].split("|")
+        return lambda message: any(part in message for part in parts)
     if ANY_OF_WORDS.fullmatch(text) is None:
         raise InvalidParameterException(
-            f'The local cloud has filter patterns like "a phrase" and ?any ?of ?words, not {text!r}'
+            'The local cloud has filter patterns like "a phrase", ?any ?of ?words and %any|of|them%'
+            f", not {text!r}"
         )
     words = text.replace("?", "").split()
     whole = re.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", re.ASCII)

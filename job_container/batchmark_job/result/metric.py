@@ -7,6 +7,7 @@ PREFIX.
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationError
@@ -51,8 +52,13 @@ def parse_metric_line(text: str) -> MetricLine:
         raise MetricLineError(f"{len(text)} characters, of which {MOST_CHARACTERS} are allowed")
     try:
         raw: Any = from_json(text.encode(), allow_inf_nan=False)
+        pairs: Any = json.loads(text, object_pairs_hook=list)
     except ValueError as error:
         raise MetricLineError(f"no JSON: {error}") from error
+    if isinstance(raw, dict) and len(pairs) > len(raw):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise MetricLineError(f"line: it has the key {twice[:80]!r} twice")
     try:
         return MetricLine.model_validate(raw, strict=True)
     except ValidationError as error:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+import threading
+from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from moto.logs.models import LogsBackend
 
@@ -23,6 +25,9 @@ class LogStream:
     backend: LogsBackend
     group: str
     name: str
+    _lock: threading.RLock = field(
+        init=False, repr=False, compare=False, default_factory=threading.RLock
+    )
 
     def create(self) -> None:
         """Create the stream, and the group if it does not exist."""
@@ -42,10 +47,35 @@ class LogStream:
         """
         group = self.backend.groups.get(self.group)
         if stream := group and group.streams.get(self.name):
+            told = messages(lines)
             try:
-                logs.put(stream, written_at or now_milliseconds(), messages(lines))
+                # None of two outputs comes in front of what somebody may have read already.
+                with self._lock:
+                    logs.put(stream, written_at or now_milliseconds(), told)
             except sqlite3.Error as error:
                 log.warning("lines of the log %s are lost: %s", self.name, error)
+
+
+@dataclass
+class LossyLogStream(LogStream):
+    """One that never gets its first and last lines.
+
+    As many as are the last ones are held back, as nobody knows which line will be the end.
+    """
+
+    first: int
+    last: int
+    _held: deque[tuple[bytes, int]] = field(default_factory=deque)
+
+    def write(self, *lines: bytes, written_at: int | None = None) -> None:
+        time = written_at or now_milliseconds()
+        told = [line for line in lines if messages([line])]
+        with self._lock:
+            self._held += [(line, time) for line in told[self.first :]]
+            self.first -= min(self.first, len(told))
+            while len(self._held) > self.last:
+                line, time = self._held.popleft()
+                super().write(line, written_at=time)
 
 
 def messages(lines: Iterable[bytes]) -> list[str]:

@@ -67,6 +67,11 @@ class SeriesKey(Record):
         return ToldMetric.of(self.values) is not None
 
     @property
+    def machine(self) -> SeriesKey:
+        """The same for all rows of one machine."""
+        return self.model_copy(update={"workload": None, "parameters": None, "dtype": None})
+
+    @property
     def row(self) -> str:
         """Its name among the series of its target, for people."""
         if self.workload is None:

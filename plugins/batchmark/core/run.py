@@ -262,16 +262,21 @@ class StoredJob(Record):
     )
 
     @property
-    def batch_seconds(self) -> float:
-        return (self.stopped_at - self.started_at).total_seconds()
+    def batch_seconds(self) -> float | None:
+        """None where its times can't be."""
+        seconds = (self.stopped_at - self.started_at).total_seconds()
+        return seconds if seconds > 0 else None
 
     @property
-    def charged_seconds(self) -> float:
+    def charged_seconds(self) -> float | None:
         """How long it occupied its instances, in all attempts, those of a replaced job included.
 
         The time counts once for each node: all are there from the main node's start to its end.
+        None if that is not known.
         """
         ran = self.batch_seconds if self.instance_seconds is None else self.instance_seconds
+        if ran is None:
+            return None
         return self.planned.nodes * (self.earlier_seconds + ran)
 
     def with_document(self, document: ResultDocument) -> CollectedJob:

@@ -19,6 +19,7 @@ from cachetools import LRUCache
 from batchmark.analysis.published import published_table
 from batchmark.analysis.side_by_side import Chosen
 from batchmark.aws.result_bucket import COLLECTED, PLAN, SUMMARY, RunStore
+from batchmark.changes.alerts.records import LISTED, Alert
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.changes.conditions import COLUMNS as CONDITION_COLUMNS
 from batchmark.changes.conditions import RunConditions, run_conditions
@@ -42,6 +43,7 @@ from batchmark.report.answer import RunSummary
 from batchmark.report.page import page_html
 from batchmark.report.pages.published_page import published_page, published_summary
 from batchmark.report.site.costs import Month
+from batchmark.report.site.trends import FEWEST_RUNS, median_speedups
 from batchmark.runs.collected_runs import readable_run
 from batchmark.runs.spending import COSTS_FOLDER, MonthSpending, month_spending
 
@@ -164,17 +166,32 @@ class Library:
     def series(self, suite: str, metric: Metric, least_runs: int) -> list[Series]:
         return self._made_of(suite, metric, lambda rows: series_histories(rows, metric), least_runs)
 
-    def standings(self, suite: str, metric: Metric, least_runs: int) -> dict[SeriesKey, Standing]:
-        """Where each series' newest run stands; prices have no noise to stand out from."""
-        if metric == Metric.PRICE:
-            return {}
+    def standings(
+        self, suite: str, metric: Metric, least_runs: int, alerts: Sequence[Alert] = ()
+    ) -> dict[SeriesKey, Standing]:
+        """Where each series' newest run stands; a change that an alert still tells of counts."""
         series = self.series(suite, metric, least_runs)
-        try:
-            settings = load_detector_settings()
-        except AlertError:  # which the next run says
-            settings = DetectorSettings()
-        name = ("standings", metric, settings.false_alerts_a_month)
-        return self._made_of(suite, name, lambda _: standings(series, settings), least_runs)
+        told = tuple(
+            point
+            for alert in alerts
+            if alert.state in LISTED
+            for point in alert.change.points
+            if point.metric == metric and point.series.suite == suite
+        )
+        settings = _detector_settings()
+        name = ("standings", metric, settings.false_alerts_a_month, told)
+        return self._made_of(suite, name, lambda _: standings(series, settings, told), least_runs)
+
+    def median_speedups(self, suite: str) -> tuple[list[Series], dict[SeriesKey, Standing]]:
+        """Each pair's median speedup over all rows, and where its newest run stands."""
+        settings = _detector_settings()
+
+        def make(rows: pa.Table) -> tuple[list[Series], dict[SeriesKey, Standing]]:
+            found = median_speedups(series_histories(rows, Metric.SPEEDUP))
+            return found, standings(found, settings)
+
+        name = ("median speedups", settings.false_alerts_a_month)
+        return self._made_of(suite, name, make, FEWEST_RUNS)
 
     def conditions(
         self, suite: str, run_ids: frozenset[str], least_runs: int
@@ -268,6 +285,13 @@ class Library:
             before = found.get(target := targets.get(job, "of no target known"), 0.0)
             found[target] = None if before is None or usd is None else before + usd
         return found
+
+
+def _detector_settings() -> DetectorSettings:
+    try:
+        return load_detector_settings()
+    except AlertError:  # which the next run says
+        return DetectorSettings()
 
 
 def _runs(suite: str, rows: pa.Table) -> list[MeasuredRun]:

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -57,7 +57,7 @@ class RowView(NamedTuple):
     @classmethod
     def of(cls, row: Row) -> Self:
         sides = (row.gpu.median_seconds, row.cpu.median_seconds)
-        first, second = (row_values.figure(row.parameters, side) for side in sides)
+        first, second = (row_values.figure(row.parameters, side, sides) for side in sides)
         return cls(row_label(row), row, first, second, _word(row))
 
 
@@ -200,9 +200,11 @@ class Comparison:
             indent=2,
         )
 
-    def as_markdown(self) -> str:
-        """A table for a pull request."""
+    def as_markdown(self, first: Sequence[str] = ()) -> str:
+        """A table for a pull request, below lines of which the first stands out."""
+        bold = [f"**{_cell(line)}**" for line in first[:1]]
         lines = [
+            *(text for line in (*bold, *map(_cell, first[1:])) for text in (line, "")),
             self.answer,
             "",
             f"| row | {_cell(self.first)} | {_cell(self.second)} "

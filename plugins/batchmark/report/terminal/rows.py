@@ -51,8 +51,7 @@ class _Layout(NamedTuple):
 
     def cells(self, row: Row, pair: Pair, job_numbers: Mapping[str, int]) -> Iterator[str]:
         sides = (row.gpu, row.cpu)
-        for side in sides:
-            yield self.cell(side.median_seconds, formatting.time)
+        yield from self.times([side.median_seconds for side in sides])
         yield self.cell(row.speedup, formatting.factor)
         yield "-" if pair.cpu_fallback else f",{self.separator}".join(_verdict(row))
         if self.counts:
@@ -71,6 +70,11 @@ class _Layout(NamedTuple):
 
     def cell(self, estimate: Estimate | None, kind: Callable[[Estimate], formatting.Figure]) -> str:
         return self.separator.join(filter(None, kind(estimate))) if estimate else "-"
+
+    def times(self, sides: Sequence[Estimate | None]) -> Iterator[str]:
+        """Of both sides, which stand beside each other."""
+        for side in sides:
+            yield self.cell(side, lambda seconds: formatting.time(seconds, sides))
 
     def whole_jobs(self, total: TotalTime) -> str:
         if not (speedup := words.whole_jobs_speedup(total)):
@@ -121,8 +125,7 @@ def _table(pair: Pair, job_numbers: Mapping[str, int], layout: _Layout) -> Table
         known = efficiency if efficiency and efficiency.interval else None
         table.add_row(
             words.SPAN_NAMES[total.span],
-            layout.cell(total.gpu_seconds, formatting.time),
-            layout.cell(total.cpu_seconds, formatting.time),
+            *layout.times([total.gpu_seconds, total.cpu_seconds]),
             layout.whole_jobs(total),
             *(["", layout.cell(known, formatting.number)][: 1 + layout.counts]),
         )

@@ -5,7 +5,9 @@ import typing
 
 import pytest
 
+from batchmark.core import formatting
 from batchmark.core.formatting import Figure
+from batchmark.core.intervals import Estimate, Interval
 from batchmark.report import blocks
 from batchmark.report.page import TEMPLATES, page_html
 from tests.builders.reports import printed
@@ -45,6 +47,26 @@ def test_the_page_and_the_terminal_have_what_blocks_say():
     assert "2 lines more, not shown." in web
     assert web.index("Some notes") < web.index("Some answer")
     assert text.index("Some notes") < text.index("Some said")
+
+
+def test_rivals_of_a_column_share_their_last_digit():
+    def estimate(value, low, high):
+        return Estimate(value=value, interval=Interval(low=low, high=high))
+
+    noisy = estimate(2.04, 1.0, 3.1)
+    items = [("a", estimate(1.9, 1.85, 1.95)), ("a", noisy), ("b", noisy), ("b", None)]
+    table = blocks.Table.of(
+        "",
+        "",
+        items,
+        {"Value": lambda item: blocks.Rival(item[1], formatting.number, among=item[0])},
+    )
+    assert [str(figure) for (figure,) in table.rows] == [
+        "1.90 [1.85, 1.95]",
+        "2.04 [1.00, 3.10]",
+        "2.0 [1.0, 3.1]",
+        "-",
+    ]
 
 
 @pytest.mark.parametrize(("show", "mark"), [(page_html, "<script>"), (printed, "\x1b")])

@@ -11,7 +11,6 @@ from fastapi import APIRouter, Depends, HTTPException, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from batchmark.analysis.published import published_table
-from batchmark.changes.metric import Metric
 from batchmark.core.kinds import COSTING, KINDS, title
 from batchmark.history.columns import IMPORTED
 from batchmark.orchestration.web import airflow_runs
@@ -90,11 +89,11 @@ def runs(
     lines = _planned(books, [replace(line, summary=summaries.get(line.run_id)) for line in shown])
     lines = [line for line in lines if line.dag_id in readable]  # a plan may have named it
     suite = wanted.fields["suite"]
-    speedups = [
-        one
-        for name in ([suite] if suite else books.history.suites())
-        for one in trends.trends(books.series(name, Metric.SPEEDUP, trends.FEWEST_RUNS), [], {})
-    ]
+    newest = {run.suite: run.run_id for run in reversed(measured.values()) if run.suite != IMPORTED}
+    speedups: list[trends.Trend] = []
+    for name in [suite] if suite else books.history.suites():
+        pairs, standings = books.median_speedups(name)
+        speedups += trends.trends(pairs, [], {}, standings=standings, newest=newest.get(name))
     of_suites = [
         (run.suite, target)
         for run in measured.values()
@@ -121,7 +120,7 @@ def runs(
             ("State", "state", [*STATES.items(), (ELSEWHERE, NOT_HERE)]),
         ],
         wanted=wanted.fields,
-        overview=trends.overview(speedups) if not skip else [],
+        overview=speedups if not skip else [],
         unpaired=trends.unpaired(speedups, of_suites),
         lines=lines,
         cost_note=cost_note(lines),

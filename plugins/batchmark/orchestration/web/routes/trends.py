@@ -29,11 +29,12 @@ def _shown_trends(books: Library, suite: str, metric: Metric, most_runs: int) ->
         history.run_ids[place] for history in histories for place in history.usable()[-most_runs:]
     }
     conditions = books.conditions(suite, frozenset(drawn), most_runs)
+    alerts = books.alerts.alerts()
     return trends.trends(
         histories,
-        books.alerts.alerts(),
+        alerts,
         conditions,
-        standings=books.standings(suite, metric, most_runs),
+        standings=books.standings(suite, metric, most_runs, alerts),
         most_runs=most_runs,
         newest=next((run.run_id for run in own_runs(books) if run.suite == suite), None),
     )
