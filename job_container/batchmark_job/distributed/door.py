@@ -101,6 +101,8 @@ class Door:
 
     def _drop(self, visitor: _Visitor) -> None:
         self._forget(visitor)
+        with contextlib.suppress(OSError):
+            visitor.connection.shutdown(socket.SHUT_RDWR)  # a forked worker may hold it open
         visitor.connection.close()
         self.dropped += 1
 
