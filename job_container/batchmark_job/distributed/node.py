@@ -26,6 +26,7 @@ INDEX, COUNT, MAIN, MAIN_ADDRESS = (
 )
 LEAST_CHARACTERS = 32  # of a token
 CONTROL_PORT = 29400
+RENDEZVOUS = "own-address"  # the name of torchrun's rendezvous at the main node's address
 ASKED = 5  # times: without its address the main node can't go on, and the ECS agent may be busy
 JOINING = "BATCHMARK_JOINING_SECONDS"
 # Children start once the main node runs, in any order; each may pull its image first.

@@ -18,7 +18,7 @@ from torch.distributed.elastic.rendezvous import (
 from torch.distributed.elastic.rendezvous.static_tcp_rendezvous import StaticTCPRendezvous
 from torch.distributed.elastic.rendezvous.utils import parse_rendezvous_endpoint
 
-from batchmark_job.distributed.torchrun import RENDEZVOUS
+from batchmark_job.distributed.node import RENDEZVOUS
 
 
 class OwnAddressRendezvous(StaticTCPRendezvous):

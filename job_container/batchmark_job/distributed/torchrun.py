@@ -15,12 +15,11 @@ from typing import NamedTuple
 
 import psutil
 
-from batchmark_job.distributed.node import interface_of
+from batchmark_job.distributed.node import RENDEZVOUS, interface_of
 from batchmark_job.distributed.task import ANSWER_VARIABLE, TASK_VARIABLE
 from batchmark_job.interruption import STOP_SIGNALS
 
 RANK = "batchmark_job.distributed.ranks.rank"
-RENDEZVOUS = "own-address"
 RENDEZVOUS_SECONDS = 900  # all nodes are there by then, so it only bounds what should not happen
 # Without the loopback interface and the one that the ECS agent makes for its own endpoint.
 NCCL_INTERFACES = "^lo,ecs-eth"

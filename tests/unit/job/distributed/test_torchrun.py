@@ -10,7 +10,8 @@ from torch.distributed.elastic.rendezvous.registry import get_rendezvous_handler
 from torch.distributed.run import config_from_args, parse_args
 
 from batchmark_job.distributed import rendezvous
-from batchmark_job.distributed.torchrun import RENDEZVOUS, Launch, environment
+from batchmark_job.distributed.node import RENDEZVOUS
+from batchmark_job.distributed.torchrun import Launch, environment
 
 
 @pytest.mark.parametrize("devices", range(1, 9))
