@@ -147,6 +147,11 @@ test-cost: terraform-there install ## Processor seconds of all these tests by fi
 test-statistics: install ## Statistical properties and hostile input with many draws; each unit test run proves them with few (about 10 minutes)
 	$(PYTEST) --numprocesses 2 -m monte_carlo tests/unit
 
+.PHONY: fuzz
+fuzz: install ## Documents, logs, imports, gates' folders and what reaches the nodes' port, of thousands of examples each: named losses, nothing else (about 10 minutes)
+	$(PYTEST) --numprocesses 2 -m monte_carlo tests/unit/plugin/fuzzing \
+		tests/unit/plugin/history/test_import_losses.py tests/unit/job/distributed/test_door.py
+
 .PHONY: test-mwaa
 test-mwaa: install $(MWAA) ## DAGs and plugins with the packages of MWAA's image (half a minute; needs Python 3.12: MWAA_PYTHON=...)
 	$(MWAA) -q -m "not monte_carlo" tests/unit/repository/test_dag_integrity.py \

@@ -1,4 +1,4 @@
-"""The table of what `make test` promises names tests that it runs."""
+"""The tables of what is promised name tests that are there, and that run."""
 
 import re
 
@@ -18,3 +18,13 @@ def test_each_promise_has_a_test_that_make_test_runs():
         text = (ROOT / path).read_text()
         assert f"\ndef {name}" in text, test
         assert not re.search(rf"{LEFT_OUT}def {name}\(", text, re.MULTILINE), test
+
+
+def test_each_promise_of_security_names_its_tests():
+    rows = re.findall(r"^\| (.+) \| (.*) \|$", (ROOT / "SECURITY.md").read_text(), re.MULTILINE)
+    promises = {promise: tests for promise, tests in rows[2:] if tests}
+    assert len(promises) >= 15
+    for promise, tests in promises.items():
+        files = re.findall(r"`(tests/[^`]+\.py)`", tests)
+        assert files, promise
+        assert all((ROOT / file).is_file() for file in files), promise
