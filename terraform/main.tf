@@ -220,7 +220,12 @@ resource "aws_ssm_parameter" "airflow" {
 
   # What is not set is left out, for the room and for an Airflow of an earlier release.
   value = jsonencode(merge(
-    { for name, value in { monthly_cap_usd = var.monthly_cap_usd } : name => value if value != null },
+    {
+      for name, value in {
+        monthly_cap_usd        = var.monthly_cap_usd
+        comparison_definitions = try([for arn in var.comparison_access.job_definition_arns : replace(arn, "/:[0-9]+$/", "")], null)
+      } : name => value if value != null
+    },
     {
       schema_version   = 1
       name             = var.name

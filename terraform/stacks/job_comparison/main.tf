@@ -52,6 +52,8 @@ resource "aws_ssm_parameter" "airflow" {
       region         = var.region
       bucket         = module.storage.bucket_name
       targets        = {}
+
+      comparison_definitions = [for arn in var.job_definition_arns : replace(arn, "/:[0-9]+$/", "")]
     },
   ))
 }
