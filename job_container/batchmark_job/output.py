@@ -144,12 +144,10 @@ class S3Output:
 
 def _was_written(error: Exception) -> bool:
     """Whether an attempt before it wrote the object, and only its answer was lost."""
-    if (
-        not isinstance(error, ClientError)
-        or error.response["Error"]["Code"] != "PreconditionFailed"
-    ):
+    if not isinstance(error, ClientError):
         return False
-    return error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0) > 0
+    is_there = error.response["Error"]["Code"] == "PreconditionFailed"
+    return is_there and bool(error.response.get("ResponseMetadata", {}).get("RetryAttempts"))
 
 
 def write_whole(path: Path, content: bytes) -> None:

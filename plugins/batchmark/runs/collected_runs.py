@@ -33,7 +33,7 @@ def stored_run(store: RunStore, key: str) -> StoredRun | None:
 def collected_digests(store: RunStore) -> dict[str, str]:
     """By job, the SHA-256 of what an earlier try or life of the collecting task has collected."""
     before = store.record(StoredRun, store.prefix + COLLECTED)
-    jobs = (*before.jobs, *before.lost) if before else ()
+    jobs: Iterable[StoredJob | LostJob] = (*before.jobs, *before.lost) if before else ()
     return {
         job_id_of(job.job_id): job.document_sha256
         for job in jobs
