@@ -9,6 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from batchmark.core.output import say
 from laptop import INTERRUPTS
 from laptop.errors import LaptopError
 
@@ -55,7 +56,8 @@ def main() -> int:
         else:
             _run_processes(arguments)
     except LaptopError as error:
-        print(f"{arguments.command}: {error}", file=sys.stderr)
+        for line in f"{arguments.command}: {error}".split("\n"):
+            say(line, error=True)
         return 1
     except KeyboardInterrupt:
         print(f"{arguments.command}: interrupted", file=sys.stderr)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from batchmark.aws.result_bucket import REPORT_HTML, REPORT_JSON, RunStore
+from batchmark.core.output import say
 from batchmark.core.suites import SUITES
 from laptop.airflow import AirflowClient
 from laptop.aws import AwsClients
@@ -173,13 +174,15 @@ def show(report: Report, folder: Path, more: str) -> None:
     """Print a run's table, its answer, and where everything lies."""
     from rich.console import Console
 
-    from batchmark.report.answer import answer_lines, first_screen
+    from batchmark.report.answer import first_screen
     from batchmark.report.pages.run_page import run_page
     from batchmark.report.terminal.sections import print_page
 
     print_page(run_page(report), Console(width=None if sys.stdout.isatty() else LOG_WIDTH))
-    answer, *_ = answer_lines(first_screen(report))
-    print(f"\n{answer}\n\nreport: {folder / REPORT_HTML}\n        {folder / REPORT_JSON}")
+    answer = first_screen(report).stories[0].answers[0]
+    files = f"report: {folder / REPORT_HTML}", f"        {folder / REPORT_JSON}"
+    for line in ("", *answer.lines, "", *files):
+        say(line)
     print(f"{more}runs/… and s3://…/raw/… are in the bucket; their copies lie below {folder}")
 
 

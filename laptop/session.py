@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from batchmark.core import output
 from laptop.errors import LaptopError
 from laptop.processes import processes_of
 from laptop.stack import BUILD
@@ -20,7 +21,7 @@ class Clock:
         self._started = time.monotonic()
 
     def say(self, text: str) -> None:
-        print(f"[{time.monotonic() - self._started:4.0f} s] {text}", flush=True)
+        print(f"[{time.monotonic() - self._started:4.0f} s] {output.line(text)}", flush=True)
 
 
 @contextmanager

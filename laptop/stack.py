@@ -60,7 +60,7 @@ class Stack:
         profile: Terraform's inputs.
         beside: stacks in terraform/stacks that are applied after the core stack, each with its
             local.tfvars.
-        own_jobs: Terraform's input of this name.
+        own_jobs: Terraform's input of this name; with some, each job starts in a copy of `job_dir`.
         vcpus: size of the local cloud's pool.
         job_dir: where jobs find their code, as processes.
         engine: whether jobs are containers of the engine that DOCKER_HOST names, or processes.
@@ -153,6 +153,7 @@ class Stack:
                 *("--vcpus", str(self._vcpus), "--gpus", "1", "--memory", "8192"),
                 *("--jobs", "containers" if self._engine else "processes"),
                 *("--job-dir", str(self._job_dir)),
+                *(("--copy-job-dir",) if self._own_jobs else ()),
                 *("--prices", str(PRICES_FILE)),
                 *("--record-calls", str(self.calls)),
                 *("--credentials", str(self.credentials)),

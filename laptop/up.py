@@ -14,7 +14,12 @@ from laptop.airflow import USER, AirflowClient
 from laptop.aws import REGION, AwsClients
 from laptop.demo import DAG_ID
 from laptop.errors import LaptopError
-from laptop.own_jobs.jobs_file import for_laptop, read_own_jobs, refuse_missing_program
+from laptop.own_jobs.jobs_file import (
+    for_laptop,
+    read_own_jobs,
+    refuse_large_folder,
+    refuse_missing_program,
+)
 from laptop.private_files import write_private
 from laptop.processes import free_port, processes_of, require_port, stop_all
 from laptop.session import Clock, exclusive, refuse_beside_others
@@ -38,7 +43,7 @@ WAYS_OUT = "`make down STATE=delete` or `make clean` deletes it"
 def up(port: int, folder: Path, jobs_file: Path | None = None) -> None:
     """Start the stack with Airflow on `port` and leave it running; do nothing if it runs already.
 
-    With the own jobs of a file, jobs run in that file's folder.
+    With the own jobs of a file, each job runs in a copy of that file's folder.
 
     Raises:
         LaptopError: another stack runs, the port is taken, an earlier start broke off, or the
@@ -108,6 +113,7 @@ def _with_own_jobs(file: Path) -> dict[str, Any]:
     """Stack's arguments for all own jobs of a file."""
     jobs = read_own_jobs(file)
     folder = file.resolve().parent
+    refuse_large_folder(folder)
     for name, job in jobs.items():
         refuse_missing_program(name, job, folder)
     own_jobs = {name: for_laptop(job) for name, job in jobs.items()}

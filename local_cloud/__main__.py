@@ -145,6 +145,11 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--job-dir", type=folder, default=Path.cwd(), help="folder jobs start in (this one)"
     )
     parser.add_argument(
+        "--copy-job-dir",
+        action="store_true",
+        help="start each job in a fresh copy of --job-dir, so that it finds no other job's files",
+    )
+    parser.add_argument(
         "--stop-grace",
         metavar="SECONDS",
         type=seconds,
@@ -233,6 +238,7 @@ def settings_of(arguments: argparse.Namespace, port: int, credentials: Path | No
         vcpus=arguments.vcpus,
         memory_mib=arguments.memory,
         job_dir=arguments.job_dir,
+        copy_job_dir=arguments.copy_job_dir,
         secret=read_or_make(credentials) if credentials else None,
         credentials=credentials,
         jobs=arguments.jobs,

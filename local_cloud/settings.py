@@ -14,7 +14,8 @@ class Settings:
     `job_endpoint_url` is the server's address for jobs; `job_network` is the Docker network that
     containers join, None for the engine's host network. Requests are signed with `secret`, which
     clients find in the file `credentials`; without one, signatures are not checked. The creation of
-    a file system takes `file_system_seconds`, and so does its end.
+    a file system takes `file_system_seconds`, and so does its end. As processes, jobs start in
+    `job_dir`, or each in a copy of it.
     """
 
     endpoint_url: str
@@ -23,6 +24,7 @@ class Settings:
     vcpus: int
     memory_mib: int
     job_dir: Path
+    copy_job_dir: bool = False
     secret: str | None = field(default=None, repr=False)
     credentials: Path | None = None
     jobs: JobsAs = "processes"

@@ -11,6 +11,8 @@ locals {
 
   kms_key_arn = one(module.encryption[*].key_arn)
 
+  comparison_access = var.comparison_access == null ? null : merge({ log_group_names = ["/aws/batch/job"] }, { for key, value in var.comparison_access : key => value if value != null })
+
   metrics_namespace = "Batchmark/${var.name}"
 }
 
@@ -84,6 +86,8 @@ module "batch" {
   purchasing         = var.purchasing
   max_vcpus          = var.max_vcpus
 
+  target_overrides_given = var.target_overrides
+
   subnet_ids         = local.subnet_ids
   security_group_ids = local.security_group_ids
 
@@ -95,7 +99,7 @@ module "batch" {
   image                    = local.images["cuda"]
   cpu_image                = local.images["cpu"]
   ecr_repository_arn       = module.storage.ecr_repository_arn
-  further_images           = flatten([for job in values(var.own_jobs) : [job.image[*], job.images[*].cpu, job.images[*].cuda]])
+  further_images           = compact(flatten([for job in values(var.own_jobs) : [try(job.image, null), try(values(job.images), [])]]))
   bucket_name              = module.storage.bucket_name
   bucket_arn               = module.storage.bucket_arn
   kms_key_arn              = local.kms_key_arn
@@ -114,7 +118,8 @@ module "own_jobs" {
   count  = length(var.own_jobs) == 0 ? 0 : 1
 
   # The local cloud has two targets of its own, whichever a job names for AWS.
-  own_jobs = { for name, job in var.own_jobs : name => merge(job, { targets = [for target in job.targets : target if !var.local_cloud] }) }
+  own_jobs       = { for name, job in var.own_jobs : name => merge(job, { for key, value in { targets = [] } : key => value if var.local_cloud }) }
+  own_jobs_given = var.own_jobs
 
   name                     = var.name
   targets                  = module.batch.requests
@@ -192,7 +197,7 @@ module "airflow_access" {
     module.own_jobs[*].job_definition_arns,
     flatten(var.comparison_access[*].job_definition_arns),
   )
-  log_group_names       = concat([module.batch.log_group_name], flatten(var.comparison_access[*].log_group_names))
+  log_group_names       = concat([module.batch.log_group_name], flatten(local.comparison_access[*].log_group_names))
   events_log_group_name = module.monitoring.event_log_group_name
   foreign_queues        = var.comparison_access != null
 

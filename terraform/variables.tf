@@ -213,28 +213,9 @@ variable "shared_targets" {
 }
 
 variable "target_overrides" {
-  description = "Settings per target, keyed by its name, instead of those derived from the instance type"
-  type = map(object({
-    vcpus                    = optional(number)
-    memory_mib               = optional(number)
-    gpus                     = optional(number)
-    shared_memory_mib        = optional(number)
-    purchasing               = optional(string)
-    spot_bid_percentage      = optional(number)
-    max_vcpus                = optional(number)
-    spot_max_vcpus           = optional(number)
-    image_type               = optional(string)
-    image_id                 = optional(string)
-    capacity_reservation     = optional(string)
-    volume_size_gib          = optional(number)
-    timeout_seconds          = optional(number)
-    attempts                 = optional(number)
-    allow_cpu_fallback       = optional(bool)
-    instance_store_scratch   = optional(bool)
-    map_nvidia_device        = optional(bool)
-    readonly_root_filesystem = optional(bool)
-  }))
-  default = {}
+  description = "Settings per target, keyed by its name, instead of those derived from the instance type; modules/batch has the list"
+  type        = any
+  default     = {}
 }
 
 variable "purchasing" {
@@ -308,42 +289,20 @@ variable "suites" {
 ################################################################################
 
 variable "own_jobs" {
-  description = "Jobs that exist already, by name: image (or one for each device) and command, and what they ask for; each is measured on its targets as it is"
-  type = map(object({
-    image                    = optional(string)
-    images                   = optional(object({ cpu = string, cuda = string }))
-    command                  = optional(list(string), [])
-    parameters               = optional(map(string), {})
-    vcpus                    = optional(number)
-    memory_mib               = optional(number)
-    gpus                     = optional(number)
-    environment              = optional(map(string), {})
-    secrets                  = optional(map(string), {})
-    secrets_kms_key_arns     = optional(set(string), [])
-    mounts                   = optional(list(object({ source = string, path = string, read_only = optional(bool, true) })), [])
-    timeout_seconds          = optional(number, 3600)
-    attempts                 = optional(number, 3)
-    axis                     = optional(object({ parameter = string, sizes = list(number) }))
-    check                    = optional(string)
-    output                   = optional(string)
-    output_sha256            = optional(string)
-    shell                    = optional(bool, true)
-    user                     = optional(string)
-    job_role_arn             = optional(string)
-    readonly_root_filesystem = optional(bool, false)
-    targets                  = optional(set(string), [])
-  }))
-  default = {}
+  description = "Jobs that exist already, by name: image (or one for each device) and command, and what they ask for; each is measured on its targets as it is; docs/own-jobs.md has the fields"
+  type        = any
+  default     = {}
 }
 
 variable "comparison_access" {
   description = "Queues, job definitions and log groups that were not made here, and that Airflow may compare jobs in; none for no such jobs"
-  type = object({
-    job_queue_arns      = set(string)
-    job_definition_arns = set(string)
-    log_group_names     = optional(set(string), ["/aws/batch/job"])
-  })
-  default = null
+  type        = any
+  default     = null
+
+  validation {
+    condition     = var.comparison_access == null ? true : toset(concat(["log_group_names"], keys(var.comparison_access))) == toset(["job_definition_arns", "job_queue_arns", "log_group_names"])
+    error_message = "comparison_access has ${join(", ", try(keys(var.comparison_access), []))}; give job_queue_arns and job_definition_arns, and log_group_names unless it is /aws/batch/job alone."
+  }
 }
 
 ################################################################################

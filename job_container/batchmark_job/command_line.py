@@ -24,6 +24,7 @@ from batchmark_job.option_values import number, one_of, whole_number
 from batchmark_job.output import BY_HAND, parse_output
 from batchmark_job.result import metric
 from batchmark_job.result.document import ResultError, first_twice, json_schema, parse_document
+from batchmark_job.result.printable import printable
 from batchmark_job.result.values import (
     MOST_CHARACTERS_OF_NAME,
     MOST_ROWS,
@@ -149,7 +150,7 @@ def main(argv: Sequence[str] | None = None, interruption: Interruption | None = 
     except BrokenPipeError:
         drop_output()
     except JobError as error:
-        print(f"batchmark-job: error: {error}", file=sys.stderr)
+        print(printable(f"batchmark-job: error: {error}"), file=sys.stderr)
         return error.exit_code
     return 0
 
@@ -187,6 +188,8 @@ def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> in
             raise InputError(
                 f"{option} has {len(value)} characters; give {MOST_CHARACTERS_OF_NAME} or fewer"
             )
+        if printable(value) != value:
+            raise InputError(f"{option} {value!r} has a control character; give a name in a line")
     metrics_namespace = _metrics_namespace(arguments.metrics_namespace)
     job_id, job_attempt = job_from_batch()
     place = suite_arguments.place(points)

@@ -12,6 +12,7 @@ import docker
 from docker.errors import DockerException
 from requests.exceptions import RequestException
 
+from batchmark.core.formatting import memory
 from laptop.errors import LaptopError
 from laptop.stack import (
     PROFILE,
@@ -25,7 +26,10 @@ from laptop.terraform import Terraform
 
 RESOURCES = ("vcpus", "memory_mib", "gpus")  # null: what the target has
 ENGINE_SECONDS = 20
+MOST_FOLDER_BYTES = 2**30  # of what each job gets a copy of
 PAGE = "docs/own-jobs.md"
+# As the module has them that knows their fields and defaults.
+OWN_JOBS = "merge({}, module.own_jobs[*].own_jobs...)"
 
 
 def read_own_jobs(file: Path) -> dict[str, Any]:
@@ -46,7 +50,7 @@ def read_own_jobs(file: Path) -> dict[str, Any]:
         env=clean_environment(),
     )
     init_one_at_a_time(terraform)
-    jobs: dict[str, Any] = terraform.evaluate("var.own_jobs", [file, PROFILE])
+    jobs: dict[str, Any] = terraform.evaluate(OWN_JOBS, [file, PROFILE])
     if not jobs:
         raise LaptopError(f"{file} has no own_jobs: {PAGE} shows what one looks like")
     return jobs
@@ -100,6 +104,21 @@ def refuse_missing_program(name: str, job: Mapping[str, Any], folder: Path) -> N
         where = f"no program {at}" if os.sep in program else f"no {program} on the PATH"
         raise LaptopError(
             f"own job {name} begins with {program!r}, and there is {where}: install it, {ways_out}"
+        )
+
+
+def refuse_large_folder(folder: Path) -> None:
+    """Refuse a folder of which no copy can be made for each job.
+
+    Raises:
+        LaptopError: its files have more than MOST_FOLDER_BYTES.
+    """
+    size = sum(path.lstat().st_size for path in folder.rglob("*"))
+    if size > MOST_FOLDER_BYTES:
+        raise LaptopError(
+            f"{folder} holds {memory(size)}, and each job starts in a copy of it, which may have "
+            f"{memory(MOST_FOLDER_BYTES)}: move large files elsewhere and name them by their whole "
+            "paths, or run the image: ENGINE=yes"
         )
 
 

@@ -14,6 +14,7 @@ from laptop.own_jobs.jobs_file import (
     for_laptop,
     only_on_aws,
     read_own_jobs,
+    refuse_large_folder,
     refuse_missing_program,
     require_engine,
 )
@@ -44,6 +45,7 @@ def try_job(file: Path, name: str | None, repeats: int, folder: Path, *, engine:
         require_engine()
     else:
         refuse_missing_program(name, job, file.resolve().parent)
+        refuse_large_folder(file.resolve().parent)
     clock.say(_announced(name, job, repeats))
     if fields := only_on_aws(job):
         said = f"{', '.join(fields)}: only on AWS; here it has all of each of the laptop's targets"

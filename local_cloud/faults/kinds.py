@@ -129,6 +129,30 @@ class UnstartedNode(Kind):
         return node == self.node and fnmatchcase(job_name, self.job_name)
 
 
+class JobFault(Kind):
+    """Strikes jobs by name (a glob)."""
+
+    job_name: str = "*"
+
+    def covers(self, job_name: str) -> bool:
+        return fnmatchcase(job_name, self.job_name)
+
+
+class LostLogLines(JobFault):
+    """Lines of jobs that start meanwhile never reach CloudWatch: their log driver dropped them."""
+
+    kind: Literal["lost_log_lines"]
+    first: int = Field(default=0, ge=0)  # how many at the beginning of the log
+    last: int = Field(default=0, ge=0)  # and at its end
+
+
+class StopBeforeStart(JobFault):
+    """Attempts that end meanwhile are described as stopped before they started."""
+
+    kind: Literal["stop_before_start"]
+    early_seconds: PositiveSeconds = 1.0  # from the stop as it is told to the start
+
+
 class FileSystemFault(Kind):
     """Strikes file systems by their ids (a glob), those that come meanwhile, too."""
 
@@ -189,6 +213,8 @@ Fault = (
     | InvalidEnvironment
     | MissingImage
     | UnstartedNode
+    | LostLogLines
+    | StopBeforeStart
     | FileSystemCreationFails
     | FileSystemDeletionRefused
     | FileSystemDeletionSlow

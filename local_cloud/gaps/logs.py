@@ -19,9 +19,11 @@ MOST_EVENTS = 10_000
 MOST_STREAMS = 100
 # What one call looks through: its page may be empty and have a successor all the same.
 SEARCHED_EVENTS = 200_000
-# The patterns that are there: a phrase anywhere, and words, of which any is found as a whole.
+# The patterns that are there: a phrase anywhere, words, of which any is found as a whole, and
+# regular expressions of words alone, of which any is found anywhere.
 PHRASE = re.compile(r'"((?:[^"\\]|\\.)+)"')
 ANY_OF_WORDS = re.compile(r"\?\w+(?:\s+\?\w+)*", re.ASCII)
+ANY_ANYWHERE = re.compile(r"%(\w+(?:\|\w+)*)%", re.ASCII)
 
 
 def fill() -> None:
@@ -136,9 +138,13 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     if found := PHRASE.fullmatch(text):
         phrase = re.sub(r"\\(.)", r"\1", found[1])
         return lambda message: phrase in message
+    if found := ANY_ANYWHERE.fullmatch(text):
+        parts = found[1].split("|")
+        return lambda message: any(part in message for part in parts)
     if ANY_OF_WORDS.fullmatch(text) is None:
         raise InvalidParameterException(
-            f'The local cloud has filter patterns like "a phrase" and ?any ?of ?words, not {text!r}'
+            'The local cloud has filter patterns like "a phrase", ?any ?of ?words and %any|of|them%'
+            f", not {text!r}"
         )
     words = text.replace("?", "").split()
     whole = re.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", re.ASCII)

@@ -6,29 +6,28 @@ import argparse
 import math
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
 from batchmark.analysis.judging.significance import ENOUGH_REPEATS
-from batchmark.analysis.pairs.compared_rows import Row
-from batchmark.analysis.side_by_side import Chosen, side_by_side, verdict
-from batchmark.core import formatting, row_values
+from batchmark.analysis.side_by_side import Chosen, missing_rows, side_by_side
+from batchmark.core import formatting
 from batchmark.core.errors import BatchmarkError, CollectError
 from batchmark.core.intervals import MINIMUM_SAMPLES
-from batchmark.core.output import drop_output
+from batchmark.core.output import Parser, drop_output, say
 from batchmark.core.prices import load_prices
 from batchmark.core.suites import CUSTOM
 from batchmark.history.__main__ import main as history
+from batchmark.report.gate import Gate
 from batchmark.report.site.compare import Comparison
 from batchmark.report.terminal.rows import render_comparison
-from batchmark.report.words import row_label
-from batchmark.runs.document_files import read_documents, run_of
-from batchmark_job.result.document import ResultDocument
+from batchmark.report.terminal.text import print_text
+from batchmark.runs.document_files import BY_HAND, identity, read_documents, run_of, told
+from batchmark_job.result.document import MeasurementStatus, ResultDocument
 
-SLOWER, BAD_INPUT = 1, 2
-BY_HAND = "local"  # target of a job that is run by hand and given none
+FAILED, BAD_INPUT = 1, 2
 LEAST_PERCENT = 5.0
 
 
@@ -41,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _compare(options)
     except (BatchmarkError, OSError) as error:
-        print(f"batchmark {options.command}: {error}", file=sys.stderr)
+        say(f"batchmark {options.command}: {error}", error=True)
         return BAD_INPUT
 
 
@@ -53,7 +52,7 @@ class _Console(Console):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="batchmark", description=__doc__)
+    parser = Parser(prog="batchmark", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     compare = commands.add_parser(
         "compare",
@@ -67,8 +66,14 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument(
         "--gate",
         action="store_true",
-        help="exit with 1 if a row is surely slower than the baseline, and with 2 if none could "
-        "be compared",
+        help="exit with 1 if a row is surely slower than the baseline or missing, and with 2 if "
+        "none could be compared",
+    )
+    compare.add_argument(
+        "--allow-missing",
+        action="store_true",
+        help="rows that the baseline measured, and the new side did not or in too few repeats, "
+        "pass the gate",
     )
     compare.add_argument(
         "--least-percent",
@@ -100,45 +105,48 @@ def _compare(options: argparse.Namespace) -> int:
     comparison = Comparison(labels[0], labels[1], side_by_side(new, baseline))
     console = _Console()
     render_comparison(comparison, console, ("new", "baseline"))
-    slower = list(_slower(comparison, options.least_percent / 100))
-    gate = _gate(comparison, slower, options.least_percent)
-    if options.gate:
-        console.print(gate, markup=False, highlight=False, soft_wrap=True)
+    gate = _gate(comparison, new, baseline, options) if options.gate else None
+    reasons, found = ([*gate.reasons], [gate.last_line]) if gate else ([], [])
+    for line in (*reasons, *found):
+        print_text(console, line)
     if options.markdown:
-        text = comparison.as_markdown()
-        options.markdown.write_text(f"**{gate}**\n\n{text}" if options.gate else text)
-    if not options.gate:
+        options.markdown.write_text(comparison.as_markdown([*found, *reasons]))
+    if gate is None:
         return 0
-    if not comparison.rows:
-        return BAD_INPUT
-    return SLOWER if slower else 0
+    if gate.failed:
+        return FAILED
+    return 0 if comparison.rows else BAD_INPUT
 
 
 def _sides(*paths: Path) -> list[Chosen]:
     """Both sides; workloads measured by themselves count as rows of the other side's suite.
 
     Raises:
-        CollectError: a side can't be read, or both hold the same document.
+        CollectError: a side can't be read, or both hold documents of the same job.
     """
     sides = [read_documents(path) for path in paths]
     _refuse_same(*sides)
-    named = {document.suite for documents in sides for document in documents} - {CUSTOM}
+    named = {document.suite for side in sides for document in side.values()} - {CUSTOM}
     custom = named.pop() if len(named) == 1 else CUSTOM
     return [
-        Chosen(run_of(name, documents, custom), documents[0].target, load_prices())
-        for name, documents in zip(_names(*paths), sides, strict=True)
+        Chosen(run_of(name, side.values(), custom), next(iter(side.values())).target, load_prices())
+        for name, side in zip(_names(*paths), sides, strict=True)
     ]
 
 
-def _refuse_same(baseline: Sequence[ResultDocument], new: Sequence[ResultDocument]) -> None:
-    same = [document for document in new if document in baseline]
+def _refuse_same(
+    baseline: Mapping[Path, ResultDocument], new: Mapping[Path, ResultDocument]
+) -> None:
+    files = {identity(document): file for file, document in baseline.items()}
+    same = [file for file, document in new.items() if identity(document) in files]
     if len(same) == len(new) == len(baseline):
         which = "document" if len(same) == 1 else "documents"
         raise CollectError(f"both sides are the same {which}; give those of two measurements")
     if same:
-        started_at = f"{same[0].started_at:%Y-%m-%d %H:%M:%S %Z}"
+        document = new[same[0]]
         raise CollectError(
-            f"both sides hold the document of the job started at {started_at}; leave it out of one"
+            f"{files[identity(document)]} and {same[0]} hold documents of the same job, "
+            f"{told(document)}; leave it out of one side"
         )
 
 
@@ -150,31 +158,32 @@ def _names(first: Path, second: Path) -> list[str]:
     return ["/".join(each[-depth:]) for each in parts]
 
 
-def _slower(comparison: Comparison, least: float) -> Iterator[Row]:
-    """Rows that are surely slower, and by the least share that counts."""
-    for row in comparison.rows:
-        if verdict(row) == "slower" and 1 / row.speedup.value - 1 >= least:
-            yield row
+def _gate(
+    comparison: Comparison, new: Chosen, baseline: Chosen, options: argparse.Namespace
+) -> Gate:
+    return Gate(
+        comparison,
+        missing=missing_rows(new, baseline),
+        missing_before=len(missing_rows(baseline, new)),
+        measured=f"{_measured(new)} against the baseline's {_measured(baseline)}",
+        least_percent=options.least_percent,
+        allow_missing=options.allow_missing,
+    )
 
 
-def _gate(comparison: Comparison, slower: Sequence[Row], least_percent: float) -> str:
-    rows = len(comparison.rows)
-    if not rows:
-        return "Gate: nothing was compared."
-    limit = f"slower by {least_percent:g} % or more"
-    if not slower:
-        unknown = len(comparison.not_known_yet)
-        if unknown == rows:
-            return f"Gate passed, but nothing could be decided: {comparison.next_step}."
-        but = f"; {unknown} not known yet" if unknown else ""
-        return f"Gate passed: none of {formatting.count(rows, 'row')} is surely {limit}{but}."
-    names = (f"{row_label(row)} ({_change(row)})" for row in slower)
-    return f"Gate failed: {len(slower)} of {rows} rows {limit}: {'; '.join(names)}."
-
-
-def _change(row: Row) -> str:
-    """Of the row's figure, against the baseline's."""
-    return formatting.change(row_values.change(row.parameters, 1 / row.speedup.value - 1))
+def _measured(side: Chosen) -> str:
+    """What a side has, so that nothing of it can go without a trace."""
+    documents = [job.document for job in side.run.jobs]
+    samples = sum(
+        len(row.samples_seconds)
+        for document in documents
+        for row in document.measurements
+        if row.status is MeasurementStatus.MEASURED
+    )
+    interrupted = sum(document.status == "interrupted" for document in documents)
+    ended = f", {interrupted} of them interrupted," if interrupted else ""
+    repeats = formatting.count(len(documents), "repeat")
+    return f"{repeats}{ended} with {formatting.count(samples, 'sample')}"
 
 
 if __name__ == "__main__":

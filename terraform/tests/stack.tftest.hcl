@@ -272,7 +272,7 @@ run "other_choices_beside_each_other" {
   }
 
   assert {
-    condition     = var.comparison_access.log_group_names == toset(["/aws/batch/job"]) && keys(output.airflow_policy_arns) == ["run", "watch"]
+    condition     = local.comparison_access.log_group_names == ["/aws/batch/job"] && keys(output.airflow_policy_arns) == ["run", "watch"]
     error_message = "Batch's own log group is the default, and no further policy has to be attached"
   }
 
@@ -396,6 +396,20 @@ run "refuses_tags_that_are_awss_own" {
   }
 
   expect_failures = [var.tags]
+}
+
+run "refuses_a_misspelt_field_of_comparison_access" {
+  command = plan
+
+  variables {
+    comparison_access = {
+      job_queue_arns      = ["arn:aws:batch:us-east-1:111122223333:job-queue/theirs"]
+      job_definition_arns = ["arn:aws:batch:us-east-1:111122223333:job-definition/theirs"]
+      log_group_name      = ["/aws/batch/theirs"]
+    }
+  }
+
+  expect_failures = [var.comparison_access]
 }
 
 run "refuses_a_zone_for_a_region" {

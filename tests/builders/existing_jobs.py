@@ -6,6 +6,7 @@ from batchmark.core.config import ComputeEnvironments, Target
 from batchmark.core.own_jobs import parse_own_jobs
 from batchmark.runs.own_jobs.sides import FoundSide, Side
 from tests.builders.leaks import ARN
+from tests.builders.watched_jobs import BLOCKING
 from tests.stand_ins import diagnosis_answers
 
 COMMAND = ["convert", "--size", "Ref::size", "--quality=Ref::quality"]
@@ -82,6 +83,7 @@ def environment(name, **changes):
 def definition(**changes):
     """As DescribeJobDefinitions has it."""
     container = diagnosis_answers.container(2, 2048, 0, "images/resize:5")
+    container |= {"logConfiguration": BLOCKING}
     found = {
         "jobDefinitionName": "resize",
         "jobDefinitionArn": f"{ARN}:job-definition/resize:7",

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 
 LIMITS = (2**31, 2**63, 10**400, -1, 0, 5e-324, 1e-12, 1e9, 1e18, 1e308, -1e308)
 FAR_DATES = ("0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "1970-01-01T00:00:00Z")
+# Ends lines, steers terminals, turns directions, hides; gives orders, computes and is markup.
+STEERING = (
+    "\n::error file=a::forged\r##[error]forged\x1b[2K\x07\x00\x7f\x85\u2028\u2029"
+    "\u202e\u2066\u200b\ufeff\n=1+1 | <b> `x`"
+)
 ODD_TEXTS = (
+    STEERING,
     "",
     "\0",
     "\ud800",

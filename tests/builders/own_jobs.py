@@ -61,7 +61,9 @@ class JobOn:
             for metric in (self.metrics if told is None else told)
         ]
         own = {
-            name: fields.pop(name) for name in ("bad_lines", "metrics_left_out") if name in fields
+            name: fields.pop(name)
+            for name in ("bad_lines", "metrics_left_out", "doubts")
+            if name in fields
         }
         asked = {
             name: START + timedelta(minutes=repeat, seconds=-before)

@@ -15,6 +15,7 @@ HOST = "arn:aws:ecs:us-east-1:123456789012:container-instance/lab_Batch_1/0f"
 TASK = "arn:aws:ecs:us-east-1:123456789012:task/lab_Batch_1/1e"
 DIGEST = "sha256:" + "ab" * 32
 SHA256 = "cd" * 32
+BLOCKING = {"logDriver": "awslogs", "options": {"mode": "blocking"}}
 GPU = "gpu NVIDIA A10G, 580.95.05, 23028"
 BEGIN = (
     "cpu AMD EPYC 7R32",
@@ -52,7 +53,7 @@ def described(status="SUCCEEDED", *, code=0, attempt=None, earlier=(), container
     """DescribeJobs' answer; `attempt` changes the last of its attempts."""
     last = {"startedAt": STARTED, "stoppedAt": STOPPED} | (attempt or {})
     where = {"containerInstanceArn": HOST, "taskArn": TASK, "logStreamName": "own/default/1"}
-    image = {"image": "docker.io/lab/thumbnails:3.1"}
+    image = {"image": "docker.io/lab/thumbnails:3.1", "logConfiguration": BLOCKING}
     needs = [{"type": kind, "value": value} for kind, value in (("VCPU", "4"), ("MEMORY", "8192"))]
     ended = {} if code is None else {"exitCode": code}
     return {

@@ -33,7 +33,7 @@ def ended(container):
 
 
 def keys(lines):
-    return [line.split()[1] for line in lines if line.startswith("BATCHMARK_JOB ")]
+    return [line.split()[2] for line in lines if line.startswith("BATCHMARK_JOB ")]
 
 
 def test_it_converts_tells_and_is_checked_without_any_right(engine, image):
@@ -65,4 +65,4 @@ def test_batchs_sigterm_reaches_the_command_and_its_code_counts(engine, image):
         container.stop(timeout=30)
         code, lines = ended(container)
     assert code == 9
-    assert any(line.startswith("BATCHMARK_JOB end 9") for line in lines)
+    assert any(line.startswith("BATCHMARK_JOB ") and " end 9 " in line for line in lines)

@@ -349,7 +349,7 @@ class Bench:
         return Outcome(
             state,
             len(self.jobs(run)),
-            collected is not None and len(collected.jobs) == 1,
+            collected is not None and len(collected.jobs) == len(ours),
             expected.says if expected.says in said else said[-300:],
             expected.lost if expected.lost_for(lost) else lost[-300:],
             ", ".join(

@@ -16,7 +16,7 @@ STOPPED = OR.join(("can't be read (NoSuchKey)", "it was told to stop"))
 
 
 class Outcome(NamedTuple):
-    """How a run's only planned job came out.
+    """How a run's only planned job came out, or both of a comparison's.
 
     `says` is a part of what its failed task says; `jobs` is how many Batch jobs it took; `kept`
     is whether the collected run holds its document, and `lost` a part of the reason that it gives

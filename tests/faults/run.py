@@ -13,7 +13,8 @@ DAG_SEND = "send_alerts"
 # The product's own.
 DAG_LAYERED = "distributed_training_benchmark"
 DAG_GUARD = "leak_guard"
-OWN_DAGS = (DAG_LAYERED, DAG_GUARD)
+DAG_COMPARISON = "job_comparison"
+OWN_DAGS = (DAG_LAYERED, DAG_GUARD, DAG_COMPARISON)
 DAGS = (DAG, DAG_TIME_OUT, DAG_SLOWER, DAG_SEND, *OWN_DAGS)
 TASK = "run_benchmark"
 COLLECT = "collect_results"
@@ -22,7 +23,7 @@ STAND_UP, COLLAPSE = "stand_up_file_system", "collapse_file_system"
 
 @dataclass
 class Run:
-    """One DAG run with one planned job; its gate holds the job until it is opened."""
+    """One DAG run with one planned job, or two; its gate holds the job until it is opened."""
 
     run_id: str
     dag_id: str

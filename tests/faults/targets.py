@@ -16,6 +16,7 @@ from tests.stand_ins import diagnosis_answers
 PARAMETER = "/airflow/variables/batchmark"
 SCRIPT = ROOT / "tests" / "faults" / "stand_in_job.py"
 MISSING_IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/batchmark:never-pushed"
+STOPS_EARLY = "stops-early"  # by Batch's times
 
 
 def job_prefix(config: Config, target: str) -> str:
@@ -65,6 +66,7 @@ def publish(aws: AwsClients, instructions: Path) -> Config:
         "plain": target(define("plain")),
         "never-fits": alone("never-fits", vcpus=9999),
         "missing-image": target(define("missing-image", image=MISSING_IMAGE)),
+        STOPS_EARLY: target(define(STOPS_EARLY)),
         "spot-once": target(define("spot-once", real=True)),
         "spot-always": target(define("spot-always")),
         "disabled-queue": alone("disabled-queue"),

@@ -65,8 +65,9 @@ class Pages:
             raise HTTPException(403, "Invalid JWT token")
         return User(self.visitor)
 
-    def _runs(self, dag_ids):
-        return [run for run in self.runs if run.dag_id in dag_ids]
+    def _runs(self, dag_ids, run_id=None):
+        runs = [run for run in self.runs if run.dag_id in dag_ids]
+        return [run for run in runs if run_id in (None, run.run_id)]
 
     @contextmanager
     def seen_by(self, visitor):

@@ -37,7 +37,8 @@ class Done:
     """How a wrapped command ended, and what it and its script said.
 
     Attributes:
-        facts: values by key; those of `gpu`, of which there may be several, in one.
+        key: what all facts of the script begin with.
+        facts: values by name; those of `gpu`, of which there may be several, in one.
         metrics: the lines of its file.
     """
 
@@ -45,9 +46,10 @@ class Done:
         self.code, self.output, self.errors = code, output, errors.decode()
         self.text = output.decode(errors="surrogateescape")
         self.facts = {}
-        for line in self._marked(FACT_MARK):
-            key, _, value = line.partition(" ")
-            self.facts[key] = f"{self.facts[key]}; {value}" if key in self.facts else value
+        self.key = next(iter(self._marked(FACT_MARK)), "").partition(" ")[0]
+        for line in self._marked(f"{FACT_MARK}{self.key} "):
+            name, _, value = line.partition(" ")
+            self.facts[name] = f"{self.facts[name]}; {value}" if name in self.facts else value
         self.metrics = self._marked(FILE_MARK)
 
     def _marked(self, mark):

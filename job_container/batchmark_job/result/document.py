@@ -16,6 +16,7 @@ from pydantic_core import from_json
 
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 from batchmark_job.result.own_job import OwnersCheck, OwnJob
+from batchmark_job.result.printable import printable
 from batchmark_job.result.scaling import Scaling
 from batchmark_job.result.sharing import Sharing
 from batchmark_job.result.values import (
@@ -50,7 +51,8 @@ from batchmark_job.result.values import (
 #      code_version. Later still, bounds of all values, which no measurement reaches; then
 #      process_samples and thread_settings; kernel_seconds and latency_seconds; then the host's
 #      GPU clock and daemons, and its root volume; then turn_samples; then sharing; then scaling;
-#      then image, check and own_job; then calls_per_sample.
+#      then image, check and own_job; then calls_per_sample; then doubts, and no time of own jobs
+#      whose times can't be.
 #   1  (2026-11) first version
 SCHEMA_VERSION: Final = 2
 SUPPORTED_VERSIONS = (1, 2)
@@ -375,8 +377,9 @@ class ResultDocument(Model):
     status: Literal["complete", "interrupted"]
     started_at: Moment
     finished_at: Moment
-    total_seconds: PositiveSeconds = Field(
-        description="process start to the document, ceilings included"
+    total_seconds: PositiveSeconds | None = Field(
+        description="process start to the document, ceilings included; null where the times of a "
+        "job that was not written for Batchmark can't be"
     )
     environment: Environment
     measurements: Annotated[tuple[Measurement, ...], FailFast(), Field(max_length=MOST_ROWS)]
@@ -452,9 +455,8 @@ def parse_document(text: str | bytes) -> ResultDocument:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "document"
-        raise ResultError(
-            f"result document breaks schema {version}: {where:.300}: {first['msg']:.1000}"
-        ) from error
+        said = printable(f"{where:.300}: {first['msg']:.1000}")
+        raise ResultError(f"result document breaks schema {version}: {said}") from error
 
 
 def _most_keys(value: Any) -> int:

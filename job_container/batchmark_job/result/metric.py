@@ -7,12 +7,14 @@ PREFIX.
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationError
 from pydantic_core import from_json
 
-from batchmark_job.result.values import Model
+from batchmark_job.result.printable import printable
+from batchmark_job.result.values import IN_A_LINE, Model
 
 VERSION: Final = 1
 PREFIX = "BATCHMARK_METRIC "  # what a line on standard output begins with
@@ -21,7 +23,9 @@ MOST_CHARACTERS = 2_000  # of a line
 MOST_LINES = 10_000  # of a job: what comes after them is counted, and not kept
 
 MetricName = Annotated[str, Field(max_length=80, pattern=r"^[A-Za-z][A-Za-z0-9_.:/ -]*$")]
-Unit = Annotated[str, Field(max_length=40, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$")]
+Unit = Annotated[
+    str, Field(max_length=40, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$"), IN_A_LINE
+]
 
 
 class MetricLine(Model):
@@ -51,8 +55,13 @@ def parse_metric_line(text: str) -> MetricLine:
         raise MetricLineError(f"{len(text)} characters, of which {MOST_CHARACTERS} are allowed")
     try:
         raw: Any = from_json(text.encode(), allow_inf_nan=False)
+        pairs: Any = json.loads(text, object_pairs_hook=list)
     except ValueError as error:
         raise MetricLineError(f"no JSON: {error}") from error
+    if isinstance(raw, dict) and len(pairs) > len(raw):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise MetricLineError(f"line: it has the key {twice[:80]!r} twice")
     try:
         return MetricLine.model_validate(raw, strict=True)
     except ValidationError as error:
@@ -61,7 +70,7 @@ def parse_metric_line(text: str) -> MetricLine:
 
 def _first_problem(error: ValidationError) -> str:
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"]) or "line"
+    where = printable(".".join(str(part) for part in first["loc"])) or "line"
     seen = "" if first["type"] == "missing" else f", not {str(first['input'])[:80]!r}"
     return f"{where}: {first['msg']}{seen}"
 

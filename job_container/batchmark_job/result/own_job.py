@@ -41,8 +41,12 @@ class OwnJob(Model):
     command: Text | None = Field(description="as it ran; null for the image's own")
     wrapped: bool = Field(description="it ran below a shell that told when it began and ended")
     exit_code: ExitCode | None
-    waiting_seconds: Seconds = Field(description="from its submission to its start")
-    running_seconds: Seconds = Field(description="from its start to its stop, as Batch has them")
+    waiting_seconds: Seconds | None = Field(
+        description="from its submission to its start; null where Batch's times can't be"
+    )
+    running_seconds: Seconds | None = Field(
+        description="from its start to its stop, as Batch has them; null as waiting_seconds"
+    )
     command_seconds: Seconds | None = optional("of its command alone")
     start: Start | None = optional(
         "warm: its instance was there before it was submitted; null off EC2 and where nobody knows"
@@ -53,3 +57,6 @@ class OwnJob(Model):
     bad_lines: Few[BadLine] = ()
     bad_lines_left_out: Count = 0
     metrics_left_out: Count = Field(default=0, description="lines after the most that are kept")
+    doubts: Few[Text] = optional(
+        "what its figures are to be read with care for, such as a log that lost lines", ()
+    )

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from batchmark_job.result.options import STRICT, Options, Whole, option
 from batchmark_job.result.scaling import TrainingSettings
-from batchmark_job.result.values import MOST_SAMPLES, Amount, Count, PositiveCount
+from batchmark_job.result.values import MOST_SAMPLES, Amount, Count, Line, PositiveCount
 
 DataSource = Literal["synthetic", "files"]
 Pass = Literal["cold", "warm"]
@@ -136,7 +136,7 @@ class ScalingOptions(_Step):
     variant: Count = Field(
         default=0, description="of a study over settings; 0 is the run's own settings"
     )
-    varied: tuple[str, ...] = option(
+    varied: tuple[Line, ...] = option(
         (), command="settings of those above that tell this job's rows from others of its run"
     )
 

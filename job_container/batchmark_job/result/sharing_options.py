@@ -10,6 +10,7 @@ from pydantic import Field
 
 from batchmark_job.result.options import Options, Whole, option
 from batchmark_job.result.sharing import Disturbance, SharingMode
+from batchmark_job.result.values import IN_A_LINE, Line
 
 Form = Literal["processes", "jobs", "pods"]
 MOST_REPLICAS = 100
@@ -37,12 +38,12 @@ SAYS_OF_DISTURBANCES = {
 class SharingOptions(Options):
     """Which tasks share a device, how, and how many of them."""
 
-    task: Annotated[str, Field(min_length=1)] = _of_task(
+    task: Annotated[str, Field(min_length=1), IN_A_LINE] = _of_task(
         "cnn_training_step",
         "What each replica runs: a workload of the suites, or own:NAME for one of your own.",
         command="workload of each replica",
     )
-    axes: dict[str, Whole] = _of_task(
+    axes: dict[Line, Whole] = _of_task(
         {"batch": 32},
         "Its size, as NAME=N; several with spaces between them. Empty for the sizes that a "
         "workload of your own has by default.",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, FailFast, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, FailFast, Field
+
+from batchmark_job.result.printable import printable
 
 # Most that a document holds: as text, samples that are all flagged take 12 of the 16 MiB.
 MOST_BYTES = 16 * 2**20
@@ -17,10 +19,23 @@ MOST_CHARACTERS_OF_NAME = 300  # Airflow's run ids have 250
 MOST_KEYS = 100  # of an object; Measurement has a quarter of them
 
 
+def _refuse_steering(text: str) -> str:
+    if (shown := printable(text)) != text:
+        raise ValueError(
+            f"{shown!r:.100} has a line break or another control character: leave it out"
+        )
+    return text
+
+
 # A document comes from another machine. Within these bounds its values fit the history's columns,
-# and neither quotients nor squares of them overflow.
-Name = Annotated[str, Field(max_length=MOST_CHARACTERS_OF_NAME)]
-Text = Annotated[str, Field(max_length=MOST_CHARACTERS)]
+# and neither quotients nor squares of them overflow. Earlier releases wrote any text, so what would
+# steer a line is shown by another sign. A Line is refused for it: people write it, or it names what
+# is looked up.
+PRINTABLE, IN_A_LINE = AfterValidator(printable), AfterValidator(_refuse_steering)
+Name = Annotated[str, Field(max_length=MOST_CHARACTERS_OF_NAME), PRINTABLE]
+Text = Annotated[str, Field(max_length=MOST_CHARACTERS), PRINTABLE]
+Shown = Annotated[str, PRINTABLE]
+Line = Annotated[str, IN_A_LINE]
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 PositiveCount = Annotated[int, Field(ge=1, lt=2**31)]
 ExitCode = Annotated[int, Field(ge=-(2**31), lt=2**31)]

@@ -19,10 +19,10 @@ from local_cloud.batch.jobs.job import AttemptRecord, Job, NodeRecord, new_task_
 from local_cloud.batch.jobs.resources import Allocation
 from local_cloud.batch.jobs.retry import AttemptEnd
 from local_cloud.batch.running import loopback
-from local_cloud.batch.running.log_stream import LogStream
+from local_cloud.batch.running.log_stream import LogStream, LossyLogStream
 from local_cloud.batch.running.runtime import Launch, RunningContainer, Runtime, StartError
 from local_cloud.clock import later, now_milliseconds
-from local_cloud.faults.kinds import MissingImage, UnstartedNode
+from local_cloud.faults.kinds import LostLogLines, MissingImage, StopBeforeStart, UnstartedNode
 from local_cloud.faults.under_way import strike, under_way
 from local_cloud.file_systems import hosts
 from local_cloud.settings import Settings
@@ -155,9 +155,16 @@ class Attempt:
             record = self.record.nodes[node]
             record.exit_code, record.reason = container.wait()
         end = self._outcome(self.record.nodes[self._main])
-        self.record.stopped_at = now_milliseconds()
+        self.record.stopped_at = self._stopped_at()
         self.record.status_reason = end.status_reason
         return end
+
+    def _stopped_at(self) -> int:
+        """Now, in epoch milliseconds, unless a fault has Batch tell another time."""
+        name, started_at = self.job.submission.name, self.record.started_at
+        if started_at and (fault := strike(StopBeforeStart, lambda fault: fault.covers(name))):
+            return started_at - round(1000 * fault.early_seconds)
+        return now_milliseconds()
 
     def _end_others(self) -> None:
         with self._lock:
@@ -204,6 +211,10 @@ class Attempt:
             self.job.submission.containers[node].log_group,
             self.record.nodes[node].log_stream_name,
         )
+        name = self.job.submission.name
+        if lost := strike(LostLogLines, lambda fault: fault.covers(name)):
+            where = (stream.backend, stream.group, stream.name)
+            stream = LossyLogStream(*where, first=lost.first, last=lost.last)
         main_node_address = None if node == self._main else self.record.nodes[self._main].address
         return Launch(
             self.job, node, self._gpu_ids(node), stream, main_node_address, self._file_system

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from moto.logs.exceptions import ResourceNotFoundException
 from moto.logs.models import LogsBackend
@@ -42,6 +44,29 @@ class LogStream:
             self.backend.put_log_events(self.group, self.name, events)
         except ResourceNotFoundException:
             return
+
+
+@dataclass
+class LossyLogStream(LogStream):
+    """One that never gets its first and last lines.
+
+    As many as are the last ones are held back, as nobody knows which line will be the end.
+    """
+
+    first: int
+    last: int
+    _held: deque[tuple[bytes, int]] = field(default_factory=deque)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def write(self, *lines: bytes, written_at: int | None = None) -> None:
+        time = written_at or now_milliseconds()
+        told = [line for line in lines if messages([line])]
+        with self._lock:
+            self._held += [(line, time) for line in told[self.first :]]
+            self.first -= min(self.first, len(told))
+            while len(self._held) > self.last:
+                line, time = self._held.popleft()
+                super().write(line, written_at=time)
 
 
 def messages(lines: Iterable[bytes]) -> list[str]:

@@ -8,10 +8,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 import psutil
@@ -50,8 +51,14 @@ class ProcessRuntime(Runtime):
             **environment_variables.cuda(launch.gpu_ids),
             **self._folders.in_variables(launch),
         }
-        command = resolve(launch.container.command, variables.get("PATH", ""), self._job_dir)
-        return ContainerProcess(command, variables, self._job_dir, launch.log_stream)
+        with ExitStack() as cleanup:
+            folder = self._job_dir
+            if self._settings.copy_job_dir:
+                folder = cleanup.enter_context(fresh_copy(folder))
+            command = resolve(launch.container.command, variables.get("PATH", ""), folder)
+            process = ContainerProcess(command, variables, folder, launch.log_stream)
+            process.cleanup = cleanup.pop_all()
+        return process
 
     def adopt(self, launch: Launch) -> ContainerProcess | None:  # noqa: ARG002
         """None: processes end with their server."""
@@ -88,16 +95,20 @@ class ContainerProcess:
             cwd=working_dir,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=subprocess.PIPE,
             start_new_session=True,
         )
+        self.cleanup = ExitStack()
         self._log_stream = log_stream
-        self._reader = threading.Thread(target=self._copy_output, daemon=True)
-        self._reader.start()
+        # Each is read alone, as a container's are: a half line of one would stick to the other's.
+        self._readers = [
+            threading.Thread(target=self._copy, args=(output,), daemon=True)
+            for output in (self._process.stdout, self._process.stderr)
+        ]
+        for reader in self._readers:
+            reader.start()
 
-    def _copy_output(self) -> None:
-        output = self._process.stdout
-        assert output is not None  # noqa: S101 - stdout is a pipe
+    def _copy(self, output: IO[bytes]) -> None:
         with output:
             for lines in lines_of(output):
                 self._log_stream.write(*lines)
@@ -119,12 +130,26 @@ class ContainerProcess:
     def wait(self) -> Exit:
         """Wait for the end; a signal's number n comes as exit code 128 + n."""
         code = self._process.wait()
-        self._reader.join(OUTPUT_DRAIN_SECONDS)
+        for reader in self._readers:
+            reader.join(OUTPUT_DRAIN_SECONDS)
         self.kill()
         return Exit(code if code >= 0 else 128 - code)
 
     def remove(self) -> None:
-        """Do nothing: the launcher has ended, and it ends last."""
+        """Clean up; no process is left, as the launcher has ended, and it ends last."""
+        self.cleanup.close()
+
+
+@contextmanager
+def fresh_copy(folder: Path) -> Iterator[Path]:
+    """A copy with the folder's links as they are, until the end of the block.
+
+    Raises:
+        OSError: a file can't be copied.
+    """
+    with TemporaryDirectory(prefix="local-cloud-job-", ignore_cleanup_errors=True) as copy:
+        shutil.copytree(folder, copy, symlinks=True, dirs_exist_ok=True)
+        yield Path(copy)
 
 
 def lines_of(output: IO[bytes]) -> Iterator[list[bytes]]:

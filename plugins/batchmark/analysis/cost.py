@@ -180,7 +180,9 @@ def run_costs(run: CollectedRun, prices: PriceTable) -> RunCost:
 def job_cost(job: CollectedJob, prices: PriceTable) -> JobCost:
     """A job's cost at the price its instance was bought at, without boot, idle time and disks."""
     usd_per_hour, reason = paid_per_hour(job, prices)
-    if job.earlier_seconds and usd_per_hour is not None:
+    if job.charged_seconds is None:
+        reason = f"How long a job of {job.planned.target} ran is not known: its times can't be."
+    elif job.earlier_seconds and usd_per_hour is not None:
         reason = f"{reason} {EARLIER_ATTEMPTS}" if reason else EARLIER_ATTEMPTS
     return _job_cost(job, job.purchase_option, job.charged_seconds, usd_per_hour, reason)
 

@@ -46,9 +46,13 @@ class JobRecord(Provenance):
         description="how its instance was bought; null if unknown"
     )
     availability_zone: str | None = Field(description="that it ran in; null if unknown")
-    batch_seconds: float = Field(description="from Batch's startedAt to stoppedAt")
+    batch_seconds: float | None = Field(
+        description="from Batch's startedAt to stoppedAt; null where these can't be"
+    )
     earlier_seconds: float = Field(description="the same of all attempts before this one")
-    total_seconds: float = Field(description="process start to the document, ceilings included")
+    total_seconds: float | None = Field(
+        description="process start to the document, ceilings included; null as batch_seconds"
+    )
     marks: Marks | None
     telemetry: tuple[MetricSummary, ...]
     start: Start | None = Field(
@@ -103,7 +107,7 @@ class TargetJobs:
     def refusal(self) -> str | None:
         """Why these jobs can't be pooled or compared; None if they can."""
         if not self.jobs:
-            reasons = "; ".join(dict.fromkeys(lost.reason for lost in self.lost))
+            reasons = "; ".join(dict.fromkeys(lost.why for lost in self.lost))
             return f"{self.name} has no result: {reasons}"
         if self.device == "cpu" and any(
             job.document.actual_device is not Device.CPU for job in self._telling
@@ -142,7 +146,7 @@ class TargetJobs:
             seconds = [job.document.total_seconds for job in complete]
         else:
             seconds = [job.batch_seconds for job in complete]
-        samples = [[value] for value in seconds if value > 0]
+        samples = [[value] for value in seconds if value]
         return Median(samples, seed=f"{self.name} {span}") if samples else None
 
 

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, Self, TypeVar
 
 from pydantic import Field
 
-from batchmark.analysis.judging.noise import NoiseTable
+from batchmark.analysis.judging.noise import NoiseTable, RowName
+from batchmark.analysis.judging.significance import ENOUGH_REPEATS
 from batchmark.analysis.pairs.compared_rows import SIGNS, Row, UncomparedRow, compare_row
 from batchmark.analysis.pooling import TargetRecord, fell_back
+from batchmark.analysis.samples import RowKey, RowSamples, kept_samples
 from batchmark.analysis.sides import PricedTarget, priced_targets
+from batchmark.core import formatting
 from batchmark.core.errors import CollectError
 from batchmark.core.formatting import target_label
+from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record
 from batchmark.core.run import CollectedJob, CollectedRun, LostJob
+from batchmark_job.result.document import MeasurementStatus
 
 # A difference that this many jobs could not have missed is none that matters; judgment.
 SMALL_CHANGE = 0.1
@@ -52,6 +57,13 @@ class SideBySide(Record):
     uncompared: tuple[UncomparedRow, ...]
 
 
+class MissingRow(NamedTuple):
+    """A row that one of two targets measured, and why the other one's figure does not count."""
+
+    row: RowName
+    reason: str
+
+
 def side_by_side(first: Chosen, second: Chosen) -> list[SideBySide]:
     """Compare two targets in each suite that both measured.
 
@@ -67,6 +79,66 @@ def side_by_side(first: Chosen, second: Chosen) -> list[SideBySide]:
             "no suite in common"
         )
     return [_compared(suite, ours[suite], theirs[suite]) for suite in suites]
+
+
+def missing_rows(first: Chosen, second: Chosen) -> list[MissingRow]:
+    """Rows that the second target measured, and the first did not, or in too few of its jobs.
+
+    Raises:
+        CollectError: as side_by_side.
+    """
+    ours, theirs = _by_suite(first), _by_suite(second)
+    return [
+        MissingRow(RowName.of(samples.row), reason)
+        for suite, target in theirs.items()
+        for key, samples in target.pooled.samples.items()
+        if not samples.problem and (reason := _missing(key, ours.get(suite), target))
+    ]
+
+
+def _missing(key: RowKey, first: PricedTarget | None, second: PricedTarget) -> str | None:
+    """Why the first has no figure of a row that counts beside the second's; None if it has."""
+    if first is None:
+        return f"suite {second.suite} was not measured"
+    if refused := first.refused or second.refused:
+        return refused
+    samples = first.pooled.samples.get(key, RowSamples(""))
+    if samples.problem:
+        return samples.problem
+    ours, theirs = _Extent.of(samples), _Extent.of(second.pooled.samples[key])
+    if not ours.lacks(theirs):
+        return None
+    why = f"; {samples.reasons()}" if samples.unmeasured else ""
+    return f"measured by {ours}, against {theirs}{why}"
+
+
+class _Extent(NamedTuple):
+    """How much was measured of a row."""
+
+    measured: int  # jobs
+    unsettled: int  # jobs: noise, which comes and goes
+    lost: int  # jobs that failed, or did not measure it for another reason
+    samples: int
+
+    @classmethod
+    def of(cls, row: RowSamples) -> Self:
+        unsettled = sum(one.status is MeasurementStatus.UNSETTLED for _, one in row.unmeasured)
+        samples = sum(len(kept_samples(one)) for _, one in row.measured)
+        return cls(len(row.measured), unsettled, len(row.unmeasured) - unsettled, samples)
+
+    def __str__(self) -> str:
+        jobs = formatting.count(self.measured, "job")
+        return f"{jobs} with {formatting.count(self.samples, 'sample')}"
+
+    def lacks(self, other: Self) -> bool:
+        """Whether it is so much less than the other that too little is left, or more was lost."""
+        ran, others = self.measured + self.unsettled, other.measured + other.unsettled
+        return (
+            self.measured < min(other.measured, ENOUGH_REPEATS)
+            or self.samples < min(other.samples, MINIMUM_SAMPLES)
+            or ran < min(others, MINIMUM_SAMPLES)
+            or self.lost * others > other.lost * ran
+        )
 
 
 def verdict(row: Row) -> Verdict:

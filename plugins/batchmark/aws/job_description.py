@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus
 
+from batchmark.core.output import in_lines
+
 JobDescription = dict[str, Any]
 
 FINISHED = ("SUCCEEDED", "FAILED")
@@ -14,6 +16,7 @@ ON_AN_INSTANCE = ("STARTING", "RUNNING")
 LOG_TAIL_LINES = 50
 DEFAULT_LOG_GROUP = "/aws/batch/job"  # which Batch makes where it is missing
 AWSLOGS = "awslogs"  # the log driver of CloudWatch Logs, and a container's without any
+BLOCKING = "blocking"  # its mode in which nothing is dropped
 LINE_CHARACTERS = 2000  # an event of CloudWatch may have a megabyte
 # Batch's status reason for an attempt whose instance was terminated, such as by a Spot reclaim.
 HOST_TERMINATED = "Host EC2"
@@ -61,6 +64,16 @@ def log_driver(job: JobDescription) -> str:
     return str(configured.get("logDriver", AWSLOGS))
 
 
+def may_drop_lines(container: Mapping[str, Any]) -> bool:
+    """Whether a container's log driver, or a definition's, may drop lines where it lags behind.
+
+    Without a mode it does so, by ECS's default since 25 June 2025.
+    """
+    configured = container.get("logConfiguration") or {}
+    mode = (configured.get("options") or {}).get("mode")
+    return configured.get("logDriver", AWSLOGS) == AWSLOGS and mode != BLOCKING
+
+
 def log_url(location: LogLocation, region: str) -> str:
     """The stream in the CloudWatch console, whose URLs have names escaped twice."""
     group, stream = (quote_plus(quote_plus(part)).replace("%", "$") for part in location)
@@ -75,11 +88,24 @@ def moment(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
 
 
-def run_seconds(attempt: Mapping[str, Any]) -> float:
-    """How long an attempt ran; 0 if its container never started."""
-    if "startedAt" not in attempt or "stoppedAt" not in attempt:
+def has_run(attempt: Mapping[str, Any]) -> bool:
+    """Whether the container of an attempt, or of a job's last, ran: not all tell a start."""
+    return "startedAt" in attempt or attempt.get("container", {}).get("exitCode") is not None
+
+
+def seconds_between(start: int | None, stop: int | None) -> float | None:
+    """From a start to a stop of Batch's, which are in milliseconds; None where these can't be.
+
+    No container starts and stops within one.
+    """
+    return None if start is None or stop is None or stop <= start else (stop - start) / 1000
+
+
+def run_seconds(attempt: Mapping[str, Any]) -> float | None:
+    """How long an attempt ran; 0 if its container never did, None if its times can't be."""
+    if not has_run(attempt) or "stoppedAt" not in attempt:
         return 0.0
-    return float(max(0, attempt["stoppedAt"] - attempt["startedAt"])) / 1000
+    return seconds_between(attempt.get("startedAt"), attempt["stoppedAt"])
 
 
 def all_seconds(job: JobDescription | None) -> float | None:
@@ -90,11 +116,12 @@ def all_seconds(job: JobDescription | None) -> float | None:
     if job is None or job["status"] not in FINISHED:
         return None
     jobs = job.get(CHILDREN) or [job]
-    attempts = [each for one in jobs for each in one.get("attempts", ()) if "startedAt" in each]
-    if any("stoppedAt" not in each for each in attempts):
+    attempts = [each for one in jobs for each in one.get("attempts", ()) if has_run(each)]
+    found = [run_seconds(each) if "stoppedAt" in each else None for each in attempts]
+    if None in found:
         return None
     if len(jobs) == 1:
-        return sum(map(run_seconds, attempts))
+        return sum(filter(None, found))
     seconds, until = 0.0, 0
     for start, stop in sorted((each["startedAt"], each["stoppedAt"]) for each in attempts):
         seconds += max(0, stop - max(start, until)) / 1000
@@ -128,6 +155,7 @@ def timing(job: JobDescription, first_seen: Mapping[str, float] | None = None) -
     attempts = job.get("attempts", [])
     seconds = [run_seconds(attempt) for attempt in attempts]
     begins = [attempt["startedAt"] for attempt in attempts if "startedAt" in attempt]
+    waited = (begins[0] - job["createdAt"]) / 1000 if begins else None
     moments = {"created_at": "createdAt", "started_at": "startedAt", "stopped_at": "stoppedAt"}
     return {
         "job_id": job["jobId"],
@@ -138,9 +166,9 @@ def timing(job: JobDescription, first_seen: Mapping[str, float] | None = None) -
             for status, at in (first_seen or {}).items()
         },
         "phases": {
-            "until_first_start_seconds": (begins[0] - job["createdAt"]) / 1000 if begins else None,
+            "until_first_start_seconds": None if waited and waited < 0 else waited,
             "last_attempt_seconds": seconds[-1] if seconds else None,
-            "earlier_attempts_seconds": sum(seconds[:-1]),
+            "earlier_attempts_seconds": sum(filter(None, seconds[:-1])),
         },
         "attempts": [
             {
@@ -176,12 +204,12 @@ def failure_message(
         lines.append(
             f"Last {len(log_lines)} lines of {where}:" if log_lines else f"The {where} is empty."
         )
-        lines += [line[:LINE_CHARACTERS] for line in log_lines]
+        lines += [line[:LINE_CHARACTERS].expandtabs() for line in log_lines]
     elif (driver := log_driver(job)) != AWSLOGS:
         lines.append(f"Its log is not in CloudWatch: its definition logs by {driver}.")
     else:
         lines.append("It has no log: no attempt was started.")
-    return "\n".join(lines)
+    return in_lines(lines)
 
 
 def _facts(job: JobDescription) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
@@ -18,15 +19,19 @@ FILE_MARK = "BATCHMARK_METRIC_FILE "
 FACT_MARK = "BATCHMARK_JOB "
 WRAPPERS_MARKS = (FILE_MARK, FACT_MARK)
 MARKS = (METRIC_MARK, *WRAPPERS_MARKS)
-# Any of the words; CloudWatch takes what lies between blanks for a word.
-MARKED = " ".join(f"?{mark.strip()}" for mark in MARKS)
+# A regular expression of CloudWatch's, which knows no brackets: words would not be found behind a
+# colour code, whose last letter sticks to them.
+MARKED = f"%{METRIC_MARK.strip()}|{FACT_MARK.strip()}%"
+# A metric's mark anywhere in a line; not the name of the file's variable, BATCHMARK_METRICS.
+METRIC_ANYWHERE = re.compile(rf"({METRIC_MARK.strip()}|{FILE_MARK.strip()})\b")
+LINE_ENDS = re.compile(r"[\r\n]")
 MOST_PAGES = 500  # of a megabyte of found lines each, or less where few are found
 
 log = logging.getLogger(__name__)
 
 
 class MarkedLine(NamedTuple):
-    """A line that begins with one of MARKS."""
+    """A line that begins with one of MARKS, or has a metric's elsewhere."""
 
     milliseconds: int  # since the epoch
     text: str
@@ -71,10 +76,11 @@ def newest_lines(logs: Any, location: LogLocation, most: int) -> list[str]:
 def marked_lines(
     logs: Any, location: LogLocation, *, most_pages: int = MOST_PAGES
 ) -> Iterator[MarkedLine]:
-    """The lines of a stream that begin with one of MARKS, in order.
+    """The lines of a stream that begin with one of MARKS, or have a metric's elsewhere, in order.
 
     CloudWatch finds them, so that all others cost a page now and then, and no more than one page is
-    held. An event may have several lines. What is no Unicode in a line is replaced.
+    held. An event may have several lines; a carriage return ends one, too, as that of a progress
+    bar. What is no Unicode in a line is replaced.
 
     Raises:
         BotoCoreError, ClientError: the stream does not exist, or may not be read.
@@ -84,8 +90,8 @@ def marked_lines(
         page = logs.filter_log_events(filterPattern=MARKED, **asked)
         for event in page["events"]:
             message = event["message"].encode(errors="replace").decode()
-            for text in message.split("\n"):
-                if text.startswith(MARKS):
+            for text in LINE_ENDS.split(message):
+                if text.startswith(MARKS) or METRIC_ANYWHERE.search(text):
                     yield MarkedLine(event["timestamp"], text)
         if not page.get("nextToken"):
             return

@@ -19,6 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from batchmark.aws.boto_clients import client, listed
 from batchmark.aws.result_bucket import PRICES, PRICES_FOLDER, RunStore
 from batchmark.core.errors import PriceError
+from batchmark.core.output import say
 from batchmark.core.prices import (
     PRICES_FILE,
     PriceTable,
@@ -169,10 +170,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("instance_types", nargs="*", help="beside those committed already")
     options = parser.parse_args(arguments)
     if options.region not in (known := boto3.Session().get_available_regions("ec2")):
-        print(
+        say(
             f"prices: AWS has no region {options.region!r} that boto3 knows: give one of "
             f"{', '.join(known)}",
-            file=sys.stderr,
+            error=True,
         )
         return 1
     committed = price_file(options.region)
@@ -186,12 +187,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             now=datetime.now(UTC),
         )
     except (PriceError, BotoCoreError, ClientError) as error:
-        print(f"prices: {_clause(error)}; {path.name} is as it was", file=sys.stderr)
+        say(f"prices: {_clause(error)}; {path.name} is as it was", error=True)
         return 1
     path.write_text(table.model_dump_json(indent=2) + "\n")
     for note in table.all_notes:
-        print(note)
-    print(
+        say(note)
+    say(
         f"{path.name}: {len(table.on_demand)} On-Demand and {len(table.spot)} Spot prices "
         f"of {table.region}, {table.as_of}; look at the difference and commit it"
     )

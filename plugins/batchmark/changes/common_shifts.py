@@ -56,8 +56,7 @@ def common_series(histories: Sequence[Series]) -> list[Common]:
     for place, one in enumerate(histories):
         if one.key.is_metric:
             continue
-        machine = one.key.model_copy(update={"workload": None, "parameters": None, "dtype": None})
-        machines[machine].append(place)
+        machines[one.key.machine].append(place)
     runs = [one.usable().size for one in histories]
     found = []
     for key, every in machines.items():

@@ -18,7 +18,7 @@ from batchmark.core import formatting
 from batchmark.core.record import Record
 from batchmark.core.row_values import ToldMetric
 from batchmark_job.result.document import Device
-from batchmark_job.result.values import Parameter
+from batchmark_job.result.values import Parameter, Shown
 
 NEAR_RUNS = 3  # on either side, to which a later run may move a change
 UNKNOWN_DTYPE = "unknown"  # of what other tools measured
@@ -48,16 +48,16 @@ class SeriesKey(Record):
     A price belongs to a target: it has no workload, parameters and dtype.
     """
 
-    suite: str
-    target: str
+    suite: Shown
+    target: Shown
     actual_device: Device
-    instance_type: str | None = Field(description="null off EC2")
-    cpu_model: str
-    gpu_model: str | None
-    workload: str | None = None
-    parameters: str | None = Field(default=None, description="JSON, keys sorted, no spaces")
-    dtype: str | None = None
-    against: str | None = Field(
+    instance_type: Shown | None = Field(description="null off EC2")
+    cpu_model: Shown
+    gpu_model: Shown | None
+    workload: Shown | None = None
+    parameters: Shown | None = Field(default=None, description="JSON, keys sorted, no spaces")
+    dtype: Shown | None = None
+    against: Shown | None = Field(
         default=None, description="the CPU target of a speedup; null for all else"
     )
 
@@ -65,6 +65,11 @@ class SeriesKey(Record):
     def is_metric(self) -> bool:
         """Whether its figures are of a metric that an own job told, and no seconds."""
         return ToldMetric.of(self.values) is not None
+
+    @property
+    def machine(self) -> SeriesKey:
+        """The same for all rows of one machine."""
+        return self.model_copy(update={"workload": None, "parameters": None, "dtype": None})
 
     @property
     def row(self) -> str:
@@ -142,10 +147,10 @@ class ChangePoint(Record):
 
     series: SeriesKey
     metric: Metric
-    first_run_id: str = Field(description="first run of the new level")
+    first_run_id: Shown = Field(description="first run of the new level")
     first_recorded_at: AwareDatetime
-    last_run_id: str = Field(description="last run of the old level")
-    near_run_ids: tuple[str, ...] = Field(
+    last_run_id: Shown = Field(description="last run of the old level")
+    near_run_ids: tuple[Shown, ...] = Field(
         description="runs around the first one, to which a later run may move the same change"
     )
     before: Level
@@ -178,28 +183,28 @@ class Confirmation(Record):
     kind: Literal["run", "level"] = Field(
         description="a single run, or several in a row that may be on a slower level"
     )
-    run_id: str = Field(description="the run itself, or the first of several")
+    run_id: Shown = Field(description="the run itself, or the first of several")
     expected: float = Field(gt=0, description="the level before, in seconds")
     suspect: float = Field(
         gt=0, description="the run's figure, or the median of several, in seconds"
     )
     reruns: tuple[float, ...] = Field(description="of fresh jobs, in seconds, in their order")
-    job_ids: tuple[str, ...] = Field(description="of the fresh jobs")
+    job_ids: tuple[Shown, ...] = Field(description="of the fresh jobs")
     hosts: int | None = Field(description="number of instances they ran on; null if unknown")
     other_hosts: int | None = Field(
         default=None, description="how many of these are not the run's own; null if unknown"
     )
     outcome: RerunOutcome
-    reason: str
+    reason: Shown
 
 
 class Cause(Record):
     """Something that differs between the last run before a change and the first one after it."""
 
-    name: str = Field(description="such as 'image digest' or 'driver version'")
-    before: str | None
-    after: str | None
-    run_id: str | None = Field(
+    name: Shown = Field(description="such as 'image digest' or 'driver version'")
+    before: Shown | None
+    after: Shown | None
+    run_id: Shown | None = Field(
         default=None, description="first run with it, if that is not the change's first run"
     )
 
@@ -223,10 +228,10 @@ class Change(Record):
     speedups: tuple[ChangePoint, ...] = Field(
         default=(), description="that moved because the times above did"
     )
-    fell_back: tuple[str, ...] = Field(
+    fell_back: tuple[Shown, ...] = Field(
         default=(), description="GPU targets whose jobs ran on the CPU"
     )
-    usd_per_hour: dict[str, float] = Field(
+    usd_per_hour: dict[Shown, float] = Field(
         default={}, description="what an instance costs after the change, by target"
     )
     usd_per_month: float | None = Field(
@@ -234,7 +239,7 @@ class Change(Record):
         "over the targets, with the rows that moved as equal shares of its time; negative if it "
         "saves; null without a price"
     )
-    usd_reason: str | None = Field(default=None, description="why the cost is not known")
+    usd_reason: Shown | None = Field(default=None, description="why the cost is not known")
 
     @property
     def targets(self) -> tuple[str, ...]:

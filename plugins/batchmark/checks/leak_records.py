@@ -6,6 +6,7 @@ from typing import Literal, Self, get_args
 
 from pydantic import AwareDatetime, Field
 
+from batchmark.core.output import in_lines
 from batchmark.core.record import Record
 
 LeakKind = Literal["job", "instance", "file system", "parameter", "cluster", "node"]
@@ -88,7 +89,7 @@ class GuardReport(Record):
 
     def alarm(self) -> str:
         """One line per leak, with what was done about it; empty if there is none."""
-        return "\n".join(
+        return in_lines(
             f"{one.kind} {one.id} ({one.what}), since {one.since:%Y-%m-%d %H:%M %Z}: "
             f"{one.reason} {one.action}"
             for one in self.of("leaked")

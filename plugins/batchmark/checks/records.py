@@ -7,6 +7,7 @@ from typing import Literal, Self
 
 from pydantic import AwareDatetime, Field
 
+from batchmark.core.output import in_lines
 from batchmark.core.record import Record
 
 Status = Literal["fail", "warn", "not checked", "ok"]
@@ -47,7 +48,7 @@ class EnvironmentCheck(Record):
 
     def failures(self) -> str:
         """Return every failed check with its remedy, one per line; empty if there is none."""
-        return "\n".join(
+        return in_lines(
             f"{check.name} of {check.target}: {check.seen}"
             + (f" Remedy: {check.remedy}" if check.remedy else "")
             for check in self.of("fail")

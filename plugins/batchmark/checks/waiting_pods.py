@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from batchmark.core import formatting
 from batchmark.core.clusters.cluster import GPU, NODE_LABEL, Cluster
+from batchmark.core.output import in_lines
 
 Object = Mapping[str, Any]
 
@@ -83,7 +84,7 @@ def explain(
         lines.append(f"{one.name} waits since {one.since:%H:%M:%S %Z}: {one.reason} ({said})")
     if len(waiting) > MOST_NAMED:
         lines.append(f"... and {len(waiting) - MOST_NAMED} more.")
-    return "\n".join([*lines, f"What to do: {_remedy(cluster, told, nodes)}."])
+    return in_lines([*lines, f"What to do: {_remedy(cluster, told, nodes)}."])
 
 
 def _asked(pod: Object) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from batchmark.core.errors import ConfigError
 from batchmark.core.record import Record, first_problem
-from batchmark_job.result.values import Count, PositiveCount
+from batchmark_job.result.values import Count, Line, PositiveCount
 
 # Airflow variable, kept by Terraform in the SSM parameter /airflow/variables/batchmark.
 VARIABLE = "batchmark"
@@ -45,9 +45,9 @@ class Published(Record):
 class ComputeEnvironments(Record):
     """Names, as AWS_BATCH_CE_NAME has them in a job; null for an option that the target lacks."""
 
-    spot: str | None
-    on_demand: str | None
-    more: tuple[str, ...] = Field(
+    spot: Line | None
+    on_demand: Line | None
+    more: tuple[Line, ...] = Field(
         default=(),
         max_length=20,
         description="of the queue; only one that Terraform did not make has some",
@@ -68,15 +68,15 @@ class Target(Record):
     """
 
     device: Literal["cpu", "cuda"]
-    instance_type: str
+    instance_type: Line
     vcpus: PositiveCount
     memory_mib: PositiveCount | None = Field(
         default=None, description="that a job asks for; null for multi-node jobs"
     )
     gpus: Count
-    job_queue: str
-    on_demand_queue: str | None
-    job_definition: str
+    job_queue: Line
+    on_demand_queue: Line | None
+    job_definition: Line
     compute_environments: ComputeEnvironments
     timeout_seconds: PositiveCount = Field(ge=60)
     attempts: PositiveCount
@@ -102,14 +102,14 @@ class Config(Published):
     )
 
     schema_version: Literal[1]
-    name: str
-    region: str
-    bucket: str
-    topic_arn: str | None = Field(
+    name: Line
+    region: Line
+    bucket: Line
+    topic_arn: Line | None = Field(
         default=None, description="of alerts; null where only existing jobs are compared"
     )
-    log_group: str | None = Field(default=None, description="of the targets' jobs; as topic_arn")
-    events_log_group: str | None = Field(
+    log_group: Line | None = Field(default=None, description="of the targets' jobs; as topic_arn")
+    events_log_group: Line | None = Field(
         default=None, description="of job state changes; null from an older Terraform"
     )
     monthly_cap_usd: float | None = Field(
@@ -117,13 +117,13 @@ class Config(Published):
         gt=0,
         description="cap on the cost of all runs of a calendar month; null for no cap",
     )
-    comparison_definitions: tuple[str, ...] = Field(
+    comparison_definitions: tuple[Line, ...] = Field(
         default=(),
         max_length=100,
         description="ARNs of the job definitions that comparisons may run, in any revision; NAME* "
         "is all whose name begins so",
     )
-    targets: dict[str, Target]
+    targets: dict[Line, Target]
 
     def with_targets(self, targets: Mapping[str, Target]) -> Self:
         """This configuration with more targets, or others in place of its own."""

@@ -3,10 +3,12 @@
 import difflib
 from collections.abc import Iterable
 
+from batchmark_job.result.printable import printable
+
 
 def unexpected(error: BaseException) -> str:
     """One line on an error that nobody foresaw, for the loss of what it happened to."""
-    return f"unexpected {type(error).__name__}: {' '.join(str(error).split())[:500]}"
+    return printable(f"unexpected {type(error).__name__}: {' '.join(str(error).split())[:500]}")
 
 
 def meant(given: str, known: Iterable[str]) -> str:

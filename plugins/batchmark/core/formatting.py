@@ -1,10 +1,14 @@
-"""Formats figures, with no more digits than their interval supports."""
+"""Formats figures, with no more digits than their interval supports.
+
+Figures that stand beside each other, such as those of rivals, share their last digit, the finest
+of theirs: else 1.9 could stand beside 2 that is less.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from batchmark.core.suites import NO_DTYPE
 from batchmark_job.result.own_job import BETTER, METRIC, UNIT
@@ -13,8 +17,10 @@ from batchmark_job.result.values import Parameter
 if TYPE_CHECKING:
     from batchmark.core.intervals import Estimate, Interval
 
+Others: TypeAlias = "Iterable[Estimate | None]"  # figures beside one, which may be among them
 MOST_DIGITS = 4
-DIGITS_WITHOUT_INTERVAL = 2
+FEWEST_DIGITS = 2
+FAR_APART = 10.0  # a factor: figures that differ by it look different to two digits
 TIMES = "\N{MULTIPLICATION SIGN}"
 MINUS = "\N{MINUS SIGN}"
 PREFIXES = (
@@ -41,28 +47,28 @@ class Figure(NamedTuple):
         return f"{self.value} {self.interval}".rstrip()
 
 
-def time(estimate: Estimate) -> Figure:
-    """A duration given in seconds, in a suitable unit; to two digits or more, as ratios need."""
+def time(estimate: Estimate, beside: Others = ()) -> Figure:
+    """A duration given in seconds, in a suitable unit."""
     scale, unit = _time_unit(estimate.value)
-    figure = _figure(estimate.scaled(1 / scale), 3, fewest_digits=2)
+    figure = _figure(estimate, beside, 3, scale=scale)
     return Figure(f"{figure.value} {unit}", figure.interval)
 
 
-def factor(estimate: Estimate) -> Figure:
+def factor(estimate: Estimate, beside: Others = ()) -> Figure:
     """A ratio such as a speedup; if its interval excludes 1, the digits printed show it."""
-    figure = number(estimate)
+    figure = number(estimate, beside)
     return Figure(f"{figure.value}{TIMES}", figure.interval)
 
 
-def number(estimate: Estimate) -> Figure:
+def number(estimate: Estimate, beside: Others = ()) -> Figure:
     """A ratio without the sign; if its interval excludes 1, the digits printed show it."""
-    return _figure(estimate, DIGITS_WITHOUT_INTERVAL, visibly_not=1.0)
+    return _figure(estimate, beside, FEWEST_DIGITS, visibly_not=1.0)
 
 
-def rate(estimate: Estimate, unit: str) -> Figure:
+def rate(estimate: Estimate, unit: str, beside: Others = ()) -> Figure:
     """A rate given in units per second."""
     scale, prefix = _prefix(estimate.value)
-    figure = _figure(estimate.scaled(1 / scale), 3)
+    figure = _figure(estimate, beside, 3, scale=scale)
     return Figure(f"{figure.value} {prefix}{unit}/s", figure.interval)
 
 
@@ -97,8 +103,10 @@ def noise(share: float) -> str:
 
 
 def change(share: float) -> str:
-    sign = "+" if share > 0 else MINUS if share < 0 else ""
-    return sign + percent(abs(share))
+    """A relative change with its sign, unless it is rounded to none."""
+    text = percent(abs(share))
+    sign = "+" if share > 0 else MINUS
+    return text if text == percent(0) else sign + text
 
 
 def memory(size_bytes: float) -> str:
@@ -132,15 +140,15 @@ def usd(value: float) -> str:
     return f"${value:,.2f}" if value >= 1 else f"${_rounded(value, _last_digit(value, 2))}"
 
 
-def value(estimate: Estimate, unit: str) -> Figure:
+def value(estimate: Estimate, unit: str, beside: Others = ()) -> Figure:
     """An amount in a unit of which nobody knows the prefixes, so that it stays as it is."""
-    figure = _figure(estimate, 3)
+    figure = _figure(estimate, beside, 3)
     return Figure(_with_unit(figure.value, unit), figure.interval)
 
 
-def usd_figure(estimate: Estimate) -> Figure:
+def usd_figure(estimate: Estimate, beside: Others = ()) -> Figure:
     """An amount of money with the digits that its interval supports."""
-    figure = _figure(estimate, DIGITS_WITHOUT_INTERVAL)
+    figure = _figure(estimate, beside, FEWEST_DIGITS)
     return Figure(f"${figure.value}", figure.interval)
 
 
@@ -198,19 +206,46 @@ def _prefix(value: float) -> tuple[float, str]:
 
 def _figure(
     estimate: Estimate,
+    beside: Others,
     digits_without_interval: int,
     *,
-    fewest_digits: int = 1,
+    scale: float = 1.0,
     visibly_not: float | None = None,
 ) -> Figure:
+    """An estimate in the unit that is `scale`, with the last digit of those like it."""
+    alike = [one.scaled(1 / scale) for one in _alike(estimate, beside)]
+    last = min(_own_last_digit(one, digits_without_interval, visibly_not) for one in alike)
+    shown = estimate.scaled(1 / scale)
+    interval = ""
+    if shown.interval:
+        low, high = (_rounded(end, last) for end in (shown.interval.low, shown.interval.high))
+        interval = f"[{low}, {high}]"
+    return Figure(_rounded(shown.value, last), interval)
+
+
+def _alike(estimate: Estimate, beside: Others) -> list[Estimate]:
+    """The figure and those beside it, as far as each is less than tenfold the one before it."""
+    found: list[Estimate] = []
+    known = [estimate, *(one for one in beside if one)]
+    for one in sorted(known, key=lambda one: abs(one.value)):
+        if found and abs(one.value) >= FAR_APART * abs(found[-1].value):
+            if estimate in found:
+                break
+            found = []
+        found.append(one)
+    return found
+
+
+def _own_last_digit(
+    estimate: Estimate, digits_without_interval: int, visibly_not: float | None
+) -> int:
     interval = estimate.interval
     if interval is None:
-        last = _last_digit(estimate.value, digits_without_interval)
-        return Figure(_rounded(estimate.value, last), "")
+        return _last_digit(estimate.value, digits_without_interval)
     last = finest = _last_digit(estimate.value, MOST_DIGITS)
     half_width = (interval.high - interval.low) / 2
     if half_width > 0:
-        coarsest = _last_digit(estimate.value, fewest_digits)
+        coarsest = _last_digit(estimate.value, FEWEST_DIGITS)
         last = min(coarsest, max(last, _last_digit(half_width, 1)))
     if interval.low > 0:  # never round the lower end to zero
         last = min(last, _last_digit(interval.low, 1))
@@ -219,8 +254,7 @@ def _figure(
         last = min(last, _last_digit(nearest - visibly_not, 1))
     while last > finest and _meets_an_end(estimate.value, interval, last):
         last -= 1
-    low, high = _rounded(interval.low, last), _rounded(interval.high, last)
-    return Figure(_rounded(estimate.value, last), f"[{low}, {high}]")
+    return last
 
 
 def _meets_an_end(value: float, interval: Interval, last_digit: int) -> bool:

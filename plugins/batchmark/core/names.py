@@ -30,6 +30,13 @@ def slug(run_id: str) -> str:
     return f"{readable[:LONGEST_RUN_NAME]}-{_digest(run_id)}".lstrip("-")
 
 
+def limited(text: str, longest: int) -> str:
+    """Text of at most so many characters; a digest keeps apart what would look alike."""
+    if len(text) <= longest:
+        return text
+    return f"{text[: longest - DIGEST_CHARACTERS - 1]}-{_digest(text)}"
+
+
 def url_safe(text: str) -> str:
     """Text for keys and file names; different texts may become the same.
 

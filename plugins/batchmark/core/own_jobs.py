@@ -12,7 +12,7 @@ from batchmark.core.record import Record
 from batchmark.core.suites import MAX_REPEATS
 from batchmark_job.result.options import STRICT, Options, Whole, option
 from batchmark_job.result.own_job import BETTER, METRIC, START, UNIT
-from batchmark_job.result.values import PositiveCount
+from batchmark_job.result.values import Line, PositiveCount, Shown
 
 # Airflow variable, kept by Terraform in the SSM parameter /airflow/variables/batchmark_own_jobs.
 VARIABLE = "batchmark_own_jobs"
@@ -56,7 +56,7 @@ class OwnJobRun(Options):
 
     job: JobName | None = option(None, "Name of an own job: a key of own_jobs in Terraform.")
     sizes: Sizes = option((), "Sizes of its axis, one number per line; none means Terraform's.")
-    targets: tuple[str, ...] = option((), "Targets; none means all that the job is defined for.")
+    targets: tuple[Line, ...] = option((), "Targets; none means all that the job is defined for.")
     repeats: Repeats = _repeats("target")
     deadline_seconds: Deadline | None = _deadline()
 
@@ -115,15 +115,15 @@ class OwnJob(Record):
     """One own job, with a job definition on each of its targets."""
 
     command: tuple[str, ...] = Field(description="with Ref:: placeholders; empty: the image's own")
-    parameters: dict[str, str] = Field(default={}, description="defaults of placeholders")
+    parameters: dict[Line, str] = Field(default={}, description="defaults of placeholders")
     axis: JobAxis | None = None
     check: str | None = Field(default=None, description="shell command; what it ends with counts")
-    output: str | None = Field(default=None, description="path whose SHA-256 counts")
-    output_sha256: str | None = Field(
+    output: Line | None = Field(default=None, description="path whose SHA-256 counts")
+    output_sha256: Line | None = Field(
         default=None, description="that it must have; null: all sides must agree"
     )
     shell: bool = Field(default=True, description="whether it runs below its image's /bin/sh")
-    job_definitions: dict[str, str] = Field(min_length=1, description="ARNs by target")
+    job_definitions: dict[Line, Line] = Field(min_length=1, description="ARNs by target")
     timeout_seconds: PositiveCount = Field(ge=60)
     attempts: PositiveCount
 
@@ -136,16 +136,16 @@ class OwnJobs(Published):
     )
 
     schema_version: Literal[1]
-    name: str = Field(description="of the installation that they belong to")
-    region: str
+    name: Line = Field(description="of the installation that they belong to")
+    region: Line
     jobs: dict[JobName, OwnJob]
 
 
 class OwnJobPlan(Record):
     """What one Batch job runs, at one size, and how its result is judged."""
 
-    name: str = Field(description="of the own job, or of the comparison; its rows' workload")
-    job_definition: str = Field(description="ARN")
+    name: Shown = Field(description="of the own job, or of the comparison; its rows' workload")
+    job_definition: Shown = Field(description="ARN")
     command: tuple[str, ...] = Field(
         default=(), description="as it runs, parameters put in; empty: the image's own"
     )
@@ -158,12 +158,12 @@ class OwnJobPlan(Record):
     vcpus: float | None = Field(default=None, description="override; null: the definition's")
     memory_mib: int | None = Field(default=None, description="as vcpus")
     gpus: int | None = Field(default=None, description="as vcpus")
-    axis: str | None = None
+    axis: Shown | None = None
     size: JobSize | None = None
     shell: bool = True
     check: str | None = None
-    output: str | None = None
-    output_sha256: str | None = None
+    output: Shown | None = None
+    output_sha256: Shown | None = None
     deadline_seconds: float | None = Field(
         default=None,
         gt=0,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from batchmark_job.result.printable import printable
+
 
 class Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -13,4 +15,4 @@ def first_problem(error: ValidationError) -> str:
     """Where and how a document first violates its schema."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"]) or "document"
-    return f"{where}: {first['msg']}"
+    return printable(f"{where}: {first['msg']}")

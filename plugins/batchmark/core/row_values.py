@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Self
 
 from batchmark.core import formatting
-from batchmark.core.formatting import Figure
+from batchmark.core.formatting import Figure, Others
 from batchmark.core.intervals import Estimate
 from batchmark_job.result.own_job import BETTER, HIGHER, LOWER, METRIC, UNIT
 from batchmark_job.result.values import Parameter
@@ -59,12 +59,13 @@ def text(parameters: Mapping[str, Parameter], sample: float) -> str:
     return value_text(parameters, value(parameters, sample))
 
 
-def figure(parameters: Mapping[str, Parameter], sample: Estimate) -> Figure:
-    """As text, with its interval."""
+def figure(parameters: Mapping[str, Parameter], sample: Estimate, beside: Others = ()) -> Figure:
+    """As text, with its interval; `beside` are figures of the same row."""
     told = ToldMetric.of(parameters)
     if told is None:
-        return formatting.time(sample)
-    return formatting.value(told.estimate(sample), told.unit)
+        return formatting.time(sample, beside)
+    others = [told.estimate(one) for one in beside if one]
+    return formatting.value(told.estimate(sample), told.unit, others)
 
 
 def change(parameters: Mapping[str, Parameter], share: float) -> float:

@@ -19,6 +19,7 @@ from batchmark.core.record import Record
 from batchmark_job.result.document import ResultDocument
 from batchmark_job.result.scaling_options import ScalingOptions
 from batchmark_job.result.sharing_options import SharingOptions
+from batchmark_job.result.values import Shown
 
 Purpose = Literal["scheduled", "confirmation", "calibration"]
 CONFIRMATION: Purpose = "confirmation"  # a fresh job for a suspect; no part of its run's figure
@@ -37,13 +38,13 @@ class JobLimits(Record):
 class PlannedJob(Record):
     """One Batch job of a run: a target measuring a suite, for the n-th time."""
 
-    target: str
+    target: Shown
     device: Literal["cpu", "cuda"] = Field(description="device that the target stands for")
-    instance_type: str = Field(description="EC2 instance type that the target asks for")
-    suite: str
+    instance_type: Shown = Field(description="EC2 instance type that the target asks for")
+    suite: Shown
     repeat: int = Field(ge=1)
-    dtype: str = Field(description="of every row, or 'suite' for the suite's own")
-    result_prefix: str = Field(description="s3:// folder of this job's result documents")
+    dtype: Shown = Field(description="of every row, or 'suite' for the suite's own")
+    result_prefix: Shown = Field(description="s3:// folder of this job's result documents")
     purpose: Purpose = Field(
         default="scheduled",
         description="why it runs; confirmation: a fresh job, because a figure looked odd",
@@ -86,8 +87,8 @@ class PlannedJob(Record):
 class TargetWorst(JobLimits):
     """The worst-case cost of one target's jobs."""
 
-    target: str
-    instance_type: str
+    target: Shown
+    instance_type: Shown
     jobs: int = Field(ge=1)
     instances: int | None = Field(
         default=None, description="of all jobs, each counted once; null where a job has one"
@@ -145,10 +146,10 @@ class WorstCase(Record):
         default=None, description="that the run stands up for itself; null if it needs none"
     )
     usd: float | None = Field(description="of all of them; null if one has no price")
-    region: str
+    region: Shown
     prices_as_of: date
-    prices_source: str
-    notes: tuple[str, ...] = Field(description="problems of the prices, such as their age")
+    prices_source: Shown
+    notes: tuple[Shown, ...] = Field(description="problems of the prices, such as their age")
 
     @property
     def cents(self) -> int | None:
@@ -181,19 +182,19 @@ class RunPlan(Record):
     worst_case: WorstCase | None = Field(
         default=None, description="null in plans of older releases, as is spending_key"
     )
-    dag_id: str | None = Field(default=None, description="null in plans of older releases")
-    run_id: str | None = Field(default=None, description="as dag_id")
+    dag_id: Shown | None = Field(default=None, description="null in plans of older releases")
+    run_id: Shown | None = Field(default=None, description="as dag_id")
     dry_run: bool = Field(default=False, description="nothing was submitted")
-    spending_key: str | None = Field(
+    spending_key: Shown | None = Field(
         default=None, description="key of the run's record in the spending of its month"
     )
     file_system: FileSystem | None = Field(
         default=None, description="that the run stands up for itself; null if it needs none"
     )
-    compute_environment: str | None = Field(
+    compute_environment: Shown | None = Field(
         default=None, description="of the nodes that mount the file system; null if there is none"
     )
-    sides: dict[str, Target] = Field(
+    sides: dict[Shown, Target] = Field(
         default={}, description="targets that are no installation's: existing queues, by side"
     )
 
@@ -268,16 +269,21 @@ class StoredJob(Record):
     )
 
     @property
-    def batch_seconds(self) -> float:
-        return (self.stopped_at - self.started_at).total_seconds()
+    def batch_seconds(self) -> float | None:
+        """None where its times can't be."""
+        seconds = (self.stopped_at - self.started_at).total_seconds()
+        return seconds if seconds > 0 else None
 
     @property
-    def charged_seconds(self) -> float:
+    def charged_seconds(self) -> float | None:
         """How long it occupied its instances, in all attempts, those of a replaced job included.
 
         The time counts once for each node: all are there from the main node's start to its end.
+        None if that is not known.
         """
         ran = self.batch_seconds if self.instance_seconds is None else self.instance_seconds
+        if ran is None:
+            return None
         return self.planned.nodes * (self.earlier_seconds + ran)
 
     def with_document(self, document: ResultDocument) -> CollectedJob:
@@ -312,10 +318,13 @@ class LostJob(Record):
     )
 
     @property
+    def why(self) -> str:
+        """The reason in a line: its first one, as the end of the job's log may follow."""
+        return self.reason.partition("\n")[0]
+
+    @property
     def left_nothing(self) -> str:
-        """The reason in a line."""
-        first_line = self.reason.partition("\n")[0]
-        return f"its job left no result: {first_line.rstrip('.')}"
+        return f"its job left no result: {self.why.rstrip('.')}"
 
 
 class StoredRun(Record):

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,13 +15,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from batchmark.aws.boto_clients import client
 from batchmark.core.errors import BatchmarkError, HistoryError
-from batchmark.core.formatting import some
-from batchmark.core.output import drop_output
+from batchmark.core.formatting import count, some
+from batchmark.core.output import Parser, drop_output, say
 from batchmark.history import series
 from batchmark.history.columns import ALL_COLUMNS
-from batchmark.history.exports import asv, bencher, csv
+from batchmark.history.exports import asv, bencher, csv, pyperf
 from batchmark.history.exports.runs import COLUMNS
-from batchmark.history.imports.file import FORMATS, READERS, ImportedFile, detect
+from batchmark.history.imports.entry import Entry, LeftOut, shown
+from batchmark.history.imports.file import FORMATS, READERS, ImportedFile, detect, is_beside_results
 from batchmark.history.imports.measurement import Parsed
 from batchmark.history.overview import overview
 from batchmark.history.rebuild import rebuild
@@ -29,8 +30,9 @@ from batchmark.history.store import HistoryStore, Selection
 from batchmark_job.result.document import Device
 
 MOST_KEYS = 20  # in a message
+MOST_LOSSES = 20  # entries of a file that are named
 LONG = 100  # steps: from here on, progress is printed
-EXPORTS = {"asv": asv.files, "bencher": bencher.files}
+EXPORTS = {"asv": asv.files, "bencher": bencher.files, "pyperf": pyperf.files}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,12 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         drop_output()
     except (BatchmarkError, BotoCoreError, ClientError, OSError) as error:
-        print(f"history {options.command}: {error}", file=sys.stderr)
+        say(f"history {options.command}: {error}", error=True)
         return 1
     return 0
 
 
-class _Parser(argparse.ArgumentParser):
+class _Parser(Parser):
     def error(self, message: str) -> NoReturn:
         super().error(f"{message}; `{self.prog} --help` says more")
 
@@ -84,10 +86,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     add.add_argument(
         "--target",
-        type=_target_name,
+        type=_name,
         help="name of the machine that measured them (needed, unless the file names it)",
     )
     add.add_argument("--format", choices=FORMATS, help="default: detected")
+    add.add_argument(
+        "--commit", type=_name, help="commit that they measured, where a file does not say it"
+    )
+    add.add_argument(
+        "--date",
+        type=_moment,
+        metavar="YYYY-MM-DDTHH:MM:SSZ",
+        help="when they were measured, where a file does not say it",
+    )
     add.add_argument(
         "--device",
         type=Device,
@@ -100,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     out = commands.add_parser("export", parents=[common], help="write it in another tool's format")
     out.add_argument("--format", choices=("csv", *EXPORTS), required=True)
     out.add_argument(
-        "--output", required=True, type=Path, help="CSV file, or folder for asv or Bencher"
+        "--output", required=True, type=Path, help="CSV file, or folder for the others"
     )
     out.add_argument("--suite", action="append", help="only this suite; may be repeated")
     out.add_argument(
@@ -117,19 +128,19 @@ def _rebuild(s3: Any, options: argparse.Namespace) -> None:
     region = options.region or s3.meta.region_name
     result = rebuild(s3, options.bucket, region, dry_run=options.dry_run, progress=_progress)
     would = "would be " if options.dry_run else ""
-    print(
+    say(
         f"{result.sources} runs and imported files: {len(result.written)} files {would}written, "
         f"{result.unchanged} unchanged, {len(result.removed)} {would}removed"
     )
     _print_keys(f"{would}removed, as no run or import has them".capitalize(), result.removed)
     _print_keys("Raw documents of no collected run, not in the history", result.uncounted)
     if result.unchecked:
-        print(
+        say(
             f"Not checked: {result.unchecked} raw documents, as collected by a release that kept "
             "no SHA-256 by which a replaced one would show"
         )
     for problem in result.problems:
-        print(problem, file=sys.stderr)
+        say(problem, error=True)
 
 
 def _progress(steps: Iterable[Any], count: int) -> Iterator[Any]:
@@ -138,43 +149,64 @@ def _progress(steps: Iterable[Any], count: int) -> Iterator[Any]:
     for number, step in enumerate(steps, 1):
         yield step
         if number % tenth == 0:
-            print(f"{number} of {count} done", file=sys.stderr)
+            say(f"{number} of {count} done", error=True)
 
 
 def _print_keys(title: str, keys: Sequence[str]) -> None:
     if keys:
-        print(f"{title}: {len(keys)} ({some(keys, MOST_KEYS)})")
+        say(f"{title}: {len(keys)} ({some(keys, MOST_KEYS)})")
 
 
 def _import(s3: Any, options: argparse.Namespace) -> None:
-    """Import all files, or none if one of them can't be imported."""
+    """Import all files, or none if one of them can't be imported; entries are lost one by one."""
     history = HistoryStore(s3, options.bucket)
-    converted = []
+    converted, beside = [], []
     for path in options.files:
-        file = _read(path, options)
-        summary = _summary(path, file.parse())
-        converted.append((file, file.files(), summary))
-    for file, files, summary in converted:
+        text = _text(path)
+        if is_beside_results(text, str(path)):
+            beside.append(str(path))
+            continue
+        file = _imported_file(path, text, options)
+        parsed = file.parse()
+        converted.append((file, file.files(parsed), _summary(path, parsed), parsed.losses))
+    if beside:
+        say(f"skipped, as asv keeps no results in it: {', '.join(beside)}", error=True)
+    if not converted:
+        raise HistoryError("asv keeps its results in other files: name those beside machine.json")
+    for file, files, summary, losses in converted:
         history.append_import(file, files)
-        print(f"{file.file_name}: {summary}")
+        say(f"{file.file_name}: {summary}")
+        for loss in losses[:MOST_LOSSES]:
+            say(f"{file.file_name}: {loss}", error=True)
+        if more := losses[MOST_LOSSES:]:
+            say(f"{file.file_name}: and {len(more)} more", error=True)
 
 
 def _summary(path: Path, parsed: Parsed) -> str:
     """Return what a file holds.
 
     Raises:
-        HistoryError: it holds no times.
+        HistoryError: it holds nothing that can be compared.
     """
-    refused = ", ".join(f"{count} in {unit!r}" for unit, count in parsed.refused.items())
+    other_units = parsed.left_out.other_units
+    figures = [f"{number} in {shown(unit)}" for unit, number in other_units.items()]
+    others = some(figures, MOST_LOSSES)
     if not parsed.measurements:
-        raise HistoryError(f"{path} has no time and no rate of calls: {refused or 'nothing'}")
+        nothing = "; ".join(filter(None, (others, some(parsed.losses))))
+        raise HistoryError(f"{path} has no time and no rate of calls: {nothing or 'nothing'}")
     runs = len({measurement.run_id for measurement in parsed.measurements})
-    left_out = f"; not times, so left out: {refused}" if refused else ""
-    return f"{len(parsed.measurements)} measurements of {runs} runs{left_out}"
+    measured = sum(not one.reason for one in parsed.measurements)
+    skipped = sum(one.skipped for one in parsed.measurements)
+    parts = [
+        f"{count(measured, 'measurement')} of {count(runs, 'run')}",
+        f"{skipped} skipped" if skipped else "",
+        f"{len(parsed.losses)} lost" if parsed.losses else "",
+        f"not times, so left out: {others}" if others else "",
+    ]
+    return "; ".join(filter(None, parts))
 
 
-def _read(path: Path, options: argparse.Namespace) -> ImportedFile:
-    text = _text(path)
+def _imported_file(path: Path, text: str, options: argparse.Namespace) -> ImportedFile:
     # asv has one in the folder above its machines' folders.
     benchmarks = path.resolve().parent.parent / "benchmarks.json"
     kind = options.format or detect(text, str(path))
@@ -189,13 +221,22 @@ def _read(path: Path, options: argparse.Namespace) -> ImportedFile:
         file_name=os.fsencode(path.name).decode(errors="replace"),
         text=text,
         benchmarks_text=_text(benchmarks) if kind == "asv" and benchmarks.exists() else None,
+        commit=options.commit,
+        recorded_at=options.date,
     )
 
 
-def _target_name(text: str) -> str:
+def _name(text: str) -> str:
     if not text.strip() or not text.isprintable():
         raise argparse.ArgumentTypeError(f"{text!a} is not a name")
     return text
+
+
+def _moment(text: str) -> datetime:
+    try:
+        return Entry(text, LeftOut(), path="the date").moment()
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _text(path: Path) -> str:
@@ -227,10 +268,11 @@ def _show(s3: Any, options: argparse.Namespace) -> None:
     history = HistoryStore(s3, options.bucket)
     for number, suite in enumerate(_chosen_suites(history, options)):
         if number:
-            print()
-        print("\n".join(overview(suite, history.read(series.COLUMNS, suites=[suite]))))
+            say("")
+        for line in overview(suite, history.read(series.COLUMNS, suites=[suite])):
+            say(line)
     for key in history.unreadable:
-        print(f"skipped, as it can't be read: {key}", file=sys.stderr)
+        say(f"skipped, as it can't be read: {key}", error=True)
 
 
 def _export(s3: Any, options: argparse.Namespace) -> None:
@@ -243,8 +285,8 @@ def _export(s3: Any, options: argparse.Namespace) -> None:
     _chosen_suites(history, options)
     chosen: Selection = {"suites": options.suite, "since": options.since}
     if options.format == "csv":
-        count = csv.write(history.tables(ALL_COLUMNS, **chosen), options.output)
-        print(f"{options.output}: {count} rows")
+        rows = csv.write(history.tables(ALL_COLUMNS, **chosen), options.output)
+        say(f"{options.output}: {rows} rows")
     else:
         files = 0
         for name, content in EXPORTS[options.format](history.read(COLUMNS, **chosen)):
@@ -252,9 +294,9 @@ def _export(s3: Any, options: argparse.Namespace) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(content, indent=1) + "\n")
             files += 1
-        print(f"{options.output}: {files} files")
+        say(f"{options.output}: {files} files")
     for key in history.unreadable:
-        print(f"skipped, as it can't be read: {key}", file=sys.stderr)
+        say(f"skipped, as it can't be read: {key}", error=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
-"""The newest runs, and where each row stands against its earlier runs, as lines of text."""
+"""The newest runs, and where each row stands against its level, as lines of text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import median
 
 import numpy as np
 import pyarrow as pa
@@ -50,18 +49,24 @@ def _newest(suite: str, found: list[Series], runs: int) -> Iterator[str]:
 
 
 def _line(series: Series, standing: Standing) -> Iterator[str]:
-    """The newest figure beside the median of all before it, and what the distance is worth."""
-    *before, newest = (float(series.values[place]) for place in series.usable())
+    """The newest figure beside its level, what the distance is worth, and the last change."""
+    word, level, point = standing
+    usable = series.usable()
+    newest = float(series.values[usable[-1]])
     name = f"{series.key.row}, {series.target_label}"
     if len(name) > NAME_WIDTH:
         yield name
         name = ""
-    level = median(before) if before else None
-    values = series.key.values
-    latest = row_values.text(values, newest)
-    earlier = row_values.text(values, level) if level else "-"
-    share = standing.point.change if standing.point else newest / level - 1 if level else None
-    change: str = standing.word
-    if share is not None:
-        change = f"{formatting.change(row_values.change(values, share))}, {change}"
-    yield f"{name:{NAME_WIDTH}} {len(before) + 1:>4} {latest:>8} {earlier:>8}  {change}"
+    latest = row_values.text(series.key.values, newest)
+    earlier = row_values.text(series.key.values, level.median) if level else "-"
+    change = f"{_share(series, newest / level.median - 1)}, {word}" if level else word
+    yield f"{name:{NAME_WIDTH}} {usable.size:>4} {latest:>8} {earlier:>8}  {change}"
+    if point:
+        share, since = _share(series, point.change), point.first_recorded_at
+        old = row_values.text(series.key.values, point.before.median)
+        yield f"{'':{NAME_WIDTH}} {share}, a change since {since:%Y-%m-%d}, from {old}"
+
+
+def _share(series: Series, moved: float) -> str:
+    """A relative change of its figures, as people read them."""
+    return formatting.change(row_values.change(series.key.values, moved))

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from batchmark.aws.batch_jobs import is_passing
 from batchmark.aws.result_bucket import COLLECTED, Bucket, RunStore
 from batchmark.core.errors import CollectError, HistoryError, unexpected
+from batchmark.core.formatting import count, some
 from batchmark.core.record import first_problem
 from batchmark.core.run import StoredRun
 from batchmark.history.imports.file import FOLDER as IMPORTS
@@ -214,7 +215,12 @@ def _read_run(store: RunStore, region: str) -> _Contents:
 
 def _read_import(store: Bucket, key: str) -> _Contents:
     try:
-        return _Contents(ImportedFile.model_validate_json(store.read(key)).files())
+        file = ImportedFile.model_validate_json(store.read(key))
+        parsed = file.parse()
+        lost = parsed.left_out.losses
+        entries = count(len(lost), "entry", "entries")
+        problem = f"{key} ({file.file_name}): {entries} left out: {some(lost)}"
+        return _Contents(file.files(parsed), (problem,) if lost else ())
     except ValidationError as error:
         reason = first_problem(error)
     except HistoryError as error:

@@ -85,7 +85,7 @@ def _job_columns(run_id: str, job: CollectedJob, prices: PriceTable) -> Row:
         "region": prices.region if environment.instance_type else None,
         "purchase_option": job.purchase_option,
         "process_seconds": document.total_seconds,
-        "batch_seconds": (job.stopped_at - job.started_at).total_seconds(),
+        "batch_seconds": job.batch_seconds,
         "price_usd_per_hour": usd_per_hour,
         "job_cost_usd": job_cost(job, prices).usd,
         **time_columns(document.finished_at),

@@ -51,6 +51,7 @@ class HistoryView:
         self._joined: dict[str, tuple[list[pa.Table], pa.Table]] = {}
         self._lock = Lock()
         self._schema = schema_for(COLUMNS).append(pa.field(SOURCE, pa.int32()))
+        self._nothing = concatenated([], self._schema).combine_chunks()
 
     def suites(self) -> list[str]:
         return self._store.suites()
@@ -74,6 +75,8 @@ class HistoryView:
             runs += len(held.versions)  # a run has a file in each month
             if least_runs is not None and runs >= least_runs:
                 break
+        if not parts:  # of any word that somebody asks for; nothing is kept of it
+            return self._nothing
         with self._lock:
             before, joined = self._joined.get(suite, ([], None))
             is_same = len(before) == len(parts) and all(map(operator.is_, before, parts))

@@ -16,6 +16,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 from rich.console import Console
 
+from batchmark.core import output
 from batchmark.core.errors import BatchmarkError
 from batchmark.orchestration.xcom import FAILURE_XCOM
 
@@ -25,8 +26,8 @@ log = logging.getLogger("batchmark.task")
 def tell(*texts: object) -> None:
     """Log each line of the texts."""
     for text in texts:
-        for line in str(text).splitlines() or [""]:
-            log.info("%s", line)
+        for line in str(text).split("\n"):
+            log.info("%s", output.line(line))
 
 
 def fail(context: Context, reason: str, cause: Exception | None = None) -> NoReturn:

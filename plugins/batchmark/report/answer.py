@@ -66,8 +66,7 @@ def answer_lines(screen: FirstScreen) -> Iterator[str]:
     """What the first screen says, for a terminal: the answers, then the questions beside them."""
     for story in screen.stories:
         for answer in story.answers:
-            text = answer.text(between="\n")
-            yield f"{answer.question} {answer.verdict}. {text}"
+            yield from answer.lines
             yield from answer.cautions
     yield from (f"{line.question} {line.answer}" for line in screen.lines)
 

@@ -5,7 +5,7 @@ A kind of run says each fact once, as a block; who draws blocks knows no kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -13,7 +13,8 @@ from batchmark.analysis.cold_start import ColdStart
 from batchmark.analysis.pairs.answer import Measure
 from batchmark.analysis.pairs.pair import Pair
 from batchmark.analysis.pooling import JobRecord
-from batchmark.core.formatting import Figure
+from batchmark.core.formatting import Figure, Others
+from batchmark.core.intervals import Estimate
 from batchmark.report.charts import Scale, SizeChart
 from batchmark.report.machines import JobLine, Machines
 
@@ -22,6 +23,7 @@ SHOWN_ROWS = 6  # of a change; the others are folded
 Colour = Literal["gpu", "cpu", "both", "unknown"]
 K = TypeVar("K")
 T = TypeVar("T")
+Form: TypeAlias = Callable[[Estimate, Others], Figure]  # a figure in words, beside others
 
 
 class Link(NamedTuple):
@@ -40,6 +42,20 @@ class Text(NamedTuple):
     text: str
     style: str = "meta"
     link: Link | None = None
+
+
+class Rival(NamedTuple):
+    """A figure that has its last digit in common with those of its column it is held against.
+
+    They are those with the same `among`; by default all of them. Without an estimate it is a dash.
+    """
+
+    estimate: Estimate | None
+    form: Form
+    among: Hashable = None
+
+
+Told: TypeAlias = Figure | Rival | str | int | None
 
 
 class Table(NamedTuple):
@@ -63,7 +79,7 @@ class Table(NamedTuple):
         title: str,
         caption: str,
         items: Iterable[T],
-        columns: Mapping[str, Callable[[T], Figure | str | int | None]],
+        columns: Mapping[str, Callable[[T], Told]],
         *,
         without: Collection[str] = (),
         folded: bool = False,
@@ -74,7 +90,9 @@ class Table(NamedTuple):
         A column has None where it has nothing to say; those in `without` are left out.
         """
         shown = {name: tell for name, tell in columns.items() if name not in without}
-        rows = [[figure(tell(item)) for tell in shown.values()] for item in items]
+        kept = list(items)
+        told = [_column([tell(item) for item in kept]) for tell in shown.values()]
+        rows = [list(row) for row in zip(*told, strict=True)]
         return cls(title, caption, [*shown], rows, folded, on_page_alone=on_page_alone)
 
 
@@ -253,8 +271,12 @@ class StudyAnswer(NamedTuple):
     def is_known(self) -> bool:
         return not self.verdict.startswith(NOT_KNOWN)
 
-    def text(self, between: str = " ") -> str:
-        return between.join((self.sentence, *self.more))
+    @property
+    def lines(self) -> list[str]:
+        return [f"{self.question} {self.verdict}. {self.sentence}", *self.more]
+
+    def text(self) -> str:
+        return " ".join((self.sentence, *self.more))
 
 
 class Line(NamedTuple):
@@ -327,6 +349,18 @@ class Beside(NamedTuple):
 def figure(told: Figure | str | int | None) -> Figure:
     """A figure as it is, or what has no interval; a dash for None."""
     return told if isinstance(told, Figure) else Figure("-" if told is None else str(told), "")
+
+
+def _column(told: Sequence[Told]) -> list[Figure]:
+    rivals = [one for one in told if isinstance(one, Rival)]
+    beside = grouped((one.among, one.estimate) for one in rivals)
+    return [
+        _rival(one, beside[one.among]) if isinstance(one, Rival) else figure(one) for one in told
+    ]
+
+
+def _rival(one: Rival, beside: Others) -> Figure:
+    return one.form(one.estimate, beside) if one.estimate else figure(None)
 
 
 def grouped(found: Iterable[tuple[K, T]]) -> dict[K, list[T]]:

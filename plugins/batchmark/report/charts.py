@@ -89,8 +89,18 @@ class SizeChart(NamedTuple):
             points = (of.get(size) for of in self.targets.values())
             yield (
                 formatting.size(size),
-                [Cell.of(point, self.per) if point else None for point in points],
+                [self.cell(size, point) if point else None for point in points],
             )
+
+    def cell(self, size: float, point: Point) -> Cell:
+        """A target's point at a size in words, beside those of the others."""
+        rivals = [of[size].seconds for of in self.targets.values() if size in of]
+        cold = point.cold_seconds
+        return Cell(
+            formatting.time(point.seconds, rivals),
+            f"first call {formatting.seconds(cold)}" if cold is not None else None,
+            words.cost_per(point.usd, self.per) if point.usd else None,
+        )
 
     def svg(self, measure: Measure = Measure.TIME) -> str:
         return draw(self, measure)
@@ -102,15 +112,6 @@ class Cell(NamedTuple):
     time: formatting.Figure
     cold: str | None
     usd: str | None
-
-    @classmethod
-    def of(cls, point: Point, per: str) -> Cell:
-        cold = point.cold_seconds
-        return cls(
-            formatting.time(point.seconds),
-            f"first call {formatting.seconds(cold)}" if cold is not None else None,
-            words.cost_per(point.usd, per) if point.usd else None,
-        )
 
     @property
     def texts(self) -> tuple[str | None, ...]:
@@ -205,7 +206,7 @@ def draw(chart: SizeChart, measure: Measure = Measure.TIME) -> str:
             target,
             size,
             amount,
-            ", ".join(filter(None, (target, *Cell.of(point, chart.per).texts))),
+            ", ".join(filter(None, (target, *chart.cell(size, point).texts))),
             cold=point.cold_seconds if by_time else None,
         )
         for target, points in chart.targets.items()

@@ -48,7 +48,7 @@ def environment(target: TargetRecord) -> dict[str, str | None]:
 class JobLine(NamedTuple):
     target: str
     job: JobRecord
-    seconds: float
+    seconds: float | None
     cost: JobCost | None
     where: str = ""  # which of its suite's sizes it measured
 

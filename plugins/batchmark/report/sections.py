@@ -120,7 +120,7 @@ def _of_run(report: Report) -> Iterator[Fact]:
     yield "Correctness", text if measured or missing else "No row was measured."
     if report.lost:
         lost = formatting.some(
-            [f"{one.planned.target}, {one.planned.measures}: {one.reason}" for one in report.lost]
+            [f"{one.planned.target}, {one.planned.measures}: {one.why}" for one in report.lost]
         )
         yield "Lost jobs", f"{len(report.lost)}: {lost}."
     machines = dict.fromkeys(filter(None, map(_machine, report.targets)))

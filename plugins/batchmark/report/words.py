@@ -42,8 +42,8 @@ CROSSOVER_KINDS = ("warm, time", "warm, dollars", "one call, time", "one call, d
 OF_OWN_JOBS = ("time", "dollars")  # crossovers: each of their rows is a whole job
 
 
-def row_label(row: Keyed, separator: str = " ") -> str:
-    return f"{row.workload}{separator}{row_details(row)}".rstrip()
+def row_label(row: Keyed) -> str:
+    return f"{row.workload} {row_details(row)}".rstrip()
 
 
 def row_details(row: Keyed) -> str:
@@ -203,17 +203,19 @@ def why_some_have_no_interval(pair: Pair) -> str | None:
     return f"A median of fewer than {MINIMUM_SAMPLES} samples has no interval."
 
 
-def side_facts(side: Side) -> Iterable[tuple[str, str]]:
-    """A target's figures for a row, as names and values."""
+def side_facts(side: Side, other: Side | None = None) -> Iterable[tuple[str, str]]:
+    """A target's figures for a row, as names and values; `other` stands beside it."""
     yield "code", implementation(side.implementation)
     if side.roofline:
-        yield from _rates(side.roofline)
+        yield from _rates(side.roofline, other.roofline if other else None)
     if side.latency_seconds:
         alone = side.kernel_seconds and formatting.quantity(side.kernel_seconds, "s")
         known = formatting.quantity(side.latency_seconds, "s")
         yield "a call", f"{alone or 'not known'} of the GPU alone, {known} until the host knows"
     if side.items_per_second:
-        images = formatting.number(side.items_per_second)
+        images = formatting.number(
+            side.items_per_second, [other.items_per_second if other else None]
+        )
         yield "throughput", f"{images.value} {IMAGE_RATE} {images.interval}".rstrip()
     if side.peak_memory_bytes:
         yield "peak memory", formatting.memory(side.peak_memory_bytes)
@@ -229,16 +231,19 @@ def side_facts(side: Side) -> Iterable[tuple[str, str]]:
         yield "threads waited for a CPU", formatting.percent(side.wait_share)
 
 
-def _rates(roofline: Roofline) -> Iterable[tuple[str, str]]:
+def _rates(roofline: Roofline, other: Roofline | None) -> Iterable[tuple[str, str]]:
     rates = (
         ("arithmetic", "flop", roofline.flops_per_second),
         ("memory traffic", "B", roofline.bytes_per_second),
     )
+    others = (other.flops_per_second, other.bytes_per_second) if other else (None, None)
     shares = (roofline.compute_share, roofline.memory_share)
     ceilings = (roofline.compute_ceiling, roofline.memory_ceiling)
-    for (name, unit, estimate), share, ceiling in zip(rates, shares, ceilings, strict=True):
+    for (name, unit, estimate), beside, share, ceiling in zip(
+        rates, others, shares, ceilings, strict=True
+    ):
         if estimate:
-            text = str(formatting.rate(estimate, unit))
+            text = str(formatting.rate(estimate, unit, [beside]))
             if share and ceiling:
                 best = formatting.quantity(ceiling, f"{unit}/s")
                 text += f", {formatting.percent(share)} of the {best} measured in the same jobs"

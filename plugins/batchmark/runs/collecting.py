@@ -6,6 +6,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from itertools import chain, filterfalse
 from os.path import commonprefix
@@ -30,11 +31,13 @@ from batchmark.aws.job_description import (
     all_seconds,
     container_instance,
     failure_message,
+    has_run,
     is_reclaimed,
     log_location,
     log_url,
     moment,
     run_seconds,
+    seconds_between,
 )
 from batchmark.aws.job_log import last_lines, log_end
 from batchmark.aws.job_parts import first_child, job_id_of, telling_child
@@ -195,6 +198,13 @@ def _with_state_times(
     return [job.model_copy(update=times[job_id_of(job.job_id)]) for job in jobs]
 
 
+def _times(job: JobDescription, document: ResultDocument) -> tuple[datetime, datetime]:
+    """When a job started and stopped: by Batch, or by its own clock where that can't be."""
+    if seconds_between(job.get("startedAt"), job["stoppedAt"]) is None:
+        return document.started_at, document.finished_at
+    return moment(job["startedAt"]), moment(job["stoppedAt"])
+
+
 @dataclass(frozen=True)
 class _Collector:
     """Finds what the jobs of a run left."""
@@ -250,7 +260,7 @@ class _Collector:
         log_key = store.write(f"logs/{plan.target}/{plan.name}.log", kept, "text/plain")
         telling = telling_child(whole)
         said = text if telling is job else self._log(telling)
-        if (location is None and not expected.own_job) or "startedAt" not in job:
+        if (location is None and not expected.own_job) or not has_run(job):
             raise CollectError(failure_message(whole, last_lines(said, LOG_TAIL_LINES)))
         failed = whole["status"] == "FAILED"
         failure = failure_message(whole, last_lines(said, 3)) if failed else None
@@ -265,6 +275,7 @@ class _Collector:
         has_parts = CHILDREN in whole
         replaced = all_seconds(self.described.get(found.replaced_job_id or "")) or 0.0
         earlier = [] if has_parts else job["attempts"][:-1]
+        started_at, stopped_at = _times(job, raw.document)
         return CollectedJob(
             planned=self._as_it_ran(plan, raw.document),
             job_id=job_id,
@@ -279,11 +290,11 @@ class _Collector:
             document_url=store.object_url(key_of(uri)),
             document_sha256=raw.sha256,
             created_at=moment(whole["createdAt"]),
-            started_at=moment(job["startedAt"]),
-            stopped_at=moment(job["stoppedAt"]),
+            started_at=started_at,
+            stopped_at=stopped_at,
             document=raw.document,
             purchase_option=self._purchase_option(plan, raw.document),
-            earlier_seconds=replaced + sum(map(run_seconds, earlier)),
+            earlier_seconds=replaced + sum(filter(None, map(run_seconds, earlier))),
             instance_seconds=all_seconds(whole) if has_parts else None,
             replaced_job_id=found.replaced_job_id,
             host=container_instance(job),

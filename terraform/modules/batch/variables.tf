@@ -270,6 +270,17 @@ variable "target_overrides" {
   }
 }
 
+variable "target_overrides_given" {
+  description = "target_overrides as it was written; a setting that targets don't have, which Terraform drops from target_overrides without a word, is refused"
+  type        = any
+  default     = {}
+
+  validation {
+    condition     = alltrue([for name, o in var.target_overrides_given : length(setsubtract(keys(o), keys(var.target_overrides[name]))) == 0])
+    error_message = "target_overrides has ${join(", ", flatten([for name, o in var.target_overrides_given : [for key in setsubtract(keys(o), keys(var.target_overrides[name])) : replace("${key} for ${name} (${join(" or ", [for setting in keys(var.target_overrides[name]) : setting if startswith(setting, substr(key, 0, 3))])}?)", " (?)", "")]]))}, which no target has; correct the name. The settings of a target are ${join(", ", distinct(flatten([for o in values(var.target_overrides) : keys(o)])))}."
+  }
+}
+
 variable "purchasing" {
   description = "How targets buy their instances: spot_first (Spot, On-Demand where there is none to be had), spot or on_demand alone"
   type        = string

@@ -1,3 +1,8 @@
+output "own_jobs" {
+  description = "The jobs with all their fields"
+  value       = var.own_jobs
+}
+
 output "jobs" {
   description = "What Airflow is told about each own job"
   value = {

@@ -145,6 +145,22 @@ variable "own_jobs" {
   }
 }
 
+variable "own_jobs_given" {
+  description = "own_jobs as it was written; a field that jobs don't have, which Terraform drops from own_jobs without a word, is refused"
+  type        = any
+  default     = {}
+
+  validation {
+    condition     = alltrue([for name, job in var.own_jobs_given : length(setsubtract(keys(job), keys(var.own_jobs[name]))) == 0])
+    error_message = "own_jobs has ${join(", ", flatten([for name, job in var.own_jobs_given : [for key in setsubtract(keys(job), keys(var.own_jobs[name])) : replace("${key} in ${name} (${join(" or ", [for field in keys(var.own_jobs[name]) : field if startswith(field, substr(key, 0, 3))])}?)", " (?)", "")]]))}, which no job has; correct the name. The fields of a job are ${join(", ", distinct(flatten([for job in values(var.own_jobs) : keys(job)])))}."
+  }
+
+  validation {
+    condition     = alltrue(flatten([for name, job in var.own_jobs_given : try([for index, mount in job.mounts : length(setsubtract(keys(mount), keys(var.own_jobs[name].mounts[index]))) == 0], [])]))
+    error_message = "mounts has ${join(", ", flatten([for name, job in var.own_jobs_given : try([for index, mount in job.mounts : [for key in setsubtract(keys(mount), keys(var.own_jobs[name].mounts[index])) : "${key} in ${name}"]], [])]))}, which no mount has; correct the name. The fields of a mount are path, read_only and source."
+  }
+}
+
 ################################################################################
 # Where they run
 ################################################################################

@@ -255,7 +255,7 @@ locals {
   file_system_parameter_arn = "arn:${local.partition}:ssm:${var.region}:${local.account_id}:parameter${var.airflow_variables_prefix}/batchmark_multi_node_file_system"
 
   # FSx encrypts scratch with a key of its own.
-  file_system_key = startswith(var.file_system.deployment_type, "PERSISTENT") ? var.kms_key_arn : null
+  file_system_key = startswith(local.file_system.deployment_type, "PERSISTENT") ? var.kms_key_arn : null
 }
 
 data "aws_iam_policy_document" "airflow" {

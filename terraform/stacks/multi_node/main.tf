@@ -83,8 +83,10 @@ locals {
     local.device == "cpu" ? min(1024, floor(local.memory_mib / 2)) : min(max(8192, 4096 * local.node.gpus), floor(local.memory_mib / 2)),
   )
 
+  file_system = merge(local.file_system_defaults, var.file_system)
+
   mount_point = "/fsx"
-  files       = "${local.mount_point}${var.file_system.folder}"
+  files       = "${local.mount_point}${local.file_system.folder}"
   scratch     = "/scratch"
   tmp_mib     = 512
 
@@ -397,15 +399,15 @@ resource "aws_ssm_parameter" "airflow" {
     scratch             = local.scratch
 
     file_system = {
-      deployment_type = var.file_system.deployment_type
-      storage_gib     = var.file_system.storage_gib
-      throughput      = var.file_system.throughput
-      version         = var.file_system.version
+      deployment_type = local.file_system.deployment_type
+      storage_gib     = local.file_system.storage_gib
+      throughput      = local.file_system.throughput
+      version         = local.file_system.version
       subnet          = local.subnet_id
       security_group  = aws_security_group.file_system.id
       kms_key_arn     = local.file_system_key
-      repository      = "s3://${local.core.bucket}/${var.file_system.prefix}"
-      folder          = var.file_system.folder
+      repository      = "s3://${local.core.bucket}/${local.file_system.prefix}"
+      folder          = local.file_system.folder
       id_parameter    = aws_ssm_parameter.file_system.name
     }
   })

@@ -216,47 +216,57 @@ variable "enable_session_manager" {
 
 variable "file_system" {
   description = "The FSx for Lustre file system that a run stands up: deployment type, size, MB/s for each TiB (PERSISTENT only), Lustre version, and the bucket's prefix that is linked as a folder"
-  type = object({
-    deployment_type = optional(string, "SCRATCH_2")
-    storage_gib     = optional(number, 1200)
-    throughput      = optional(number)
-    version         = optional(string, "2.15")
-    prefix          = optional(string, "images/")
-    folder          = optional(string, "/images")
-  })
-  default = {}
+  type        = any
+  default     = {}
 
   validation {
-    condition     = contains(["SCRATCH_2", "PERSISTENT_1", "PERSISTENT_2"], var.file_system.deployment_type)
-    error_message = "file_system.deployment_type is \"${var.file_system.deployment_type}\"; it is one of SCRATCH_2, PERSISTENT_1 and PERSISTENT_2. SCRATCH_1 takes no data repository association, and so no link to the bucket."
+    condition     = length(setsubtract(keys(var.file_system), keys(local.file_system_defaults))) == 0
+    error_message = "file_system has ${join(", ", setsubtract(keys(var.file_system), keys(local.file_system_defaults)))}; correct the name. It takes ${join(", ", keys(local.file_system_defaults))}."
   }
 
   validation {
-    condition     = var.file_system.storage_gib == 1200 || (var.file_system.storage_gib >= 2400 && var.file_system.storage_gib % 2400 == 0)
-    error_message = "file_system.storage_gib is ${var.file_system.storage_gib}; FSx takes 1200, 2400, and then steps of 2400 (3600 is for SCRATCH_1 alone)."
+    condition     = contains(["SCRATCH_2", "PERSISTENT_1", "PERSISTENT_2"], merge(local.file_system_defaults, var.file_system).deployment_type)
+    error_message = "file_system.deployment_type is \"${merge(local.file_system_defaults, var.file_system).deployment_type}\"; it is one of SCRATCH_2, PERSISTENT_1 and PERSISTENT_2. SCRATCH_1 takes no data repository association, and so no link to the bucket."
+  }
+
+  validation {
+    condition     = merge(local.file_system_defaults, var.file_system).storage_gib == 1200 || (merge(local.file_system_defaults, var.file_system).storage_gib >= 2400 && merge(local.file_system_defaults, var.file_system).storage_gib % 2400 == 0)
+    error_message = "file_system.storage_gib is ${merge(local.file_system_defaults, var.file_system).storage_gib}; FSx takes 1200, 2400, and then steps of 2400 (3600 is for SCRATCH_1 alone)."
   }
 
   validation {
     condition = contains(
-      lookup({ PERSISTENT_1 = [50, 100, 200], PERSISTENT_2 = [125, 250, 500, 1000] }, var.file_system.deployment_type, [0]),
-      coalesce(var.file_system.throughput, 0),
+      lookup({ PERSISTENT_1 = [50, 100, 200], PERSISTENT_2 = [125, 250, 500, 1000] }, merge(local.file_system_defaults, var.file_system).deployment_type, [0]),
+      coalesce(merge(local.file_system_defaults, var.file_system).throughput, 0),
     )
-    error_message = "file_system.throughput is ${coalesce(var.file_system.throughput, 0) == 0 ? "none" : var.file_system.throughput} for ${var.file_system.deployment_type}; PERSISTENT_1 takes 50, 100 or 200 MB/s for each TiB, PERSISTENT_2 125, 250, 500 or 1000, and SCRATCH_2 none: it has its own."
+    error_message = "file_system.throughput is ${coalesce(merge(local.file_system_defaults, var.file_system).throughput, 0) == 0 ? "none" : merge(local.file_system_defaults, var.file_system).throughput} for ${merge(local.file_system_defaults, var.file_system).deployment_type}; PERSISTENT_1 takes 50, 100 or 200 MB/s for each TiB, PERSISTENT_2 125, 250, 500 or 1000, and SCRATCH_2 none: it has its own."
   }
 
   validation {
-    condition     = contains(["2.12", "2.15"], var.file_system.version)
-    error_message = "file_system.version is \"${var.file_system.version}\"; it is 2.12 or 2.15. Amazon Linux 2023's client can't mount 2.10, and 2.10 takes no data repository association."
+    condition     = contains(["2.12", "2.15"], merge(local.file_system_defaults, var.file_system).version)
+    error_message = "file_system.version is \"${merge(local.file_system_defaults, var.file_system).version}\"; it is 2.12 or 2.15. Amazon Linux 2023's client can't mount 2.10, and 2.10 takes no data repository association."
   }
 
   validation {
-    condition     = can(regex("^([A-Za-z0-9][A-Za-z0-9_.=-]*/)+$", var.file_system.prefix))
-    error_message = "file_system.prefix is \"${var.file_system.prefix}\"; give folders of the bucket with a slash at the end and none at the start, such as \"images/\"."
+    condition     = can(regex("^([A-Za-z0-9][A-Za-z0-9_.=-]*/)+$", merge(local.file_system_defaults, var.file_system).prefix))
+    error_message = "file_system.prefix is \"${merge(local.file_system_defaults, var.file_system).prefix}\"; give folders of the bucket with a slash at the end and none at the start, such as \"images/\"."
   }
 
   validation {
-    condition     = can(regex("^(/[A-Za-z0-9][A-Za-z0-9_.-]*)+$", var.file_system.folder))
-    error_message = "file_system.folder is \"${var.file_system.folder}\"; give a path with a slash at the start and none at the end, such as \"/images\"."
+    condition     = can(regex("^(/[A-Za-z0-9][A-Za-z0-9_.-]*)+$", merge(local.file_system_defaults, var.file_system).folder))
+    error_message = "file_system.folder is \"${merge(local.file_system_defaults, var.file_system).folder}\"; give a path with a slash at the start and none at the end, such as \"/images\"."
+  }
+}
+
+# Validations look at these.
+locals {
+  file_system_defaults = {
+    deployment_type = "SCRATCH_2"
+    storage_gib     = 1200
+    throughput      = null
+    version         = "2.15"
+    prefix          = "images/"
+    folder          = "/images"
   }
 }
 

@@ -133,6 +133,22 @@ def test_a_missing_image_fails_the_pull(cloud, faults):
     assert len(job["attempts"]) == 2
 
 
+def test_jobs_of_a_name_lose_lines_of_their_log(cloud, faults):
+    faults(kind="lost_log_lines", job_name="lossy-*", first=2, last=1)
+    definition = cloud.define(["sh", "-c", "seq 5"])
+    for name, lines in (("lossy-1", ["3", "4"]), ("other", ["1", "2", "3", "4", "5"])):
+        assert cloud.output(cloud.submit(definition, jobName=name)) == lines
+
+
+def test_a_stop_is_told_from_before_the_start(cloud, faults):
+    faults(kind="stop_before_start", early_seconds=2.5)
+    job = cloud.finish(cloud.shell("true"))
+    (attempt,) = job["attempts"]
+    for told in (job, attempt):
+        assert told["stoppedAt"] - told["startedAt"] == -2500
+    assert (job["status"], attempt["container"]["exitCode"]) == ("SUCCEEDED", 0)
+
+
 def test_the_process_id_of_a_jobs_command_is_shown(cloud, faults, gate):
     job_id = cloud.shell(gate.script)
     cloud.wait_for(job_id, "RUNNING")

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from batchmark.core.names import slug
 from batchmark_job.result.document import MeasurementStatus
+from batchmark_job.result.own_job import OwnJob
 from tests.faults.bench import Bench
 from tests.faults.fault import Fault, Runs
 from tests.faults.outcome import Outcome
-from tests.faults.run import Run
-from tests.faults.targets import job_prefix
+from tests.faults.run import DAG_COMPARISON, Run
+from tests.faults.targets import STOPS_EARLY, job_prefix
 
 OUTAGE_SECONDS = 30
 EXPIRED_SECONDS = 20
 FIRST = "turn 1 of"  # of those that measure a row
+# A metric between so many lines that a shell's are lost and it is not.
+FILLING = 20
+SPEED = '{"metric": "speed", "value": 4, "unit": "1/s", "higher_is_better": true}'
+TELLS = f"seq {FILLING}; echo 'BATCHMARK_METRIC {SPEED}'; sleep 1; seq {FILLING}"
+FOREIGN = "foreign"  # side of a comparison
+TWICE = Outcome("success, success", jobs=2)
 
 
 def spot_once(bench: Bench) -> Run:
@@ -89,10 +96,67 @@ def expired_credentials(bench: Bench) -> Run:
     return bench.finish(run)
 
 
+def foreign_job(bench: Bench, run_id: str, side: str) -> Run:
+    """A job that knows nothing of us, on a queue of ours; its queue's first job runs once more."""
+    there = bench.config.targets["plain"]
+    sides = [
+        {
+            "name": side,
+            "job_queue": there.job_queue,
+            "job_definition": there.job_definition,
+            "command": ["sh", "-c", TELLS],
+        }
+    ]
+    conf = {"name": "faults", "sides": sides, "repeats": 1}
+    return bench.start(run_id, side, dag_id=DAG_COMPARISON, gated=False, conf=conf)
+
+
+def own_jobs(bench: Bench, run: Run) -> list[OwnJob]:
+    """What is known of its two jobs, which told a metric and left it out of no document."""
+    documents = bench.documents(run)
+    assert [len(document.measurements) for document in documents] == [2, 2]
+    return [document.own_job for document in documents if document.own_job]
+
+
+def lost_lines(bench: Bench) -> Runs:
+    """The log driver drops lines at either end, those of the shell among them."""
+    missing = {"first": "its beginning", "last": "its end"}
+    for side in missing:
+        names = f"{job_prefix(bench.config, side)}*"
+        bench.begin("lost_log_lines", job_name=names, **{side: FILLING})
+    runs = {side: foreign_job(bench, f"{side}-lines-lost", side) for side in missing}
+    bench.finish_all(runs)
+    for side, part in missing.items():
+        for own_job in own_jobs(bench, runs[side]):
+            assert f"{part} is missing, so its metrics are perhaps not all" in own_job.doubts[0]
+    return runs
+
+
+def stop_before_start(bench: Bench) -> Runs:
+    for target in (STOPS_EARLY, FOREIGN):
+        names = f"{job_prefix(bench.config, target)}*"
+        bench.begin("stop_before_start", job_name=names, early_seconds=60)
+    runs = {
+        "a suite's": bench.start("stop-before-start", STOPS_EARLY, gated=False),
+        "a job of others": foreign_job(bench, "foreign-stop-before-start", FOREIGN),
+    }
+    bench.finish_all(runs)
+    for own_job in own_jobs(bench, runs["a job of others"]):
+        assert own_job.running_seconds is None
+        assert own_job.doubts[0].endswith("so its time is its command's alone, by its own clock")
+    return runs
+
+
 FAULTS = (
     Fault("Spot interruption, once", spot_once, {"": Outcome()}),
     Fault("Spot interruption, always", spot_always, {"": Outcome(jobs=2)}),
     Fault("credentials expired for 20 s as a job ends", expired_credentials, {"": Outcome()}),
+    Fault("log lines lost", lost_lines, {"first": TWICE, "last": TWICE}),
+    Fault(
+        "stop before the start",
+        stop_before_start,
+        {"a suite's": Outcome(), "a job of others": TWICE},
+    ),
     Fault(
         "throttling of 30 % of calls",
         throttling,

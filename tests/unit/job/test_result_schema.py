@@ -209,6 +209,22 @@ def test_nesting_is_an_error_of_its_document(raw):
             parse_document(text)
 
 
+def test_text_that_would_steer_a_line_reads_with_a_sign_of_the_same_length_in_its_place(raw):
+    row = raw["measurements"][0]
+    row |= {"workload": "a\nb\x1b[31m", "parameters": {"c\u202e": "d\x7f"}, "reason": "e\r" * 1000}
+    document = parse_document(json.dumps(raw))
+    found = document.measurements[0]
+    assert (found.workload, found.reason) == ("a␊b␛[31m", "e␍" * 1000)
+    assert found.parameters == {"c\ufffd": "d␡"}
+    assert parse_document(document.to_json()) == document
+
+
+def test_what_is_wrong_with_a_document_is_told_in_a_line(raw):
+    with pytest.raises(ResultError) as refused:
+        parse_document(json.dumps(raw | {"a\n::error::b\x1b": 1}))
+    assert str(refused.value).isprintable()
+
+
 @pytest.mark.parametrize("also", [{}, {"reason": "it is another", "status": "skipped"}])
 def test_a_row_is_in_a_document_once(raw, also):
     row = raw["measurements"][0]

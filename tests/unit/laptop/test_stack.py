@@ -120,8 +120,11 @@ def test_own_jobs_reach_terraform_the_form_and_a_pool_that_one_fills(tmp_path, m
     monkeypatch.setattr("laptop.stack.httpx.get", lambda *_, **__: None)
     stack.start_cloud()
     words = " ".join(started[0])
-    for option in ("--vcpus 2", "--jobs containers", f"--job-dir {tmp_path}"):
+    for option in ("--vcpus 2", "--jobs containers", f"--job-dir {tmp_path} --copy-job-dir"):
         assert f" {option} " in words
+    monkeypatch.setattr(without.processes, "start", lambda name, argv, **_: started.append(argv))
+    without.start_cloud()
+    assert "--copy-job-dir" not in started[1]
     monkeypatch.setattr("laptop.stack.init_one_at_a_time", lambda _: None)
     terraform = SimpleNamespace(
         apply=lambda **inputs: applied.append(inputs), outputs=lambda: {"image": "r:t"}

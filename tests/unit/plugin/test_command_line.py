@@ -5,31 +5,13 @@ import sys
 
 import pytest
 
-from batchmark.command_line import BAD_INPUT, SLOWER, main
+from batchmark.command_line import BAD_INPUT, FAILED, main
 from batchmark_job.result.document import Device, Implementation, MeasurementStatus
-from tests.builders.runs import LAPTOP_ENVIRONMENT, build_job, build_row
+from tests.builders.documents import REPEATS, repeats, stored
+from tests.builders.runs import LAPTOP_ENVIRONMENT, build_row
 from tests.documented import BESIDE_PYTHON, arguments, the_command, typed
 
-REPEATS = 6
 ON_CPU = {"environment": LAPTOP_ENVIRONMENT, "actual_device": Device.CPU}
-
-
-def stored(path, *rows, target="local", run_id="run", suite="blog", **fields):
-    """The file with the document of a job of these rows."""
-    document = build_job(target, rows, **fields).document
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(document.model_copy(update={"run_id": run_id, "suite": suite}).to_json())
-    return path
-
-
-def repeats(folder, seconds, *, size=1000, count=REPEATS, **fields):
-    """A folder with the documents of jobs that differ by up to half a percent."""
-    for repeat in range(count):
-        samples = [seconds * (1 + repeat / 1000 + sample / 10_000) for sample in range(20)]
-        row = build_row(samples, parameters={"size": size})
-        path = folder / f"{repeat}.json"
-        stored(path, row, run_id=folder.name, repeat=repeat + 1, **fields)
-    return folder
 
 
 @pytest.fixture
@@ -51,8 +33,8 @@ def compare(capsys):
 def test_what_got_slower_fails_the_gate_and_is_named(tmp_path, old, compare):
     new, summary = repeats(tmp_path / "new", 0.012), tmp_path / "summary.md"
     code, out = compare(old, new, "--gate", f"--markdown={summary}")
-    assert code == SLOWER
-    said = "Gate failed: 1 of 1 row"
+    assert code == FAILED
+    said = "Gate failed: 1 row compared, 1 slower by 5 % or more, 0 missing"
     assert said in out
     assert "matmul size 1000, float32 (+20 %)" in out
     assert "1 row, new is faster in 0, slower in 1" in out
@@ -67,7 +49,7 @@ def test_what_got_slower_fails_the_gate_and_is_named(tmp_path, old, compare):
 def test_equal_faster_and_slightly_slower_pass(tmp_path, old, seconds, arguments, compare):
     code, out = compare(old, repeats(tmp_path / "new", seconds), "--gate", *arguments)
     assert code == 0
-    assert "Gate passed: none of 1 row" in out
+    assert "Gate passed: 1 row compared, 0 slower by" in out
 
 
 def test_single_documents_are_compared_and_decide_little(tmp_path, old, compare):
@@ -79,8 +61,11 @@ def test_single_documents_are_compared_and_decide_little(tmp_path, old, compare)
         "Not known yet in 1 row: with 1 repeat a side, equal jobs may differ by up to 2.7×. "
         "Measure 6 or more repeats a side." in out
     )
-    said = "Gate passed, but nothing could be decided: measure 6 or more repeats a side."
-    assert out.endswith(said)
+    assert out.endswith(
+        "Gate passed, but nothing could be decided: 1 row compared, 0 slower by 5 % or more, "
+        "0 missing, 1 not known yet, 0 missing in the baseline; "
+        "1 repeat with 20 samples against the baseline's 1 repeat with 20 samples."
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,7 +77,8 @@ def test_a_row_with_too_few_samples_says_so_and_stands_out_if_far_slower(
     new, summary = tmp_path / "new_.json", tmp_path / "summary.md"
     stored(new, build_row([seconds] * 2))
     code, out = compare(old / "0.json", new, "--gate", f"--markdown={summary}")
-    assert code == 0
+    assert code == FAILED
+    assert "measured by 1 job with 2 samples, against 1 job with 20 samples" in out
     assert "1 row has too few samples for an interval and can't be judged. Measure 6 or" in out
     assert "equal jobs may differ" not in out
     line = "_.json: matmul size 1000, float32 took 75 times as long: look at it."
@@ -129,7 +115,7 @@ def test_a_gpu_target_that_ran_on_the_cpu_is_marked_and_never_a_rival(tmp_path, 
     )
     summary = tmp_path / "summary.md"
     code, out = compare(before, on_cpu, "--gate", f"--markdown={summary}")
-    assert code == SLOWER
+    assert code == FAILED
     told = "g5.xlarge (ran on the CPU) in new is faster in 0, slower in 1"
     assert told in out
     assert told in summary.read_text()
@@ -151,10 +137,13 @@ def test_the_table_fits_80_columns(tmp_path, old, capsys, monkeypatch):
 
 
 def test_what_can_not_be_compared_fails_the_gate(tmp_path, old, compare):
-    code, out = compare(old, repeats(tmp_path / "other", 0.010, size=2000), "--gate")
-    assert code == BAD_INPUT
+    other = repeats(tmp_path / "other", 0.010, size=2000)
+    code, out = compare(old, other, "--gate")
+    assert code == FAILED
     assert "Nothing was compared: no row in common." in out
-    assert "Gate: nothing was compared." in out
+    assert "Missing: matmul size 1000, float32: not among its rows" in out
+    assert "Gate failed, as nothing was compared: 0 rows compared" in out
+    assert compare(old, other, "--gate", "--allow-missing")[0] == BAD_INPUT
 
 
 def test_a_folder_that_mixes_versions_says_so(tmp_path, old, compare):
@@ -162,7 +151,7 @@ def test_a_folder_that_mixes_versions_says_so(tmp_path, old, compare):
     newer = Implementation(name="torch", version="9")
     stored(new / "newer.json", build_row([0.01] * 20, implementation=newer), repeat=2)
     code, out = compare(old, new, "--gate")
-    assert code == BAD_INPUT
+    assert code == FAILED
     assert "Nothing was compared: no row could be compared." in out
     assert "torch 9); keep the results of each version apart" in out
 
@@ -173,7 +162,7 @@ def test_the_same_document_on_both_sides_is_refused(tmp_path, old, capsys):
     for sides, says in (
         ((old / "0.json", old / "0.json"), "both sides are the same document; give"),
         ((old, old), "both sides are the same documents; give"),
-        ((old, new), "both sides hold the document of the job started at 20"),
+        ((old, new), f"{old}/1.json and {new}/copy.json hold documents of the same job, old/1, "),
     ):
         assert main(["compare", *map(str, sides)]) == BAD_INPUT
         assert says in capsys.readouterr().err
@@ -187,7 +176,7 @@ def test_nobody_needs_to_read_the_table(tmp_path, old, seconds, capfd, monkeypat
     with os.fdopen(its, "w") as stdout:  # flushed in the end, as an interpreter's is
         monkeypatch.setattr(sys, "stdout", stdout)
         code = main(["compare", str(old), str(new), "--gate"])
-    assert (code, capfd.readouterr().err) == (SLOWER if seconds > 0.01 else 0, "")
+    assert (code, capfd.readouterr().err) == (FAILED if seconds > 0.01 else 0, "")
 
 
 def test_bad_input_is_one_line_with_the_fix(tmp_path, old, capsys):
@@ -224,7 +213,7 @@ def test_no_number_of_repeats_decides_less_than_one(tmp_path, count, compare):
     ):
         for repeat, median in enumerate(medians[:count]):
             stored(tmp_path / name / f"{repeat}.json", build_row([median / 1000] * 20))
-    assert compare(tmp_path / "old", tmp_path / "new", "--gate")[0] == SLOWER
+    assert compare(tmp_path / "old", tmp_path / "new", "--gate")[0] == FAILED
 
 
 def test_what_is_not_known_beside_a_decided_row_is_counted(tmp_path, compare):
@@ -233,7 +222,7 @@ def test_what_is_not_known_beside_a_decided_row_is_counted(tmp_path, compare):
         rows = [build_row([0.01] * 20), build_row([0.01] * 2, parameters={"size": 7})]
         stored(side / "0.json", *rows, run_id=side.name)
     _, out = compare(old, new, "--gate")
-    assert "none of 2 rows is surely slower by 5 % or more; 1 not known yet." in out
+    assert "2 rows compared, 0 slower by 5 % or more, 0 missing, 1 not known yet" in out
 
 
 def test_an_interval_that_leaves_out_1_without_a_verdict_is_explained(tmp_path, compare):
@@ -271,7 +260,7 @@ def test_the_lines_of_readme_and_recipe_compare_two_folders(tmp_path, capsys, mo
     places = {"BASELINE": "old", "NEW": "new"}
     for start in (".venv/bin/batchmark compare ", "batchmark compare BASELINE NEW --gate"):
         assert main([places.get(word, word) for word in arguments(the_command(start))]) == 0
-        assert "Gate passed: none of 1 row" in capsys.readouterr().out
+        assert "Gate passed: 1 row compared" in capsys.readouterr().out
 
 
 STAND_INS = {
@@ -304,7 +293,7 @@ def test_the_steps_of_the_recipe_measure_in_turns_and_pass_the_gate(tmp_path):
         "batchmark/.venv/bin/batchmark compare old-results new-results",
     )
     *_, said = [typed(the_command(step), tmp_path, env) for step in steps]
-    assert "Gate passed: none of 1 row" in said
+    assert "Gate passed: 1 row compared" in said
     assert (tmp_path / "summary.md").read_text().startswith("**Gate passed")
     last = [line.split()[-1] for line in (tmp_path / "installed").read_text().splitlines()]
     assert last == ["./new", *("./old", "./new") * REPEATS]

@@ -25,6 +25,7 @@ from tests.builders.installations import configured, own_types
 from tests.unit.repository.test_commands import ROOT, TEXT
 
 VARIABLES = (ROOT / "terraform" / "variables.tf").read_text()
+JOBS = (ROOT / "terraform" / "modules" / "own_jobs" / "variables.tf").read_text()
 
 
 def default_of(variable):
@@ -110,7 +111,7 @@ def most_usd(file, types, timeout_seconds=None):
         },
         job_definitions={name: f"arn:own-{name}:1" for name in types},
         timeout_seconds=timeout_seconds or int(re.search(r"timeout_seconds += (\d+)", snippet)[1]),
-        attempts=int(re.search(r"attempts += optional\(number, (\d)", VARIABLES)[1]),
+        attempts=int(re.search(r"attempts += optional\(number, (\d)", JOBS)[1]),
     )
     targets = own_types(**{name: {"job_queue": f"arn:queue-{name}"} for name in types})
     config = configured(targets=targets)
@@ -125,7 +126,7 @@ def test_an_own_job_of_the_docs_passes_the_budget_gate_of_the_default_stack(file
 
 
 def test_what_timeouts_cost():
-    default = int(re.search(r"timeout_seconds += optional\(number, (\d+)", VARIABLES)[1])
+    default = int(re.search(r"timeout_seconds += optional\(number, (\d+)", JOBS)[1])
     least, most = (most_usd(OWN_JOBS_PAGE, types) for types in (TWO, SIX))
     refused = [most_usd(OWN_JOBS_PAGE, types, default) for types in (TWO, SIX)]
     assert min(refused) > MAX_COST_USD

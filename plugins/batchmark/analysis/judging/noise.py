@@ -165,7 +165,7 @@ def measure_noise(
         NoiseError: fewer than two jobs, or jobs from different environments.
     """
     if len(target.jobs) < FEWEST_JOBS:
-        lost = f" ({target.lost[0].reason})" if target.lost else ""
+        lost = f" ({target.lost[0].why})" if target.lost else ""
         raise NoiseError(
             f"{target.name} has {len(target.jobs)} job(s) with a result{lost}; noise shows from "
             f"{FEWEST_JOBS} on"

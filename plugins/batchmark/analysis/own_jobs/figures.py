@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeGuard
 
@@ -11,9 +11,11 @@ from batchmark.analysis.own_jobs.records import JobFigure, MetricFigure, Place
 from batchmark.analysis.pooling import TargetJobs
 from batchmark.analysis.samples import RowKey, RowSamples, provenance
 from batchmark.analysis.sides import PricedTarget
+from batchmark.core.formatting import count
 from batchmark.core.intervals import known_median
 from batchmark.core.own_jobs import LARGEST_SIZE
 from batchmark.core.row_values import ToldMetric
+from batchmark.core.run import CollectedJob
 from batchmark_job.result.own_job import START, OwnJob
 from batchmark_job.result.values import Parameter
 
@@ -74,7 +76,17 @@ def _figure(side: PricedTarget, keys: Sequence[RowKey], axis: str | None) -> Job
         checked_by=tuple(kinds),
         metrics=tuple(metrics),
         warnings=tuple(warning.text for warning in samples.warnings()),
+        doubts=_doubts([job for job, _ in everything]),
         provenance=tuple(provenance(job) for job, _ in everything),
+    )
+
+
+def _doubts(jobs: Sequence[CollectedJob]) -> tuple[str, ...]:
+    """Each with how many of the jobs it is of."""
+    told = [job.document.own_job for job in jobs]
+    found = Counter(doubt for own_job in told if own_job for doubt in own_job.doubts)
+    return tuple(
+        f"{number} of {count(len(jobs), 'job')}: {doubt}" for doubt, number in found.items()
     )
 
 
@@ -107,7 +119,7 @@ def _lost(target: TargetJobs, known: set[float | int | None]) -> Iterator[JobFig
     reasons: dict[float | int | None, str] = {}
     for lost in target.lost:
         if lost.planned.own_job and lost.planned.own_job.size not in known:
-            reasons.setdefault(lost.planned.own_job.size, lost.reason.partition("\n")[0])
+            reasons.setdefault(lost.planned.own_job.size, lost.why)
     for size, reason in reasons.items():
         yield JobFigure(
             place=Place(size=size, start=None),

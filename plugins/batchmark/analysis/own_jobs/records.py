@@ -58,6 +58,9 @@ class JobFigure(Record):
     checked_by: tuple[str, ...] = Field(description="kinds of OwnersCheck")
     metrics: tuple[MetricFigure, ...]
     warnings: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = Field(
+        default=(), description="of its jobs' documents, those that do not count included"
+    )
     provenance: tuple[Provenance, ...]
 
     @property

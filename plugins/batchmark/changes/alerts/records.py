@@ -14,6 +14,7 @@ from batchmark.changes.records import Change, ChangePoint, SeriesKey
 from batchmark.core.errors import AlertError
 from batchmark.core.record import Record
 from batchmark.core.shares import Rate
+from batchmark_job.result.values import Shown
 
 State = Literal["open", "acknowledged", "invalid", "fixed", "recovered"]
 STATES: tuple[State, ...] = get_args(State)
@@ -45,9 +46,9 @@ DIGEST_CHARACTERS = 10
 class Transition(Record):
     state: State
     at: AwareDatetime
-    by: str = Field(description="a user's name, or 'the run'")
-    note: str = ""
-    run_id: str = Field(description="the DAG run that made it")
+    by: Shown = Field(description="a user's name, or 'the run'")
+    note: Shown = ""
+    run_id: Shown = Field(description="the DAG run that made it")
 
 
 class Recovery(Record):
@@ -73,7 +74,7 @@ class Joined(Record):
 class Alert(Record):
     """A change for the worse. One change has one alert, whatever later runs make of it."""
 
-    id: str
+    id: Shown
     change: Change
     transitions: tuple[Transition, ...] = Field(min_length=1)
     back: tuple[SeriesKey, ...] = Field(default=(), description="series whose level came back")

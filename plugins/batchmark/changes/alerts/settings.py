@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 from batchmark.changes.metric import Metric
 from batchmark.changes.records import Change, ChangePoint, SeriesKey
 from batchmark.core.errors import AlertError
+from batchmark.core.output import say
 from batchmark.core.record import Record, first_problem
 
 VARIABLE = "batchmark_alerts"
@@ -103,7 +104,7 @@ def parse_settings(text: str | None) -> AlertSettings:
             f"{error.errors()[0]['input']!r}; {ABOUT_VARIABLE}"
         ) from error
     if settings.quiet_hours is not None:
-        print(
+        say(
             f"Airflow variable '{VARIABLE}': quiet_hours is ignored, messages are sent at once. "
             "Remove it, and set quiet hours where the messages arrive."
         )

@@ -8,6 +8,7 @@ from typing import Literal, Self
 
 from pydantic import AwareDatetime, Field
 
+from batchmark.core.output import in_lines
 from batchmark.core.record import Record
 
 Cause = Literal[
@@ -141,4 +142,4 @@ class Diagnosis(Record):
         if not self.findings:
             lines.append(f"- checked: {', '.join(self.checked) or 'nothing'}")
         lines += [f"- not asked: {question}" for question in self.unread]
-        return "\n".join(lines)
+        return in_lines(lines)

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from batchmark.core.config import Published
-from batchmark_job.result.values import PositiveCount
+from batchmark_job.result.values import Line, PositiveCount
 
 # Airflow variable, kept by Terraform in the SSM parameter /airflow/variables/batchmark_eks.
 VARIABLE = "batchmark_eks"
@@ -24,20 +24,20 @@ class Cluster(Published):
     stale = "apply terraform/stacks/eks_gpu_sharing of this release"
 
     schema_version: Literal[1]
-    name: str = Field(description="of the installation that it belongs to")
-    region: str
-    cluster: str
-    node_group: str
-    namespace: str
-    service_account: str
-    image: str
-    target: str = Field(description="name of the node in results, beside the targets of Batch")
-    instance_type: str
+    name: Line = Field(description="of the installation that it belongs to")
+    region: Line
+    cluster: Line
+    node_group: Line
+    namespace: Line
+    service_account: Line
+    image: Line
+    target: Line = Field(description="name of the node in results, beside the targets of Batch")
+    instance_type: Line
     gpus: PositiveCount = Field(description="of its one node, as vcpus and memory_mib")
     vcpus: PositiveCount
     memory_mib: PositiveCount
     replicas_per_gpu: PositiveCount = Field(description="pods that share a GPU by time-slicing")
-    sharing_folder: str = Field(description="folder on the node where replicas meet")
+    sharing_folder: Line = Field(description="folder on the node where replicas meet")
     timeout_seconds: PositiveCount = Field(description="of all pods of one number of replicas")
 
     def pods_at_once(self, *, shared: bool) -> int:

@@ -14,6 +14,7 @@ from batchmark.core import formatting
 from batchmark.core.clusters.multi_node import FileSystem
 from batchmark.core.prices import SECONDS_PER_HOUR, exact
 from batchmark.core.record import Record
+from batchmark_job.result.values import Shown
 
 # A month's price is spread over its days: over February's, a second costs most.
 FEWEST_DAYS = 28
@@ -50,7 +51,7 @@ def usd_per_gb_month(settings: FileSystem, region: str) -> float | None:
 class FileSystemWorst(Record):
     """The most that a run's file system can cost."""
 
-    kind: str
+    kind: Shown
     storage_gib: int = Field(ge=1)
     seconds: int = Field(ge=1, description="from its creation to its deletion, at most")
     usd_per_gb_month: float | None = Field(description="null where it is not known")

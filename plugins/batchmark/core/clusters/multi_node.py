@@ -9,7 +9,7 @@ from pydantic import Field
 from batchmark.core.config import ComputeEnvironments, Config, Published, Target
 from batchmark.core.errors import ConfigError
 from batchmark.core.record import Record
-from batchmark_job.result.values import Count, PositiveCount
+from batchmark_job.result.values import Count, Line, PositiveCount
 
 # Airflow variable, kept by Terraform in the SSM parameter /airflow/variables/batchmark_multi_node.
 VARIABLE = "batchmark_multi_node"
@@ -28,13 +28,13 @@ class FileSystem(Record):
     throughput: PositiveCount | None = Field(
         description="MB/s for each TiB; null for scratch, which has its own"
     )
-    version: str = Field(description="of Lustre")
-    subnet: str
-    security_group: str
-    kms_key_arn: str | None = Field(description="null for FSx's own key, and for scratch")
-    repository: str = Field(description="s3:// folder that is linked as `folder`")
-    folder: str = Field(description="path in the file system, such as /images")
-    id_parameter: str = Field(
+    version: Line = Field(description="of Lustre")
+    subnet: Line
+    security_group: Line
+    kms_key_arn: Line | None = Field(description="null for FSx's own key, and for scratch")
+    repository: Line = Field(description="s3:// folder that is linked as `folder`")
+    folder: Line = Field(description="path in the file system, such as /images")
+    id_parameter: Line = Field(
         description="SSM parameter where nodes read the file system's id when they boot; `none` "
         "where there is no file system"
     )
@@ -56,21 +56,21 @@ class MultiNode(Published):
     stale = "apply terraform/stacks/multi_node of this release"
 
     schema_version: Literal[1]
-    name: str = Field(description="of the installation that it belongs to")
-    region: str
-    target: str = Field(description="name of the nodes in results, beside the targets of Batch")
+    name: Line = Field(description="of the installation that it belongs to")
+    region: Line
+    target: Line = Field(description="name of the nodes in results, beside the targets of Batch")
     device: Literal["cpu", "cuda"]
-    instance_type: str
+    instance_type: Line
     vcpus: PositiveCount = Field(description="of an instance, by which quotas count")
     gpus: Count = Field(description="of an instance")
     most_nodes: PositiveCount
-    job_queue: str
-    job_definition: str
-    compute_environment: str
+    job_queue: Line
+    job_definition: Line
+    compute_environment: Line
     timeout_seconds: PositiveCount = Field(ge=60, description="of all nodes together")
     allow_cpu_fallback: bool
-    mount_point: str = Field(description="of the file system, in hosts and containers")
-    scratch: str = Field(description="folder of each node's own disk, in hosts and containers")
+    mount_point: Line = Field(description="of the file system, in hosts and containers")
+    scratch: Line = Field(description="folder of each node's own disk, in hosts and containers")
     file_system: FileSystem
 
     def joined_to(self, config: Config) -> Config:

@@ -9,11 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from batchmark.core.formatting import OF_A_METRIC
 from batchmark.core.names import slug, url_safe
 from batchmark.core.row_values import ToldMetric
-from batchmark.core.suites import NO_DTYPE
-from batchmark.history.exports.runs import job_median, measured, runs
+from batchmark.history.exports.runs import benchmark_name, job_median, measured, runs
 from batchmark.history.rows import Row
 from batchmark_job.result.own_job import HIGHER, LOWER
 
@@ -31,21 +29,11 @@ def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
     for rows in runs(measured(table)):
         points: dict[tuple[str, ToldMetric | None], list[Row]] = defaultdict(list)
         for row in rows:
-            points[_name(row), ToldMetric.of(json.loads(row["parameters"]))].append(row)
+            points[benchmark_name(row), ToldMetric.of(json.loads(row["parameters"]))].append(row)
         report: dict[str, dict[str, Any]] = defaultdict(dict)
         for (name, told), chosen in points.items():
             report[name][_measure(told)] = _figures(chosen, told)
         yield f"{url_safe(rows[0]['target'])}/{slug(rows[0]['run_id'])}.json", report
-
-
-def _name(row: Row) -> str:
-    """Return its benchmark's name; a metric that an own job told is a measure of the job's."""
-    values = json.loads(row["parameters"])
-    if ToldMetric.of(values):
-        values = {name: value for name, value in values.items() if name not in OF_A_METRIC}
-    parameters = (f"{name}={value}" for name, value in values.items())
-    dtype = [] if row["dtype"] == NO_DTYPE else [row["dtype"]]
-    return " ".join((f"{row['suite']}/{row['workload']}", *parameters, *dtype))
 
 
 def _measure(told: ToldMetric | None) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv
 
+from batchmark.core.output import cell
 from batchmark.history.columns import ALL_COLUMNS, PARTITION_KEYS, SCHEMA, STRING
 
 
@@ -17,6 +18,20 @@ def write(tables: Iterable[pa.Table], path: Path) -> int:
     rows = 0
     with pa.csv.CSVWriter(path, schema) as writer:
         for table in tables:
-            writer.write_table(table.select(ALL_COLUMNS).cast(schema))
+            columns = [_cells(column) for column in table.select(ALL_COLUMNS).columns]
+            writer.write_table(pa.table(columns, schema=schema))
             rows += table.num_rows
     return rows
+
+
+def _cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column as it stands in the file; texts, each once in their dictionary, as core's `cell`."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    chunks = [
+        pa.DictionaryArray.from_arrays(
+            chunk.indices, pa.array(map(cell, chunk.dictionary.to_pylist()), STRING)
+        )
+        for chunk in column.chunks
+    ]
+    return pa.chunked_array(chunks, column.type).cast(STRING)

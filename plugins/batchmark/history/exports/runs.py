@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from statistics import median
 
 import numpy as np
 import pyarrow as pa
 
+from batchmark.core.formatting import OF_A_METRIC
+from batchmark.core.row_values import ToldMetric
+from batchmark.core.suites import NO_DTYPE
 from batchmark.history.rows import Row
 from batchmark.history.series import POINT, dictionary_codes, is_counted
 
@@ -40,3 +44,13 @@ def job_median(rows: Iterable[Row], column: str) -> float | None:
     """Return the median of a column over a run's jobs; None if no job has it."""
     values = [row[column] for row in rows if row[column] is not None]
     return median(values) if values else None
+
+
+def benchmark_name(row: Row) -> str:
+    """Return its benchmark's name; a metric that an own job told is a measure of the job's."""
+    values = json.loads(row["parameters"])
+    if ToldMetric.of(values):
+        values = {name: value for name, value in values.items() if name not in OF_A_METRIC}
+    parameters = (f"{name}={value}" for name, value in values.items())
+    dtype = [] if row["dtype"] == NO_DTYPE else [row["dtype"]]
+    return " ".join((f"{row['suite']}/{row['workload']}", *parameters, *dtype))

@@ -6,19 +6,20 @@ import ast
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import partial
 
-from batchmark.core.errors import HistoryError
+from batchmark.history.imports.entry import Entry, MisfitError
 from batchmark.history.imports.measurement import (
     UNKNOWN,
     Contents,
     ForeignMeasurement,
+    Unit,
     figures_or_reason,
-    from_milliseconds,
     sample_figures,
-    to_seconds,
+    spread,
 )
+from batchmark.history.parquet import MOST_ROWS
 from batchmark.history.rows import Row
 from batchmark_job.result.values import Parameter
 
@@ -31,54 +32,76 @@ UNITS = {"time_": "seconds", "timeraw_": "seconds", "mem_": "bytes", "peakmem_":
 NO_UNIT = "unknown unit, as benchmarks.json is missing"
 
 
-def parse(document: Mapping[str, Any], benchmarks: Mapping[str, Any]) -> Contents:
+def is_beside_results(document: object) -> bool:
+    """Whether it is a machine.json or benchmarks.json, which lie beside and above asv's results."""
+    if not isinstance(document, dict) or "version" not in document or "results" in document:
+        return False
+    benchmarks = [value for value in document.values() if isinstance(value, dict)]
+    return "machine" in document or any("param_names" in one for one in benchmarks)
+
+
+def parse(document: Entry, benchmarks: Entry) -> Contents:
     """Yield every timing benchmark at every point of its parameters; others are refused.
 
     `benchmarks.json` is from the folder above; empty if there is none.
 
     Raises:
-        HistoryError: the file has another version.
+        MisfitError: the file has another version.
     """
-    if (version := document.get("version")) != RESULTS_VERSION:
-        raise HistoryError(
-            f"asv results of version {version!r}: `asv update` makes it {RESULTS_VERSION}"
+    if (version := document.at("version").value) != RESULTS_VERSION:
+        raise MisfitError(
+            "", f"results of version {version!r}: `asv update` makes it {RESULTS_VERSION}"
         )
-    for name, values in document["results"].items():
-        # asv omits trailing nulls.
-        columns = dict(zip(document["result_columns"], values, strict=False))
-        about = benchmarks.get(name, {})
-        points = list(_points(columns, about.get("param_names") or ()))
-        unit = about.get("unit") or _unit(name)
-        if to_seconds(1.0, unit) is None:
-            yield from [unit] * len(points)
-            continue
-        for parameters, point in points:
-            yield ForeignMeasurement(
-                commit=document["commit_hash"],
-                recorded_at=from_milliseconds(document["date"]),
-                workload=name,
-                # asv, too, keeps its environments apart.
-                parameters=parameters | {"env": document["env_name"]},
-                machine=_machine(document),
-                skipped=_is_nan(point.get(RESULT)),
-                **figures_or_reason(_figures, point, unit, name),
-            )
+    columns = [column.text() for column in document.at("result_columns").each()]
+    environment = document.at("env_name").text()
+    measured = partial(
+        ForeignMeasurement,
+        commit=document.wanted(Entry.text, "commit_hash"),
+        recorded_at=document.wanted(Entry.milliseconds, "date"),
+        machine=_machine(document),
+    )
+    for name, entry in document.at("results").items():
+        with entry.alone():
+            about = benchmarks.at(name)
+            names = about.optional(_texts, "param_names") or []
+            unit = about.optional(Entry.text, "unit") or _unit(name)
+            for parameters, point in _points(entry, columns, names):
+                with point.alone():
+                    yield measured(
+                        workload=name,
+                        # asv, too, keeps its environments apart.
+                        parameters=parameters | {"env": environment},
+                        skipped=_is_nan(point.at(RESULT).value),
+                        **figures_or_reason(point, _figures, Unit.of(unit), name),
+                    )
+
+
+def _texts(entry: Entry) -> list[str]:
+    return [one.text() for one in entry.each()]
 
 
 def _points(
-    columns: Mapping[str, Any], names: Sequence[str]
-) -> Iterator[tuple[dict[str, Parameter], dict[str, Any]]]:
+    entry: Entry, columns: Sequence[str], names: Sequence[str]
+) -> Iterator[tuple[dict[str, Parameter], Entry]]:
     """Yield each point of a benchmark's grid: its parameters and its value in each column."""
-    grid = list(itertools.product(*(columns.get("params") or ())))
-    for number, values in enumerate(grid):
+    # asv omits trailing nulls.
+    found = dict(zip(columns, (column.value for column in entry.each()), strict=False))
+    whole = entry.with_value(found)
+    axes = [_texts(axis) for axis in whole.at("params").each()] if found.get("params") else []
+    if not 0 < (count := math.prod(map(len, axes))) <= MOST_ROWS:
+        raise ValueError(f"{count} points of its parameters, not from 1 to {MOST_ROWS}")
+    for number, values in enumerate(itertools.product(*axes)):
         known = [*names, *(f"param{index}" for index in range(len(names) + 1, len(values) + 1))]
         yield (
             {name: _value(text) for name, text in zip(known, values, strict=False)},
-            {
-                name: column[number]
-                for name, column in columns.items()
-                if isinstance(column, list) and len(column) == len(grid)
-            },
+            entry.with_value(
+                {
+                    name: column[number]
+                    for name, column in found.items()
+                    if isinstance(column, list) and len(column) == count
+                },
+                f"[{number}]" if axes else "",
+            ),
         )
 
 
@@ -91,8 +114,8 @@ def _value(text: str) -> Parameter:
     return value if type(value) in (int, float, str) else text
 
 
-def _is_nan(result: Any) -> bool:
-    return result is not None and math.isnan(result)
+def _is_nan(result: object) -> bool:
+    return isinstance(result, float) and math.isnan(result)
 
 
 def _unit(name: str) -> str:
@@ -100,28 +123,29 @@ def _unit(name: str) -> str:
     return next((unit for start, unit in UNITS.items() if function.startswith(start)), NO_UNIT)
 
 
-def _figures(point: Mapping[str, Any], unit: str, name: str) -> Row:
-    result = point.get(RESULT)
-    if result is None or _is_nan(result):
-        raise ValueError(f"asv has {'NaN' if _is_nan(result) else 'no result'} for it")
-    if samples := point.get("samples"):
-        return sample_figures(samples, name)
-    seconds = to_seconds(result, unit)
-    figures = {"samples": point.get("stats_repeat"), "median_seconds": seconds}
-    low, high = quartiles = [point.get(name) for name in QUARTILES]
-    if seconds and low is not None and high is not None:
-        figures |= dict(zip(QUARTILES.values(), quartiles, strict=True))
-        figures["relative_spread"] = (high - low) / seconds
+def _figures(point: Entry, unit: Unit, name: str) -> Row:
+    result = point.at(RESULT)
+    if result.value is None or _is_nan(result.value):
+        raise ValueError(f"asv has {'no result' if result.value is None else 'NaN'} for it")
+    if point.at("samples").value:
+        return sample_figures([unit.sample(sample) for sample in point.at("samples").each()], name)
+    seconds = unit.sample(result)
+    low, high = (point.optional(Entry.number, name) for name in QUARTILES)
+    figures: Row = {
+        "samples": point.optional(Entry.count, "stats_repeat"),
+        "median_seconds": seconds,
+    }
+    if low is not None and high is not None:
+        figures |= dict(zip(QUARTILES.values(), (low, high), strict=True))
+        figures["relative_spread"] = spread(low, seconds, high)
     return figures
 
 
-def _machine(document: Mapping[str, Any]) -> Row:
-    machine = document["params"]
-    threads = str(machine.get("num_cpu") or "")
-    python = str(document.get("python") or "")
+def _machine(document: Entry) -> Row:
+    python = document.optional(Entry.text, "python") or ""
     return {
-        "cpu_model": machine.get("cpu") or UNKNOWN,
-        "cpu_threads": int(threads) if threads.isdecimal() else None,
-        "kernel": machine.get("os") or None,
+        "cpu_model": document.optional(Entry.text, "params", "cpu") or UNKNOWN,
+        "cpu_threads": document.optional(Entry.count, "params", "num_cpu"),
+        "kernel": document.optional(Entry.text, "params", "os"),
         "python_version": python if re.fullmatch(r"[0-9.]+", python) else None,
     }

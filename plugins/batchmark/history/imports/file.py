@@ -5,27 +5,43 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import pyarrow as pa
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from batchmark.analysis.published import TABLE
 from batchmark.core.errors import HistoryError
 from batchmark.core.record import Record
-from batchmark.history.columns import SCHEMA
 from batchmark.history.imports import (
     asv,
     github_action_benchmark,
+    google_benchmark,
+    hyperfine,
+    nvbench,
+    plain_csv,
     published_table,
+    pyperf,
     pytest_benchmark,
 )
+from batchmark.history.imports.entry import TWICE, Entry, LeftOut, problem_of
 from batchmark.history.imports.measurement import Contents, Parsed
 from batchmark.history.parquet import encode_rows
 from batchmark.history.rows import Row
 from batchmark_job.result.document import Device
+from batchmark_job.result.values import Shown
 
-Format = Literal["pytest-benchmark", "github-action-benchmark", "asv", "published-table"]
+Format = Literal[
+    "pytest-benchmark",
+    "github-action-benchmark",
+    "asv",
+    "published-table",
+    "google-benchmark",
+    "nvbench",
+    "pyperf",
+    "hyperfine",
+    "csv",
+]
 FORMATS: tuple[Format, ...] = get_args(Format)
 FOLDER = "imports/"
 # What a value of a wrong type or size can raise on its way to a row and a file.
@@ -37,16 +53,21 @@ REMEDY = "correct the file or leave it out"
 
 
 class Reader(NamedTuple):
-    key: str  # that only this format has
+    keys: tuple[str, ...]  # that a file of this format has, and none of those below it
     parse: Callable[..., Contents]
     names_its_targets: bool = False  # its figures name the machines that they were measured on
 
 
 READERS: dict[Format, Reader] = {
-    "pytest-benchmark": Reader("machine_info", pytest_benchmark.parse),
-    "github-action-benchmark": Reader("entries", github_action_benchmark.parse),
-    "asv": Reader("result_columns", asv.parse),
-    "published-table": Reader("repeated_speedup", published_table.parse, names_its_targets=True),
+    "pytest-benchmark": Reader(("machine_info",), pytest_benchmark.parse),
+    "github-action-benchmark": Reader(("entries",), github_action_benchmark.parse),
+    "asv": Reader(("commit_hash",), asv.parse),
+    "published-table": Reader(("repeated_speedup",), published_table.parse, names_its_targets=True),
+    "google-benchmark": Reader(("context", "benchmarks"), google_benchmark.parse),
+    "nvbench": Reader(("devices", "benchmarks"), nvbench.parse),
+    "pyperf": Reader(("benchmarks", "version"), pyperf.parse),
+    "hyperfine": Reader(("results",), hyperfine.parse),
+    "csv": Reader((), plain_csv.parse),  # recognised before its text is read
 }
 
 
@@ -55,13 +76,15 @@ class ImportedFile(Record):
 
     schema_version: Literal[1] = 1
     format: Format
-    target: str = Field(min_length=1, description="target that its rows are attributed to")
+    target: Shown = Field(min_length=1, description="target that its rows are attributed to")
     device: Device = Field(description="device that it measured")
-    file_name: str
+    file_name: Shown
     text: str = Field(description="content of the file")
     benchmarks_text: str | None = Field(
         default=None, description="asv's benchmarks.json, with units and parameters' names"
     )
+    commit: Shown | None = Field(default=None, description="of what has none in the file")
+    recorded_at: AwareDatetime | None = Field(default=None, description="as commit")
 
     @property
     def name(self) -> str:
@@ -73,42 +96,47 @@ class ImportedFile(Record):
         return f"{FOLDER}{self.name}.json"
 
     def parse(self) -> Parsed:
-        """Return the file's measurements.
+        """Return the file's measurements, and what is left out of it.
 
         Raises:
             HistoryError: the file does not have its format.
         """
-        document = _load(self.text, self.file_name)
-        benchmarks = _load(self.benchmarks_text or "{}", "benchmarks.json")
-        documents = (document, benchmarks) if self.format == "asv" else (document,)
+        left_out = LeftOut()
+        documents = [Entry(_load(self.text, self.file_name), left_out)]
+        if self.format == "asv":
+            benchmarks = _load(self.benchmarks_text or "{}", "benchmarks.json")
+            documents.append(Entry(benchmarks, left_out, "benchmarks.json"))
         try:
-            return Parsed.of(READERS[self.format].parse(*documents))
-        except INVALID_VALUE as error:
+            contents = READERS[self.format].parse(*documents)
+            return Parsed.of(contents, left_out, self.commit, self.recorded_at)
+        except (ValueError, RecursionError) as error:
             raise HistoryError(
-                f"{self.file_name} is not a file of {self.format}: {error!r}; {REMEDY}"
+                f"{self.file_name} can't be read as {self.format}: {problem_of(error)}; {REMEDY}"
             ) from error
 
     def rows(self) -> list[Row]:
         """Return a row per measurement; raises what parse raises."""
-        return [
-            measurement.row(target=self.target, device=self.device, raw_key=self.key)
-            for measurement in self.parse().measurements
-        ]
+        return self._rows(self.parse())
 
-    def files(self) -> dict[str, bytes]:
-        """Return its files of the history by key.
+    def files(self, parsed: Parsed | None = None) -> dict[str, bytes]:
+        """Return its files of the history by key; `parsed` is what `parse` returned, if it was.
 
         Raises:
-            HistoryError: the file does not have its format, or a value does not fit its column.
+            HistoryError: the file does not have its format, or more than files of the history hold.
         """
-        rows: list[Row] = []
+        rows = self._rows(parsed or self.parse())
         try:
-            rows = self.rows()
             return encode_rows(rows, self.name)
         except INVALID_VALUE as error:
             raise HistoryError(
-                f"{self.file_name} can't be imported: {_misfit(rows) or repr(error)}; {REMEDY}"
+                f"{self.file_name} can't be imported: {error!r:.300}; {REMEDY}"
             ) from error
+
+    def _rows(self, parsed: Parsed) -> list[Row]:
+        return [
+            measurement.row(target=self.target, device=self.device, raw_key=self.key)
+            for measurement in parsed.measurements
+        ]
 
 
 def published_file() -> ImportedFile:
@@ -122,33 +150,6 @@ def published_file() -> ImportedFile:
     )
 
 
-def _misfit(rows: Sequence[Row]) -> str | None:
-    """Return a message on the first value that its column can't hold."""
-    for row in rows:
-        for column in SCHEMA:
-            try:
-                pa.scalar(row.get(column.name), column.type)
-            except INVALID_VALUE:
-                value = f"{row[column.name]!a:.100}"
-                return f"{column.name} of {row['workload']!a:.100} is {value}, not {column.type}"
-    return None
-
-
-def _load(text: str, name: str) -> Any:
-    """Parse a JSON file, or the script that github-action-benchmark's page loads.
-
-    Raises:
-        HistoryError: it is neither, or nested too deeply.
-    """
-    text = text.lstrip("\ufeff").strip()
-    if text.startswith(github_action_benchmark.VARIABLE):
-        text = text.partition("=")[2].rstrip("; \n")
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise HistoryError(f"{name} is not JSON: {error}; {REMEDY}") from error
-
-
 def detect(text: str, name: str) -> Format:
     """Return the format of a file.
 
@@ -156,10 +157,53 @@ def detect(text: str, name: str) -> Format:
         HistoryError: it is none of FORMATS.
     """
     document = _load(text, name)
+    if _json_of(text) is None:
+        return "csv"
     for file_format, reader in READERS.items():
-        if isinstance(document, dict) and reader.key in document:
+        if reader.keys and isinstance(document, dict) and document.keys() >= {*reader.keys}:
             return file_format
     raise HistoryError(
         f"{name} has none of the formats {', '.join(FORMATS)}; of github-action-benchmark, "
         "data.js can be imported, not a benchmark's output"
     )
+
+
+def is_beside_results(text: str, name: str) -> bool:
+    """Whether it is one of asv's files that have no results of their own.
+
+    Raises:
+        HistoryError: it is neither JSON nor CSV.
+    """
+    return asv.is_beside_results(_load(text, name))
+
+
+def _load(text: str, name: str) -> object:
+    """Parse JSON, the script that github-action-benchmark's page loads, or CSV.
+
+    Raises:
+        HistoryError: it is none of them, or nested too deeply.
+    """
+    found = _json_of(text)
+    try:
+        if found is None:
+            return plain_csv.lines(text)
+        return json.loads(found, object_pairs_hook=_object)
+    except (ValueError, RecursionError) as error:
+        kind = "CSV" if found is None else "JSON"
+        raise HistoryError(f"{name} is not {kind}: {error}; {REMEDY}") from error
+
+
+def _json_of(text: str) -> str | None:
+    """Return what should be JSON; None for text of another kind."""
+    text = text.lstrip("\ufeff").strip()
+    if text.startswith(github_action_benchmark.VARIABLE):
+        return text.partition("=")[2].rstrip("; \n")
+    return text if text.startswith(("{", "[")) else None
+
+
+def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    """Keep no value of a key that stands twice: none of them is known to be the right one."""
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        found[key] = TWICE if key in found else value
+    return found

@@ -2,38 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
+from batchmark.history.imports.entry import Entry
 from batchmark.history.imports.measurement import (
     Contents,
     ForeignMeasurement,
+    Unit,
     figures_or_reason,
-    from_milliseconds,
-    to_seconds,
 )
 from batchmark.history.rows import Row
 
 VARIABLE = "window.BENCHMARK_DATA"
+# Only these tools say of any unit which side is better.
+HIGHER_IS_BETTER = {"customBiggerIsBetter": True, "customSmallerIsBetter": False}
 
 
-def parse(document: Mapping[str, Any]) -> Contents:
-    """Yield every time and rate; other units, such as bytes, are refused."""
-    for suite, entries in document["entries"].items():
-        for entry in entries:
-            for bench in entry["benches"]:
-                unit = bench["unit"]
-                if to_seconds(1.0, unit) is None:
-                    yield unit
-                    continue
-                yield ForeignMeasurement(
-                    commit=entry["commit"]["id"],
-                    recorded_at=from_milliseconds(entry["date"]),
-                    workload=f"{suite}/{bench['name']}",
-                    parameters={},
-                    **figures_or_reason(_figures, bench),
-                )
+def parse(document: Entry) -> Contents:
+    """Yield every time and rate, and what its tool says to be better if bigger or smaller."""
+    for suite, entries in document.at("entries").items():
+        with entries.alone():
+            for entry in entries.each():
+                with entry.alone():
+                    yield from _of_commit(suite, entry)
 
 
-def _figures(bench: Mapping[str, Any]) -> Row:
-    return {"median_seconds": to_seconds(float(bench["value"]), bench["unit"])}
+def _of_commit(suite: str, entry: Entry) -> Contents:
+    measured = partial(
+        ForeignMeasurement,
+        commit=entry.wanted(Entry.text, "commit", "id"),
+        recorded_at=entry.wanted(Entry.milliseconds, "date"),
+    )
+    better = HIGHER_IS_BETTER.get(str(entry.at("tool").value))
+    for bench in entry.at("benches").each("name"):
+        with bench.alone():
+            unit = Unit.of(bench.at("unit").text(), better)
+            yield measured(
+                workload=f"{suite}/{bench.at('name').text()}",
+                parameters=unit.parameters,
+                **figures_or_reason(bench, _figures, unit),
+            )
+
+
+def _figures(bench: Entry, unit: Unit) -> Row:
+    return {"median_seconds": unit.sample(bench.at("value"))}

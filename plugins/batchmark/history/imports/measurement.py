@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -11,10 +10,25 @@ from typing import Any, NamedTuple, Self, TypeAlias, TypedDict
 
 from batchmark.analysis.samples import parameters_json
 from batchmark.changes.records import UNKNOWN_DTYPE
+from batchmark.core.formatting import some
 from batchmark.core.intervals import Median
+from batchmark.core.row_values import ToldMetric
 from batchmark.history.columns import IMPORTED
+from batchmark.history.imports.entry import (
+    Entry,
+    LeftOut,
+    MisfitError,
+    OtherUnitError,
+    located,
+    problem_of,
+    shown,
+)
+from batchmark.history.imports.names import stable, stable_parameters
+from batchmark.history.parquet import LARGEST_FIGURE
 from batchmark.history.rows import Row, sample_columns, time_columns
 from batchmark_job.result.document import Device
+from batchmark_job.result.own_job import BETTER, HIGHER, LOWER, METRIC, UNIT
+from batchmark_job.result.values import MOST_CHARACTERS
 
 SECONDS = {
     **dict.fromkeys(("ns", "nsec", "nanosecond"), 1e-9),
@@ -26,21 +40,22 @@ SECONDS = {
 CALLS = ("call", "it", "iter", "iteration", "op", "operation", "run")
 
 UNKNOWN = "unknown"
+FIGURE = "value"  # the metric of a figure that is no time: the file names the benchmark alone
 
 
-@dataclass(frozen=True)
+@dataclass
 class ForeignMeasurement:
-    """A benchmark's result at one point of its parameters.
+    """A benchmark's result at one point of its parameters; its names are made stable.
 
     Raises:
-        TypeError: the commit is not a string.
-        ValueError: the time can't be expressed in UTC.
+        ValueError: a name is not Unicode, the parameters are too long, or a figure too large.
     """
 
-    commit: str | None  # what was measured; None if the tool did not know
-    recorded_at: datetime  # time of the measurement, or of its commit
+    place: str  # in its file
     workload: str
     parameters: Mapping[str, Any]
+    commit: str | None  # what was measured; None if the tool did not know
+    recorded_at: datetime | None  # of the measurement, or of its commit; None as the commit
     figures: Row = field(default_factory=dict)  # the history's columns of statistics
     machine: Row = field(default_factory=dict)  # the history's columns on what it ran on
     run: str | None = None  # id of its run, where there is no commit to name it after
@@ -50,20 +65,38 @@ class ForeignMeasurement:
     skipped: bool = False  # the benchmark does not apply at this point
 
     def __post_init__(self) -> None:
-        if not isinstance(self.commit, str | None):
-            raise TypeError(f"the commit {self.commit!r:.100} is not a string")
-        try:
-            self.recorded_at.astimezone(UTC)
-        except OverflowError:
-            raise ValueError(f"{self.recorded_at} is not a date in UTC") from None
+        self.workload = stable(self.workload)
+        self.parameters = stable_parameters(self.parameters)
+        self.commit = self.commit and stable(self.commit)
+        self.reason = self.reason and stable(self.reason)
+        self.machine = {
+            name: stable(value) if isinstance(value, str) else value
+            for name, value in self.machine.items()
+        }
+        if (length := len(parameters_json(self.parameters))) > MOST_CHARACTERS:
+            raise ValueError(f"{length} characters of parameters, more than {MOST_CHARACTERS}")
+        for name, value in self.figures.items():
+            if value is not None and not 0 <= value <= LARGEST_FIGURE:
+                raise ValueError(f"{name} is {value:g}, not from 0 to {LARGEST_FIGURE:g}")
+
+    @property
+    def point(self) -> tuple[object, ...]:
+        """What tells it from the other measurements of a file."""
+        machine = (self.target, self.device, self.machine.get("gpu_model"))
+        return *machine, self.run_id, self.workload, parameters_json(self.parameters)
 
     @property
     def run_id(self) -> str:
         """The measurements of one commit at one time are a run."""
-        moment = self.recorded_at.astimezone(UTC)
         if self.run:
             return self.run
-        return f"{self.commit or IMPORTED}__{moment:%Y-%m-%dT%H:%M:%SZ}"
+        return f"{self.commit or IMPORTED}__{self._moment:%Y-%m-%dT%H:%M:%SZ}"
+
+    @property
+    def _moment(self) -> datetime:
+        if self.recorded_at is None:
+            raise ValueError("it has no date: --date gives one to what has none")
+        return self.recorded_at.astimezone(UTC)
 
     def row(self, *, target: str, device: Device, raw_key: str) -> Row:
         """Return its row; target and device are those of a file whose figures don't name theirs."""
@@ -77,7 +110,7 @@ class ForeignMeasurement:
             "workload": self.workload,
             "parameters": parameters_json(self.parameters),
             "dtype": UNKNOWN_DTYPE,
-            "target": self.target or target,
+            "target": stable(self.target or target),
             "requested_device": device.value,
             "actual_device": device.value,
             "gpu_model": UNKNOWN if device is Device.CUDA else None,
@@ -85,65 +118,146 @@ class ForeignMeasurement:
             "code_version": self.commit and self.commit[:12],
             "status": unmeasured if self.reason else "measured",
             "reason": self.reason,
-            **time_columns(self.recorded_at),
+            **time_columns(self._moment),
             **self.machine,
             **self.figures,
         }
 
 
-# What a file holds in its order: times of calls, and the unit of each figure that is none.
-Contents: TypeAlias = Iterable[ForeignMeasurement | str]
+Contents: TypeAlias = Iterable[ForeignMeasurement]
 
 
-class Parsed(NamedTuple):
-    """A file's times of calls, and its number of figures in each other unit."""
+@dataclass(frozen=True)
+class Parsed:
+    """A file's measurements, and what was left out of it."""
 
     measurements: list[ForeignMeasurement]
-    refused: Counter[str]
+    left_out: LeftOut
 
     @classmethod
-    def of(cls, contents: Contents) -> Self:
-        found = list(contents)
-        units = Counter(one for one in found if isinstance(one, str))
-        return cls([one for one in found if isinstance(one, ForeignMeasurement)], units)
+    def of(
+        cls, contents: Contents, left_out: LeftOut, commit: str | None, recorded_at: datetime | None
+    ) -> Self:
+        """Read a file; commit and date are for what has none.
+
+        Raises:
+            ValueError: the file as a whole can't be read.
+        """
+        commit = commit and stable(commit)
+        by_point = defaultdict[tuple[object, ...], list[ForeignMeasurement]](list)
+        for one in contents:
+            one.commit = one.commit or commit
+            one.recorded_at = one.recorded_at or recorded_at
+            try:
+                by_point[one.point].append(one)
+            except ValueError as error:
+                left_out.lose(one.place, problem_of(error))
+        for same in by_point.values():
+            if len(same) > 1:
+                places = some([one.place for one in same])
+                left_out.lose(
+                    "",
+                    f"{shown(same[0].workload)} stands {len(same)} times in run {same[0].run_id}, "
+                    f"and nothing tells one from the other, so none is taken: {places}",
+                )
+        return cls([one for one, *others in by_point.values() if not others], left_out)
+
+    @property
+    def losses(self) -> list[str]:
+        """Each entry without a figure, with its place and the reason; not what was skipped."""
+        failed = (one for one in self.measurements if one.reason and not one.skipped)
+        told = (located(one.place, str(one.reason)) for one in failed)
+        return [*dict.fromkeys((*self.left_out.losses, *told))]
 
 
 class Figures(TypedDict, total=False):
-    """One of these fields of a ForeignMeasurement."""
+    """Fields of a ForeignMeasurement: where it stands, and one of the two others."""
 
+    place: str
     figures: Row
     reason: str
 
 
-def figures_or_reason(figures: Callable[..., Row], *arguments: Any) -> Figures:
-    """Return a ForeignMeasurement's `figures`, or the `reason` why there are none."""
+def figures_or_reason(entry: Entry, figures: Callable[..., Row], *arguments: Any) -> Figures:
+    """Return a ForeignMeasurement's `figures` of an entry, or the `reason` why there are none."""
     try:
-        return {"figures": figures(*arguments)}
+        return {"place": entry.place, "figures": figures(entry, *arguments)}
     except ValueError as error:
-        return {"reason": str(error)}
+        place = error.place if isinstance(error, MisfitError) else entry.place
+        return {"place": place, "reason": problem_of(error)}
 
 
-def from_milliseconds(milliseconds: float) -> datetime:
-    """Return a time given in milliseconds since the epoch.
+def sample_figures(
+    samples: Sequence[float], name: str, processes: Sequence[int] | None = None
+) -> Row:
+    """Return the statistics of samples above 0, of which less is better.
 
-    Raises:
-        ValueError: it is not a number, or beyond the calendar.
+    `processes` says how many samples each process took; by default one took all.
     """
-    try:
-        return datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (OverflowError, OSError, TypeError, ValueError):
-        raise ValueError(f"{milliseconds!r:.100} is not a date in milliseconds") from None
+    turns = [[[count] for count in processes]] if processes else None
+    return {"samples": len(samples), **sample_columns(Median([samples], seed=name, turns=turns))}
 
 
-def sample_figures(samples: Sequence[float], name: str) -> Row:
-    """Return the statistics of single calls' times in seconds.
+def spread(low: float | None, median: float, high: float | None) -> float | None:
+    """The distance of the quartiles by the median."""
+    return None if low is None or high is None else (high - low) / median
 
-    Raises:
-        ValueError: a time is zero, negative or not finite.
-    """
-    for value in samples:
-        to_seconds(value, "s")
-    return {"samples": len(samples), **sample_columns(Median([samples], seed=name))}
+
+class Scale(NamedTuple):
+    """What a time of a call, or a rate of calls, is in seconds."""
+
+    seconds: float  # of one of the unit; at a rate, of one call
+    is_rate: bool
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit of which it is known whether less or more is better."""
+
+    name: str
+    measures: Scale | ToldMetric
+
+    @classmethod
+    def of(cls, name: str, higher_is_better: bool | None = None) -> Self:
+        """Return the unit of a name; without `higher_is_better` only that of a time or rate.
+
+        Raises:
+            OtherUnitError: nobody knows what is better.
+        """
+        scale = _scale(name)
+        if scale and higher_is_better in (None, scale.is_rate):
+            return cls(name, scale)
+        if higher_is_better is None:
+            raise OtherUnitError(name)
+        return cls(name, ToldMetric(FIGURE, stable(name), higher_is_better))
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """What a row's parameters say of a figure that is no time."""
+        told = self.measures
+        if isinstance(told, Scale):
+            return {}
+        better = HIGHER if told.higher_is_better else LOWER
+        return {METRIC: told.name, UNIT: told.unit, BETTER: better}
+
+    def sample(self, entry: Entry) -> float:
+        """Return a figure as rows have it: less is better, times are in seconds.
+
+        Raises:
+            MisfitError: it is no number, zero, negative or beyond what rows can hold.
+        """
+        value = entry.number()
+        try:
+            return self._sample(value)
+        except ValueError as error:
+            raise MisfitError(entry.place, str(error)) from None
+
+    def _sample(self, value: float) -> float:
+        if isinstance(self.measures, Scale):
+            return _seconds(value, self.name, self.measures)
+        if not 1 / LARGEST_FIGURE <= value <= LARGEST_FIGURE:
+            raise ValueError(f"{value:g} {self.name} can't be compared: it must be above 0")
+        return self.measures.value(value)
 
 
 def to_seconds(value: float, unit: str) -> float | None:
@@ -152,16 +266,31 @@ def to_seconds(value: float, unit: str) -> float | None:
     Raises:
         ValueError: the value is zero, negative or not finite.
     """
+    scale = _scale(unit)
+    return None if scale is None else _seconds(value, unit, scale)
+
+
+def _scale(unit: str) -> Scale | None:
     over, slash, under = unit.partition("/")
     over, under = _singular(over), _singular(under)
-    is_time = over in SECONDS and (not slash or under in CALLS)
-    if not (is_time or (over in CALLS and under in SECONDS)):
-        return None
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{value:g} {unit} is not the time of a call")
-    return value * SECONDS[over] if is_time else SECONDS[under] / value
+    if over in SECONDS and (not slash or under in CALLS):
+        return Scale(SECONDS[over], is_rate=False)
+    if over in CALLS and under in SECONDS:
+        return Scale(SECONDS[under], is_rate=True)
+    return None
+
+
+def _seconds(value: float, unit: str, scale: Scale) -> float:
+    if value > 0:
+        seconds = scale.seconds / value if scale.is_rate else scale.seconds * value
+        if 1 / LARGEST_FIGURE <= seconds <= LARGEST_FIGURE:
+            return seconds
+    raise ValueError(f"{value:g} {unit} is not the time of a call")
 
 
 def _singular(name: str) -> str:
     name = name.strip().casefold()  # turns the micro sign into the Greek letter
     return name if name in SECONDS else name.removesuffix("s")
+
+
+SECONDS_OF_CALLS = Unit.of("s")

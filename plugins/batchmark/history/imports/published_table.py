@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime, time
-from typing import Any
 
-from batchmark.analysis.published import OTHERS, Defect, PublishedTable
-from batchmark.history.imports.measurement import Contents, ForeignMeasurement
+from batchmark.analysis.published import OTHERS, Defect, PublishedRow, PublishedTable
+from batchmark.history.imports.entry import Entry
+from batchmark.history.imports.measurement import SECONDS_OF_CALLS, Contents, ForeignMeasurement
+from batchmark.history.rows import Row
 from batchmark_job.result.document import Device
 
 DEFECTS: dict[Defect, str] = {
@@ -16,23 +16,30 @@ DEFECTS: dict[Defect, str] = {
 }
 
 
-def parse(document: Mapping[str, Any]) -> Contents:
+def parse(document: Entry) -> Contents:
     """Yield each row on the GPU's and on the CPU's instance."""
-    table = PublishedTable.model_validate(document)
-    for row in table.rows:
-        for device, instance_type, seconds in (
-            (Device.CUDA, table.gpu, row.gpu_seconds),
-            (Device.CPU, table.cpu, row.cpu_seconds),
-        ):
-            yield ForeignMeasurement(
-                commit=None,
-                run=table.run_id,
-                recorded_at=datetime.combine(table.read_on, time(), UTC),
-                workload=row.workload,
-                parameters=row.parameters,
-                figures={} if row.defect else {"samples": 1, "median_seconds": seconds},
-                target=f"{instance_type}, {OTHERS}",
-                device=device,
-                machine={"instance_type": instance_type},
-                reason=row.defect and DEFECTS[row.defect],
-            )
+    table = PublishedTable.model_validate(document.fields() | {"rows": ()})
+    for entry in document.at("rows").each("workload"):
+        with entry.alone():
+            row = PublishedRow.model_validate(entry.value)
+            for device, instance_type, seconds in (
+                (Device.CUDA, table.gpu, entry.at("gpu_seconds")),
+                (Device.CPU, table.cpu, entry.at("cpu_seconds")),
+            ):
+                yield ForeignMeasurement(
+                    place=entry.place,
+                    commit=None,
+                    run=table.run_id,
+                    recorded_at=datetime.combine(table.read_on, time(), UTC),
+                    workload=row.workload,
+                    parameters=row.parameters,
+                    figures={} if row.defect else _figures(seconds),
+                    target=f"{instance_type}, {OTHERS}",
+                    device=device,
+                    machine={"instance_type": instance_type},
+                    reason=row.defect and DEFECTS[row.defect],
+                )
+
+
+def _figures(seconds: Entry) -> Row:
+    return {"samples": 1, "median_seconds": SECONDS_OF_CALLS.sample(seconds)}

@@ -2,60 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Any
+from functools import partial
 
+from batchmark.history.imports.entry import Entry
 from batchmark.history.imports.measurement import (
+    SECONDS_OF_CALLS,
     UNKNOWN,
     Contents,
     ForeignMeasurement,
     figures_or_reason,
     sample_figures,
-    to_seconds,
+    spread,
 )
+from batchmark.history.imports.names import stable_parameters
 from batchmark.history.rows import Row
 
+UNVERSIONED = "unversioned"
+FEWEST_ROUNDS = 4  # for quartiles of their own
 
-def parse(document: Mapping[str, Any]) -> Contents:
+
+def parse(document: Entry) -> Contents:
     """Yield every benchmark; their only unit is seconds."""
-    recorded_at = datetime.fromisoformat(document["datetime"])
-    if recorded_at.tzinfo is None:  # old releases wrote UTC without saying so
-        recorded_at = recorded_at.replace(tzinfo=UTC)
-    commit = (document.get("commit_info") or {}).get("id")
-    machine = _machine(document["machine_info"])
-    for benchmark in document["benchmarks"]:
-        name, parameters = benchmark["fullname"], benchmark.get("params") or {}
-        yield ForeignMeasurement(
-            commit=None if commit == "unversioned" else commit,
-            recorded_at=recorded_at,
-            workload=name.removesuffix(f"[{benchmark.get('param')}]") if parameters else name,
-            parameters=parameters,
-            machine=machine,
-            **figures_or_reason(_figures, benchmark["stats"], name),
+    commit = document.optional(Entry.text, "commit_info", "id")
+    measured = partial(
+        ForeignMeasurement,
+        commit=None if commit == UNVERSIONED else commit,
+        # Old releases wrote UTC without saying so.
+        recorded_at=document.optional(Entry.moment, "datetime"),
+        machine=_machine(document),
+    )
+    for entry in document.at("benchmarks").each("fullname"):
+        with entry.alone():
+            name, parameters = _identity(entry)
+            yield measured(
+                workload=name,
+                parameters=parameters,
+                **figures_or_reason(entry, _figures, name),
+            )
+
+
+def _identity(entry: Entry) -> tuple[str, dict[str, object]]:
+    """Return its name and parameters; pytest's id of the latter is left out where they say it."""
+    name, parameters = entry.at("fullname").text(), entry.at("params").fields()
+    if parameters and parameters == stable_parameters(parameters):
+        name = name.removesuffix(f"[{entry.at('param').value}]")
+    return name, parameters
+
+
+def _machine(document: Entry) -> Row:
+    system, release, brand, model, version = (
+        document.optional(Entry.text, "machine_info", *keys)
+        for keys in (
+            ("system",),
+            ("release",),
+            ("cpu", "brand_raw"),
+            ("cpu", "brand"),
+            ("python_version",),
         )
-
-
-def _machine(info: Mapping[str, Any]) -> Row:
-    cpu = info.get("cpu") or {}
+    )
     return {
-        "cpu_model": cpu.get("brand_raw") or cpu.get("brand") or UNKNOWN,
-        "cpu_threads": cpu.get("count"),
-        "python_version": info.get("python_version"),
-        "kernel": " ".join(filter(None, (info.get("system"), info.get("release")))) or None,
+        "cpu_model": brand or model or UNKNOWN,
+        "cpu_threads": document.optional(Entry.count, "machine_info", "cpu", "count"),
+        "python_version": version,
+        "kernel": " ".join(filter(None, (system, release))) or None,
     }
 
 
-def _figures(stats: Mapping[str, Any], name: str) -> Row:
-    if samples := stats.get("data"):
+def _figures(entry: Entry, name: str) -> Row:
+    seconds, stats = SECONDS_OF_CALLS.sample, entry.at("stats")
+    if stats.at("data").value:
+        samples = [seconds(sample) for sample in stats.at("data").each()]
         return sample_figures(samples, name)
-    median = to_seconds(stats["median"], "s")
+    rounds = stats.at("rounds").count()
+    low, first, median, third, high = (
+        seconds(stats.at(key)) for key in ("min", "q1", "median", "q3", "max")
+    )
     return {
-        "samples": stats["rounds"],
+        "samples": rounds,
         "median_seconds": median,
-        "min_seconds": stats["min"],
-        "p25_seconds": stats["q1"],
-        "p75_seconds": stats["q3"],
-        "max_seconds": stats["max"],
-        "relative_spread": (stats["q3"] - stats["q1"]) / median if stats["rounds"] >= 4 else None,
+        "min_seconds": low,
+        "p25_seconds": first,
+        "p75_seconds": third,
+        "max_seconds": high,
+        "relative_spread": spread(first, median, third) if rounds >= FEWEST_ROUNDS else None,
     }

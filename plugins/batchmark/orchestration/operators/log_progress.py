@@ -10,6 +10,7 @@ from typing import Any
 
 from batchmark.aws.job_description import JobDescription, log_location
 from batchmark.aws.job_log import newest_lines
+from batchmark.core import output
 
 # CloudWatch answers 25 calls a second in all; a hundred jobs make ten of them.
 EVERY_SECONDS = 10.0
@@ -44,7 +45,7 @@ class LogProgress:
             return
         if line and line != self._said:
             self._said = line
-            self._say(line)
+            self._say(output.line(line))
 
     def _newest(self, job: JobDescription) -> str | None:
         location = log_location(job)

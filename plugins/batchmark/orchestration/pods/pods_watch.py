@@ -12,6 +12,7 @@ from urllib3.exceptions import HTTPError
 
 from batchmark.checks.waiting_pods import Object, explain, failures, missing, waiting
 from batchmark.core.clusters.cluster import GPU
+from batchmark.core.output import in_lines
 from batchmark.orchestration.pods.cluster_api import LOG_TAIL_LINES, POLL_SECONDS, ClusterApi
 from batchmark.orchestration.telling import tell
 
@@ -106,8 +107,8 @@ class PodsWatch:
         failed = next((pod for pod in self.pods if pod["status"].get("phase") == "Failed"), None)
         if failed and failed["status"].get("containerStatuses"):
             lines += [f"Last lines of {failed['metadata']['name']}:"]
-            lines += self.api.log(failed, LOG_TAIL_LINES).splitlines()
-        return "\n".join(lines)
+            lines += self.api.log(failed, LOG_TAIL_LINES).expandtabs().splitlines()
+        return in_lines(lines)
 
     def _stuck(self) -> str | None:
         """Why pods have waited for too long; None while they may wait."""

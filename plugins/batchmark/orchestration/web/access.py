@@ -6,6 +6,7 @@ Airflow leaves a plugin's routes open, so each of ours asks its auth manager.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated
 
 from airflow.api_fastapi.app import get_auth_manager
@@ -16,6 +17,8 @@ from airflow.configuration import conf
 from airflow.models import DagModel
 from fastapi import Depends, Form, HTTPException, Request
 from itsdangerous import BadData, URLSafeTimedSerializer
+
+from batchmark_job.result.printable import printable
 
 # Who may see these DAGs' runs may see what they measured, and who may trigger the other may do the
 # same here.
@@ -45,14 +48,18 @@ class Visitor:
         return _signer().dumps(str(self.user.get_id()))
 
 
-def reader(user: GetUserDep) -> Visitor:
+def reader(request: Request, user: GetUserDep) -> Visitor:
     """A visitor who may read.
 
     Raises:
-        HTTPException: 401 without a session, 403 without the right.
+        HTTPException: 401 without a session, 403 without the right, 400 for an address whose words
+            can't be shown in a line: nothing of ours has such a name.
     """
     visitor = Visitor(user)
     check_may_read(visitor, READ_DAG)
+    for word in (request.scope["path"], *chain(*request.query_params.multi_items())):
+        if (shown := printable(word)) != word:
+            raise HTTPException(400, f"The address has a control character in {shown!r}.")
     return visitor
 
 

@@ -31,14 +31,16 @@ class Schedule(NamedTuple):
     paused: bool
 
 
-def runs(dag_ids: Iterable[str]) -> list[AirflowRun]:
-    """The runs of some DAGs, the newest first."""
+def runs(dag_ids: Iterable[str], run_id: str | None = None) -> list[AirflowRun]:
+    """The runs of some DAGs, the newest first; only those of that id, if it is given."""
     wanted = (
         select(DagRun.dag_id, DagRun.run_id, DagRun.run_after, DagRun.state)
         .where(DagRun.dag_id.in_(list(dag_ids)))
         .order_by(DagRun.run_after.desc())
         .limit(MOST_RUNS)
     )
+    if run_id is not None:
+        wanted = wanted.where(DagRun.run_id == run_id)
     with create_session() as session:
         return [
             AirflowRun(dag_id, run_id, at, str(getattr(state, "value", state)))

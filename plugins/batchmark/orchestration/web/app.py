@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from functools import cache
+from functools import cache, lru_cache
 
 from botocore.exceptions import BotoCoreError, ClientError
 from cachetools import TTLCache, cached
@@ -16,15 +16,12 @@ from batchmark.orchestration.settings import load_config
 from batchmark.orchestration.web.access import reader
 from batchmark.orchestration.web.library import Library
 from batchmark.orchestration.web.routes import account, runs, trends
+from batchmark.orchestration.web.routes.parts import POLICY
 from batchmark.report.site.page import Visit
 
 CONFIG_SECONDS = 60
 HEADERS = {
-    # No script runs, nothing is loaded from elsewhere, and no other site may frame a page.
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'self'; "
-        "frame-ancestors 'self'; base-uri 'none'"
-    ),
+    "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
     "Cache-Control": "private, no-cache",
@@ -45,7 +42,7 @@ def current_library() -> Library:
     return _library(load_config().model_dump_json())
 
 
-@cache
+@lru_cache(1)
 def _library(_: str) -> Library:
     return Library(load_config())
 
@@ -68,7 +65,8 @@ async def _with_headers(
     request: Request, answer: Callable[[Request], Awaitable[Response]]
 ) -> Response:
     response = await answer(request)
-    response.headers.update(HEADERS)
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
     return response
 
 

@@ -15,10 +15,12 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 from cachetools import LRUCache
+from pydantic import BaseModel
 
 from batchmark.analysis.published import published_table
 from batchmark.analysis.side_by_side import Chosen
 from batchmark.aws.result_bucket import COLLECTED, PLAN, SUMMARY, RunStore
+from batchmark.changes.alerts.records import LISTED, Alert
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.changes.conditions import COLUMNS as CONDITION_COLUMNS
 from batchmark.changes.conditions import RunConditions, run_conditions
@@ -42,11 +44,13 @@ from batchmark.report.answer import RunSummary
 from batchmark.report.page import page_html
 from batchmark.report.pages.published_page import published_page, published_summary
 from batchmark.report.site.costs import Month
+from batchmark.report.site.trends import FEWEST_RUNS, median_speedups
 from batchmark.runs.collected_runs import readable_run
 from batchmark.runs.spending import COSTS_FOLDER, MonthSpending, month_spending
 
 # Where pages and documents lie; nothing else of the bucket is shown.
 SHOWN_FOLDERS = ("raw/", "runs/", "guard/", "diagnoses/", "self_test/", "noise/", "prices/")
+RUN_FOLDERS = ("raw", "runs")  # which have a folder for each run
 MOST_BYTES = 32 * 2**20  # of an object that is shown
 SUMMARIES_AT_A_TIME = 8
 MOST_MONTHS = 6
@@ -54,10 +58,16 @@ RECENT_RUNS = 100
 NAMING = ["run_id", "target", "recorded_at", "image_digest"]
 MOST_MADE = 64  # tables of series and the like that are kept
 IMAGE = re.compile(r"sha256:[0-9a-f]{6,64}")
-DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 Made = TypeVar("Made")
 Stored = TypeVar("Stored", bound=Record)
+
+
+class _Planned(BaseModel):
+    """What a plan says of its run."""
+
+    dag_id: str | None = None
 
 
 class MeasuredRun(NamedTuple):
@@ -119,6 +129,18 @@ class Library:
             return None
         return self.store.read_if_there(key, most_bytes=MOST_BYTES)
 
+    def owner(self, key: str) -> str | None:
+        """The DAG whose run an object is of; None where neither its folder nor a plan says so."""
+        folder, *rest = key.split("/")
+        if folder not in RUN_FOLDERS:
+            return next((kind.dag_id for kind in KINDS.values() if kind.folder == folder), None)
+        plan = self.store.record(_Planned, f"runs/{rest[0]}/{PLAN}") if rest else None
+        return plan.dag_id if plan else None
+
+    def owner_of_run(self, run_id: str) -> str | None:
+        """As `owner`, of what lies in a run's folder."""
+        return self.owner(self.store.of_run(run_id).prefix)
+
     def results(self, prefix: str, job_id: str) -> list[str]:
         """The keys of a job's result documents, its latest attempt last."""
         if not prefix.startswith(SHOWN_FOLDERS):
@@ -164,17 +186,32 @@ class Library:
     def series(self, suite: str, metric: Metric, least_runs: int) -> list[Series]:
         return self._made_of(suite, metric, lambda rows: series_histories(rows, metric), least_runs)
 
-    def standings(self, suite: str, metric: Metric, least_runs: int) -> dict[SeriesKey, Standing]:
-        """Where each series' newest run stands; prices have no noise to stand out from."""
-        if metric == Metric.PRICE:
-            return {}
+    def standings(
+        self, suite: str, metric: Metric, least_runs: int, alerts: Sequence[Alert] = ()
+    ) -> dict[SeriesKey, Standing]:
+        """Where each series' newest run stands; a change that an alert still tells of counts."""
         series = self.series(suite, metric, least_runs)
-        try:
-            settings = load_detector_settings()
-        except AlertError:  # which the next run says
-            settings = DetectorSettings()
-        name = ("standings", metric, settings.false_alerts_a_month)
-        return self._made_of(suite, name, lambda _: standings(series, settings), least_runs)
+        told = tuple(
+            point
+            for alert in alerts
+            if alert.state in LISTED
+            for point in alert.change.points
+            if point.metric == metric and point.series.suite == suite
+        )
+        settings = _detector_settings()
+        name = ("standings", metric, settings.false_alerts_a_month, told)
+        return self._made_of(suite, name, lambda _: standings(series, settings, told), least_runs)
+
+    def median_speedups(self, suite: str) -> tuple[list[Series], dict[SeriesKey, Standing]]:
+        """Each pair's median speedup over all rows, and where its newest run stands."""
+        settings = _detector_settings()
+
+        def make(rows: pa.Table) -> tuple[list[Series], dict[SeriesKey, Standing]]:
+            found = median_speedups(series_histories(rows, Metric.SPEEDUP))
+            return found, standings(found, settings)
+
+        name = ("median speedups", settings.false_alerts_a_month)
+        return self._made_of(suite, name, make, FEWEST_RUNS)
 
     def conditions(
         self, suite: str, run_ids: frozenset[str], least_runs: int
@@ -188,6 +225,8 @@ class Library:
     ) -> Made:
         """What is made of a suite's latest rows; made again only when these have changed."""
         rows = self.history.rows(suite, least_runs=least_runs)
+        if not rows.num_rows:  # of a suite that is none, for which nothing else is to go
+            return make(rows)
         with self._lock:
             held = self._made.get((suite, name))
         if held is None or held[0] is not rows:
@@ -223,7 +262,12 @@ class Library:
         if IMAGE.fullmatch(text):
             run_id = self.newest(target, lambda row: str(row["image_digest"]).startswith(text))
         elif DAY.fullmatch(text):
-            day = date.fromisoformat(text)
+            try:
+                day = date.fromisoformat(text)
+            except ValueError:
+                raise CollectError(
+                    f"There is no day {text}: choose one such as 2026-11-20."
+                ) from None
             why = f"on or before {text}: choose a later day or another target"
             run_id = self.newest(target, lambda row: row["recorded_at"].date() <= day)
         if run_id is None:
@@ -270,6 +314,13 @@ class Library:
         return found
 
 
+def _detector_settings() -> DetectorSettings:
+    try:
+        return load_detector_settings()
+    except AlertError:  # which the next run says
+        return DetectorSettings()
+
+
 def _runs(suite: str, rows: pa.Table) -> list[MeasuredRun]:
     scheduled = rows.filter(pc.not_equal(rows["purpose"].cast(pa.string()), CONFIRMATION))
     flat = scheduled.select(["run_id", "target", "recorded_at"])
@@ -289,7 +340,9 @@ def _runs(suite: str, rows: pa.Table) -> list[MeasuredRun]:
 
 
 def _conditions(run_ids: frozenset[str], rows: pa.Table) -> dict[tuple[str, str], RunConditions]:
-    wanted = rows.filter(pc.is_in(rows["run_id"].cast(pa.string()), pa.array(sorted(run_ids))))
+    wanted = rows.filter(
+        pc.is_in(rows["run_id"].cast(pa.string()), pa.array(sorted(run_ids), pa.string()))
+    )
     return run_conditions(wanted.select(list(CONDITION_COLUMNS)).to_pylist())
 
 

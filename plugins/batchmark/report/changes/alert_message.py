@@ -17,9 +17,11 @@ from batchmark.changes.metric import Metric
 from batchmark.changes.records import WORSE, Change, ChangePoint
 from batchmark.core import formatting
 from batchmark.core.names import PAGES
+from batchmark.core.output import in_lines
 from batchmark.core.shares import Rate
 from batchmark.report.change_records import AlertBoard, AlertLine
 from batchmark.report.changes import words
+from batchmark_job.result.printable import printable
 
 DAG_ID = "change_alert"
 GOOD_NEWS = "improved"
@@ -47,7 +49,7 @@ class _Entry(NamedTuple):
         return words.kind(self.change) if self.state == "open" else self.state
 
     def __str__(self) -> str:
-        return "\n".join((f"* {words.title(self.change)}", *(f"  {one}" for one in self.lines)))
+        return in_lines((f"* {words.title(self.change)}", *(f"  {one}" for one in self.lines)))
 
 
 def build_message(
@@ -151,7 +153,7 @@ def _subject(entries: Sequence[_Entry], context: MessageContext) -> str:
 
 def _text(entries: Sequence[_Entry], message: RunMessage, context: MessageContext) -> str:
     """All entries that fit, each group under its heading, and the number of the others."""
-    head = f"Batchmark {context.installation}, run {message.run_id}: {_counts(entries)}."
+    head = printable(f"Batchmark {context.installation}, run {message.run_id}: {_counts(entries)}.")
     tail = "\n\n".join(_tail(message, context))
     more = f"And {len(entries)} more; the report has all."
     room = TEXT_BYTES - size("\n\n".join((head, more, tail)))
@@ -170,11 +172,11 @@ def _text(entries: Sequence[_Entry], message: RunMessage, context: MessageContex
 
 
 def _tail(message: RunMessage, context: MessageContext) -> Iterator[str]:
-    yield f"Report: {context.report_url}"
+    yield printable(f"Report: {context.report_url}")
     if message.new_alerts:
         yield how_to_change(message.new_alerts[0].id, context.airflow_url)
     if message.mentions:
-        runs = formatting.some(message.mentions, MOST_MENTIONS)
+        runs = printable(formatting.some(message.mentions, MOST_MENTIONS))
         yield (
             f"The messages of these runs may not have arrived: {runs}. Their reports say the same."
         )

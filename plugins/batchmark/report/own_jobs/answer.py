@@ -231,7 +231,7 @@ def trust(studies: Sequence[OwnJobStudy]) -> str:
     if duels:
         decided = sum(duel.better is not None for duel in duels)
         text += (
-            f" {decided} of {formatting.count(len(duels), 'comparison')} of times stand above "
-            "the noise; of equal sides about 1 in 100 would."
+            f" Times differ beyond the noise in {decided} of "
+            f"{formatting.count(len(duels), 'comparison')}; of equal sides about 1 in 100 would."
         )
     return text

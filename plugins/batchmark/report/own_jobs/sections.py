@@ -14,10 +14,10 @@ from batchmark.analysis.own_jobs.records import (
     Place,
 )
 from batchmark.core import formatting
-from batchmark.core.formatting import Figure
+from batchmark.core.intervals import Estimate
 from batchmark.core.row_values import ToldMetric
 from batchmark.report import blocks, machines
-from batchmark.report.blocks import Table, capitalized
+from batchmark.report.blocks import Form, Rival, Table, Told, capitalized
 from batchmark.report.model import Report
 from batchmark.report.own_jobs import standings, words
 from batchmark.report.own_jobs.charts import job_charts
@@ -105,11 +105,9 @@ def _sides(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
         {
             AXIS: lambda row: _at(study, row[1].place),
             "Target": lambda row: measured_target(row[0].target),
-            "Time": lambda row: formatting.time(row[1].seconds) if row[1].seconds else None,
+            "Time": lambda row: Rival(row[1].seconds, formatting.time, row[1].place),
             OVER_FASTEST: lambda row: _over_fastest(study, row[0], row[1].place),
-            "A job": lambda row: (
-                formatting.usd_figure(row[1].usd_per_job) if row[1].usd_per_job else None
-            ),
+            "A job": lambda row: Rival(row[1].usd_per_job, formatting.usd_figure, row[1].place),
             VERDICT: lambda row: _verdict(study, row[0], row[1].place),
             "Command alone": lambda row: _seconds(row[1].command_seconds),
             "Waiting": lambda row: _seconds(row[1].waiting_seconds),
@@ -122,7 +120,7 @@ def _table(
     title: str,
     caption: str,
     rows: Sequence[T],
-    columns: Mapping[str, Callable[[T], Figure | str | int | None]],
+    columns: Mapping[str, Callable[[T], Told]],
     *,
     folded: bool = False,
 ) -> Table | None:
@@ -155,9 +153,9 @@ def _fastest(study: OwnJobStudy, place: Place) -> str:
     return (best and best.fastest) or standings.measured(study, place)[0][0].target.target
 
 
-def _over_fastest(study: OwnJobStudy, side: JobSide, place: Place) -> Figure | None:
+def _over_fastest(study: OwnJobStudy, side: JobSide, place: Place) -> Rival | None:
     duel = standings.duel_of(study, place, _fastest(study, place), side.target.target)
-    return formatting.factor(duel.ratio) if duel else None
+    return Rival(duel.ratio, formatting.factor, place) if duel else None
 
 
 def _verdict(study: OwnJobStudy, side: JobSide, place: Place) -> str:
@@ -181,7 +179,7 @@ def _verdict(study: OwnJobStudy, side: JobSide, place: Place) -> str:
     return "slower" if duel and duel.better == rival else NOT_KNOWN
 
 
-class _Told(NamedTuple):
+class _Metric(NamedTuple):
     """What a side told of a metric at a place, and who is the best there."""
 
     side: JobSide
@@ -189,12 +187,16 @@ class _Told(NamedTuple):
     metric: MetricFigure
     win: Win | None
 
+    def rival(self, estimate: Estimate | None, form: Form) -> Rival:
+        """A figure of it, held against those of the same metric at the same place."""
+        return Rival(estimate, form, (self.place, self.metric.told))
+
 
 def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
     names = words.metric_names(study)
     least = {told: _least_usd(study, told) for told in names}
     rows = [
-        _Told(side, place, found, win)
+        _Metric(side, place, found, win)
         for told in names
         for place in own
         for win in [next(standings.by_metric(study, [place], told), None)]
@@ -210,12 +212,20 @@ def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
             "Metric": lambda row: names[row.metric.told],
             AXIS: lambda row: _at(study, row.place),
             "Target": lambda row: measured_target(row.side.target),
-            "Value": lambda row: formatting.value(row.metric.value, row.metric.unit),
+            "Value": lambda row: row.rival(
+                row.metric.value,
+                lambda value, others: formatting.value(value, row.metric.unit, others),
+            ),
             OVER_BEST: lambda row: _over_best(study, row),
             VERDICT: lambda row: (
                 _metric_verdict(study, row.win, row.side.target.target) if row.win else None
             ),
-            "Dollars": lambda row: words.usd_per_unit(row.metric, least[row.metric.told]),
+            "Dollars": lambda row: row.rival(
+                row.metric.usd_per_unit,
+                lambda usd, others: words.usd_per_unit(
+                    usd, row.metric.unit, least[row.metric.told], others
+                ),
+            ),
             "Values": lambda row: (
                 f"{row.metric.values} in {formatting.count(row.metric.jobs, 'job')}"
             ),
@@ -224,12 +234,12 @@ def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
     )
 
 
-def _over_best(study: OwnJobStudy, row: _Told) -> Figure | None:
+def _over_best(study: OwnJobStudy, row: _Metric) -> Rival | None:
     if row.win is None:
         return None
     target, told = row.side.target.target, row.metric.told
     duel = standings.duel_of(study, row.place, row.win.leader, target, told)
-    return formatting.factor(duel.ratio) if duel else None
+    return row.rival(duel.ratio, formatting.factor) if duel else None
 
 
 def _metric_verdict(study: OwnJobStudy, win: Win, target: str) -> str:

@@ -125,7 +125,7 @@ def ratios(wins: Sequence[Win], *, interval: bool = True) -> str:
         return str(formatting.factor(wins[0].ratio))
     ordered = sorted((win.ratio for win in wins), key=lambda ratio: ratio.value)
     ends = (ordered[0], ordered[-1])
-    return " to ".join(dict.fromkeys(formatting.factor(one).value for one in ends))
+    return " to ".join(dict.fromkeys(formatting.factor(one, ends).value for one in ends))
 
 
 def _costs(wins: Sequence[Win]) -> str:

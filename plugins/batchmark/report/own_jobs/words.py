@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from batchmark.analysis.own_jobs.records import JobFigure, JobSide, MetricFigure, OwnJobStudy, Place
+from batchmark.analysis.own_jobs.records import JobFigure, JobSide, OwnJobStudy, Place
 from batchmark.core import formatting
-from batchmark.core.formatting import Figure
+from batchmark.core.formatting import Figure, Others
+from batchmark.core.intervals import Estimate
 from batchmark.core.own_jobs import JobSize
 from batchmark.core.row_values import ToldMetric
 from batchmark.report.blocks import grouped
@@ -49,14 +50,19 @@ def metric_names(study: OwnJobStudy) -> dict[ToldMetric, str]:
     return {metric: with_unit[metric] if often[metric.name] > 1 else metric.name for metric in told}
 
 
-def usd_per_unit(found: MetricFigure, least: float) -> Figure | None:
-    """Dollars for so many units that `least` dollars are easily read, too; None if not known."""
-    usd = found.usd_per_unit
-    if usd is None:
-        return None
-    unit = found.unit.removesuffix("/s")
+def usd_per_unit(usd: Estimate, rate: str, least: float, beside: Others = ()) -> Figure:
+    """Dollars for so many units that `least` dollars are easily read, too.
+
+    Args:
+        usd: for one unit.
+        rate: the unit that was told, which ends in /s.
+        least: of those that it is compared with.
+        beside: dollars of others for one unit.
+    """
+    unit = rate.removesuffix("/s")
     factor, many = next((step for step in MANY if least * step[0] >= LEAST_USD), MANY[-1])
-    amount = formatting.usd_figure(usd.scaled(factor))
+    others = [one.scaled(factor) for one in beside if one]
+    amount = formatting.usd_figure(usd.scaled(factor), others)
     return Figure(f"{amount.value} per {many}{unit if many else _singular(unit)}", amount.interval)
 
 
@@ -153,7 +159,7 @@ def remarks(study: OwnJobStudy) -> Iterator[str]:
     doubts = (
         (warning, (side, one))
         for side, one in figures(study)
-        for warning in (() if one.problem else one.warnings)
+        for warning in (*(() if one.problem else one.warnings), *one.doubts)
     )
     for warning, of in grouped(doubts).items():
         yield f"With care: {'; '.join(where(study, of))}: {warning}"

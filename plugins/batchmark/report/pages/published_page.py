@@ -253,10 +253,10 @@ def _cells(row: PublishedRow, factor: float) -> tuple[Figure | str, ...]:
         "repeated": "the times of image 2048",
     }
     words = _words(row, factor) if row.judged else ("not judged", "not judged")
+    sides = [_rounded(seconds) for seconds in (row.cpu_seconds, row.gpu_seconds)]
     return (
         Figure(f"{row.workload} {formatting.parameters(row.parameters)}", defects[row.defect]),
-        formatting.time(_rounded(row.cpu_seconds)),
-        formatting.time(_rounded(row.gpu_seconds)),
+        *(formatting.time(side, sides) for side in sides),
         formatting.factor(row.ratio),
         f"{row.speedup:g}{formatting.TIMES}",
         *words,

@@ -67,7 +67,7 @@ def _lost(report: Report) -> blocks.Table:
             lost.planned.measures,
             str(lost.planned.repeat),
             lost.job_id or "none",
-            lost.reason,
+            " / ".join(lost.reason.split("\n")),
             "-" if cost.seconds is None else formatting.seconds(cost.seconds),
             "; ".join(filter(None, ("" if cost.usd is None else amount(cost.usd), cost.reason))),
         )

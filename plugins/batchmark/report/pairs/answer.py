@@ -192,7 +192,8 @@ def _ratios(duels: Sequence[Duel]) -> str:
     ratios = sorted((duel.ratio for duel in decided or duels), key=lambda ratio: ratio.value)
     if len(ratios) == 1:
         return str(formatting.factor(ratios[0]))
-    return f"{formatting.factor(ratios[0]).value} to {formatting.factor(ratios[-1]).value}"
+    ends = (ratios[0], ratios[-1])
+    return " to ".join(formatting.factor(one, ends).value for one in ends)
 
 
 def _trust(report: Report) -> str:
@@ -205,8 +206,8 @@ def _trust(report: Report) -> str:
     source = next(iter(sources)) if len(sources) == 1 else source
     floor = formatting.noise(median(row.noise.floor for row in rows))
     text = (
-        f"{decided} of {formatting.count(len(rows), 'verdict')} on time stand above the noise from "
-        f"job to job, whose median over the rows is {floor} ({source})."
+        f"Times differ beyond the noise from job to job in {decided} of "
+        f"{formatting.count(len(rows), 'row')}; its median over the rows is {floor} ({source})."
     )
     doubtful = sum(bool(row.warnings) for row in rows)
     return f"{text} {formatting.count(doubtful, 'row')} to read with care." if doubtful else text

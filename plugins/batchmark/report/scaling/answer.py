@@ -136,8 +136,10 @@ def _efficiencies(training: Training) -> str:
     beyond = [point for point in curve.points if point.nodes > (reach.nodes or 0)]
     if beyond and not reach.reason:
         points.append(min(beyond, key=lambda one: one.efficiency.value))
+    beside = [point.efficiency for point in points]
     texts = [
-        f"{formatting.number(point.efficiency)} on {words.nodes(point.nodes)}" for point in points
+        f"{formatting.number(point.efficiency, beside)} on {words.nodes(point.nodes)}"
+        for point in points
     ]
     by = f", by {formatting.count(few, 'job')} a point" if few else ""
     return f"Efficiency {' and '.join(texts)}, against {words.nodes(curve.base_nodes)}{by}"
@@ -242,8 +244,9 @@ def _epoch_cost(training: Training) -> str | None:
     shown = (*priced[:1], *priced[1:][-1:])
     batches = [f", batch {point.batch}" for point in shown]
     apart = len(set(batches)) > 1
+    beside = [point.usd_per_epoch for point in shown]
     costs = [
-        f"{formatting.usd_figure(point.usd_per_epoch)} on {words.nodes(point.nodes)}"
+        f"{formatting.usd_figure(point.usd_per_epoch, beside)} on {words.nodes(point.nodes)}"
         f"{batch if apart else ''}"
         for point, batch in zip(shown, batches, strict=True)
         if point.usd_per_epoch
@@ -302,8 +305,8 @@ def held(prediction: Prediction) -> str:
     shown = str if prediction.outcome == "too_noisy" else attrgetter("value")
     at = " and ".join(
         f"{words.nodes(point.nodes)} ({least(prediction)}"
-        f"{shown(formatting.number(point.predicted))} predicted, "
-        f"{shown(formatting.number(point.measured))} measured)"
+        f"{shown(formatting.number(point.predicted, [point.measured]))} predicted, "
+        f"{shown(formatting.number(point.measured, [point.predicted]))} measured)"
         for point in prediction.checked
     )
     return (

@@ -10,12 +10,13 @@ from batchmark.analysis.scaling.prediction import Prediction
 from batchmark.analysis.scaling.published import published_point
 from batchmark.analysis.scaling.studies import FILES, ScalingStudy, Training
 from batchmark.core import formatting
-from batchmark.core.formatting import Figure
+from batchmark.core.formatting import Figure, Others
 from batchmark.core.intervals import Estimate
 from batchmark.report.blocks import (
     Block,
     Charts,
     Remarks,
+    Rival,
     Section,
     Table,
     Text,
@@ -82,11 +83,13 @@ def training_tables(study: ScalingStudy, training: Training) -> Iterator[Table]:
             "Nodes": lambda point: point.nodes,
             _plural(study): lambda point: point.ranks,
             f"Batch per {each}": lambda point: point.batch,
-            "Step": lambda point: formatting.time(point.seconds),
-            IMAGES: lambda point: formatting.number(point.images_per_second),
-            f"Per {each}": lambda point: formatting.number(point.images_per_second_per_device),
-            EPOCH: lambda point: _usd(point.usd_per_epoch),
-            MILLION: lambda point: _usd(point.usd_per_million_images),
+            "Step": lambda point: Rival(point.seconds, formatting.time, point.nodes),
+            IMAGES: lambda point: Rival(point.images_per_second, formatting.number, point.nodes),
+            f"Per {each}": lambda point: Rival(
+                point.images_per_second_per_device, formatting.number
+            ),
+            EPOCH: lambda point: Rival(point.usd_per_epoch, formatting.usd_figure),
+            MILLION: lambda point: Rival(point.usd_per_million_images, formatting.usd_figure),
         },
         without=() if priced else (EPOCH, MILLION),
     )
@@ -100,7 +103,7 @@ def training_tables(study: ScalingStudy, training: Training) -> Iterator[Table]:
             {
                 "Nodes": lambda point: point.nodes,
                 f"Batch per {each}": lambda point: point.batch,
-                "Step": lambda point: formatting.time(point.seconds),
+                "Step": lambda point: Rival(point.seconds, formatting.time, point.nodes),
                 "Data": lambda point: _part(point, "data"),
                 "Compute": lambda point: _part(point, "compute"),
                 "Communication": lambda point: _part(point, "communication"),
@@ -138,7 +141,9 @@ def study_tables(study: ScalingStudy) -> Iterator[Table]:
                 "Settings": lambda found: words.variant(found[0]),
                 "Data": lambda found: words.data_source(found[0]),
                 "Nodes": lambda found: found[1].nodes,
-                IMAGES: lambda found: formatting.number(found[1].images_per_second),
+                IMAGES: lambda found: Rival(
+                    found[1].images_per_second, formatting.number, found[1].nodes
+                ),
                 LOSS: lambda found: _losses(found[1]),
             },
         )
@@ -166,8 +171,10 @@ def study_tables(study: ScalingStudy) -> Iterator[Table]:
             {
                 "Nodes": lambda point: point.nodes,
                 "Pass": lambda point: point.kind,
-                "Time": lambda point: formatting.time(point.seconds),
-                "Read by all nodes": lambda point: formatting.rate(point.bytes_per_second, "B"),
+                "Time": lambda point: Rival(point.seconds, formatting.time, point.nodes),
+                "Read by all nodes": lambda point: Rival(
+                    point.bytes_per_second, _bytes, point.nodes
+                ),
             },
             folded=True,
         )
@@ -235,7 +242,7 @@ def prediction_table(study: ScalingStudy, prediction: Prediction) -> Table:
             "Nodes": lambda point: point.nodes,
             _plural(study): lambda point: point.ranks,
             "Efficiency": lambda point: (
-                formatting.number(point.efficiency) if point.efficiency.interval else 1
+                Rival(point.efficiency, formatting.number) if point.efficiency.interval else 1
             ),
             IMAGES: lambda point: formatting.number(point.images_per_second),
             "Communication": lambda point: _seconds(point.communication_seconds),
@@ -255,8 +262,8 @@ def check_table(prediction: Prediction) -> Table | None:
         prediction.checked,
         {
             "Nodes": lambda point: point.nodes,
-            "Predicted": lambda point: formatting.number(point.predicted),
-            "Measured": lambda point: formatting.number(point.measured),
+            "Predicted": lambda point: formatting.number(point.predicted, [point.measured]),
+            "Measured": lambda point: formatting.number(point.measured, [point.predicted]),
             "Off by": lambda point: formatting.change(round(point.error, 3)),
             "Holds": lambda point: CHECKED[point.outcome],
         },
@@ -276,7 +283,7 @@ def _curve_table(study: ScalingStudy, curve: Curve) -> Table:
                 1 if point.nodes == curve.base_nodes else formatting.factor(point.speedup)
             ),
             "Efficiency": lambda point: (
-                1 if point.nodes == curve.base_nodes else formatting.number(point.efficiency)
+                1 if point.nodes == curve.base_nodes else Rival(point.efficiency, formatting.number)
             ),
         },
     )
@@ -316,12 +323,12 @@ def _part(point: TrainingPoint, name: str) -> Figure | None:
     return Figure(formatting.seconds(point.split.parts[name]), f"({share})")
 
 
+def _bytes(rate: Estimate, beside: Others) -> Figure:
+    return formatting.rate(rate, "B", beside)
+
+
 def _percent(share: float | None) -> str | None:
     return None if share is None else formatting.percent(share)
-
-
-def _usd(amount: Estimate | None) -> Figure | None:
-    return formatting.usd_figure(amount) if amount else None
 
 
 def _seconds(estimate: Estimate) -> Figure:

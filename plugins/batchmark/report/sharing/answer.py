@@ -69,10 +69,9 @@ def _gains(choice: Choice) -> str:
         f"{formatting.number(choice.price)} of the price of a step"
     )
     if choice.usd_per_1000_steps and choice.usd_alone:
-        text += (
-            f" ({formatting.usd_figure(choice.usd_per_1000_steps).value} for {STEPS:,} steps, "
-            f"against {formatting.usd_figure(choice.usd_alone).value})"
-        )
+        both = (choice.usd_per_1000_steps, choice.usd_alone)
+        shared, alone = (formatting.usd_figure(one, both).value for one in both)
+        text += f" ({shared} for {STEPS:,} steps, against {alone})"
     return text
 
 

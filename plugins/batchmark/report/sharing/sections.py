@@ -8,7 +8,17 @@ from batchmark.analysis.sharing.curves import STEPS, Curve
 from batchmark.analysis.sharing.replicas import OUTCOMES, ReplicaFigures, StepTimes
 from batchmark.analysis.sharing.studies import SharedTask
 from batchmark.core import formatting
-from batchmark.report.blocks import Block, Charts, Facts, Remarks, Section, Table, Text, Traces
+from batchmark.report.blocks import (
+    Block,
+    Charts,
+    Facts,
+    Remarks,
+    Rival,
+    Section,
+    Table,
+    Text,
+    Traces,
+)
 from batchmark.report.model import Report
 from batchmark.report.sharing import words
 from batchmark.report.sharing.charts import sharing_charts
@@ -56,13 +66,9 @@ def curve_table(task: SharedTask, curve: Curve) -> Table:
         curve.points,
         {
             "Replicas": lambda point: point.replicas,
-            "Steps/s": lambda point: formatting.number(point.throughput),
-            "Over one alone": lambda point: formatting.factor(point.gain) if point.gain else None,
-            DOLLARS: lambda point: (
-                formatting.usd_figure(point.usd_per_1000_steps)
-                if point.usd_per_1000_steps
-                else None
-            ),
+            "Steps/s": lambda point: Rival(point.throughput, formatting.number),
+            "Over one alone": lambda point: Rival(point.gain, formatting.factor),
+            DOLLARS: lambda point: Rival(point.usd_per_1000_steps, formatting.usd_figure),
             "Slowest: p50, p95, p99": lambda point: _times(point.figures.slowest),
             "Median replica": lambda point: _times(point.figures.typical),
             "Interference": lambda point: (

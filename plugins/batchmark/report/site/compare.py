@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -16,6 +14,7 @@ from batchmark.analysis.side_by_side import SideBySide, Verdict, verdict
 from batchmark.core import formatting, row_values
 from batchmark.core.formatting import Figure
 from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate
+from batchmark.core.output import csv_text, markdown
 from batchmark.core.row_values import ToldMetric
 from batchmark.report.machines import environment
 from batchmark.report.words import row_label
@@ -57,7 +56,7 @@ class RowView(NamedTuple):
     @classmethod
     def of(cls, row: Row) -> Self:
         sides = (row.gpu.median_seconds, row.cpu.median_seconds)
-        first, second = (row_values.figure(row.parameters, side) for side in sides)
+        first, second = (row_values.figure(row.parameters, side, sides) for side in sides)
         return cls(row_label(row), row, first, second, _word(row))
 
 
@@ -180,12 +179,8 @@ class Comparison:
             yield one, [RowView.of(row) for row in one.rows]
 
     def as_csv(self) -> str:
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(CSV_COLUMNS)
-        for one in self.suites:
-            writer.writerows(_csv_row(one.suite, row) for row in one.rows)
-        return out.getvalue()
+        rows = (_csv_row(one.suite, row) for one in self.suites for row in one.rows)
+        return csv_text((CSV_COLUMNS, *rows))
 
     def as_json(self) -> str:
         """All that the page says, with the rows in full."""
@@ -200,12 +195,14 @@ class Comparison:
             indent=2,
         )
 
-    def as_markdown(self) -> str:
-        """A table for a pull request."""
+    def as_markdown(self, first: Sequence[str] = ()) -> str:
+        """A table for a pull request, below lines of which the first stands out."""
+        bold = [f"**{markdown(line)}**" for line in first[:1]]
         lines = [
-            self.answer,
+            *(text for line in (*bold, *map(markdown, first[1:])) for text in (line, "")),
+            markdown(self.answer),
             "",
-            f"| row | {_cell(self.first)} | {_cell(self.second)} "
+            f"| row | {markdown(self.first)} | {markdown(self.second)} "
             f"| speedup [{CONFIDENCE_TEXT}] | verdict |",
             "|---|---:|---:|---:|---|",
         ]
@@ -213,9 +210,9 @@ class Comparison:
             for view in views:
                 ratio = formatting.factor(view.row.speedup)
                 cells = (view.name, view.first, view.second, ratio, view.word)
-                lines.append(f"| {' | '.join(_cell(str(cell)) for cell in cells)} |")
+                lines.append(f"| {' | '.join(markdown(str(one)) for one in cells)} |")
         speedup = f"The speedup is the time of {self.second} / the time of {self.first}."
-        lines += ["", *map(_cell, (*self.remarks, speedup))]
+        lines += ["", *map(markdown, (*self.remarks, speedup))]
         return "\n".join(lines) + "\n"
 
 
@@ -237,12 +234,9 @@ def _csv_row(suite: str, row: Row) -> list[object]:
     values = [row_values.value(row.parameters, side.value) for side in sides]
     name = [row.workload, formatting.parameters(row.parameters), row.dtype]
     change = row.noise.smallest_detectable_change
-    # A spreadsheet would take a text that begins so for a formula.
-    *safe, unit = (
-        f"'{text}" if text[:1] in "=+-@\t\r" else text
-        for text in (suite, *name, told.unit if told else "s")
-    )
-    return [*safe, *figures, _word(row), change if change < 1 else None, unit, *values]
+    noise = change if change < 1 else None
+    unit = told.unit if told else "s"
+    return [suite, *name, *figures, _word(row), noise, unit, *values]
 
 
 def _with_ends(estimate: Estimate | None) -> tuple[float | None, ...]:
@@ -250,9 +244,3 @@ def _with_ends(estimate: Estimate | None) -> tuple[float | None, ...]:
     interval = estimate.interval if estimate else None
     ends = (interval.low, interval.high) if interval else (None, None)
     return (estimate.value if estimate else None, *ends)
-
-
-def _cell(text: str) -> str:
-    """Text that ends no cell, no line and begins no markup."""
-    plain = " ".join(text.split())
-    return "".join(f"\\{sign}" if sign in "\\`*_{}[]<>|#!" else sign for sign in plain)

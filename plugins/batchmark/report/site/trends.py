@@ -6,16 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from batchmark.analysis.published import OTHERS
-from batchmark.changes.alerts.records import LISTED, Alert
+from batchmark.changes.alerts.records import Alert
 from batchmark.changes.conditions import RunConditions, differences, row_name
 from batchmark.changes.metric import Metric
-from batchmark.changes.records import Series, SeriesKey, moment
+from batchmark.changes.records import Level, Series, SeriesKey, moment
 from batchmark.changes.standing import Standing
 from batchmark.core import formatting
 from batchmark.core.row_values import ToldMetric
@@ -64,7 +63,7 @@ class Trend:
     metric: Metric
     runs: list[Run]
     marks: list[Mark]
-    standing: Standing | None = None  # of the latest run; None if it was not judged
+    standing: Standing  # of the latest run
     fell_back: bool = False
     missed: bool = False  # by the newest run of the suite
 
@@ -96,26 +95,26 @@ class Trend:
 
     @property
     def before(self) -> str:
-        """What its latest run is worth, and whether the newest run measured it."""
+        """What its latest run is worth, whether the newest run measured it, and its last change."""
+        word, level, point = self.standing
         parts = ["not measured in the newest run"] * self.missed
-        if not (self.missed and len(self.runs) == 1):
-            parts.append(self._against_earlier)
+        if level and word != "a change":
+            parts.append(self._against(level))
+        if not (parts or level):
+            parts.append("first run")
+        if point:
+            share, since = change_words.share(point, point.change), point.first_recorded_at
+            old = change_words.value(point.before.median, point.metric, point.series)
+            parts.append(f"{share}, a change since {since:%Y-%m-%d}, from {old}")
         return "; ".join(parts)
 
-    @property
-    def _against_earlier(self) -> str:
-        """The median of the runs before the latest, and what the distance from it is worth."""
-        earlier = [run.value for run in self.runs[:-1]]
-        if not earlier:
-            return "first run"
-        level = float(np.median(earlier))
-        before = f"{self._text(level)} before"
-        if self.standing is None or level <= 0:
+    def _against(self, level: Level) -> str:
+        """The level that the latest run is held against, and what the distance is worth."""
+        value = change_words.read(level.median, self.metric, self.key)
+        before = f"{self._text(value)} before"
+        if self.standing.word is None:
             return before
-        if point := self.standing.point:
-            share, since = change_words.share(point, point.change), point.first_recorded_at
-            return f"{share}, {self.standing.word} since {since:%Y-%m-%d}"
-        share = formatting.change(self.latest.value / level - 1)
+        share = formatting.change(self.latest.value / value - 1)
         return f"{share} against {before}, {self.standing.word}"
 
     @property
@@ -204,14 +203,14 @@ def trends(
     alerts: Sequence[Alert],
     conditions: Mapping[tuple[str, str], RunConditions],
     *,
-    standings: Mapping[SeriesKey, Standing] = MappingProxyType({}),
+    standings: Mapping[SeriesKey, Standing],
     most_runs: int = FEWEST_RUNS,
     newest: str | None = None,
 ) -> list[Trend]:
     """Every series that has a usable figure, sorted by workload, row and target.
 
-    `standings` are of each series' newest run; a change that an alert tells of counts, too.
-    `newest` is the suite's newest run, if series are to say that it did not measure them.
+    `standings` are of each series' newest run. `newest` is the suite's newest run, if series are to
+    say that it did not measure them.
     """
     at_series = grouped(
         ((point.series, point.metric), (point, alert))
@@ -233,27 +232,25 @@ def trends(
             for place in kept
         ]
         places = {run.run_id: place for place, run in enumerate(runs)}
-        alerted = [
-            (point, alert)
-            for point, alert in at_series.get((history.key, history.metric), ())
-            if point.first_run_id in places
-        ]
         marks = [
             Mark(
                 places[point.first_run_id],
                 "alert",
                 f"{change_words.share(point, point.change)}, alert {alert.id} ({alert.state})",
             )
-            for point, alert in alerted
+            for point, alert in at_series.get((history.key, history.metric), ())
+            if point.first_run_id in places
         ]
         marks += _releases(history.key, runs, conditions)
-        standing = standings.get(history.key)
-        told = [point for point, alert in alerted if alert.state in LISTED]
-        if told and standing and not standing.point:
-            standing = Standing("a change", told[-1])
         missed = newest not in (None, runs[-1].run_id)
         trend = Trend(
-            history.key, history.metric, runs, sorted(marks), standing, history.fell_back, missed
+            history.key,
+            history.metric,
+            runs,
+            sorted(marks),
+            standings[history.key],
+            history.fell_back,
+            missed,
         )
         found.append(trend)
     return sorted(found, key=lambda trend: (trend.name, trend.target))
@@ -274,10 +271,13 @@ def _releases(
     return marks
 
 
-def overview(found: Iterable[Trend]) -> list[Trend]:
-    """The median speedup over all rows that all of a pair's runs measured, one trend a pair."""
-    pairs = grouped(((one.key.suite, one.key.target, one.key.against), one) for one in found)
-    return [_middle(of_pair) for of_pair in pairs.values()]
+def median_speedups(found: Iterable[Series]) -> list[Series]:
+    """The median speedup over all rows of a machine against a CPU target, one series a pair.
+
+    It has those of each row's newest runs that measured the most rows.
+    """
+    pairs = grouped((one.key.machine, one) for one in found if one.usable().size)
+    return [_median_speedup(pair, rows) for pair, rows in pairs.items()]
 
 
 def unpaired(found: Iterable[Trend], measured: Iterable[tuple[str, str]]) -> list[str]:
@@ -296,18 +296,21 @@ def unpaired(found: Iterable[Trend], measured: Iterable[tuple[str, str]]) -> lis
     ]
 
 
-def _middle(of_pair: Sequence[Trend]) -> Trend:
-    values = grouped((run.run_id, run) for trend in of_pair for run in trend.runs)
-    most = max(len(runs) for runs in values.values())
-    whole = sorted((runs for runs in values.values() if len(runs) == most), key=lambda r: r[0].day)
-    runs = []
-    for of_run in whole:
-        middle = float(np.median([run.value for run in of_run]))
-        runs.append(of_run[0]._replace(value=middle, text=formatting.multiple(middle)))
-    key = of_pair[0].key.model_copy(
-        update={"workload": None, "parameters": formatting.count(most, "row"), "dtype": None}
+def _median_speedup(pair: SeriesKey, rows: Iterable[Series]) -> Series:
+    figures = grouped(
+        (row.run_ids[place], (row.recorded_at[place], row.values[place]))
+        for row in rows
+        for place in row.usable()[-FEWEST_RUNS:]
     )
-    return Trend(key, Metric.SPEEDUP, runs, [])
+    most = max(map(len, figures.values()))
+    whole = {run_id: of_run for run_id, of_run in figures.items() if len(of_run) == most}
+    return Series(
+        pair.model_copy(update={"parameters": formatting.count(most, "row")}),
+        Metric.SPEEDUP,
+        list(whole),
+        np.array([at for (at, _), *_ in whole.values()]),
+        np.array([np.median([value for _, value in of_run]) for of_run in whole.values()]),
+    )
 
 
 def _percent(share: float) -> float:

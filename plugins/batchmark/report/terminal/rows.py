@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
-from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
-from rich.text import Text
 
 from batchmark.analysis.pairs.answer import Measure
 from batchmark.analysis.pairs.compared_rows import SIGNS, Row, TotalTime
@@ -17,7 +15,7 @@ from batchmark.analysis.pairs.pair import Pair
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.report import words
-from batchmark.report.terminal.text import bare_table, clean, print_text
+from batchmark.report.terminal.text import bare_table, plain, print_text
 from batchmark.report.words import AHEAD, NOT_KNOWN
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
@@ -32,27 +30,27 @@ class _Layout(NamedTuple):
     counts: bool = True  # of samples, and the efficiency; the verdict has its gist
     jobs: bool = True  # by their numbers in the list below
 
-    def headings(self, pair: Pair) -> Iterator[str]:
+    def headings(self, pair: Pair) -> Iterator[tuple[str, ...]]:
+        """The lines of each."""
         median = f"median [{CONFIDENCE_TEXT}]"
-        yield f"{pair.gpu.target}\n{'(ran on the CPU)' if pair.cpu_fallback else median}"
-        yield f"{pair.cpu.target}\n{median}"
-        yield f"speedup\n[{CONFIDENCE_TEXT}]"
-        yield "GPU is"
+        yield pair.gpu.target, "(ran on the CPU)" if pair.cpu_fallback else median
+        yield pair.cpu.target, median
+        yield "speedup", f"[{CONFIDENCE_TEXT}]"
+        yield ("GPU is",)
         if self.counts:
-            yield f"efficiency\n[{CONFIDENCE_TEXT}]"
+            yield "efficiency", f"[{CONFIDENCE_TEXT}]"
         if self.noise:
-            yield "noise,\nmissed below"
+            yield "noise,", "missed below"
         if self.ceilings:
-            yield "of ceiling,\nGPU, CPU"
+            yield "of ceiling,", "GPU, CPU"
         if self.counts:
-            yield "n"
+            yield ("n",)
         if self.counts and self.jobs:
-            yield "jobs"
+            yield ("jobs",)
 
     def cells(self, row: Row, pair: Pair, job_numbers: Mapping[str, int]) -> Iterator[str]:
         sides = (row.gpu, row.cpu)
-        for side in sides:
-            yield self.cell(side.median_seconds, formatting.time)
+        yield from self.times([side.median_seconds for side in sides])
         yield self.cell(row.speedup, formatting.factor)
         yield "-" if pair.cpu_fallback else f",{self.separator}".join(_verdict(row))
         if self.counts:
@@ -71,6 +69,11 @@ class _Layout(NamedTuple):
 
     def cell(self, estimate: Estimate | None, kind: Callable[[Estimate], formatting.Figure]) -> str:
         return self.separator.join(filter(None, kind(estimate))) if estimate else "-"
+
+    def times(self, sides: Sequence[Estimate | None]) -> Iterator[str]:
+        """Of both sides, which stand beside each other."""
+        for side in sides:
+            yield self.cell(side, lambda seconds: formatting.time(seconds, sides))
 
     def whole_jobs(self, total: TotalTime) -> str:
         if not (speedup := words.whole_jobs_speedup(total)):
@@ -111,9 +114,10 @@ def _table(pair: Pair, job_numbers: Mapping[str, int], layout: _Layout) -> Table
     table = bare_table()
     table.add_column("row", no_wrap=layout.counts)
     for heading in layout.headings(pair):
-        table.add_column(Text(clean(heading)), justify="right", no_wrap=True)
+        table.add_column(plain(*heading), justify="right", no_wrap=True)
     for row in pair.rows:
-        name = Text(clean(words.row_label(row, layout.separator)))
+        parts = filter(None, (row.workload, words.row_details(row)))
+        name = plain(*parts) if layout.separator == "\n" else plain(" ".join(parts))
         table.add_row(name, *layout.cells(row, pair, job_numbers))
     table.add_section()
     for total in pair.totals:
@@ -121,8 +125,7 @@ def _table(pair: Pair, job_numbers: Mapping[str, int], layout: _Layout) -> Table
         known = efficiency if efficiency and efficiency.interval else None
         table.add_row(
             words.SPAN_NAMES[total.span],
-            layout.cell(total.gpu_seconds, formatting.time),
-            layout.cell(total.cpu_seconds, formatting.time),
+            *layout.times([total.gpu_seconds, total.cpu_seconds]),
             layout.whole_jobs(total),
             *(["", layout.cell(known, formatting.number)][: 1 + layout.counts]),
         )
@@ -137,14 +140,15 @@ def render_comparison(comparison: Comparison, console: Console, names: tuple[str
             print_text(console, f"{one.suite} is not compared: {one.refused}")
             continue
         table = bare_table()
-        table.add_column(f"suite {escape(one.suite)}", min_width=LONGEST_WORKLOAD)
-        for heading in (*names, f"speedup\n[{CONFIDENCE_TEXT}]", f"{names[0]} is"):
-            table.add_column(escape(heading), justify="right", no_wrap=True)
+        table.add_column(plain(f"suite {one.suite}"), min_width=LONGEST_WORKLOAD)
+        speedup, verdict = plain("speedup", f"[{CONFIDENCE_TEXT}]"), plain(f"{names[0]} is")
+        for heading in (*map(plain, names), speedup, verdict):
+            table.add_column(heading, justify="right", no_wrap=True)
         for view in rows:
             figures = (view.first, view.second, formatting.factor(view.row.speedup))
             table.add_row(
-                escape(view.name),
-                *(escape("\n".join(filter(None, figure))) for figure in figures),
+                plain(view.name),
+                *(plain(*filter(None, figure)) for figure in figures),
                 view.word.replace("known ", "known\n"),
             )
         console.print(table)

@@ -8,14 +8,13 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from batchmark.core import formatting
 from batchmark.report import blocks, words
 from batchmark.report.answer import answer_lines
 from batchmark.report.machines import JobLine
 from batchmark.report.terminal.rows import comparison_table
-from batchmark.report.terminal.text import bare_table, clean, print_text
+from batchmark.report.terminal.text import bare_table, plain, print_text
 
 STYLES = {"notice": "yellow"}
 
@@ -61,7 +60,8 @@ def print_blocks(
 def _traces(block: blocks.Traces, _: list[str]) -> Iterator[str]:
     for job in block.jobs:
         yield f"{job.job_id} attempt {job.job_attempt}, log {job.log_group} {job.log_stream}"
-        yield f"    {job.log_url}\n    {job.document_uri}"
+        yield f"    {job.log_url}"
+        yield f"    {job.document_uri}"
 
 
 def _cold_starts(block: blocks.ColdStarts, said: list[str]) -> Iterator[str]:
@@ -113,7 +113,8 @@ def _job_lines(number: int, line: JobLine) -> Iterator[str]:
         f"[{number}] {line.target} repeat {job.repeat}: job {job.job_id} attempt "
         f"{job.job_attempt}{paid}, log {job.log_group} {job.log_stream}"
     )
-    yield f"    {job.log_url}\n    {job.document_uri}"
+    yield f"    {job.log_url}"
+    yield f"    {job.document_uri}"
     if job.telemetry:
         metrics = "; ".join(words.metric(summary) for summary in job.telemetry)
         yield f"    telemetry, mean (range): {metrics}"
@@ -122,18 +123,18 @@ def _job_lines(number: int, line: JobLine) -> Iterator[str]:
 def _table(shown: blocks.Table) -> Table:
     kept = [place for place, name in enumerate(shown.headings) if name not in shown.on_page_alone]
     table = bare_table(
-        title=Text(clean(shown.title)),
-        caption=Text(clean(shown.caption)),
+        title=plain(shown.title),
+        caption=plain(shown.caption),
         title_justify="left",
         caption_justify="left",
     )
     for place in kept:
         table.add_column(
-            Text(clean(shown.headings[place])),
+            plain(shown.headings[place]),
             justify="right" if place and not shown.wide else "left",
         )
     for row in shown.rows:
-        table.add_row(*(Text(clean(str(row[place]))) for place in kept))
+        table.add_row(*(plain(str(row[place])) for place in kept))
     return table
 
 

@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from batchmark.core import output
+
 
 def bare_table(**options: Any) -> Table:
     """Without edges, so that its first column begins where the text does."""
@@ -18,12 +20,10 @@ def bare_table(**options: Any) -> Table:
 
 
 def print_text(console: Console, text: str, style: str = "") -> None:
-    console.print(Text(clean(text), style=style), soft_wrap=True)
+    """Print a line."""
+    console.print(plain(text, style=style), soft_wrap=True)
 
 
-def clean(text: str) -> str:
-    """Keep a terminal's control sequences out of the output."""
-    return "".join(
-        character if character.isprintable() or character == "\n" else "\N{REPLACEMENT CHARACTER}"
-        for character in text
-    )
+def plain(*lines: str, style: str = "") -> Text:
+    """Text of so many lines, in which nothing is markup or steers the terminal."""
+    return Text("\n".join(map(output.line, lines)), style=style)

@@ -13,7 +13,7 @@ from batchmark_job.result.values import MOST_CHARACTERS
 TIMED_OUT = "Job attempt duration exceeded timeout"  # Batch's status reason
 SILENT = (
     "its shell told nothing: does its image have an ENTRYPOINT that takes the command? Then set "
-    "shell to false"
+    "shell to false. Or did its log lose its lines?"
 )
 ENDED_BY_ITSELF = "Essential container in task exited"  # as TIMED_OUT; says nothing else
 
@@ -24,7 +24,7 @@ def owners_check(plan: OwnJobPlan, job: JobDescription, told: Told) -> OwnersChe
     A command that was to run below a shell and did not is not the one that was to be measured.
     """
     facts = told.facts
-    silent = plan.shell and told.is_known and not facts.began
+    silent = plan.shell and told.is_known and not told.by_a_shell
 
     def judged(
         kind: Literal["exit_code", "command", "checksum"], problem: str | None
@@ -42,9 +42,9 @@ def owners_check(plan: OwnJobPlan, job: JobDescription, told: Told) -> OwnersChe
         return judged("exit_code", how_it_ended(job) + why)
     if silent:
         return judged("exit_code", SILENT)
-    if problem := _problem_of_check(plan, job, facts):
+    if problem := _problem_of_check(plan, job, told):
         return judged("command", problem)
-    if problem := _problem_of_output(plan, job, facts):
+    if problem := _problem_of_output(plan, job, told):
         return judged("checksum", problem)
     if job["status"] != "SUCCEEDED":
         return judged("exit_code", how_it_ended(job))
@@ -78,21 +78,23 @@ def how_it_ended(job: JobDescription) -> str:
     return "; ".join(said)
 
 
-def _passed_below_its_shell(job: JobDescription, facts: Facts) -> bool:
+def _passed_below_its_shell(job: JobDescription, told: Told) -> bool:
     """Whether its exit code says so, that is also its check's and tells of a wrong output."""
-    return job["status"] == "SUCCEEDED" and facts.began
+    return job["status"] == "SUCCEEDED" and told.by_a_shell
 
 
-def _problem_of_check(plan: OwnJobPlan, job: JobDescription, facts: Facts) -> str | None:
+def _problem_of_check(plan: OwnJobPlan, job: JobDescription, told: Told) -> str | None:
+    facts = told.facts
     if not plan.check or facts.check_exit_code == 0:
         return None
     if facts.check_exit_code is not None:
         return f"its check ended with exit code {facts.check_exit_code}"
-    is_right = _passed_below_its_shell(job, facts)
+    is_right = _passed_below_its_shell(job, told)
     return None if is_right else "its log does not tell how its check ended"
 
 
-def _problem_of_output(plan: OwnJobPlan, job: JobDescription, facts: Facts) -> str | None:
+def _problem_of_output(plan: OwnJobPlan, job: JobDescription, told: Told) -> str | None:
+    facts = told.facts
     if not plan.output:
         return None
     if facts.no_sha256 == MISSING:
@@ -103,7 +105,7 @@ def _problem_of_output(plan: OwnJobPlan, job: JobDescription, facts: Facts) -> s
             "may not read the file"
         )
     if facts.output_sha256 is None:
-        is_right = plan.output_sha256 and _passed_below_its_shell(job, facts)
+        is_right = plan.output_sha256 and _passed_below_its_shell(job, told)
         silent = f"its log does not tell the SHA-256 of its output {plan.output}"
         return None if is_right else silent
     wanted = (plan.output_sha256 or facts.output_sha256).lower()

@@ -27,7 +27,13 @@ from batchmark.aws.existing_jobs import (
     possible_types,
     queue_names,
 )
-from batchmark.aws.job_description import AWSLOGS, DEFAULT_LOG_GROUP, RETRY_RULES
+from batchmark.aws.job_description import (
+    AWSLOGS,
+    BLOCKING,
+    DEFAULT_LOG_GROUP,
+    RETRY_RULES,
+    may_drop_lines,
+)
 from batchmark.core.config import ComputeEnvironments, Target
 from batchmark.core.errors import PlanError, meant
 from batchmark.core.formatting import count
@@ -262,7 +268,7 @@ def _timeout(side: Side, definition: Mapping[str, Any]) -> int:
 
 
 def _log_notes(account: _Account, side: Side, container: Mapping[str, Any]) -> Iterator[str]:
-    """What is not known of a side without its log.
+    """What is not known of a side without its log, or with one that may lack lines.
 
     Raises:
         PlanError: its result would not be known either.
@@ -277,6 +283,13 @@ def _log_notes(account: _Account, side: Side, container: Mapping[str, Any]) -> I
         yield (
             f"Side {side.name}: neither its metrics nor what its host was will be known, as "
             f"{problem}."
+        )
+    elif may_drop_lines(container):
+        mode = (container.get("logConfiguration", {}).get("options") or {}).get("mode")
+        how = f"in mode {mode}" if mode else "without a mode, so non-blocking by ECS's default"
+        yield (
+            f"Side {side.name}: its log may lose lines, and metrics with them, as its definition "
+            f"logs by {AWSLOGS} {how}: set mode to {BLOCKING}."
         )
 
 

@@ -6,19 +6,26 @@ import math
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
 from batchmark.aws.batch_targets import requirements_of
-from batchmark.aws.job_description import JobDescription, is_reclaimed, moment
+from batchmark.aws.job_description import (
+    JobDescription,
+    has_run,
+    is_reclaimed,
+    moment,
+    seconds_between,
+)
 from batchmark.aws.job_hosts import JobHost
 from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.core.suites import NO_DTYPE
 from batchmark.runs.own_jobs.check import exit_code, owners_check, was_stopped
+from batchmark.runs.own_jobs.doubts import doubts_of_container, doubts_of_log
 from batchmark.runs.own_jobs.lines import MOST_COUNT, Told
 from batchmark.runs.result_documents import ExpectedDocument
 from batchmark_job.result.document import (
@@ -52,7 +59,6 @@ from batchmark_job.result.values import (
     Parameter,
 )
 
-LEAST_SECONDS = 0.001  # that Batch's clock tells apart
 SHORT_DIGEST = 12
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}$")
 
@@ -76,19 +82,37 @@ class Image(NamedTuple):
         return self.tag or digest or "latest"
 
 
-def last_span(job: JobDescription) -> tuple[int, int] | None:
-    """When a job's last attempt started and stopped, in milliseconds since the epoch.
+class Span(NamedTuple):
+    """When a job's last attempt started and stopped as Batch has it, in ms since the epoch."""
 
-    None if it never started, or has no end.
-    """
+    start: int | None
+    stop: int
+
+    @property
+    def seconds(self) -> float | None:
+        """None where they can't be its times."""
+        return seconds_between(self.start, self.stop)
+
+    @property
+    def problem(self) -> str:
+        """Why they can't."""
+        if self.start is None:
+            return "Batch tells no start of it"
+        return f"by Batch's times it ran {(self.stop - self.start) / 1000:g} s"
+
+
+def last_span(job: JobDescription) -> Span | None:
+    """Of a job's last attempt; None if it never started, or has no end."""
     last = (job.get("attempts") or [{}])[-1]
     stop = last.get("stoppedAt", job.get("stoppedAt"))
-    return None if "startedAt" not in last or stop is None else (last["startedAt"], stop)
+    # As it succeeded, it has run, whatever its attempt tells.
+    ran = has_run(last) or (job["status"] == "SUCCEEDED" and "stoppedAt" in last)
+    return Span(last.get("startedAt"), stop) if ran and stop is not None else None
 
 
 @dataclass(frozen=True)
 class WatchedJob:
-    """A job whose last attempt started and stopped."""
+    """A job whose last attempt ran and stopped, whatever Batch's times say."""
 
     expected: ExpectedDocument
     plan: OwnJobPlan
@@ -96,12 +120,12 @@ class WatchedJob:
     told: Told
     host: JobHost
     on_aws: bool  # false on a local cloud, whose instances stand for none of AWS's
-    start: int
+    start: int | None  # as Span has it
     stop: int
 
     def document(self) -> ResultDocument:
         rows, left_out = self._rows()
-        expected = self.expected
+        expected, (started_at, finished_at) = self.expected, self._times
         return ResultDocument(
             run_id=expected.run_id,
             job_id=self.job["jobId"],
@@ -111,16 +135,16 @@ class WatchedJob:
             requested_device=expected.requested_device,
             actual_device=self._device(),
             status="interrupted" if was_stopped(self.job) else "complete",
-            started_at=self._started_at,
-            finished_at=moment(max(self.start, self.stop)),
-            total_seconds=max(self._seconds, LEAST_SECONDS),
+            started_at=started_at,
+            finished_at=finished_at,
+            total_seconds=self._seconds,
             environment=self._environment(),
             measurements=tuple(rows),
             marks=Marks(
                 image_pull_started_at=self.host.image_pull_started_at,
                 image_pull_stopped_at=self.host.image_pull_stopped_at,
                 container_started_at=self.host.container_started_at,
-                process_started_at=self.told.facts.began_at or self._started_at,
+                process_started_at=self.told.facts.began_at or started_at,
             ),
             telemetry=tuple(self._telemetry()),
             own_job=self._own_job(left_out),
@@ -131,12 +155,19 @@ class WatchedJob:
         return dict(self.job.get("container", {}))
 
     @property
-    def _started_at(self) -> datetime:
-        return moment(self.start)
+    def _span(self) -> Span:
+        return Span(self.start, self.stop)
 
     @property
-    def _seconds(self) -> float:
-        return max(0, self.stop - self.start) / 1000
+    def _seconds(self) -> float | None:
+        """From start to stop, or else its command's by its own clock; None if nobody knows."""
+        return self._span.seconds or self.told.facts.command_seconds or None
+
+    @property
+    def _times(self) -> tuple[datetime, datetime]:
+        """When it started and stopped."""
+        stopped_at = moment(self.stop)
+        return stopped_at - timedelta(seconds=self._seconds or 0), stopped_at
 
     @property
     def _waiting_from(self) -> int:
@@ -184,7 +215,7 @@ class WatchedJob:
         for line in self.told.metrics:
             better = HIGHER if line.higher_is_better else LOWER
             by_row[(METRIC, line.metric), (UNIT, line.unit), (BETTER, better)].append(line)
-        rows = [self._row({}, [max(self._seconds, LEAST_SECONDS)])]
+        rows = [self._row({}, [self._seconds] if self._seconds else [])]
         left_out = 0
         for names, lines in islice(by_row.items(), MOST_ROWS - 1):
             kept = lines[:MOST_SAMPLES]
@@ -201,17 +232,21 @@ class WatchedJob:
             parameters[self.plan.axis] = self.plan.size
         if self._begin:
             parameters[START] = self._begin
+        status, reason = self._status, self._check.detail
+        if not samples and status is MeasurementStatus.MEASURED:
+            status = MeasurementStatus.FAILED
+            reason = f"its time is not known: {self._span.problem}"
         return Measurement(
             workload=self.plan.name,
             parameters=parameters | names,
             dtype=NO_DTYPE,
-            status=self._status,
-            reason=self._check.detail,
+            status=status,
+            reason=reason,
             implementation=Implementation(
                 name=self._image.name[:MOST_CHARACTERS_OF_NAME],
                 version=self._image.version[:MOST_CHARACTERS_OF_NAME],
             ),
-            cold_seconds=samples[0],
+            cold_seconds=samples[0] if samples else None,
             samples_seconds=tuple(samples),
             check=self._check,
         )
@@ -267,13 +302,14 @@ class WatchedJob:
 
     def _own_job(self, left_out: int) -> OwnJob:
         plan, told = self.plan, self.told
+        waited = -1 if self.start is None else self.start - self._waiting_from
         return OwnJob(
             image=_name(self._container.get("image")),
             command=shlex.join(plan.command)[:MOST_CHARACTERS] if plan.command else None,
-            wrapped=told.facts.began,
+            wrapped=plan.shell and told.by_a_shell,
             exit_code=exit_code(self.job, told.facts),
-            waiting_seconds=max(0, self.start - self._waiting_from) / 1000,
-            running_seconds=self._seconds,
+            waiting_seconds=waited / 1000 if waited >= 0 else None,
+            running_seconds=self._span.seconds,
             command_seconds=told.facts.command_seconds,
             start=self._begin,
             host=_name(self.host.container_instance),
@@ -282,7 +318,14 @@ class WatchedJob:
             bad_lines=tuple(told.bad_lines),
             bad_lines_left_out=told.bad_lines_left_out,
             metrics_left_out=min(told.metrics_left_out + left_out, MOST_COUNT),
+            doubts=tuple(doubt[:MOST_CHARACTERS] for doubt in self._doubts()),
         )
+
+    def _doubts(self) -> Iterator[str]:
+        if self._seconds and not self._span.seconds:
+            yield f"{self._span.problem}, so its time is its command's alone, by its own clock"
+        yield from doubts_of_log(self.plan, self.job, self.told)
+        yield from doubts_of_container(self.job)
 
 
 def _summary(metric: str, unit: str, samples: int, mean: float, most: float) -> MetricSummary:

@@ -2,7 +2,9 @@
 
 Any job can print anything. What makes no sense as a fact is ignored; a metric's line that can't be
 used is named. What the machine is counts before the command began, as it was told first, and how it
-ended after that, as it was told last, so that the command itself says neither.
+ended after that, as it was told last, so that the command itself says neither. A log that lost its
+beginning tells how the command ended all the same. Facts count with the key of the first one alone,
+which the wrapper tells no process of the job; that of an earlier Batchmark has none.
 """
 
 from __future__ import annotations
@@ -10,13 +12,19 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple, TypeVar
 
 from batchmark.aws.job_log import FACT_MARK, FILE_MARK, MARKS, MarkedLine
 from batchmark.core.own_jobs import MOST_BAD_LINES
-from batchmark_job.result.metric import MOST_LINES, MetricLine, MetricLineError, parse_metric_line
+from batchmark_job.result.metric import (
+    MOST_LINES,
+    PREFIX,
+    MetricLine,
+    MetricLineError,
+    parse_metric_line,
+)
 from batchmark_job.result.own_job import BadLine
 from batchmark_job.result.values import EARLIEST, END, MOST_CHARACTERS_OF_NAME
 
@@ -25,8 +33,15 @@ SHOWN_CHARACTERS = 200  # of a bad line, and of what is wrong with it
 KIB = 2**10
 MIB = 2**20
 MOST_COUNT = 2**31 - 1  # that a document holds
+MOST_SECONDS = 1e9  # as MOST_COUNT
+MACHINE = ("cpu_model", "threads", "memory_bytes", "kernel", "gpus")  # facts of it
 # In place of the SHA-256 of an output that is not there, and of one that nothing can hash.
 MISSING, UNKNOWN = "missing", "unknown"
+# A random UUID, or a hyphen where the machine has none to give.
+KEY = re.compile(r"([0-9a-f-]{36}|-) ")
+NOT_THE_WRAPPERS = "not told by what runs around the command: its key is missing or another"
+OUTSIDE = "BATCHMARK_METRICS names no file in the job's folder, so the job was given another"
+ELSEWHERE = f"{PREFIX.strip()} and a blank are not at the beginning of the line"
 
 Source = Literal["log", "file"]
 _Value = TypeVar("_Value")
@@ -73,20 +88,27 @@ class Facts:
 
     @property
     def command_seconds(self) -> float | None:
-        """How long the command alone ran, by the host's monotonic clock."""
+        """How long the command alone ran, by the host's monotonic clock; None if that can't be."""
         if self.began_uptime is None or self.ended_uptime is None:
             return None
-        return max(0.0, self.ended_uptime - self.began_uptime)
+        seconds = self.ended_uptime - self.began_uptime
+        return seconds if 0 <= seconds <= MOST_SECONDS else None
 
     def note(self, key: str, value: str, milliseconds: int) -> None:
-        if self.began:
-            self._note_of_the_end(key, value)
-        elif key == "begin":
+        if key == "begin" and not self.began:
+            self._forget_the_end()
             self.began = True
             self.began_at = _moment(milliseconds)
             self.began_uptime = _number(value.split(), 1)
-        else:
+            return
+        if not self.began:
             self._note_of_the_machine(key, value)
+        self._note_of_the_end(key, value)
+
+    def _forget_the_end(self) -> None:
+        """What told an end before the beginning was not the shell."""
+        for name, nothing in OF_THE_COMMAND.items():
+            setattr(self, name, nothing)
 
     def _note_of_the_machine(self, key: str, value: str) -> None:
         words = value.split()
@@ -123,6 +145,9 @@ class Facts:
                 self.is_over = True
 
 
+OF_THE_COMMAND = {each.name: each.default for each in fields(Facts) if each.name not in MACHINE}
+
+
 @dataclass
 class Told:
     """All that a job's marked lines tell; of too many metrics and bad lines the first ones."""
@@ -133,19 +158,43 @@ class Told:
     bad_lines: list[BadLine] = field(default_factory=list)
     bad_lines_left_out: int = 0
     is_known: bool = True  # whether the log could be read
+    _key: str | None = None  # of all facts, with a blank behind it
     _seen: Counter[Source] = field(default_factory=Counter)
     _higher_is_better: dict[tuple[str, str], bool] = field(default_factory=dict)
+
+    @property
+    def by_a_shell(self) -> bool:
+        """Whether a shell told when its command began, or anything after that."""
+        facts = vars(self.facts)
+        spoke = any(facts[name] != nothing for name, nothing in OF_THE_COMMAND.items())
+        return spoke or self._seen["file"] > 0
 
     def take(self, line: MarkedLine) -> None:
         mark = next((mark for mark in MARKS if line.text.startswith(mark)), "")
         told = line.text.removeprefix(mark)
         if mark == FACT_MARK:
-            key, _, value = told.partition(" ")
-            self.facts.note(key, value, line.milliseconds)
-            if key == "metrics_left_out":
-                self.metrics_left_out += _whole(value.split(), 0, most=MOST_COUNT) or 0
+            self._take_fact(told, line.milliseconds)
         elif mark:
             self._take_metric("file" if mark == FILE_MARK else "log", told)
+        else:
+            self._seen["log"] += 1
+            self._take_bad("log", told, ELSEWHERE)
+
+    def _take_fact(self, told: str, milliseconds: int) -> None:
+        key = match[0] if (match := KEY.match(told)) else ""
+        name, _, value = told.removeprefix(key).partition(" ")
+        if self._key is None:
+            self._key = key
+        if key != self._key:
+            self._seen["log"] += 1
+            self._take_bad("log", told, NOT_THE_WRAPPERS)
+        elif name == "metrics_outside":
+            self._seen["log"] += 1
+            self._take_bad("log", value, OUTSIDE)
+        elif name == "metrics_left_out":
+            self.metrics_left_out += _whole(value.split(), 0, most=MOST_COUNT) or 0
+        else:
+            self.facts.note(name, value, milliseconds)
 
     def _take_metric(self, source: Source, text: str) -> None:
         self._seen[source] += 1

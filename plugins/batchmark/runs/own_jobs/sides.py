@@ -15,11 +15,12 @@ from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record, first_problem
 from batchmark.core.run import PlannedJob, RunPlan
 from batchmark_job.result.metric import FILE_VARIABLE
-from batchmark_job.result.values import PositiveCount
+from batchmark_job.result.values import IN_A_LINE, Line, PositiveCount
 
 OUR_VARIABLES = ("AWS_BATCH", "BATCHMARK_")  # prefixes of what Batch and we set
 
 Word = Annotated[str, Field(min_length=1)]
+Name = Annotated[Word, IN_A_LINE]
 
 
 class Side(Record):
@@ -29,18 +30,18 @@ class Side(Record):
     model_config = ConfigDict(coerce_numbers_to_str=True, hide_input_in_errors=True)
 
     name: JobName
-    job_queue: Word = Field(description="name or ARN")
-    job_definition: Word = Field(description="as job_queue; without a revision, the newest")
-    parameters: dict[str, str] = Field(default={}, description="of the command's placeholders")
-    environment: dict[str, str] = Field(default={}, description="beside the definition's")
+    job_queue: Name = Field(description="name or ARN")
+    job_definition: Name = Field(description="as job_queue; without a revision, the newest")
+    parameters: dict[Line, str] = Field(default={}, description="of the command's placeholders")
+    environment: dict[Line, str] = Field(default={}, description="beside the definition's")
     command: tuple[str, ...] | None = None
     vcpus: PositiveCount | None = None
     memory_mib: PositiveCount | None = Field(default=None, ge=4)
     gpus: PositiveCount | None = None
     timeout_seconds: PositiveCount | None = Field(default=None, ge=60)
     check: Word | None = Field(default=None, description="shell command that ends with 0 if right")
-    output: Word | None = Field(default=None, description="path whose SHA-256 counts")
-    output_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
+    output: Name | None = Field(default=None, description="path whose SHA-256 counts")
+    output_sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
     shell: bool = True
 
     @model_validator(mode="after")

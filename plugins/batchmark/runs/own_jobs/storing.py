@@ -89,7 +89,8 @@ def known(document: ResultDocument) -> int:
         environment.gpu_model,
     )
     told = sum(len(row.samples_seconds) for row in document.measurements)
-    return sum(fact is not None for fact in facts) + len(document.telemetry) + told
+    doubts = len(own.doubts) if own else 0
+    return sum(fact is not None for fact in facts) + len(document.telemetry) + told - doubts
 
 
 def read_log(

@@ -407,3 +407,14 @@ run "refuses_fewer_iops_than_gp3_has" {
 
   expect_failures = [var.volume_iops]
 }
+
+run "refuses_a_misspelt_setting" {
+  command = plan
+
+  variables {
+    target_overrides       = { "c5.2xlarge" = {} }
+    target_overrides_given = { "c5.2xlarge" = { max_vcpu = 8 } }
+  }
+
+  expect_failures = [var.target_overrides_given]
+}

@@ -516,3 +516,25 @@ run "refuses_jobs_without_a_target_of_their_own" {
 
   expect_failures = [var.own_jobs]
 }
+
+run "refuses_a_misspelt_field" {
+  command = plan
+
+  variables {
+    own_jobs       = { job = { image = "nobody/job:1", command = ["run"] } }
+    own_jobs_given = { job = { image = "nobody/job:1", command = ["run"], timeout = 60 } }
+  }
+
+  expect_failures = [var.own_jobs_given]
+}
+
+run "refuses_a_misspelt_field_of_a_mount" {
+  command = plan
+
+  variables {
+    own_jobs       = { job = { image = "nobody/job:1", command = ["run"], mounts = [{ source = "/mnt/a", path = "/a" }] } }
+    own_jobs_given = { job = { image = "nobody/job:1", command = ["run"], mounts = [{ source = "/mnt/a", path = "/a", readonly = false }] } }
+  }
+
+  expect_failures = [var.own_jobs_given]
+}

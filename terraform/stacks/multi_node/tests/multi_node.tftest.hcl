@@ -815,6 +815,16 @@ run "refuses_a_fallback_without_a_gpu" {
 # File system
 ################################################################################
 
+run "refuses_a_misspelt_field_of_the_file_system" {
+  command = plan
+
+  variables {
+    file_system = { storage = 2400 }
+  }
+
+  expect_failures = [var.file_system]
+}
+
 run "refuses_scratch_1" {
   command = plan
 

@@ -66,14 +66,15 @@ def test_a_row_whose_candidates_memory_does_not_hold_together_is_measured(monkey
 
 def test_a_choice_that_jumps_against_the_size_before_is_made_again():
     """Two threads on one core took 8 ms for 0.1 ms, in every call of a trial."""
-    stalls = iter([0.02] * 4)  # its cold call, and what it takes to give it up
+    stalls = iter([0.1] * 4)  # its cold call, and what it takes to give it up
 
     def stall(product):
-        time.sleep(next(stalls, 0.0))
+        if seconds := next(stalls, None):  # a sleep of 0 s would wait for a busy machine's others
+            time.sleep(seconds)
         return product
 
     def rival(product):
-        time.sleep(0.003)
+        time.sleep(0.015)  # longer than a busy machine holds up any call of the other
         return product
 
     bench = bench_here(LIMITS)

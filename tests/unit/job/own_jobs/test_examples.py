@@ -1,6 +1,8 @@
 """The examples of the contract tell two metrics each, as one reader of lines sees them."""
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -8,7 +10,7 @@ import sys
 import pytest
 
 from batchmark_job.result.metric import FILE_VARIABLE, PREFIX, MetricLine, parse_metric_line
-from tests.paths import ROOT
+from tests.paths import DOCS, ROOT
 
 EXAMPLES = ROOT / "job_container" / "own_jobs" / "examples"
 IN_THE_FILE = MetricLine(metric="throughput", value=120.5, unit="images/s", higher_is_better=True)
@@ -52,3 +54,26 @@ def test_an_example_is_a_few_lines():
     files = sorted(EXAMPLES.iterdir())
     assert [path.name for path in files] == ["tell.cpp", "tell.py", "tell.sh"]
     assert all(len(path.read_text().splitlines()) <= 13 for path in files)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_the_pipe_of_the_docs_tells_what_a_program_prints_and_keeps_its_exit_code(code, tmp_path):
+    page = (DOCS / "own-jobs.md").read_text()
+    words, script = re.search(
+        r"command = \[([^\n]*), <<-EOT\n(.*?)\n +EOT$", page, re.MULTILINE | re.DOTALL
+    ).groups()
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\necho epoch 1\necho images per second: 120.5\nexit {code}\n")
+    program.chmod(0o755)
+    done = subprocess.run(
+        [*json.loads(f"[{words}]"), script],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    *printed, line = done.stdout.splitlines()
+    assert printed == ["epoch 1", "images per second: 120.5"]
+    assert line.startswith(PREFIX)
+    assert parse_metric_line(line.removeprefix(PREFIX)) == IN_THE_FILE
+    assert done.returncode == code

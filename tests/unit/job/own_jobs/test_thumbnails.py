@@ -15,6 +15,7 @@ from batchmark.core.own_jobs import JobAxis
 from batchmark.runs.own_jobs.wrapper import CHECK, command
 from batchmark_job.result.metric import FILE_VARIABLE, PREFIX, parse_metric_line
 from tests.paths import ROOT
+from tests.stand_ins.wrapped_commands import Done
 
 FOLDER = ROOT / "job_container" / "own_jobs" / "thumbnails"
 PICTURES = 11  # a batch and three
@@ -141,5 +142,5 @@ def test_its_inputs_of_terraform_are_a_job_with_four_sizes_that_runs_as_it_does_
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "BATCHMARK_JOB check 0" in done.stdout.splitlines()
+    assert Done(done.returncode, done.stdout.encode()).facts["check"] == "0"
     assert list(tmp_path.iterdir()) == []

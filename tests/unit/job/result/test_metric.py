@@ -68,7 +68,7 @@ def test_values_beyond_the_bounds_are_refused(value):
         *((line(metric=value), "metric: ") for value in (1, "", "1st", "a\n", "x" * 81)),
         *(
             (line(unit=value), "unit: ")
-            for value in ({}, "", "a\nb", "a\x85b", "a\u2028b", "x" * 41)
+            for value in ({}, "", "a\nb", "a\x85b", "a\u2028b", "a\u202eb", "x" * 41)
         ),
         (line(uint="images/s"), "uint: Extra inputs are not permitted"),
         *(
@@ -97,9 +97,10 @@ def test_another_version_is_refused_in_words(version):
     assert problem(line(version=version)) == f"version: Input should be 1, not {str(version)!r}"
 
 
-def test_of_a_key_that_stands_twice_the_last_counts():
-    """As JSON's readers do."""
-    assert parse_metric_line(line().replace('"value"', '"value": 1, "value"')).value == 123.5
+def test_a_key_that_stands_twice_is_refused():
+    """JSON's readers would take the last of its values without a word."""
+    said = problem(line().replace('"value"', '"value": 1, "value"'))
+    assert said == "line: it has the key 'value' twice"
 
 
 def test_a_huge_line_is_refused_unread():

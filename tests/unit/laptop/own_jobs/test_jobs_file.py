@@ -48,7 +48,7 @@ def test_a_files_own_jobs_are_those_that_terraform_reads_for_the_laptops_targets
     file = tmp_path / "job.tfvars"
     file.touch()
     assert read_own_jobs(file) == {"convert": JOB}
-    assert evaluated[1:] == [("var.own_jobs", [file, PROFILE])]
+    assert evaluated[1:] == [(jobs_file.OWN_JOBS, [file, PROFILE])]
 
 
 def test_a_file_that_is_missing_or_has_no_own_job_is_named(tmp_path, evaluated):

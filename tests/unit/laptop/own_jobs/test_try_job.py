@@ -68,6 +68,20 @@ def test_a_command_that_is_not_here_starts_nothing(tmp_path, ran, monkeypatch):
     assert ran == []
 
 
+def test_a_folder_too_large_for_copies_starts_nothing(tmp_path, ran, monkeypatch):
+    monkeypatch.setattr("laptop.own_jobs.jobs_file.MOST_FOLDER_BYTES", 2**20)
+    (tmp_path / "data").mkdir()
+    with (tmp_path / "data" / "set").open("wb") as file:
+        file.truncate(2**20 + 2**19)
+    file = tmp_path / "job.tfvars"
+    with pytest.raises(LaptopError, match=f"{tmp_path} holds 1.5 MiB, .* may have 1.0 MiB: move"):
+        try_job.try_job(file, "convert", 3, tmp_path, engine=False)
+    assert ran == []
+    monkeypatch.setattr(try_job, "require_engine", lambda: None)
+    try_job.try_job(file, "convert", 3, tmp_path, engine=True)
+    assert len(ran) == 1
+
+
 def test_on_an_engine_the_image_brings_the_command(tmp_path, ran, monkeypatch):
     bare = JOB | {"command": []}
     monkeypatch.setattr(try_job, "read_own_jobs", lambda _: {"convert": bare})

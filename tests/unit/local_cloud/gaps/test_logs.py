@@ -119,6 +119,8 @@ def test_found_events_fill_a_megabyte(group):
         ("?ERROR ?WARN", "nothing of both", False),
         ("?BATCHMARK_METRIC ?BATCHMARK_JOB", 'BATCHMARK_METRIC {"metric": 1}', True),
         ("?BATCHMARK_METRIC ?BATCHMARK_JOB", "BATCHMARK_METRIC_FILE {}", False),
+        ("%BATCHMARK_METRIC|BATCHMARK_JOB%", "\x1b[32mBATCHMARK_METRIC {}", True),
+        ("%BATCHMARK_METRIC|BATCHMARK_JOB%", "BATCHMARK_WORKLOADS", False),
         ('"Batch Job"', "a Batch Jobs Queue", True),
         ('"Batch Job"', "a Batch of Jobs", False),
         (r'"says \"no\""', 'it says "no"', True),
@@ -130,7 +132,7 @@ def test_what_a_pattern_matches(pattern, message, matches):
 
 @pytest.mark.parametrize(
     "pattern",
-    ["word", "a -b", "a-b", "?a-b", '"open', '"a" "b"', "?", "?a b", "{ $.a = 1 }", "[a]", "%a%"],
+    ["word", "a -b", "a-b", "?a-b", '"open', '"a" "b"', "?", "?a b", "{ $.a = 1 }", "[a]", "%a.b%"],
 )
 def test_patterns_that_are_refused(pattern):
     with pytest.raises(InvalidParameterException, match="The local cloud has filter patterns like"):

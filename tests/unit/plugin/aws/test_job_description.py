@@ -107,6 +107,9 @@ NEVER_RAN = {"statusReason": "Host EC2 (instance i-0f) terminated."}
         ([NEVER_RAN], 0.0),
         ([RAN, NEVER_RAN, RAN], 121.0),
         ([RAN, {"startedAt": 62_000}], None),
+        ([RAN, {"startedAt": 62_000, "stoppedAt": 61_000}], None),
+        ([RAN, {"startedAt": 62_000, "stoppedAt": 62_000}], None),
+        ([RAN, {"stoppedAt": 99_000, "container": {"exitCode": 0}}], None),
     ],
 )
 def test_the_time_of_all_attempts_of_a_finished_job(attempts, seconds):
@@ -169,3 +172,13 @@ def test_the_last_attempts_time_is_told_apart_from_the_earlier_ones():
         "earlier_attempts_seconds": 121.0,
     }
     assert timing(job() | {"createdAt": 500})["phases"]["last_attempt_seconds"] == 0
+
+
+def test_times_that_can_not_be_are_no_figures():
+    wrong = {"startedAt": 2_000, "stoppedAt": 1_000}
+    record = job() | {"createdAt": 3_000, "attempts": [wrong, RAN, wrong]}
+    assert timing(record)["phases"] == {
+        "until_first_start_seconds": None,
+        "last_attempt_seconds": None,
+        "earlier_attempts_seconds": 60.5,
+    }

@@ -68,7 +68,7 @@ def test_what_a_wrapper_tells_at_the_end_hides_no_line_of_the_job():
 MARKED_LINES = {
     "logGroupName": "g",
     "logStreamNames": ["s"],
-    "filterPattern": "?BATCHMARK_METRIC ?BATCHMARK_METRIC_FILE ?BATCHMARK_JOB",
+    "filterPattern": "%BATCHMARK_METRIC|BATCHMARK_JOB%",
 }
 
 
@@ -100,10 +100,25 @@ def marked_of(*pages):
         ([["BATCHMARK_JOBS", "BATCHMARK_JOB cpu \ud800"]], ["BATCHMARK_JOB cpu ?"]),
         (
             [["first\nBATCHMARK_JOB end 0\r\n BATCHMARK_JOB no\nBATCHMARK_METRIC {}\n"]],
-            ["BATCHMARK_JOB end 0\r", "BATCHMARK_METRIC {}"],
+            ["BATCHMARK_JOB end 0", "BATCHMARK_METRIC {}"],
+        ),
+        (
+            [["10 %|#\rBATCHMARK_METRIC {}\r20 %|##", "[rank0]:BATCHMARK_METRIC {}"]],
+            ["BATCHMARK_METRIC {}", "[rank0]:BATCHMARK_METRIC {}"],
+        ),
+        (
+            [["\x1b[32mBATCHMARK_METRIC {}", "BATCHMARK_METRIC", "a BATCHMARK_METRIC_FILE {}"]],
+            ["\x1b[32mBATCHMARK_METRIC {}", "BATCHMARK_METRIC", "a BATCHMARK_METRIC_FILE {}"],
         ),
     ],
-    ids=["on some pages", "only at the begin of a line", "no text", "an event of several lines"],
+    ids=[
+        "on some pages",
+        "facts only at the begin of a line",
+        "no text",
+        "an event of several lines",
+        "behind a progress bar",
+        "a metric's mark elsewhere",
+    ],
 )
 def test_marked_lines_are_found(pages, found):
     assert marked_of(*pages) == found

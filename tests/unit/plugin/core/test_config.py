@@ -43,3 +43,11 @@ def test_what_no_terraform_publishes_is_refused(changes, problem):
 def test_a_missing_variable_names_the_way_to_get_it():
     with pytest.raises(ConfigError, match=r"'batchmark' not found: run `terraform apply`"):
         parse_config(None)
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\x1b[31m", "a\u202eb"])
+def test_a_name_that_would_steer_a_line_is_refused_in_one(name):
+    with pytest.raises(ConfigError) as refused:
+        configured(targets={name: target("cpu"), "c5.2xlarge": target("cpu")})
+    assert str(refused.value).isprintable()
+    assert "has a line break or another control character" in str(refused.value)

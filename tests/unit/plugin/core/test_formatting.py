@@ -1,9 +1,15 @@
 """Figures and units as reports print them."""
 
+from itertools import pairwise
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate, Interval
+from tests.builders.hostile import fuzzed
+from tests.builders.noise import quick_and_long
 
 
 def estimate(value, low=None, high=None):
@@ -17,7 +23,7 @@ def estimate(value, low=None, high=None):
         (estimate(36.47, 36.41, 36.53), "36.47×", "[36.41, 36.53]"),
         (estimate(36.47, 36.4699, 36.4701), "36.47×", "[36.47, 36.47]"),
         (estimate(0.0214, 0.0206, 0.0221), "0.0214×", "[0.0206, 0.0221]"),
-        (estimate(50.0, 33.3, 101.0), "50×", "[30, 100]"),
+        (estimate(50.0, 33.3, 101.0), "50×", "[33, 101]"),
         (estimate(3.0, 0.4, 12.0), "3.0×", "[0.4, 12.0]"),
         (estimate(2.0, 2.0, 2.0), "2.000×", "[2.000, 2.000]"),
         (estimate(1234.0, 1100.0, 1400.0), "1200×", "[1100, 1400]"),
@@ -26,7 +32,7 @@ def estimate(value, low=None, high=None):
         (estimate(1.0, 0.9, 1.1), "1.0×", "[0.9, 1.1]"),
         (estimate(1.14, 1.06, 1.27), "1.14×", "[1.06, 1.27]"),  # 1.1 of [1.1, 1.3]
         (estimate(0.996, 0.92, 1.0), "0.996×", "[0.920, 1.000]"),
-        (estimate(8.4, 8.4, 25.0), "8×", "[8, 25]"),
+        (estimate(8.4, 8.4, 25.0), "8.4×", "[8.4, 25.0]"),
         (estimate(104.0, 95.0, 305.0), "104×", "[95, 305]"),
         (estimate(36.47), "36×", ""),
     ],
@@ -49,6 +55,66 @@ def test_figures_carry_no_more_digits_than_their_interval(given, value, interval
 )
 def test_times_come_in_the_unit_that_suits_them(given, text):
     assert str(formatting.time(given)) == text
+
+
+SHARP, NOISY = estimate(1.9, 1.85, 1.95), estimate(2.04, 1.0, 3.1)
+
+
+@pytest.mark.parametrize(
+    ("form", "figures", "texts"),
+    [
+        (formatting.number, [SHARP, NOISY], ["1.90 [1.85, 1.95]", "2.04 [1.00, 3.10]"]),
+        (formatting.factor, [NOISY, SHARP], ["2.04× [1.00, 3.10]", "1.90× [1.85, 1.95]"]),
+        (formatting.usd_figure, [SHARP, NOISY], ["$1.90 [1.85, 1.95]", "$2.04 [1.00, 3.10]"]),
+        # In seconds: units differ, the last digit does not.
+        (
+            formatting.time,
+            [estimate(0.00094, 0.000935, 0.000945), estimate(0.00105, 0.0008, 0.0013)],
+            ["940 µs [935, 945]", "1.050 ms [0.800, 1.300]"],
+        ),
+        # What is tenfold can't be mistaken.
+        (
+            formatting.time,
+            [estimate(0.0019, 0.00185, 0.00195), estimate(0.2, 0.1, 0.3)],
+            ["1.90 ms [1.85, 1.95]", "200 ms [100, 300]"],
+        ),
+        (formatting.number, [NOISY, None], ["2.0 [1.0, 3.1]"]),
+    ],
+)
+def test_figures_beside_each_other_share_their_last_digit(form, figures, texts):
+    assert [str(form(one, figures)) for one in figures if one] == texts
+
+
+def amount(digits, power, below, above):
+    value = digits * 10.0**power
+    return estimate(value, value * (1 - below), value * (1 + above)) if below else estimate(value)
+
+
+AMOUNTS = st.builds(
+    amount,
+    st.floats(1, 9.999),
+    st.integers(-8, 4),
+    st.sampled_from([0.0, 1e-6, 0.004, 0.05, 0.4, 0.95]),
+    st.sampled_from([1e-6, 0.01, 0.3, 4.0]),
+)
+UNITS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
+
+
+@quick_and_long("examples", [60], [20_000])
+def test_rounding_turns_no_order_around(examples):
+    @given(st.lists(AMOUNTS, min_size=2, max_size=5))
+    @fuzzed(examples)
+    def show(figures):
+        figures.sort(key=lambda one: one.value)
+        numbers = [formatting.number(one, figures).value for one in figures]
+        times = [formatting.time(one, figures).value.split() for one in figures]
+        seconds = [float(number) * UNITS[unit] for number, unit in times]
+        assert [float(number) for number in numbers] == sorted(map(float, numbers))
+        assert all(one <= other * (1 + 1e-9) for one, other in pairwise(seconds))
+        for number in (*numbers, *(number for number, _ in times)):
+            assert len(number.replace(".", "").lstrip("0")) >= 2
+
+    show()
 
 
 @pytest.mark.parametrize(
@@ -74,6 +140,7 @@ def test_times_come_in_the_unit_that_suits_them(given, text):
         (formatting.change, 0.1, "+10 %"),
         (formatting.change, -0.1, "−10 %"),
         (formatting.change, 0.0, "0.0 %"),
+        (formatting.change, -0.0004, "0.0 %"),  # none that is shown
         (formatting.change, 0.0312, "+3.1 %"),
         (formatting.change, 4.0, "+400 %"),
         # A single ratio has three digits.

@@ -15,7 +15,7 @@ from batchmark.changes.detection import detect_changes
 from batchmark.changes.metric import Metric
 from batchmark.changes.suspects import weigh
 from batchmark.history.columns import ALL_COLUMNS, SCHEMA
-from batchmark.history.exports import asv, bencher, csv
+from batchmark.history.exports import asv, bencher, csv, pyperf
 from batchmark.history.parquet import FileLocation, encode
 from batchmark.history.rows import history_rows
 from batchmark.history.series import series_histories
@@ -98,7 +98,7 @@ def check(body, folder):
         if metric == "time":
             weigh(histories, two_targets(8).run_id, {})
     run_conditions(table.to_pylist())
-    for export in (asv, bencher):
+    for export in (asv, bencher, pyperf):
         json.dumps(list(export.files(table)))
     csv.write([table], folder / "history.csv")
 

@@ -9,16 +9,17 @@ import pytest
 
 from batchmark.analysis.published import TABLE
 from batchmark.command_line import main as batchmark
-from batchmark.core.names import slug
+from batchmark.core.names import limited, slug
 from batchmark.history import __main__ as command_line
 from batchmark_job.result.document import Device
 from tests.builders.history import BUCKET, REGION, two_targets
 from tests.builders.runs import LAPTOP_ENVIRONMENT
 from tests.documented import arguments, documented
-from tests.unit.plugin.history.test_imports import ASV, GITHUB, PYTEST
+from tests.unit.plugin.history.test_imports import ASV, EXAMPLES, GITHUB, PYTEST
 
 FIRST = two_targets()
 GITHUB_JSON = GITHUB.with_suffix(".json")
+GOOGLE = EXAMPLES / "google-benchmark.json"
 SORT, JOIN = (f"tests/test_sorting.py::test_{name}" for name in ("sort", "join"))
 
 
@@ -100,14 +101,14 @@ def test_show_marks_a_gpu_target_that_ran_on_the_cpu(bucket, capsys):
 def test_files_of_several_tools_are_imported_at_once(bucket, capsys):
     assert run("import", PYTEST, GITHUB, ASV, "--target", "ci") == 0
     assert capsys.readouterr().out.splitlines() == [
-        "pytest-benchmark.json: 2 measurements of 1 runs",
-        "github-action-benchmark.js: 7 measurements of 2 runs; not times, so left out: "
-        "1 in 'B/op', 1 in 'allocs/op', 1 in 'Percent'",
-        f"{ASV.name}: 8 measurements of 1 runs; not times, so left out: "
+        "pytest-benchmark.json: 2 measurements of 1 run",
+        "github-action-benchmark.js: 7 measurements of 2 runs; 1 lost; not times, so left out: "
+        "1 in 'B/op', 1 in 'allocs/op'",
+        f"{ASV.name}: 5 measurements of 1 run; 1 skipped; 2 lost; not times, so left out: "
         "1 in 'bytes', 1 in 'answers'",
     ]
     table = bucket.history.read(["target"], suites=["imported"])
-    assert table["target"].to_pylist() == ["ci"] * 17
+    assert table["target"].to_pylist() == ["ci"] * 18
     before = bucket.objects()
     assert run("import", GITHUB, "--target", "ci", "--format", "github-action-benchmark") == 0
     assert bucket.objects() == before
@@ -118,7 +119,7 @@ def test_a_bad_file_keeps_all_others_out(bucket, capsys, tmp_path):
     document = json.loads(GITHUB_JSON.read_text())
     for entries in document["entries"].values():
         for entry in entries:
-            entry["benches"] = [{"name": "size", "value": 5, "unit": "MB"}]
+            entry |= {"tool": "cargo", "benches": [{"name": "size", "value": 5, "unit": "MB"}]}
     bad.write_text(json.dumps(document))
     assert run("import", PYTEST, bad, "--target", "ci") == 1
     message = f"history import: {bad} has no time and no rate of calls: 5 in 'MB'\n"
@@ -163,27 +164,40 @@ BENCH = "entries__Rust__0__benches__0__"
 @pytest.mark.parametrize(
     ("path", "changes", "problem"),
     [
-        (PYTEST, {"machine_info__cpu__count": "8"}, f"cpu_threads of '{SORT}' is '8', not "),
-        (PYTEST, {f"{STATS}min": "fast"}, f"min_seconds of '{JOIN}' is 'fast', not "),
-        (PYTEST, {f"{STATS}max": 10**400}, f"max_seconds of '{JOIN}' is 1000"),
-        (PYTEST, {f"{STATS}rounds": 10**12}, f"samples of '{JOIN}' is 1000000000000"),
-        (PYTEST, {f"{STATS}median": 10**400}, "too large"),
-        (PYTEST, {"commit_info__id": 5}, "the commit 5 is not a string"),
-        (PYTEST, {"datetime": "0001-01-01T00:00:00+14:00"}, "0001-01-01 00:00:00+14:00 is not a d"),
-        (PYTEST, {"benchmarks__1__fullname": "\ud800"}, r"workload of '\ud800' is '\ud800', not "),
-        (GITHUB_JSON, {"entries__Rust__0__date": 1e30}, "1e+30 is not a date in milliseconds"),
-        (GITHUB_JSON, {f"{BENCH}value": 10**400}, "too large"),
-        (ASV, {"date": 1e30}, "1e+30 is not a date in milliseconds"),
-        (ASV, {"params__cpu": 7}, "cpu_model of 'sorting.Sort.time_sort' is 7, not "),
-        (ASV, {"results__time_sort": [[10**400], []]}, "too large"),
-        (None, {}, "is not JSON: maximum recursion depth"),
+        (PYTEST, {f"{STATS}min": "fast"}, f"'{JOIN}': stats.min is 'fast', not a number"),
+        (PYTEST, {f"{STATS}max": 10**400}, f"'{JOIN}': stats.max is 1000"),
+        (PYTEST, {f"{STATS}rounds": 10**12}, f"'{JOIN}': stats.rounds is 1000000000000, not"),
+        (PYTEST, {"benchmarks__1__fullname": "\ud800"}, r"fullname is '\ud800', not a text"),
+        (GITHUB_JSON, {"entries__Rust__0__date": 1e30}, "entries.Rust[0]: date is 1e+30, not a d"),
+        (GITHUB_JSON, {f"{BENCH}value": 10**400}, "'fib_10': value is 1000"),
+        (ASV, {"params__cpu": 7}, "params.cpu is 7, not a text"),
+        (ASV, {"results__time_sort": [[10**400], []]}, "results.time_sort: result is 1000"),
     ],
 )
-def test_an_invalid_value_prints_one_line_and_keeps_all_files_out(
+def test_an_invalid_value_is_told_in_one_line_and_costs_its_entry(
     bucket, capsys, tmp_path, path, changes, problem
 ):
     bad = tmp_path / "bad.json"
-    bad.write_text(changed(path, **changes) if path else "[" * 100_000)
+    bad.write_text(changed(path, **changes))
+    assert run("import", PYTEST, bad, "--target", "ci") == 0
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if problem in line]
+    assert line.startswith("bad.json: ")
+    assert bucket.history.read(["target"]).num_rows > 2
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (changed(PYTEST, benchmarks=None), "can't be read as pytest-benchmark: benchmarks is null"),
+        ("[" * 100_000, "is not JSON: maximum recursion depth"),
+        (f"name,value,unit\na,1,{'s' * 200_000}\n", "is not CSV: line 2: field larger than"),
+    ],
+)
+def test_a_file_that_can_not_be_read_prints_one_line_and_keeps_all_files_out(
+    bucket, capsys, tmp_path, text, problem
+):
+    bad = tmp_path / "bad.json"
+    bad.write_text(text)
     assert run("import", PYTEST, bad, "--target", "ci") == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("history import: ")
@@ -193,13 +207,65 @@ def test_an_invalid_value_prints_one_line_and_keeps_all_files_out(
     assert bucket.objects() == {}
 
 
+@pytest.mark.parametrize("path", [PYTEST, ASV])
+def test_a_file_without_a_date_needs_one(bucket, capsys, tmp_path, path):
+    bad = tmp_path / "bad.json"
+    bad.write_text(changed(path, date=None, datetime="0001-01-01T00:00:00+14:00"))
+    asked = ("import", bad, "--target", "ci")
+    assert run(*asked) == 1
+    assert "it has no date: --date gives one to what has none" in capsys.readouterr().err
+    assert run(*asked, "--date", "2026-11-28") == 0
+    assert set(bucket.history.read(["recorded_at"])["month"].to_pylist()) == {"2026-11"}
+
+
+@pytest.mark.parametrize("given", ["yesterday", "2200-01-01", "0001-01-01T00:00:00+14:00"])
+def test_a_date_is_a_date(bucket, capsys, given):
+    with pytest.raises(SystemExit):
+        run("import", PYTEST, "--target", "ci", "--date", given)
+    assert f"argument --date: the date is '{given}', not a date " in capsys.readouterr().err
+
+
+def test_a_commit_is_given_to_what_has_none(bucket, capsys):
+    assert run("import", GOOGLE, PYTEST, "--target", "ci", "--commit", "abc123") == 0
+    commits = {run_id.partition("__")[0] for run_id in run_ids(bucket)}
+    assert commits == {"abc123", "0f3c1a5e9d2b4c6f8a7e1d0c9b8a7f6e5d4c3b2a"}
+
+
+def run_ids(bucket):
+    return bucket.history.read(["run_id"])["run_id"].to_pylist()
+
+
+def test_what_lies_beside_asvs_results_is_skipped(bucket, capsys):
+    beside = [*ASV.parent.glob("*.json"), ASV.parent.parent / "benchmarks.json"]
+    assert len(beside) == 3
+    assert run("import", *beside, "--target", "ci") == 0
+    out, err = capsys.readouterr()
+    assert out.startswith(f"{ASV.name}: 5 measurements")
+    assert "skipped, as asv keeps no results in it: " in err
+    assert run("import", ASV.parent / "machine.json", "--target", "ci") == 1
+    assert "name those beside machine.json" in capsys.readouterr().err
+
+
+def test_only_so_many_losses_are_named(bucket, capsys, tmp_path):
+    path = tmp_path / "many.csv"
+    path.write_text("name,value,unit\ngood,1,s\n" + "".join(f"b{n},-,s\n" for n in range(25)))
+    assert run("import", path, "--target", "ci", "--date", "2026-11-28") == 0
+    out, err = capsys.readouterr()
+    assert out == "many.csv: 1 measurement of 1 run; 25 lost\n"
+    named = [f"many.csv: line {n} 'b{n - 3}': value is '-', not a number" for n in range(3, 23)]
+    assert err.splitlines() == [*named, "many.csv: and 5 more"]
+
+
 def test_an_asv_parameter_nested_too_deeply_stays_a_string(bucket, tmp_path):
     deep = "-" * 100_000 + "1"
     path = tmp_path / "asv.json"
     path.write_text(changed(ASV, results={"time_sort": [[1.0], [[deep]]]}))
     assert run("import", path, "--target", "ci") == 0
     (parameters,) = bucket.history.read(["parameters"])["parameters"].to_pylist()
-    assert json.loads(parameters) == {"param1": deep, "env": "virtualenv-py3.11-numpy"}
+    assert json.loads(parameters) == {
+        "param1": limited(deep, 300),
+        "env": "virtualenv-py3.11-numpy",
+    }
 
 
 @pytest.mark.parametrize("target", ["", " ", "\udcff"])
@@ -269,7 +335,7 @@ def test_only_a_file_that_names_its_machines_needs_no_target(bucket, capsys):
     assert run("import", PYTEST) == 1
     assert "name it, such as --target ci-runner" in capsys.readouterr().err
     assert run("import", TABLE) == 0
-    assert capsys.readouterr().out == "published.json: 18 measurements of 1 runs\n"
+    assert capsys.readouterr().out == "published.json: 14 measurements of 1 run; 2 lost\n"
 
 
 def test_a_reader_that_has_enough_is_no_fault(bucket, capfd, monkeypatch):
@@ -297,11 +363,12 @@ def test_the_commands_of_the_runbook_do_what_it_says(bucket, tmp_path, capsys):
         given = [places.get(word, word) for word in arguments(command)]
         assert batchmark([*given, "--region", REGION]) == 0, command
         said.append(capsys.readouterr().out)
-    asv, bencher, csv, added, rebuilt, would_be, shown = said
+    asv, bencher, csv, pyperf, added, rebuilt, would_be, shown = said
     assert asv.endswith("folder: 5 files\n")
     assert bencher.endswith("folder: 2 files\n")
+    assert pyperf.endswith("folder: 2 files\n")
     assert csv.endswith("all.csv: 4 rows\n")
-    assert "2 measurements of 1 runs" in added
+    assert "2 measurements of 1 run" in added
     assert "2 runs and imported files: 0 files written, 2 unchanged, 0 removed" in rebuilt
     assert "0 files would be written, 2 unchanged" in would_be
     assert "suite blog: 1 run, the newest first" in shown

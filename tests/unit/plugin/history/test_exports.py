@@ -180,3 +180,13 @@ def test_modes_and_numbers_of_replicas_are_points_of_a_grid(bucket):
     assert axes["mode"] == ["'exclusive'", "'time_slicing'"]
     assert axes["replicas"] == ["1", "2", "10"]
     assert axes["disturbance"] == ["None", "'crash'"]
+
+
+def test_no_text_of_the_history_is_a_formula_in_csv(bucket, tmp_path):
+    rows = [build_row(noisy(0.1), workload=name) for name in ("=1+1", "@a", "-1", "a\tb")]
+    bucket.append(run_of(build_job("c5.2xlarge", rows)))
+    path = tmp_path / "history.csv"
+    table_csv.write(bucket.history.tables(ALL_COLUMNS), path)
+    with path.open() as file:
+        names = [line["workload"] for line in csv.DictReader(file)]
+    assert names == ["'=1+1", "'@a", "-1", "a␉b"]

@@ -5,9 +5,12 @@ import typing
 
 import pytest
 
+from batchmark.core import formatting
 from batchmark.core.formatting import Figure
+from batchmark.core.intervals import Estimate, Interval
 from batchmark.report import blocks
 from batchmark.report.page import TEMPLATES, page_html
+from tests.builders.hostile import STEERING
 from tests.builders.reports import printed
 
 EVIL = "<script>alert(1)</script>[/b]\x1b[31m"
@@ -47,6 +50,31 @@ def test_the_page_and_the_terminal_have_what_blocks_say():
     assert text.index("Some notes") < text.index("Some said")
 
 
+def test_rivals_of_a_column_share_their_last_digit():
+    def estimate(value, low, high):
+        return Estimate(value=value, interval=Interval(low=low, high=high))
+
+    noisy = estimate(2.04, 1.0, 3.1)
+    items = [("a", estimate(1.9, 1.85, 1.95)), ("a", noisy), ("b", noisy), ("b", None)]
+    table = blocks.Table.of(
+        "",
+        "",
+        items,
+        {"Value": lambda item: blocks.Rival(item[1], formatting.number, among=item[0])},
+    )
+    assert [str(figure) for (figure,) in table.rows] == [
+        "1.90 [1.85, 1.95]",
+        "2.04 [1.00, 3.10]",
+        "2.0 [1.0, 3.1]",
+        "-",
+    ]
+
+
 @pytest.mark.parametrize(("show", "mark"), [(page_html, "<script>"), (printed, "\x1b")])
 def test_texts_stay_text(show, mark):
     assert mark not in show(page(EVIL))
+
+
+def test_no_text_adds_a_line():
+    plain, hostile = (printed(page(text), 10_000) for text in ("Some", STEERING))
+    assert len(hostile.splitlines()) == len(plain.splitlines())

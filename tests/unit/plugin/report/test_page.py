@@ -429,3 +429,12 @@ def test_an_empty_run_still_makes_a_report():
     assert "Nothing to compare" in Page(render_html(report)).texts[0]
     assert terminal(report).startswith("Nothing to compare")
     assert report.cost.usd is None
+
+
+@pytest.mark.parametrize("show", [render_html, terminal])
+def test_the_sides_of_a_row_share_their_last_digit(show):
+    gpu = build_job("g5.xlarge", [build_row((1.899, 1.9, 1.901) * 4)])
+    cpu = build_job("c5.2xlarge", [build_row((1.0, 2.04, 3.1) * 4)])
+    told = show(report_of(build_run(gpu, cpu)))
+    assert "1.900 s" in told
+    assert "2.040 s" in told

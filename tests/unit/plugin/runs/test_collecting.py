@@ -6,9 +6,11 @@ from hashlib import sha256
 import pytest
 from botocore.exceptions import ClientError
 
+from batchmark.analysis.cost import job_cost
 from batchmark.core.names import full_name
 from batchmark.runs.collected_runs import store_run
 from batchmark.runs.collecting import LEFT_OVER, SUPERSEDED
+from tests.builders.runs import PRICES
 from tests.builders.watched_jobs import CREATED, JOB_ID, STARTED, STOPPED
 from tests.stand_ins.batch import RECLAIMED, client_error
 from tests.stand_ins.collected_jobs import (
@@ -62,6 +64,25 @@ def test_a_job_that_batch_describes_in_an_unknown_way_loses_itself_only():
     del odd["stoppedAt"]
     (lost,) = collected(odd, documents=[document()]).lost
     assert lost.reason == "unexpected KeyError: 'stoppedAt'"
+
+
+@pytest.mark.parametrize("started", [STOPPED, STOPPED + 35_000, None])
+def test_a_job_whose_times_can_not_be_by_batch_has_its_own_clocks(started):
+    odd = described(startedAt=started)
+    if started is None:
+        del odd["startedAt"]
+    left = document(started_at="2026-11-21T01:00:00Z", finished_at="2026-11-21T01:00:40Z")
+    (job,) = collected(odd, documents=[left]).jobs
+    assert (job.batch_seconds, job.charged_seconds) == (40.0, 40.0)
+
+
+def test_a_job_of_which_no_times_can_be_is_charged_for_nothing_that_is_known():
+    left = document(started_at="2026-11-21T01:00:00Z", finished_at="2026-11-21T01:00:00Z")
+    (job,) = collected(described(startedAt=STOPPED + 1), documents=[left]).jobs
+    assert (job.batch_seconds, job.charged_seconds) == (None, None)
+    cost = job_cost(job, PRICES)
+    assert (cost.seconds, cost.usd) == (None, None)
+    assert cost.reason == "How long a job of g5.xlarge ran is not known: its times can't be."
 
 
 def test_state_times_are_those_of_batchs_events():

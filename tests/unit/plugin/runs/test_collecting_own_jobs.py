@@ -2,6 +2,7 @@
 
 import pytest
 
+from batchmark.aws.job_description import moment
 from batchmark.core.names import full_name
 from batchmark.runs.own_jobs import storing
 from batchmark.runs.own_jobs.storing import store_document
@@ -10,6 +11,7 @@ from tests.builders.watched_jobs import (
     BUCKET,
     END,
     RUN_ID,
+    STOPPED,
     described,
     expected,
     facts,
@@ -93,3 +95,11 @@ def test_a_job_whose_log_goes_elsewhere_is_collected_by_what_batch_knows():
     assert (job.log_group, job.log_stream) == (BUCKET, key)
     assert job.log_url.endswith(f"&prefix={key}")
     assert "no log stream of this job" in account.store.read_if_there(key).decode()
+
+
+def test_a_job_without_a_start_is_collected_with_the_time_of_its_command():
+    attempt = {"stoppedAt": STOPPED, "container": {"exitCode": 0}}
+    odd = described(attempts=[attempt])
+    del odd["startedAt"]
+    (job,) = ended(odd).collected().jobs
+    assert (job.batch_seconds, job.stopped_at) == (80.25, moment(STOPPED))

@@ -10,6 +10,7 @@ from batchmark_job.result.document import MeasurementStatus, parse_document
 from tests.builders.watched_jobs import (
     BEGIN,
     BUCKET,
+    END,
     STARTED,
     WHOLE,
     described,
@@ -75,6 +76,16 @@ def test_a_command_that_took_the_shell_for_its_arguments_did_not_do_well():
     judged = Judged(described(), [metric()])
     assert "is SUCCEEDED, but its shell told nothing" in judged.failure
     assert {row.status for row in judged.document.measurements} == {MeasurementStatus.FAILED}
+
+
+def test_a_log_that_lost_its_first_lines_blames_nobody_and_is_said_to_be_incomplete():
+    judged = Judged(described(), ["step", metric(), *facts(*END)])
+    assert judged.failure is None
+    assert len(judged.document.measurements) == 2
+    assert judged.document.own_job.wrapped
+    assert judged.document.own_job.doubts == (
+        "its log is incomplete: its beginning is missing, so its metrics are perhaps not all",
+    )
 
 
 def test_a_job_that_never_started_has_no_document():

@@ -13,6 +13,14 @@ from batchmark.orchestration.web.access import Reader
 from batchmark.orchestration.web.library import Library, MeasuredRun
 from batchmark.report.site.page import Visit
 
+# No script runs, nothing is loaded from elsewhere, and no other site may frame a page.
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'self'; "
+    "frame-ancestors 'self'; base-uri 'none'"
+)
+# As a page of no site: it has no cookies, forms or windows. For what lies in the bucket as it is.
+SANDBOXED = {"Content-Security-Policy": f"{POLICY}; sandbox"}
+
 CONTENT_TYPES = {
     "html": "text/html",
     "json": "application/json",

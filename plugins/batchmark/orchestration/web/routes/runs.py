@@ -11,13 +11,12 @@ from fastapi import APIRouter, Depends, HTTPException, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from batchmark.analysis.published import published_table
-from batchmark.changes.metric import Metric
 from batchmark.core.kinds import COSTING, KINDS, title
 from batchmark.history.columns import IMPORTED
 from batchmark.orchestration.web import airflow_runs
 from batchmark.orchestration.web.access import READ_DAG, Reader, check_may_read
 from batchmark.orchestration.web.library import Library
-from batchmark.orchestration.web.routes.parts import CONTENT_TYPES, Books, Here
+from batchmark.orchestration.web.routes.parts import CONTENT_TYPES, SANDBOXED, Books, Here
 from batchmark.report.page import page_html
 from batchmark.report.pages.published_page import published_page
 from batchmark.report.site import trends
@@ -90,11 +89,11 @@ def runs(
     lines = _planned(books, [replace(line, summary=summaries.get(line.run_id)) for line in shown])
     lines = [line for line in lines if line.dag_id in readable]  # a plan may have named it
     suite = wanted.fields["suite"]
-    speedups = [
-        one
-        for name in ([suite] if suite else books.history.suites())
-        for one in trends.trends(books.series(name, Metric.SPEEDUP, trends.FEWEST_RUNS), [], {})
-    ]
+    newest = {run.suite: run.run_id for run in reversed(measured.values()) if run.suite != IMPORTED}
+    speedups: list[trends.Trend] = []
+    for name in [suite] if suite else books.history.suites():
+        pairs, standings = books.median_speedups(name)
+        speedups += trends.trends(pairs, [], {}, standings=standings, newest=newest.get(name))
     of_suites = [
         (run.suite, target)
         for run in measured.values()
@@ -121,7 +120,7 @@ def runs(
             ("State", "state", [*STATES.items(), (ELSEWHERE, NOT_HERE)]),
         ],
         wanted=wanted.fields,
-        overview=trends.overview(speedups) if not skip else [],
+        overview=speedups if not skip else [],
         unpaired=trends.unpaired(speedups, of_suites),
         lines=lines,
         cost_note=cost_note(lines),
@@ -165,17 +164,18 @@ def dag(here: Here, books: Books, visitor: Reader, dag_id: str) -> str:
 @router.get("/runs/{run_id:path}")
 def run(here: Here, books: Books, visitor: Reader, run_id: str) -> HTMLResponse:
     """The page of a run, by an address without its DAG."""
-    dag_id = dag_ids(books, [run_id]).get(run_id, READ_DAG)
-    return dag_run(here, books, visitor, dag_id, run_id)
+    return dag_run(here, books, visitor, owner(books, run_id), run_id)
 
 
 @router.get("/dag-runs/{dag_id}/{run_id:path}")
 def dag_run(here: Here, books: Books, visitor: Reader, dag_id: str, run_id: str) -> HTMLResponse:
     """The page that a run of any of our DAGs left; else what became of the run."""
     check_may_read(visitor, dag_id)
+    if (kind := KINDS.get(dag_id)) and kind.pages:
+        check_may_read(visitor, owner(books, run_id, dag_id))
     if page := books.page(dag_id, run_id):
         return HTMLResponse(books.relinked(here.within(page, current="runs"), here.root))
-    states = {one.run_id: one.state for one in airflow_runs.runs([dag_id])}
+    states = {one.run_id: one.state for one in airflow_runs.runs([dag_id], run_id)}
     state = states.get(run_id)
     page = here.message(
         f"Run {run_id} of {dag_id}",
@@ -189,19 +189,33 @@ def dag_run(here: Here, books: Books, visitor: Reader, dag_id: str, run_id: str)
     return HTMLResponse(page, status_code=200 if run_id in states else 404)
 
 
+def owner(books: Library, run_id: str, dag_id: str = READ_DAG) -> str:
+    """The DAG whose run has the folder of that id, which runs of several DAGs may have.
+
+    By its plan, or else by Airflow; `dag_id` where both leave it open.
+    """
+    if planned := books.owner_of_run(run_id):
+        return planned
+    known = [one.dag_id for one in airflow_runs.runs(KINDS, run_id)]
+    return known[0] if known and dag_id not in known else dag_id
+
+
 @router.get("/files/{key:path}")
-def file(books: Books, key: str) -> Response:
+def file(books: Books, visitor: Reader, key: str) -> Response:
     """A document, log or page of the bucket; nothing in it can run."""
+    check_may_read(visitor, books.owner(key) or READ_DAG)
     body = books.file(key)
     if body is None:
         raise HTTPException(404, NOT_SHOWN)
     ending = key.rpartition(".")[2]
-    return Response(body, media_type=f"{CONTENT_TYPES.get(ending, 'text/plain')}; charset=utf-8")
+    kind = f"{CONTENT_TYPES.get(ending, 'text/plain')}; charset=utf-8"
+    return Response(body, media_type=kind, headers=SANDBOXED)
 
 
 @router.get("/results/{folder:path}/{job_id}")
-def result(here: Here, books: Books, folder: str, job_id: str) -> Response:
+def result(here: Here, books: Books, visitor: Reader, folder: str, job_id: str) -> Response:
     """The result document of a job's latest attempt."""
+    check_may_read(visitor, books.owner(folder) or READ_DAG)
     keys = books.results(f"{folder}/", job_id)
     if not keys:
         raise HTTPException(404, f"Job {job_id} has left no result document.")

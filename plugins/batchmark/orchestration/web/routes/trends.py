@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -13,8 +11,11 @@ from fastapi.responses import HTMLResponse, Response
 from batchmark.analysis.side_by_side import side_by_side
 from batchmark.changes.metric import Metric
 from batchmark.core.errors import CollectError
+from batchmark.core.output import csv_text
+from batchmark.orchestration.web.access import Reader, Visitor, check_may_read
 from batchmark.orchestration.web.library import Library
 from batchmark.orchestration.web.routes.parts import Books, Here, download, own_runs
+from batchmark.orchestration.web.routes.runs import owner
 from batchmark.report.charts import embedded
 from batchmark.report.site import drawings, trends
 from batchmark.report.site.compare import Comparison
@@ -29,17 +30,34 @@ def _shown_trends(books: Library, suite: str, metric: Metric, most_runs: int) ->
         history.run_ids[place] for history in histories for place in history.usable()[-most_runs:]
     }
     conditions = books.conditions(suite, frozenset(drawn), most_runs)
+    alerts = books.alerts.alerts()
     return trends.trends(
         histories,
-        books.alerts.alerts(),
+        alerts,
         conditions,
-        standings=books.standings(suite, metric, most_runs),
+        standings=books.standings(suite, metric, most_runs, alerts),
         most_runs=most_runs,
         newest=next((run.run_id for run in own_runs(books) if run.suite == suite), None),
     )
 
 
 Runs = Annotated[int, Query(ge=2, le=trends.MOST_RUNS)]
+
+
+def known_suite(books: Books, suite: str) -> str:
+    """A suite of the history.
+
+    Raises:
+        HTTPException: 404 for any other.
+    """
+    if suite not in (known := books.history.suites()):
+        raise HTTPException(
+            404, f"The history has no suite {suite}, but {', '.join(known) or 'none'}."
+        )
+    return suite
+
+
+Suite = Annotated[str, Depends(known_suite)]
 
 
 @router.get("/trends")
@@ -71,15 +89,15 @@ def all_trends(
 
 @router.get("/trends.csv")
 def trends_csv(
-    books: Books, suite: str, metric: Metric = Metric.TIME, runs: Runs = trends.FEWEST_RUNS
+    books: Books, suite: Suite, metric: Metric = Metric.TIME, runs: Runs = trends.FEWEST_RUNS
 ) -> Response:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("row", "target", "run", "recorded_at", metric))
-    for trend in _shown_trends(books, suite, metric, runs):
-        for one in trend.runs:
-            writer.writerow((trend.name, trend.target, one.run_id, one.day, one.value))
-    return download(out.getvalue(), f"trends-{suite}-{metric}.csv")
+    rows = (
+        (trend.name, trend.target, one.run_id, one.day, one.value)
+        for trend in _shown_trends(books, suite, metric, runs)
+        for one in trend.runs
+    )
+    heading = ("row", "target", "run", "recorded_at", metric)
+    return download(csv_text((heading, *rows)), f"trends-{suite}-{metric}.csv")
 
 
 @router.get("/trends/{series_id}")
@@ -87,7 +105,7 @@ def one_trend(
     here: Here,
     books: Books,
     series_id: str,
-    suite: str,
+    suite: Suite,
     metric: Metric = Metric.TIME,
     runs: Runs = trends.FEWEST_RUNS,
 ) -> str:
@@ -110,15 +128,18 @@ class Choice:
     def __init__(self, a: str = "", a_target: str = "", b: str = "", b_target: str = "") -> None:
         self.fields = {"a": a.strip(), "a_target": a_target, "b": b.strip(), "b_target": b_target}
 
-    def compare(self, books: Library) -> Comparison:
+    def compare(self, books: Library, visitor: Visitor) -> Comparison:
         """Compare them.
 
         Raises:
             CollectError: one of them can't be found or read.
+            HTTPException: 403 for one of a DAG whose runs the visitor may not see.
         """
         sides = [
             books.chosen(self.fields[side], self.fields[f"{side}_target"]) for side in ("a", "b")
         ]
+        for side in sides:
+            check_may_read(visitor, owner(books, side.run.run_id))
         return Comparison(sides[0].label, sides[1].label, side_by_side(*sides))
 
 
@@ -126,7 +147,7 @@ Sides = Annotated[Choice, Depends()]
 
 
 @router.get("/compare")
-def compare(here: Here, books: Books, sides: Sides) -> str:
+def compare(here: Here, books: Books, visitor: Reader, sides: Sides) -> str:
     measured = own_runs(books)
     targets = sorted({target for one in measured for target in one.targets})
     found, problem = None, None
@@ -136,7 +157,7 @@ def compare(here: Here, books: Books, sides: Sides) -> str:
         choice = Choice(newest.run_id, newest.targets[-1], newest.run_id, newest.targets[0]).fields
     if all(sides.fields.values()):
         try:
-            found = sides.compare(books)
+            found = sides.compare(books, visitor)
         except CollectError as error:
             problem = str(error)
     svgs = [
@@ -162,9 +183,9 @@ def compare(here: Here, books: Books, sides: Sides) -> str:
 
 
 @router.get("/compare.{ending}")
-def compared(books: Books, sides: Sides, ending: str) -> Response:
+def compared(books: Books, visitor: Reader, sides: Sides, ending: str) -> Response:
     try:
-        found = sides.compare(books)
+        found = sides.compare(books, visitor)
     except CollectError as error:
         raise HTTPException(404, str(error)) from None
     name = f"comparison.{ending}"

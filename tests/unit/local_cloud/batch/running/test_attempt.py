@@ -9,8 +9,9 @@ import pytest
 from local_cloud.batch.jobs.container import merge
 from local_cloud.batch.jobs.resources import Allocation, Requirements
 from local_cloud.batch.running.attempt import Attempt
+from local_cloud.batch.running.log_stream import LossyLogStream
 from local_cloud.batch.running.runtime import Exit, StartError
-from local_cloud.faults.kinds import UnstartedNode
+from local_cloud.faults.kinds import LostLogLines, StopBeforeStart, UnstartedNode
 from local_cloud.faults.under_way import UNDER_WAY, Active
 from tests.waiting import wait_for
 
@@ -259,6 +260,36 @@ def test_a_fault_keeps_one_child_from_starting(runtime, monkeypatch):
     attempt = new_attempt(runtime, nodes=3)
     assert started(attempt, runtime, 2) == [0, 2]
     wait_for(lambda: [fault.strikes for fault in faults] == [1, 0, 0], "strike", every=0.002)
+
+
+@pytest.fixture
+def struck(runtime, monkeypatch):
+    """An attempt that has ended, under faults of which the other one covers other jobs."""
+
+    def of(fault_of, **fields):
+        for name in ("other", "na*"):
+            fault = Active(name, fault_of(job_name=name, **fields))
+            monkeypatch.setitem(UNDER_WAY, name, fault)
+        attempt = new_attempt(runtime)
+        started(attempt, runtime, 1)
+        runtime.ended.set()
+        attempt.wait()
+        assert [UNDER_WAY[name].strikes for name in ("other", "na*")] == [0, 1]
+        return attempt
+
+    return of
+
+
+def test_a_fault_drops_lines_of_its_log(struck, runtime):
+    struck(LostLogLines, kind="lost_log_lines", first=3, last=2)
+    (launch,) = runtime.launches
+    assert isinstance(launch.log_stream, LossyLogStream)
+    assert (launch.log_stream.first, launch.log_stream.last) == (3, 2)
+
+
+def test_a_fault_describes_its_stop_before_its_start(struck):
+    attempt = struck(StopBeforeStart, kind="stop_before_start", early_seconds=2.5)
+    assert attempt.record.stopped_at - attempt.record.started_at == -2500
 
 
 def test_one_node_is_killed_alone(runtime):

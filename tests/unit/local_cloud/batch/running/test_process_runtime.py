@@ -6,8 +6,8 @@ from contextlib import closing
 import pytest
 from moto.logs.models import LogsBackend
 
-from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES, LogStream
-from local_cloud.batch.running.process_runtime import PIPE_BYTES, lines_of
+from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES, LogStream, LossyLogStream
+from local_cloud.batch.running.process_runtime import PIPE_BYTES, ContainerProcess, lines_of
 
 
 @pytest.fixture
@@ -39,11 +39,41 @@ def test_a_line_too_long_for_an_event_is_several(tmp_path):
         assert lines[-1] == b"last\n"
 
 
-def test_a_stream_has_no_empty_events_and_takes_lines_of_a_deleted_group():
-    stream = LogStream(LogsBackend("us-east-1", "123456789012"), "group", "name")
+@pytest.fixture
+def backend():
+    return LogsBackend("us-east-1", "123456789012")
+
+
+def messages(stream):
+    return [event.message for event in stream.backend.groups["group"].streams["name"].events]
+
+
+def test_a_half_line_of_one_output_never_sticks_to_the_others(backend, tmp_path):
+    stream = LogStream(backend, "group", "name")
+    stream.create()
+    script = "printf 'BATCHMARK_'; printf '30 %%|###' >&2; echo JOB over"
+    process = ContainerProcess(["sh", "-c", script], os.environ, tmp_path, stream)
+    assert process.wait().code == 0
+    assert sorted(messages(stream)) == ["30 %|###", "BATCHMARK_JOB over"]
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "kept"),
+    [(0, 0, "1234567"), (3, 0, "4567"), (0, 2, "12345"), (3, 3, "4"), (9, 0, ""), (0, 9, "")],
+)
+def test_a_lossy_stream_never_gets_its_first_and_last_lines(backend, first, last, kept):
+    stream = LossyLogStream(backend, "group", "name", first=first, last=last)
+    stream.create()
+    stream.write(b"1\n", b"\n", b"2\n")
+    stream.write(b"3\n")
+    stream.write(b"4\n", b"5\n", b"6\n", b"7\n")
+    assert "".join(messages(stream)) == kept
+
+
+def test_a_stream_has_no_empty_events_and_takes_lines_of_a_deleted_group(backend):
+    stream = LogStream(backend, "group", "name")
     stream.create()
     stream.write(b"one\r\n", b"\n", b"\xff two\n", written_at=None)
-    events = stream.backend.groups["group"].streams["name"].events
-    assert [event.message for event in events] == ["one", "\N{REPLACEMENT CHARACTER} two"]
+    assert messages(stream) == ["one", "\N{REPLACEMENT CHARACTER} two"]
     stream.backend.delete_log_group("group")
     stream.write(b"lost\n")

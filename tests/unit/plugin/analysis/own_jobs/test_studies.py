@@ -326,3 +326,16 @@ def test_what_one_side_alone_has_is_no_duel():
         CPU.job(LARGE, 6, check=failed()),
     )
     assert [(one.place.size, one.metric) for one in study.duels] == [(SMALL, None)]
+
+
+def test_doubts_are_told_with_how_many_jobs_they_are_of():
+    lost, killed = "its log is incomplete", "Batch says OutOfMemoryError"
+    jobs = [
+        *GPU.jobs(repeats=4),
+        GPU.job(repeat=5, doubts=(lost,)),
+        GPU.job(repeat=6, doubts=(lost, killed), check=failed()),
+    ]
+    assert figure_of(own_study(*jobs), "g5.xlarge").doubts == (
+        f"2 of 6 jobs: {lost}",
+        f"1 of 6 jobs: {killed}",
+    )

@@ -1,12 +1,15 @@
 """Every page inside Airflow: who may see it, and that text stays text."""
 
 import re
-from urllib.parse import urlencode
+from collections.abc import MutableMapping
+from urllib.parse import quote, urlencode
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
+from fastapi.dependencies.utils import get_flat_dependant
 from fastapi.routing import APIRoute
 
+from batchmark.core.kinds import KINDS
 from batchmark.orchestration.web import access
 from batchmark.orchestration.web.airflow_runs import AirflowRun
 from batchmark.orchestration.web.app import HEADERS
@@ -14,7 +17,7 @@ from tests.builders.history import two_targets
 from tests.builders.libraries import NOW
 from tests.builders.runs import build_run
 from tests.stand_ins.failing_calls import failing
-from tests.stand_ins.visitors import sides
+from tests.stand_ins.visitors import RIGHTS, sides
 
 EVIL = "<script>alert(1)</script>\"'&"
 PLACES = {"run_id": "any", "key": "raw/any", "dag_id": "any", "ending": "csv", "repeat": "1"}
@@ -65,6 +68,127 @@ def test_every_answer_forbids_scripts_and_foreign_frames(pages, path):
     for name, value in HEADERS.items():
         assert answer.headers[name] == value
     assert "default-src 'none'" in HEADERS["Content-Security-Policy"]
+
+
+ODD_WORDS = (
+    *("", " ", "none", "\0", "a\nb", "\u202e", "\N{NO-BREAK SPACE}", "x" * 5000, "..", "[]", "{}"),
+    *(
+        "2026-13-45",
+        "0000-00-00",
+        "2026-11-20",
+        "\u0662" * 4 + "-11-20",
+        "sha256:abcdef",
+        "sha256:",
+        "a,b",
+    ),
+    *("-1", "0", "9" * 30, "9" * 5000, "1e999", "nan", "blog", "blog/month=2026-11", EVIL),
+)
+SHARP = ("\0", "2026-13-45", "sha256:abcdef", "none", "..", "x" * 5000)
+
+
+def queries(route):
+    """The names of what a route takes behind the question mark."""
+    return [field.alias for field in get_flat_dependant(route.dependant).query_params]
+
+
+def read_routes(app):
+    return [route for route in app.routes if isinstance(route, APIRoute) and "GET" in route.methods]
+
+
+def address(route, query, **places):
+    path = re.sub(r"\{(\w+)(:path)?\}", lambda name: quote(places.get(name[1], "any")), route.path)
+    return f"{path}?{urlencode(query)}"
+
+
+def test_no_word_of_an_address_is_an_error_of_ours(pages, shelf):
+    good = {"a": shelf.measured(), "a_target": "g5.xlarge", "b": shelf.measured(1)}
+    good |= {"b_target": "c5.2xlarge", "suite": "blog"}
+    found = [route for route in read_routes(pages.app) if queries(route)]
+    assert {name for route in found for name in queries(route)} >= {*good, "skip", "runs", "metric"}
+    for route in found:
+        for word in ODD_WORDS:
+            others = {name: good[name] for name in queries(route) if name in good}
+            asked = [dict.fromkeys(queries(route), word)]
+            asked += [others | {name: word} for name in queries(route) if word in SHARP]
+            for query in asked:
+                answer = pages.client.get(address(route, query, ending="csv"))
+                assert answer.status_code < 500, (route.path, query)
+
+
+def test_no_place_in_an_address_is_an_error_of_ours(pages):
+    for route in read_routes(pages.app):
+        for word in SHARP if "{" in route.path else ():
+            places = dict.fromkeys(re.findall(r"\{(\w+)", route.path), word)
+            answer = pages.client.get(address(route, {"suite": "blog"}, **places))
+            assert answer.status_code < 500, (route.path, word)
+
+
+def kept(library):
+    """How much is kept of what was made or read."""
+    parts = [*vars(library).values(), *vars(library.history).values()]
+    return [len(part) for part in parts if isinstance(part, MutableMapping)]
+
+
+def test_no_word_of_an_address_is_kept(pages, shelf):
+    run_id = shelf.measured()
+    library = pages.app.state.library()
+
+    def ask(word):
+        for route in read_routes(pages.app):
+            words = {*queries(route)} - {"metric", "runs", "skip"} if word else ()
+            query = {"suite": "blog"} | dict.fromkeys(words, word)
+            pages.client.get(address(route, query, run_id=run_id, ending="csv"))
+
+    ask("")
+    before = kept(library)
+    assert sum(before)
+    for word in ("none", "nothing"):
+        ask(word)
+    assert kept(library) == before
+
+
+OF_A_RUN = {"run_id", "key", "folder", "a"}
+
+
+def test_each_route_asks_for_the_right_of_the_dag_whose_run_it_shows(pages, shelf, monkeypatch):
+    run_id = shelf.measured()
+    shelf.planned(run_id, dag_id="job_comparison")
+    (raw, *_) = shelf.store(run_id).keys("raw/")
+    folder, _, name = raw.rpartition("/")
+    places = {"dag_id": access.READ_DAG, "run_id": run_id, "ending": "csv"}
+    places |= {"folder": folder, "job_id": name.partition(".")[0]}
+    query = {"a": run_id, "a_target": "g5.xlarge", "b": run_id, "b_target": "c5.2xlarge"}
+    keys = [raw, f"{shelf.store(run_id).prefix}report.html"]
+    found = [
+        address(route, query, key=key, **places)
+        for route in read_routes(pages.app)
+        for key in (keys if "{key" in route.path else keys[:1])
+        if OF_A_RUN & {*re.findall(r"\{(\w+)", route.path), *queries(route)}
+    ]
+    assert len(found) >= 7
+    for path in found:
+        assert pages.client.get(path).status_code == 200, path
+    monkeypatch.setitem(RIGHTS, "viewer", {("GET", access.READ_DAG)})
+    with pages.seen_by("viewer") as client:
+        for path in found:
+            assert client.get(path).status_code == 403, path
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS.values() if kind.folder])
+def test_files_of_a_dag_take_its_right(pages, shelf, monkeypatch, kind):
+    key = f"{kind.folder}/2026-11-20/run.json"
+    shelf.bucket.put(key, b"{}")
+    assert pages.client.get(f"/files/{key}").status_code == 200
+    monkeypatch.setitem(RIGHTS, "viewer", {("GET", access.READ_DAG)})
+    with pages.seen_by("viewer") as client:
+        assert client.get(f"/files/{key}").status_code == 403
+
+
+@pytest.mark.parametrize("name", ["report.html", "report.svg", "a.json", "log"])
+def test_what_lies_in_the_bucket_is_shown_in_a_sandbox(pages, shelf, name):
+    shelf.bucket.put(f"runs/run/{name}", b"<svg onload=alert(1)>")
+    policy = pages.client.get(f"/files/runs/run/{name}").headers["content-security-policy"]
+    assert policy == f"{HEADERS['Content-Security-Policy']}; sandbox"
 
 
 def test_an_empty_history_says_how_to_begin(pages):

@@ -59,7 +59,7 @@ def test_where_the_winner_changes_the_answer_is_by_size():
     assert "Fastest: g5.xlarge at every size (2.0× to 5.2× faster" in found.sentence
     assert found.more == [
         "Cheapest: c5.2xlarge up to size 64 (by 1.48×), g5.xlarge from size 256 (by 1.22× to "
-        "1.8×), $0.0015 to $0.018 a job."
+        "1.77×), $0.0015 to $0.018 a job."
     ]
 
 
@@ -71,7 +71,7 @@ def test_the_size_from_which_a_target_is_ahead_comes_from_its_pairs():
     assert found.text().count("140") == 1
     assert (
         "Cheapest: c5.2xlarge up to about size 140 (by 1.48×), g5.xlarge from there on (by 1.22× "
-        "to 1.8×), "
+        "to 1.77×), "
     ) in found.text()
     assert "Does the GPU pay off? It depends." in terminal(report)
 
@@ -301,8 +301,8 @@ def test_metrics_of_one_name_are_told_apart_by_their_unit():
 
 def test_trust_is_the_owners_word_and_the_noise():
     assert trust([two_sides()]) == (
-        "All results that count were checked by exit code alone. 4 of 4 comparisons of times stand "
-        "above the noise; of equal sides about 1 in 100 would."
+        "All results that count were checked by exit code alone. Times differ beyond the noise in "
+        "4 of 4 comparisons; of equal sides about 1 in 100 would."
     )
     checked = {"each": {"checked_by": ("command", "checksum")}}
     assert trust([study(*sides_at_64(8.0, 9.0, **checked))]).startswith(

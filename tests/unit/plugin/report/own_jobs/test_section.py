@@ -98,10 +98,10 @@ def test_metrics_are_in_their_units_with_dollars_that_can_be_read():
         "Metric": "throughput",
         "Size": "64",
         "Target": GPU,
-        "Value": "600 images/s [580, 620]",
+        "Value": "600 images/s [582, 618]",
         "The best is": "-",
         "Verdict": "best",
-        "Dollars": "$0.47 per million images [0.45, 0.48]",
+        "Dollars": "$0.466 per million images [0.452, 0.480]",
         "Values": "24 in 6 jobs",
     }
     assert (second["The best is"], second["Verdict"]) == ("2.0× [1.9, 2.1]", "worse")
@@ -117,8 +117,7 @@ def test_metrics_are_in_their_units_with_dollars_that_can_be_read():
     ],
 )
 def test_dollars_are_for_so_many_units_that_they_can_be_read(usd, unit, told):
-    found = metric("any", 1.0, unit, usd_per_unit=estimate(usd, jobs=1))
-    assert str(usd_per_unit(found, usd)) == told
+    assert str(usd_per_unit(estimate(usd, jobs=1), unit, usd)) == told
 
 
 def test_dollars_of_all_sides_are_for_the_same_number_of_units():
@@ -135,8 +134,26 @@ def test_dollars_of_all_sides_are_for_the_same_number_of_units():
     ]
 
 
+def test_rivals_share_their_last_digit():
+    def told(value, width):
+        return {64: (metric("throughput", value, "images/s", width=width),)}
+
+    found = study(
+        side(GPU, {64: 8.0}, metrics=told(1.9, 0.02)),
+        side(CPU, {64: 16.0}, metrics=told(2.04, 0.4)),
+    )
+    assert [row["Value"] for row in rows(by_title(found)["Its metrics"])] == [
+        "1.90 images/s [1.86, 1.94]",
+        "2.04 images/s [1.22, 2.86]",
+    ]
+
+
 def test_a_metric_without_a_price_has_no_dollars():
-    assert usd_per_unit(metric("loss", 0.3, "nats", higher=False), 0.0) is None
+    rate = metric("throughput", 600.0, "images/s", usd_per_unit=estimate(1e-6))
+    told = {64: (metric("loss", 0.3, "nats", higher=False), rate)}
+    found = study(side(GPU, {64: 8.0}, metrics=told), side(CPU, {64: 16.0}, metrics=told))
+    loss, *_ = rows(by_title(found)["Its metrics"])
+    assert (loss["Metric"], loss["Dollars"]) == ("loss", "-")
 
 
 def test_deadlines_are_steps():
@@ -179,7 +196,7 @@ def test_bad_lines_are_told_with_number_text_and_reason_and_stay_text():
     report = own_job_report(study(gpu, side(CPU, {64: 16.0})))
     page, text = render_html(report), terminal(report)
     assert "<script" not in page
-    assert html.escape(EVIL) in page
+    assert html.escape(EVIL.replace("\x1b", "␛")) in page
     assert "5 lines more, not shown." in page
     assert "\x1b" not in text
     for shown in (html.unescape(page), text):
@@ -201,6 +218,18 @@ def test_a_reason_that_several_share_is_told_once():
         "Not compared: c5.2xlarge at size 64, 256: killed",
         "With care: g5.xlarge at size 64, 256: gather around two values",
     ]
+
+
+def test_doubts_of_jobs_are_told_whether_they_count_or_not():
+    doubts = {"doubts": ("2 of 6 jobs: its log is incomplete",)}
+    gpu = side(GPU, {64: 8.0}, each=doubts)
+    cpu = side(CPU, {64: None}, problems={64: "killed"}, each=doubts)
+    both = "g5.xlarge at size 64; c5.2xlarge at size 64"
+    care = f"With care: {both}: 2 of 6 jobs: its log is incomplete"
+    assert [*remarks(study(gpu, cpu))][-1] == care
+    report = own_job_report(study(gpu, cpu))
+    for shown in (html.unescape(render_html(report)), " ".join(terminal(report).split())):
+        assert care in shown
 
 
 def test_the_page_has_prices_image_jobs_machines_and_cold_starts():

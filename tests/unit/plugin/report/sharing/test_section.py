@@ -53,7 +53,7 @@ def test_a_table_has_each_figure_below_its_heading():
     (task,) = report(*curve_rows("time_slicing", SATURATING)).studies["sharing"]
     (curve,) = [one for one in task.curves if one.mode == "time_slicing"]
     cells = rows(task, curve)[4]
-    assert cells["Steps/s"].startswith("210 [")
+    assert cells["Steps/s"].startswith("210.0 [")
     assert cells["Over one alone"].startswith("2.1")
     assert cells["1,000 steps"].startswith("$0.0013")
     assert cells["Slowest: p50, p95, p99"] == "19.0 ms, 28.6 ms, 38.1 ms"

@@ -36,13 +36,19 @@ def test_metrics_are_better_or_worse_in_their_unit(found):
     assert seconds.first.value.endswith(" s")
     assert (rate.first.value, rate.second.value, rate.word) == (
         "90.00 images/s",
-        "120.0 images/s",
+        "120.00 images/s",
         "worse",
     )
     assert (loss.word, rate.name) == (
         "better",
         "thumbnails size 64, start warm, throughput (images/s)",
     )
+
+
+def test_both_sides_share_their_last_digit():
+    found = comparison({THROUGHPUT: (1.9,)}, {THROUGHPUT: (1.0, 2.04, 3.1)})
+    ((_, (_, rate)),) = found.views()
+    assert (rate.first.value, rate.second.value) == ("1.900 images/s", "2.040 images/s")
 
 
 def test_a_metric_has_no_dollars(found):
@@ -60,7 +66,7 @@ def test_taken_along_a_metric_has_no_seconds(found):
     assert float(rate["first_value"]) == pytest.approx(90)
     assert float(rate["ratio"]) == pytest.approx(0.75)
     assert "| worse |" in found.as_markdown()
-    assert "120.0 images/s" in found.as_markdown()
+    assert "120.00 images/s" in found.as_markdown()
 
 
 def test_the_terminal_says_the_same(found):

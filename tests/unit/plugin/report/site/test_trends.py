@@ -2,6 +2,7 @@
 
 import re
 
+from batchmark.changes.standing import standings
 from batchmark.report.site import trends as module
 from batchmark.report.site.drawings import series_svg
 from tests.builders.changed_series import build_history, build_key
@@ -14,26 +15,31 @@ RATE = build_key(
 )
 
 
+def trend_of(history):
+    (trend,) = module.trends([history], [], {}, standings=standings([history]))
+    return trend
+
+
 def test_a_metric_has_its_own_values_and_falls_where_it_falls():
-    (trend,) = module.trends([build_history(RATE, [1 / 120, 1 / 110, 1 / 96])], [], {})
+    trend = trend_of(build_history(RATE, [1 / 120, 1 / 110, 1 / 96]))
     assert [round(run.value) for run in trend.runs] == [120, 110, 96]
     assert trend.latest.text == "96.0 images/s"
     assert trend.name == "thumbnails size 64, throughput (images/s)"
     heights = [y for _, y in trend.points]
     assert heights == sorted(heights)  # from the top
-    assert trend.before == "115 images/s before"
+    assert trend.before == "−16 % against 115 images/s before, not known yet"
     assert trend.span.startswith("96.0 images/s to 120 images/s; 3 runs")
 
 
 def test_a_price_is_no_metric():
-    price = build_history(build_key(workload=None), [1.0], metric="price")
-    (trend,) = module.trends([price], [], {})
-    assert trend.latest.text == "$1 an hour"
+    trend = trend_of(build_history(build_key(workload=None), [1.0, 1.2], metric="price"))
+    assert trend.latest.text == "$1.2 an hour"
     assert trend.measures == "price of the instance"
+    assert trend.before == "$1 an hour before"
 
 
 def test_the_chart_of_a_metric_has_no_seconds():
-    (trend,) = module.trends([build_history(RATE, [1 / 120, 1 / 96])], [], {})
+    trend = trend_of(build_history(RATE, [1 / 120, 1 / 96]))
     assert trend.measures == "throughput, images/s"
     drawn = series_svg(trend)
     assert ">throughput, images/s</text>" in drawn

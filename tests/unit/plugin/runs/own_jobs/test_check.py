@@ -89,6 +89,28 @@ def test_a_command_that_did_not_run_below_its_shell_is_not_the_one_that_was_mean
 
 
 @pytest.mark.parametrize(
+    ("job", "own_job", "said", "detail"),
+    [
+        (described(), plan(), ["end 0 1", "over"], None),
+        (described(), plan(), ["over"], None),
+        (described(), plan(check="true"), ["end 0 1", "check 0", "over"], None),
+        (described(), plan(check="true"), ["end 0 1"], None),
+        (described(), plan(output="out"), ["end 0 1", f"sha256 {SHA256}"], None),
+        (described("FAILED", code=3), plan(), ["end 3 1", "over"], "exit code 3"),
+        (
+            described("FAILED", code=7),
+            plan(check="false"),
+            ["end 0 1", "check 7"],
+            "its check ended with exit code 7",
+        ),
+    ],
+)
+def test_no_entrypoint_is_blamed_where_a_log_lost_its_beginning_alone(job, own_job, said, detail):
+    check = owners_check(own_job, job, read_lines(marked(*facts(*said))))
+    assert (check.passed, check.detail) == (detail is None, detail)
+
+
+@pytest.mark.parametrize(
     ("own_job", "said"), [(plan(), NOT_KNOWN), (plan(shell=False), SAYS_NOTHING)]
 )
 def test_the_exit_code_counts_where_no_log_could_tell_of_a_shell(own_job, said):

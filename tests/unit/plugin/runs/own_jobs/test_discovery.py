@@ -170,8 +170,8 @@ def test_without_any_timeout_an_hour_is_sent(clients):
     assert only(clients).target.timeout_seconds == 3600
 
 
-def logging(driver="awslogs", **options):
-    options = {name.replace("_", "-"): value for name, value in options.items()}
+def logging(driver="awslogs", mode="blocking", **options):
+    options = {"mode": mode} | {name.replace("_", "-"): value for name, value in options.items()}
     return definition(container={"logConfiguration": {"logDriver": driver, "options": options}})
 
 
@@ -230,6 +230,24 @@ def test_a_log_that_nobody_can_read_is_told_and_refuses_what_takes_it(
 def test_a_log_group_that_is_there_or_will_be_made_is_in_order(clients, definitions, log):
     answer(clients, definitions=[definitions], log=log)
     assert only(clients, check="test -s out").notes == ()
+
+
+@pytest.mark.parametrize(
+    ("definitions", "how"),
+    [
+        (logging(mode="non-blocking"), "in mode non-blocking"),
+        (
+            definition(container={"logConfiguration": {"logDriver": "awslogs"}}),
+            "without a mode, so non-blocking by ECS's default",
+        ),
+    ],
+)
+def test_a_log_that_may_lose_lines_is_told(clients, definitions, how):
+    answer(clients, definitions=[definitions])
+    assert only(clients, check="test -s out").notes == (
+        "Side old: its log may lose lines, and metrics with them, as its definition logs by "
+        f"awslogs {how}: set mode to blocking.",
+    )
 
 
 def test_a_log_group_that_does_not_answer_at_the_moment_is_asked_again(clients):

@@ -20,6 +20,7 @@ from tests.builders.watched_jobs import (
     BEGIN,
     CREATED,
     DIGEST,
+    END,
     GPU,
     HOST,
     STARTED,
@@ -34,6 +35,8 @@ from tests.builders.watched_jobs import (
     read_lines,
     told,
 )
+
+OUT_OF_MEMORY = "OutOfMemoryError: Container killed due to memory usage"
 
 
 def document(job=None, said=None, where=None, *, on_aws=True, own_job=None, device="cuda"):
@@ -248,11 +251,124 @@ def test_a_job_that_was_stopped_before_it_told_an_end_has_no_time_of_its_command
     assert found.measurements[0].reason == "no exit code; took too long"
 
 
-@pytest.mark.parametrize("stop", [STARTED, STARTED - 5])
-def test_a_job_shorter_than_batchs_clock_can_tell_took_a_millisecond_at_most(stop):
-    found = document(described(attempt={"stoppedAt": stop}))
-    assert found.measurements[0].samples_seconds == (0.001,)
-    assert (found.own_job.running_seconds, found.started_at) == (0.0, found.finished_at)
+IMPOSSIBLE = {
+    "by Batch's times it ran 0 s": {"stoppedAt": STARTED},
+    "by Batch's times it ran -35.5 s": {"stoppedAt": STARTED - 35_500},
+}
+
+
+@pytest.mark.parametrize(("problem", "attempt"), IMPOSSIBLE.items())
+def test_where_batchs_times_can_not_be_the_jobs_own_clock_serves(problem, attempt):
+    found = document(described(attempt=attempt))
+    assert found.measurements[0].samples_seconds == (80.25,) == (found.total_seconds,)
+    assert found.own_job.running_seconds is None
+    assert found.own_job.doubts == (
+        f"{problem}, so its time is its command's alone, by its own clock",
+    )
+    assert (found.finished_at - found.started_at).total_seconds() == 80.25
+
+
+@pytest.mark.parametrize(("problem", "attempt"), IMPOSSIBLE.items())
+def test_where_nobody_has_times_that_can_be_there_is_no_figure(problem, attempt):
+    found = document(described(attempt=attempt), read_lines(marked(metric())), own_job=BARE)
+    whole, speed = found.measurements
+    assert (whole.status, whole.samples_seconds) == (MeasurementStatus.FAILED, ())
+    assert whole.reason == f"its time is not known: {problem}"
+    assert (speed.status, speed.samples_seconds) == (MeasurementStatus.MEASURED, (1 / 12.5,))
+    assert (found.total_seconds, found.own_job.running_seconds) == (None, None)
+    assert found.own_job.doubts == ()
+
+
+BARE = plan(shell=False)
+WITHOUT_START = {"stoppedAt": STOPPED, "container": {"exitCode": 0}}
+
+
+@pytest.mark.parametrize(
+    ("own_job", "said", "samples", "told_of_it"),
+    [
+        (plan(), told(), (80.25,), "its time is its command's alone"),
+        (BARE, read_lines([]), (), "its time is not known: Batch tells no start of it"),
+    ],
+)
+def test_an_attempt_without_start_took_what_its_own_clock_says(own_job, said, samples, told_of_it):
+    found = document(described(attempts=[WITHOUT_START]), said, own_job=own_job)
+    (row,) = found.measurements
+    assert row.samples_seconds == samples
+    assert told_of_it in f"{row.reason} {found.own_job.doubts}"
+    assert (found.own_job.running_seconds, found.own_job.waiting_seconds) == (None, None)
+    assert found.finished_at == moment(STOPPED)
+
+
+def test_a_start_before_the_submission_tells_of_no_wait():
+    assert document(described(createdAt=STARTED + 1)).own_job.waiting_seconds is None
+
+
+@pytest.mark.parametrize(
+    ("attempt", "status", "ran"),
+    [
+        ({"stoppedAt": STOPPED, "container": {"exitCode": 137}}, "FAILED", True),
+        ({"stoppedAt": STOPPED}, "SUCCEEDED", True),
+        ({"stoppedAt": STOPPED, "container": {"reason": "CannotPull"}}, "FAILED", False),
+    ],
+)
+def test_which_attempts_without_a_start_have_run(attempt, status, ran):
+    assert (last_span(described(status, attempts=[attempt])) == (None, STOPPED)) is ran
+
+
+MAY_DROP = (
+    "its log may be incomplete, so its metrics are perhaps not all: its driver drops lines that it "
+    "can't send in time unless its mode is blocking"
+)
+
+
+def incomplete(part):
+    return f"its log is incomplete: {part} is missing, so its metrics are perhaps not all"
+
+
+def logging(**options):
+    return {"logConfiguration": {"logDriver": "awslogs", "options": options}}
+
+
+@pytest.mark.parametrize(
+    ("job", "said", "doubts"),
+    [
+        (described(), told(metric()), []),
+        (described(), read_lines(marked(*facts(*BEGIN), metric())), [incomplete("its end")]),
+        (described(), read_lines(marked(*facts(*BEGIN, "over"))), [incomplete("its end")]),
+        (described(), read_lines(marked(metric(), *facts(*END))), [incomplete("its beginning")]),
+        (
+            described(container=logging()),
+            read_lines(marked(*facts("end 0 1"))),
+            [incomplete("its beginning and its end")],
+        ),
+        (described(container=logging()), told(metric()), [MAY_DROP]),
+        (described(container=logging(mode="non-blocking")), told(metric()), [MAY_DROP]),
+        (described(container={"logConfiguration": {}}), told(metric()), [MAY_DROP]),
+        (described(), NOT_KNOWN, ["its log could not be read, so its metrics are not known"]),
+        # What was killed tells no end.
+        *(
+            (job, read_lines(marked(*facts(*BEGIN))), [])
+            for job in (
+                described("FAILED", code=None, isTerminated=True),
+                described("FAILED", code=137, statusReason=TIMED_OUT),
+                described("FAILED", code=137, container={"reason": OUT_OF_MEMORY}),
+            )
+        ),
+        (
+            described(container={"reason": OUT_OF_MEMORY}),
+            told(metric()),
+            [f"Batch says of its container, though that ended with exit code 0: {OUT_OF_MEMORY}"],
+        ),
+    ],
+)
+def test_what_its_figures_are_to_be_read_with_care_for(job, said, doubts):
+    assert list(document(job, said).own_job.doubts) == doubts
+
+
+def test_without_a_shell_only_its_log_driver_raises_doubts():
+    for container, doubts in ((logging(), (MAY_DROP,)), ({}, ())):
+        found = document(described(container=container), read_lines(marked(metric())), own_job=BARE)
+        assert found.own_job.doubts == doubts
 
 
 def test_when_it_reached_its_stages():

@@ -6,7 +6,14 @@ import pytest
 
 from batchmark.aws.job_log import FACT_MARK, FILE_MARK, METRIC_MARK, MarkedLine
 from batchmark.core.own_jobs import MOST_BAD_LINES
-from batchmark.runs.own_jobs.lines import MOST_GPUS, Facts, Gpu, GpuBusy, read_lines
+from batchmark.runs.own_jobs.lines import (
+    MOST_GPUS,
+    NOT_THE_WRAPPERS,
+    Facts,
+    Gpu,
+    GpuBusy,
+    read_lines,
+)
 from batchmark_job.result import values
 from batchmark_job.result.metric import MOST_LINES
 from tests.builders.watched_jobs import BEGIN, END, GPU, SHA256, STARTED, facts, marked, metric
@@ -164,3 +171,91 @@ def test_a_line_of_a_megabyte_is_named_in_short():
     (bad,) = read_lines(marked(METRIC_MARK + "x" * 2**20)).bad_lines
     assert len(bad.text) == 200
     assert bad.problem == "1048576 characters, of which 2000 are allowed"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\x1b[32mBATCHMARK_METRIC {}",
+        f"[rank0]:{metric()}",
+        "BATCHMARK_METRIC",
+        f"{METRIC_MARK:>300}{{}}",
+    ],
+)
+def test_a_mark_elsewhere_in_a_line_is_a_bad_line(text):
+    told = read_lines(marked(metric(), text))
+    assert [(bad.source, bad.number, bad.problem) for bad in told.bad_lines] == [
+        ("log", 2, "BATCHMARK_METRIC and a blank are not at the beginning of the line")
+    ]
+    assert told.bad_lines[0].text == text[:200]
+    assert not told.by_a_shell
+
+
+def test_a_log_without_its_beginning_tells_how_the_command_ended():
+    told = read_lines(marked(metric(), *facts(*END, "check 7")))
+    assert (told.facts.began, told.facts.exit_code, told.facts.check_exit_code) == (False, 0, 7)
+    assert told.facts.is_over
+    assert told.facts.command_seconds is None
+
+
+@pytest.mark.parametrize(
+    ("texts", "by_a_shell"),
+    [
+        ([], False),
+        (facts(*BEGIN[:-1]), False),
+        (facts("begin 1"), True),
+        *((facts(end), True) for end in (*END, "check 7", f"sha256 {SHA256}", "sha256 missing")),
+        ([metric()], False),
+        ([metric(mark=FILE_MARK)], True),
+    ],
+)
+def test_which_lines_only_a_shell_tells(texts, by_a_shell):
+    assert read_lines(marked(*texts)).by_a_shell is by_a_shell
+
+
+@pytest.mark.parametrize(
+    ("end", "seconds"),
+    [("4999.99", None), ("5000.00", 0.0), (f"{10**9 + 5001}", None), (f"{10**9 + 5000}", 1e9)],
+)
+def test_a_command_took_no_time_that_can_not_be(end, seconds):
+    assert facts_of(*BEGIN, f"end 0 {end}").command_seconds == seconds
+
+
+KEY = "0f8fad5b-d9cb-469f-a165-70867728950e"
+
+
+def keyed(*texts, key=KEY):
+    return facts(*(f"{key} {text}" for text in texts))
+
+
+@pytest.mark.parametrize("key", [KEY, "-"])
+def test_a_key_changes_no_fact(key):
+    said = (GPU, *BEGIN, *END, "check 0", f"sha256 {SHA256}")
+    assert read_lines(marked(*keyed(*said, key=key))).facts == facts_of(*said)
+
+
+@pytest.mark.parametrize("forged", ["", "- ", KEY.replace("0", "1") + " ", KEY.upper() + " "])
+@pytest.mark.parametrize(
+    "fact",
+    [
+        "begin 1 1",
+        *("end 0 1", "busy 1 1", "peak_memory 1", "gpu_busy 9 9 9 9", "check 0", "over"),
+        *(f"sha256 {SHA256}", "sha256 missing", "metrics_left_out 7", "metrics_outside /a"),
+    ],
+)
+def test_a_fact_without_the_wrappers_key_is_named_and_changes_nothing(forged, fact):
+    said = keyed(*BEGIN, "end 3 5080")
+    told = read_lines(marked(*said, *facts(forged + fact)))
+    assert told.facts == read_lines(marked(*said)).facts
+    assert told.metrics_left_out == 0
+    (bad,) = told.bad_lines
+    assert (bad.source, bad.number, bad.text) == ("log", 1, forged + fact)
+    assert bad.problem == NOT_THE_WRAPPERS
+
+
+def test_nobody_begins_in_the_wrappers_place():
+    """Of stdout and stderr the later line may come first."""
+    first, *rest = keyed(*BEGIN)
+    told = read_lines(marked(first, *facts("begin 1 9", "end 0 9"), *rest, *keyed("end 3 5080")))
+    assert (told.facts.began_uptime, told.facts.exit_code) == (5000.0, 3)
+    assert len(told.bad_lines) == 2

@@ -12,6 +12,7 @@ from tests.stand_ins.wrapped_commands import SMI, SMI_WATCHES
 from tests.waiting import wait_for
 
 METRIC = '{"metric": "rate", "value": 2, "unit": "1/s", "higher_is_better": true}'
+KEY = "0f8fad5b-d9cb-469f-a165-70867728950e"
 
 
 def test_what_is_told_of_the_machine_is_as_the_kernel_says(wrapped, programs, tmp_path):
@@ -22,13 +23,16 @@ def test_what_is_told_of_the_machine_is_as_the_kernel_says(wrapped, programs, tm
         "processor\t: 1\nmodel name\t: other\n",
         "meminfo": "MemTotal:       24684084 kB\nMemFree: 1 kB\n",
         "sys/kernel/osrelease": "6.1.0-test\n",
+        "sys/kernel/random/uuid": f"{KEY}\n",
         "uptime": "12.34 20.00\n",
         "stat": "cpu  10 20 30 1000 50 6 7 8 0 0\ncpu0 1 2 3\n",
     }.items():
         put(tmp_path / "proc", name, text)
     wrapped.instead("/proc", tmp_path / "proc")
     later = "echo 'cpu  110 21 30 1400 60 6 7 9 0 0' >proc/stat; echo 15.84 9 >proc/uptime"
-    told = wrapped.sh(later, OMP_NUM_THREADS="1").facts
+    done = wrapped.sh(later, OMP_NUM_THREADS="1")
+    assert done.key == KEY
+    told = done.facts
     told.pop("peak_memory", None)
     assert told == {
         "cpu": "Stand-in 9 CPU @ 2 GHz",
@@ -51,7 +55,7 @@ def test_the_real_machine_is_told(wrapped):
     version, began = told["begin"].split()
     assert version == "1"
     assert float(told["end"].split()[1]) - float(began) >= 0.09
-    assert done.text.index(f"BATCHMARK_JOB begin {told['begin']}") < done.text.index("works")
+    assert done.text.index(f" begin {told['begin']}") < done.text.index("works")
 
 
 @pytest.mark.parametrize("stat", ["", "cpu\n", "cpu  a b c\n", "intr 1; exit 9\n", "cpu 1 2 3\n"])
@@ -67,6 +71,7 @@ def test_without_proc_a_command_runs(wrapped, tmp_path):
     done = wrapped.sh("exit 3")
     assert (done.code, done.errors) == (3, "")
     assert done.facts.keys() - {"threads", "peak_memory"} == {"begin", "end", "over"}
+    assert done.key == "-"
 
 
 def test_in_an_image_with_nothing_but_a_shell_a_command_runs(wrapped, programs):
@@ -119,8 +124,8 @@ def test_a_driver_that_hangs_holds_neither_the_job_nor_its_metrics(wrapped, prog
     programs(**{"nvidia-smi": SMI.replace("exec sleep 60", "trap '' TERM; exec sleep 60")})
     said = wrapped.sh(f'{SMI_WATCHES}; echo x >>"$BATCHMARK_METRICS"', timeout=10).text
     os.kill(int((tmp_path / "smi.pid").read_text()), signal.SIGKILL)
-    assert said.index("BATCHMARK_METRIC_FILE x") < said.index("BATCHMARK_JOB gpu_busy")
-    assert said.endswith("BATCHMARK_JOB over\n")
+    assert said.index("BATCHMARK_METRIC_FILE x") < said.index(" gpu_busy ")
+    assert said.endswith(" over\n")
 
 
 def test_a_driver_that_fails_is_no_gpu(wrapped, programs):
@@ -133,7 +138,7 @@ def test_a_driver_that_fails_is_no_gpu(wrapped, programs):
 def test_the_metrics_file_is_told_line_by_line_and_removed(wrapped, tmp_path):
     done = wrapped.sh(f"printf '%s\\n%s' '{METRIC}' last >>\"$BATCHMARK_METRICS\"")
     assert done.metrics == [METRIC, "last"]
-    assert done.text.endswith("last\nBATCHMARK_JOB over\n")
+    assert done.text.endswith(f"last\nBATCHMARK_JOB {done.key} over\n")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -217,7 +217,8 @@ def test_who_may_not_see_a_dags_runs_sees_none_of_them(pages, shelf, monkeypatch
         assert "secret__1" not in pages.text("/runs")
         assert forgotten not in pages.text("/runs").partition("All runs")[2]
         assert "manual__1" in pages.text("/runs")
-        for path in ("runs/secret__1", "dag-runs/job_comparison/secret__1", "dags/job_comparison"):
+        pages_of_it = [f"dag-runs/{dag}/secret__1" for dag in ("job_comparison", access.READ_DAG)]
+        for path in ("runs/secret__1", "dags/job_comparison", *pages_of_it):
             assert "needs the right to see runs of job_comparison" in pages.text(f"/{path}", 403)
 
 

@@ -44,18 +44,18 @@ def test_trends_show_every_series_with_alerts_and_releases(pages, shelf):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "changed"),
     [
-        (None, {"a change"}),
-        ('{"false_alerts_a_month": 1e-300}', {"beyond the noise", "within the noise"}),
-        ('{"false_alerts_a_month": 0}', {"a change"}),  # the next run says that it can't be used
+        (None, True),
+        ('{"false_alerts_a_month": 1e-300}', False),
+        ('{"false_alerts_a_month": 0}', True),  # the next run says that it can't be used
     ],
 )
-def test_a_change_needs_the_evidence_that_runs_ask_for(pages, shelf, monkeypatch, text, words):
+def test_a_change_needs_the_evidence_that_runs_ask_for(pages, shelf, monkeypatch, text, changed):
     thirty_runs(shelf, slower_since=24)
     monkeypatch.setattr(settings.Variable, "get", lambda *_, **__: text)
     found = pages.app.state.library().standings("blog", "time", 60)
-    assert {one.word for one in found.values()} <= words
+    assert {one.point is not None for one in found.values()} == {changed}
 
 
 def thirty_runs(shelf, slower_since):
@@ -78,10 +78,13 @@ def test_thirty_runs_with_a_change_show_it_where_it_happened_and_what_it_is_wort
     assert "+30 %" in marked
     assert runs[20].run_id in marked
     assert text.count("+30 %, a change since 2026-") == 2 * 4
+    held = r"against \S+ m?s before, within the noise; \+30 %, a change since \S+, from \S+ m?s"
+    assert len(re.findall(held, text)) == 2 * 4
     speedups = pages.text("/trends?metric=speedup")
     assert speedups.count(" before, within the noise") == 2 * 2
     (overview,) = re.findall(r'id="overview".*?</table>', pages.text("/runs"), re.DOTALL)
-    assert " %" not in overview
+    assert overview.count(" before, within the noise") == 2
+    assert "a change" not in overview
 
 
 def test_a_single_run_shows_its_value_and_no_range(pages, shelf):
@@ -173,12 +176,13 @@ def test_a_gpu_target_that_ran_on_the_cpu_is_marked_wherever_its_figures_are(pag
 def test_a_row_that_the_newest_run_did_not_measure_says_so(pages, shelf):
     shelf.measured()
     missed = "not measured in the newest run"
-    assert missed not in pages.text("/trends?suite=blog")
+    assert missed not in pages.text("/trends?suite=blog") + pages.text("/runs")
     shelf.measured(1, environment=LAPTOP_ENVIRONMENT, actual_device=Device.CPU)
     text = pages.text("/trends?suite=blog")
     assert missed in text
     assert "first run" in text
     assert f"{missed}; first run" not in text
+    assert missed in pages.text("/runs")  # its speedups
 
 
 def test_the_form_of_a_comparison_begins_with_the_newest_run(pages, shelf):
@@ -191,3 +195,11 @@ def test_the_form_of_a_comparison_begins_with_the_newest_run(pages, shelf):
     ]
     assert re.findall("<option selected>([^<]*)", text) == ["g5.xlarge", "c5.2xlarge"]
     assert "Choose two sides" in text
+
+
+def test_a_day_that_is_none_and_a_suite_that_is_none_are_told(pages, shelf):
+    run_id = shelf.measured()
+    text = unescape(pages.text(f"/compare?{sides('2026-13-45', run_id)}"))
+    assert "There is no day 2026-13-45: choose one such as 2026-11-20." in text
+    for path in ("trends.csv", "trends/any"):
+        assert "The history has no suite none, but blog." in pages.text(f"/{path}?suite=none", 404)

@@ -1,0 +1,45 @@
+"""Write pyperf's JSON: one file per target and run, in which each job is a run with its median."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from batchmark.core.names import slug, url_safe
+from batchmark.history.exports.runs import benchmark_name, measured, runs
+from batchmark.history.rows import Row
+from batchmark.history.series import is_metric
+
+VERSION = "1.0"
+
+
+def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
+    """Yield each file: its path, `<target>/<run>.json`, and its content. Takes runs.COLUMNS.
+
+    Metrics that own jobs told are left out: pyperf takes the lower figure for the better one.
+    """
+    table = measured(table)
+    for rows in runs(table.filter(pa.array(~is_metric(table)))):
+        by_name = defaultdict[str, list[Row]](list)
+        for row in rows:
+            if row["median_seconds"]:
+                by_name[benchmark_name(row)].append(row)
+        yield (
+            f"{url_safe(rows[0]['target'])}/{slug(rows[0]['run_id'])}.json",
+            {
+                "benchmarks": [
+                    {"metadata": {"name": name}, "runs": [_run(row) for row in chosen]}
+                    for name, chosen in by_name.items()
+                ],
+                "metadata": {"unit": "second", "hostname": rows[0]["target"]},
+                "version": VERSION,
+            },
+        )
+
+
+def _run(row: Row) -> dict[str, Any]:
+    # As pyperf writes dates: without a time zone.
+    return {"metadata": {"date": str(row["recorded_at"])}, "values": [row["median_seconds"]]}

@@ -1,0 +1,260 @@
+"""The values of another tool's file: what is wrong with one is told with its place in the file."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from batchmark.core.record import first_problem
+from batchmark_job.result.values import EARLIEST, END
+
+# As JSON has numbers; float() would also take "NaN", "1_000" and figures of other scripts.
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+# A number, and no name such as 007 or 123456789012345678901.
+WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,17})")
+MOST_SHOWN = 100  # characters of a value in a message
+SURROGATE = re.compile("[\ud800-\udfff]")  # half of a character: JSON can say it, UTF-8 can't
+TWICE = object()  # in place of the value of a key that an object has twice
+
+_Value = TypeVar("_Value")
+
+
+class MisfitError(ValueError):
+    """A value can't be used; its message says where and why."""
+
+    def __init__(self, place: str, problem: str) -> None:
+        super().__init__(located(place, problem))
+        self.place = place
+        self.problem = problem
+
+
+class OtherUnitError(Exception):
+    """A figure has a unit, its argument, in which it can't be compared."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What a file's reader left out, in the file's order."""
+
+    losses: list[str] = field(default_factory=list)
+    other_units: Counter[str] = field(default_factory=Counter)
+
+    def lose(self, place: str, problem: str) -> None:
+        self.losses.append(located(place, problem))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A value of a file, seen from the entry that it is part of."""
+
+    value: object  # None, too, where the file has none
+    left_out: LeftOut
+    root: str = ""  # the entry's path from the top of the file
+    name: str | None = None  # the entry's own
+    path: str = ""  # from the entry
+
+    @property
+    def place(self) -> str:
+        """Where the entry is, such as `benchmarks[1] 'test_sort'`; empty for the whole file."""
+        return self.root if self.name is None else f"{self.root} {shown(self.name)}"
+
+    def with_value(self, value: object, step: str = "") -> Entry:
+        """The entry with another value, or one of its parts as an entry of its own."""
+        return replace(self, value=value, root=f"{self.root}{step}")
+
+    def misfit(self, wanted: str) -> MisfitError:
+        if self.value is TWICE:
+            problem = "stands twice"
+        elif self.value is None:
+            problem = "is null or missing"
+        else:
+            problem = f"is {shown(self.value)}, not {wanted}"
+        return MisfitError(self.place, f"{self.path} {problem}".lstrip())
+
+    def at(self, *keys: str) -> Entry:
+        """The value below some keys, each in an object; where one is missing, that place.
+
+        Raises:
+            MisfitError: there is something else in the place of an object.
+        """
+        found = self
+        for key in keys:
+            if found.value is None:
+                break
+            if not isinstance(found.value, dict):
+                raise found.misfit("an object")
+            path = f"{found.path}{_step(key)}".removeprefix(".")
+            found = replace(found, value=found.value.get(key), path=path)
+        return found
+
+    def each(self, *name: str) -> Iterator[Entry]:
+        """Yield the entries of a list; `name` are the keys to each one's own name."""
+        if not isinstance(self.value, list):
+            raise self.misfit("a list")
+        for number, value in enumerate(self.value):
+            yield self._inner(f"[{number}]", value, name)
+
+    def items(self, *name: str) -> Iterator[tuple[str, Entry]]:
+        """Yield the entries of an object by key; `name` are the keys to each one's own name."""
+        if not isinstance(self.value, dict):
+            raise self.misfit("an object")
+        for key, value in self.value.items():
+            yield key, self._inner(_step(key), value, name)
+
+    def fields(self) -> dict[str, object]:
+        """An object's values by key; none where there is no object."""
+        if self.value is None:
+            return {}
+        found = dict(self.items())
+        for inner in found.values():
+            if inner.value is TWICE:
+                raise inner.misfit("")
+        return {key: inner.value for key, inner in found.items()}
+
+    def text(self) -> str:
+        text = self.value
+        if isinstance(text, str) and text.strip() and not SURROGATE.search(text):
+            return text
+        raise self.misfit("a text")
+
+    def number(self) -> float:
+        """A finite number, or a text of one."""
+        value = self.value
+        if isinstance(value, str) and NUMBER.fullmatch(value.strip()):
+            value = float(value)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.misfit("a number")
+        try:
+            value = float(value)
+        except OverflowError:
+            value = math.inf
+        if not math.isfinite(value):
+            raise self.misfit("a finite number")
+        return value
+
+    def count(self) -> int:
+        number = self.number()
+        if number.is_integer() and 0 <= number < 2**31:
+            return int(number)
+        raise self.misfit("a whole number from 0 to 2147483647")
+
+    def flag(self) -> bool:
+        if isinstance(self.value, bool):
+            return self.value
+        word = str(self.value).strip().casefold()
+        if word in ("true", "false"):
+            return word == "true"
+        raise self.misfit("true or false")
+
+    def scalar(self) -> int | float | str:
+        """A number where the value, or its text, is one; else the text."""
+        value = self.value
+        if not isinstance(value, str):
+            return value if type(value) is int else self.number()
+        if WHOLE.fullmatch(value):
+            return int(value)
+        is_number = NUMBER.fullmatch(value) and not value.lstrip("+-").isdecimal()
+        return self.number() if is_number else self.text()
+
+    def moment(self) -> datetime:
+        """An ISO 8601 date; in UTC where it names no zone."""
+        try:
+            moment = datetime.fromisoformat(self.text())
+        except ValueError:
+            raise self.misfit("a date such as 2026-11-28T10:00:00Z") from None
+        return self._in_calendar(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+    def milliseconds(self) -> datetime:
+        """A time given in milliseconds since the epoch."""
+        try:
+            return self._in_calendar(datetime.fromtimestamp(self.number() / 1000, UTC))
+        except (OverflowError, OSError, ValueError):
+            raise self.misfit("a date in milliseconds") from None
+
+    def _in_calendar(self, moment: datetime) -> datetime:
+        try:
+            moment = moment.astimezone(UTC)
+        except OverflowError:
+            moment = END
+        if EARLIEST <= moment < END:
+            return moment
+        raise self.misfit(f"a date from {EARLIEST:%Y} to before {END:%Y}")
+
+    def optional(self, read: Callable[[Entry], _Value], *keys: str) -> _Value | None:
+        """What `read` returns of the value below some keys; None where there is none.
+
+        A value that can't be read is told, and None.
+        """
+        with self.alone():
+            found = self.at(*keys)
+            return None if found.value in (None, "") else read(found)
+        return None
+
+    def wanted(self, read: Callable[[Entry], _Value], *keys: str) -> _Value | None:
+        """As optional, but it is told, too, where there is none."""
+        with self.alone():
+            return read(self.at(*keys))
+        return None
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """What is wrong with this entry costs it alone, and is told."""
+        try:
+            yield
+        except OtherUnitError as error:
+            self.left_out.other_units[str(error)] += 1
+        except (ValueError, RecursionError) as error:
+            place = error.place if isinstance(error, MisfitError) else self.place
+            self.left_out.lose(place, problem_of(error))
+
+    @property
+    def _whole_path(self) -> str:
+        return ".".join(filter(None, (self.root, self.path)))
+
+    def _inner(self, step: str, value: object, name: Sequence[str]) -> Entry:
+        found: object = value
+        for key in name:
+            found = found.get(key) if isinstance(found, dict) else None
+        own = found if name and isinstance(found, str) else self.name
+        root = f"{self._whole_path}{step}".removeprefix(".")
+        return Entry(value, self.left_out, root, own)
+
+
+def _step(key: str) -> str:
+    """A key as a part of a path, in one line however it reads."""
+    is_plain = key.isprintable() and len(key) <= MOST_SHOWN
+    return f".{key}" if is_plain else f"[{shown(key)}]"
+
+
+def told_apart(entries: Sequence[Entry], key: str) -> list[Sequence[Entry]]:
+    """Repetitions of one benchmark together; each alone if two have the same number, in `key`."""
+    numbers = {str(entry.at(key).value) for entry in entries}
+    return [entries] if len(numbers) == len(entries) else [[entry] for entry in entries]
+
+
+def problem_of(error: Exception) -> str:
+    """What is wrong, in one line and without the place."""
+    if isinstance(error, ValidationError):
+        return first_problem(error)
+    return error.problem if isinstance(error, MisfitError) else str(error)
+
+
+def located(place: str, problem: str) -> str:
+    """One line on what is wrong where."""
+    text = " ".join(problem.split())
+    return f"{place}: {text}" if place else text
+
+
+def shown(value: object) -> str:
+    """A value in one line of a message, however long it is."""
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    return f"{value!r:.{MOST_SHOWN}}"

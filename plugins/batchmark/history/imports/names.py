@@ -1,0 +1,46 @@
+"""Names that other tools' files give, such that a benchmark has the same in each of its runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from batchmark.core.names import limited
+from batchmark.history.imports.entry import SURROGATE
+from batchmark_job.result.printable import printable
+from batchmark_job.result.values import MOST_CHARACTERS_OF_NAME
+
+# As in `<function f at 0x7f3c5a1b2d30>`, or a pointer of a process on 64-bit Linux by itself.
+ADDRESS = re.compile(r"\s+at 0x[0-9a-f]+|\b0x(?:7f|5[56])[0-9a-f]{10}\b", re.IGNORECASE)
+NO_NUMBER = re.compile(r"\b(?:NaN|Infinity)\b")  # as Python writes them in JSON
+
+
+def stable(text: str) -> str:
+    """Text of a file in one line, without addresses, not too long; all its names pass here.
+
+    Raises:
+        ValueError: it is not Unicode.
+    """
+    if SURROGATE.search(text):
+        raise ValueError(f"{text!r:.100} is not Unicode text")
+    return limited(ADDRESS.sub("", printable(text)), MOST_CHARACTERS_OF_NAME)
+
+
+def stable_parameters(parameters: Mapping[str, object]) -> dict[str, Any]:
+    """A benchmark's parameters; raises as stable."""
+    return {stable(name): _stable_value(value) for name, value in parameters.items()}
+
+
+def _stable_value(value: object) -> object:
+    """A value with stable texts; as a text itself where it is long, or no number."""
+    if isinstance(value, str):
+        return stable(value)
+    if isinstance(value, dict):
+        value = stable_parameters(value)
+    elif isinstance(value, list):
+        value = [_stable_value(one) for one in value]
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    short = stable(text)
+    return value if short == text and not NO_NUMBER.search(text) else short

@@ -1,0 +1,90 @@
+"""Read a CSV file with a header: a line for each figure, or for each sample of one."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+from batchmark.analysis.samples import parameters_json
+from batchmark.history.imports.entry import Entry, MisfitError, told_apart
+from batchmark.history.imports.measurement import (
+    Contents,
+    ForeignMeasurement,
+    Unit,
+    figures_or_reason,
+    sample_figures,
+)
+from batchmark.history.rows import Row
+from batchmark_job.result.values import Parameter
+
+NEEDED = ("name", "value", "unit")
+SAMPLE = "sample"
+COLUMNS = (*NEEDED, "higher_is_better", "commit", "date", SAMPLE)
+REST = "cells right of the last column"  # in place of their header
+
+
+def lines(text: str) -> dict[str, dict[str, object]]:
+    """Return each line by its place, as values by column.
+
+    Raises:
+        ValueError: it has no header, or is not CSV.
+    """
+    reader = csv.DictReader(
+        io.StringIO(text.lstrip("\ufeff"), newline=""), restkey=REST, strict=True
+    )
+    try:
+        header = [name.strip() for name in reader.fieldnames or ()]
+        reader.fieldnames = header
+        if missing := [name for name in NEEDED if name not in header]:
+            raise ValueError(f"its header has no {', '.join(missing)}; nor is it JSON")
+        if twice := [name for name, count in Counter(header).items() if count > 1]:
+            raise ValueError(f"{', '.join(map(repr, twice))} stands twice in its header")
+        return {f"line {reader.line_num - _breaks(line)}": line for line in reader}
+    except csv.Error as error:
+        raise ValueError(f"line {reader.line_num + 1}: {error}") from error
+
+
+def _breaks(line: Mapping[str, object]) -> int:
+    """How many more lines of the file its cells take."""
+    return sum(str(cell).count("\n") for cell in line.values())
+
+
+def parse(document: Entry) -> Contents:
+    """Yield every benchmark; lines that differ in their sample alone are one."""
+    found = defaultdict[tuple[object, ...], list[Entry]](list)
+    for _, line in document.items("name"):
+        with line.alone():
+            if line.at(REST).value is not None:
+                raise MisfitError(line.place, "has more cells than the header")
+            parameters = parameters_json(_parameters(line))
+            known = [line.at(name).value for name in COLUMNS if name not in ("value", SAMPLE)]
+            found[*known, parameters].append(line)
+    for alike in found.values():
+        for samples in told_apart(alike, SAMPLE):
+            first = samples[0]
+            with first.alone():
+                higher_is_better = first.optional(Entry.flag, "higher_is_better")
+                unit = Unit.of(first.at("unit").text(), higher_is_better)
+                yield ForeignMeasurement(
+                    workload=first.at("name").text(),
+                    parameters=_parameters(first) | unit.parameters,
+                    commit=first.optional(Entry.text, "commit"),
+                    recorded_at=first.optional(Entry.moment, "date"),
+                    **figures_or_reason(first, _figures, unit, samples),
+                )
+
+
+def _parameters(line: Entry) -> dict[str, Parameter]:
+    """What other columns say."""
+    return {
+        name: line.at(name).scalar()
+        for name, value in line.fields().items()
+        if name not in COLUMNS and value
+    }
+
+
+def _figures(first: Entry, unit: Unit, samples: Sequence[Entry]) -> Row:
+    values = [unit.sample(one.at("value")) for one in samples]
+    return sample_figures(values, first.at("name").text())

@@ -1,0 +1,91 @@
+"""Read pyperf's JSON, as `python -m pyperf timeit -o` and its Runner write it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import TypeVar
+
+from batchmark.history.imports.entry import Entry, MisfitError
+from batchmark.history.imports.measurement import (
+    UNKNOWN,
+    Contents,
+    ForeignMeasurement,
+    Unit,
+    figures_or_reason,
+    sample_figures,
+)
+from batchmark.history.rows import Row
+
+VERSIONS = ("1.0", 6)  # 6 has the same values of runs
+CALIBRATIONS = ("calibrate_loops", "recalibrate_loops", "calibrate_warmups", "recalibrate_warmups")
+
+_Value = TypeVar("_Value")
+
+
+def parse(document: Entry) -> Contents:
+    """Yield every benchmark of times, with the values of its runs; warm-ups are none of them.
+
+    Raises:
+        MisfitError: the file has an older version.
+    """
+    if (version := document.at("version").value) not in VERSIONS:
+        raise MisfitError("", f"results of version {version!r}: `pyperf convert` makes it '1.0'")
+    benchmarks = list(document.at("benchmarks").each("metadata", "name"))
+    dates = [date for entry in benchmarks for date in _dates(entry)]
+    for entry in benchmarks:
+        with entry.alone():
+            name = _told(document, entry, Entry.text, "name")
+            if name is None:
+                raise entry.at("metadata", "name").misfit("a text")
+            unit = Unit.of(_told(document, entry, Entry.text, "unit") or "second")
+            yield ForeignMeasurement(
+                commit=_told(document, entry, Entry.text, "commit_id"),
+                recorded_at=min(dates, default=None),
+                workload=name,
+                parameters={},
+                machine=_machine(document, entry),
+                **figures_or_reason(entry, _figures, unit, name),
+            )
+
+
+def _dates(benchmark: Entry) -> Iterator[datetime]:
+    with benchmark.alone():
+        for run in benchmark.at("runs").each():
+            if date := run.optional(Entry.moment, "metadata", "date"):
+                yield date
+
+
+def _told(
+    document: Entry, benchmark: Entry, read: Callable[[Entry], _Value], key: str
+) -> _Value | None:
+    """Return what the metadata of a benchmark, or those of the file, say."""
+    found = benchmark.optional(read, "metadata", key)
+    return document.optional(read, "metadata", key) if found is None else found
+
+
+def _machine(document: Entry, benchmark: Entry) -> Row:
+    return {
+        "cpu_model": _told(document, benchmark, Entry.text, "cpu_model_name") or UNKNOWN,
+        "cpu_threads": _told(document, benchmark, Entry.count, "cpu_count"),
+        "kernel": _told(document, benchmark, Entry.text, "platform"),
+        "python_version": _told(document, benchmark, Entry.text, "python_version"),
+    }
+
+
+def _figures(benchmark: Entry, unit: Unit, name: str) -> Row:
+    runs = [
+        [unit.sample(value) for value in run.at("values").each()]
+        for number, run in enumerate(benchmark.at("runs").each())
+        if not _is_calibration(run, number)
+    ]
+    samples = [sample for run in runs for sample in run]
+    return sample_figures(samples, name, [len(run) for run in runs if run])
+
+
+def _is_calibration(run: Entry, number: int) -> bool:
+    """Whether it only found out how many loops to take; releases before 1.2 don't say so."""
+    if run.at("values").value is not None:
+        return False
+    known = run.at("metadata").fields().keys() & CALIBRATIONS
+    return bool(known) or (number == 0 and run.at("warmups").value is not None)

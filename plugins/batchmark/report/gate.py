@@ -1,0 +1,67 @@
+"""Whether a comparison passes in CI: what fails it, then its verdict with the count of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from batchmark.analysis.pairs.compared_rows import Row
+from batchmark.analysis.side_by_side import MissingRow, verdict
+from batchmark.core import formatting, row_values
+from batchmark.report.site.compare import Comparison
+from batchmark.report.words import row_label
+
+
+class Gate(NamedTuple):
+    """Holds the comparison's first side, the new one, against its second, the baseline."""
+
+    comparison: Comparison
+    missing: Sequence[MissingRow]  # on the new side
+    missing_before: int  # rows of the new side that the baseline lacks
+    measured: str  # on both sides, in words
+    least_percent: float
+    allow_missing: bool = False
+
+    @property
+    def slower(self) -> list[Row]:
+        """Rows that are surely slower, and by the least share that counts."""
+        least = self.least_percent / 100
+        return [
+            row
+            for row in self.comparison.rows
+            if verdict(row) == "slower" and 1 / row.speedup.value - 1 >= least
+        ]
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.slower or (self.missing and not self.allow_missing))
+
+    @property
+    def reasons(self) -> Iterator[str]:
+        """A line for each row that is slower or missing."""
+        for row in self.slower:
+            yield f"Slower: {row_label(row)} ({_change(row)})"
+        for lost in self.missing:
+            yield f"Missing: {row_label(lost.row)}: {lost.reason}"
+
+    @property
+    def last_line(self) -> str:
+        """In a line, with the count of each kind of row."""
+        rows, unknown = len(self.comparison.rows), len(self.comparison.not_known_yet)
+        found = "failed" if self.failed else "passed"
+        if not rows:
+            found = "failed, as nothing was compared"
+        elif rows == unknown and not self.failed:
+            found = "passed, but nothing could be decided"
+        allowed = " (allowed)" if self.missing and self.allow_missing else ""
+        return (
+            f"Gate {found}: {formatting.count(rows, 'row')} compared, {len(self.slower)} slower "
+            f"by {self.least_percent:g} % or more, {len(self.missing)} missing{allowed}, "
+            f"{unknown} not known yet, {self.missing_before} missing in the baseline; "
+            f"{self.measured}."
+        )
+
+
+def _change(row: Row) -> str:
+    """Of the row's figure, against the baseline's."""
+    return formatting.change(row_values.change(row.parameters, 1 / row.speedup.value - 1))

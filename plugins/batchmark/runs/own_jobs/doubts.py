@@ -1,0 +1,48 @@
+"""What an own job's figures are to be read with care for.
+
+Texts hold no figures of a single job where they can do without, so that jobs share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from batchmark.aws.job_description import BLOCKING, JobDescription, may_drop_lines
+from batchmark.core.own_jobs import OwnJobPlan
+from batchmark.runs.own_jobs.check import ended_by_itself
+from batchmark.runs.own_jobs.lines import Told
+
+NOT_ALL = "so its metrics are perhaps not all"
+BY_SIGNALS = 128  # from here on, exit codes are of what a signal ended
+
+
+def doubts_of_log(plan: OwnJobPlan, job: JobDescription, told: Told) -> Iterator[str]:
+    """Why lines of a finished job's log may be missing."""
+    if not told.is_known:
+        yield "its log could not be read, so its metrics are not known"
+        return
+    missing = list(_missing(job, told)) if plan.shell and told.by_a_shell else []
+    if missing:
+        yield f"its log is incomplete: {' and '.join(missing)} is missing, {NOT_ALL}"
+    elif may_drop_lines(job.get("container", {})):
+        yield (
+            f"its log may be incomplete, {NOT_ALL}: its driver drops lines that it can't send in "
+            f"time unless its mode is {BLOCKING}"
+        )
+
+
+def _missing(job: JobDescription, told: Told) -> Iterator[str]:
+    facts = told.facts
+    if not facts.began:
+        yield "its beginning"
+    # A shell that was killed tells no end.
+    killed = not ended_by_itself(job) or job["container"]["exitCode"] >= BY_SIGNALS
+    if not killed and (facts.exit_code is None or not facts.is_over):
+        yield "its end"
+
+
+def doubts_of_container(job: JobDescription) -> Iterator[str]:
+    """What Batch says of the container of a job that ended well: a process of it may be killed."""
+    reason = job.get("container", {}).get("reason")
+    if job["status"] == "SUCCEEDED" and reason:
+        yield f"Batch says of its container, though that ended with exit code 0: {reason}"

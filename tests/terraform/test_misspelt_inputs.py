@@ -1,0 +1,62 @@
+"""A misspelt field of an input is refused with what was meant, by `make try-job` as in a plan."""
+
+import re
+import shutil
+
+import pytest
+
+from laptop.errors import TerraformError
+from laptop.own_jobs.jobs_file import OWN_JOBS
+from laptop.terraform import Terraform
+from tests.terraform.conftest import SOURCE
+
+pytestmark = pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here")
+
+
+@pytest.fixture
+def evaluate(stack_dir, data_dir, attached, tmp_path):
+    """The own jobs of a text of inputs, as `make try-job` reads them."""
+    file = tmp_path / "job.tfvars"
+    terraform = Terraform(stack_dir, data_dir=data_dir, state=tmp_path / "none", env=attached)
+
+    def of(text):
+        file.write_text(text)
+        return terraform.evaluate(OWN_JOBS, [file])
+
+    return of
+
+
+@pytest.mark.parametrize(
+    ("module", "variable", "where", "known"),
+    [
+        ("own_jobs", "own_jobs", "a", 'image = "x:1", command = ["x"], '),
+        ("batch", "target_overrides", '"c5.2xlarge"', ""),
+    ],
+)
+def test_each_field_if_misspelt_is_named_with_what_was_meant(
+    evaluate, module, variable, where, known
+):
+    code = (SOURCE / "modules" / module / "variables.tf").read_text()
+    (block,) = re.findall(rf'^variable "{variable}" \{{.*?^\}}', code, re.MULTILINE | re.DOTALL)
+    fields = re.findall(r"^    (\w+) += optional\(", block, re.MULTILINE)
+    misspelt = ", ".join(f"{field}_ = null" for field in fields)
+    with pytest.raises(TerraformError) as refused:
+        evaluate(f"{variable} = {{ {where} = {{ {known}{misspelt}, quick = null }} }}")
+    said = " ".join(str(refused.value).split())
+    assert len(fields) > 15
+    assert f"{variable} has " in said
+    assert re.search(r" quick (in|for) \S+, ", said), "like none: " + said
+    assert ", ".join(sorted(fields)) in said
+    for field in fields:
+        (meant,) = re.findall(rf"\b{field}_ \w+ \S+ \((.*?)\?\)", said)
+        assert field in meant.split(" or ")
+
+
+def test_what_is_left_out_has_its_default(evaluate):
+    jobs = evaluate(
+        'own_jobs = { a = { image = "x:1", command = ["x"], check = "true" },'
+        ' b = { image = "y:1", command = ["y"], mounts = [{ source = "/a", path = "/b" }] } }'
+    )
+    assert [job["timeout_seconds"] for job in jobs.values()] == [3600, 3600]
+    assert (jobs["a"]["check"], jobs["b"]["check"], jobs["a"]["targets"]) == ("true", None, [])
+    assert jobs["b"]["mounts"][0]["read_only"] is True

@@ -1,0 +1,139 @@
+"""What a side of a gate loses, or has twice, changes what the gate says, and never for the better.
+
+On the baseline's side a loss may let the gate pass, but then the last line counts it.
+"""
+
+import copy
+import json
+import tempfile
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batchmark.command_line import BAD_INPUT, main
+from tests.builders.documents import ODD_FILES, REPEATS, samples_of
+from tests.builders.hostile import fuzzed
+from tests.builders.noise import quick_and_long
+from tests.builders.runs import build_job, build_row
+
+SLOW = 2  # the size of a row that may be slower on the new side
+SIZES = (1, SLOW)
+UNMEASURED = ("skipped", "failed", "interrupted", "unsettled")
+
+
+def documents(name, seconds):
+    """A side as its files' names and what is in them."""
+    found = {}
+    for repeat in range(REPEATS):
+        rows = [
+            build_row(
+                samples_of(seconds if size == SLOW else 0.01, repeat), parameters={"size": size}
+            )
+            for size in SIZES
+        ]
+        job = build_job("local", rows, repeat=repeat + 1, job_id=f"{name}-{repeat}")
+        found[f"{repeat}.json"] = json.loads(job.document.to_json())
+    return found
+
+
+def without_document(side, name, _row, _draw):
+    del side[name]
+
+
+def without_row(side, name, row, _draw):
+    side[name]["measurements"].remove(row)
+
+
+def unmeasured(_side, _name, row, draw):
+    row |= {"status": draw(st.sampled_from(UNMEASURED)), "reason": "any"}
+
+
+def fewer_samples(_side, _name, row, draw):
+    row["samples_seconds"] = row["samples_seconds"][: draw(st.integers(1, 19))]
+
+
+def interrupted(side, name, _row, _draw):
+    side[name]["status"] = "interrupted"
+
+
+def twice(side, name, _row, _draw):
+    side["copy.json"] = side[name]
+
+
+def row_twice(side, name, row, _draw):
+    side[name]["measurements"].append(row)
+
+
+def samples_twice(_side, _name, row, _draw):
+    row["samples_seconds"] *= 2
+
+
+LOSSES = (without_document, without_row, unmeasured, fewer_samples, interrupted)
+DOUBLES = (twice, row_twice, samples_twice)
+
+
+@st.composite
+def changed(draw, side):
+    """A side that has lost one to three things, or has one twice."""
+    side = copy.deepcopy(side)
+    changes = draw(
+        st.lists(st.sampled_from(LOSSES), min_size=1, max_size=3)
+        | st.sampled_from(DOUBLES).map(lambda double: [double])
+    )
+    for change in changes:
+        places = [(name, row) for name in side for row in side[name]["measurements"]]
+        if places:
+            name, row = draw(st.sampled_from(places))
+            change(side, name, row, draw)
+    return side
+
+
+def compared(sides, read, odd=None):
+    """The exit code and the last line of a gate; `odd` makes a file of the new side."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder, name) for name in sides]
+        for path, side in zip(paths, sides.values(), strict=True):
+            path.mkdir()
+            for name, document in side.items():
+                (path / name).write_text(json.dumps(document))
+        if odd:
+            odd(paths[-1] / "odd.json")
+        code = main(["compare", *map(str, paths), "--gate"])
+    out, error = read()
+    return code, (out or error).splitlines()[-1]
+
+
+@quick_and_long("examples", [12], [2_000])
+def test_no_loss_and_no_double_goes_unseen(examples, capsys):
+    old = documents("old", 0.01)
+    news = [documents("new", seconds) for seconds in (0.01, 0.015)]
+    before = [compared({"old": old, "new": new}, capsys.readouterr) for new in news]
+    assert [code for code, _ in before] == [0, 1]
+
+    @given(st.sampled_from([0, 1]), st.sampled_from(["old", "new"]), st.data())
+    @fuzzed(examples)
+    def lose(case, which, data):
+        sides = {"old": old, "new": news[case]}
+        sides[which] = data.draw(changed(sides[which]))
+        code, last = compared(sides, capsys.readouterr)
+        assert (code, last) != before[case]
+        if before[case][0] and not code:
+            assert which == "old"
+            assert " 0 missing in the baseline" not in last
+
+    lose()
+
+
+@quick_and_long("examples", [3], [300])
+def test_no_odd_file_passes(examples, capsys):
+    sides = {"old": documents("old", 0.01), "new": documents("new", 0.01)}
+
+    @given(st.sampled_from([make for make, _ in ODD_FILES.values()]))
+    @fuzzed(examples)
+    def meet(make):
+        code, last = compared(sides, capsys.readouterr, make)
+        assert code == BAD_INPUT
+        assert "odd.json" in last
+
+    meet()

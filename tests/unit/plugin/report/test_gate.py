@@ -1,0 +1,161 @@
+"""The gate in CI: what was not measured doesn't pass, and the last line counts all."""
+
+import pytest
+
+from batchmark.command_line import BAD_INPUT, FAILED, main
+from batchmark_job.result.document import Implementation, MeasurementStatus
+from tests.builders.documents import REPEATS, samples_of, stored
+from tests.builders.runs import build_row
+
+KEPT, JUDGED = {"size": 1}, {"size": 2}
+ROW = "matmul size 2, float32"
+SKIPPED = {"status": MeasurementStatus.SKIPPED, "reason": "no memory"}
+FAILED_ROW = {"status": MeasurementStatus.FAILED, "reason": "CUDA error"}
+UNSETTLED = {"status": MeasurementStatus.UNSETTLED, "reason": "it drifts"}
+TORCH_9 = {"implementation": Implementation(name="torch", version="9")}
+GONE = None
+COUNTS = "rows compared, 0 slower by 5 % or more"
+
+
+def row(repeat, parameters, seconds=0.01, **fields):
+    return build_row(samples_of(seconds, repeat), parameters=parameters, **fields)
+
+
+def side(folder, changed=None, *, count=REPEATS, **fields):
+    """A folder of repeats with two rows; of the second, `changed` has fields by repeat, or GONE."""
+    for repeat in range(count):
+        rows = [row(repeat, KEPT)]
+        change = (changed or {}).get(repeat, {})
+        if change is not GONE:
+            rows.append(row(repeat, JUDGED, **change))
+        stored(folder / f"{repeat}.json", *rows, repeat=repeat + 1, **fields)
+    return folder
+
+
+@pytest.fixture
+def gate(tmp_path, capsys):
+    """Holds a new side against a baseline; the exit code, and the lines behind the table's."""
+
+    def gate(new, *options, old=None):
+        sides = (str(side(tmp_path / "old", **(old or {}))), str(side(tmp_path / "new", **new)))
+        code = main(["compare", *sides, "--gate", *options])
+        return code, capsys.readouterr().out.splitlines()
+
+    return gate
+
+
+def in_all(change):
+    return dict.fromkeys(range(REPEATS), change)
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "why"),
+    [
+        ({"changed": in_all(FAILED_ROW)}, {}, "failed: CUDA error"),
+        ({"changed": in_all(SKIPPED)}, {}, "skipped: no memory"),
+        ({"changed": in_all(UNSETTLED)}, {}, "unsettled: it drifts"),
+        ({"changed": in_all(GONE)}, {}, "not among its rows"),
+        (
+            {"changed": dict.fromkeys(range(1, REPEATS), FAILED_ROW)},
+            {},
+            "measured by 1 job with 20 samples, against 6 jobs with 120 samples; "
+            "failed: CUDA error",
+        ),
+        ({"changed": {3: SKIPPED}}, {}, "by 5 jobs with 100 samples, against 6 jobs"),
+        ({"changed": {3: GONE}}, {}, "by 5 jobs with 100 samples, against 6 jobs"),
+        ({"changed": {8: FAILED_ROW}, "count": 9}, {}, "by 8 jobs with 160 samples, against 6"),
+        ({"changed": {3: FAILED_ROW}}, {"count": 1}, "against 1 job with 20 samples; failed:"),
+        ({"changed": dict.fromkeys(range(4), UNSETTLED)}, {}, "by 2 jobs with 40 samples, against"),
+        ({"changed": {1: TORCH_9}}, {}, "its jobs used different implementations"),
+    ],
+)
+def test_a_row_that_the_baseline_measured_and_the_new_side_did_not_fails(gate, new, old, why):
+    code, lines = gate(new, old=old)
+    *_, said, last = lines
+    assert code == FAILED
+    assert said.startswith(f"Missing: {ROW}: ")
+    assert why in said
+    assert last.startswith("Gate failed: ")
+    assert ", 1 missing, " in last
+    code, lines = gate(new, "--allow-missing", old=old)
+    assert (code, lines[-2]) == (0, said)
+    assert ", 1 missing (allowed), " in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "counts"),
+    [
+        ({}, {}, "0 missing, 0 not known yet, 0 missing in the baseline; 6 repeats"),
+        ({"changed": {3: UNSETTLED}}, {}, "0 missing, 0 not known yet, 0 missing in the baseline"),
+        (
+            {"count": 12},
+            {},
+            "12 repeats with 480 samples against the baseline's 6 repeats with 240 samples.",
+        ),
+        (
+            {},
+            {"count": 12},
+            "6 repeats with 240 samples against the baseline's 12 repeats with 480 samples.",
+        ),
+        ({"changed": {3: SKIPPED}}, {"changed": {3: SKIPPED}}, "0 missing in the baseline"),
+        ({}, {"changed": {3: SKIPPED}}, "0 missing, 0 not known yet, 1 missing in the baseline"),
+        ({}, {"changed": in_all(GONE)}, "0 missing, 0 not known yet, 1 missing in the baseline"),
+        ({"status": "interrupted"}, {}, "6 repeats, 6 of them interrupted, with 240 samples"),
+    ],
+)
+def test_what_is_no_less_than_in_the_baseline_passes_and_is_counted(gate, new, old, counts):
+    code, (*_, last) = gate(new, old=old)
+    assert code == 0
+    assert last.startswith("Gate passed: ")
+    assert counts in last
+
+
+def test_a_document_that_is_gone_leaves_too_little(gate):
+    code, lines = gate({"count": REPEATS - 1})
+    assert code == FAILED
+    assert [line for line in lines if line.startswith("Missing: ")] == [
+        f"Missing: matmul size {size}, float32: "
+        "measured by 5 jobs with 100 samples, against 6 jobs with 120 samples"
+        for size in (1, 2)
+    ]
+    assert lines[-1].startswith("Gate failed: 2 rows compared, 0 slower by 5 % or more, 2 missing")
+
+
+def test_a_suite_that_is_gone_is_missing(tmp_path, gate):
+    stored(tmp_path / "old" / "smoke.json", row(0, JUDGED), suite="smoke")
+    code, lines = gate({})
+    assert code == FAILED
+    assert lines[-2] == f"Missing: {ROW}: suite smoke was not measured"
+
+
+def test_a_side_that_mixes_environments_hides_no_row(gate, tmp_path):
+    """One suite can be compared, so the other one must not be forgotten."""
+    for name in ("old", "new"):
+        stored(tmp_path / name / "smoke.json", row(0, JUDGED), suite="smoke")
+    other = stored(tmp_path / "new" / "other.json", row(1, JUDGED), suite="smoke")
+    other.write_text(other.read_text().replace("Platinum 8124M", "Platinum 8375C"))
+    code, lines = gate({})
+    assert code == FAILED
+    assert "ran in different environments" in lines[-2]
+
+
+def test_a_slower_row_is_named_before_the_last_line(gate):
+    code, lines = gate({"changed": in_all({"seconds": 0.02})}, "--allow-missing")
+    assert code == FAILED
+    assert lines[-2] == f"Slower: {ROW} (+100 %)"
+    assert "2 rows compared, 1 slower by 5 % or more, 0 missing, " in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("new", "says"),
+    [({"job_id": "one"}, "job, one, started"), ({"job_id": "local"}, "job, started")],
+)
+def test_one_document_copied_is_no_repeat(tmp_path, capsys, new, says):
+    """What a job by hand calls itself is no id: its documents are told apart by their start."""
+    old, folder = side(tmp_path / "old", job_id="local"), tmp_path / "new"
+    first = side(folder, count=1, **new) / "0.json"
+    for number in range(1, REPEATS):
+        (folder / f"{number}.json").write_text(first.read_text())
+    assert main(["compare", str(old), str(folder), "--gate"]) == BAD_INPUT
+    error = capsys.readouterr().err
+    assert f"{first} and {folder}/1.json hold documents of the same {says}" in error
