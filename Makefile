@@ -273,6 +273,10 @@ bench-noise: install ## A/A: 20 equal runs on this idle machine; each row's nois
 bench-history: install ## Read a history of 1,000,000 rows as the detector does: below 500 MB of memory (a minute)
 	@exec $(BIN)/python -m benchmarks.memory.long_history
 
+.PHONY: bench-logs
+bench-logs: install ## A job that prints 100 MiB on the local cloud, beside a program that reads the same line by line (two minutes)
+	@exec $(BIN)/python -m benchmarks.local_cloud_logs
+
 .PHONY: bench-pages
 bench-pages: install ## The pages' first data of 1,000 and 10,000 runs, beside reading everything (three minutes)
 	@exec $(BIN)/python -m benchmarks.pages

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from http import HTTPStatus
+from itertools import islice
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from moto.logs.models import logs_backends
@@ -15,6 +16,7 @@ from local_cloud.gaps.batch.backend import used_backends
 
 READY = "/local-cloud/ready"
 PATH = re.compile(r"/local-cloud/jobs/(?P<job_id>[^/]+)/log")
+LINES = 1000  # that are sent at once
 
 
 class LogPages:
@@ -47,14 +49,18 @@ def find_job(job_id: str) -> Job | None:
     return next((job for backend in used_backends() if (job := backend.find_job(job_id))), None)
 
 
-def page(job: Job) -> str:
+def page(job: Job) -> Iterator[str]:
+    """In parts: a log may be larger than memory."""
     state = f"Job {job.id} is {job.status}"
     if not job.attempts:
-        return f"{state} and has no log yet.\n"
+        yield f"{state} and has no log yet.\n"
+        return
+    yield f"{state}, attempt {len(job.attempts)}\n"
     node = job.submission.main_node or 0
     _, _, _, region, account, _ = job.arn.split(":", 5)
     groups = logs_backends[account][region].groups
     group = groups.get(job.submission.containers[node].log_group)
-    stream = group and group.streams.get(job.attempts[-1].nodes[node].log_stream_name)
-    lines = [event.message for event in list(stream.events)] if stream else []
-    return "\n".join([f"{state}, attempt {len(job.attempts)}", *lines, ""])
+    if stream := group and group.streams.get(job.attempts[-1].nodes[node].log_stream_name):
+        events = iter(stream.events)
+        while some := list(islice(events, LINES)):
+            yield "".join(f"{event.message}\n" for event in some)

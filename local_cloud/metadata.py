@@ -38,14 +38,18 @@ class HostMetadata:
 
     Args:
         reclaim_time: when the host of an ECS task goes back; None if nobody has said so.
+        runs: whether an ECS task runs. Its id is known to it alone, and no other is answered.
     """
 
     def __init__(
-        self, app: WSGIApplication, reclaim_time: Callable[[str], datetime | None]
+        self,
+        app: WSGIApplication,
+        reclaim_time: Callable[[str], datetime | None],
+        runs: Callable[[str], bool],
     ) -> None:
         self._app = app
-        self._reclaim_time = reclaim_time
-        self._tokens: dict[str, float] = {}
+        self._reclaim_time, self._runs = reclaim_time, runs
+        self._tokens: dict[tuple[str, str], float] = {}  # their ends, by task and token
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         match = OF_HOST.fullmatch(environ.get("PATH_INFO", ""))
@@ -54,20 +58,23 @@ class HostMetadata:
         return self._answer(Request(environ), match)(environ, start_response)
 
     def _answer(self, request: Request, match: re.Match[str]) -> Response:
+        task_id = match["task_id"]
+        if not self._runs(task_id):
+            return Response(status=HTTPStatus.NOT_FOUND)
         if (request.method, match["rest"]) == ("PUT", TOKEN_PATH):
-            return self._new_token(request)
+            return self._new_token(request, task_id)
         if request.method not in ("GET", "HEAD"):
             return Response(status=HTTPStatus.METHOD_NOT_ALLOWED)
         token = request.headers.get("X-aws-ec2-metadata-token", "")
-        if self._tokens.get(token, 0.0) < time.monotonic():
+        if self._tokens.get((task_id, token), 0.0) < time.monotonic():
             return Response(status=HTTPStatus.UNAUTHORIZED)
-        reclaimed_at = self._reclaim_time(match["task_id"])
+        reclaimed_at = self._reclaim_time(task_id)
         if match["rest"] != NOTICE_PATH or reclaimed_at is None:
             return Response(status=HTTPStatus.NOT_FOUND)
         notice = {"action": "terminate", "time": f"{reclaimed_at:%Y-%m-%dT%H:%M:%SZ}"}
         return Response(json.dumps(notice), content_type="application/json")
 
-    def _new_token(self, request: Request) -> Response:
+    def _new_token(self, request: Request, task_id: str) -> Response:
         if "X-Forwarded-For" in request.headers:
             return Response(status=HTTPStatus.FORBIDDEN)
         asked = request.headers.get("X-aws-ec2-metadata-token-ttl-seconds", "")
@@ -76,7 +83,7 @@ class HostMetadata:
         token = secrets.token_urlsafe(40)
         now = time.monotonic()
         self._tokens = {known: end for known, end in self._tokens.items() if end >= now}
-        self._tokens[token] = now + int(asked)
+        self._tokens[task_id, token] = now + int(asked)
         return Response(token, headers={"X-aws-ec2-metadata-token-ttl-seconds": asked})
 
 

@@ -79,9 +79,8 @@ def _run_on_nodes(
 ) -> int:
     """Measure on the main node; follow it on any other."""
     devices = settings.points[0].named_parameters["devices"]
-    job = settings.job_id.partition("#")[0]
     if node.is_main:
-        with Nodes(node, job, address=own_address()) as nodes:
+        with Nodes(node, address=own_address() or node.main_address) as nodes:
             rows = [
                 ScalingRow.of(point.scaling, point.dtype, nodes)
                 for point in settings.points
@@ -91,10 +90,10 @@ def _run_on_nodes(
     try:
         machine = _look_around(settings, workers, JobMarks())
     except CannotMeasureError as error:
-        decline(node, job, str(error))
+        decline(node, str(error))
         raise
     main = str(node.main_address)
-    greeting = Greeting.of(node.index, job, own_address(main) or main, main, machine)
+    greeting = Greeting.of(node.index, own_address(main) or main, machine)
     follower = Follower(node, greeting, Busy.of(machine.device.value, devices))
     if interruption is not None:
         interruption.on_stop = follower.stop

@@ -1,17 +1,22 @@
-"""CloudWatch Logs: pages of a megabyte, and patterns that log events are filtered by."""
+"""CloudWatch Logs: events on disk, pages of a megabyte, and patterns that events are found by."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
-from itertools import islice, repeat
-from operator import attrgetter
+from itertools import groupby, islice, repeat
+from operator import itemgetter
 from typing import Any
 
+from moto.core.utils import utcnow
 from moto.logs.exceptions import InvalidParameterException, ResourceNotFoundException
-from moto.logs.models import LogEvent, LogGroup, LogStream
+from moto.logs.models import LogGroup, LogStream, logs_backends
+
+from local_cloud.clock import now_milliseconds
+from local_cloud.gaps import log_events
+from local_cloud.gaps.log_events import HEAD, TAIL, Event, Events, Place, event_id
 
 PAGE_BYTES = 2**20
 EVENT_BYTES = 26  # that each event counts beside its message
@@ -19,16 +24,63 @@ MOST_EVENTS = 10_000
 MOST_STREAMS = 100
 # What one call looks through: its page may be empty and have a successor all the same.
 SEARCHED_EVENTS = 200_000
+# A time, a block and a line, in as many digits as AWS's tokens have.
+TOKEN = re.compile(r"(\d{18})(\d{19})(\d{19})")
 # The patterns that are there: a phrase anywhere, words, of which any is found as a whole, and
 # regular expressions of words alone, of which any is found anywhere.
 PHRASE = re.compile(r'"((?:[^"\\]|\\.)+)"')
 ANY_OF_WORDS = re.compile(r"\?\w+(?:\s+\?\w+)*", re.ASCII)
 ANY_ANYWHERE = re.compile(r"%(\w+(?:\|\w+)*)%", re.ASCII)
+make_motos, put_in_motos = LogStream.__init__, LogStream.put_log_events
 
 
 def fill() -> None:
-    LogStream.get_log_events = get_log_events  # type: ignore[assignment]
-    LogGroup.filter_log_events = filter_log_events  # type: ignore[method-assign]
+    for owner, name, ours in PATCHES:
+        setattr(owner, name, ours)
+
+
+def make(self: LogStream, log_group: LogGroup, name: str) -> None:
+    make_motos(self, log_group, name)
+    self.events = Events()  # type: ignore[assignment]
+
+
+def restore(self: LogStream, state: dict[str, Any]) -> None:
+    """Set what was pickled; earlier versions had a list of the events in it."""
+    vars(self).update(state)
+    if isinstance(listed := state["events"], list):
+        self.events = Events().__iadd__(listed)  # type: ignore[assignment]
+
+
+def update(self: LogStream) -> None:
+    self.first_event_timestamp, self.last_event_timestamp = events_of(self).span()  # type: ignore[assignment]
+
+
+def put_log_events(self: LogStream, log_events: list[dict[str, Any]]) -> str:
+    """As moto does it, which keeps an object for each event, only where somebody subscribes."""
+    if self.log_group.subscription_filters:
+        return put_in_motos(self, log_events)
+    for timestamp, some in groupby(log_events, key=itemgetter("timestamp")):
+        put(self, timestamp, [event["message"] for event in some])
+    return f"{self.upload_sequence_token:056d}"
+
+
+def put(stream: LogStream, timestamp: int, messages: Sequence[str]) -> None:
+    """PutLogEvents of lines of one time."""
+    if stream.log_group.subscription_filters:
+        stream.put_log_events([{"timestamp": timestamp, "message": each} for each in messages])
+        return
+    events_of(stream).add(timestamp, now_milliseconds(), messages)
+    stream.last_ingestion_time = utcnow()
+    stream.stored_bytes += sum(map(len, messages))
+    stream.upload_sequence_token += 1
+
+
+def delete_unused() -> None:
+    """Free the room of streams that are gone, once all others are there."""
+    backends = [each for regions in logs_backends.values() for each in regions.values()]
+    groups = [group for backend in backends for group in backend.groups.values()]
+    streams = [stream for group in groups for stream in group.streams.values()]
+    log_events.delete_all_but([events_of(each) for each in streams])
 
 
 def get_log_events(
@@ -41,42 +93,44 @@ def get_log_events(
 ) -> tuple[list[dict[str, Any]], str, str]:
     """A page, and tokens of the one before and the one behind it.
 
-    A token's number is a position between events, so that a page with nothing repeats it. As in
-    AWS, and other than in FilterLogEvents, events at `end_time` itself are left out.
+    A token is a place between events, so that a page with nothing repeats it. As in AWS, and other
+    than in FilterLogEvents, events at `end_time` itself are left out.
     """
-    events = ordered(self.events, start_time, end_time and end_time - 1)
-    forward, edge = edge_of(next_token, len(events), from_head=start_from_head)
+    events, end = events_of(self), end_time or sys.maxsize
+    forward, edge = edge_of(next_token, from_head=start_from_head)
     if forward:
-        found = list(fitting(islice(events, edge, None), limit))
-        first = edge
+        edge = max(edge, (start_time or 0, 0, 0))
+        found = list(fitting(events.after(edge, end - 1), limit))
     else:
-        found = list(fitting((events[index] for index in range(edge - 1, -1, -1)), limit))[::-1]
-        first = edge - len(found)
-    shown = [event.to_response_dict() for event in found]
-    return shown, f"b/{first:056d}", f"f/{first + len(found):056d}"
+        edge = min(edge, (end, 0, 0))
+        found = list(fitting(events.before(edge, start_time or 0), limit))[::-1]
+        edge = edge if edge < TAIL else HEAD  # nothing is there yet: all that comes is behind it
+    first, behind = (found[0].place, found[-1].next_place) if found else (edge, edge)
+    return [shown(event) for event in found], f"b/{token_of(first)}", f"f/{token_of(behind)}"
 
 
-def edge_of(token: str | None, count: int, *, from_head: bool) -> tuple[bool, int]:
-    """Whether a page begins at a position, or else ends there, and the position."""
+def edge_of(token: str | None, *, from_head: bool) -> tuple[bool, Place]:
+    """Whether a page begins at a place, or else ends there, and the place."""
     if token is None:
-        return from_head, 0 if from_head else count
-    kind, _, position = token.partition("/")
-    if kind not in ("f", "b") or not position.isdigit():
+        return from_head, HEAD if from_head else TAIL
+    kind, _, place = token.partition("/")
+    if kind not in ("f", "b"):
         raise InvalidParameterException("The specified nextToken is invalid.")
-    return kind == "f", min(int(position), count)
+    return kind == "f", place_of(place)
 
 
-def ordered(
-    events: Iterable[LogEvent], start_time: int | None, end_time: int | None
-) -> list[LogEvent]:
-    """The events from one time to another, by time; None or 0: no limit."""
-    if start_time or end_time:
-        start, end = start_time or 0, end_time or math.inf
-        events = [event for event in events if start <= event.timestamp <= end]
-    return sorted(events, key=attrgetter("timestamp"))
+def token_of(place: Place) -> str:
+    return "{:018d}{:019d}{:019d}".format(*place)
 
 
-def fitting(events: Iterable[LogEvent], limit: int | None) -> Iterator[LogEvent]:
+def place_of(token: str) -> Place:
+    if (found := TOKEN.fullmatch(token)) is None:
+        raise InvalidParameterException("The specified nextToken is invalid.")
+    time, block, line = map(int, found.groups())
+    return time, block, line
+
+
+def fitting(events: Iterable[Event], limit: int | None) -> Iterator[Event]:
     """As many as one answer holds, and one at least."""
     left = PAGE_BYTES
     for number, event in enumerate(islice(events, limit or MOST_EVENTS)):
@@ -102,28 +156,24 @@ def filter_log_events(
     As in AWS, a page with few events or none may have a next one.
     """
     matches = matcher(filter_pattern or "")
-    if next_token is not None and not next_token.isdigit():
-        raise InvalidParameterException("The specified nextToken is invalid.")
-    streams = {
-        name: ordered(stream.events, start_time, end_time)
-        for name, stream in named_streams(self, log_stream_names).items()
-    }
-    # Not a list: jobs print a million lines.
+    begin = max(place_of(next_token) if next_token else HEAD, (start_time or 0, 0, 0))
+    last = end_time or sys.maxsize
+    streams = named_streams(self, log_stream_names)
     found = merge(
-        *(zip(events, repeat(name)) for name, events in streams.items()),
-        key=lambda each: each[0].timestamp,
+        *(zip(events_of(each).after(begin, last), repeat(name)) for name, each in streams.items())
     )
-    searched = int(next_token or 0)
     matching: list[dict[str, Any]] = []
     left = PAGE_BYTES
-    for event, name in islice(found, searched, searched + SEARCHED_EVENTS):
+    for number, (event, name) in enumerate(found):
+        if number == SEARCHED_EVENTS:
+            return matching, token_of(event.place), []
         if matches(event.message):
             left -= size(event)
             if matching and (left < 0 or len(matching) == (limit or MOST_EVENTS)):
-                break
-            matching.append({**event.to_filter_dict(), "logStreamName": name})
-        searched += 1
-    return matching, str(searched) if searched < sum(map(len, streams.values())) else None, []
+                return matching, token_of(event.place), []
+            own = {"eventId": str(event_id(event)), "logStreamName": name}
+            matching.append({**shown(event), **own})
+    return matching, None, []
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
@@ -160,5 +210,27 @@ def named_streams(group: LogGroup, names: list[str]) -> dict[str, LogStream]:
     return {name: group.streams[name] for name in names or group.streams}
 
 
-def size(event: LogEvent) -> int:
+def events_of(stream: LogStream) -> Events:
+    return stream.events  # type: ignore[return-value]
+
+
+def shown(event: Event) -> dict[str, Any]:
+    return {
+        "ingestionTime": event.ingested,
+        "message": event.message,
+        "timestamp": event.timestamp,
+    }
+
+
+def size(event: Event) -> int:
     return len(event.message.encode()) + EVENT_BYTES
+
+
+PATCHES: tuple[tuple[type, str, Callable[..., Any]], ...] = (
+    (LogStream, "__init__", make),
+    (LogStream, "__setstate__", restore),
+    (LogStream, "_update", update),
+    (LogStream, "put_log_events", put_log_events),
+    (LogStream, "get_log_events", get_log_events),
+    (LogGroup, "filter_log_events", filter_log_events),
+)

@@ -10,10 +10,8 @@ import pickle
 import threading
 from collections import defaultdict
 from collections.abc import Mapping
-from operator import attrgetter
 from types import FunctionType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -26,6 +24,7 @@ from moto.core.base_backend import BaseBackend
 from moto.logs.models import LogEvent, LogStream
 from moto.s3.models import FakeKey
 
+from local_cloud.gaps import logs
 from local_cloud.state.contents import Contents
 
 Key = tuple[str, str, str]  # service, account, region
@@ -38,30 +37,9 @@ MOVED_MODULES = {
 }
 
 EVENT_FIELDS = ("ingestion_time", "timestamp", "message", "event_id")
-of_event = attrgetter(*EVENT_FIELDS)
 
 CONTENTS = object()  # stands for the Contents of whoever unpickles
 LOCKS = {type(threading.Lock()): threading.Lock, type(threading.RLock()): threading.RLock}
-
-
-def reduced(stream: LogStream) -> tuple[Any, ...]:
-    """How to recreate a log stream: its events at once, as a job may print a million lines."""
-    state = {**vars(stream), "events": pickled_events(stream)}
-    return copyreg.__newobj__, (LogStream,), state, None, None, restore_events  # type: ignore[attr-defined]
-
-
-# Streams only grow, and most that are saved with each change of a job have ended: how many events
-# each had, and these pickled.
-_pickled: WeakKeyDictionary[LogStream, tuple[int, bytes]] = WeakKeyDictionary()
-
-
-def pickled_events(stream: LogStream) -> bytes:
-    count, pickled = _pickled.get(stream, (-1, b""))
-    events = list(stream.events)
-    if count != len(events):
-        pickled = pickle.dumps([of_event(event) for event in events], protocol=5)
-        _pickled[stream] = len(events), pickled
-    return pickled
 
 
 class BackendPickler(pickle.Pickler):
@@ -70,8 +48,6 @@ class BackendPickler(pickle.Pickler):
     Args:
         names: those of backends, by their Python ids; one without is pickled with its owner.
     """
-
-    dispatch_table: Mapping[type, Any] = {**copyreg.dispatch_table, LogStream: reduced}
 
     def __init__(self, file: io.BytesIO, names: Mapping[int, Key], contents: Contents) -> None:
         super().__init__(file, protocol=5)
@@ -126,13 +102,16 @@ def give_back(key: FakeKey, named: tuple[Contents, str, dict[str, Any]]) -> None
 
 
 def restore_events(stream: LogStream, state: dict[str, Any]) -> None:
-    """Set a log stream's state when it is unpickled. States contain this function's name."""
+    """Set a log stream's state as an earlier version pickled it, with all events in it.
+
+    Its states contain this function's name.
+    """
     events = []
     for values in pickle.loads(state["events"]):  # noqa: S301 - as trusted as what holds it
         event = LogEvent.__new__(LogEvent)
         vars(event).update(zip(EVENT_FIELDS, values, strict=True))
         events.append(event)
-    vars(stream).update(state, events=events)
+    logs.restore(stream, {**state, "events": events})
 
 
 def private_key(der: bytes) -> Any:

@@ -203,6 +203,19 @@ class Bench:
         """The process of a job's command."""
         return self.wait(lambda: self.pids_of_job(job_id), f"process of job {job_id}")[0]
 
+    def wait_for_address(self, job_id: str, port: int) -> str:
+        """Where a process of a job's commands listens at this port."""
+
+        def found() -> str | None:
+            for pid in self.pids_of_job(job_id):
+                with suppress(psutil.Error):
+                    for each in psutil.Process(pid).net_connections("tcp"):
+                        if each.status == psutil.CONN_LISTEN and each.laddr.port == port:
+                            return str(each.laddr.ip)
+            return None
+
+        return self.wait(found, f"port {port} of job {job_id}", every=0.05)
+
     def documents(self, run: Run) -> list[ResultDocument]:
         """What the run's jobs left in the bucket, by their attempts."""
         store = self._store(run)

@@ -32,15 +32,16 @@ SUMMARY = """Root Cause (first observed failure):
 
 def main() -> int:
     parser = argparse.ArgumentParser()
-    for name in ("nnodes", "node-rank", "nproc-per-node", "master-port", "max-restarts"):
+    for name in ("nnodes", "nproc-per-node", "max-restarts"):
         parser.add_argument(f"--{name}", type=int)
-    for name in ("master-addr", "rdzv-conf", "log-dir", "tee", "module"):
+    for name in ("rdzv-backend", "rdzv-endpoint", "rdzv-conf", "log-dir", "tee", "module"):
         parser.add_argument(f"--{name}")
     arguments = parser.parse_args()
     task = TASK.validate_json(Path(os.environ[TASK_VARIABLE]).read_bytes())
     answer = Path(os.environ[ANSWER_VARIABLE])
-    first = arguments.node_rank * arguments.nproc_per_node
-    print(f"ranks from {first} by {arguments.master_addr}", flush=True)
+    settings = dict(each.split("=") for each in arguments.rdzv_conf.split(","))
+    first = int(settings["rank"]) * arguments.nproc_per_node
+    print(f"ranks from {first} by {arguments.rdzv_endpoint}", flush=True)
     for rank in range(first, first + arguments.nproc_per_node):
         file = task.folder / f"rank-{rank}"
         does = file.read_text() if file.exists() else ""

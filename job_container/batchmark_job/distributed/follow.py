@@ -83,20 +83,20 @@ class Follower:
         return ranks
 
 
-def decline(node: Node, job: str, reason: str, port: int = CONTROL_PORT) -> None:
+def decline(node: Node, reason: str, port: int = CONTROL_PORT) -> None:
     """Tell the main node why this one can't take part.
 
     Raises:
         CannotMeasureError: it does not come in time.
     """
     lines = _connect(node, port)
-    lines.send({"kind": "declined", "index": node.index, "job": job, "reason": reason})
+    lines.send({"kind": "declined", "index": node.index, "reason": reason})
     lines.close()
 
 
 def _connect(node: Node, port: int) -> Lines:
     try:
-        return connect(str(node.main_address), port, node.joining_seconds)
+        return connect(str(node.main_address), port, node.joining_seconds, node.proof)
     except LostError as error:
         raise CannotMeasureError(f"the main node ({node.main_address}) {error}") from None
 

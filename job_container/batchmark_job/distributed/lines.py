@@ -70,7 +70,7 @@ class Lines:
             message = json.loads(line) if line else None
         except TimeoutError:
             raise LostError(f"was silent for {SILENCE_SECONDS:.0f} s") from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise LostError(one_line(error)) from error
         if message is None:
             raise LostError("closed the connection")
@@ -83,8 +83,8 @@ class Lines:
             self.send(BEAT)
 
 
-def connect(address: str, port: int, seconds: float) -> Lines:
-    """Connect as soon as somebody listens there.
+def connect(address: str, port: int, seconds: float, proof: bytes) -> Lines:
+    """Connect as soon as somebody listens there, and show the proof, without which nobody is heard.
 
     Raises:
         LostError: nobody did in time.
@@ -92,7 +92,9 @@ def connect(address: str, port: int, seconds: float) -> Lines:
     end = time.monotonic() + seconds
     while True:
         try:
-            return Lines(socket.create_connection((address, port), timeout=BEAT_SECONDS))
+            connection = socket.create_connection((address, port), timeout=BEAT_SECONDS)
+            connection.sendall(proof)
+            return Lines(connection)
         except OSError as error:
             if time.monotonic() > end:
                 raise LostError(

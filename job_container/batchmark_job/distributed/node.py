@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hmac
 import math
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import psutil
 
@@ -13,15 +14,20 @@ from batchmark_job.errors import InputError
 from batchmark_job.machine.inventory import Machine
 from batchmark_job.machine.metadata import ecs_metadata
 from batchmark_job.option_values import number
+from batchmark_job.result.scaling_options import NODES_TOKEN
 from batchmark_job.result.values import Model
 
 LOOPBACK = "127.0.0.1"
 PREFIX = "AWS_BATCH_JOB_"
+JOB = f"{PREFIX}ID"
 INDEX, COUNT, MAIN, MAIN_ADDRESS = (
     f"{PREFIX}{name}"
     for name in ("NODE_INDEX", "NUM_NODES", "MAIN_NODE_INDEX", "MAIN_NODE_PRIVATE_IPV4_ADDRESS")
 )
+LEAST_CHARACTERS = 32  # of a token
 CONTROL_PORT = 29400
+RENDEZVOUS = "own-address"  # the name of torchrun's rendezvous at the main node's address
+ASKED = 5  # times: without its address the main node can't go on, and the ECS agent may be busy
 JOINING = "BATCHMARK_JOINING_SECONDS"
 # Children start once the main node runs, in any order; each may pull its image first.
 JOINING_SECONDS = 1200.0
@@ -33,16 +39,17 @@ class Node:
 
     index: int
     count: int
-    main_address: str | None = None  # None on the main node
+    main_address: str | None = None  # None on the main node, which Batch does not tell
     joining_seconds: float = JOINING_SECONDS  # for all nodes to come
+    proof: bytes = field(default=b"", repr=False)  # that it is of this job; empty without others
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Node:
         """By the variables that Batch sets; outside a multi-node job, the only one.
 
         Raises:
-            InputError: they contradict each other, the main node is not the first, or the time for
-                all to come is none.
+            InputError: they contradict each other, the main node is not the first, the time for
+                all to come is none, or there is no token that tells them from strangers.
         """
         if COUNT not in environment:
             return cls(0, 1)
@@ -51,13 +58,14 @@ class Node:
             raise InputError(f"{MAIN} is {main}; the main node must be the first one, 0")
         if not 0 <= index < count:
             raise InputError(f"{INDEX} is {index}, and {COUNT} is {count}")
-        address = environment.get(MAIN_ADDRESS)
-        if index > 0 and not address:
+        address = environment.get(MAIN_ADDRESS) or None
+        if index > 0 and address is None:
             raise InputError(f"{MAIN_ADDRESS} is not set, and this is node {index} of {count}")
         seconds = number(JOINING, environment.get(JOINING), JOINING_SECONDS)
         if not 0 < seconds < math.inf:
             raise InputError(f"{JOINING} is {seconds:g}; give the seconds that nodes wait, above 0")
-        return cls(index, count, address if index > 0 else None, seconds)
+        proof = _proof(environment) if count > 1 else b""
+        return cls(index, count, address, seconds, proof)
 
     @property
     def is_main(self) -> bool:
@@ -68,30 +76,40 @@ class Greeting(Model):
     """What a node says of itself when it comes."""
 
     index: int
-    job: str  # whose node it is
     address: str  # its own
-    main_address: str  # at which it found the main node
     device: str
     device_model: str
     gpus: int
     instance_type: str | None
 
     @classmethod
-    def of(
-        cls, index: int, job: str, address: str, main_address: str, machine: Machine
-    ) -> Greeting:
+    def of(cls, index: int, address: str, machine: Machine) -> Greeting:
         found = machine.environment
         on_gpu = machine.device.value == "cuda"
         return cls(
             index=index,
-            job=job,
             address=address,
-            main_address=main_address,
             device=machine.device.value,
             device_model=(found.gpu_model if on_gpu else None) or found.cpu_model,
             gpus=found.gpu_count if on_gpu else 0,
             instance_type=found.instance_type,
         )
+
+
+def _proof(environment: Mapping[str, str]) -> bytes:
+    """What nodes of this job alone can show: made of its id and the token, which nobody is told.
+
+    Raises:
+        InputError: there is no token, or one that could be guessed.
+    """
+    token = environment.get(NODES_TOKEN, "")
+    if len(token) < LEAST_CHARACTERS:
+        raise InputError(
+            f"{NODES_TOKEN} has {len(token)} characters; give all nodes of the job one secret of "
+            f"{LEAST_CHARACTERS} random characters or more, in SubmitJob's nodeOverrides"
+        )
+    job = environment.get(JOB, "").partition("#")[0]
+    return hmac.digest(token.encode(), job.encode(), "sha256")
 
 
 def _number(environment: Mapping[str, str], name: str) -> int:
@@ -106,9 +124,10 @@ def own_address(towards: str | None = None) -> str | None:
 
     None outside ECS, and in its host's network.
     """
-    for network in ecs_metadata().get("Networks") or ():
-        for address in network.get("IPv4Addresses") or ():
-            return str(address)
+    for _ in range(ASKED):
+        for network in ecs_metadata().get("Networks") or ():
+            for address in network.get("IPv4Addresses") or ():
+                return str(address)
     if towards is None:
         return None
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:

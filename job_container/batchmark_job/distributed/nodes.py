@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import statistics
 import threading
@@ -14,9 +13,10 @@ from typing import Self
 from pydantic import ValidationError
 
 from batchmark_job.distributed.busy import Busy
+from batchmark_job.distributed.door import Door
 from batchmark_job.distributed.lines import Lines, LostError
 from batchmark_job.distributed.local_ranks import Ended, LocalRanks
-from batchmark_job.distributed.node import CONTROL_PORT, LOOPBACK, Greeting, Node
+from batchmark_job.distributed.node import CONTROL_PORT, LOOPBACK, MAIN_ADDRESS, Greeting, Node
 from batchmark_job.distributed.task import Answer, Task
 from batchmark_job.distributed.torchrun import Launch
 from batchmark_job.errors import CannotMeasureError, one_line, say
@@ -48,7 +48,6 @@ class Nodes:
     def __init__(
         self,
         node: Node,
-        job: str,
         *,
         address: str | None = None,
         port: int = CONTROL_PORT,
@@ -56,13 +55,12 @@ class Nodes:
         """Start to listen, where others are to come.
 
         Args:
-            job: its id, which the others must name.
-            address: this node's own; None for all it has.
+            address: this node's own, at which alone it listens; None where it is the only one.
 
         Raises:
-            CannotMeasureError: the port is taken.
+            CannotMeasureError: the port is taken, or there is no address for the others.
         """
-        self._node, self._job, self._own = node, job, address
+        self._node, self._own = node, address or LOOPBACK
         self._began = time.monotonic()
         self._joined: dict[int, _Joined] = {}
         self._changed = threading.Condition()
@@ -70,16 +68,19 @@ class Nodes:
         self._closed = threading.Event()
         self._declined: dict[int, str] = {}  # why, by index
         self._here: LocalRanks | None = None
-        self._listener: socket.socket | None = None
+        self._door: Door | None = None
         if node.count > 1:
-            try:
-                self._listener = socket.create_server((address or "", port), backlog=node.count)
-            except OSError as error:
-                where = f"{address or 'all addresses'}, port {port}"
+            if address is None:
                 raise CannotMeasureError(
-                    f"the main node can't listen at {where}: {one_line(error)}"
+                    "the main node knows no address of its own: ECS's task metadata has none; "
+                    f"outside of Batch, set {MAIN_ADDRESS} to the one at which others reach it"
+                )
+            try:
+                self._door = Door(address, port, node.proof, self._let_in)
+            except OSError as error:
+                raise CannotMeasureError(
+                    f"the main node can't listen at {address}, port {port}: {one_line(error)}"
                 ) from error
-            threading.Thread(target=self._receive_nodes, name="nodes", daemon=True).start()
 
     def gather(self, machine: Machine, devices: int) -> None:
         """Wait until all are there, with the devices that each must have.
@@ -90,8 +91,7 @@ class Nodes:
         Raises:
             CannotMeasureError: some are not in time, or differ from the main node.
         """
-        address = self._own or LOOPBACK
-        mine = self._mine = Greeting.of(0, self._job, address, address, machine)
+        mine = self._mine = Greeting.of(0, self._own, machine)
         self._busy = Busy.of(mine.device, devices)
         others = self._node.count - 1
         if others:
@@ -105,15 +105,24 @@ class Nodes:
         with self._changed:
             self._changed.wait_for(all_came, end - time.monotonic())
             missing = [n for n in range(1, others + 1) if n not in self._joined]
+        dropped = self._close_door()
         if missing:
+            strangers = f"; {count(dropped, 'visitor')} had no token of this job" if dropped else ""
             raise CannotMeasureError(
                 f"only {count(self._node.count - len(missing), 'node')} of {self._node.count} came "
                 f"within {self._node.joining_seconds:.0f} s; missing: node "
                 f"{', '.join(map(str, missing))}. See the log of each, and whether its security "
-                "group lets the others in"
+                f"group lets the others in{strangers}"
             )
         for greeting in (mine, *(each.greeting for each in self._joined.values())):
             _check(greeting, mine, devices)
+
+    def _close_door(self) -> int:
+        """Let nobody in any more; how many came that are none of this job's nodes."""
+        if self._door is None:
+            return 0
+        self._door.close()
+        return self._door.dropped
 
     def _refuse_lost_before_all_came(self) -> None:
         lost = {index: joined.lost for index, joined in self._joined.items() if joined.lost}
@@ -129,8 +138,7 @@ class Nodes:
 
     def records(self, devices: int) -> tuple[ScalingNode, ...]:
         seconds = {index: joined.seconds for index, joined in self._joined.items()}
-        mine = self._mine.model_copy(update={"address": self._address()})
-        greetings = [mine, *(self._joined[index].greeting for index in sorted(seconds))]
+        greetings = [self._mine, *(self._joined[index].greeting for index in sorted(seconds))]
         return tuple(
             ScalingNode(
                 index=each.index,
@@ -152,7 +160,7 @@ class Nodes:
         self._wait_if_closed()
         self._refuse_lost()
         self._launches += 1
-        address = self._address()
+        address = self._own if self._node.count > 1 else LOOPBACK
         launch = Launch(self._launches, self._node.count, devices, address, _free_port(address))
         described = task.model_dump(mode="json")
         for joined in self._joined.values():
@@ -162,7 +170,7 @@ class Nodes:
             here = self._here = LocalRanks(self._node, launch, task, address, self._busy)
         except OSError as error:
             self._stop_others(launch)
-            raise StepError(f"node 0 ({address}): {one_line(error)}") from error
+            raise StepError(f"{self._name(0)}: {one_line(error)}") from error
         try:
             ended = self._wait(here, launch, seconds)
             answer = here.answer()
@@ -188,10 +196,7 @@ class Nodes:
     def close(self, reason: str | None = None) -> None:
         """Let all others go; `reason` is why there is no more to do."""
         self._closed.set()
-        if self._listener:
-            with contextlib.suppress(OSError):
-                self._listener.shutdown(socket.SHUT_RDWR)
-            self._listener.close()
+        self._close_door()
         for joined in list(self._joined.values()):
             joined.lines.send({"kind": "over", "reason": reason})
             joined.lines.close()
@@ -204,24 +209,9 @@ class Nodes:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self.close(one_line(error) if error else None)
 
-    def _address(self) -> str:
-        """The main node's, as the others reach it."""
-        if self._own:
-            return self._own
-        found = [joined.greeting.main_address for joined in self._joined.values()]
-        return found[0] if found else LOOPBACK
-
-    def _receive_nodes(self) -> None:
-        assert self._listener is not None  # noqa: S101 - it is what starts this thread
-        while not self._closed.is_set():
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:  # closed, or one of many connections failed
-                self._closed.wait(POLL_SECONDS)
-                continue
-            threading.Thread(
-                target=self._follow, args=(Lines(connection),), name="node", daemon=True
-            ).start()
+    def _let_in(self, connection: socket.socket) -> None:
+        following = (Lines(connection),)
+        threading.Thread(target=self._follow, args=following, name="node", daemon=True).start()
 
     def _follow(self, lines: Lines) -> None:
         """Take in all that one node says."""
@@ -230,8 +220,7 @@ class Nodes:
             message = lines.receive()
             if message.pop("kind", None) == "declined":
                 with self._changed:
-                    if message["job"] == self._job:
-                        self._declined[int(message["index"])] = str(message["reason"])
+                    self._declined[int(message["index"])] = str(message["reason"])
                     self._changed.notify_all()
                 lines.close()
                 return
@@ -257,9 +246,7 @@ class Nodes:
                 self._changed.notify_all()
 
     def _refusal(self, greeting: Greeting) -> str | None:
-        """Why a node is none of this job's; None if it is."""
-        if greeting.job != self._job:
-            return f"it is a node of job {greeting.job}, and this is {self._job}"
+        """Why there is no place for a node; None if there is."""
         if not 0 < greeting.index < self._node.count:
             return f"there is no node {greeting.index} of {self._node.count}"
         if greeting.index in self._joined:
@@ -336,7 +323,7 @@ class Nodes:
                 raise StepError(f"{self._name(index)} is lost: it {joined.lost}", lost=True)
 
     def _name(self, index: int) -> str:
-        host = self._joined[index].greeting.address if index else self._address()
+        host = self._joined[index].greeting.address if index else self._own
         return f"node {index} ({host})"
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import psutil
 
-from batchmark_job.distributed.node import interface_of
+from batchmark_job.distributed.node import RENDEZVOUS, interface_of
 from batchmark_job.distributed.task import ANSWER_VARIABLE, TASK_VARIABLE
 from batchmark_job.interruption import STOP_SIGNALS
 
@@ -36,10 +36,10 @@ class Launch(NamedTuple):
 
     def arguments(self, node: int, logs: Path) -> list[str]:
         return [
-            *(f"--nnodes={self.nodes}", f"--node-rank={node}"),
+            f"--nnodes={self.nodes}",
             f"--nproc-per-node={self.devices}",
-            *(f"--master-addr={self.address}", f"--master-port={self.port}"),
-            f"--rdzv-conf=timeout={RENDEZVOUS_SECONDS}",
+            *(f"--rdzv-backend={RENDEZVOUS}", f"--rdzv-endpoint={self.address}:{self.port}"),
+            f"--rdzv-conf=rank={node},timeout={RENDEZVOUS_SECONDS}",
             "--max-restarts=0",
             *(f"--log-dir={logs}", "--tee=3"),
             *("--module", RANK),
@@ -65,8 +65,12 @@ def environment(own: str, threads: int, task: Path, answer: Path) -> dict[str, s
 def main() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
+    # Only here, as they load torch.
     from torch.distributed.run import main as run
 
+    from batchmark_job.distributed.rendezvous import register
+
+    register()
     run(sys.argv[1:])
 
 

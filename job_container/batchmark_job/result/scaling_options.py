@@ -18,6 +18,8 @@ PASSES: tuple[Pass, ...] = ("cold", "warm")
 LEAST_STEPS = 10
 LEAST_IMAGE_ALONE = 64  # below that the last layers have one number for each channel of an image
 IMAGES_OF_RATE = 256  # a run's learning rate is given for so many images of a step
+# The variable with the secret by which the nodes of a job know each other.
+NODES_TOKEN = "BATCHMARK_NODES_TOKEN"  # noqa: S105 - a name
 Nodes = Annotated[Whole, Field(ge=1, le=1_000)]
 Devices = Annotated[Whole, Field(ge=1, le=64)]
 Batch = Annotated[Whole, Field(ge=1, le=65_536)]

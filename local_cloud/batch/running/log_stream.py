@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+import sqlite3
 import threading
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from moto.logs.exceptions import ResourceNotFoundException
 from moto.logs.models import LogsBackend
 
 from local_cloud.clock import now_milliseconds
+from local_cloud.gaps import logs
 
 MAX_EVENT_BYTES = 262_144 - 26  # each event has an overhead of 26 bytes
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -22,6 +25,9 @@ class LogStream:
     backend: LogsBackend
     group: str
     name: str
+    _lock: threading.RLock = field(
+        init=False, repr=False, compare=False, default_factory=threading.RLock
+    )
 
     def create(self) -> None:
         """Create the stream, and the group if it does not exist."""
@@ -36,14 +42,18 @@ class LogStream:
     def write(self, *lines: bytes, written_at: int | None = None) -> None:
         """Append lines, timed in epoch milliseconds (now if None).
 
-        Empty lines, which CloudWatch refuses, are dropped; so are all once the group is deleted.
+        Empty lines, which CloudWatch refuses, are dropped; so are all once the group is deleted, or
+        where the disk is full.
         """
-        time = written_at or now_milliseconds()
-        events = [{"timestamp": time, "message": message} for message in messages(lines)]
-        try:
-            self.backend.put_log_events(self.group, self.name, events)
-        except ResourceNotFoundException:
-            return
+        group = self.backend.groups.get(self.group)
+        if stream := group and group.streams.get(self.name):
+            told = messages(lines)
+            try:
+                # None of two outputs comes in front of what somebody may have read already.
+                with self._lock:
+                    logs.put(stream, written_at or now_milliseconds(), told)
+            except sqlite3.Error as error:
+                log.warning("lines of the log %s are lost: %s", self.name, error)
 
 
 @dataclass
@@ -56,7 +66,6 @@ class LossyLogStream(LogStream):
     first: int
     last: int
     _held: deque[tuple[bytes, int]] = field(default_factory=deque)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def write(self, *lines: bytes, written_at: int | None = None) -> None:
         time = written_at or now_milliseconds()

@@ -108,6 +108,9 @@ class Scheduler:
         found = self._find_task(task_id)
         return found and found[1].address
 
+    def runs_task(self, task_id: str) -> bool:
+        return self._find_task(task_id) is not None
+
     def _find_task(self, task_id: str) -> tuple[Attempt, NodeRecord] | None:
         with self.lock:
             for attempt in self.attempts.values():

@@ -290,7 +290,7 @@ resource "aws_batch_job_definition" "this" {
   # A DAG run that is under way goes on submitting the revision from before an apply.
   deregister_on_new_revision = false
 
-  # Defaults, so that a bare `aws batch submit-job` works.
+  # Defaults, so that `aws batch submit-job` needs the nodes' token alone (see the output submit_command).
   parameters = {
     suite  = "scaling"
     dtype  = "suite"

@@ -34,13 +34,19 @@ output "airflow_policy_arn" {
 }
 
 output "submit_command" {
-  description = "Runs one job by hand, on two nodes"
+  description = "Runs one job by hand, on two nodes, with a new secret by which they know each other"
   value = join(" ", [
     "aws batch submit-job",
     "--region ${var.region}",
     "--job-name ${local.prefix}-manual",
     "--job-queue ${aws_batch_job_queue.this.arn}",
     "--job-definition ${aws_batch_job_definition.this.arn}",
-    "--node-overrides numNodes=${min(2, var.most_nodes)}",
+    "--node-overrides '${jsonencode({
+      numNodes = min(2, var.most_nodes)
+      nodePropertyOverrides = [{
+        targetNodes        = "0:"
+        containerOverrides = { environment = [{ name = "BATCHMARK_NODES_TOKEN", value = "'$(openssl rand -hex 32)'" }] }
+      }]
+    })}'",
   ])
 }

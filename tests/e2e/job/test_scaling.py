@@ -59,6 +59,7 @@ def start_nodes(start_job, metadata, tmp_path):
                 "AWS_BATCH_JOB_NODE_INDEX": str(index),
                 "AWS_BATCH_JOB_NUM_NODES": str(count),
                 "AWS_BATCH_JOB_MAIN_NODE_INDEX": "0",
+                "BATCHMARK_NODES_TOKEN": "a secret of thirty-two characters",
                 "ECS_CONTAINER_METADATA_URI_V4": metadata(address),
                 **(main if index else {}),
             }

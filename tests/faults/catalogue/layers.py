@@ -12,6 +12,7 @@ from typing import Any
 from batchmark.aws.job_parts import main_node_id
 from batchmark.core.names import slug
 from batchmark.orchestration.operators.file_system_trigger import KILL_SECONDS
+from batchmark_job.distributed.node import CONTROL_PORT
 from batchmark_job.result.document import MeasurementStatus
 from tests.faults.bench import Bench
 from tests.faults.catalogue.components import DOWN_SECONDS, kill_worker
@@ -20,6 +21,7 @@ from tests.faults.layer import JOINING_SECONDS, NODES
 from tests.faults.outcome import COLLAPSED, GUARDED, NEVER_THERE, REMOVED, Outcome, lost_for
 from tests.faults.run import COLLAPSE, COLLECT, DAG_LAYERED, STAND_UP, TASK, Run
 from tests.faults.targets import job_prefix
+from tests.stand_ins.stranger import heard, sayings
 
 SMALL = {
     "batch": 2,
@@ -81,6 +83,16 @@ def rendezvous_never_completes(bench: Bench) -> Run:
     """The second node does not start."""
     with bench.fault("unstarted_node", node=1, job_name=f"{job_prefix(bench.config, NODES)}*"):
         return bench.finish(start(bench, "rendezvous", nodes=(1, 2), gated=False, real=TWO_ROWS))
+
+
+def stranger_comes(bench: Bench) -> Run:
+    """Before the second node does, and says all that it can."""
+    run = start(bench, "stranger", gated=False, real=TWO_ROWS)
+    job = bench.wait_for_job(run, "RUNNING")
+    address = bench.wait_for_address(job["jobId"], CONTROL_PORT)
+    for said in sayings(job["jobId"]):
+        assert heard(address, CONTROL_PORT, said) == b""
+    return bench.finish(run)
 
 
 def child_dies(bench: Bench) -> Run:
@@ -276,6 +288,7 @@ FAULTS = (
         rendezvous_never_completes,
         ONE_OF_TWO_LOST._replace(says=NODE_MISSING, lost=NODE_MISSING),
     ),
+    layered("stranger at the main node's port", stranger_comes, Outcome(layer=COLLAPSED)),
     layered(
         "child node dies",
         child_dies,

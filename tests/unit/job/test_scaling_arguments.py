@@ -11,6 +11,7 @@ CHILD = {
     "AWS_BATCH_JOB_NUM_NODES": "4",
     "AWS_BATCH_JOB_MAIN_NODE_INDEX": "0",
     "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": "10.0.0.7",
+    "BATCHMARK_NODES_TOKEN": "a secret of thirty-two characters",
 }
 
 
@@ -47,7 +48,7 @@ def test_batch_says_how_many_nodes_there_are(settings, monkeypatch):
     for name, value in CHILD.items():
         monkeypatch.setenv(name, value)
     found = settings("--devices", "8", "--batches", "64,16", "--all-reduce-mib", "")
-    assert found.node == Node(1, 4, "10.0.0.7")
+    assert found.node == Node(1, 4, "10.0.0.7", proof=Node.of(CHILD).proof)
     assert [row["batch"] for _, row in rows(found)] == [64, 16]
     assert {(row["nodes"], row["devices"]) for _, row in rows(found)} == {(4, 8)}
 

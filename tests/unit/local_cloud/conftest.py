@@ -10,6 +10,7 @@ import pytest
 from botocore.config import Config
 from werkzeug.serving import make_server
 
+from local_cloud.gaps import log_events, logs
 from local_cloud.server import QuietRequestHandler
 from local_cloud.settings import Settings
 from tests.stand_ins.local_batch import URL, local_batch
@@ -21,6 +22,14 @@ SETTINGS = Settings(URL, URL, gpus=0, vcpus=1, memory_mib=64, job_dir=Path())
 def batch():
     with local_batch() as made:
         yield made
+
+
+@pytest.fixture
+def logs_on_disk(monkeypatch):
+    """moto's logs as the server has them."""
+    for owner, name, ours in logs.PATCHES:
+        monkeypatch.setattr(owner, name, ours, raising=False)
+    monkeypatch.setattr(log_events, "_database", [])
 
 
 def of_nodes(container=None, targets="0:", **changes):

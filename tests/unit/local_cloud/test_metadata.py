@@ -17,7 +17,8 @@ ACTION = "latest/meta-data/spot/instance-action"
 @pytest.fixture
 def client():
     ends = {TASK_ID: datetime(2026, 11, 24, 5, 2, 0, 999, tzinfo=UTC)}
-    return Client(HostMetadata(Response("served"), ends.get))
+    running = {TASK_ID, SAFE_TASK_ID}
+    return Client(HostMetadata(Response("served"), ends.get, running.__contains__))
 
 
 def get(client, path, task_id=TASK_ID):
@@ -45,6 +46,18 @@ def test_all_else_is_not_found(client, path, task_id):
 @pytest.mark.parametrize("headers", [{}, {TOKEN: "made-up"}])
 def test_no_answer_without_a_token(client, headers):
     assert client.get(f"/_host/{TASK_ID}/{ACTION}", headers=headers).status_code == 401
+
+
+def test_who_is_no_task_that_runs_gets_no_token(client):
+    nobody = "0" * 32
+    assert client.put(f"/_host/{nobody}/latest/api/token", headers={TTL: "60"}).status_code == 404
+    assert get(client, ACTION, nobody).status_code == 404
+
+
+def test_a_tasks_token_is_worth_nothing_for_another(client):
+    token = client.put(f"/_host/{SAFE_TASK_ID}/latest/api/token", headers={TTL: "60"}).text
+    assert client.get(f"/_host/{TASK_ID}/{ACTION}", headers={TOKEN: token}).status_code == 401
+    assert client.get(f"/_host/{SAFE_TASK_ID}/{ACTION}", headers={TOKEN: token}).status_code == 404
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ from batchmark.orchestration.operators.job_progress import JobOrder
 from batchmark.orchestration.xcom import FAILURE_XCOM, JOB_ID_XCOM, JOB_IDS_XCOM, TIMING_XCOM
 from batchmark.runs.job_outcome import JobOutcome, outcome
 from batchmark.runs.own_jobs.wrapper import container_overrides
+from batchmark.runs.plans.options import with_token
 from batchmark.runs.result_documents import ExpectedDocument
 
 READ_AGAIN_AFTER_SECONDS = (2.0, 5.0, 10.0, 20.0, 20.0)
@@ -311,7 +312,7 @@ class BenchmarkJobOperator(BatchOperator):
                 "containerOverrides": self._container_overrides(),
                 "ecsPropertiesOverride": self.ecs_properties_override,
                 "eksPropertiesOverride": self.eks_properties_override,
-                "nodeOverrides": self.node_overrides,
+                "nodeOverrides": with_token(self.node_overrides) if self.node_overrides else None,
                 "retryStrategy": self.retry_strategy,
                 "shareIdentifier": self.share_identifier,
                 "schedulingPriorityOverride": self.scheduling_priority_override,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import secrets
 import shlex
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -11,6 +13,7 @@ from pydantic import ValidationError
 from batchmark.core.errors import PlanError
 from batchmark.core.run import PlannedJob
 from batchmark_job.result.options import Options, arguments, problem, schemas
+from batchmark_job.result.scaling_options import NODES_TOKEN
 
 OPTIONS_VARIABLE = "BATCHMARK_OPTIONS"  # further options of `run`, split as a shell does
 SMALLEST_ARRAY = 2  # by SubmitJob
@@ -58,4 +61,16 @@ def overrides(job: PlannedJob) -> dict[str, Any]:
     apart = job.sharing.apart if job.sharing and job.sharing.form == "jobs" else None
     if apart and apart >= SMALLEST_ARRAY:
         found["array_properties"] = {"size": apart}
+    return found
+
+
+def with_token(node_overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """SubmitJob's `nodeOverrides` with a new secret, by which the nodes know each other.
+
+    No part of the plan, which many may read: made as the job is submitted, and kept nowhere.
+    """
+    token = {"name": NODES_TOKEN, "value": secrets.token_urlsafe(32)}
+    found = copy.deepcopy(dict(node_overrides))
+    for nodes in found["nodePropertyOverrides"]:
+        nodes.setdefault("containerOverrides", {}).setdefault("environment", []).append(token)
     return found

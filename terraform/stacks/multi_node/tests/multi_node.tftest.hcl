@@ -298,6 +298,11 @@ run "job" {
     condition     = aws_batch_job_definition.this.parameters == tomap({ suite = "scaling", dtype = "suite", run_id = "manual", output = "s3://results/raw/manual/g5.12xlarge-multi-node/" })
     error_message = "a bare submit-job works"
   }
+
+  assert {
+    condition     = endswith(output.submit_command, " --node-overrides '{\"nodePropertyOverrides\":[{\"containerOverrides\":{\"environment\":[{\"name\":\"BATCHMARK_NODES_TOKEN\",\"value\":\"'$(openssl rand -hex 32)'\"}]},\"targetNodes\":\"0:\"}],\"numNodes\":2}'")
+    error_message = "each job by hand has a secret of its own"
+  }
 }
 
 run "what_airflow_is_told" {

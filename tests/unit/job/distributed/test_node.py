@@ -6,24 +6,40 @@ from batchmark_job.distributed import node as module
 from batchmark_job.distributed.node import Node, interface_of, own_address
 from batchmark_job.errors import InputError
 
+TOKEN = "a secret of forty-three characters, or more"
 CHILD = {
+    "AWS_BATCH_JOB_ID": "job-1#3",
     "AWS_BATCH_JOB_NODE_INDEX": "3",
     "AWS_BATCH_JOB_NUM_NODES": "20",
     "AWS_BATCH_JOB_MAIN_NODE_INDEX": "0",
     "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": "10.0.0.7",
+    "BATCHMARK_NODES_TOKEN": TOKEN,
 }
 MAIN = {
+    "AWS_BATCH_JOB_ID": "job-1#0",
     "AWS_BATCH_JOB_NODE_INDEX": "0",
     "AWS_BATCH_JOB_NUM_NODES": "20",
     "AWS_BATCH_JOB_MAIN_NODE_INDEX": "0",
+    "BATCHMARK_NODES_TOKEN": TOKEN,
 }
 
 
 def test_batch_says_which_node_it_is():
-    assert Node.of(CHILD) == Node(3, 20, "10.0.0.7")
-    assert Node.of(MAIN) == Node(0, 20, None)
+    proof = Node.of(MAIN).proof
+    assert Node.of(CHILD) == Node(3, 20, "10.0.0.7", proof=proof)
+    assert Node.of(MAIN) == Node(0, 20, None, proof=proof)
     assert Node.of({}) == Node(0, 1), "outside a multi-node job it is the only one"
     assert [Node.of(given).is_main for given in (CHILD, MAIN, {})] == [False, True, True]
+
+
+def test_its_proof_is_of_its_job_and_token_and_shown_to_nobody():
+    proof = Node.of(CHILD).proof
+    for changed in ({"AWS_BATCH_JOB_ID": "job-2#3"}, {"BATCHMARK_NODES_TOKEN": f"{TOKEN}!"}):
+        assert Node.of(CHILD | changed).proof != proof
+    assert len(proof) == 32
+    assert repr(proof) not in repr(Node.of(CHILD))
+    alone = MAIN | {"AWS_BATCH_JOB_NUM_NODES": "1", "BATCHMARK_NODES_TOKEN": ""}
+    assert Node.of(alone).proof == b"", "one node alone needs none"
 
 
 def test_the_time_for_all_to_come_may_be_another():
@@ -41,16 +57,27 @@ def test_the_time_for_all_to_come_may_be_another():
         ({"BATCHMARK_JOINING_SECONDS": "0"}, "JOINING_SECONDS is 0; give the seconds that nodes"),
         ({"BATCHMARK_JOINING_SECONDS": "nan"}, "JOINING_SECONDS is nan; give the seconds"),
         ({"BATCHMARK_JOINING_SECONDS": "soon"}, "JOINING_SECONDS 'soon' is not a number"),
+        ({"BATCHMARK_NODES_TOKEN": ""}, "NODES_TOKEN has 0 characters; give all nodes of the job"),
+        ({"BATCHMARK_NODES_TOKEN": "guess"}, "NODES_TOKEN has 5 characters; give all nodes"),
     ],
 )
 def test_what_contradicts_itself_is_refused(changed, reason):
-    with pytest.raises(InputError, match=reason):
+    with pytest.raises(InputError, match=reason) as refused:
         Node.of(CHILD | changed)
+    assert "guess" not in str(refused.value)
+
+
+NETWORKS = {"Networks": [{"NetworkMode": "awsvpc", "IPv4Addresses": ["10.0.3.4"]}]}
 
 
 def test_its_address_is_the_one_that_ecs_gave_it(monkeypatch):
-    networks = [{"NetworkMode": "awsvpc", "IPv4Addresses": ["10.0.3.4"]}]
-    monkeypatch.setattr(module, "ecs_metadata", lambda: {"Networks": networks})
+    monkeypatch.setattr(module, "ecs_metadata", lambda: NETWORKS)
+    assert own_address() == "10.0.3.4"
+
+
+def test_an_agent_that_does_not_answer_at_once_is_asked_again(monkeypatch):
+    answers = iter([{}, {}, NETWORKS])
+    monkeypatch.setattr(module, "ecs_metadata", lambda: next(answers))
     assert own_address() == "10.0.3.4"
 
 

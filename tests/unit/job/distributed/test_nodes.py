@@ -21,17 +21,19 @@ from batchmark_job.distributed.task import Read
 from batchmark_job.errors import CannotMeasureError
 from batchmark_job.measuring.processes.workers import StepError
 from batchmark_job.result.document import Device
+from tests.stand_ins.stranger import DEEP, heard, sayings
 from tests.waiting import wait_for
 
 MAIN = "127.77.0.1"
-JOB = "job-1"
+PROOF = b"thirty-two bytes of this job 01."
+ANOTHER = b"thirty-two bytes of another job."
 CPU = SimpleNamespace(
     device=Device.CPU,
     environment=SimpleNamespace(
         cpu_model="a CPU", gpu_model=None, gpu_count=0, instance_type="c5.large"
     ),
 )
-GREETING = Greeting.of(1, JOB, "127.77.0.2", MAIN, CPU)
+GREETING = Greeting.of(1, "127.77.0.2", CPU)
 
 
 @pytest.fixture(autouse=True)
@@ -66,10 +68,10 @@ class Followers:
         self._threads = []
         self.made, self.errors = {}, {}
 
-    def start(self, index, count, **changed):
-        node = Node(index, count, MAIN, joining_seconds=20.0)
+    def start(self, index, count, proof=PROOF, **changed):
+        node = Node(index, count, MAIN, 20.0, proof)
         address = f"127.77.0.{index + 1}"
-        greeting = Greeting.of(index, JOB, address, MAIN, CPU).model_copy(update=changed)
+        greeting = Greeting.of(index, address, CPU).model_copy(update=changed)
 
         follower = self.made[index] = Follower(node, greeting, None, self._port)
 
@@ -101,7 +103,7 @@ def main(port, followers):
     made = []
 
     def start(count, seconds=20.0):
-        made.append(Nodes(Node(0, count, None, seconds), JOB, address=MAIN, port=port))
+        made.append(Nodes(Node(0, count, None, seconds, PROOF), address=MAIN, port=port))
         return made[-1]
 
     yield start
@@ -138,7 +140,7 @@ def ranks_that_run():
 
 def one_that_came(port):
     """Another node's connection, by which it has greeted the main one."""
-    other = connect(MAIN, port, 5.0)
+    other = connect(MAIN, port, 5.0, PROOF)
     other.send({"kind": "greeting", **GREETING.model_dump()})
     return other
 
@@ -173,10 +175,12 @@ def test_all_nodes_run_their_ranks_and_the_first_one_answers(main, followers, ta
     assert followers.errors == {}
 
 
-def test_one_node_alone_needs_no_other(alone, task):
+def test_one_node_alone_needs_no_other_and_its_ranks_meet_on_loopback(alone, task, capsys):
     assert alone.run(task, 1, 20.0).bytes_moved == 1000
+    assert "ranks from 0 by 127.0.0.1:" in capsys.readouterr().out
     (record,) = alone.records(devices=1)
     assert (record.index, record.device_model, record.instance_type) == (0, "a CPU", "c5.large")
+    assert record.host == MAIN
 
 
 def test_a_rank_that_fails_is_named_and_the_next_launch_goes_on(both, task, tmp_path):
@@ -254,7 +258,7 @@ def test_a_node_that_came_and_went_is_not_waited_for(main, port):
 
 def test_a_node_that_can_not_measure_says_why(main, port):
     all_nodes = main(2)
-    decline(Node(1, 2, MAIN), JOB, "cannot measure: no GPU", port)
+    decline(Node(1, 2, MAIN, proof=PROOF), "cannot measure: no GPU", port)
     wait_for(lambda: all_nodes._declined, "its word", 10)  # before anybody waits for nodes
     began = time.monotonic()
     with pytest.raises(CannotMeasureError, match="node 1 can't take part: cannot measure: no GPU"):
@@ -266,7 +270,7 @@ def test_a_node_that_came_and_went_is_told_as_that_though_it_declines_then(main,
     all_nodes = main(2)
     one_that_came(port).close()
     wait_for(lambda: all_nodes._joined and all_nodes._joined[1].lost, "its loss", 10)
-    decline(Node(1, 2, MAIN), JOB, "cannot measure: no GPU", port)
+    decline(Node(1, 2, MAIN, proof=PROOF), "cannot measure: no GPU", port)
     wait_for(lambda: all_nodes._declined, "its word", 10)
     with pytest.raises(CannotMeasureError, match="is lost: it closed the connection"):
         all_nodes.gather(CPU, devices=1)
@@ -346,7 +350,7 @@ def test_a_node_that_falls_silent_is_lost(main, port, task, tmp_path, monkeypatc
     monkeypatch.setattr(lines, "SILENCE_SECONDS", 1.0)
     all_nodes = main(2)
     with socket.create_connection((MAIN, port)) as silent:
-        silent.sendall(GREETING.model_dump_json().encode() + b"\n")
+        silent.sendall(PROOF + GREETING.model_dump_json().encode() + b"\n")
         all_nodes.gather(CPU, devices=1)
         (tmp_path / "rank-0").write_text("hang")
         with pytest.raises(StepError, match="is lost: it was silent for 1 s"):
@@ -365,7 +369,7 @@ def test_a_follower_ends_when_the_main_node_dies(port, followers, tmp_path):
 
 
 def test_a_main_node_that_never_comes_is_not_waited_for_for_ever(port):
-    node = Node(1, 2, MAIN, 0.3)
+    node = Node(1, 2, MAIN, 0.3, PROOF)
     with pytest.raises(CannotMeasureError, match=f"did not answer at {MAIN}:{port} within 0 s"):
         Follower(node, GREETING, None, port).follow()
 
@@ -379,22 +383,47 @@ def test_nodes_must_be_alike(main, followers):
 
 def test_a_node_of_another_job_is_turned_away(main, followers):
     all_nodes = main(2, seconds=1.0)
-    followers.start(1, 2, job="job-2")
-    with pytest.raises(CannotMeasureError, match="missing: node 1"):
+    followers.start(1, 2, proof=ANOTHER)
+    missing = "missing: node 1.*; 1 visitor had no token of this job$"
+    with pytest.raises(CannotMeasureError, match=missing):
         all_nodes.gather(CPU, devices=1)
+    followers.join()
+    assert followers.errors[1].endswith("; its ranks here end, too")
+
+
+def test_a_second_connection_of_a_node_is_refused(main, port, followers):
+    all_nodes = main(3)
+    first = one_that_came(port)
+    wait_for(lambda: all_nodes._joined, "the first", 10)
+    second = one_that_came(port)
+    assert second.receive() == {"kind": "over", "reason": "node 1 is there already"}
+    first.close()
+    second.close()
+
+
+def test_a_main_node_without_an_address_of_its_own_does_not_listen_at_all_of_them(port):
+    with pytest.raises(CannotMeasureError, match="outside of Batch, set AWS_BATCH_JOB_MAIN_NODE_"):
+        Nodes(Node(0, 2, None, 20.0, PROOF), port=port)
+
+
+def test_when_all_are_there_nobody_else_is_heard(both, port):
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((MAIN, port))
+
+
+def test_a_node_that_sends_what_nobody_can_read_is_lost(main, port):
+    all_nodes = main(2)
+    with socket.create_connection((MAIN, port)) as other:
+        other.sendall(PROOF + GREETING.model_dump_json().encode() + b"\n" + DEEP)
+        wait_for(lambda: all_nodes._joined and all_nodes._joined[1].lost, "its loss", 10)
+    assert "recursion" in all_nodes._joined[1].lost
 
 
 def test_whatever_else_reaches_the_port_harms_nobody(main, port, followers, task):
     all_nodes = main(2)
-    for text in (
-        b"GET / HTTP/1.1\r\n\r\n",
-        b"[1]\n",
-        b"{}\n",
-        b'{"kind": "greeting"}\n',
-        b"\xff\n",
-    ):
-        with socket.create_connection((MAIN, port)) as visitor:
-            visitor.sendall(text)
+    for said in sayings("job-1"):
+        assert heard(MAIN, port, said) == b""
+    assert all_nodes._joined == all_nodes._declined == {}
     followers.start(1, 2)
     all_nodes.gather(CPU, devices=1)
     assert all_nodes.run(task, 1, 20.0).bytes_moved == 1000

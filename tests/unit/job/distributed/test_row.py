@@ -18,7 +18,7 @@ LIMITS = RowLimits(samples=10, max_seconds=1.0)
 @pytest.fixture
 def nodes(monkeypatch):
     monkeypatch.setattr(local_ranks, "TORCHRUN", "tests.stand_ins.torchrun")
-    made = Nodes(Node(0, 1), "job-1")
+    made = Nodes(Node(0, 1))
     yield made
     made.close()
 

@@ -1,8 +1,16 @@
-"""torchrun's arguments, read by torchrun itself."""
+"""torchrun's arguments, read by torchrun itself, and its store."""
 
+import socket
+from contextlib import closing
+
+import psutil
 import pytest
+from torch.distributed.elastic.rendezvous import RendezvousParameters
+from torch.distributed.elastic.rendezvous.registry import get_rendezvous_handler
 from torch.distributed.run import config_from_args, parse_args
 
+from batchmark_job.distributed import rendezvous
+from batchmark_job.distributed.node import RENDEZVOUS
 from batchmark_job.distributed.torchrun import Launch, environment
 
 
@@ -15,12 +23,36 @@ def test_every_node_of_1_to_20_has_its_own_rank_and_the_same_rendezvous(devices,
             config, _, words = config_from_args(read)
             assert (config.min_nodes, config.max_nodes) == (nodes, nodes)
             assert config.nproc_per_node == devices
-            assert config.rdzv_backend == "static"
+            assert config.rdzv_backend == RENDEZVOUS
             assert config.rdzv_endpoint == "10.0.0.7:31000"
-            assert config.rdzv_configs["rank"] == node
+            assert int(config.rdzv_configs["rank"]) == node
             assert int(config.rdzv_configs["timeout"]) >= 15 * 60
             assert config.max_restarts == 0
             assert words[-1] == "batchmark_job.distributed.ranks.rank"
+
+
+def listening(port):
+    """The addresses at which this process listens at a port."""
+    found = psutil.Process().net_connections("tcp")
+    return [
+        each.laddr.ip
+        for each in found
+        if each.status == psutil.CONN_LISTEN and each.laddr.port == port
+    ]
+
+
+def test_the_store_listens_at_the_main_nodes_address_alone():
+    with closing(socket.create_server(("127.77.3.1", 0))) as server:
+        port = server.getsockname()[1]
+    rendezvous.register()
+    parameters = RendezvousParameters(
+        RENDEZVOUS, f"127.77.3.1:{port}", "run", 1, 1, rank="0", timeout="20"
+    )
+    found = get_rendezvous_handler(parameters).next_rendezvous()
+    assert listening(port) == ["127.77.3.1"]
+    found.store.set("key", "value")
+    assert found.store.get("key") == b"value"
+    assert (found.rank, found.world_size) == (0, 1)
 
 
 def test_ranks_are_told_their_task_and_their_network(tmp_path):

@@ -2,9 +2,10 @@
 
 import pytest
 from moto.logs.exceptions import InvalidParameterException, ResourceNotFoundException
-from moto.logs.models import LogGroup, LogStream
+from moto.logs.models import LogGroup
 
 from local_cloud.gaps import logs
+from local_cloud.gaps.log_events import BLOCKS
 from local_cloud.gaps.logs import EVENT_BYTES, PAGE_BYTES, matcher
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
@@ -12,9 +13,7 @@ LONG = PAGE_BYTES // 4 - EVENT_BYTES  # characters of a line of which a page hol
 
 
 @pytest.fixture
-def group(monkeypatch):
-    monkeypatch.setattr(LogStream, "get_log_events", logs.get_log_events)
-    monkeypatch.setattr(LogGroup, "filter_log_events", logs.filter_log_events)
+def group(logs_on_disk):
     made = LogGroup(ACCOUNT, REGION, "group")
     made.create_log_stream("job")
     return made
@@ -77,10 +76,47 @@ def test_times_limit_what_is_read_and_found_and_only_what_is_found_includes_the_
     assert find(group, "?x", start=1001, end=1002) == [["x 1", "x 2"]]
 
 
-@pytest.mark.parametrize("token", ["x/1", "f/a", "1"])
+@pytest.mark.parametrize("token", ["x/1", "f/a", "1", "f/1", f"x/{0:056d}"])
 def test_a_token_of_nobody(group, token):
     with pytest.raises(InvalidParameterException):
         read(group, token=token)
+
+
+def test_a_log_that_is_empty_yet_is_followed_from_its_beginning(group):
+    nothing, _, token = read(group, from_head=False)
+    assert nothing == []
+    write(group, "a", "b")
+    assert read(group, token=token)[0] == ["a", "b"]
+
+
+def test_events_come_by_their_times_whenever_they_were_written(group):
+    write(group, "c", at=3000)
+    write(group, "a", "b", at=1000)
+    write(group, "d\nof two lines", at=3000)
+    every = ["a", "b", "c", "d\nof two lines"]
+    assert read(group)[0] == read(group, from_head=False)[0] == every
+    first, back, forward = read(group, limit=3)
+    assert (first, read(group, token=forward)[0]) == (every[:3], every[3:])
+    assert read(group, token=back)[0] == []
+    assert [event.message for event in group.streams["job"].events] == every
+    described = group.streams["job"].to_describe_dict()
+    assert (described["firstEventTimestamp"], described["lastEventTimestamp"]) == (1000, 3000)
+
+
+def test_pages_go_through_more_blocks_than_are_in_memory_in_both_directions(group):
+    lines = [f"line {n}" for n in range(5 * BLOCKS)]
+    for n in range(0, len(lines), 2):
+        logs.put(group.streams["job"], 1000 + n // 8, lines[n : n + 2])
+    for from_head in (True, False):
+        pages, token = [], None
+        while True:
+            page, back, forward = read(group, token=token, limit=7, from_head=from_head)
+            if not page:
+                break
+            pages = [*pages, *page] if from_head else [*page, *pages]
+            token = forward if from_head else back
+        assert pages == lines
+    assert [line for page in find(group, "", limit=7) for line in page] == lines
 
 
 def test_only_the_named_streams_are_searched_by_time(group):

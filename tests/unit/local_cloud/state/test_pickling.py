@@ -1,12 +1,13 @@
 """Values that pickle alone can't handle."""
 
+import pickle
 import threading
 from collections import defaultdict
 
-from moto.logs.models import LogGroup, LogStream
+import pytest
+from moto.logs.models import LogEvent, LogGroup, LogStream
 
-from local_cloud.state import pickling
-from local_cloud.state.pickling import dumps, live, loads
+from local_cloud.state.pickling import dumps, live, loads, restore_events
 
 SSM = ("ssm", "111122223333", "us-east-1")
 
@@ -38,25 +39,51 @@ def test_locks_and_default_dictionaries_come_back():
     assert (type(back), back.name, back["a"], back["b"]) == (Counting, "name", [1], [])
 
 
-def test_a_log_comes_back_event_by_event():
-    group = LogGroup("111122223333", "us-east-1", "group")
-    group.create_log_stream("job")
-    lines = [{"timestamp": 1000 + n, "message": f"line {n}"} for n in range(3)]
-    group.streams["job"].put_log_events(lines)
+LINES = [{"timestamp": 1000 + n, "message": f"line {n}"} for n in range(3)]
+
+
+@pytest.fixture
+def group(logs_on_disk):
+    made = LogGroup("111122223333", "us-east-1", "group")
+    made.create_log_stream("job")
+    made.streams["job"].put_log_events(LINES)
+    return made
+
+
+def test_a_log_comes_back_event_by_event_and_is_no_part_of_the_state(group):
     back = copied(group).streams["job"]
     assert list(map(vars, back.events)) == list(map(vars, group.streams["job"].events))
     assert (back.log_stream_name, back.log_group.name) == ("job", "group")
-    back.put_log_events(lines)
+    back.put_log_events(LINES)
     assert len(back.events) == 6
+    assert b"line" not in dumps({"value": group}, names={}, contents=None)
 
 
-def test_a_log_that_did_not_grow_is_pickled_once():
-    stream = LogStream(LogGroup("111122223333", "us-east-1", "group"), "job")
-    stream.put_log_events([{"timestamp": 1000, "message": "one"}])
-    first = pickling.pickled_events(stream)
-    assert pickling.pickled_events(stream) is first
-    stream.put_log_events([{"timestamp": 1001, "message": "two"}])
-    assert len(copied(stream).events) == 2
+def empty_stream():
+    return LogStream.__new__(LogStream)
+
+
+class OfBefore:
+    """A log stream as earlier versions pickled it: its events in it, at first as a plain list."""
+
+    def __init__(self, stream, events, restore=None):
+        self._parts = empty_stream, (), {**vars(stream), "events": events}
+        self._parts += (None, None, restore) if restore else ()
+
+    def __reduce__(self):
+        return self._parts
+
+
+def test_a_log_of_an_earlier_version_is_read(group):
+    stream = group.streams["job"]
+    listed = [LogEvent(5, line) for line in LINES]
+    values = [(5, each.timestamp, each.message, each.event_id) for each in listed]
+    for old in (
+        OfBefore(stream, listed),
+        OfBefore(stream, pickle.dumps(values), restore_events),
+    ):
+        found = [(each.timestamp, each.message) for each in copied(old).events]
+        assert found == [(1000, "line 0"), (1001, "line 1"), (1002, "line 2")]
 
 
 def test_a_backend_is_named_not_copied():

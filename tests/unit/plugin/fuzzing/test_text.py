@@ -250,7 +250,8 @@ def test_the_command_line_prints_as_many_lines_whatever_files_hold_and_are_calle
         for day, side in enumerate(("old", "new")):
             folder = tmp_path / f"{side}{text}"
             folder.mkdir()
-            document = two_targets(day).jobs[0].document
+            job = two_targets(day).jobs[0]
+            document = job.document.model_copy(update={"job_id": f"job-{day}"})
             (folder / "a.json").write_text(with_all_texts(document, text))
             (folder / "b.txt").write_text("")
             folders.append(str(folder))

@@ -1,6 +1,8 @@
 """The output of a process, as events of a log."""
 
 import os
+import sqlite3
+import tracemalloc
 from contextlib import closing
 
 import pytest
@@ -8,6 +10,7 @@ from moto.logs.models import LogsBackend
 
 from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES, LogStream, LossyLogStream
 from local_cloud.batch.running.process_runtime import PIPE_BYTES, ContainerProcess, lines_of
+from local_cloud.gaps import logs
 
 
 @pytest.fixture
@@ -40,17 +43,26 @@ def test_a_line_too_long_for_an_event_is_several(tmp_path):
 
 
 @pytest.fixture
-def backend():
+def backend(logs_on_disk):
     return LogsBackend("us-east-1", "123456789012")
 
 
+@pytest.fixture
+def stream(backend):
+    made = LogStream(backend, "group", "name")
+    made.create()
+    return made
+
+
+def in_moto(stream):
+    return stream.backend.groups["group"].streams["name"]
+
+
 def messages(stream):
-    return [event.message for event in stream.backend.groups["group"].streams["name"].events]
+    return [event.message for event in in_moto(stream).events]
 
 
-def test_a_half_line_of_one_output_never_sticks_to_the_others(backend, tmp_path):
-    stream = LogStream(backend, "group", "name")
-    stream.create()
+def test_a_half_line_of_one_output_never_sticks_to_the_others(stream, tmp_path):
     script = "printf 'BATCHMARK_'; printf '30 %%|###' >&2; echo JOB over"
     process = ContainerProcess(["sh", "-c", script], os.environ, tmp_path, stream)
     assert process.wait().code == 0
@@ -70,10 +82,44 @@ def test_a_lossy_stream_never_gets_its_first_and_last_lines(backend, first, last
     assert "".join(messages(stream)) == kept
 
 
-def test_a_stream_has_no_empty_events_and_takes_lines_of_a_deleted_group(backend):
-    stream = LogStream(backend, "group", "name")
-    stream.create()
+def test_a_stream_has_no_empty_events_and_takes_lines_of_a_deleted_group(stream):
     stream.write(b"one\r\n", b"\n", b"\xff two\n", written_at=None)
     assert messages(stream) == ["one", "\N{REPLACEMENT CHARACTER} two"]
+    assert in_moto(stream).stored_bytes == 8
+    stream.clear()
+    assert messages(stream) == []
     stream.backend.delete_log_group("group")
     stream.write(b"lost\n")
+
+
+def test_a_log_is_on_disk_and_never_in_memory_as_a_whole(stream):
+    """However large: written, read page by page, searched and described."""
+    lines = [b"x" * 4000 + b"\n"] * 16
+    calls, most = 200, 6 * 2**20  # of 12.8 MB, and as much by PutLogEvents
+    sent = [{"timestamp": 1000, "message": "x" * 4000}] * len(lines)
+    tracemalloc.start()
+    try:
+        moto, events, token, count = in_moto(stream), lines, None, 0
+        for _ in range(calls):
+            stream.write(*lines)
+            moto.put_log_events(sent)
+        while events:
+            events, _, token = moto.get_log_events(None, None, None, token, True)
+            count += len(events)
+        found, _, _ = moto.log_group.filter_log_events("", [], 0, 0, None, None, "?y", False)
+        moto.to_describe_dict()
+        listed = sum(1 for _ in moto.events)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (count, listed, found) == (2 * calls * len(lines), 2 * calls * len(lines), [])
+    assert peak < most
+
+
+def test_lines_that_find_no_room_on_disk_are_lost_and_end_no_job(stream, monkeypatch, caplog):
+    def full(*_):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(logs, "put", full)
+    stream.write(b"one\n")
+    assert caplog.messages == ["lines of the log name are lost: database or disk is full"]

@@ -11,10 +11,16 @@ from tests.stand_ins.batch import ON_DEMAND_QUEUE, RECLAIMED
 from tests.stand_ins.operator_task import Task, name
 
 SHARED = {"in_turn": True, "after": 4, "ahead": [2, 0], "turn": 3}
-ARRAY = {
-    "array_properties": {"size": 5},
-    "container_overrides": {"environment": [{"name": "BATCHMARK_OPTIONS", "value": "--form jobs"}]},
-}
+OPTIONS = {"environment": [{"name": "BATCHMARK_OPTIONS", "value": "--form jobs"}]}
+ARRAY = {"array_properties": {"size": 5}, "container_overrides": OPTIONS}
+
+
+def took_token_from(node_overrides):
+    """The nodes' secret, which is the last variable of all of them, and is taken out."""
+    (nodes,) = node_overrides["nodePropertyOverrides"]
+    variable = nodes["containerOverrides"]["environment"].pop()
+    assert variable["name"] == "BATCHMARK_NODES_TOKEN"
+    return variable["value"]
 
 
 def test_an_array_job_is_submitted_with_its_size_and_its_options():
@@ -29,11 +35,15 @@ def test_an_array_job_is_submitted_with_its_size_and_its_options():
 
 
 def test_a_multi_node_job_is_submitted_with_its_nodes_and_its_result_is_the_main_nodes():
-    overrides = {"numNodes": 2, "nodePropertyOverrides": [{"targetNodes": "0:"}]}
+    overrides = {
+        "numNodes": 2,
+        "nodePropertyOverrides": [{"targetNodes": "0:", "containerOverrides": OPTIONS}],
+    }
     document = {"prefix": "s3://results/raw/run/t/scaling/on-2/1/"}
     task = Task(node_overrides=overrides, document=document, on_demand_queue=None)
     arguments, _ = task.deferral()
     (request,) = task.batch.submissions
+    took_token_from(request["nodeOverrides"])
     assert request["nodeOverrides"] == overrides
     assert not {"containerOverrides", "arrayProperties"} & request.keys()
     assert arguments["on_demand"] is None
@@ -52,6 +62,20 @@ def test_an_own_job_is_submitted_with_its_variables(in_document):
     (request,) = task.batch.submissions
     assert {"name": "TOKEN", "value": "hunter2"} in request["containerOverrides"]["environment"]
     assert ("hunter2" in str(arguments["document"])) == in_document
+
+
+def test_each_multi_node_job_has_a_secret_of_its_own_that_airflow_does_not_keep():
+    tokens = set()
+    for _ in range(2):
+        overrides = {"numNodes": 2, "nodePropertyOverrides": [{"targetNodes": "0:"}]}
+        task = Task(node_overrides=overrides, on_demand_queue=None)
+        arguments, _ = task.deferral()
+        (request,) = task.batch.submissions
+        token = took_token_from(request["nodeOverrides"])
+        assert len(token) >= 32
+        assert token not in f"{arguments}{task.xcoms}{overrides}"
+        tokens.add(token)
+    assert len(tokens) == 2
 
 
 def test_a_job_that_shares_an_instance_is_left_to_the_trigger_which_may_wait_a_turn_more(

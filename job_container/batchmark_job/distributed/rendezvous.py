@@ -1,0 +1,52 @@
+"""torchrun's rendezvous with a store at the main node's own address; torch's own is at all it has.
+
+Nobody is asked who they are there, as torch's store has no means to: who reaches the address
+while a launch runs can read and write it.
+"""
+
+from __future__ import annotations
+
+import socket
+
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
+from torch.distributed.elastic.rendezvous import (
+    RendezvousHandler,
+    RendezvousInfo,
+    RendezvousParameters,
+    rendezvous_handler_registry,
+)
+from torch.distributed.elastic.rendezvous.static_tcp_rendezvous import StaticTCPRendezvous
+from torch.distributed.elastic.rendezvous.utils import parse_rendezvous_endpoint
+
+from batchmark_job.distributed.node import RENDEZVOUS
+
+
+class OwnAddressRendezvous(StaticTCPRendezvous):
+    def get_backend(self) -> str:
+        return RENDEZVOUS
+
+    def next_rendezvous(self) -> RendezvousInfo:
+        if self.rank == 0 and self._store is None:
+            listener = socket.create_server((self.master_addr, self.master_port))
+            self._store = TCPStore(
+                self.master_addr,
+                self.master_port,
+                self.world_size,
+                is_master=True,
+                timeout=self.timeout,
+                master_listen_fd=listener.detach(),
+            )
+        return super().next_rendezvous()
+
+
+def make(parameters: RendezvousParameters) -> RendezvousHandler:
+    address, port = parse_rendezvous_endpoint(parameters.endpoint, default_port=-1)
+    rank, timeout = (int(parameters.config[name]) for name in ("rank", "timeout"))
+    return OwnAddressRendezvous(
+        address, port, rank, parameters.max_nodes, parameters.run_id, timeout
+    )
+
+
+def register() -> None:
+    """Let torchrun find it by its name."""
+    rendezvous_handler_registry.register(RENDEZVOUS, make)

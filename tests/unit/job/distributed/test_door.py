@@ -1,0 +1,101 @@
+"""Strangers at the main node's port: no bytes of theirs do or learn anything."""
+
+import socket
+import threading
+from contextlib import ExitStack
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batchmark_job.distributed import door as module
+from batchmark_job.distributed.door import Door
+from tests.builders.hostile import fuzzed
+from tests.builders.noise import quick_and_long
+from tests.stand_ins.stranger import heard, sayings
+from tests.waiting import wait_for
+
+ADDRESS = "127.77.4.1"
+PROOF = bytes(range(100, 132))
+
+
+def nearly(cut, place, change, rest):
+    """The proof, cut short or with one byte changed, and what follows it."""
+    other = bytearray(PROOF)
+    other[place] ^= change
+    return (bytes(other) if cut is None else PROOF[:cut]) + (rest if cut is None else b"")
+
+
+NEARLY = st.builds(
+    nearly,
+    st.none() | st.integers(0, 31),
+    st.integers(0, 31),
+    st.integers(1, 255),
+    st.binary(max_size=40),
+)
+SAID = st.one_of(st.binary(max_size=100), st.sampled_from(sayings("job-1")), NEARLY)
+
+
+class Inside:
+    """The door, and what those say who were let in."""
+
+    def __init__(self):
+        with socket.create_server((ADDRESS, 0)) as server:
+            self.port = server.getsockname()[1]
+        self.said = []
+        self.door = Door(ADDRESS, self.port, PROOF, self._let_in)
+
+    def _let_in(self, connection):
+        with connection:
+            self.said.append(connection.recv(100))
+
+
+@pytest.fixture
+def inside():
+    made = Inside()
+    yield made
+    made.door.close()
+
+
+@quick_and_long("examples", [40], [2_000])
+def test_no_bytes_in_any_number_of_connections_get_in_or_hear_anything(inside, examples):
+    @given(st.lists(SAID, max_size=5))
+    @fuzzed(examples)
+    def attack(texts):
+        for text in texts:
+            assert heard(ADDRESS, inside.port, text) == b""
+
+    attack()
+    assert inside.said == []
+    with socket.create_connection((ADDRESS, inside.port)) as node:
+        for part in (PROOF[:10], PROOF[10:] + b"a node's word"):  # what follows is left to it
+            node.sendall(part)
+        wait_for(lambda: inside.said, "the node", 10)
+    assert inside.said == [b"a node's word"]
+
+
+def test_the_silent_cost_no_thread_and_keep_nobody_out(inside):
+    threads = threading.active_count()
+    with ExitStack() as visits:
+        for _ in range(300):
+            visits.enter_context(socket.create_connection((ADDRESS, inside.port)))
+        node = visits.enter_context(socket.create_connection((ADDRESS, inside.port)))
+        node.sendall(PROOF + b"a node's word")
+        wait_for(lambda: inside.said, "the node", 10)
+        assert threading.active_count() == threads
+    assert inside.door.dropped >= 300 - module.MOST_VISITORS
+
+
+def test_who_says_nothing_is_dropped_after_a_while(inside, monkeypatch):
+    monkeypatch.setattr(module, "PROOF_SECONDS", 0.0)
+    with socket.create_connection((ADDRESS, inside.port), timeout=10) as silent:
+        assert silent.recv(1) == b""
+
+
+def test_an_empty_proof_lets_nobody_in(inside):
+    with socket.create_server((ADDRESS, 0)) as server:
+        port = server.getsockname()[1]
+    open_to_none = Door(ADDRESS, port, b"", inside._let_in)
+    assert heard(ADDRESS, port, b"") == heard(ADDRESS, port, bytes(32)) == b""
+    open_to_none.close()
+    assert inside.said == []
