@@ -8,6 +8,10 @@ that of an own job.
 Nothing of the account is changed: jobs are submitted, and only these are ever ended. They share a
 queue and its instances with whatever else runs there.
 
+**Who may start this DAG runs any command with the role of every job definition that Terraform
+lists** in `comparison_access`, or in its stack `job_comparison`. Any other definition is refused.
+In Airflow the right to start this DAG is its own: give it to those who may do that.
+
 **Each run costs money in AWS.** It is refused if its jobs could cost more than `max_cost_usd`, on
 the dearest instances that they may get; `dry_run` shows how much that is.
 """

@@ -171,8 +171,8 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         host_access.FLAG,
         action="store_true",
-        help="take jobs in containers that are root of the engine's machine: privileged, or with "
-        "its system folders or disks",
+        help="take jobs in containers that could be root of the engine's machine: privileged, or "
+        "with other folders than those for jobs, or other devices than NVIDIA's",
     )
     parser.add_argument(
         "--state",

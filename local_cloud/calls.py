@@ -72,6 +72,8 @@ def describe(environ: WSGIEnvironment) -> dict[str, Any]:
         operation, parameters = _operation(environ, caller.service)
         resources = sorted(set(_resources(caller, parameters)))
         conditions = _conditions(caller, parameters)
+        if caller.service == "s3" and "HTTP_IF_NONE_MATCH" in environ:
+            conditions["s3:if-none-match"] = [environ["HTTP_IF_NONE_MATCH"]]
     except Exception:  # the application refuses what can't be parsed
         operation, resources, conditions = None, [], {}
     return {**call, "operation": operation, "resources": resources, "conditions": conditions}

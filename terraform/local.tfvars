@@ -10,3 +10,9 @@ target_overrides = {
   "g4dn.xlarge" = { vcpus = 2, memory_mib = 4096, allow_cpu_fallback = true }
   "c5.2xlarge"  = { vcpus = 2, memory_mib = 4096 }
 }
+
+# What job_comparison may run here: own jobs, in the queues that are there anyway.
+comparison_access = {
+  job_queue_arns      = []
+  job_definition_arns = ["arn:aws:batch:us-east-1:123456789012:job-definition/batchmark_job_*"]
+}

@@ -199,13 +199,11 @@ module "airflow_access" {
   )
   log_group_names       = concat([module.batch.log_group_name], flatten(local.comparison_access[*].log_group_names))
   events_log_group_name = module.monitoring.event_log_group_name
-
-  # As Batch names them: what a queue of yours starts its instances in is not known here.
-  foreign_ecs_clusters = var.comparison_access == null ? [] : ["*Batch*"]
+  foreign_queues        = var.comparison_access != null
 
   bucket_arn           = module.storage.bucket_arn
   ecr_repository_arns  = module.batch.ecr_repository_arns
-  role_arns            = concat([module.batch.job_role_arn, module.batch.execution_role_arn], flatten(module.own_jobs[*].role_arns))
+  role_arns            = concat([module.batch.job_role_arns, module.batch.execution_role_arn], flatten(module.own_jobs[*].role_arns))
   instance_profile_arn = module.batch.instance_profile_arn
   ssm_parameter_arn    = aws_ssm_parameter.airflow.arn
   topic_arn            = module.notifications.topic_arn
@@ -227,7 +225,12 @@ resource "aws_ssm_parameter" "airflow" {
 
   # What is not set is left out, for the room and for an Airflow of an earlier release.
   value = jsonencode(merge(
-    { for name, value in { monthly_cap_usd = var.monthly_cap_usd } : name => value if value != null },
+    {
+      for name, value in {
+        monthly_cap_usd        = var.monthly_cap_usd
+        comparison_definitions = try([for arn in var.comparison_access.job_definition_arns : replace(arn, "/:[0-9]+$/", "")], null)
+      } : name => value if value != null
+    },
     {
       schema_version   = 1
       name             = var.name

@@ -56,7 +56,7 @@ def parse_output(address: str, job_id: str, job_attempt: int) -> Output:
     key = parts.path.lstrip("/")
     if parts.scheme != "s3" or not parts.netloc or not key:
         raise InputError(f"--output {address!r} is not an address; give a file or s3://bucket/key")
-    return S3Output(parts.netloc, key)
+    return S3Output(parts.netloc, key, may_replace=job_id == BY_HAND)
 
 
 def document_name(job_id: str, job_attempt: int) -> str:
@@ -98,6 +98,7 @@ class FileOutput:
 class S3Output:
     bucket: str
     key: str
+    may_replace: bool = False  # what is there already
 
     def __str__(self) -> str:
         return f"s3://{self.bucket}/{self.key}"
@@ -133,9 +134,20 @@ class S3Output:
                 Key=self.key,
                 Body=text.encode(),
                 ContentType="application/json",
+                # The role of Batch's jobs allows no write without it.
+                **({} if self.may_replace else {"IfNoneMatch": "*"}),
             )
         except (BotoCoreError, ClientError, ValueError) as error:
-            raise OutputError(f"could not write {self}: {one_line(error)}") from error
+            if not _was_written(error):
+                raise OutputError(f"could not write {self}: {one_line(error)}") from error
+
+
+def _was_written(error: Exception) -> bool:
+    """Whether an attempt before it wrote the object, and only its answer was lost."""
+    if not isinstance(error, ClientError):
+        return False
+    is_there = error.response["Error"]["Code"] == "PreconditionFailed"
+    return is_there and bool(error.response.get("ResponseMetadata", {}).get("RetryAttempts"))
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -275,6 +275,11 @@ run "other_choices_beside_each_other" {
     condition     = local.comparison_access.log_group_names == ["/aws/batch/job"] && keys(output.airflow_policy_arns) == ["run", "watch"]
     error_message = "Batch's own log group is the default, and no further policy has to be attached"
   }
+
+  assert {
+    condition     = jsondecode(aws_ssm_parameter.airflow.value).comparison_definitions == ["arn:aws:batch:us-east-1:111122223333:job-definition/theirs"]
+    error_message = "Airflow is told what may be compared"
+  }
 }
 
 run "every_option" {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -272,6 +273,17 @@ def build_lost(target, reason, *, repeat=1, suite="blog", sharing=None):
 
 def build_run(*jobs, lost=()):
     return CollectedRun(run_id="scheduled__2026-11-20", jobs=jobs, lost=tuple(lost))
+
+
+def with_digests(run):
+    """The run as it is collected: with the SHA-256 of each document."""
+    jobs = [
+        job.model_copy(
+            update={"document_sha256": sha256(job.document.to_json().encode()).hexdigest()}
+        )
+        for job in run.jobs
+    ]
+    return run.model_copy(update={"jobs": tuple(jobs)})
 
 
 def put_documents(store, run):

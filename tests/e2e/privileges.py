@@ -18,6 +18,10 @@ ACTIONS = {
     "s3:UploadPart": "s3:PutObject",
 }
 
+# Of uploads in parts, before the one call that makes the object.
+PARTS = ("s3:CreateMultipartUpload", "s3:UploadPart")
+CREATES_OBJECT = "s3:ObjectCreationOperation"
+
 # What these calls make; no call names it.
 MADE = {
     "fsx:CreateDataRepositoryAssociation": "association/fs-0123/dra-0123",
@@ -41,6 +45,8 @@ def needs(call):
     """What a recorded call takes; "*" is the resource of one that names none."""
     operation = f"{call['service']}:{call['operation']}"
     conditions = tuple((key, tuple(values)) for key, values in call["conditions"].items())
+    if ACTIONS.get(operation, operation) == "s3:PutObject":
+        conditions += ((CREATES_OBJECT, (str(operation not in PARTS).lower(),)),)
     found = {
         Need(ACTIONS.get(operation, operation), resource, conditions)
         for resource in call["resources"] or ["*"]
@@ -65,7 +71,9 @@ def holds(condition, seen):
         for key, wanted in wanted_by_key.items():
             patterns = wanted if isinstance(wanted, list) else [wanted]
             values = seen.get(key)
-            if operator in ("StringEquals", "ForAllValues:StringLike"):
+            if operator == "Null":
+                ok = patterns == [str(values is None).lower()]
+            elif operator in ("Bool", "StringEquals", "ForAllValues:StringLike"):
                 ok = all(any(fnmatchcase(value, p) for p in patterns) for value in values or ())
                 ok = ok and (values is not None or operator.startswith("ForAllValues"))
             else:

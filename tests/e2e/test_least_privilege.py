@@ -10,6 +10,7 @@ from batchmark.aws.result_bucket import REPORT_JSON
 from laptop.demo import run_benchmark
 from laptop.session import Clock
 from tests.e2e.privileges import (
+    CREATES_OBJECT,
     Need,
     actions,
     airflow_statements,
@@ -102,16 +103,19 @@ def policies(stack, aws):
     """Each principal's statements, as IAM has them."""
     iam = aws.client("iam")
     definitions = aws.client("batch").describe_job_definitions(status="ACTIVE")["jobDefinitions"]
-    (role,) = {
+    roles = {
         definition["containerProperties"]["jobRoleArn"].rpartition("/")[2]
         for definition in definitions
         if definition["containerProperties"].get("jobRoleArn")
     }
-    assert iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"] == []
-    inline = [
-        iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]
-        for name in iam.list_role_policies(RoleName=role)["PolicyNames"]
-    ]
+    inline = []
+    for role in roles:
+        assert iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"] == []
+        names = iam.list_role_policies(RoleName=role)["PolicyNames"]
+        assert bool(names) == ("-no-rights-" not in role)
+        inline += [
+            iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"] for name in names
+        ]
     return {
         "airflow": airflow_statements(stack, aws),
         "job": [statement for policy in inline for statement in policy["Statement"]],
@@ -213,8 +217,25 @@ def test_airflow_writes_raw_results_of_own_jobs_only(policies):
     assert not allows(policies["airflow"], Need("s3:PutObject", f"{raw}/smoke/job.json"))
 
 
-def test_a_job_writes_raw_results_only(policies):
+ONCE = (("s3:if-none-match", ("*",)), (CREATES_OBJECT, ("true",)))
+AGAIN = ((CREATES_OBJECT, ("true",)),)
+IN_PARTS = ((CREATES_OBJECT, ("false",)),)
+
+
+@pytest.mark.parametrize(
+    ("action", "key", "conditions", "may"),
+    [
+        ("s3:PutObject", "raw/run/c5.2xlarge/smoke/1/0a1b.1.json", ONCE, True),
+        ("s3:PutObject", "raw/run/c5.2xlarge/smoke/1/0a1b.1.json", IN_PARTS, True),
+        ("s3:PutObject", "raw/run/c5.2xlarge/smoke/1/0a1b.1.json", AGAIN, False),
+        ("s3:PutObject", "raw/run/c5.2xlarge/job-thumbnails/1/0a1b.1.json", ONCE, False),
+        ("s3:PutObject", "raw/run/another/smoke/1/0a1b.1.json", ONCE, False),
+        ("s3:PutObject", "raw/run/a.json", ONCE, False),
+        ("s3:PutObject", "runs/run/c5.2xlarge/report.json", ONCE, False),
+        ("s3:GetObject", "raw/run/c5.2xlarge/smoke/1/0a1b.1.json", (), False),
+        ("s3:DeleteObject", "raw/run/c5.2xlarge/smoke/1/0a1b.1.json", (), False),
+    ],
+)
+def test_a_job_writes_raw_results_of_its_own_target_once(policies, action, key, conditions, may):
     bucket = "arn:aws:s3:::batchmark-results-123456789012-us-east-1"
-    assert allows(policies["job"], Need("s3:PutObject", f"{bucket}/raw/run/a.json"))
-    assert not allows(policies["job"], Need("s3:PutObject", f"{bucket}/runs/run/report.json"))
-    assert not allows(policies["job"], Need("s3:GetObject", f"{bucket}/raw/run/a.json"))
+    assert allows(policies["job"], Need(action, f"{bucket}/{key}", conditions)) == may

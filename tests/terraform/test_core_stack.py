@@ -66,6 +66,24 @@ def test_a_target_that_shares_nothing_is_not_told_of_replicas(stack_dir, attache
     assert "replicas" not in said
 
 
+def test_a_policy_that_is_longer_than_iam_takes_is_refused(stack_dir, attached, tmp_path):
+    """Mocks have no document, and a Terraform test can't make a long one."""
+    module = tmp_path / "airflow_access"
+    shutil.copytree(stack_dir / "modules/airflow_access", module)
+    (tests,) = (module / "tests").glob("*.tftest.hcl")
+    common = tests.read_text().partition('\nrun "')[0]
+    runs = (
+        f'run "of_{length}" {{\n  command = plan\n  override_data {{\n'
+        "    target = data.aws_iam_policy_document.run\n    override_during = plan\n"
+        f"    values = {{ minified_json = {json.dumps(document)} }}\n  }}\n{expected}}}\n"
+        for length, expected in ((6144, ""), (6145, "  expect_failures = [aws_iam_policy.this]\n"))
+        for document in [json.dumps({"Id": ""}).ljust(length)]
+    )
+    tests.write_text("\n".join([common, *runs]))
+    result = terraform(module, attached, "test", "-no-color")
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
 def test_airflow_reads_the_own_jobs_that_are_published(tmp_path, offline):
     """The document that the root's Terraform test holds it to."""
     tests = SOURCE / "tests/stack.tftest.hcl"

@@ -1,21 +1,18 @@
-"""Which containers would be root of the engine's machine, and not only of themselves."""
+"""What containers may have of the engine's machine: nothing that could make them root of it."""
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Iterator
 from typing import Any
 
 FLAG = "--allow-host-access"
-SYSTEM_FOLDERS = (
-    *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/root", "/run", "/sbin"),
-    *("/sys", "/usr", "/var/lib", "/var/run"),
-)
-# Disks and memory.
-RAW_DEVICES = re.compile(
-    r"/dev/(disk/|dm-|kmem|loop|mapper/|md\d|mem|mmcblk|nbd|nvme|port|sd[a-z]|vd[a-z]|xvd[a-z]).*"
-)
+# None of these lies in another, and nothing below them may be mounted: a job that writes to one can
+# lay a link there, which the next mount would follow.
+FOLDER = re.compile(r"/(scratch|sharing|fsx|data|mnt/[A-Za-z0-9_-][A-Za-z0-9._-]*)/?")
+FOLDERS = "allowed are /scratch, /sharing, /fsx, /data and /mnt/NAME"
+DEVICE = re.compile(r"/dev/nvidia(\d+|ctl|-modeset|-uvm|-uvm-tools)")
+DEVICES = "allowed are NVIDIA's"
 
 
 def refusal(properties: dict[str, Any]) -> str | None:
@@ -24,8 +21,8 @@ def refusal(properties: dict[str, Any]) -> str | None:
     if found is None:
         return None
     return (
-        f"{found} makes a job root of the engine's machine, "
-        f"which the local cloud refuses unless it is started with {FLAG}"
+        f"{found}: it could make a job root of the engine's machine, which the local cloud refuses "
+        f"unless it is started with {FLAG}"
     )
 
 
@@ -33,18 +30,13 @@ def _found(properties: dict[str, Any]) -> Iterator[str]:
     if properties.get("privileged"):
         yield "privileged"
     for volume in properties.get("volumes") or []:
-        folder = (volume.get("host") or {}).get("sourcePath") or ""
-        if folder.startswith("/") and _is_system(folder):
-            yield f"the volume {volume.get('name')!r} of {folder}"
+        folder = (volume.get("host") or {}).get("sourcePath")
+        if folder and not FOLDER.fullmatch(folder):
+            yield f"the volume {volume.get('name')!r} of {folder} ({FOLDERS})"
+    for point in properties.get("mountPoints") or []:
+        # What stands before a colon, Docker takes for a folder of its machine.
+        if ":" in (point.get("containerPath") or ""):
+            yield f"the mount point at {point['containerPath']} (it has a colon)"
     for device in (properties.get("linuxParameters") or {}).get("devices") or []:
-        if RAW_DEVICES.fullmatch(posixpath.normpath(device.get("hostPath") or "")):
-            yield f"the device {device['hostPath']}"
-
-
-def _is_system(folder: str) -> bool:
-    """Whether it is a system folder, lies in one or contains one, as `/` does."""
-    path = "/" + posixpath.normpath(folder).strip("/")
-    return any(
-        path == "/" or f"{path}/".startswith(f"{system}/") or f"{system}/".startswith(f"{path}/")
-        for system in SYSTEM_FOLDERS
-    )
+        if not DEVICE.fullmatch(device.get("hostPath") or ""):
+            yield f"the device {device.get('hostPath')} ({DEVICES})"

@@ -117,6 +117,12 @@ class Config(Published):
         gt=0,
         description="cap on the cost of all runs of a calendar month; null for no cap",
     )
+    comparison_definitions: tuple[Line, ...] = Field(
+        default=(),
+        max_length=100,
+        description="ARNs of the job definitions that comparisons may run, in any revision; NAME* "
+        "is all whose name begins so",
+    )
     targets: dict[Line, Target]
 
     def with_targets(self, targets: Mapping[str, Target]) -> Self:

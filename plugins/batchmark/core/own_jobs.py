@@ -72,7 +72,8 @@ class ComparisonRun(Options):
         (),
         'Objects such as {"name": "old", "job_queue": "images", "job_definition": "resize:7"}; '
         "also parameters, environment, command, vcpus, memory_mib, gpus, timeout_seconds, check, "
-        "output, output_sha256 and shell.",
+        "output, output_sha256 and shell. Only job definitions that Terraform lists. Who may start "
+        "this DAG runs any command with their roles.",
         must=True,
     )
     parameter: Annotated[str, Field(pattern=PARAMETER_PATTERN)] | None = option(
@@ -149,7 +150,11 @@ class OwnJobPlan(Record):
         default=(), description="as it runs, parameters put in; empty: the image's own"
     )
     parameters: dict[str, str] = Field(default={}, description="that SubmitJob gets")
-    environment: dict[str, str] = Field(default={}, description="overrides of the definition's")
+    environment: dict[str, str] = Field(
+        default={},
+        exclude=True,
+        description="overrides of the definition's; never written, as a value may be a secret",
+    )
     vcpus: float | None = Field(default=None, description="override; null: the definition's")
     memory_mib: int | None = Field(default=None, description="as vcpus")
     gpus: int | None = Field(default=None, description="as vcpus")

@@ -205,6 +205,7 @@ class InterruptedAttempt(Record):
     job_id: str
     job_attempt: int = Field(ge=1)
     document_uri: str = Field(description="s3:// address of its raw result document")
+    document_sha256: str | None = Field(default=None, description="as a collected job's")
     document_url: str = Field(description="opens that document in a browser")
     measured_rows: int = Field(ge=0)
 
@@ -223,6 +224,11 @@ class StoredJob(Record):
     log_url: str = Field(description="opens the log stream, or the object in the bucket")
     document_uri: str = Field(description="s3:// address of the raw result document")
     document_url: str = Field(description="opens the raw result document in a browser")
+    document_sha256: str | None = Field(
+        default=None,
+        description="of the raw result document as it was collected; null in what older releases "
+        "stored, so that it is not checked",
+    )
     created_at: AwareDatetime
     runnable_at: AwareDatetime | None = Field(
         default=None, description="last attempt, to the second; null without the event"
@@ -304,6 +310,9 @@ class LostJob(Record):
         ge=0,
         description="run time of all its attempts, on all its nodes; null if unknown",
     )
+    document_sha256: str | None = Field(
+        default=None, description="of what was once collected of it and can't be read any more"
+    )
     interrupted: tuple[InterruptedAttempt, ...] = Field(
         default=(), description="earlier attempts with a document, which is kept but not compared"
     )
@@ -341,6 +350,9 @@ class StoredRun(Record):
 
 class CollectedRun(StoredRun):
     jobs: tuple[CollectedJob, ...]
+    notes: tuple[str, ...] = Field(
+        default=(), exclude=True, description="what is not known of its documents"
+    )
 
 
 def job_limits(target: Target) -> JobLimits:

@@ -134,6 +134,11 @@ def _rebuild(s3: Any, options: argparse.Namespace) -> None:
     )
     _print_keys(f"{would}removed, as no run or import has them".capitalize(), result.removed)
     _print_keys("Raw documents of no collected run, not in the history", result.uncounted)
+    if result.unchecked:
+        say(
+            f"Not checked: {result.unchecked} raw documents, as collected by a release that kept "
+            "no SHA-256 by which a replaced one would show"
+        )
     for problem in result.problems:
         say(problem, error=True)
 

@@ -42,6 +42,7 @@ class _Contents(NamedTuple):
     files: dict[str, bytes]
     problems: tuple[str, ...] = ()
     complete: bool = True
+    unchecked: int = 0
 
 
 class _Source(NamedTuple):
@@ -67,10 +68,12 @@ class RebuildResult:
     unchanged: int = 0  # number of files that were right
     removed: list[str] = field(default_factory=list)  # keys that belong to no run or import
     uncounted: list[str] = field(default_factory=list)  # raw documents of no collected run
+    unchecked: int = 0  # number of raw documents that older releases collected without a SHA-256
     problems: list[str] = field(default_factory=list)  # unread, and what is used instead
 
     def add(self, contents: _Contents, written: set[str]) -> None:
         self.problems += contents.problems
+        self.unchecked += contents.unchecked
         self.written += [key for key in contents.files if key in written]
         self.unchanged += len(contents.files.keys() - written)
 
@@ -185,7 +188,7 @@ def _write(history: HistoryStore, snapshot: _Snapshot) -> tuple[_Contents, set[s
 
 
 def _read_run(store: RunStore, region: str) -> _Contents:
-    """Read a run's raw documents; for one that is gone, the copy that older releases stored."""
+    """Read a run's raw documents; for one that is gone or replaced, an older release's copy."""
     key = store.prefix + COLLECTED
     try:
         run = StoredRun.model_validate_json(store.read(key))
@@ -206,7 +209,8 @@ def _read_run(store: RunStore, region: str) -> _Contents:
         jobs.append(job.with_document(document))
     files, without_rows = run_files(run.with_jobs(jobs), prices, store.name)
     complete = len(jobs) == len(run.jobs) and not without_rows
-    return _Contents(files, (*problems, *without_rows), complete)
+    unchecked = sum(job.document_sha256 is None for job in run.jobs)
+    return _Contents(files, (*problems, *without_rows), complete, unchecked)
 
 
 def _read_import(store: Bucket, key: str) -> _Contents:

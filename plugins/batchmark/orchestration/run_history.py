@@ -46,6 +46,7 @@ from batchmark.orchestration.telling import tell
 from batchmark.orchestration.xcom import JOB_ID_XCOM, RERUN_TASKS, states_of
 from batchmark.runs.collected_runs import stored_run
 from batchmark.runs.collecting import collect_run
+from batchmark.runs.own_jobs.sides import with_environments
 from batchmark.runs.plans.planning import all_operator_kwargs
 
 HISTORY_DAYS = 730
@@ -72,7 +73,7 @@ class RunHistory:
             for name in ("jobs", "lost", "superseded")
         }
         self.collected: StoredRun = whole.model_copy(update=scheduled)
-        self.plan: RunPlan = self.store.plan()
+        self.plan: RunPlan = with_environments(self.store.plan(), context["params"])
         self.config: Config = config_of(self.plan, config)
         self.suite: str = self.plan.jobs[0].suite
         self.suspects = Suspects(suspects=())  # what find_suspects stored; none before it did

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+from batchmark.aws.job_parts import job_id_of
 from batchmark.aws.result_bucket import COLLECTED, RunStore
+from batchmark.core import formatting
 from batchmark.core.errors import CollectError
 from batchmark.core.run import CollectedJob, CollectedRun, LostJob, StoredJob, StoredRun
 from batchmark.runs.result_documents import ExpectedDocument
@@ -27,6 +30,17 @@ def stored_run(store: RunStore, key: str) -> StoredRun | None:
     return StoredRun.model_validate_json(text) if text is not None else None
 
 
+def collected_digests(store: RunStore) -> dict[str, str]:
+    """By job, the SHA-256 of what an earlier try or life of the collecting task has collected."""
+    before = store.record(StoredRun, store.prefix + COLLECTED)
+    jobs: Iterable[StoredJob | LostJob] = (*before.jobs, *before.lost) if before else ()
+    return {
+        job_id_of(job.job_id): job.document_sha256
+        for job in jobs
+        if job.job_id and job.document_sha256
+    }
+
+
 def read_raw_document(store: RunStore, run_id: str, job: StoredJob) -> ResultDocument:
     """The raw document that counts for a job.
 
@@ -35,7 +49,8 @@ def read_raw_document(store: RunStore, run_id: str, job: StoredJob) -> ResultDoc
         BotoCoreError, ClientError: S3 does not answer now.
     """
     expected = ExpectedDocument.of(run_id, job.planned)
-    return expected.read(store, job.job_id, job.job_attempt)
+    raw = expected.read_raw(store, job.job_id, job.job_attempt, job.document_sha256)
+    return raw.document
 
 
 def readable_run(store: RunStore, key: str) -> CollectedRun:
@@ -55,15 +70,26 @@ def readable_run(store: RunStore, key: str) -> CollectedRun:
             return LostJob(
                 planned=job.planned,
                 job_id=job.job_id,
-                reason=f"its result document is gone: {error}",
+                reason=f"its result document can't be used: {error}",
                 instance_type=job.planned.instance_type if store.is_aws() else None,
                 seconds=job.charged_seconds,
+                document_sha256=job.document_sha256,
                 interrupted=job.interrupted,
             )
 
     with ThreadPoolExecutor(DOCUMENTS_AT_A_TIME) as pool:
         found = list(pool.map(read, run.jobs))
-    return run.with_jobs(
+    readable = run.with_jobs(
         (job for job in found if isinstance(job, CollectedJob)),
         (job for job in found if isinstance(job, LostJob)),
     )
+    return readable.model_copy(update={"notes": tuple(_unchecked(run.jobs))})
+
+
+def _unchecked(jobs: Iterable[StoredJob]) -> Iterator[str]:
+    count = sum(job.document_sha256 is None and job.document is None for job in jobs)
+    if count:
+        yield (
+            f"Not checked: {formatting.count(count, 'result document')}, as collected by a release "
+            "that kept no SHA-256 by which a replaced one would show."
+        )

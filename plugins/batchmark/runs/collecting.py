@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from itertools import chain, filterfalse
 from os.path import commonprefix
 from typing import Any, NamedTuple
@@ -53,6 +54,7 @@ from batchmark.core.run import (
     PlannedJob,
     purchase_option,
 )
+from batchmark.runs.collected_runs import collected_digests
 from batchmark.runs.own_jobs.storing import store_document
 from batchmark.runs.plans.planning import names_of_job
 from batchmark.runs.result_documents import ExpectedDocument, key_of
@@ -215,6 +217,10 @@ class _Collector:
     clients: Clients
     refused: Mapping[str, str]  # why live jobs could not be ended, by id
 
+    @cached_property
+    def _digests(self) -> dict[str, str]:
+        return collected_digests(self.store)
+
     def result(self, plan: PlannedJob, found: _Found) -> CollectedJob | LostJob:
         expected = ExpectedDocument.of(self.run_id, plan)
         try:
@@ -226,8 +232,11 @@ class _Collector:
         except Exception as error:
             log.exception("Job %s can't be collected", found.job_id)
             reason = unexpected(error)
-        interrupted = self._interrupted(expected, found)
-        return self.lost(plan, found, reason).model_copy(update={"interrupted": interrupted})
+        update = {
+            "document_sha256": self._digests.get(found.job_id or ""),
+            "interrupted": self._interrupted(expected, found),
+        }
+        return self.lost(plan, found, reason).model_copy(update=update)
 
     def lost(self, plan: PlannedJob, jobs: _Found, reason: str) -> LostJob:
         """A job without a result that was paid for, including the one that it replaced."""
@@ -258,18 +267,17 @@ class _Collector:
         attempt = len(job["attempts"])
         uri = expected.uri(job_id, attempt)
         try:
-            stored = None
             if expected.own_job and store.read_if_there(key_of(uri)) is None:
-                stored = store_document(store, self.clients, job, expected)
-            document = stored or expected.read(store, job_id, attempt)
+                store_document(store, self.clients, job, expected)
+            raw = expected.read_raw(store, job_id, attempt, self._digests.get(job_id_of(job_id)))
         except CollectError as error:
             raise CollectError(f"{failure}\n{error}" if failure else str(error)) from error
         has_parts = CHILDREN in whole
         replaced = all_seconds(self.described.get(found.replaced_job_id or "")) or 0.0
         earlier = [] if has_parts else job["attempts"][:-1]
-        started_at, stopped_at = _times(job, document)
+        started_at, stopped_at = _times(job, raw.document)
         return CollectedJob(
-            planned=self._as_it_ran(plan, document),
+            planned=self._as_it_ran(plan, raw.document),
             job_id=job_id,
             job_attempt=attempt,
             log_group=location.group if location else store.bucket,
@@ -280,11 +288,12 @@ class _Collector:
             else store.object_url(log_key),
             document_uri=uri,
             document_url=store.object_url(key_of(uri)),
+            document_sha256=raw.sha256,
             created_at=moment(whole["createdAt"]),
             started_at=started_at,
             stopped_at=stopped_at,
-            document=document,
-            purchase_option=self._purchase_option(plan, document),
+            document=raw.document,
+            purchase_option=self._purchase_option(plan, raw.document),
             earlier_seconds=replaced + sum(filter(None, map(run_seconds, earlier))),
             instance_seconds=all_seconds(whole) if has_parts else None,
             replaced_job_id=found.replaced_job_id,
@@ -334,7 +343,7 @@ class _Collector:
         found = []
         for job_id, attempt in self._earlier_attempts(jobs):
             try:
-                document = expected.read(self.store, job_id, attempt)
+                raw = expected.read_raw(self.store, job_id, attempt)
             except CollectError as error:  # it was killed before it could write
                 log.info("Attempt %d of job %s left no document: %s", attempt, job_id, error)
                 continue
@@ -344,9 +353,11 @@ class _Collector:
                     job_id=job_id,
                     job_attempt=attempt,
                     document_uri=uri,
+                    document_sha256=raw.sha256,
                     document_url=self.store.object_url(key_of(uri)),
                     measured_rows=sum(
-                        row.status is MeasurementStatus.MEASURED for row in document.measurements
+                        row.status is MeasurementStatus.MEASURED
+                        for row in raw.document.measurements
                     ),
                 )
             )

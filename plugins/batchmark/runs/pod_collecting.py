@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic import AwareDatetime, Field
 
@@ -10,6 +10,7 @@ from batchmark.aws.result_bucket import RunStore
 from batchmark.core.errors import CollectError
 from batchmark.core.record import Record
 from batchmark.core.run import CollectedJob, CollectedRun, LostJob, PlannedJob
+from batchmark.runs.collected_runs import collected_digests
 from batchmark.runs.result_documents import ExpectedDocument, key_of
 
 ATTEMPT = 1  # a job whose pods fail is not tried again by Kubernetes
@@ -38,8 +39,10 @@ def collect_pods(
 
     `ended` is in the order of `planned`, None for a job whose task reported nothing.
     """
+    digests = collected_digests(store)
     results = [
-        _result(store, run_id, plan, pods) for plan, pods in zip(planned, ended, strict=True)
+        _result(store, run_id, plan, pods, digests)
+        for plan, pods in zip(planned, ended, strict=True)
     ]
     return CollectedRun(
         run_id=run_id,
@@ -49,7 +52,11 @@ def collect_pods(
 
 
 def _result(
-    store: RunStore, run_id: str, plan: PlannedJob, pods: EndedPods | None
+    store: RunStore,
+    run_id: str,
+    plan: PlannedJob,
+    pods: EndedPods | None,
+    digests: Mapping[str, str],
 ) -> CollectedJob | LostJob:
     if pods is None:
         return _lost(store, plan, None, "its job did not end; see the log of its run_pods task")
@@ -57,9 +64,10 @@ def _result(
         return _lost(store, plan, pods, pods.failure or "none of its pods started")
     expected = ExpectedDocument.of(run_id, plan)
     try:
-        document = expected.read(store, pods.job_name, ATTEMPT)
+        raw = expected.read_raw(store, pods.job_name, ATTEMPT, digests.get(pods.job_name))
     except CollectError as error:
-        return _lost(store, plan, pods, "\n".join(filter(None, [pods.failure, str(error)])))
+        lost = _lost(store, plan, pods, "\n".join(filter(None, [pods.failure, str(error)])))
+        return lost.model_copy(update={"document_sha256": digests.get(pods.job_name)})
     uri = expected.uri(pods.job_name, ATTEMPT)
     return CollectedJob(
         planned=plan,
@@ -71,10 +79,11 @@ def _result(
         log_url=store.object_url(pods.log_key),
         document_uri=uri,
         document_url=store.object_url(key_of(uri)),
+        document_sha256=raw.sha256,
         created_at=pods.created_at,
         started_at=pods.started_at,
         stopped_at=pods.stopped_at,
-        document=document,
+        document=raw.document,
         purchase_option="on_demand",
         host=pods.node,
         failure=pods.failure,

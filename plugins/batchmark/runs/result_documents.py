@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from botocore.exceptions import ClientError
 
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 # Any other error, such as that of credentials which are being renewed, says nothing of the object.
 MISSING = ("NoSuchKey", "NoSuchBucket")
 SIMULATED = "simulated "  # how the model of a GPU begins that tests imitate
+
+
+class RawDocument(NamedTuple):
+    document: ResultDocument
+    sha256: str  # of its bytes, in hex digits
 
 
 class ExpectedDocument(Record):
@@ -55,14 +61,31 @@ class ExpectedDocument(Record):
         return f"{self.prefix}{document_prefix(job_id)}{attempt}.json"
 
     def read(self, store: RunStore, job_id: str, attempt: int) -> ResultDocument:
-        """The document of one attempt.
+        """The document of one attempt, as by `read_raw`."""
+        return self.read_raw(store, job_id, attempt).document
+
+    def read_raw(
+        self, store: RunStore, job_id: str, attempt: int, collected_sha256: str | None = None
+    ) -> RawDocument:
+        """The document of one attempt with its SHA-256.
+
+        `collected_sha256` is that of the document that was collected; None if none was, or by a
+        release that kept none.
 
         Raises:
-            CollectError: it is missing, too large, cut off, simulated, of another version or job.
+            CollectError: it is missing, too large, cut off, simulated, of another version or job,
+                or not the one that was collected.
             BotoCoreError, ClientError: S3 does not hand it out now, for any other reason.
         """
         uri = self.uri(job_id, attempt)
-        document = _parsed(store, uri)
+        text = _content(store, uri)
+        digest = sha256(text).hexdigest()
+        if collected_sha256 not in (None, digest):
+            raise CollectError(
+                f"{uri} was replaced: its SHA-256 is {digest}, and what was collected has "
+                f"{collected_sha256}; restore that version, as the bucket keeps older ones"
+            )
+        document = _parsed(uri, text)
         expected = self.model_dump(exclude={"dtype", "prefix", "own_job"})
         for name, value in (expected | {"job_id": job_id, "job_attempt": attempt}).items():
             if (seen := getattr(document, name)) != value:
@@ -76,18 +99,21 @@ class ExpectedDocument(Record):
                 raise CollectError(
                     f"{uri} has a row of {row.workload} in {row.dtype}, expected {self.dtype} only"
                 )
-        return document
+        return RawDocument(document, digest)
 
 
-def _parsed(store: RunStore, uri: str) -> ResultDocument:
+def _content(store: RunStore, uri: str) -> bytes:
     try:
-        text = store.read(key_of(uri), most_bytes=MOST_BYTES)
+        return store.read(key_of(uri), most_bytes=MOST_BYTES)
     except ClientError as error:
         code = error.response["Error"]["Code"]
         if code in MISSING:
             raise CollectError(f"{uri} can't be read ({code})") from error
         error.add_note(f"It was to read {uri}.")
         raise
+
+
+def _parsed(uri: str, text: bytes) -> ResultDocument:
     try:
         return parse_document(text)
     except ResultError as error:

@@ -21,11 +21,13 @@ locals {
   job_logs   = flatten([for name in sort(var.log_group_names) : ["${local.log_groups_arn}:${name}", "${local.log_groups_arn}:${name}:*"]])
   job_states = flatten([for name in var.events_log_group_name[*] : ["${local.log_groups_arn}:${name}", "${local.log_groups_arn}:${name}:*"]])
 
-  # What grows with queues, definitions and logs, as the policy for benchmarks has it.
-  growing = concat(local.submitted_to, local.job_logs)
+  ecs_arn = "arn:${local.partition}:ecs:${local.region}:${local.account_id}"
 
-  ecs_arn      = "arn:${local.partition}:ecs:${local.region}:${local.account_id}"
-  ecs_clusters = concat(["*${var.name}-*"], sort(var.foreign_ecs_clusters))
+  # Batch calls a cluster AWSBatch-ENVIRONMENT-UUID, and ENVIRONMENT_Batch_UUID where it is old.
+  our_clusters = ["AWSBatch-${var.name}-*", "${var.name}-*_Batch_*"]
+
+  # What a queue of others starts its instances in is not known here, so all of Batch's may be looked at.
+  ecs_clusters = var.foreign_queues ? ["AWSBatch-*", "*_Batch_*"] : local.our_clusters
 }
 
 ################################################################################
@@ -88,7 +90,6 @@ data "aws_iam_policy_document" "run" {
     }
   }
 
-  # Batch names a cluster after its compute environment, with something of its own before or behind.
   statement {
     sid       = "LookAtHosts"
     actions   = ["ecs:DescribeContainerInstances", "ecs:DescribeTasks"]
@@ -203,7 +204,7 @@ data "aws_iam_policy_document" "watch" {
   statement {
     sid       = "LookForHosts"
     actions   = ["ecs:ListContainerInstances"]
-    resources = ["${local.ecs_arn}:cluster/*${var.name}-*"]
+    resources = [for name in local.our_clusters : "${local.ecs_arn}:cluster/${name}"]
   }
 
   dynamic "statement" {
@@ -287,10 +288,9 @@ resource "aws_iam_policy" "this" {
   policy      = each.value.document
 
   lifecycle {
-    # What doesn't grow is below 4040, in a region and with a name as long as they get.
     precondition {
-      condition     = each.key != "run" || length(jsonencode(local.growing)) <= 2100
-      error_message = "The ARNs of ${length(var.job_queue_arns)} queues, ${length(var.job_definition_arns)} job definitions and ${length(var.log_group_names)} log groups take ${length(jsonencode(local.growing))} characters, and an IAM policy has room for 2100. Spread them over two installations."
+      condition     = length(each.value.document) <= 6144
+      error_message = "With the ARNs of ${length(var.job_queue_arns)} queues, ${length(var.job_definition_arns)} job definitions and ${length(var.log_group_names)} log groups the policy has ${length(each.value.document)} characters, and IAM takes 6144. Spread them over two installations."
     }
   }
 }

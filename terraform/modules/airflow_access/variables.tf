@@ -58,10 +58,10 @@ variable "events_log_group_name" {
   default     = null
 }
 
-variable "foreign_ecs_clusters" {
-  description = "Names, with wildcards, of the ECS clusters of queues that were not made here"
-  type        = set(string)
-  default     = []
+variable "foreign_queues" {
+  description = "Whether queues are among them that were not made here: then the hosts of all clusters of Batch may be looked at"
+  type        = bool
+  default     = false
 }
 
 variable "bucket_arn" {

@@ -32,7 +32,7 @@ data "aws_iam_policy_document" "pull_and_log" {
   statement {
     sid       = "WriteLogs"
     actions   = ["logs:CreateLogStream", "logs:PutLogEvents"]
-    resources = ["${aws_cloudwatch_log_group.this.arn}:log-stream:*"]
+    resources = [for name in sort(keys(local.targets)) : "${aws_cloudwatch_log_group.this.arn}:log-stream:${name}/*"]
   }
 }
 
@@ -51,10 +51,11 @@ data "aws_iam_policy_document" "ec2_trust" {
   }
 }
 
-# Batch names a cluster after its compute environment, with something of its own before or behind.
+# Batch calls a cluster AWSBatch-ENVIRONMENT-UUID, and ENVIRONMENT_Batch_UUID where it is old.
 locals {
-  our_clusters            = "arn:${local.partition}:ecs:${local.region}:${local.account_id}:cluster/*${var.name}-*"
-  our_container_instances = "arn:${local.partition}:ecs:${local.region}:${local.account_id}:container-instance/*${var.name}-*"
+  cluster_names           = ["AWSBatch-${var.name}-*", "${var.name}-*_Batch_*"]
+  our_clusters            = [for name in local.cluster_names : "arn:${local.partition}:ecs:${local.region}:${local.account_id}:cluster/${name}"]
+  our_container_instances = [for name in local.cluster_names : "arn:${local.partition}:ecs:${local.region}:${local.account_id}:container-instance/${name}"]
 }
 
 # What the ECS agent calls, on the clusters that Batch makes for our compute environments.
@@ -76,25 +77,25 @@ data "aws_iam_policy_document" "instance" {
       "ecs:SubmitContainerStateChange",
       "ecs:SubmitTaskStateChange",
     ]
-    resources = [local.our_clusters]
+    resources = local.our_clusters
   }
 
   statement {
     sid       = "TakeTasks"
     actions   = ["ecs:Poll", "ecs:StartTelemetrySession", "ecs:UpdateContainerInstancesState"]
-    resources = [local.our_container_instances]
+    resources = local.our_container_instances
 
     condition {
       test     = "ArnLike"
       variable = "ecs:cluster"
-      values   = [local.our_clusters]
+      values   = local.our_clusters
     }
   }
 
   statement {
     sid       = "TagItself"
     actions   = ["ecs:TagResource"]
-    resources = [local.our_container_instances]
+    resources = local.our_container_instances
 
     condition {
       test     = "StringEquals"
@@ -162,12 +163,44 @@ data "aws_iam_policy_document" "task_trust" {
   }
 }
 
+# A role for each target, as far as a policy can tell jobs apart: it knows no run.
 data "aws_iam_policy_document" "job" {
+  for_each = local.targets
+
   statement {
     sid = "RawResults"
     # The job tries the bucket out before it measures: it starts an upload and aborts it.
     actions   = ["s3:PutObject", "s3:AbortMultipartUpload"]
+    resources = ["${var.bucket_arn}/raw/*/${each.key}/*"]
+  }
+
+  # A document that is there stays as it is, whoever's run it is of.
+  statement {
+    sid       = "WriteOnce"
+    effect    = "Deny"
+    actions   = ["s3:PutObject"]
     resources = ["${var.bucket_arn}/raw/*"]
+
+    condition {
+      test     = "Null"
+      variable = "s3:if-none-match"
+      values   = ["true"]
+    }
+
+    # Beginning an upload in parts takes no condition, ending it does.
+    condition {
+      test     = "Bool"
+      variable = "s3:ObjectCreationOperation"
+      values   = ["true"]
+    }
+  }
+
+  # Of own jobs, Airflow writes the documents.
+  statement {
+    sid       = "NoOwnJobs"
+    effect    = "Deny"
+    actions   = ["s3:PutObject"]
+    resources = ["${var.bucket_arn}/raw/*/${each.key}/job-*"]
   }
 
   statement {
@@ -201,17 +234,23 @@ data "aws_iam_policy_document" "job" {
 }
 
 resource "aws_iam_role" "job" {
+  for_each = local.targets
+
   name_prefix          = "${var.name}-job-"
-  description          = "Benchmark jobs of ${var.name}: write raw results, publish telemetry"
+  description          = "Benchmark jobs of ${var.name} on ${each.key}: write raw results, publish telemetry"
   path                 = var.iam_path
   permissions_boundary = var.permissions_boundary_arn
   assume_role_policy   = data.aws_iam_policy_document.task_trust.json
+
+  tags = { Target = each.key }
 }
 
 resource "aws_iam_role_policy" "job" {
+  for_each = local.targets
+
   name   = "results-and-telemetry"
-  role   = aws_iam_role.job.id
-  policy = data.aws_iam_policy_document.job.json
+  role   = aws_iam_role.job[each.key].id
+  policy = data.aws_iam_policy_document.job[each.key].json
 }
 
 resource "aws_iam_role" "execution" {

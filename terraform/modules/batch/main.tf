@@ -269,7 +269,7 @@ resource "aws_batch_job_definition" "this" {
       each.value.sharing == "mps" ? [{ name = "CUDA_MPS_PIPE_DIRECTORY", value = "/run/mps-ecs" }] : [],
     )
 
-    jobRoleArn       = aws_iam_role.job.arn
+    jobRoleArn       = aws_iam_role.job[each.key].arn
     executionRoleArn = aws_iam_role.execution.arn
 
     # The image's own user, by number: an image of your own need not know it.
@@ -299,6 +299,9 @@ resource "aws_batch_job_definition" "this" {
         awslogs-group         = aws_cloudwatch_log_group.this.name
         awslogs-region        = local.region
         awslogs-stream-prefix = each.key
+
+        # ECS's default became non-blocking on 25 June 2025: a full buffer drops lines, and metrics with them.
+        mode = "blocking"
       }
     }
   })

@@ -64,9 +64,9 @@ output "log_group_name" {
   value       = aws_cloudwatch_log_group.this.name
 }
 
-output "job_role_arn" {
-  description = "Role that the job's code acts as"
-  value       = aws_iam_role.job.arn
+output "job_role_arns" {
+  description = "Roles that the jobs' code acts as, one for each target, as one ARN with a wildcard"
+  value       = "arn:${local.partition}:iam::${local.account_id}:role${var.iam_path}${var.name}-job-*"
 }
 
 output "execution_role_arn" {

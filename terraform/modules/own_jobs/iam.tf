@@ -54,3 +54,12 @@ resource "aws_iam_role_policy" "execution" {
   role   = aws_iam_role.execution.id
   policy = data.aws_iam_policy_document.execution.json
 }
+
+# No policy: where a job names no role, its SDKs find this one, and not that of the instance.
+resource "aws_iam_role" "none" {
+  name_prefix          = "${var.name}-no-rights-"
+  description          = "Own jobs of ${var.name} that name no role: they may call nothing"
+  path                 = var.iam_path
+  permissions_boundary = var.permissions_boundary_arn
+  assume_role_policy   = var.task_trust_policy
+}

@@ -56,6 +56,7 @@ resource "aws_batch_job_definition" "this" {
       environment = [for name, value in each.value.environment : { name = name, value = value }]
       secrets     = [for name, arn in each.value.secrets : { name = name, valueFrom = arn }]
 
+      jobRoleArn             = coalesce(each.value.job_role_arn, aws_iam_role.none.arn)
       executionRoleArn       = aws_iam_role.execution.arn
       privileged             = false
       readonlyRootFilesystem = each.value.readonly_root_filesystem
@@ -81,11 +82,14 @@ resource "aws_batch_job_definition" "this" {
           awslogs-group         = var.log_group_name
           awslogs-region        = data.aws_region.current.name
           awslogs-stream-prefix = each.value.target_name
+
+          # ECS's default became non-blocking on 25 June 2025: a full buffer drops lines, and metrics with them.
+          mode = "blocking"
         }
       }
     },
-    # The image's own user, and no rights in AWS, unless told otherwise.
-    { for key, value in { user = each.value.user, jobRoleArn = each.value.job_role_arn } : key => value if value != null },
+    # The image's own user, unless told otherwise.
+    each.value.user == null ? {} : { user = each.value.user },
   ))
 
   retry_strategy {

@@ -28,7 +28,7 @@ output "job_definition_arns" {
 
 output "role_arns" {
   description = "Roles that the jobs are started by and act as"
-  value       = concat([aws_iam_role.execution.arn], distinct([for job in values(var.own_jobs) : job.job_role_arn if job.job_role_arn != null]))
+  value       = concat([aws_iam_role.execution.arn, aws_iam_role.none.arn], distinct([for job in values(var.own_jobs) : job.job_role_arn if job.job_role_arn != null]))
 }
 
 output "suites" {

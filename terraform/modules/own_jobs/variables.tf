@@ -141,7 +141,7 @@ variable "own_jobs" {
 
   validation {
     condition     = alltrue([for job in values(var.own_jobs) : job.job_role_arn == null ? true : can(regex("^arn:aws[a-z-]*:iam::[0-9]{12}:role/[^*?\\s]+$", job.job_role_arn))])
-    error_message = "job_role_arn is ${join(", ", [for name, job in var.own_jobs : "\"${job.job_role_arn}\" for ${name}" if job.job_role_arn != null])}; give the ARN of a role that ecs-tasks.amazonaws.com may assume, or leave it out for a job that calls nothing of AWS."
+    error_message = "job_role_arn is ${join(", ", [for name, job in var.own_jobs : "\"${job.job_role_arn}\" for ${name}" if job.job_role_arn != null])}; give the ARN of a role that ecs-tasks.amazonaws.com may assume, or leave it out for a role without any right."
   }
 }
 
@@ -196,18 +196,18 @@ variable "pull_and_log_policy" {
 }
 
 variable "task_trust_policy" {
-  description = "Who may act as the execution role, as JSON"
+  description = "Who may act as the roles made here, as JSON"
   type        = string
 }
 
 variable "permissions_boundary_arn" {
-  description = "Permissions boundary of the role made here; none without"
+  description = "Permissions boundary of the roles made here; none without"
   type        = string
   default     = null
 }
 
 variable "iam_path" {
-  description = "Path of the role made here"
+  description = "Path of the roles made here"
   type        = string
   default     = "/"
 }

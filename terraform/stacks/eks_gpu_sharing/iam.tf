@@ -118,7 +118,28 @@ data "aws_iam_policy_document" "job" {
     sid = "RawResults"
     # The job tries the bucket out before it measures: it starts an upload and aborts it.
     actions   = ["s3:PutObject", "s3:AbortMultipartUpload"]
+    resources = ["arn:${local.partition}:s3:::${local.bucket}/raw/*/${local.target}/*"]
+  }
+
+  # A document that is there stays as it is.
+  statement {
+    sid       = "WriteOnce"
+    effect    = "Deny"
+    actions   = ["s3:PutObject"]
     resources = ["arn:${local.partition}:s3:::${local.bucket}/raw/*"]
+
+    condition {
+      test     = "Null"
+      variable = "s3:if-none-match"
+      values   = ["true"]
+    }
+
+    # Beginning an upload in parts takes no condition, ending it does.
+    condition {
+      test     = "Bool"
+      variable = "s3:ObjectCreationOperation"
+      values   = ["true"]
+    }
   }
 
   # An upload in parts reads its own key back, hence Decrypt.

@@ -28,9 +28,7 @@ module "airflow_access" {
   job_queue_arns      = var.job_queue_arns
   job_definition_arns = var.job_definition_arns
   log_group_names     = var.log_group_names
-
-  # As Batch names them: what the queues start their instances in is not known here.
-  foreign_ecs_clusters = ["*Batch*"]
+  foreign_queues      = true
 
   bucket_arn        = module.storage.bucket_arn
   ssm_parameter_arn = aws_ssm_parameter.airflow.arn
@@ -54,6 +52,8 @@ resource "aws_ssm_parameter" "airflow" {
       region         = var.region
       bucket         = module.storage.bucket_name
       targets        = {}
+
+      comparison_definitions = [for arn in var.job_definition_arns : replace(arn, "/:[0-9]+$/", "")]
     },
   ))
 }

@@ -19,7 +19,7 @@ data "aws_iam_policy_document" "pull_and_log" {
   statement {
     sid       = "WriteLogs"
     actions   = ["logs:CreateLogStream", "logs:PutLogEvents"]
-    resources = ["arn:${local.partition}:logs:${var.region}:${local.account_id}:log-group:${local.core.log_group}:log-stream:*"]
+    resources = ["arn:${local.partition}:logs:${var.region}:${local.account_id}:log-group:${local.core.log_group}:log-stream:${local.target}/*"]
   }
 }
 
@@ -38,10 +38,11 @@ data "aws_iam_policy_document" "ec2_trust" {
   }
 }
 
-# Batch names a cluster after its compute environment, with something of its own before or behind.
+# Batch calls a cluster AWSBatch-ENVIRONMENT-UUID, and ENVIRONMENT_Batch_UUID where it is old.
 locals {
-  our_clusters            = "arn:${local.partition}:ecs:${var.region}:${local.account_id}:cluster/*${local.prefix}-*"
-  our_container_instances = "arn:${local.partition}:ecs:${var.region}:${local.account_id}:container-instance/*${local.prefix}-*"
+  cluster_names           = ["AWSBatch-${local.prefix}-*", "${local.prefix}-*_Batch_*"]
+  our_clusters            = [for name in local.cluster_names : "arn:${local.partition}:ecs:${var.region}:${local.account_id}:cluster/${name}"]
+  our_container_instances = [for name in local.cluster_names : "arn:${local.partition}:ecs:${var.region}:${local.account_id}:container-instance/${name}"]
 }
 
 data "aws_iam_policy_document" "instance" {
@@ -62,25 +63,25 @@ data "aws_iam_policy_document" "instance" {
       "ecs:SubmitContainerStateChange",
       "ecs:SubmitTaskStateChange",
     ]
-    resources = [local.our_clusters]
+    resources = local.our_clusters
   }
 
   statement {
     sid       = "TakeTasks"
     actions   = ["ecs:Poll", "ecs:StartTelemetrySession", "ecs:UpdateContainerInstancesState"]
-    resources = [local.our_container_instances]
+    resources = local.our_container_instances
 
     condition {
       test     = "ArnLike"
       variable = "ecs:cluster"
-      values   = [local.our_clusters]
+      values   = local.our_clusters
     }
   }
 
   statement {
     sid       = "TagItself"
     actions   = ["ecs:TagResource"]
-    resources = [local.our_container_instances]
+    resources = local.our_container_instances
 
     condition {
       test     = "StringEquals"
@@ -163,7 +164,28 @@ data "aws_iam_policy_document" "job" {
     sid = "RawResults"
     # The job tries the bucket out before it measures: it starts an upload and aborts it.
     actions   = ["s3:PutObject", "s3:AbortMultipartUpload"]
+    resources = ["arn:${local.partition}:s3:::${local.core.bucket}/raw/*/${local.target}/*"]
+  }
+
+  # A document that is there stays as it is.
+  statement {
+    sid       = "WriteOnce"
+    effect    = "Deny"
+    actions   = ["s3:PutObject"]
     resources = ["arn:${local.partition}:s3:::${local.core.bucket}/raw/*"]
+
+    condition {
+      test     = "Null"
+      variable = "s3:if-none-match"
+      values   = ["true"]
+    }
+
+    # Beginning an upload in parts takes no condition, ending it does.
+    condition {
+      test     = "Bool"
+      variable = "s3:ObjectCreationOperation"
+      values   = ["true"]
+    }
   }
 
   statement {

@@ -273,6 +273,9 @@ locals {
         awslogs-group         = local.core.log_group
         awslogs-region        = var.region
         awslogs-stream-prefix = local.target
+
+        # ECS's default became non-blocking on 25 June 2025: a full buffer drops lines, and metrics with them.
+        mode = "blocking"
       }
     }
   }

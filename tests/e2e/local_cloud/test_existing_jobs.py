@@ -39,12 +39,13 @@ def definition(cloud):
 
 def submitted(cloud, kwargs, name):
     """Submit as the operator does."""
+    own_job = OwnJobPlan(**kwargs["document"]["own_job"], environment=kwargs["environment"])
     answer = cloud.batch.submit_job(
         jobName=name,
         jobQueue=kwargs["job_queue"],
         jobDefinition=kwargs["job_definition"],
         parameters=kwargs["parameters"],
-        containerOverrides=container_overrides(OwnJobPlan(**kwargs["document"]["own_job"])),
+        containerOverrides=container_overrides(own_job),
         tags=kwargs["tags"],
         timeout={"attemptDurationSeconds": kwargs["submit_job_timeout"]},
         retryStrategy=kwargs["retry_strategy"],
@@ -63,7 +64,7 @@ def planned(cloud, queue, definition, **changes):
         }
         | changes,
     ]
-    found = discover(cloud.client, parse_sides(given))
+    found = discover(cloud.client, parse_sides(given), ["*"])
     found = {name: side.at_worst(load_prices()) for name, side in found.items()}
     targets = {name: side.target for name, side in found.items()}
     config = configured().model_copy(update={"targets": targets})

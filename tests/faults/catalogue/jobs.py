@@ -8,7 +8,7 @@ from batchmark.core.names import slug
 from tests.faults.bench import Bench, sigkill
 from tests.faults.fault import Fault, Runs
 from tests.faults.outcome import NO_JOB, Outcome, lost_for
-from tests.faults.run import Run
+from tests.faults.run import COLLECT, Run
 from tests.faults.targets import MISSING_IMAGE
 
 NO_PROFILE = "The instance profile does not exist"
@@ -61,6 +61,14 @@ def while_s3_refuses_writes(bench: Bench) -> Run:
     return bench.finish(run)
 
 
+def replaced_document(bench: Bench) -> Run:
+    """A valid one of its job takes the place of what was collected, which is collected again."""
+    run = bench.finish(bench.start("document-replaced", gated=False, exit_code=3))
+    bench.replace_document(run)
+    bench.airflow.clear_tasks(run.dag_id, run.run_id, [COLLECT], reset_dag_runs=True)
+    return bench.finish(run)
+
+
 def bad_document(kind: str, says: str) -> Fault:
     return Fault(
         f"result document {kind.replace('_', ' ')}",
@@ -106,4 +114,9 @@ FAULTS = (
     bad_document("deep", "not a result document: invalid JSON"),
     bad_document("overflowing", "breaks schema 2: environment.memory_bytes"),
     bad_document("doubled", "it has the row stand_in {'size': 1} float32 twice"),
+    Fault(
+        "result document replaced",
+        replaced_document,
+        {"": lost_for("was replaced: its SHA-256 is", says="exit code 3")},
+    ),
 )

@@ -1,9 +1,11 @@
 from pathlib import Path
 
 import pytest
+from botocore.exceptions import ClientError
 
 from batchmark_job.errors import InputError, OutputError
 from batchmark_job.output import FileOutput, S3Output, document_name, parse_output
+from tests.stand_ins.bucket import MemoryBucket
 
 
 @pytest.mark.parametrize(
@@ -67,3 +69,41 @@ def test_jobs_by_hand_overwrite_no_other_in_a_folder(tmp_path):
         output = parse_output(f"{tmp_path}/", "local", 1)
         assert output.path == tmp_path / f"local.{number}.json"
         output.write("{}")
+
+
+@pytest.fixture
+def bucket(monkeypatch):
+    made = MemoryBucket("results", "us-east-1")
+    monkeypatch.setattr("batchmark_job.output.s3_client", lambda **_: made)
+    return made
+
+
+def test_a_document_in_s3_is_not_replaced(bucket):
+    place = parse_output("s3://results/raw/", "job", 1)
+    place.write("first")
+    with pytest.raises(OutputError, match=r"could not write s3://results/raw/job.1.json.*Precond"):
+        parse_output("s3://results/raw/", "job", 1).write("second")
+    assert bucket.objects == {"raw/job.1.json": b"first"}
+
+
+def test_a_write_whose_answer_was_lost_is_found_to_be_done(bucket, monkeypatch):
+    """As botocore tells it: it tried again, and found its own object."""
+    place = parse_output("s3://results/raw/", "job", 1)
+    place.write("first")
+    put = bucket.put_object
+
+    def put_again(**asked):
+        try:
+            put(**asked)
+        except ClientError as error:
+            error.response["ResponseMetadata"] = {"RetryAttempts": 1}
+            raise
+
+    monkeypatch.setattr(bucket, "put_object", put_again)
+    place.write("first")
+
+
+def test_a_job_by_hand_replaces_what_it_wrote_before(bucket):
+    for text in ("first", "second"):
+        parse_output("s3://results/raw/", "local", 1).write(text)
+    assert bucket.objects == {"raw/local.1.json": b"second"}

@@ -130,6 +130,13 @@ def bucket(client):
     return "recorded"
 
 
+def test_whether_a_write_may_replace_is_recorded_as_iam_sees_it(client, bucket, new_calls):
+    s3 = client("s3")
+    s3.put_object(Bucket=bucket, Key="once", Body=b"", IfNoneMatch="*")
+    s3.put_object(Bucket=bucket, Key="twice", Body=b"")
+    assert [call["conditions"] for call in new_calls()] == [{"s3:if-none-match": ["*"]}, {}]
+
+
 def test_a_body_reaches_the_application_whole(client, bucket, new_calls):
     s3, body = client("s3"), bytes(range(256)) * 8192
     s3.put_object(Bucket=bucket, Key="raw/a +:é.bin", Body=body, ContentType="application/json")

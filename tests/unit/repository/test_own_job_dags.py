@@ -53,3 +53,10 @@ def test_every_field_of_a_side_is_in_the_docs_and_in_the_form(dags):
     assert set(listed) == set(Side.model_fields)
     described = dags[COMPARISON].params.get_param("sides").description
     assert [name for name in Side.model_fields if name not in described] == []
+
+
+def test_form_page_and_docs_say_that_who_starts_a_comparison_runs_any_command(dags):
+    form = dags[COMPARISON].params.get_param("sides").description
+    for text in (form, dags[COMPARISON].doc_md, PAGE):
+        assert re.search(r"[Ww]ho may start .*any\s+command", text)
+    assert "DAG Run:job_comparison" in PAGE

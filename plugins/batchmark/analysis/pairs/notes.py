@@ -40,6 +40,7 @@ WARNINGS: Mapping[WarningKind, str] = {
 
 def run_notices(run: CollectedRun, *, compared: bool) -> Iterable[str]:
     """What to read before any figure; `compared`: a GPU and a CPU target share a suite."""
+    yield from run.notes
     for lost in run.lost:
         yield from _interrupted_attempts(lost)
     gpu_jobs = [job for job in run.jobs if job.planned.device == "cuda"]

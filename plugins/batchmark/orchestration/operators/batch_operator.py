@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
@@ -79,6 +79,7 @@ class BenchmarkJobOperator(BatchOperator):
         on_demand_queue: where a second job goes if the last attempt lost its host; None for no
             second job.
         queues_of_same_quota, document, events_log_group: see JobOrder.
+        environment: of an own job, beside its definition's.
         in_turn: whether its trigger submits it, when its turn has come.
         turn: how many jobs come one after the other that way, this one included.
         execution_timeout: time for the task with its deferral, after which its job is terminated.
@@ -97,6 +98,7 @@ class BenchmarkJobOperator(BatchOperator):
         on_demand_queue: str | None = None,
         queues_of_same_quota: Sequence[str] = (),
         document: dict[str, Any] | None = None,
+        environment: Mapping[str, str] | None = None,
         events_log_group: str | None = None,
         in_turn: bool = False,
         after: int | None = None,
@@ -118,6 +120,7 @@ class BenchmarkJobOperator(BatchOperator):
             events_log_group=events_log_group,
         )
         self.on_demand_queue = on_demand_queue
+        self.environment = dict(environment or {})
         self.in_turn = in_turn
         self.turn = turn
         self.job_log_url = self.job_result_url = ""
@@ -321,7 +324,9 @@ class BenchmarkJobOperator(BatchOperator):
     def _container_overrides(self) -> dict[str, Any] | None:
         """An own job's are made here: with all jobs' scripts, the plan would be of megabytes."""
         if own_job := (self.order.document or {}).get("own_job"):
-            return container_overrides(OwnJobPlan.model_validate(own_job))
+            # What an earlier release planned has them in the document.
+            variables = {"environment": self.environment} if self.environment else {}
+            return container_overrides(OwnJobPlan.model_validate(own_job | variables))
         overrides: dict[str, Any] | None = self.container_overrides
         return overrides
 

@@ -75,8 +75,8 @@ def plan_comparison(context: Context) -> Arguments:
 
     def propose(config: Config, run_name: str) -> Proposal:
         check_tags(context["run_id"])
+        found = _found(context, config)  # first: its errors show no value of a variable
         wanted = asked(ComparisonRun, context["params"])
-        found = _found(context, config)
         # Of all types, as only a collected job tells which one it ran on.
         prices = prices_of(config, {name for side in found.values() for name in side.types})
         found = {name: side.at_worst(prices.table) for name, side in found.items()}
@@ -96,7 +96,7 @@ def _found(context: Context, config: Config) -> dict[str, FoundSide]:
     from batchmark.runs.own_jobs.sides import parse_sides
 
     sides = parse_sides(context["params"]["sides"], config.targets)
-    return discover(patient_clients(config.region), sides)
+    return discover(patient_clients(config.region), sides, config.comparison_definitions)
 
 
 def _targets(found: dict[str, FoundSide]) -> dict[str, Target]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import cache, partial
 from typing import Any
 
@@ -45,14 +46,18 @@ SPOT = "SPOT"
 USABLE_MEMORY = 15 / 16  # of an instance, as in terraform/modules/batch/targets.tf
 
 
-def discover(client: Clients, sides: Sequence[Side]) -> dict[str, FoundSide]:
+def discover(
+    client: Clients, sides: Sequence[Side], allowed: Sequence[str]
+) -> dict[str, FoundSide]:
     """All sides by name, each with its queue and one revision of its job definition.
+
+    `allowed` are the configuration's `comparison_definitions`.
 
     Raises:
         PlanError: a side can't be run or measured; the message says which, and why.
         BotoCoreError, ClientError: AWS does not answer at the moment.
     """
-    account = _Account(client)
+    account = _Account(client, allowed)
     found = {}
     for side in sides:
         try:
@@ -69,8 +74,9 @@ def discover(client: Clients, sides: Sequence[Side]) -> dict[str, FoundSide]:
 class _Account:
     """What several sides may ask for, asked once."""
 
-    def __init__(self, client: Clients) -> None:
+    def __init__(self, client: Clients, allowed: Sequence[str]) -> None:
         batch, ec2, logs = client("batch"), client("ec2"), client("logs")
+        self.allowed = allowed
         self.region: str = logs.meta.region_name
         self.queue = cache(partial(find_queue, batch))
         self.queue_names = cache(partial(queue_names, batch))
@@ -192,6 +198,13 @@ def _definition(account: _Account, name: str) -> dict[str, Any]:
             f"no ACTIVE job definition {name!r} in this region: give its name, name:revision or ARN"
         )
     shown = f"job definition {found['jobDefinitionName']}:{found['revision']}"
+    arn = found["jobDefinitionArn"].rpartition(":")[0]
+    if not any(fnmatchcase(arn, each) for each in account.allowed):
+        raise PlanError(
+            f"{shown} may not be compared, as who starts a comparison runs any command with its "
+            f"role: add {arn} to job_definition_arns of Terraform's comparison_access, or of its "
+            f"stack job_comparison, and apply; allowed: {', '.join(account.allowed) or 'none'}"
+        )
     if found["status"] != "ACTIVE":
         raise PlanError(f"{shown} is {found['status']}: name an ACTIVE revision, or none")
     if found["type"] != "container":

@@ -13,6 +13,7 @@ from batchmark.core.errors import PlanError, meant
 from batchmark.core.own_jobs import MOST_SIDES, JobName
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record, first_problem
+from batchmark.core.run import PlannedJob, RunPlan
 from batchmark_job.result.metric import FILE_VARIABLE
 from batchmark_job.result.values import IN_A_LINE, Line, PositiveCount
 
@@ -25,7 +26,8 @@ Name = Annotated[Word, IN_A_LINE]
 class Side(Record):
     """One side; what is left out is the job definition's."""
 
-    model_config = ConfigDict(coerce_numbers_to_str=True)
+    # A value of a variable may be a secret.
+    model_config = ConfigDict(coerce_numbers_to_str=True, hide_input_in_errors=True)
 
     name: JobName
     job_queue: Name = Field(description="name or ARN")
@@ -76,6 +78,21 @@ class FoundSide(Record):
         return self.model_copy(update={"target": target})
 
 
+def with_environments(plan: RunPlan, params: Mapping[str, Any]) -> RunPlan:
+    """A stored plan of a comparison with its sides' variables, whose values the form alone has."""
+    if not plan.sides:
+        return plan
+    environments = {side.name: side.environment for side in parse_sides(params["sides"])}
+
+    def filled(job: PlannedJob) -> PlannedJob:
+        update = {"environment": environments[job.target]}
+        return job.model_copy(
+            update={"own_job": job.own_job and job.own_job.model_copy(update=update)}
+        )
+
+    return plan.model_copy(update={"jobs": tuple(map(filled, plan.jobs))})
+
+
 def parse_sides(given: Sequence[Mapping[str, Any]], targets: Collection[str] = ()) -> list[Side]:
     """The sides of a filled-in form, none of them called as one of the installation's `targets`.
 
@@ -95,7 +112,9 @@ def parse_sides(given: Sequence[Mapping[str, Any]], targets: Collection[str] = (
 
 def _side(number: int, given: Mapping[str, Any]) -> Side:
     if not isinstance(given, Mapping):
-        raise PlanError(f"side {number} is {given!r}: give an object with name, job_queue, ...")
+        raise PlanError(
+            f"side {number} is a {type(given).__name__}: give an object with name, job_queue, ..."
+        )
     known = list(Side.model_fields)
     for field in given:
         if field not in known:
@@ -103,6 +122,12 @@ def _side(number: int, given: Mapping[str, Any]) -> Side:
     try:
         return Side.model_validate(dict(given))
     except ValidationError as error:
-        raise PlanError(
-            f"side {number}: {first_problem(error)}, got {error.errors()[0]['input']!r:.200}"
-        ) from error
+        raise PlanError(f"side {number}: {first_problem(error)}{_seen(error)}") from error
+
+
+def _seen(error: ValidationError) -> str:
+    """The value at fault, unless it is that of a variable or holds some."""
+    first = error.errors()[0]
+    value = first["input"]
+    hidden = isinstance(value, (Mapping, Sequence)) and not isinstance(value, str)
+    return "" if hidden or first["loc"][:1] == ("environment",) else f", got {value!r:.200}"

@@ -231,6 +231,7 @@ def operator_kwargs(
         "retry_strategy": {"attempts": limits.attempts, "evaluateOnExit": list(RETRY_RULES)},
         "queues_of_same_quota": _queues_of_same_quota(config, job.target),
         "document": ExpectedDocument.of(run_id, job).model_dump(mode="json"),
+        "environment": job.own_job.environment if job.own_job else {},
         "in_turn": _in_turn(config, job),
         "alone": target.sharing is not None,
         "after": before[-1] if before else None,

@@ -74,7 +74,7 @@ run "policy" {
       FollowJobs           = "*"
       ReadJobLogs          = "arn:aws:logs:eu-west-1:111122223333:log-group:/aws/batch/test arn:aws:logs:eu-west-1:111122223333:log-group:/aws/batch/test:*"
       ReadJobStates        = "arn:aws:logs:eu-west-1:111122223333:log-group:/aws/events/batch/test arn:aws:logs:eu-west-1:111122223333:log-group:/aws/events/batch/test:*"
-      LookAtHosts          = "arn:aws:ecs:eu-west-1:111122223333:container-instance/*test-* arn:aws:ecs:eu-west-1:111122223333:task/*test-*"
+      LookAtHosts          = "arn:aws:ecs:eu-west-1:111122223333:container-instance/AWSBatch-test-* arn:aws:ecs:eu-west-1:111122223333:container-instance/test-*_Batch_* arn:aws:ecs:eu-west-1:111122223333:task/AWSBatch-test-* arn:aws:ecs:eu-west-1:111122223333:task/test-*_Batch_*"
       KeepResults          = "arn:aws:s3:::results/alerts/* arn:aws:s3:::results/costs/* arn:aws:s3:::results/history/* arn:aws:s3:::results/history_snapshots/* arn:aws:s3:::results/noise/* arn:aws:s3:::results/runs/*"
       ReadResults          = "arn:aws:s3:::results/imports/* arn:aws:s3:::results/raw/*"
       WriteResults         = "arn:aws:s3:::results/guard/queues/* arn:aws:s3:::results/prices/* arn:aws:s3:::results/raw/*/*/job-*"
@@ -121,7 +121,7 @@ run "watching" {
   assert {
     condition = { for statement in data.aws_iam_policy_document.watch.statement : statement.sid => join(" ", sort(statement.resources)) } == {
       LookAround      = "*"
-      LookForHosts    = "arn:aws:ecs:eu-west-1:111122223333:cluster/*test-*"
+      LookForHosts    = "arn:aws:ecs:eu-west-1:111122223333:cluster/AWSBatch-test-* arn:aws:ecs:eu-west-1:111122223333:cluster/test-*_Batch_*"
       LookAtImages    = "arn:aws:ecr:eu-west-1:111122223333:repository/test-job"
       LookAtRoles     = "arn:aws:iam::111122223333:instance-profile/test-instance-1 arn:aws:iam::111122223333:role/test-execution-1 arn:aws:iam::111122223333:role/test-job-1"
       LookAtTopic     = "arn:aws:sns:eu-west-1:111122223333:test-alerts"
@@ -211,16 +211,6 @@ run "refuses_what_is_no_arn_or_too_many" {
   expect_failures = [var.job_queue_arns, var.job_definition_arns, var.log_group_names]
 }
 
-run "refuses_more_than_a_policy_holds" {
-  command = plan
-
-  variables {
-    job_queue_arns = [for number in range(80) : "arn:aws:batch:eu-west-1:111122223333:job-queue/test-g5-${number}"]
-  }
-
-  expect_failures = [aws_iam_policy.this]
-}
-
 # What stands where Airflow compares queues and definitions that it did not make.
 run "foreign_queues_without_anything_of_ours" {
   command = plan
@@ -229,7 +219,7 @@ run "foreign_queues_without_anything_of_ours" {
     job_definition_arns   = ["arn:aws:batch:eu-west-1:111122223333:job-definition/theirs"]
     log_group_names       = ["/aws/batch/job", "/theirs"]
     events_log_group_name = null
-    foreign_ecs_clusters  = ["*Batch*"]
+    foreign_queues        = true
     ecr_repository_arns   = []
     role_arns             = []
     instance_profile_arn  = null
@@ -245,7 +235,7 @@ run "foreign_queues_without_anything_of_ours" {
     condition = { for statement in data.aws_iam_policy_document.run.statement : statement.sid => join(" ", sort(statement.resources)) if contains(["SubmitJobs", "ReadJobLogs", "LookAtHosts"], statement.sid) } == {
       SubmitJobs  = "arn:aws:batch:eu-west-1:111122223333:job-definition/theirs:* arn:aws:batch:eu-west-1:111122223333:job-queue/test-g5"
       ReadJobLogs = "arn:aws:logs:eu-west-1:111122223333:log-group:/aws/batch/job arn:aws:logs:eu-west-1:111122223333:log-group:/aws/batch/job:* arn:aws:logs:eu-west-1:111122223333:log-group:/theirs arn:aws:logs:eu-west-1:111122223333:log-group:/theirs:*"
-      LookAtHosts = "arn:aws:ecs:eu-west-1:111122223333:container-instance/*Batch* arn:aws:ecs:eu-west-1:111122223333:container-instance/*test-* arn:aws:ecs:eu-west-1:111122223333:task/*Batch* arn:aws:ecs:eu-west-1:111122223333:task/*test-*"
+      LookAtHosts = "arn:aws:ecs:eu-west-1:111122223333:container-instance/*_Batch_* arn:aws:ecs:eu-west-1:111122223333:container-instance/AWSBatch-* arn:aws:ecs:eu-west-1:111122223333:task/*_Batch_* arn:aws:ecs:eu-west-1:111122223333:task/AWSBatch-*"
     }
     error_message = "jobs are submitted to theirs, their logs are read and their hosts looked at"
   }

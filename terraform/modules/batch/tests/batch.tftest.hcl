@@ -173,6 +173,12 @@ run "job_definition_of_a_gpu_target" {
     target_overrides = { "g5.xlarge" = { allow_cpu_fallback = true, shared_memory_mib = 8000 } }
   }
 
+  override_resource {
+    target          = aws_iam_role.job["g5.xlarge"]
+    values          = { arn = "arn:aws:iam::111122223333:role/of-g5" }
+    override_during = plan
+  }
+
   assert {
     condition = jsondecode(aws_batch_job_definition.this["g5.xlarge"].container_properties) == {
       image = "111122223333.dkr.ecr.us-east-1.amazonaws.com/job:1"
@@ -187,7 +193,7 @@ run "job_definition_of_a_gpu_target" {
         { type = "GPU", value = "1" },
       ]
       environment      = [{ name = "AWS_DEFAULT_REGION", value = "us-east-1" }, { name = "HOME", value = "/tmp" }, { name = "BATCHMARK_ROOT_VOLUME", value = "gp3, 64 GiB, 500 MiB/s, 3000 IOPS" }]
-      jobRoleArn       = "arn:aws:iam::111122223333:role/mock"
+      jobRoleArn       = "arn:aws:iam::111122223333:role/of-g5"
       executionRoleArn = "arn:aws:iam::111122223333:role/mock"
 
       user                   = "10001"
@@ -205,7 +211,7 @@ run "job_definition_of_a_gpu_target" {
 
       logConfiguration = {
         logDriver = "awslogs"
-        options   = { awslogs-group = "/aws/batch/test", awslogs-region = "us-east-1", awslogs-stream-prefix = "g5.xlarge" }
+        options   = { awslogs-group = "/aws/batch/test", awslogs-region = "us-east-1", awslogs-stream-prefix = "g5.xlarge", mode = "blocking" }
       }
     }
     error_message = "the container is as the job container's command line and Batch want it"

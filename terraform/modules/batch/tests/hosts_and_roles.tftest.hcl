@@ -34,7 +34,7 @@ run "hosts" {
   }
 
   assert {
-    condition = [for statement in data.aws_iam_policy_document.job.statement : [statement.actions, statement.resources, [for condition in statement.condition : "${condition.test} ${condition.variable} ${one(condition.values)}"]] if statement.sid == "EncryptResults"] == [
+    condition = [for statement in data.aws_iam_policy_document.job["g5.xlarge"].statement : [statement.actions, statement.resources, [for condition in statement.condition : "${condition.test} ${condition.variable} ${one(condition.values)}"]] if statement.sid == "EncryptResults"] == [
       [toset(["kms:Decrypt", "kms:GenerateDataKey"]), toset(["arn:aws:kms:us-east-1:111122223333:key/mock"]), ["StringEquals kms:ViaService s3.us-east-1.amazonaws.com"]],
     ]
     error_message = "a job uses the key for objects only"
@@ -113,16 +113,28 @@ run "roles" {
   }
 
   assert {
-    condition = { for statement in data.aws_iam_policy_document.job.statement : statement.sid => [statement.actions, statement.resources] } == {
-      RawResults = [toset(["s3:AbortMultipartUpload", "s3:PutObject"]), toset(["arn:aws:s3:::results/raw/*"])]
-      Telemetry  = [toset(["cloudwatch:PutMetricData"]), toset(["*"])]
+    condition = { for name, document in data.aws_iam_policy_document.job : name => { for statement in document.statement : statement.sid => [coalesce(statement.effect, "Allow"), statement.actions, statement.resources] } } == {
+      for name in ["c5.2xlarge", "g5.xlarge"] : name => {
+        RawResults = ["Allow", toset(["s3:AbortMultipartUpload", "s3:PutObject"]), toset(["arn:aws:s3:::results/raw/*/${name}/*"])]
+        WriteOnce  = ["Deny", toset(["s3:PutObject"]), toset(["arn:aws:s3:::results/raw/*"])]
+        NoOwnJobs  = ["Deny", toset(["s3:PutObject"]), toset(["arn:aws:s3:::results/raw/*/${name}/job-*"])]
+        Telemetry  = ["Allow", toset(["cloudwatch:PutMetricData"]), toset(["*"])]
+      }
     }
-    error_message = "a job writes raw results and metrics, no more"
+    error_message = "a job writes raw results of its own target and metrics, no more"
   }
 
   assert {
-    condition     = [for condition in data.aws_iam_policy_document.job.statement[1].condition : "${condition.test} ${condition.variable} ${one(condition.values)}"] == ["StringEquals cloudwatch:namespace Team/Benchmarks"] && strcontains(join(" ", jsondecode(aws_batch_job_definition.this["c5.2xlarge"].container_properties).command), "--metrics-namespace Team/Benchmarks")
-    error_message = "it publishes in one namespace, and is told which"
+    condition = { for statement in data.aws_iam_policy_document.job["c5.2xlarge"].statement : statement.sid => sort([for condition in statement.condition : "${condition.test} ${condition.variable} ${one(condition.values)}"]) if length(statement.condition) > 0 } == {
+      WriteOnce = tolist(["Bool s3:ObjectCreationOperation true", "Null s3:if-none-match true"])
+      Telemetry = tolist(["StringEquals cloudwatch:namespace Team/Benchmarks"])
+    }
+    error_message = "it replaces no document, and publishes in one namespace"
+  }
+
+  assert {
+    condition     = strcontains(join(" ", jsondecode(aws_batch_job_definition.this["c5.2xlarge"].container_properties).command), "--metrics-namespace Team/Benchmarks")
+    error_message = "it is told which namespace"
   }
 
   assert {
@@ -142,24 +154,24 @@ run "roles" {
     condition = { for statement in data.aws_iam_policy_document.pull_and_log.statement : statement.sid => [statement.actions, statement.resources] } == {
       RegistryLogin = [toset(["ecr:GetAuthorizationToken"]), toset(["*"])]
       PullImage     = [toset(["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]), toset(["arn:aws:ecr:us-east-1:111122223333:repository/job"])]
-      WriteLogs     = [toset(["logs:CreateLogStream", "logs:PutLogEvents"]), toset(["arn:aws:logs:us-east-1:111122223333:log-group:/aws/batch/test:log-stream:*"])]
+      WriteLogs     = [toset(["logs:CreateLogStream", "logs:PutLogEvents"]), toset([for name in ["c5.2xlarge", "g5.xlarge"] : "arn:aws:logs:us-east-1:111122223333:log-group:/aws/batch/test:log-stream:${name}/*"])]
     }
-    error_message = "it pulls from one repository and writes to one log group"
+    error_message = "it pulls from one repository, and writes to the streams of its targets in one log group"
   }
 
   assert {
     condition = { for statement in data.aws_iam_policy_document.instance.statement : statement.sid => [statement.actions, statement.resources] } == {
       FindEcs     = [toset(["ecs:DiscoverPollEndpoint"]), toset(["*"])]
-      JoinCluster = [toset(["ecs:DeregisterContainerInstance", "ecs:RegisterContainerInstance", "ecs:SubmitAttachmentStateChanges", "ecs:SubmitContainerStateChange", "ecs:SubmitTaskStateChange"]), toset(["arn:aws:ecs:us-east-1:111122223333:cluster/*test-*"])]
-      TakeTasks   = [toset(["ecs:Poll", "ecs:StartTelemetrySession", "ecs:UpdateContainerInstancesState"]), toset(["arn:aws:ecs:us-east-1:111122223333:container-instance/*test-*"])]
-      TagItself   = [toset(["ecs:TagResource"]), toset(["arn:aws:ecs:us-east-1:111122223333:container-instance/*test-*"])]
+      JoinCluster = [toset(["ecs:DeregisterContainerInstance", "ecs:RegisterContainerInstance", "ecs:SubmitAttachmentStateChanges", "ecs:SubmitContainerStateChange", "ecs:SubmitTaskStateChange"]), toset(["arn:aws:ecs:us-east-1:111122223333:cluster/AWSBatch-test-*", "arn:aws:ecs:us-east-1:111122223333:cluster/test-*_Batch_*"])]
+      TakeTasks   = [toset(["ecs:Poll", "ecs:StartTelemetrySession", "ecs:UpdateContainerInstancesState"]), toset(["arn:aws:ecs:us-east-1:111122223333:container-instance/AWSBatch-test-*", "arn:aws:ecs:us-east-1:111122223333:container-instance/test-*_Batch_*"])]
+      TagItself   = [toset(["ecs:TagResource"]), toset(["arn:aws:ecs:us-east-1:111122223333:container-instance/AWSBatch-test-*", "arn:aws:ecs:us-east-1:111122223333:container-instance/test-*_Batch_*"])]
     }
     error_message = "only the one call that takes no resource is allowed on all"
   }
 
   assert {
-    condition = { for statement in data.aws_iam_policy_document.instance.statement : statement.sid => [for condition in statement.condition : "${condition.test} ${condition.variable} ${one(condition.values)}"] if length(statement.condition) > 0 } == {
-      TakeTasks = ["ArnLike ecs:cluster arn:aws:ecs:us-east-1:111122223333:cluster/*test-*"]
+    condition = { for statement in data.aws_iam_policy_document.instance.statement : statement.sid => [for condition in statement.condition : "${condition.test} ${condition.variable} ${join(" ", condition.values)}"] if length(statement.condition) > 0 } == {
+      TakeTasks = ["ArnLike ecs:cluster arn:aws:ecs:us-east-1:111122223333:cluster/AWSBatch-test-* arn:aws:ecs:us-east-1:111122223333:cluster/test-*_Batch_*"]
       TagItself = ["StringEquals ecs:CreateAction RegisterContainerInstance"]
     }
     error_message = "an instance takes tasks of our clusters, and tags nothing but itself as it joins"
@@ -178,7 +190,7 @@ run "roles_within_guardrails" {
 
   assert {
     condition = alltrue([
-      for role in [aws_iam_role.instance, aws_iam_role.job, aws_iam_role.execution] :
+      for role in concat([aws_iam_role.instance, aws_iam_role.execution], values(aws_iam_role.job)) :
       role.path == "/research/" && role.permissions_boundary == "arn:aws:iam::111122223333:policy/boundary"
     ]) && aws_iam_instance_profile.this.path == "/research/"
     error_message = "every role has the path and the boundary given"

@@ -3,6 +3,12 @@ mock_provider "aws" {
   override_during = plan
 }
 
+override_resource {
+  target          = aws_iam_role.none
+  values          = { arn = "arn:aws:iam::111122223333:role/none" }
+  override_during = plan
+}
+
 run "a_definition_for_each_target_that_has_its_instances_to_itself" {
   command = plan
 
@@ -22,6 +28,7 @@ run "a_definition_for_each_target_that_has_its_instances_to_itself" {
       ]
       environment            = []
       secrets                = []
+      jobRoleArn             = "arn:aws:iam::111122223333:role/none"
       executionRoleArn       = "arn:aws:iam::111122223333:role/mock"
       privileged             = false
       readonlyRootFilesystem = false
@@ -30,10 +37,10 @@ run "a_definition_for_each_target_that_has_its_instances_to_itself" {
       mountPoints            = []
       logConfiguration = {
         logDriver = "awslogs"
-        options   = { awslogs-group = "/aws/batch/test", awslogs-region = "us-east-1", awslogs-stream-prefix = "g5.xlarge" }
+        options   = { awslogs-group = "/aws/batch/test", awslogs-region = "us-east-1", awslogs-stream-prefix = "g5.xlarge", mode = "blocking" }
       }
     }
-    error_message = "a job takes all that its target gives, keeps its image's user and writes where it wants to, and has no rights in AWS"
+    error_message = "a job takes all that its target gives, keeps its image's user and writes where it wants to, and has a role without any right"
   }
 
   assert {
@@ -73,7 +80,7 @@ run "a_definition_for_each_target_that_has_its_instances_to_itself" {
   }
 
   assert {
-    condition     = output.job_definition_arns == "arn:aws:batch:us-east-1:111122223333:job-definition/test_job_*" && output.suites == ["job-thumbnails"] && output.role_arns == ["arn:aws:iam::111122223333:role/mock"]
+    condition     = output.job_definition_arns == "arn:aws:batch:us-east-1:111122223333:job-definition/test_job_*" && output.suites == ["job-thumbnails"] && output.role_arns == ["arn:aws:iam::111122223333:role/mock", "arn:aws:iam::111122223333:role/none"]
     error_message = "the rest of the stack learns of definitions, roles and suites"
   }
 
@@ -174,13 +181,13 @@ run "all_that_can_be_set" {
   }
 
   assert {
-    condition     = output.role_arns == ["arn:aws:iam::111122223333:role/mock", "arn:aws:iam::111122223333:role/training"]
+    condition     = output.role_arns == ["arn:aws:iam::111122223333:role/mock", "arn:aws:iam::111122223333:role/none", "arn:aws:iam::111122223333:role/training"]
     error_message = "the check looks for a job's own role, too"
   }
 
   assert {
-    condition     = aws_iam_role.execution.path == "/research/" && aws_iam_role.execution.permissions_boundary == var.permissions_boundary_arn
-    error_message = "the role has the path and the boundary given"
+    condition     = alltrue([for role in [aws_iam_role.execution, aws_iam_role.none] : role.path == "/research/" && role.permissions_boundary == var.permissions_boundary_arn && role.assume_role_policy == var.task_trust_policy])
+    error_message = "both roles have the path and the boundary given, and are taken on by tasks alone"
   }
 
   assert {

@@ -184,9 +184,15 @@ run "rights" {
 
   assert {
     condition = { for statement in data.aws_iam_policy_document.job.statement : statement.sid => join(" ", concat(sort(statement.actions), sort(statement.resources))) } == {
-      RawResults = "s3:AbortMultipartUpload s3:PutObject arn:aws:s3:::results/raw/*"
+      RawResults = "s3:AbortMultipartUpload s3:PutObject arn:aws:s3:::results/raw/*/g4dn.12xlarge-eks/*"
+      WriteOnce  = "s3:PutObject arn:aws:s3:::results/raw/*"
     }
-    error_message = "a pod writes raw results and nothing else"
+    error_message = "a pod writes raw results of its own target and nothing else"
+  }
+
+  assert {
+    condition     = [for statement in data.aws_iam_policy_document.job.statement : join(", ", [statement.effect], sort([for condition in statement.condition : "${condition.test} ${condition.variable} ${one(condition.values)}"])) if statement.sid == "WriteOnce"] == ["Deny, Bool s3:ObjectCreationOperation true, Null s3:if-none-match true"]
+    error_message = "it replaces no document"
   }
 
   assert {

@@ -58,6 +58,8 @@ run "parameter_for_airflow" {
       region         = "us-east-1"
       bucket         = "results"
       targets        = {}
+
+      comparison_definitions = ["arn:aws:batch:us-east-1:111122223333:job-definition/train"]
     }
     error_message = "the parameter's shape is a contract with plugins/batchmark/core/config.py: no targets, no topic and no log group of ours"
   }
@@ -87,6 +89,11 @@ run "every_option" {
   assert {
     condition     = aws_ssm_parameter.airflow.name == "/team-b/variables/batchmark" && jsondecode(aws_ssm_parameter.airflow.value).monthly_cap_usd == 20 && jsondecode(aws_ssm_parameter.airflow.value).name == "team-b"
     error_message = "two installations in one account must not meet"
+  }
+
+  assert {
+    condition     = jsondecode(aws_ssm_parameter.airflow.value).comparison_definitions == ["arn:aws:batch:us-east-1:111122223333:job-definition/tell", "arn:aws:batch:us-east-1:111122223333:job-definition/train-*"]
+    error_message = "Airflow is told what may be compared, whatever the revision"
   }
 
   assert {

@@ -285,6 +285,11 @@ run "job" {
   }
 
   assert {
+    condition     = jsondecode(aws_batch_job_definition.this.node_properties).nodeRangeProperties[0].container.logConfiguration.options.mode == "blocking"
+    error_message = "no line is dropped"
+  }
+
+  assert {
     condition     = join(" ", jsondecode(aws_batch_job_definition.this.node_properties).nodeRangeProperties[0].container.command) == "python -m batchmark_job run --suite Ref::suite --dtype Ref::dtype --device cuda --threads 48 --run-id Ref::run_id --target g5.12xlarge-multi-node --output Ref::output --metrics-namespace Batchmark/batchmark"
     error_message = "the command of every benchmark job"
   }
@@ -348,14 +353,25 @@ run "rights" {
 
   assert {
     condition = { for statement in data.aws_iam_policy_document.job.statement : statement.sid => join(" ", concat(sort(statement.actions), sort(statement.resources))) } == {
-      RawResults = "s3:AbortMultipartUpload s3:PutObject arn:aws:s3:::results/raw/*"
+      RawResults = "s3:AbortMultipartUpload s3:PutObject arn:aws:s3:::results/raw/*/g5.12xlarge-multi-node/*"
+      WriteOnce  = "s3:PutObject arn:aws:s3:::results/raw/*"
       Telemetry  = "cloudwatch:PutMetricData *"
     }
-    error_message = "a job writes raw results and telemetry, and reads nothing"
+    error_message = "a job writes raw results of its own target and telemetry, and reads nothing"
   }
 
   assert {
-    condition     = alltrue([for statement in data.aws_iam_policy_document.instance.statement : one(statement.resources) == "arn:aws:ssm:us-east-1:111122223333:parameter/airflow/variables/batchmark_multi_node_file_system" if contains(statement.actions, "ssm:GetParameter")]) && alltrue([for statement in data.aws_iam_policy_document.instance.statement : one(statement.resources) == "arn:aws:ecs:us-east-1:111122223333:cluster/*batchmark-multi-node-*" if statement.sid == "JoinCluster"])
+    condition     = [for statement in data.aws_iam_policy_document.job.statement : join(", ", [statement.effect], sort([for condition in statement.condition : "${condition.test} ${condition.variable} ${one(condition.values)}"])) if statement.sid == "WriteOnce"] == ["Deny, Bool s3:ObjectCreationOperation true, Null s3:if-none-match true"]
+    error_message = "it replaces no document"
+  }
+
+  assert {
+    condition     = [for statement in data.aws_iam_policy_document.pull_and_log.statement : one(statement.resources) if statement.sid == "WriteLogs"] == ["arn:aws:logs:us-east-1:111122223333:log-group:/aws/batch/batchmark:log-stream:g5.12xlarge-multi-node/*"]
+    error_message = "of the core stack's log group, it writes to its own streams"
+  }
+
+  assert {
+    condition     = alltrue([for statement in data.aws_iam_policy_document.instance.statement : one(statement.resources) == "arn:aws:ssm:us-east-1:111122223333:parameter/airflow/variables/batchmark_multi_node_file_system" if contains(statement.actions, "ssm:GetParameter")]) && alltrue([for statement in data.aws_iam_policy_document.instance.statement : statement.resources == toset(["arn:aws:ecs:us-east-1:111122223333:cluster/AWSBatch-batchmark-multi-node-*", "arn:aws:ecs:us-east-1:111122223333:cluster/batchmark-multi-node-*_Batch_*"]) if statement.sid == "JoinCluster"])
     error_message = "a host reads that one parameter, and joins clusters of its own environment"
   }
 

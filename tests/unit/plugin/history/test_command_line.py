@@ -43,6 +43,7 @@ def test_a_rebuild_prints_what_it_did_and_what_it_could_not_read(bucket, capsys)
     said = capsys.readouterr().out
     assert "1 files written, 0 unchanged, 1 removed" in said
     assert "not in the history: 21 (raw/manual/00.json, " in said
+    assert "Not checked: 2 raw documents, as collected by a release that kept no SHA-256" in said
     assert "raw/manual/19.json and 1 more)" in said
     assert list(bucket.objects("history/")) == [key]
     bucket.put(f"runs/{slug(FIRST.run_id)}/prices.json", "{}")

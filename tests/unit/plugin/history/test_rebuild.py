@@ -17,7 +17,7 @@ from batchmark.history.rows import history_rows
 from batchmark.history.store import run_prices
 from tests.builders.history import BUCKET, NOON, REGION, finished, run_of, two_targets
 from tests.builders.runs import PRICES as TABLE
-from tests.builders.runs import as_older_releases_stored, build_job, build_row, noisy
+from tests.builders.runs import as_older_releases_stored, build_job, build_row, noisy, with_digests
 from tests.stand_ins.batch import client_error
 from tests.unit.plugin.history.test_imports import GITHUB, PYTEST, imported
 
@@ -134,6 +134,30 @@ def test_without_a_copy_its_rows_stay_and_if_lost_the_others_are_rebuilt(spoilt)
     spoilt.history.objects.remove(key)
     assert rebuilt(spoilt).written == [key]
     assert targets(spoilt) == {"c5.2xlarge"}
+
+
+def test_a_replaced_document_is_refused_by_name_and_costs_itself_alone(bucket):
+    """It is valid and of the same job; and no rows of it are there that could stay."""
+    (key,) = bucket.append(with_digests(FIRST))
+    assert (rebuilt(bucket).unchecked, rebuilt(bucket).problems) == (0, [])
+    job = FIRST.jobs[0]
+    faster = job.document.model_copy(update={"measurements": job.document.measurements[:1]})
+    bucket.put(GPU_DOCUMENT, faster.to_json())
+    right = bucket.objects(HISTORY)
+    (problem,) = rebuilt(bucket).problems
+    assert f"{GPU_DOCUMENT} was replaced: its SHA-256 is " in problem
+    assert problem.endswith(f"the rows that run {FIRST.run_id} has stay")
+    assert bucket.objects(HISTORY) == right
+    bucket.history.objects.remove(key)
+    assert rebuilt(bucket).written == [key]
+    assert targets(bucket) == {"c5.2xlarge"}
+
+
+def test_documents_that_an_older_release_collected_are_counted_as_not_checked(bucket):
+    bucket.append(FIRST)
+    bucket.append(with_digests(SECOND))
+    done = rebuilt(bucket)
+    assert (done.unchecked, done.problems) == (2, [])
 
 
 @pytest.mark.parametrize("name", [COLLECTED, PRICES])

@@ -5,23 +5,28 @@ import json
 import pytest
 from botocore.exceptions import ClientError
 
+from batchmark.analysis.comparison import compare
 from batchmark.aws.result_bucket import COLLECTED, RunStore
 from batchmark.core.errors import CollectError
 from batchmark.runs.collected_runs import readable_run, store_run, stored_run
 from tests.builders.runs import (
+    PRICES,
     as_older_releases_stored,
     build_job,
     build_lost,
     build_row,
     build_run,
     put_documents,
+    with_digests,
 )
 from tests.stand_ins.batch import client_error
 from tests.stand_ins.bucket import MemoryBucket
 
-RUN = build_run(
-    *(build_job(name, [build_row((0.1,) * 8)]) for name in ("g5.xlarge", "c5.2xlarge")),
-    lost=[build_lost("g6.xlarge", "exit code 3")],
+RUN = with_digests(
+    build_run(
+        *(build_job(name, [build_row((0.1,) * 8)]) for name in ("g5.xlarge", "c5.2xlarge")),
+        lost=[build_lost("g6.xlarge", "exit code 3")],
+    )
 )
 GONE = "raw/run/g5.xlarge/blog/1/g5-xlarge-blog-1.1.json"
 
@@ -85,8 +90,37 @@ def test_a_job_whose_document_is_gone_is_lost_to_a_report(store, bucket):
     before, lost = run.lost
     assert before == RUN.lost[0]
     assert (lost.planned, lost.job_id) == (RUN.jobs[0].planned, RUN.jobs[0].job_id)
-    assert lost.reason.startswith("its result document is gone: s3://batchmark-results/" + GONE)
+    assert lost.reason.startswith(
+        "its result document can't be used: s3://batchmark-results/" + GONE
+    )
     assert (lost.instance_type, lost.seconds) == ("g5.xlarge", 40.0)
+
+
+def test_a_document_that_was_replaced_costs_its_job_alone_and_is_named(store, bucket):
+    """Valid, and of the same job: only its content is not what was collected."""
+    key = store_run(store, RUN)
+    faster = RUN.jobs[0].document.model_copy(update={"measurements": (build_row((0.01,) * 8),)})
+    bucket.objects[GONE] = faster.to_json().encode()
+    run = readable_run(store, key)
+    assert run.jobs == RUN.jobs[1:]
+    lost = run.lost[1]
+    assert lost.document_sha256 == RUN.jobs[0].document_sha256
+    assert f"batchmark-results/{GONE} was replaced: its SHA-256 is " in lost.reason
+    assert f"what was collected has {RUN.jobs[0].document_sha256}; restore" in lost.reason
+    assert (lost.seconds, run.notes) == (40.0, ())
+
+
+def test_what_an_older_release_collected_is_read_and_said_to_be_unchecked(store):
+    jobs = (RUN.jobs[0].model_copy(update={"document_sha256": None}), RUN.jobs[1])
+    before = json.loads(RUN.model_copy(update={"jobs": jobs}).model_dump_json())
+    del before["jobs"][0]["document_sha256"]
+    run = readable_run(store, store.write(COLLECTED, json.dumps(before)))
+    assert run.jobs == jobs
+    (note,) = compare(run, PRICES).notices[:1]
+    assert note == (
+        "Not checked: 1 result document, as collected by a release that kept no SHA-256 by which "
+        "a replaced one would show."
+    )
 
 
 def test_a_document_that_s3_does_not_give_now_is_not_gone(store, bucket):

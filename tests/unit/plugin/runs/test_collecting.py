@@ -1,10 +1,14 @@
 """Which Batch job counts for a planned one, what it left, and what else ran in its name."""
 
+import json
+from hashlib import sha256
+
 import pytest
 from botocore.exceptions import ClientError
 
 from batchmark.analysis.cost import job_cost
 from batchmark.core.names import full_name
+from batchmark.runs.collected_runs import store_run
 from batchmark.runs.collecting import LEFT_OVER, SUPERSEDED
 from tests.builders.runs import PRICES
 from tests.builders.watched_jobs import CREATED, JOB_ID, STARTED, STOPPED
@@ -49,7 +53,10 @@ def test_of_a_job_that_never_started_no_document_is_looked_for():
     account = Account(never)
     (lost,) = account.collected().lost
     assert "Task failed to start" in lost.reason
-    assert [key for _, key in account.s3.calls] == ["runs/run/logs/g5.xlarge/smoke-1.log"]
+    assert [key for _, key in account.s3.calls] == [
+        "runs/run/logs/g5.xlarge/smoke-1.log",
+        "runs/run/collected.json",
+    ]
 
 
 def test_a_job_that_batch_describes_in_an_unknown_way_loses_itself_only():
@@ -144,6 +151,26 @@ def test_what_interrupted_attempts_measured_is_kept_and_listed():
     (attempt,) = job.interrupted
     assert (attempt.job_id, attempt.job_attempt, attempt.measured_rows) == (OTHER_ID, 1, 1)
     assert attempt.document_uri == f"{PLAN.result_prefix}{OTHER_ID}.1.json"
+    assert attempt.document_sha256 == sha256(json.dumps(LEFT).encode()).hexdigest()
+
+
+def test_what_was_collected_once_is_not_taken_with_another_content_however_often():
+    """Its task is cleared, and the document was replaced meanwhile by a valid one of its job."""
+    account = Account(DONE, documents=[document()])
+    first = account.collected()
+    store_run(account.store, first)
+    collected_sha256 = first.jobs[0].document_sha256
+    left = account.s3.objects[account.key()]
+    assert collected_sha256 == sha256(left).hexdigest()
+    account.s3.objects[account.key()] = json.dumps(document(total_seconds=1.0)).encode()
+    for _ in range(2):
+        run = account.collected()
+        store_run(account.store, run)
+        (lost,) = run.lost
+        assert f"{JOB_ID}.1.json was replaced: its SHA-256 is " in lost.reason
+        assert lost.document_sha256 == collected_sha256
+    account.s3.objects[account.key()] = left
+    assert account.collected() == first
 
 
 def test_a_job_that_still_runs_is_ended_and_lost():

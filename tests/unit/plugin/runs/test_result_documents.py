@@ -1,6 +1,7 @@
 """Which document counts as that of a planned job."""
 
 import json
+from hashlib import sha256
 
 import pytest
 from botocore.exceptions import ClientError
@@ -26,11 +27,15 @@ def changed(**fields):
     return JOB.document.model_copy(update=fields).to_json()
 
 
-def read(text, *problems, **expected):
+def stored(text, *problems):
     bucket = MemoryBucket(EXPECTED.bucket, "us-east-1")
     bucket.objects = {} if text is None else {key_of(URI): text.encode()}
     bucket.on_call = failing(*problems, then=lambda *_: None)
-    store = RunStore(bucket, EXPECTED.bucket, "run")
+    return RunStore(bucket, EXPECTED.bucket, "run")
+
+
+def read(text, *problems, **expected):
+    store = stored(text, *problems)
     return EXPECTED.model_copy(update=expected).read(store, "job-1", 1)
 
 
@@ -68,6 +73,15 @@ def test_what_is_no_document_of_the_job_is_refused_with_the_reason(text, problem
         read(text)
     assert problem in str(refused.value)
     assert str(refused.value).startswith(URI)
+
+
+def test_a_document_with_another_sha_256_than_was_collected_is_refused_whatever_it_holds():
+    raw = EXPECTED.read_raw(stored(TEXT), "job-1", 1)
+    assert raw == (JOB.document, sha256(TEXT.encode()).hexdigest())
+    assert EXPECTED.read_raw(stored(TEXT), "job-1", 1, raw.sha256) == raw
+    for other in (TEXT + " ", "no document", changed(total_seconds=1.0)):
+        with pytest.raises(CollectError, match=f"was replaced: .* has {raw.sha256}; restore that"):
+            EXPECTED.read_raw(stored(other), "job-1", 1, raw.sha256)
 
 
 def test_without_the_bucket_there_is_no_document_either():

@@ -1,8 +1,10 @@
-"""Which containers would be root of the engine's machine."""
+"""What containers may have of the engine's machine."""
 
 import pytest
 
 from local_cloud.batch.jobs.host_access import refusal
+
+ALLOWED = ("/scratch", "/sharing", "/fsx", "/data", "/mnt/models", "/mnt/a.b-c_1")
 
 
 def with_volume(folder):
@@ -10,7 +12,7 @@ def with_volume(folder):
 
 
 def with_device(path):
-    return {"linuxParameters": {"devices": [{"hostPath": "/dev/null"}, {"hostPath": path}]}}
+    return {"linuxParameters": {"devices": [{"hostPath": "/dev/nvidia0"}, {"hostPath": path}]}}
 
 
 @pytest.mark.parametrize(
@@ -18,32 +20,48 @@ def with_device(path):
     [
         *("/", "//", "/./", "/data/..", "/etc", "/etc/", "//etc/ssh", "/var", "/var/", "/proc"),
         *("/var/run/docker.sock", "/run/docker.sock", "/data/../root", "/var/lib/docker"),
+        *("/home", "/home/me", "/opt", "/srv", "/var/spool/cron", "/tmp", "/dev/shm", "/mnt"),
+        *("/mnt/", "/mnt/..", "/mnt/.", "/mnt/a/b", "/scratch/link", "/scratch:/etc", "/scratch\n"),
+        *("data", "postgres", "..", "/scratch2", "/etcetera"),
     ],
 )
-def test_a_system_folder_of_the_host_is_refused_by_name(folder):
+def test_no_folder_of_the_host_but_those_for_jobs_is_mounted(folder):
     assert refusal(with_volume(folder)) == (
-        f"the volume 'host' of {folder} makes a job root of the engine's machine, "
-        "which the local cloud refuses unless it is started with --allow-host-access"
+        f"the volume 'host' of {folder} (allowed are /scratch, /sharing, /fsx, /data and "
+        "/mnt/NAME): it could make a job root of the engine's machine, which the local cloud "
+        "refuses unless it is started with --allow-host-access"
     )
 
 
-@pytest.mark.parametrize("folder", ["/scratch", "/data/etc", "/etcetera", "/var/tmp/x", "data"])
-def test_other_folders_are_mounted(folder):
+@pytest.mark.parametrize("folder", [*ALLOWED, "/scratch/", "/mnt/models/"])
+def test_folders_for_jobs_are_mounted(folder):
     assert refusal(with_volume(folder)) is None
 
 
+@pytest.mark.parametrize("path", ["/:/host", "/etc:/host:rw", "/a:rw"])
+def test_a_mount_point_names_no_folder_of_the_host(path):
+    properties = {**with_volume("/data"), "mountPoints": [{"containerPath": path}]}
+    assert refusal(properties).startswith(f"the mount point at {path} (it has a colon): it could")
+    assert refusal({"mountPoints": [{"containerPath": "/host"}]}) is None
+
+
 def test_privileged_is_refused():
-    assert refusal({"privileged": True}).startswith("privileged makes a job root of")
+    assert refusal({"privileged": True}).startswith("privileged: it could make a job root of")
     assert refusal({"privileged": False, "image": "i"}) is None
 
 
 @pytest.mark.parametrize(
-    ("path", "is_refused"),
+    "path",
     [
-        *((f"/dev/{name}", True) for name in ("sda", "sda1", "nvme0n1", "mem", "dm-0", "vda")),
-        *((f"/dev/{name}", True) for name in ("mapper/root", "disk/by-id/x", "shm/../sdb")),
-        *((f"/dev/{name}", False) for name in ("nvidia0", "fuse", "infiniband/uverbs0", "zero")),
+        *(f"/dev/{name}" for name in ("sda", "sda1", "nvme0n1", "mem", "dm-0", "vda", "sg0")),
+        *(f"/dev/{name}" for name in ("mapper/root", "disk/by-id/x", "nvidia0/../sdb", "fuse")),
+        *("/dev", "/dev/", "/", "", None, "/dev/nvidia0:/dev/sda", "/dev/nvidia0\n"),
     ],
 )
-def test_disks_and_memory_are_refused(path, is_refused):
-    assert (refusal(with_device(path)) is not None) == is_refused
+def test_no_device_but_nvidias_is_given(path):
+    assert f"the device {path} (allowed are NVIDIA's)" in refusal(with_device(path))
+
+
+@pytest.mark.parametrize("name", ["nvidia0", "nvidia15", "nvidiactl", "nvidia-uvm"])
+def test_nvidias_devices_are_given(name):
+    assert refusal(with_device(f"/dev/{name}")) is None

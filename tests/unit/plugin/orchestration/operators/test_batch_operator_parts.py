@@ -2,8 +2,11 @@
 
 from datetime import timedelta
 
+import pytest
+
 from batchmark.orchestration.links import JobResultLink
 from batchmark.orchestration.operators.batch_trigger import ENDING_SECONDS
+from tests.builders.watched_jobs import expected
 from tests.stand_ins.batch import ON_DEMAND_QUEUE, RECLAIMED
 from tests.stand_ins.operator_task import Task, name
 
@@ -46,6 +49,19 @@ def test_a_multi_node_job_is_submitted_with_its_nodes_and_its_result_is_the_main
     assert arguments["on_demand"] is None
     result = JobResultLink().get_link(task.operator, ti_key=None)
     assert result.endswith("/results/raw/run/t/scaling/on-2/1/job-1%230")
+
+
+@pytest.mark.parametrize("in_document", [False, True])
+def test_an_own_job_is_submitted_with_its_variables(in_document):
+    """An earlier release planned them in its document."""
+    variables = {"TOKEN": "hunter2"}
+    document = expected().model_dump(mode="json")
+    document["own_job"] |= {"environment": variables} if in_document else {}
+    task = Task(document=document, environment={} if in_document else variables)
+    arguments, _ = task.deferral()
+    (request,) = task.batch.submissions
+    assert {"name": "TOKEN", "value": "hunter2"} in request["containerOverrides"]["environment"]
+    assert ("hunter2" in str(arguments["document"])) == in_document
 
 
 def test_each_multi_node_job_has_a_secret_of_its_own_that_airflow_does_not_keep():

@@ -40,6 +40,8 @@ SIDES = [
     {"name": name, "job_queue": "images", "job_definition": definition}
     for name, definition in (("old", "resize:7"), ("new", "resize:8"))
 ]
+SECRET = "hunter2"
+WITH_SECRETS = [side | {"environment": {"TOKEN": f"{SECRET} of {side['name']}"}} for side in SIDES]
 PRICED = PRICES.model_copy(
     update={"on_demand": PRICES.on_demand | {"c5.xlarge": 0.17, "c5.4xlarge": 0.68}}
 )
@@ -48,14 +50,17 @@ PRICED = PRICES.model_copy(
 @pytest.fixture
 def run(monkeypatch):
     """An account with an installation of two targets and the sides old and new."""
-    config = configured(targets=own_types(**{"c5.2xlarge": {}, "g5.xlarge": {}}))
+    config = configured(
+        targets=own_types(**{"c5.2xlarge": {}, "g5.xlarge": {}}),
+        comparison_definitions=["allowed by Terraform"],
+    )
     account = PlanningAccount(monkeypatch, config, PRICED, own_jobs, run_tasks)
     monkeypatch.setattr(own_jobs, "load_own_jobs", existing_jobs.own_jobs)
     monkeypatch.setattr(
         discovery,
         "discover",
-        lambda _, sides: {
-            side.name: found(side.name, side=side, notes=(f"note of {side.name}",))
+        lambda _, sides, allowed: {
+            side.name: found(side.name, side=side, notes=(f"note of {side.name}", *allowed))
             for side in sides
         },
     )
@@ -171,6 +176,7 @@ def test_sides_are_checked_with_the_smallest_type_that_holds_them(run, checked, 
     assert (targets, whose) == (["old", "new"], {"foreign": True})
     assert config.targets["old"].instance_type == "c5.xlarge"
     assert "note of new" in caplog.text
+    assert "allowed by Terraform" in caplog.text
 
 
 def test_a_side_that_is_not_found_fails_the_check_for_good(run, checked, monkeypatch):
@@ -181,6 +187,7 @@ def test_a_side_that_is_not_found_fails_the_check_for_good(run, checked, monkeyp
     assert checked == []
 
 
+WRITTEN = ("plan.json", "rerun-1.json", "collected.json", "comparison.json", "report.json")
 PLANS = [(own_jobs.plan_own_job, job_run), (own_jobs.plan_comparison, comparison)]
 
 
@@ -204,7 +211,7 @@ def ended(run, monkeypatch):
     monkeypatch.setattr(boto3, "client", lambda *_, **__: run.account.s3)
     monkeypatch.setattr(collecting, "patient_clients", lambda _: FakeClients(**clients))
     monkeypatch.setattr(storing, "host_of", lambda *_: host())
-    context = comparison(sizes=[8], repeats=2)
+    context = comparison(sides=WITH_SECRETS, sizes=[8], repeats=2)
     arguments = own_jobs.plan_comparison(context)
     ids = [end(batch, each) for each in arguments]
     states = {RUN_ID: {"run_benchmark_0": "success", "find_suspects": "success"}}
@@ -263,6 +270,23 @@ def test_a_document_is_parsed_to_be_collected_and_to_be_compared_and_no_third_ti
     assert set(parsed.values()) == {2}
 
 
+def test_values_of_variables_reach_jobs_and_nothing_that_is_written(run, ended, monkeypatch):
+    assert {one["environment"]["TOKEN"] for one in ended.arguments} == {
+        f"{SECRET} of old",
+        f"{SECRET} of new",
+    }
+    monkeypatch.setattr(alerts, "load_config", run_tasks.load_config)
+    key = collect(ended)
+    regressions.find_suspects(ended.context, key)
+    alerts.open_alerts(ended.context, regressions.detect_regressions(ended.context, key))
+    run_tasks.publish_report(ended.context, run_tasks.compare(ended.context, key))
+    history = RunHistory(ended.context, key)
+    history.plan_jobs(1, plan_round(1, history.plan.jobs, [series_of_row(history.rows[0])]))
+    written = run.account.s3.objects
+    assert {f"{run.store.prefix}{name}" for name in WRITTEN} <= set(written)
+    assert [key for key, body in written.items() if SECRET.encode() in body] == []
+
+
 def test_what_is_left_in_a_sides_queue_is_ended_when_it_is_collected(ended):
     name = full_name(ended.arguments[0]["job_name"], RUN_ID, 1)
     queue = ended.arguments[0]["job_queue"]
@@ -281,6 +305,7 @@ def test_fresh_jobs_of_a_side_run_in_its_queue_and_are_collected_from_there(run,
     (fresh,) = history.plan_jobs(1, plan_round(1, history.plan.jobs, rows))
     assert fresh["job_queue"] == f"{ARN}:job-queue/images"
     assert fresh["document"]["target"] == row["target"]
+    assert fresh["environment"] == {"TOKEN": f"{SECRET} of {row['target']}"}
     ended.context["ti"].xcom_pull = lambda **_: [end(ended.batch, fresh)]
     (found,) = history.collect(ended.context, rounds=1).jobs
     assert (found.planned.target, found.planned.purpose) == (row["target"], "confirmation")

@@ -24,6 +24,7 @@ SEVERAL = definition(
     ecsProperties={"taskProperties": [{"containers": [{"image": "a"}, {"image": "b"}]}]}
 )
 LOG = {"logGroupName": "/aws/batch/job", "limit": 1}
+ALLOWED = (f"{ARN}:job-definition/resize",)
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def answer(clients, queues=None, environments=None, definitions=None, types=C5, 
 
 
 def only(clients, **changes):
-    (found,) = discover(clients, [side(**changes)]).values()
+    (found,) = discover(clients, [side(**changes)], ALLOWED).values()
     return found
 
 
@@ -70,6 +71,31 @@ def test_a_side_is_found_with_all_that_it_may_run_on(clients):
     assert found.parameters == {"quality": "50", "size": "1"}
     assert found.notes == ()
     clients.assert_all_was_asked()
+
+
+@pytest.mark.parametrize(
+    ("allowed", "may"),
+    [
+        ((), False),
+        (("other", "resize"), True),
+        (("res*",), True),
+        (("resize-*", "re", "size", "resize:7", "Resize"), False),
+    ],
+)
+def test_only_definitions_that_terraform_allows_are_run_in_any_revision(clients, allowed, may):
+    arns = [f"{ARN}:job-definition/{name}" for name in allowed]
+    answer(clients)
+    if may:
+        assert discover(clients, [side()], arns)
+        return
+    with pytest.raises(PlanError) as refused:
+        discover(clients, [side()], arns)
+    assert str(refused.value) == (
+        "side 'old': job definition resize:7 may not be compared, as who starts a comparison runs "
+        f"any command with its role: add {ARN}:job-definition/resize to job_definition_arns of "
+        "Terraform's comparison_access, or of its stack job_comparison, and apply; allowed: "
+        f"{', '.join(arns) or 'none'}"
+    )
 
 
 def test_all_compute_environments_of_its_queue_are_kept(clients):
@@ -133,7 +159,7 @@ def test_without_a_revision_it_is_the_newest_active_one_and_else_the_one_named(c
     named = {"jobDefinitions": [arn]}
     clients.answer("batch", "describe_job_definitions", {"jobDefinitions": revisions[2:]}, named)
     sides = [side("a"), side("b", job_definition=arn), side("c")]
-    found = discover(clients, sides)
+    found = discover(clients, sides, ALLOWED)
     revisions = {name: each.target.job_definition[-2:] for name, each in found.items()}
     assert revisions == {"a": "10", "b": ":2", "c": "10"}
     clients.assert_all_was_asked()  # and nothing twice

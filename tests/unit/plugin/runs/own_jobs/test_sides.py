@@ -1,16 +1,25 @@
 """What the form of job_comparison takes as sides."""
 
 import re
+import traceback
 
 import pytest
 
 from batchmark.core.errors import PlanError
 from batchmark.core.prices import PriceTable
-from batchmark.runs.own_jobs.sides import parse_sides
+from batchmark.runs.own_jobs.sides import Side, parse_sides
 from tests.builders.existing_jobs import found
 from tests.builders.runs import PRICES
 
 SIDE = {"name": "old", "job_queue": "images", "job_definition": "resize:7"}
+# Of each field, what it can't be.
+WRONG = {
+    **{name: {} for name in Side.model_fields if name not in ("parameters", "environment")},
+    "parameters": [],
+    "name": "No Name",
+    "shell": "perhaps",
+    "output_sha256": "0" * 64,
+}
 
 
 def test_a_side_is_a_queue_and_a_definition_and_what_differs_from_it():
@@ -26,7 +35,7 @@ def test_a_side_is_a_queue_and_a_definition_and_what_differs_from_it():
     ("given", "message"),
     [
         ([], "sides has 0 objects: give from 1 to 20"),
-        (["old"], "side 1 is 'old': give an object with name, job_queue"),
+        (["old"], "side 1 is a str: give an object with name, job_queue"),
         ([SIDE | {"queue": "a"}], "side 1 has 'queue' (did you mean job_queue?); known: name, job"),
         ([SIDE, {"name": "new"}], "side 2: job_queue: Field required"),
         ([SIDE | {"name": "a" * 33}], "side 1: name: String should match pattern"),
@@ -45,6 +54,30 @@ def test_a_side_is_a_queue_and_a_definition_and_what_differs_from_it():
 def test_what_no_side_can_be_is_refused_with_its_value(given, message):
     with pytest.raises(PlanError, match=re.escape(message)):
         parse_sides(given, ["taken"])
+
+
+SECRET = {"TOKEN": "hunter2"}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        '{"name": "old", "environment": {"TOKEN": "hunter2"}}',
+        [SIDE, SECRET],
+        SIDE | SECRET,
+        SIDE | {"environment": "TOKEN=hunter2"},
+        SIDE | {"environment": ["TOKEN=hunter2"]},
+        SIDE | {"environment": {"TOKEN": ["hunter2"]}},
+        SIDE | {"environment": {"TOKEN": {"is": "hunter2"}}},
+        SIDE | {"environment": SECRET | {"AWS_BATCH_JOB_ID": "1"}},
+        *(SIDE | {"environment": SECRET, name: value} for name, value in WRONG.items()),
+        {"name": "old", "environment": SECRET},
+    ],
+)
+def test_no_error_and_no_traceback_shows_the_value_of_a_variable(given):
+    with pytest.raises(PlanError) as refused:
+        parse_sides([given])
+    assert "hunter2" not in "".join(traceback.format_exception(refused.value))
 
 
 def test_the_file_of_metrics_may_be_elsewhere():

@@ -206,7 +206,8 @@ def test_a_comparison_runs_each_side_with_its_own():
     assert kwargs["job_queue"].endswith("job-queue/images")
     assert kwargs["on_demand_queue"] is None
     assert kwargs["submit_job_timeout"] == 900
-    assert job.own_job.model_dump(include=own.keys()) == own
+    assert {name: getattr(job.own_job, name) for name in own} == own
+    assert kwargs["environment"] == own["environment"]
 
 
 def test_a_comparison_over_sizes_puts_each_into_the_command():

@@ -1,0 +1,80 @@
+"""What holds for every job definition and every policy, read from the text."""
+
+import re
+
+import pytest
+
+from tests.terraform.conftest import SOURCE
+
+FILES = [
+    path
+    for path in sorted(SOURCE.rglob("*.tf"))
+    if ".terraform" not in path.parts and path.name != "variables.tf"
+]
+LOGS = re.compile(r'logDriver\s*=\s*"awslogs"\s*options\s*=\s*\{([^{}]*)\}')
+TEXT = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+# "*NAME" looks as if it were NAME's alone, and is whatever ends so; ":*:" is any region or account.
+LEADING_WILDCARD = re.compile(r"^\*[^*]|[:/]\*[\w$:-]")
+ALLOWED = {
+    ("modules/airflow_access/main.tf", "*_Batch_*"): (
+        "to look at hosts of queues of others, whose environments' names are not known"
+    ),
+    ("modules/encryption/main.tf", "log-group:*${var.name}*"): (
+        "a condition of CloudWatch Logs' own use of the key: each stack's groups begin differently"
+    ),
+    ("modules/monitoring/main.tf", "events.arn}:*:*"): "all streams of one group",
+    ("stacks/airflow/iam.tf", ":*:airflow-celery-*"): "the queue lies in an account of MWAA's",
+    ("stacks/airflow/iam.tf", "kms:*:${local.account_id}:key/*"): "not_resources: no key of ours",
+    ("stacks/eks_gpu_sharing/iam.tf", ":*:repository/eks/*"): "lies in an account of EKS's",
+    ("stacks/eks_gpu_sharing/iam.tf", ":*:repository/amazon-k8s-cni*"): "as eks/*",
+    ("stacks/eks_gpu_sharing/iam.tf", ":*:repository/amazon/aws-network-policy-agent"): "as eks/*",
+}
+
+
+def places(pattern):
+    """Each match of a pattern in Terraform's text, with its file and line."""
+    for path in FILES:
+        for line in path.read_text().splitlines():
+            for found in pattern.finditer(line):
+                yield path.relative_to(SOURCE).as_posix(), found, line
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if "logDriver" in path.read_text()])
+def test_no_job_drops_lines_of_its_log(path):
+    text = path.read_text()
+    options = LOGS.findall(text)
+    assert len(options) == text.count("logDriver") == text.count('aws_batch_job_definition" "')
+    assert [
+        each for each in options if not re.search(r'^\s*mode\s*=\s*"blocking"$', each, re.MULTILINE)
+    ] == []
+
+
+def test_every_job_definition_says_where_its_log_goes():
+    defined = [path for path in FILES if 'resource "aws_batch_job_definition"' in path.read_text()]
+    assert len(defined) == 3
+    assert [path for path in defined if "logDriver" not in path.read_text()] == []
+
+
+def test_what_a_policy_names_begins_with_no_wildcard_but_for_a_reason():
+    found = {
+        (file, text[1])
+        for file, text, line in places(TEXT)
+        if LEADING_WILDCARD.search(text[1]) and "fileset(" not in line
+    }
+    unlisted = {
+        (file, text)
+        for file, text in found
+        if not any(file == place and part in text for place, part in ALLOWED)
+    }
+    assert unlisted == set()
+    gone = {
+        (place, part)
+        for place, part in ALLOWED
+        if not any(file == place and part in text for file, text in found)
+    }
+    assert gone == set()
+
+
+def test_all_resources_are_allowed_only_with_the_reason_beside_it():
+    anything = re.compile(r'^\s*resources\s*=\s*\["\*"\](?P<reason>\s*#)?')
+    assert [(file, line) for file, found, line in places(anything) if not found["reason"]] == []
