@@ -16,6 +16,7 @@ from batchmark.runs.own_jobs.lines import (
 )
 from batchmark_job.result import values
 from batchmark_job.result.metric import MOST_LINES
+from batchmark_job.result.printable import printable
 from tests.builders.watched_jobs import BEGIN, END, GPU, SHA256, STARTED, facts, marked, metric
 
 
@@ -187,7 +188,7 @@ def test_a_mark_elsewhere_in_a_line_is_a_bad_line(text):
     assert [(bad.source, bad.number, bad.problem) for bad in told.bad_lines] == [
         ("log", 2, "BATCHMARK_METRIC and a blank are not at the beginning of the line")
     ]
-    assert told.bad_lines[0].text == text[:200]
+    assert told.bad_lines[0].text == printable(text[:200])
     assert not told.by_a_shell
 
 
