@@ -81,7 +81,7 @@ def test_make_alone_shows_each_target_in_its_group_and_what_a_user_needs_first()
     shown = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     _, use, check, *others = shown.split("\n\n")
     assert {"install", "demo", "up", "down", "image", "clean"} <= set(shown_in(use))
-    assert all(name == "lint" or name.startswith("test") for name in shown_in(check))
+    assert all(name in {"lint", "fuzz"} or name.startswith("test") for name in shown_in(check))
     assert not any(name.startswith("bench-") for name in shown_in(use + check))
     assert len(others) == 2
     assert shown_in(shown) == list(HELPED)
