@@ -3,8 +3,9 @@
 Any job can print anything. What makes no sense as a fact is ignored; a metric's line that can't be
 used is named. What the machine is counts before the command began, as it was told first, and how it
 ended after that, as it was told last, so that the command itself says neither. A log that lost its
-beginning tells how the command ended all the same. Facts count with the key of the first one alone,
-which the wrapper tells no process of the job; that of an earlier Batchmark has none.
+beginning tells how the command ended all the same. Facts count with the first key alone, which the
+wrapper tells no process of the job, and without one only where no line has any, as those of an
+earlier Batchmark.
 """
 
 from __future__ import annotations
@@ -158,16 +159,17 @@ class Told:
     bad_lines: list[BadLine] = field(default_factory=list)
     bad_lines_left_out: int = 0
     is_known: bool = True  # whether the log could be read
-    _key: str | None = None  # of all facts, with a blank behind it
+    _key: str = ""  # of all facts, with a blank behind it
+    _keyless: list[str] = field(default_factory=list)  # facts until there is a key; the first ones
     _seen: Counter[Source] = field(default_factory=Counter)
     _higher_is_better: dict[tuple[str, str], bool] = field(default_factory=dict)
 
     @property
     def by_a_shell(self) -> bool:
-        """Whether a shell told when its command began, or anything after that."""
+        """Whether a shell told anything: with a key, or of its command's beginning and after."""
         facts = vars(self.facts)
         spoke = any(facts[name] != nothing for name, nothing in OF_THE_COMMAND.items())
-        return spoke or self._seen["file"] > 0
+        return bool(self._key) or spoke or self._seen["file"] > 0
 
     def take(self, line: MarkedLine) -> None:
         mark = next((mark for mark in MARKS if line.text.startswith(mark)), "")
@@ -183,18 +185,28 @@ class Told:
     def _take_fact(self, told: str, milliseconds: int) -> None:
         key = match[0] if (match := KEY.match(told)) else ""
         name, _, value = told.removeprefix(key).partition(" ")
-        if self._key is None:
-            self._key = key
+        if key and not self._key:
+            self._take_key(key)
         if key != self._key:
             self._seen["log"] += 1
             self._take_bad("log", told, NOT_THE_WRAPPERS)
-        elif name == "metrics_outside":
+            return
+        if not key and len(self._keyless) < MOST_BAD_LINES:
+            self._keyless.append(told)
+        if name == "metrics_outside":
             self._seen["log"] += 1
             self._take_bad("log", value, OUTSIDE)
         elif name == "metrics_left_out":
             self.metrics_left_out += _whole(value.split(), 0, most=MOST_COUNT) or 0
         else:
             self.facts.note(name, value, milliseconds)
+
+    def _take_key(self, key: str) -> None:
+        """What had no key before was not the wrapper, which has one: its beginning is lost."""
+        self._key, self.facts = key, Facts()
+        for told in self._keyless:
+            self._seen["log"] += 1
+            self._take_bad("log", told, NOT_THE_WRAPPERS)
 
     def _take_metric(self, source: Source, text: str) -> None:
         self._seen[source] += 1

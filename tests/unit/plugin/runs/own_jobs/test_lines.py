@@ -208,6 +208,7 @@ def test_a_log_without_its_beginning_tells_how_the_command_ended():
         *((facts(end), True) for end in (*END, "check 7", f"sha256 {SHA256}", "sha256 missing")),
         ([metric()], False),
         ([metric(mark=FILE_MARK)], True),
+        (facts("0f8fad5b-d9cb-469f-a165-70867728950e cpu Fast"), True),
     ],
 )
 def test_which_lines_only_a_shell_tells(texts, by_a_shell):
@@ -260,3 +261,14 @@ def test_nobody_begins_in_the_wrappers_place():
     told = read_lines(marked(first, *facts("begin 1 9", "end 0 9"), *rest, *keyed("end 3 5080")))
     assert (told.facts.began_uptime, told.facts.exit_code) == (5000.0, 3)
     assert len(told.bad_lines) == 2
+
+
+def test_facts_without_a_key_do_not_stand_in_for_a_beginning_that_was_lost():
+    forged = ("begin 1 5079", "end 7 9999", "check 0", "over")
+    said = keyed("end 3 5080", "check 1", "over")
+    told = read_lines(marked(*facts(*forged), *said))
+    assert told.facts == read_lines(marked(*said)).facts
+    assert not told.facts.began
+    assert [(bad.text, bad.problem) for bad in told.bad_lines] == [
+        (text, NOT_THE_WRAPPERS) for text in forged
+    ]
