@@ -4,9 +4,10 @@
 # wrapper.py sends it as a Batch command, where brackets after a dollar would be replaced: hence backticks and eval.
 # Names begin with _, so that they are none of the job's own variables.
 
-# The environment may have names of these, too. Unset, no process gets them either.
+# The environment may have names of these, too, or have the shell export all. Unset, no process gets them either.
+set +a
 unset _job _limit _made _old _peak _pid _seen _smi _told _up
-_d='$' _busy=0 _all=0
+_d='$' _busy=0 _all=0 _out=$BATCHMARK_OUTPUT
 
 # A key that no process of the job is told, so that none can speak for this script.
 read -r _job 2>/dev/null </proc/sys/kernel/random/uuid
@@ -127,9 +128,9 @@ if [ $_end = 0 ]; then
     echo
     _fact check $_end
   fi
-  if [ "$BATCHMARK_OUTPUT" ]; then
+  if [ "$_out" ]; then
     _line=missing
-    [ ! -f "$BATCHMARK_OUTPUT" ] || _line=`sha256sum <"$BATCHMARK_OUTPUT" 2>/dev/null`
+    [ ! -f "$_out" ] || _line=`sha256sum <"$_out" 2>/dev/null`
     _line=${_line%% *}
     _fact sha256 ${_line:-unknown}
     # What is missing is never right.

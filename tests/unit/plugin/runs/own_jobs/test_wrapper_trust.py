@@ -55,7 +55,7 @@ def test_no_program_finds_the_key_in_arguments_or_variables(wrapped, programs, t
     look = "cat /proc/$PPID/environ /proc/$PPID/cmdline >>noted"
     done = wrapped.sh(
         f"{look}; {SMI_WATCHES}; echo x >made; echo x >>$BATCHMARK_METRICS",
-        **{CHECK: look, OUTPUT: "made", "_job": "preset"},
+        **{CHECK: look, OUTPUT: "made", "_job": "preset", "SHELLOPTS": "allexport"},
     )
     assert {"gpu_busy", "check", "sha256"} <= done.facts.keys()
     noted = (tmp_path / "noted").read_text(errors="replace")
