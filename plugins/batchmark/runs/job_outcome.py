@@ -81,6 +81,8 @@ def _document(
         return stored
     if job["status"] != "SUCCEEDED":
         return None
+    if expected.own_job:
+        raise CollectError("Batch tells no attempt of it that ran and stopped")
     writer = first_child(job)
     return expected.read(store, writer["jobId"], len(writer["attempts"]))
 

@@ -43,6 +43,7 @@ def _missing(job: JobDescription, told: Told) -> Iterator[str]:
 
 def doubts_of_container(job: JobDescription) -> Iterator[str]:
     """What Batch says of the container of a job that ended well: a process of it may be killed."""
-    reason = job.get("container", {}).get("reason")
+    told = (job, job["attempts"][-1])  # the reason may stand in either
+    reason = next(filter(None, (each.get("container", {}).get("reason") for each in told)), None)
     if job["status"] == "SUCCEEDED" and reason:
         yield f"Batch says of its container, though that ended with exit code 0: {reason}"

@@ -99,7 +99,7 @@ def test_a_job_that_never_started_has_no_document():
 def test_a_job_that_batch_says_succeeded_without_a_document_did_not():
     odd = described(attempts=[{"startedAt": STARTED}])
     del odd["stoppedAt"]
-    assert "left no valid result document" in Judged(odd).failure
+    assert "left no valid result document: Batch tells no attempt" in Judged(odd).failure
 
 
 def test_a_job_of_which_no_document_can_be_made_fails_with_the_reason(monkeypatch):

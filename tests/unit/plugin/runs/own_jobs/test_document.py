@@ -37,6 +37,7 @@ from tests.builders.watched_jobs import (
 )
 
 OUT_OF_MEMORY = "OutOfMemoryError: Container killed due to memory usage"
+KILLED_IN_IT = f"Batch says of its container, though that ended with exit code 0: {OUT_OF_MEMORY}"
 
 
 def document(job=None, said=None, where=None, *, on_aws=True, own_job=None, device="cuda"):
@@ -357,8 +358,9 @@ def logging(**options):
         (
             described(container={"reason": OUT_OF_MEMORY}),
             told(metric()),
-            [f"Batch says of its container, though that ended with exit code 0: {OUT_OF_MEMORY}"],
+            [KILLED_IN_IT],
         ),
+        (described(attempt={"container": {"reason": OUT_OF_MEMORY}}), told(), [KILLED_IN_IT]),
     ],
 )
 def test_what_its_figures_are_to_be_read_with_care_for(job, said, doubts):
