@@ -49,7 +49,7 @@ class JobRecord(Provenance):
     batch_seconds: float | None = Field(
         description="from Batch's startedAt to stoppedAt; null where these can't be"
     )
-    earlier_seconds: float = Field(description="the same of all attempts before this one")
+    earlier_seconds: float | None = Field(description="the same of all attempts before this one")
     total_seconds: float | None = Field(
         description="process start to the document, ceilings included; null as batch_seconds"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus
@@ -103,9 +103,16 @@ def seconds_between(start: int | None, stop: int | None) -> float | None:
 
 def run_seconds(attempt: Mapping[str, Any]) -> float | None:
     """How long an attempt ran; 0 if its container never did, None if its times can't be."""
-    if not has_run(attempt) or "stoppedAt" not in attempt:
+    if not has_run(attempt):
         return 0.0
-    return seconds_between(attempt.get("startedAt"), attempt["stoppedAt"])
+    return seconds_between(attempt.get("startedAt"), attempt.get("stoppedAt"))
+
+
+def total(seconds: Iterable[float | None]) -> float | None:
+    """Their sum; None if one is not known, as it would be too low."""
+    every = list(seconds)
+    known = [each for each in every if each is not None]
+    return sum(known) if len(known) == len(every) else None
 
 
 def all_seconds(job: JobDescription | None) -> float | None:
@@ -117,11 +124,9 @@ def all_seconds(job: JobDescription | None) -> float | None:
         return None
     jobs = job.get(CHILDREN) or [job]
     attempts = [each for one in jobs for each in one.get("attempts", ()) if has_run(each)]
-    found = [run_seconds(each) if "stoppedAt" in each else None for each in attempts]
-    if None in found:
-        return None
-    if len(jobs) == 1:
-        return sum(filter(None, found))
+    in_all = total(map(run_seconds, attempts))
+    if in_all is None or len(jobs) == 1:
+        return in_all
     seconds, until = 0.0, 0
     for start, stop in sorted((each["startedAt"], each["stoppedAt"]) for each in attempts):
         seconds += max(0, stop - max(start, until)) / 1000
@@ -168,7 +173,7 @@ def timing(job: JobDescription, first_seen: Mapping[str, float] | None = None) -
         "phases": {
             "until_first_start_seconds": None if waited and waited < 0 else waited,
             "last_attempt_seconds": seconds[-1] if seconds else None,
-            "earlier_attempts_seconds": sum(filter(None, seconds[:-1])),
+            "earlier_attempts_seconds": total(seconds[:-1]),
         },
         "attempts": [
             {

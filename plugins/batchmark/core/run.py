@@ -242,11 +242,11 @@ class StoredJob(Record):
     purchase_option: PurchaseOption | None = Field(
         default=None, description="how its instance was purchased; null if unknown"
     )
-    earlier_seconds: float = Field(
+    earlier_seconds: float | None = Field(
         default=0,
         ge=0,
         description="run time of all attempts before the last, including those of a replaced job; "
-        "of an array or multi-node job, those of a replaced job only",
+        "of an array or multi-node job, those of a replaced job only; null if not known",
     )
     replaced_job_id: str | None = Field(
         default=None, description="the Spot job that this On-Demand job was submitted to replace"
@@ -282,7 +282,7 @@ class StoredJob(Record):
         None if that is not known.
         """
         ran = self.batch_seconds if self.instance_seconds is None else self.instance_seconds
-        if ran is None:
+        if ran is None or self.earlier_seconds is None:
             return None
         return self.planned.nodes * (self.earlier_seconds + ran)
 

@@ -38,6 +38,7 @@ from batchmark.aws.job_description import (
     moment,
     run_seconds,
     seconds_between,
+    total,
 )
 from batchmark.aws.job_log import last_lines, log_end
 from batchmark.aws.job_parts import first_child, job_id_of, telling_child
@@ -200,7 +201,7 @@ def _with_state_times(
 
 def _times(job: JobDescription, document: ResultDocument) -> tuple[datetime, datetime]:
     """When a job started and stopped: by Batch, or by its own clock where that can't be."""
-    if seconds_between(job.get("startedAt"), job["stoppedAt"]) is None:
+    if seconds_between(job.get("startedAt"), job.get("stoppedAt")) is None:
         return document.started_at, document.finished_at
     return moment(job["startedAt"]), moment(job["stoppedAt"])
 
@@ -246,7 +247,7 @@ class _Collector:
             job_id=next(iter(jobs.known), None),
             reason=reason,
             instance_type=plan.instance_type if self.store.is_aws() else None,
-            seconds=None if None in seconds else plan.nodes * sum(filter(None, seconds)),
+            seconds=None if (ran := total(seconds)) is None else plan.nodes * ran,
         )
 
     def _collected(
@@ -273,7 +274,7 @@ class _Collector:
         except CollectError as error:
             raise CollectError(f"{failure}\n{error}" if failure else str(error)) from error
         has_parts = CHILDREN in whole
-        replaced = all_seconds(self.described.get(found.replaced_job_id or "")) or 0.0
+        before = [self.described.get(found.replaced_job_id)] if found.replaced_job_id else []
         earlier = [] if has_parts else job["attempts"][:-1]
         started_at, stopped_at = _times(job, raw.document)
         return CollectedJob(
@@ -294,7 +295,7 @@ class _Collector:
             stopped_at=stopped_at,
             document=raw.document,
             purchase_option=self._purchase_option(plan, raw.document),
-            earlier_seconds=replaced + sum(filter(None, map(run_seconds, earlier))),
+            earlier_seconds=total([*map(all_seconds, before), *map(run_seconds, earlier)]),
             instance_seconds=all_seconds(whole) if has_parts else None,
             replaced_job_id=found.replaced_job_id,
             host=container_instance(job),

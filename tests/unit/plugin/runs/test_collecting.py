@@ -61,16 +61,24 @@ def test_of_a_job_that_never_started_no_document_is_looked_for():
 
 def test_a_job_that_batch_describes_in_an_unknown_way_loses_itself_only():
     odd = described()
-    del odd["stoppedAt"]
+    del odd["attempts"]
     (lost,) = collected(odd, documents=[document()]).lost
-    assert lost.reason == "unexpected KeyError: 'stoppedAt'"
+    assert lost.reason == "unexpected KeyError: 'attempts'"
 
 
-@pytest.mark.parametrize("started", [STOPPED, STOPPED + 35_000, None])
-def test_a_job_whose_times_can_not_be_by_batch_has_its_own_clocks(started):
-    odd = described(startedAt=started)
-    if started is None:
-        del odd["startedAt"]
+@pytest.mark.parametrize(
+    "times",
+    [
+        {"startedAt": STOPPED, "stoppedAt": STOPPED},
+        {"startedAt": STOPPED + 35_000, "stoppedAt": STOPPED},
+        {"stoppedAt": STOPPED},
+        {"startedAt": STARTED},
+    ],
+)
+def test_a_job_whose_times_can_not_be_by_batch_has_its_own_clocks(times):
+    odd = described()
+    del odd["startedAt"], odd["stoppedAt"]
+    odd |= times
     left = document(started_at="2026-11-21T01:00:00Z", finished_at="2026-11-21T01:00:40Z")
     (job,) = collected(odd, documents=[left]).jobs
     assert (job.batch_seconds, job.charged_seconds) == (40.0, 40.0)
@@ -99,6 +107,15 @@ def test_time_and_documents_of_all_attempts_before_the_last_are_kept():
     (job,) = collected(retried, documents=left).jobs
     assert (job.job_attempt, job.earlier_seconds) == (3, 70.0)
     assert [attempt.job_attempt for attempt in job.interrupted] == [2]
+
+
+@pytest.mark.parametrize(
+    "attempt", [{"startedAt": STARTED - 90_000}, {"stoppedAt": STARTED, "startedAt": STARTED}]
+)
+def test_with_an_earlier_attempt_whose_times_can_not_be_no_job_seems_cheaper(attempt):
+    retried = described(attempts=[attempt, RAN])
+    (job,) = collected(retried, documents=[document(job_attempt=2)]).jobs
+    assert (job.earlier_seconds, job.charged_seconds, job.batch_seconds) == (None, None, 90.5)
 
 
 def test_a_job_that_its_task_never_told_of_is_found_by_name():
