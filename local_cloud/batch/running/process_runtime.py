@@ -26,6 +26,7 @@ from local_cloud.settings import Settings
 
 OUTPUT_DRAIN_SECONDS = 5.0
 PIPE_BYTES = 65_536
+ENVIRONMENT_FILE = "pyvenv.cfg"  # of a virtual environment
 
 
 class ProcessRuntime(Runtime):
@@ -142,14 +143,35 @@ class ContainerProcess:
 
 @contextmanager
 def fresh_copy(folder: Path) -> Iterator[Path]:
-    """A copy with the folder's links as they are, until the end of the block.
+    """A copy until the end of the block, without pipes, sockets and devices.
+
+    What leads out of the folder, and virtual environments, which are large and no job's, are links.
 
     Raises:
         OSError: a file can't be copied.
     """
+    linked: list[Path] = []
+
+    def left_out(parent: str, names: list[str]) -> set[str]:
+        found = [Path(parent, name) for name in names]
+        links = [each for each in found if _is_linked(each, folder)]
+        linked.extend(links)
+        return {each.name for each in found if each in links or not _can_be_copied(each)}
+
     with TemporaryDirectory(prefix="local-cloud-job-", ignore_cleanup_errors=True) as copy:
-        shutil.copytree(folder, copy, symlinks=True, dirs_exist_ok=True)
+        shutil.copytree(folder, copy, symlinks=True, ignore=left_out, dirs_exist_ok=True)
+        for each in linked:
+            Path(copy, each.relative_to(folder)).symlink_to(each)
         yield Path(copy)
+
+
+def _is_linked(path: Path, folder: Path) -> bool:
+    leads_out = path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(folder)
+    return leads_out or (path / ENVIRONMENT_FILE).is_file()
+
+
+def _can_be_copied(path: Path) -> bool:
+    return path.is_symlink() or path.is_file() or path.is_dir()
 
 
 def lines_of(output: IO[bytes]) -> Iterator[list[bytes]]:

@@ -9,7 +9,12 @@ import pytest
 from moto.logs.models import LogsBackend
 
 from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES, LogStream, LossyLogStream
-from local_cloud.batch.running.process_runtime import PIPE_BYTES, ContainerProcess, lines_of
+from local_cloud.batch.running.process_runtime import (
+    PIPE_BYTES,
+    ContainerProcess,
+    fresh_copy,
+    lines_of,
+)
 from local_cloud.gaps import logs
 
 
@@ -123,3 +128,26 @@ def test_lines_that_find_no_room_on_disk_are_lost_and_end_no_job(stream, monkeyp
     monkeypatch.setattr(logs, "put", full)
     stream.write(b"one\n")
     assert caplog.messages == ["lines of the log name are lost: database or disk is full"]
+
+
+def test_a_fresh_copy_has_its_own_files_and_links_to_the_same_others(tmp_path):
+    folder, beside = tmp_path / "job", tmp_path / "data"
+    for each in (beside, folder / "in" / ".venv"):
+        each.mkdir(parents=True)
+    (beside / "set").write_text("data")
+    (folder / "in" / "file").write_text("before")
+    (folder / "in" / ".venv" / "pyvenv.cfg").touch()
+    (folder / "in" / "out").symlink_to("../../data")
+    (folder / "inside").symlink_to("in/file")
+    (folder / "nowhere").symlink_to("gone")
+    os.mkfifo(folder / "pipe")
+    with fresh_copy(folder) as copy:
+        assert (copy / "in" / "out" / "set").read_text() == "data"
+        assert (copy / "in" / ".venv").samefile(folder / "in" / ".venv")
+        (copy / "inside").write_text("after")
+        assert (copy / "in" / "file").read_text() == "after"
+        assert os.readlink(copy / "nowhere") == "gone"
+        assert {path.name for path in copy.iterdir()} == {"in", "inside", "nowhere"}
+    assert not copy.exists()
+    assert (folder / "in" / "file").read_text() == "before"
+    assert (folder / "in" / ".venv" / "pyvenv.cfg").is_file()
