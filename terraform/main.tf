@@ -228,7 +228,7 @@ resource "aws_ssm_parameter" "airflow" {
     {
       for name, value in {
         monthly_cap_usd        = var.monthly_cap_usd
-        comparison_definitions = try([for arn in var.comparison_access.job_definition_arns : replace(arn, "/:[0-9]+$/", "")], null)
+        comparison_definitions = var.comparison_access == null ? null : [for arn in flatten([var.comparison_access.job_definition_arns]) : replace(arn, "/:[0-9]+$/", "")]
       } : name => value if value != null
     },
     {

@@ -52,6 +52,22 @@ def test_each_field_if_misspelt_is_named_with_what_was_meant(
         assert field in meant.split(" or ")
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ('axis = { parameter = "n", sizes = [1], size = [2] }', "axis of a has size; correct"),
+        ('images = { cpu = "x", cuda = "y", cdua = "z" }', "images of a has cdua; correct"),
+        ('mounts = [{ source = "/a", path = "/b", readonly = false }]', "readonly in a, which no"),
+    ],
+)
+def test_a_misspelt_key_within_a_field_is_refused(evaluate, given, said):
+    image = "" if "images" in given else 'image = "x:1", '
+    word = "Ref::n" if "axis" in given else "n"
+    with pytest.raises(TerraformError) as refused:
+        evaluate(f'own_jobs = {{ a = {{ {image}command = ["x", "{word}"], {given} }} }}')
+    assert said in " ".join(str(refused.value).replace("│", "").split())
+
+
 def test_what_is_left_out_has_its_default(evaluate):
     jobs = evaluate(
         'own_jobs = { a = { image = "x:1", command = ["x"], check = "true" },'

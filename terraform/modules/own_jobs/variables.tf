@@ -159,6 +159,11 @@ variable "own_jobs_given" {
     condition     = alltrue(flatten([for name, job in var.own_jobs_given : try([for index, mount in job.mounts : length(setsubtract(keys(mount), keys(var.own_jobs[name].mounts[index]))) == 0], [])]))
     error_message = "mounts has ${join(", ", flatten([for name, job in var.own_jobs_given : try([for index, mount in job.mounts : [for key in setsubtract(keys(mount), keys(var.own_jobs[name].mounts[index])) : "${key} in ${name}"]], [])]))}, which no mount has; correct the name. The fields of a mount are path, read_only and source."
   }
+
+  validation {
+    condition     = alltrue(flatten([for job in values(var.own_jobs_given) : [for field, known in local.objects : length(setsubtract(try(keys(job[field]), []), known)) == 0]]))
+    error_message = "${join(", ", flatten([for name, job in var.own_jobs_given : [for field, known in local.objects : [for key in setsubtract(try(keys(job[field]), []), known) : "${field} of ${name} has ${key}"]]]))}; correct the name or leave it out. axis takes parameter and sizes, images cpu and cuda."
+  }
 }
 
 ################################################################################
@@ -216,4 +221,7 @@ variable "iam_path" {
 locals {
   # Where jobs share an instance, none is measured as it would run alone.
   alone = { for name, target in var.targets : name => target if target.sharing == null }
+
+  # Of a job's fields that are objects, what these have.
+  objects = { axis = ["parameter", "sizes"], images = ["cpu", "cuda"] }
 }

@@ -97,6 +97,11 @@ run "every_option" {
   }
 
   assert {
+    condition     = aws_ssm_parameter.airflow.tier == "Intelligent-Tiering"
+    error_message = "many definitions need an advanced parameter"
+  }
+
+  assert {
     condition     = output.airflow_role_arn != null
     error_message = "the role is there for its principals"
   }
