@@ -19,6 +19,7 @@ from laptop.own_jobs.jobs_file import (
     read_own_jobs,
     refuse_large_folder,
     refuse_missing_program,
+    refuse_old_output,
 )
 from laptop.private_files import write_private
 from laptop.processes import free_port, processes_of, require_port, stop_all
@@ -116,6 +117,7 @@ def _with_own_jobs(file: Path) -> dict[str, Any]:
     refuse_large_folder(folder)
     for name, job in jobs.items():
         refuse_missing_program(name, job, folder)
+        refuse_old_output(name, job, folder)
     own_jobs = {name: for_laptop(job) for name, job in jobs.items()}
     return {"own_jobs": own_jobs, "job_dir": folder}
 

@@ -107,13 +107,31 @@ def refuse_missing_program(name: str, job: Mapping[str, Any], folder: Path) -> N
         )
 
 
+def refuse_old_output(name: str, job: Mapping[str, Any], folder: Path) -> None:
+    """Refuse a job whose output is in `folder` already, as each copy would have it.
+
+    Raises:
+        LaptopError: it is there, such as from a run by hand.
+    """
+    output = job["output"]
+    if output and not os.path.isabs(output) and (folder / output).exists():
+        raise LaptopError(
+            f"own job {name} has the output {output}, and {folder / output} is there already, so "
+            "that a job that writes none would pass: remove it"
+        )
+
+
 def refuse_large_folder(folder: Path) -> None:
     """Refuse a folder of which no copy can be made for each job.
 
     Raises:
-        LaptopError: its files have more than MOST_FOLDER_BYTES.
+        LaptopError: its files have more than MOST_FOLDER_BYTES, virtual environments left out.
     """
-    size = sum(path.lstat().st_size for path in folder.rglob("*"))
+    size = 0
+    for parent, folders, files in os.walk(folder):
+        # The local cloud links it, as it does what links lead to.
+        folders[:] = [name for name in folders if not Path(parent, name, "pyvenv.cfg").is_file()]
+        size += sum(Path(parent, name).lstat().st_size for name in files)
     if size > MOST_FOLDER_BYTES:
         raise LaptopError(
             f"{folder} holds {memory(size)}, and each job starts in a copy of it, which may have "

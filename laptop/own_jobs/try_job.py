@@ -16,6 +16,7 @@ from laptop.own_jobs.jobs_file import (
     read_own_jobs,
     refuse_large_folder,
     refuse_missing_program,
+    refuse_old_output,
     require_engine,
 )
 from laptop.session import Clock
@@ -45,6 +46,7 @@ def try_job(file: Path, name: str | None, repeats: int, folder: Path, *, engine:
         require_engine()
     else:
         refuse_missing_program(name, job, file.resolve().parent)
+        refuse_old_output(name, job, file.resolve().parent)
         refuse_large_folder(file.resolve().parent)
     clock.say(_announced(name, job, repeats))
     if fields := only_on_aws(job):

@@ -161,7 +161,7 @@ def test_a_shell_with_the_file_of_up_reaches_the_local_cloud_alone(stack):
 
 
 def test_up_with_a_file_has_all_its_own_jobs_in_the_files_folder(tmp_path, monkeypatch):
-    jobs = {name: {"command": ["sh"], "vcpus": 4} for name in ("convert", "train")}
+    jobs = {name: {"command": ["sh"], "vcpus": 4, "output": None} for name in ("convert", "train")}
     monkeypatch.setattr(up, "read_own_jobs", lambda _: jobs)
     options = up._with_own_jobs(tmp_path / "mine" / "job.tfvars")
     assert options["job_dir"] == tmp_path / "mine"

@@ -14,6 +14,7 @@ JOB = {
     "vcpus": 1,
     "memory_mib": None,
     "gpus": None,
+    "output": None,
 }
 
 
@@ -68,11 +69,26 @@ def test_a_command_that_is_not_here_starts_nothing(tmp_path, ran, monkeypatch):
     assert ran == []
 
 
+def test_an_output_that_is_there_already_starts_nothing(tmp_path, ran, monkeypatch):
+    given = JOB | {"output": "out.json"}
+    monkeypatch.setattr(try_job, "read_own_jobs", lambda _: {"convert": given})
+    (tmp_path / "out.json").touch()
+    file = tmp_path / "job.tfvars"
+    with pytest.raises(LaptopError, match=r"out\.json is there already, .* pass: remove it"):
+        try_job.try_job(file, "convert", 3, tmp_path, engine=False)
+    assert ran == []
+    (tmp_path / "out.json").unlink()
+    try_job.try_job(file, "convert", 3, tmp_path, engine=False)
+    assert len(ran) == 1
+
+
 def test_a_folder_too_large_for_copies_starts_nothing(tmp_path, ran, monkeypatch):
     monkeypatch.setattr("laptop.own_jobs.jobs_file.MOST_FOLDER_BYTES", 2**20)
-    (tmp_path / "data").mkdir()
-    with (tmp_path / "data" / "set").open("wb") as file:
-        file.truncate(2**20 + 2**19)
+    for folder in ("data", ".venv"):
+        (tmp_path / folder).mkdir()
+        with (tmp_path / folder / "set").open("wb") as file:
+            file.truncate(2**20 + 2**19)
+    (tmp_path / ".venv" / "pyvenv.cfg").touch()
     file = tmp_path / "job.tfvars"
     with pytest.raises(LaptopError, match=f"{tmp_path} holds 1.5 MiB, .* may have 1.0 MiB: move"):
         try_job.try_job(file, "convert", 3, tmp_path, engine=False)
