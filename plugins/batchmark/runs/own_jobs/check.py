@@ -12,8 +12,8 @@ from batchmark_job.result.values import MOST_CHARACTERS
 
 TIMED_OUT = "Job attempt duration exceeded timeout"  # Batch's status reason
 SILENT = (
-    "its shell told nothing: does its image have an ENTRYPOINT that takes the command? Then set "
-    "shell to false. Or did its log lose its lines?"
+    "its log has no line of its shell: did it lose them, as it may unless its driver's mode is "
+    "blocking? Or does its image have an ENTRYPOINT that takes the command? Then set shell to false"
 )
 ENDED_BY_ITSELF = "Essential container in task exited"  # as TIMED_OUT; says nothing else
 
