@@ -134,6 +134,15 @@ def all_seconds(job: JobDescription | None) -> float | None:
     return seconds
 
 
+def doubt_of_container(job: JobDescription) -> str | None:
+    """What Batch says of the container of a job that ended well: a process of it may be killed."""
+    told = (job, job["attempts"][-1])  # the reason may stand in either
+    reason = next(filter(None, (each.get("container", {}).get("reason") for each in told)), None)
+    if job["status"] != "SUCCEEDED" or reason is None:
+        return None
+    return f"Batch says of its container, though that ended with exit code 0: {reason}"
+
+
 def waiting_since(job: JobDescription) -> float:
     """Since when a pending job has waited for its next attempt, in seconds since the epoch."""
     stops = [attempt.get("stoppedAt", 0) for attempt in job.get("attempts", [])]

@@ -260,6 +260,9 @@ class StoredJob(Record):
     failure: str | None = Field(
         default=None, description="why Batch calls the job failed: rows failed, or it was stopped"
     )
+    doubt: Shown | None = Field(
+        default=None, description="what Batch says of the container of a job that succeeded"
+    )
     instance_seconds: float | None = Field(
         default=None,
         ge=0,

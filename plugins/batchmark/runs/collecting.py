@@ -30,6 +30,7 @@ from batchmark.aws.job_description import (
     JobDescription,
     all_seconds,
     container_instance,
+    doubt_of_container,
     failure_message,
     has_run,
     is_reclaimed,
@@ -301,6 +302,7 @@ class _Collector:
             host=container_instance(job),
             interrupted=self._interrupted(expected, found),
             failure=failure,
+            doubt=doubt_of_container(job),
         )
 
     def _as_it_ran(self, plan: PlannedJob, document: ResultDocument) -> PlannedJob:

@@ -41,6 +41,10 @@ WARNINGS: Mapping[WarningKind, str] = {
 def run_notices(run: CollectedRun, *, compared: bool) -> Iterable[str]:
     """What to read before any figure; `compared`: a GPU and a CPU target share a suite."""
     yield from run.notes
+    # Of own jobs their documents tell it.
+    doubts = Counter(job.doubt for job in run.jobs if job.doubt and not job.document.own_job)
+    for doubt, number in doubts.items():
+        yield f"{number} of {formatting.count(len(run.jobs), 'job')}: {doubt}"
     for lost in run.lost:
         yield from _interrupted_attempts(lost)
     gpu_jobs = [job for job in run.jobs if job.planned.device == "cuda"]

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from batchmark.aws.batch_targets import requirements_of
 from batchmark.aws.job_description import (
     JobDescription,
+    doubt_of_container,
     has_run,
     is_reclaimed,
     moment,
@@ -25,7 +26,7 @@ from batchmark.aws.job_hosts import JobHost
 from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.core.suites import NO_DTYPE
 from batchmark.runs.own_jobs.check import exit_code, owners_check, was_stopped
-from batchmark.runs.own_jobs.doubts import doubts_of_container, doubts_of_log
+from batchmark.runs.own_jobs.doubts import doubts_of_log
 from batchmark.runs.own_jobs.lines import MOST_COUNT, Told
 from batchmark.runs.result_documents import ExpectedDocument
 from batchmark_job.result.document import (
@@ -325,7 +326,7 @@ class WatchedJob:
         if self._seconds and not self._span.seconds:
             yield f"{self._span.problem}, so its time is its command's alone, by its own clock"
         yield from doubts_of_log(self.plan, self.job, self.told)
-        yield from doubts_of_container(self.job)
+        yield from filter(None, [doubt_of_container(self.job)])
 
 
 def _summary(metric: str, unit: str, samples: int, mean: float, most: float) -> MetricSummary:

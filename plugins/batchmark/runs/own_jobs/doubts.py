@@ -39,11 +39,3 @@ def _missing(job: JobDescription, told: Told) -> Iterator[str]:
     killed = not ended_by_itself(job) or job["container"]["exitCode"] >= BY_SIGNALS
     if not killed and (facts.exit_code is None or not facts.is_over):
         yield "its end"
-
-
-def doubts_of_container(job: JobDescription) -> Iterator[str]:
-    """What Batch says of the container of a job that ended well: a process of it may be killed."""
-    told = (job, job["attempts"][-1])  # the reason may stand in either
-    reason = next(filter(None, (each.get("container", {}).get("reason") for each in told)), None)
-    if job["status"] == "SUCCEEDED" and reason:
-        yield f"Batch says of its container, though that ended with exit code 0: {reason}"

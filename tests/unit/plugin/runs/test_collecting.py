@@ -6,6 +6,7 @@ from hashlib import sha256
 import pytest
 from botocore.exceptions import ClientError
 
+from batchmark.analysis.comparison import compare
 from batchmark.analysis.cost import job_cost
 from batchmark.core.names import full_name
 from batchmark.runs.collected_runs import store_run
@@ -91,6 +92,17 @@ def test_a_job_of_which_no_times_can_be_is_charged_for_nothing_that_is_known():
     cost = job_cost(job, PRICES)
     assert (cost.seconds, cost.usd) == (None, None)
     assert cost.reason == "How long a job of g5.xlarge ran is not known: its times can't be."
+
+
+def test_what_batch_says_of_the_container_of_a_job_that_succeeded_stands_in_the_report():
+    killed = described(container={"reason": "OutOfMemoryError: killed"})
+    run = collected(killed, documents=[document()])
+    (note,) = compare(run, PRICES).notices[:1]
+    assert note == (
+        "1 of 1 job: Batch says of its container, though that ended with exit code 0: "
+        "OutOfMemoryError: killed"
+    )
+    assert collected(DONE, documents=[document()]).jobs[0].doubt is None
 
 
 def test_state_times_are_those_of_batchs_events():
