@@ -216,6 +216,11 @@ variable "target_overrides" {
   description = "Settings per target, keyed by its name, instead of those derived from the instance type; modules/batch has the list"
   type        = any
   default     = {}
+
+  validation {
+    condition     = can([for target in var.target_overrides : keys(target)])
+    error_message = "target_overrides has ${try(join(", ", [for name, target in var.target_overrides : name if !can(keys(target))]), "no names")} without fields; give an object for each name, such as { \"g5.xlarge\" = { max_vcpus = 8 } }."
+  }
 }
 
 variable "purchasing" {
@@ -292,6 +297,11 @@ variable "own_jobs" {
   description = "Jobs that exist already, by name: image (or one for each device) and command, and what they ask for; each is measured on its targets as it is; docs/own-jobs.md has the fields"
   type        = any
   default     = {}
+
+  validation {
+    condition     = can([for job in var.own_jobs : keys(job)])
+    error_message = "own_jobs has ${try(join(", ", [for name, job in var.own_jobs : name if !can(keys(job))]), "no names")} without fields; give an object for each name, such as { convert = { image = \"converter:3\", command = [\"convert\"] } }."
+  }
 }
 
 variable "comparison_access" {

@@ -68,6 +68,15 @@ def test_a_misspelt_key_within_a_field_is_refused(evaluate, given, said):
     assert said in " ".join(str(refused.value).replace("│", "").split())
 
 
+@pytest.mark.parametrize("given", ['{ a = "x:1" }', "{ a = null }"])
+@pytest.mark.parametrize("variable", ["own_jobs", "target_overrides"])
+def test_what_is_no_object_is_named(evaluate, variable, given):
+    with pytest.raises(TerraformError) as refused:
+        evaluate(f"{variable} = {given}")
+    said = " ".join(str(refused.value).split())
+    assert f"{variable} has a without fields; give an object for each name" in said
+
+
 def test_what_is_left_out_has_its_default(evaluate):
     jobs = evaluate(
         'own_jobs = { a = { image = "x:1", command = ["x"], check = "true" },'
