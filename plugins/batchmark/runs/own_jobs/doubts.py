@@ -23,7 +23,8 @@ def doubts_of_log(plan: OwnJobPlan, job: JobDescription, told: Told) -> Iterator
         return
     missing = list(_missing(job, told)) if plan.shell and told.by_a_shell else []
     if missing:
-        yield f"its log is incomplete: {' and '.join(missing)} is missing, {NOT_ALL}"
+        are = "are" if len(missing) > 1 else "is"
+        yield f"its log is incomplete: {' and '.join(missing)} {are} missing, {NOT_ALL}"
     elif may_drop_lines(job.get("container", {})):
         yield (
             f"its log may be incomplete, {NOT_ALL}: its driver drops lines that it can't send in "

@@ -322,8 +322,8 @@ MAY_DROP = (
 )
 
 
-def incomplete(part):
-    return f"its log is incomplete: {part} is missing, so its metrics are perhaps not all"
+def incomplete(part, are="is"):
+    return f"its log is incomplete: {part} {are} missing, so its metrics are perhaps not all"
 
 
 def logging(**options):
@@ -340,7 +340,7 @@ def logging(**options):
         (
             described(container=logging()),
             read_lines(marked(*facts("end 0 1"))),
-            [incomplete("its beginning and its end")],
+            [incomplete("its beginning and its end", "are")],
         ),
         (described(container=logging()), told(metric()), [MAY_DROP]),
         (described(container=logging(mode="non-blocking")), told(metric()), [MAY_DROP]),
