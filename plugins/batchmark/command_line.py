@@ -151,11 +151,11 @@ def _refuse_same(
 
 
 def _names(first: Path, second: Path) -> list[str]:
-    """The sides' paths from where they differ on."""
+    """The sides' paths from where they differ on; bytes that are no text are question marks."""
     parts = [Path(os.path.abspath(path)).parts for path in (first, second)]
     depths = range(1, max(map(len, parts)))
     depth = next(depth for depth in depths if parts[0][-depth:] != parts[1][-depth:])
-    return ["/".join(each[-depth:]) for each in parts]
+    return ["/".join(each[-depth:]).encode(errors="replace").decode() for each in parts]
 
 
 def _gate(
