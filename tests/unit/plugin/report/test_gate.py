@@ -166,11 +166,9 @@ def test_a_slower_row_is_named_before_the_last_line(gate):
 
 def test_jobs_by_hand_that_started_together_are_several(tmp_path, gate):
     """A start is known to 10 ms, so those of parallel jobs may be equal."""
-    for name in ("old", "new"):
-        for number in range(2):
-            file = tmp_path / name / f"parallel-{number}.json"
-            stored(file, row(0, KEPT), job_id="local", total_seconds=number + len(name) / 10)
-    assert gate({}, old={})[0] == 0
+    for seconds, name in enumerate(("old/a", "old/b", "new/a", "new/b"), start=1):
+        stored(tmp_path / f"{name}.json", row(0, KEPT), job_id="local", total_seconds=seconds)
+    assert gate({})[0] == 0
 
 
 @pytest.mark.parametrize(
