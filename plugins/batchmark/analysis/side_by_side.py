@@ -46,6 +46,10 @@ class Chosen:
         return f"{target_label(self.target, fell_back=on_cpu)} in {self.run.run_id}"
 
 
+class NoCommonSuiteError(CollectError):
+    """Two targets measured different suites."""
+
+
 class SideBySide(Record):
     """The first target against the second; in its rows, `gpu` is the first and `cpu` the second."""
 
@@ -68,13 +72,13 @@ def side_by_side(first: Chosen, second: Chosen) -> list[SideBySide]:
     """Compare two targets in each suite that both measured.
 
     Raises:
-        CollectError: a run has no such target or ran it on several instance types, or they have no
-            suite in common.
+        CollectError: a run has no such target or ran it on several instance types.
+        NoCommonSuiteError: they measured different ones.
     """
     ours, theirs = _by_suite(first), _by_suite(second)
     suites = [suite for suite in ours if suite in theirs]
     if not suites:
-        raise CollectError(
+        raise NoCommonSuiteError(
             f"{first.label} measured {', '.join(ours)}, {second.label} {', '.join(theirs)}: "
             "no suite in common"
         )
@@ -85,7 +89,7 @@ def missing_rows(first: Chosen, second: Chosen) -> list[MissingRow]:
     """Rows that the second target measured, and the first did not, or in too few of its jobs.
 
     Raises:
-        CollectError: as side_by_side.
+        CollectError: a run has no such target or ran it on several instance types.
     """
     ours, theirs = _by_suite(first), _by_suite(second)
     return [

@@ -146,6 +146,16 @@ def test_a_suite_that_is_gone_is_missing(tmp_path, gate):
     assert lines[-2] == f"Missing: {ROW}: suite smoke was not measured"
 
 
+def test_where_no_suite_is_left_each_row_is_named(tmp_path, gate, capsys):
+    code, lines = gate({"suite": "smoke"})
+    assert code == FAILED
+    assert lines[-3] == "Missing: matmul size 1, float32: suite blog was not measured"
+    assert lines[-1].startswith("Gate failed, as nothing was compared: 0 rows compared")
+    assert gate({"suite": "smoke"}, "--allow-missing")[0] == BAD_INPUT
+    assert main(["compare", str(tmp_path / "old"), str(tmp_path / "new")]) == BAD_INPUT
+    assert "no suite in common" in capsys.readouterr().err
+
+
 def test_a_side_that_mixes_environments_hides_no_row(gate, tmp_path):
     """One suite can be compared, so the other one must not be forgotten."""
     for name in ("old", "new"):
