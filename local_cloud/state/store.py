@@ -16,6 +16,7 @@ import moto
 from moto.core.base_backend import BackendDict, BaseBackend
 from moto.s3.models import s3_backends
 
+from local_cloud.gaps import log_events
 from local_cloud.state import StateError
 from local_cloud.state.contents import TABLE as CONTENT_TABLE
 from local_cloud.state.contents import Contents
@@ -213,6 +214,22 @@ def backends() -> dict[Key, BaseBackend]:
         for region, backend in list(regions.items())
         if not region.startswith(OTHER_PARTITIONS)
     }
+
+
+def keep_logs(folder: Path) -> None:
+    """Keep the events of all logs in this folder, and find those that are there.
+
+    Raises:
+        StateError: as of Store, or their file is none of ours.
+    """
+    path = private_file(folder, "logs.sqlite")
+    try:
+        log_events.keep_in(path)
+    except sqlite3.Error as error:
+        raise StateError(
+            f"{path} can't be used ({error}): delete it, which loses all logs, or name another "
+            "folder"
+        ) from error
 
 
 def private_file(folder: Path, name: str) -> Path:
