@@ -130,10 +130,19 @@ class Store:
             log.warning("the state of jobs could not be saved: %s", error)
 
     def close(self) -> None:
-        self.commit(ALL)
-        with self._committing:
-            self._is_closed = True
-            self._database.close()
+        """Write the state for the last time.
+
+        Raises:
+            StateError: it can't be written; what was there before is.
+        """
+        try:
+            self.commit(ALL)
+        except sqlite3.Error as error:
+            raise StateError(f"the last changes are lost: {self._path}: {error}") from error
+        finally:
+            with self._committing:
+                self._is_closed = True
+                self._database.close()
 
     def _delete_unused(self, used: Collection[Key]) -> None:
         """Delete the rows of backends that no longer exist."""
@@ -165,7 +174,8 @@ class Store:
         try:
             yield
         except BaseException:
-            self._database.execute("ROLLBACK")
+            if self._database.in_transaction:  # a full disk has ended it
+                self._database.execute("ROLLBACK")
             raise
         self._database.execute("COMMIT")
 
