@@ -20,6 +20,7 @@ from batchmark_job.result.scaling_options import NODES_TOKEN
 from batchmark_job.result.values import Model
 
 LOOPBACK = "127.0.0.1"
+EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - refused
 PREFIX = "AWS_BATCH_JOB_"
 JOB = f"{PREFIX}ID"
 INDEX, COUNT, MAIN, MAIN_ADDRESS = (
@@ -61,8 +62,10 @@ class Node:
         if not 0 <= index < count:
             raise InputError(f"{INDEX} is {index}, and {COUNT} is {count}")
         address = environment.get(MAIN_ADDRESS) or None
-        if address and ":" in address:
-            raise InputError(f"{MAIN_ADDRESS} is {address}; give an address of IPv4")
+        if address and (":" in address or address == EVERY_ADDRESS):
+            raise InputError(
+                f"{MAIN_ADDRESS} is {address}; give the IPv4 address at which others reach it"
+            )
         if index > 0 and address is None:
             raise InputError(f"{MAIN_ADDRESS} is not set, and this is node {index} of {count}")
         seconds = number(JOINING, environment.get(JOINING), JOINING_SECONDS)
