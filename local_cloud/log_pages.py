@@ -12,11 +12,13 @@ from moto.logs.models import logs_backends
 from werkzeug.wrappers import Response
 
 from local_cloud.batch.jobs.job import Job
+from local_cloud.gaps import logs
 from local_cloud.gaps.batch.backend import used_backends
+from local_cloud.gaps.log_events import HEAD
 
 READY = "/local-cloud/ready"
 PATH = re.compile(r"/local-cloud/jobs/(?P<job_id>[^/]+)/log")
-LINES = 1000  # that are sent at once
+LINES = 16  # that are sent at once; each may have a quarter of a megabyte
 
 
 class LogPages:
@@ -61,6 +63,8 @@ def page(job: Job) -> Iterator[str]:
     groups = logs_backends[account][region].groups
     group = groups.get(job.submission.containers[node].log_group)
     if stream := group and group.streams.get(job.attempts[-1].nodes[node].log_stream_name):
-        events = iter(stream.events)
-        while some := list(islice(events, LINES)):
+        events = logs.events_of(stream)
+        _, last = events.span()  # what is written meanwhile may have no end
+        found = events.after(HEAD, last or 0)
+        while some := list(islice(found, LINES)):
             yield "".join(f"{event.message}\n" for event in some)

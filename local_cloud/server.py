@@ -27,7 +27,7 @@ from local_cloud.browser_guard import BrowserGuard
 from local_cloud.clock import later
 from local_cloud.fault_control import Faults
 from local_cloud.file_systems import models as file_systems
-from local_cloud.gaps import log_events, logs
+from local_cloud.gaps import logs
 from local_cloud.gaps.pricing import PriceList
 from local_cloud.log_pages import LogPages
 from local_cloud.metadata import HostMetadata, TaskMetadata
@@ -36,7 +36,7 @@ from local_cloud.recorder import Recorder
 from local_cloud.retried_requests import RetriedRequests
 from local_cloud.settings import Settings
 from local_cloud.signatures import SignedRequests
-from local_cloud.state.store import Store, private_file
+from local_cloud.state.store import Store, keep_logs
 from local_cloud.state.write_through import WriteThrough
 
 LINGER_SECONDS = 2.0
@@ -143,7 +143,7 @@ def serve(
     services: WSGIApplication = PriceList(DomainDispatcherApplication(create_backend_app), prices)
     store = Store(state, scheduler.lock) if state else None
     if store and state:
-        log_events.keep_in(private_file(state, "logs.sqlite"))
+        keep_logs(state)
         store.load()
         logs.delete_unused()
         scheduler.save = store.save_jobs

@@ -25,6 +25,9 @@ os.environ.update(
 
 # It has been read; a pytest that a test starts has options of its own.
 os.environ.pop("PYTEST_ADDOPTS", None)
+# Terraform would complain with each command of a configuration that isn't there.
+if not Path(os.environ.get("TF_CLI_CONFIG_FILE", "")).is_file():
+    os.environ.pop("TF_CLI_CONFIG_FILE", None)
 
 # All sessions share botocore's models of AWS's services: large files, and tests make many clients.
 botocore.loaders.create_loader = functools.cache(botocore.loaders.create_loader)

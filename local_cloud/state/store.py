@@ -16,6 +16,7 @@ import moto
 from moto.core.base_backend import BackendDict, BaseBackend
 from moto.s3.models import s3_backends
 
+from local_cloud.gaps import log_events
 from local_cloud.state import StateError
 from local_cloud.state.contents import TABLE as CONTENT_TABLE
 from local_cloud.state.contents import Contents
@@ -129,10 +130,19 @@ class Store:
             log.warning("the state of jobs could not be saved: %s", error)
 
     def close(self) -> None:
-        self.commit(ALL)
-        with self._committing:
-            self._is_closed = True
-            self._database.close()
+        """Write the state for the last time.
+
+        Raises:
+            StateError: it can't be written; what was there before is.
+        """
+        try:
+            self.commit(ALL)
+        except sqlite3.Error as error:
+            raise StateError(f"the last changes are lost: {self._path}: {error}") from error
+        finally:
+            with self._committing:
+                self._is_closed = True
+                self._database.close()
 
     def _delete_unused(self, used: Collection[Key]) -> None:
         """Delete the rows of backends that no longer exist."""
@@ -164,7 +174,8 @@ class Store:
         try:
             yield
         except BaseException:
-            self._database.execute("ROLLBACK")
+            if self._database.in_transaction:  # a full disk has ended it
+                self._database.execute("ROLLBACK")
             raise
         self._database.execute("COMMIT")
 
@@ -213,6 +224,22 @@ def backends() -> dict[Key, BaseBackend]:
         for region, backend in list(regions.items())
         if not region.startswith(OTHER_PARTITIONS)
     }
+
+
+def keep_logs(folder: Path) -> None:
+    """Keep the events of all logs in this folder, and find those that are there.
+
+    Raises:
+        StateError: as of Store, or their file is none of ours.
+    """
+    path = private_file(folder, "logs.sqlite")
+    try:
+        log_events.keep_in(path)
+    except sqlite3.Error as error:
+        raise StateError(
+            f"{path} can't be used ({error}): delete it, which loses all logs, or name another "
+            "folder"
+        ) from error
 
 
 def private_file(folder: Path, name: str) -> Path:

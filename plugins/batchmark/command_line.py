@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from batchmark.analysis.judging.significance import ENOUGH_REPEATS
-from batchmark.analysis.side_by_side import Chosen, missing_rows, side_by_side
+from batchmark.analysis.side_by_side import Chosen, NoCommonSuiteError, missing_rows, side_by_side
 from batchmark.core import formatting
 from batchmark.core.errors import BatchmarkError, CollectError
 from batchmark.core.intervals import MINIMUM_SAMPLES
@@ -102,7 +102,13 @@ def _compare(options: argparse.Namespace) -> int:
     labels = [side.label for side in (new, baseline)]
     if new.target == baseline.target == BY_HAND:  # says nothing beside the files' names
         labels = [side.run.run_id for side in (new, baseline)]
-    comparison = Comparison(labels[0], labels[1], side_by_side(new, baseline))
+    try:
+        suites = side_by_side(new, baseline)
+    except NoCommonSuiteError:
+        if not options.gate:  # which names each row that is missing
+            raise
+        suites = []
+    comparison = Comparison(labels[0], labels[1], suites)
     console = _Console()
     render_comparison(comparison, console, ("new", "baseline"))
     gate = _gate(comparison, new, baseline, options) if options.gate else None
@@ -151,11 +157,11 @@ def _refuse_same(
 
 
 def _names(first: Path, second: Path) -> list[str]:
-    """The sides' paths from where they differ on."""
+    """The sides' paths from where they differ on; bytes that are no text are question marks."""
     parts = [Path(os.path.abspath(path)).parts for path in (first, second)]
     depths = range(1, max(map(len, parts)))
     depth = next(depth for depth in depths if parts[0][-depth:] != parts[1][-depth:])
-    return ["/".join(each[-depth:]) for each in parts]
+    return ["/".join(each[-depth:]).encode(errors="replace").decode() for each in parts]
 
 
 def _gate(

@@ -17,6 +17,8 @@ from tests.terraform.plans import apply, destroy, planned_changes
 NAMES_ALL_TARGETS = {
     "aws_ssm_parameter.airflow",
     'module.airflow_access.aws_iam_policy.this["run"]',
+    "module.batch.aws_iam_role_policy.execution",  # the targets whose log streams it may write to
+    "module.batch.aws_iam_role_policy.instance",
     "module.monitoring.aws_cloudwatch_dashboard.this",
     "module.monitoring.aws_cloudwatch_event_rule.job_states",
     'module.monitoring.aws_cloudwatch_event_rule.notice["job_failed"]',

@@ -41,7 +41,8 @@ def main() -> int:
     answer = Path(os.environ[ANSWER_VARIABLE])
     settings = dict(each.split("=") for each in arguments.rdzv_conf.split(","))
     first = int(settings["rank"]) * arguments.nproc_per_node
-    print(f"ranks from {first} by {arguments.rdzv_endpoint}", flush=True)
+    nccl = os.environ["NCCL_SOCKET_IFNAME"]
+    print(f"ranks from {first} by {arguments.rdzv_endpoint}, NCCL at {nccl}", flush=True)
     for rank in range(first, first + arguments.nproc_per_node):
         file = task.folder / f"rank-{rank}"
         does = file.read_text() if file.exists() else ""

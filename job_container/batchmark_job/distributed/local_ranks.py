@@ -15,12 +15,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 import psutil
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from batchmark_job.distributed.busy import Busy
 from batchmark_job.distributed.node import Node
 from batchmark_job.distributed.task import ERROR_SUFFIX, TASK_VARIABLE, Answer, RankError, Task
-from batchmark_job.distributed.torchrun import NCCL_INTERFACES, Launch, environment
+from batchmark_job.distributed.torchrun import (
+    LOOPBACK_INTERFACE,
+    NCCL_INTERFACES,
+    Launch,
+    environment,
+)
 from batchmark_job.errors import say
 from batchmark_job.machine.memory import kills_for_memory
 
@@ -41,6 +46,9 @@ class Ended(NamedTuple):
     failed_at: float = 0.0  # by the node's clock
     out_of_memory: bool = False
     busy: tuple[tuple[float, float], ...] = ()  # seconds since its start, share
+
+
+ENDED = TypeAdapter(Ended)
 
 
 class LocalRanks:
@@ -67,8 +75,7 @@ class LocalRanks:
             **os.environ,
             **environment(own, task.threads, Path(self._task), self._answer),
         }
-        if launch.nodes > 1:
-            variables.setdefault(NCCL, NCCL_INTERFACES)
+        variables.setdefault(NCCL, NCCL_INTERFACES if launch.nodes > 1 else LOOPBACK_INTERFACE)
         arguments = launch.arguments(node.index, self._logs)
         self._busy = busy
         self._process = subprocess.Popen(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hmac
 import math
+import os
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import psutil
@@ -18,6 +20,7 @@ from batchmark_job.result.scaling_options import NODES_TOKEN
 from batchmark_job.result.values import Model
 
 LOOPBACK = "127.0.0.1"
+EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - refused
 PREFIX = "AWS_BATCH_JOB_"
 JOB = f"{PREFIX}ID"
 INDEX, COUNT, MAIN, MAIN_ADDRESS = (
@@ -59,6 +62,10 @@ class Node:
         if not 0 <= index < count:
             raise InputError(f"{INDEX} is {index}, and {COUNT} is {count}")
         address = environment.get(MAIN_ADDRESS) or None
+        if address and (":" in address or address == EVERY_ADDRESS):
+            raise InputError(
+                f"{MAIN_ADDRESS} is {address}; give the IPv4 address at which others reach it"
+            )
         if index > 0 and address is None:
             raise InputError(f"{MAIN_ADDRESS} is not set, and this is node {index} of {count}")
         seconds = number(JOINING, environment.get(JOINING), JOINING_SECONDS)
@@ -109,7 +116,7 @@ def _proof(environment: Mapping[str, str]) -> bytes:
             f"{LEAST_CHARACTERS} random characters or more, in SubmitJob's nodeOverrides"
         )
     job = environment.get(JOB, "").partition("#")[0]
-    return hmac.digest(token.encode(), job.encode(), "sha256")
+    return hmac.digest(os.fsencode(token), job.encode(), "sha256")
 
 
 def _number(environment: Mapping[str, str], name: str) -> int:
@@ -122,7 +129,7 @@ def _number(environment: Mapping[str, str], name: str) -> int:
 def own_address(towards: str | None = None) -> str | None:
     """The address that ECS gave this container; else the one it has towards another node, if any.
 
-    None outside ECS, and in its host's network.
+    None outside ECS, in its host's network, and where there is no way to the other node.
     """
     for _ in range(ASKED):
         for network in ecs_metadata().get("Networks") or ():
@@ -130,9 +137,10 @@ def own_address(towards: str | None = None) -> str | None:
                 return str(address)
     if towards is None:
         return None
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         asked.connect((towards, CONTROL_PORT))  # sends nothing
         return str(asked.getsockname()[0])
+    return None
 
 
 def interface_of(address: str) -> str | None:

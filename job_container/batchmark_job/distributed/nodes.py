@@ -8,14 +8,14 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 from pydantic import ValidationError
 
 from batchmark_job.distributed.busy import Busy
 from batchmark_job.distributed.door import Door
 from batchmark_job.distributed.lines import Lines, LostError
-from batchmark_job.distributed.local_ranks import Ended, LocalRanks
+from batchmark_job.distributed.local_ranks import ENDED, Ended, LocalRanks
 from batchmark_job.distributed.node import CONTROL_PORT, LOOPBACK, MAIN_ADDRESS, Greeting, Node
 from batchmark_job.distributed.task import Answer, Task
 from batchmark_job.distributed.torchrun import Launch
@@ -28,6 +28,7 @@ from batchmark_job.result.scaling import ScalingNode
 STOPPING_SECONDS = 30.0  # for ranks to end when they are told
 BLAME_SECONDS = 3.0  # for the other nodes to say what failed there
 POLL_SECONDS = 0.05
+MOST_COMING = 2  # for each node; the one that has waited longest makes room
 
 
 @dataclass
@@ -68,6 +69,7 @@ class Nodes:
         self._closed = threading.Event()
         self._declined: dict[int, str] = {}  # why, by index
         self._here: LocalRanks | None = None
+        self._coming: list[Lines] = []  # let in, and yet to say who they are
         self._door: Door | None = None
         if node.count > 1:
             if address is None:
@@ -210,14 +212,18 @@ class Nodes:
         self.close(one_line(error) if error else None)
 
     def _let_in(self, connection: socket.socket) -> None:
-        following = (Lines(connection),)
-        threading.Thread(target=self._follow, args=following, name="node", daemon=True).start()
+        lines = Lines(connection)
+        with self._changed:
+            self._coming.append(lines)
+            if len(self._coming) > MOST_COMING * self._node.count:
+                self._coming.pop(0).close()
+        threading.Thread(target=self._follow, args=(lines,), name="node", daemon=True).start()
 
     def _follow(self, lines: Lines) -> None:
         """Take in all that one node says."""
         joined: _Joined | None = None
         try:
-            message = lines.receive()
+            message = self._first_word(lines)
             if message.pop("kind", None) == "declined":
                 with self._changed:
                     self._declined[int(message["index"])] = str(message["reason"])
@@ -234,16 +240,24 @@ class Nodes:
                 self._joined[greeting.index] = joined
                 self._changed.notify_all()
             while (message := lines.receive()).get("kind") != "leaving":
-                joined.ended[int(message["launch"])] = Ended(*message["ended"])
+                joined.ended[int(message["launch"])] = ENDED.validate_python(message["ended"])
             lines.close()
             joined.lost = str(message["reason"])
-        except (LostError, ValidationError, KeyError, TypeError, ValueError) as error:
+        except (LostError, KeyError, TypeError, ValueError, OverflowError) as error:
             lines.close()
             with self._changed:
                 if joined is not None:
                     known = isinstance(error, LostError)
                     joined.lost = str(error) if known else one_line(error)
                 self._changed.notify_all()
+
+    def _first_word(self, lines: Lines) -> dict[str, Any]:
+        try:
+            return lines.receive()
+        finally:
+            with self._changed:
+                if lines in self._coming:
+                    self._coming.remove(lines)
 
     def _refusal(self, greeting: Greeting) -> str | None:
         """Why there is no place for a node; None if there is."""

@@ -23,6 +23,7 @@ RANK = "batchmark_job.distributed.ranks.rank"
 RENDEZVOUS_SECONDS = 900  # all nodes are there by then, so it only bounds what should not happen
 # Without the loopback interface and the one that the ECS agent makes for its own endpoint.
 NCCL_INTERFACES = "^lo,ecs-eth"
+LOOPBACK_INTERFACE = "lo"  # of one node alone, for which NCCL would listen on another one
 
 
 class Launch(NamedTuple):

@@ -11,7 +11,7 @@ from pydantic import Field
 from batchmark.analysis.judging.noise import NoiseTable, RowName
 from batchmark.analysis.judging.significance import ENOUGH_REPEATS
 from batchmark.analysis.pairs.compared_rows import SIGNS, Row, UncomparedRow, compare_row
-from batchmark.analysis.pooling import TargetRecord, fell_back
+from batchmark.analysis.pooling import TargetJobs, TargetRecord, fell_back
 from batchmark.analysis.samples import RowKey, RowSamples, kept_samples
 from batchmark.analysis.sides import PricedTarget, priced_targets
 from batchmark.core import formatting
@@ -46,6 +46,10 @@ class Chosen:
         return f"{target_label(self.target, fell_back=on_cpu)} in {self.run.run_id}"
 
 
+class NoCommonSuiteError(CollectError):
+    """Two targets measured different suites."""
+
+
 class SideBySide(Record):
     """The first target against the second; in its rows, `gpu` is the first and `cpu` the second."""
 
@@ -68,13 +72,13 @@ def side_by_side(first: Chosen, second: Chosen) -> list[SideBySide]:
     """Compare two targets in each suite that both measured.
 
     Raises:
-        CollectError: a run has no such target or ran it on several instance types, or they have no
-            suite in common.
+        CollectError: a run has no such target or ran it on several instance types.
+        NoCommonSuiteError: they measured different ones.
     """
     ours, theirs = _by_suite(first), _by_suite(second)
     suites = [suite for suite in ours if suite in theirs]
     if not suites:
-        raise CollectError(
+        raise NoCommonSuiteError(
             f"{first.label} measured {', '.join(ours)}, {second.label} {', '.join(theirs)}: "
             "no suite in common"
         )
@@ -85,14 +89,15 @@ def missing_rows(first: Chosen, second: Chosen) -> list[MissingRow]:
     """Rows that the second target measured, and the first did not, or in too few of its jobs.
 
     Raises:
-        CollectError: as side_by_side.
+        CollectError: a run has no such target or ran it on several instance types.
     """
     ours, theirs = _by_suite(first), _by_suite(second)
     return [
         MissingRow(RowName.of(samples.row), reason)
         for suite, target in theirs.items()
         for key, samples in target.pooled.samples.items()
-        if not samples.problem and (reason := _missing(key, ours.get(suite), target))
+        if samples.measured and not samples.check_problem
+        if (reason := _missing(key, ours.get(suite), target))
     ]
 
 
@@ -105,11 +110,12 @@ def _missing(key: RowKey, first: PricedTarget | None, second: PricedTarget) -> s
     samples = first.pooled.samples.get(key, RowSamples(""))
     if samples.problem:
         return samples.problem
-    ours, theirs = _Extent.of(samples), _Extent.of(second.pooled.samples[key])
+    ours, theirs = _Extent.of(key, first.pooled), _Extent.of(key, second.pooled)
     if not ours.lacks(theirs):
         return None
-    why = f"; {samples.reasons()}" if samples.unmeasured else ""
-    return f"measured by {ours}, against {theirs}{why}"
+    stopped = f"{formatting.count(ours.stopped, 'job')} interrupted before it" * bool(ours.stopped)
+    told = (f"measured by {ours}, against {theirs}", samples.reasons(), stopped)
+    return "; ".join(filter(None, told))
 
 
 class _Extent(NamedTuple):
@@ -118,13 +124,18 @@ class _Extent(NamedTuple):
     measured: int  # jobs
     unsettled: int  # jobs: noise, which comes and goes
     lost: int  # jobs that failed, or did not measure it for another reason
+    stopped: int  # of these, jobs that were interrupted before they came to it
     samples: int
 
     @classmethod
-    def of(cls, row: RowSamples) -> Self:
+    def of(cls, key: RowKey, target: TargetJobs) -> Self:
+        row = target.samples[key]
         unsettled = sum(one.status is MeasurementStatus.UNSETTLED for _, one in row.unmeasured)
         samples = sum(len(kept_samples(one)) for _, one in row.measured)
-        return cls(len(row.measured), unsettled, len(row.unmeasured) - unsettled, samples)
+        began = {job.job_id for job, _ in (*row.measured, *row.unmeasured)}
+        stopped = sum(_stopped(job) and job.job_id not in began for job in target.jobs)
+        lost = len(row.unmeasured) - unsettled + stopped
+        return cls(len(row.measured), unsettled, lost, stopped, samples)
 
     def __str__(self) -> str:
         jobs = formatting.count(self.measured, "job")
@@ -139,6 +150,11 @@ class _Extent(NamedTuple):
             or ran < min(others, MINIMUM_SAMPLES)
             or self.lost * others > other.lost * ran
         )
+
+
+def _stopped(job: CollectedJob) -> bool:
+    """Whether a job left rows out; an own job is one of several sizes, and leaves its own."""
+    return job.document.status == "interrupted" and job.document.own_job is None
 
 
 def verdict(row: Row) -> Verdict:

@@ -104,5 +104,6 @@ def _same_cpu(first: TargetJobs, second: TargetJobs) -> str | None:
     ours, theirs = first.jobs[0].document, second.jobs[0].document
     model = ours.environment.cpu_model
     fell_back = first.fell_back or second.fell_back
+    on_cpus = ours.actual_device is theirs.actual_device  # a GPU may be held against another target
     is_same = model == theirs.environment.cpu_model and ours.target != theirs.target
-    return model if fell_back and is_same else None
+    return model if fell_back and on_cpus and is_same else None

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
 
-import numpy as np
 import pyarrow as pa
 
 from batchmark.changes.metric import Metric
-from batchmark.changes.records import Series, moment
+from batchmark.changes.records import Series
 from batchmark.changes.standing import Standing, standings
 from batchmark.core import formatting, row_values
-from batchmark.history.series import series_histories
+from batchmark.history.columns import IMPORTED
+from batchmark.history.series import runs_of, series_histories
 
 NAME_WIDTH = 31
 RUNS_SHOWN = 10
@@ -23,29 +25,29 @@ def overview(suite: str, table: pa.Table, runs: int = RUNS_SHOWN) -> Iterator[st
     if not found:
         yield f"suite {suite}: no row was measured"
         return
-    yield from _newest(suite, found, runs)
+    every = runs_of(table)
+    newest, _ = every[0]
+    yield from _runs(suite, found, every, runs)
     yield ""
     yield f"{'row, target':{NAME_WIDTH}} {'runs':>4} {'newest':>8} {'before':>8}  change"
     known = standings(found)
     for series in sorted(found, key=lambda one: (one.key.target, one.key.row)):
         yield from _line(series, known[series.key])
+        if suite != IMPORTED and series.run_ids[series.usable()[-1]] != newest:
+            yield f"{'':{NAME_WIDTH}} not measured in the newest run"
 
 
-def _newest(suite: str, found: list[Series], runs: int) -> Iterator[str]:
+def _runs(
+    suite: str, found: list[Series], every: list[tuple[str, datetime]], most: int
+) -> Iterator[str]:
     """A line for each of the newest runs: when, and how much it measured on all targets."""
-    seen: dict[str, tuple[np.datetime64, int]] = {}
-    for series in found:
-        for place in series.usable().tolist():
-            run_id, at = series.run_ids[place], series.recorded_at[place]
-            last, measured = seen.get(run_id, (at, 0))
-            seen[run_id] = max(last, at), measured + 1
-    newest = sorted(seen.items(), key=lambda item: item[1][0], reverse=True)
-    yield f"suite {suite}: {formatting.count(len(newest), 'run')}, the newest first"
-    for run_id, (at, measured) in newest[:runs]:
-        figures = formatting.count(measured, "measurement")
-        yield f"  {moment(at):%Y-%m-%d %H:%M}  {run_id}, {figures}"
-    if len(newest) > runs:
-        yield f"  and {len(newest) - runs} earlier ones"
+    measured = Counter(series.run_ids[place] for series in found for place in series.usable())
+    yield f"suite {suite}: {formatting.count(len(every), 'run')}, the newest first"
+    for run_id, at in every[:most]:
+        figures = formatting.count(measured[run_id], "measurement")
+        yield f"  {at:%Y-%m-%d %H:%M}  {run_id}, {figures}"
+    if len(every) > most:
+        yield f"  and {len(every) - most} earlier ones"
 
 
 def _line(series: Series, standing: Standing) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from json import loads
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from batchmark.changes.metric import Metric
-from batchmark.changes.records import Series, SeriesKey
+from batchmark.changes.records import Series, SeriesKey, moment
 from batchmark.core.row_values import ToldMetric
 from batchmark.core.run import CONFIRMATION
 from batchmark_job.result.document import Device
@@ -114,6 +115,17 @@ def speedups(table: pa.Table) -> list[Series]:
                 )
             )
     return histories
+
+
+def runs_of(table: pa.Table) -> list[tuple[str, datetime]]:
+    """Return all runs, whatever they measured, with when each was recorded, the newest first."""
+    codes, run_ids = dictionary_codes(table["run_id"])
+    recorded_at = table["recorded_at"].to_numpy()
+    chosen = ~_is(table, "purpose", CONFIRMATION) & ~np.isnat(recorded_at)
+    order = np.argsort(recorded_at[chosen], kind="stable")
+    last = dict(zip(run_ids[codes[chosen][order]], recorded_at[chosen][order], strict=True))
+    found = [(run_id, moment(at)) for run_id, at in last.items()]
+    return sorted(found, key=lambda run: run[1], reverse=True)
 
 
 def _fresh_figures(table: pa.Table) -> dict[tuple[Any, ...], dict[str, list[float]]]:

@@ -45,8 +45,8 @@ def read_documents(path: Path) -> dict[Path, ResultDocument]:
 
 def identity(document: ResultDocument) -> Hashable:
     """What the documents of one job have in common, and those of no two jobs."""
-    by_hand = document.job_id == BY_HAND
-    return document.started_at if by_hand else document.job_id
+    by_hand = document.job_id == BY_HAND  # and perhaps beside others that started with it
+    return (document.started_at, document.finished_at) if by_hand else document.job_id
 
 
 def told(document: ResultDocument) -> str:

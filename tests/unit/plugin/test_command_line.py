@@ -108,6 +108,15 @@ def test_the_sides_are_named_by_what_tells_them_apart(
     assert f"the time of {baseline} / the time of {new}." in (summary.read_text().replace("\\", ""))
 
 
+def test_a_folder_whose_name_is_no_text_is_compared(tmp_path, old, compare):
+    new = repeats(tmp_path / "new", 0.012).rename(tmp_path / os.fsdecode(b"new\xff"))
+    summary = tmp_path / "summary.md"
+    code, out = compare(old, new, "--gate", f"--markdown={summary}")
+    assert code == FAILED
+    assert "new? is faster in 0, slower in 1" in out
+    assert "new? is faster in 0, slower in 1" in summary.read_text()
+
+
 def test_a_gpu_target_that_ran_on_the_cpu_is_marked_and_never_a_rival(tmp_path, compare):
     before, on_cpu = (
         repeats(tmp_path / name, seconds, target="g5.xlarge", **ON_CPU)
@@ -119,6 +128,8 @@ def test_a_gpu_target_that_ran_on_the_cpu_is_marked_and_never_a_rival(tmp_path, 
     told = "g5.xlarge (ran on the CPU) in new is faster in 0, slower in 1"
     assert told in out
     assert told in summary.read_text()
+    on_gpu = repeats(tmp_path / "gpu", 0.001, target="g6.xlarge", environment=LAPTOP_ENVIRONMENT)
+    assert compare(on_gpu, on_cpu, "--gate")[0] == FAILED
     cpu = repeats(tmp_path / "cpu", 0.010, target="c5.2xlarge", **ON_CPU)
     for one, other in ((on_cpu, cpu), (cpu, on_cpu)):
         _, out = compare(one, other)

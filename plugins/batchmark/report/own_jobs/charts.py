@@ -16,7 +16,7 @@ from batchmark.analysis.pairs.answer import Measure
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.report import charts
-from batchmark.report.blocks import Chart
+from batchmark.report.blocks import Chart, grouped
 from batchmark.report.own_jobs import words
 from batchmark.report.own_jobs.standings import main_places
 from batchmark.report.words import JOB
@@ -54,19 +54,24 @@ def _sizes(study: OwnJobStudy, places: Sequence[Place]) -> charts.SizeChart:
 
 def _paid(study: OwnJobStudy, places: Sequence[Place]) -> Iterator[dict[str, Any]]:
     names = words.names(study)
-    for side, figure in words.figures(study):
-        if figure.seconds and figure.usd_per_job and figure.place in places:
-            name, where = names[side.target.target], words.at(study, [figure.place.size])
-            figures = (
-                f"{formatting.time(figure.seconds)}, {formatting.usd_figure(figure.usd_per_job)}"
-            )
-            yield {
-                "name": name,
-                "size": figure.place.size,
-                **_ends("seconds", figure.seconds),
-                **_ends("usd", figure.usd_per_job),
-                "text": ", ".join(filter(None, (name, where, figures))),
-            }
+    paid = [
+        (side, figure.place, figure.seconds, figure.usd_per_job)
+        for side, figure in words.figures(study)
+        if figure.seconds and figure.usd_per_job and figure.place in places
+    ]
+    times = grouped((place, seconds) for _, place, seconds, _ in paid)
+    dollars = grouped((place, usd) for _, place, _, usd in paid)
+    for side, place, seconds, usd in paid:
+        name, where = names[side.target.target], words.at(study, [place.size])
+        time = formatting.time(seconds, times[place])
+        figures = f"{time}, {formatting.usd_figure(usd, dollars[place])}"
+        yield {
+            "name": name,
+            "size": place.size,
+            **_ends("seconds", seconds),
+            **_ends("usd", usd),
+            "text": ", ".join(filter(None, (name, where, figures))),
+        }
 
 
 def _ends(name: str, figure: Estimate) -> dict[str, float]:

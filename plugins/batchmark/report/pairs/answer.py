@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from batchmark.analysis.pairs.answer import Answer, Duel, Measure, Standing, find_answer
+from batchmark.analysis.pairs.answer import Answer, Measure, Standing, find_answer
 from batchmark.analysis.pairs.notes import few_jobs
 from batchmark.core import formatting
-from batchmark.core.intervals import MINIMUM_SAMPLES
+from batchmark.core.formatting import Others
+from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate
 from batchmark.report import words
 from batchmark.report.blocks import Cell, Colour, Matrix, Story, StudyAnswer
 from batchmark.report.model import Report
@@ -143,8 +144,9 @@ def _matrix(answer: Answer) -> Matrix:
     rows = []
     for workload in answer.workloads:
         by_gpu = {standing.gpu: standing for standing in workload.standings}
+        beside = [end for standing in workload.standings for end in _ends(standing)]
         name = workload.workload + (f", {workload.dtype}" if len(dtypes) > 1 else "")
-        rows.append((name, [_cell(by_gpu.get(gpu), answer.measure) for gpu in answer.gpus]))
+        rows.append((name, [_cell(by_gpu.get(gpu), answer.measure, beside) for gpu in answer.gpus]))
     return Matrix(answer.measure, _caption(answer), list(answer.gpus), rows)
 
 
@@ -158,7 +160,7 @@ def _caption(answer: Answer) -> str:
     )
 
 
-def _cell(standing: Standing | None, measure: Measure) -> Cell | None:
+def _cell(standing: Standing | None, measure: Measure, beside: Others) -> Cell | None:
     if standing is None:
         return None
     ahead, behind = AHEAD[measure]
@@ -166,7 +168,9 @@ def _cell(standing: Standing | None, measure: Measure) -> Cell | None:
     unknown = rows - wins - losses
     note = f"{unknown} of {rows} {NOT_KNOWN}" if unknown and unknown < rows else ""
     word, colour = _word(standing, ahead, behind, wins, losses)
-    return Cell(word, _ratios(standing.duels), note, colour)
+    ends = [formatting.factor(end, beside) for end in _ends(standing)]
+    ratio = " to ".join(end.value for end in ends) if len(ends) > 1 else str(ends[0])
+    return Cell(word, ratio, note, colour)
 
 
 def _word(
@@ -186,14 +190,13 @@ def _word(
     return f"{ahead} in {wins} of {len(standing.duels)}", "both"
 
 
-def _ratios(duels: Sequence[Duel]) -> str:
-    """Of the rows that are decided, if any is."""
-    decided = [duel for duel in duels if duel.winner != "unknown"]
-    ratios = sorted((duel.ratio for duel in decided or duels), key=lambda ratio: ratio.value)
-    if len(ratios) == 1:
-        return str(formatting.factor(ratios[0]))
-    ends = (ratios[0], ratios[-1])
-    return " to ".join(formatting.factor(one, ends).value for one in ends)
+def _ends(standing: Standing) -> list[Estimate]:
+    """The least and the largest ratio of the rows that are decided, if any is; or the only one."""
+    decided = [duel for duel in standing.duels if duel.winner != "unknown"]
+    ratios = sorted(
+        (duel.ratio for duel in decided or standing.duels), key=lambda ratio: ratio.value
+    )
+    return [ratios[0], *ratios[1:][-1:]]
 
 
 def _trust(report: Report) -> str:

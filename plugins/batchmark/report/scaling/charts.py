@@ -5,7 +5,7 @@ Vega-Lite draws them as SVG: https://vega.github.io/vega-lite/.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from batchmark.analysis.scaling.studies import ScalingStudy, Training
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate
 from batchmark.report import charts
-from batchmark.report.blocks import Chart
+from batchmark.report.blocks import Chart, grouped
 from batchmark.report.scaling import words
 from batchmark.report.words import IMAGE_RATE
 
@@ -47,15 +47,10 @@ def prediction_chart(study: ScalingStudy, curve: Curve, prediction: Prediction) 
     """The prediction with its interval as a band, and what was measured as points on it."""
     devices = prediction.devices or 1
     name = "model" if prediction.outcome == "wrong" else PREDICTED
-    predicted = [
-        _value(name, point.ranks, point.efficiency, words.devices(study, point.ranks))
-        for point in prediction.points
-    ]
-    measured = [
-        _value(MEASURED, ranks, point.efficiency, words.devices(study, ranks))
-        for point in curve.points
-        for ranks in [point.nodes * devices]
-    ]
+    found = [(name, point.ranks, point.efficiency) for point in prediction.points]
+    found += [(MEASURED, point.nodes * devices, point.efficiency) for point in curve.points]
+    values = _values(found, partial(words.devices, study))
+    predicted, measured = values[: len(prediction.points)], values[len(prediction.points) :]
     last = predicted[-1]["size"]
     ranks = [size for value in predicted if (size := value["size"]) == last or size * CLOSE < last]
     scale = alt.Scale(type="log", base=2, nice=False)
@@ -77,23 +72,24 @@ def prediction_chart(study: ScalingStudy, curve: Curve, prediction: Prediction) 
 
 
 def _efficiency(study: ScalingStudy, of: Sequence[Curve]) -> str:
-    values = [
-        _value(words.curve_name(study, curve), point.nodes, point.efficiency)
+    values = _values(
+        (words.curve_name(study, curve), point.nodes, point.efficiency)
         for curve in of
         for point in curve.points
-    ]
+    )
     y = charts.from_zero([*values, {"high": 1.0}], "efficiency")
     return charts.curves(values, charts.counted(values, "nodes"), y, below=[_ideal_rule(y)])
 
 
 def _speed(study: ScalingStudy, of: Sequence[Curve]) -> str:
-    values, ideal = [], []
+    found, ideal = [], []
     for curve in of:
         name, first = words.curve_name(study, curve), curve.points[0]
         for point in curve.points:
-            values.append(_value(name, point.nodes, point.images_per_second))
+            found.append((name, point.nodes, point.images_per_second))
             amount = first.images_per_second.value * point.nodes / first.nodes
             ideal.append({"name": name, "size": point.nodes, "amount": amount, "high": amount})
+    values = _values(found)
     y = charts.from_zero([*values, *ideal], IMAGE_RATE)
     line = (
         alt.Chart(alt.InlineData(values=ideal))
@@ -141,6 +137,15 @@ def _parts(points: Sequence[TrainingPoint]) -> str:
     return charts.embedded(chart.properties(width=charts.WIDTH, height=charts.HEIGHT))
 
 
-def _value(name: str, size: int, figure: Estimate, at: str | None = None) -> dict[str, Any]:
-    text = f"{name}, {at or words.nodes(size)}: {formatting.number(figure)}"
-    return charts.figure_of(name, size, figure, text)
+def _values(
+    found: Iterable[tuple[str, int, Estimate]], at: Callable[[int], str] = words.nodes
+) -> list[dict[str, Any]]:
+    """Points by name and size; `at` has the size in words."""
+    points = list(found)
+    beside = grouped((size, figure) for _, size, figure in points)
+    return [
+        charts.figure_of(
+            name, size, figure, f"{name}, {at(size)}: {formatting.number(figure, beside[size])}"
+        )
+        for name, size, figure in points
+    ]

@@ -12,9 +12,10 @@ from typing import Any, Literal
 import altair as alt
 
 from batchmark.analysis.pairs.answer import Measure
-from batchmark.analysis.sharing.curves import STEPS, Curve, Point
+from batchmark.analysis.sharing.curves import STEPS, Point
 from batchmark.analysis.sharing.studies import SharedTask
 from batchmark.core import formatting
+from batchmark.core.formatting import Others
 from batchmark.core.intervals import Estimate
 from batchmark.report import charts
 from batchmark.report.blocks import Chart, grouped
@@ -40,20 +41,25 @@ def sharing_charts(task: SharedTask) -> list[Chart]:
     """One for each amount that is known at two numbers of replicas or more."""
     found = []
     for amount, title in TITLES.items():
-        values = [value for curve in task.curves for value in _values(task, curve, amount)]
+        values = list(_values(task, amount))
         if len({value["size"] for value in values}) >= LEAST_NUMBERS:
             marks = _knees(task) if amount == "throughput" else []
             found.append(Chart(title, partial(_draw, values, amount, marks)))
     return found
 
 
-def _values(task: SharedTask, curve: Curve, amount: Amount) -> Iterator[dict[str, Any]]:
-    name = words.curve_name(task, curve)
-    for point in curve.points:
-        if figure := _figure(point, amount):
-            replicas = formatting.count(point.replicas, "replica")
-            text = f"{name}, {replicas}: {_said(figure, amount)}"
-            yield charts.figure_of(name, point.replicas, figure, text)
+def _values(task: SharedTask, amount: Amount) -> Iterator[dict[str, Any]]:
+    found = [
+        (words.curve_name(task, curve), point.replicas, figure)
+        for curve in task.curves
+        for point in curve.points
+        if (figure := _figure(point, amount))
+    ]
+    beside = grouped((replicas, figure) for _, replicas, figure in found)
+    for name, replicas, figure in found:
+        said = _said(figure, amount, beside[replicas])
+        text = f"{name}, {formatting.count(replicas, 'replica')}: {said}"
+        yield charts.figure_of(name, replicas, figure, text)
 
 
 def _figure(point: Point, amount: Amount) -> Estimate | None:
@@ -65,10 +71,11 @@ def _figure(point: Point, amount: Amount) -> Estimate | None:
     return None if p95 is None else Estimate(value=p95, interval=None)
 
 
-def _said(figure: Estimate, amount: Amount) -> str:
+def _said(figure: Estimate, amount: Amount, beside: Others) -> str:
     if amount == "throughput":
-        return f"{formatting.number(figure)} {UNITS[amount]}"
-    return str(formatting.usd_figure(figure) if amount == "dollars" else formatting.time(figure))
+        return f"{formatting.number(figure, beside)} {UNITS[amount]}"
+    form = formatting.usd_figure if amount == "dollars" else formatting.time
+    return str(form(figure, beside))
 
 
 def _knees(task: SharedTask) -> list[charts.Mark]:

@@ -3,7 +3,7 @@
 import pytest
 
 from batchmark_job.distributed import node as module
-from batchmark_job.distributed.node import Node, interface_of, own_address
+from batchmark_job.distributed.node import EVERY_ADDRESS, Node, interface_of, own_address
 from batchmark_job.errors import InputError
 
 TOKEN = "a secret of forty-three characters, or more"
@@ -37,6 +37,7 @@ def test_its_proof_is_of_its_job_and_token_and_shown_to_nobody():
     for changed in ({"AWS_BATCH_JOB_ID": "job-2#3"}, {"BATCHMARK_NODES_TOKEN": f"{TOKEN}!"}):
         assert Node.of(CHILD | changed).proof != proof
     assert len(proof) == 32
+    assert len(Node.of(CHILD | {"BATCHMARK_NODES_TOKEN": 32 * "\udcff"}).proof) == 32, "any bytes"
     assert repr(proof) not in repr(Node.of(CHILD))
     alone = MAIN | {"AWS_BATCH_JOB_NUM_NODES": "1", "BATCHMARK_NODES_TOKEN": ""}
     assert Node.of(alone).proof == b"", "one node alone needs none"
@@ -54,6 +55,8 @@ def test_the_time_for_all_to_come_may_be_another():
         ({"AWS_BATCH_JOB_NODE_INDEX": "20"}, "NODE_INDEX is 20, and AWS_BATCH_JOB_NUM_NODES is 20"),
         ({"AWS_BATCH_JOB_NUM_NODES": "many"}, "NUM_NODES is 'many'; Batch sets it to a whole"),
         ({"AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": ""}, "is not set, and this is node 3"),
+        ({"AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": "fd00::7"}, "is fd00::7; give the IP"),
+        ({"AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": EVERY_ADDRESS}, "is 0.0.0.0; give"),
         ({"BATCHMARK_JOINING_SECONDS": "0"}, "JOINING_SECONDS is 0; give the seconds that nodes"),
         ({"BATCHMARK_JOINING_SECONDS": "nan"}, "JOINING_SECONDS is nan; give the seconds"),
         ({"BATCHMARK_JOINING_SECONDS": "soon"}, "JOINING_SECONDS 'soon' is not a number"),
@@ -85,6 +88,7 @@ def test_elsewhere_it_is_the_one_towards_the_main_node(monkeypatch):
     monkeypatch.setattr(module, "ecs_metadata", dict)
     assert own_address() is None
     assert own_address("127.0.0.1") == "127.0.0.1"
+    assert own_address("fd00::7") is None
 
 
 def test_the_interface_of_a_loopback_address_is_the_loopback_one():

@@ -175,9 +175,14 @@ def test_all_nodes_run_their_ranks_and_the_first_one_answers(main, followers, ta
     assert followers.errors == {}
 
 
-def test_one_node_alone_needs_no_other_and_its_ranks_meet_on_loopback(alone, task, capsys):
+def test_one_node_alone_needs_no_other_and_its_ranks_meet_on_loopback(
+    alone, task, capsys, monkeypatch
+):
+    monkeypatch.delenv("NCCL_SOCKET_IFNAME", raising=False)
     assert alone.run(task, 1, 20.0).bytes_moved == 1000
-    assert "ranks from 0 by 127.0.0.1:" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "ranks from 0 by 127.0.0.1:" in said
+    assert "NCCL at lo\n" in said
     (record,) = alone.records(devices=1)
     assert (record.index, record.device_model, record.instance_type) == (0, "a CPU", "c5.large")
     assert record.host == MAIN
@@ -401,6 +406,21 @@ def test_a_second_connection_of_a_node_is_refused(main, port, followers):
     second.close()
 
 
+def test_who_repeats_a_proof_costs_few_threads_and_keeps_no_node_out(main, port):
+    all_nodes = main(2)
+    before, most = threading.active_count(), 2 * nodes.MOST_COMING
+    with contextlib.ExitStack() as visits:
+        for _ in range(20):
+            inside, other = map(visits.enter_context, socket.socketpair())
+            all_nodes._let_in(inside)
+        wait_for(lambda: threading.active_count() - before <= 2 * most, "the end of the others", 10)
+        other.settimeout(10)
+        assert other.recv(1) == b"{", "the newest is heard"
+        node = one_that_came(port)
+        wait_for(lambda: all_nodes._joined, "the node", 10)
+        node.close()
+
+
 def test_a_main_node_without_an_address_of_its_own_does_not_listen_at_all_of_them(port):
     with pytest.raises(CannotMeasureError, match="outside of Batch, set AWS_BATCH_JOB_MAIN_NODE_"):
         Nodes(Node(0, 2, None, 20.0, PROOF), port=port)
@@ -417,6 +437,24 @@ def test_a_node_that_sends_what_nobody_can_read_is_lost(main, port):
         other.sendall(PROOF + GREETING.model_dump_json().encode() + b"\n" + DEEP)
         wait_for(lambda: all_nodes._joined and all_nodes._joined[1].lost, "its loss", 10)
     assert "recursion" in all_nodes._joined[1].lost
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"kind": "ended", "launch": 1e999, "ended": [0]}',
+        '{"kind": "ended", "launch": 1, "ended": ["0", null, "no", "late"]}',
+        '{"kind": "ended", "launch": 1, "ended": 3}',
+        '{"kind": "ended", "launch": [], "ended": [0]}',
+        '{"kind": "leaving"}',
+        '"leaving"',
+    ],
+)
+def test_a_node_that_sends_what_is_no_message_is_lost(main, port, said):
+    all_nodes = main(2)
+    with socket.create_connection((MAIN, port)) as other:
+        other.sendall(PROOF + GREETING.model_dump_json().encode() + f"\n{said}\n".encode())
+        wait_for(lambda: all_nodes._joined and all_nodes._joined[1].lost, "its loss", 10)
 
 
 def test_whatever_else_reaches_the_port_harms_nobody(main, port, followers, task):

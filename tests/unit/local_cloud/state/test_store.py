@@ -19,7 +19,7 @@ from local_cloud.batch.jobs.job import Job
 from local_cloud.batch.jobs.resources import Requirements
 from local_cloud.state import StateError
 from local_cloud.state.pickling import live
-from local_cloud.state.store import ALL, FORMAT, Gate, Store, private_file
+from local_cloud.state.store import ALL, FORMAT, Gate, Store, keep_logs, private_file
 from tests.paths import DATA
 
 ACCOUNT, REGION = "111122223333", "us-east-1"
@@ -347,3 +347,27 @@ def test_a_folder_that_cant_be_used_is_named(state, monkeypatch):
     monkeypatch.setattr(Path, "touch", refuse)
     with pytest.raises(StateError, match=f"{state} can't be used: Permission denied"):
         private_file(state, "state.sqlite")
+
+
+def test_a_file_of_logs_that_is_none_is_named(state, logs_on_disk):
+    (state / "logs.sqlite").write_bytes(b"no database" * 100)
+    with pytest.raises(StateError, match=r"logs.sqlite can't be used \(file is not a database\)"):
+        keep_logs(state)
+
+
+def test_a_full_disk_costs_the_last_changes_and_is_told(tmp_path, backends):
+    store = Store(tmp_path, threading.RLock())
+    put("a")
+    store.commit(ALL)
+    store._database.execute("PRAGMA max_page_count = 1")  # as many as there are
+    for n in range(500):
+        put(f"of {n}")
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        store.commit(ALL)
+    with pytest.raises(StateError, match=r"changes are lost: .*state.sqlite: .* full"):
+        store.close()
+    live(SSM).reset()
+    again = Store(tmp_path, threading.RLock())
+    again.load()
+    again.close()
+    assert parameters() == ["a"]

@@ -53,6 +53,10 @@ def fewer_samples(_side, _name, row, draw):
     row["samples_seconds"] = row["samples_seconds"][: draw(st.integers(1, 19))]
 
 
+def of_another_version(_side, _name, row, _draw):
+    row["implementation"] = row["implementation"] | {"version": "9"}
+
+
 def interrupted(side, name, _row, _draw):
     side[name]["status"] = "interrupted"
 
@@ -69,7 +73,14 @@ def samples_twice(_side, _name, row, _draw):
     row["samples_seconds"] *= 2
 
 
-LOSSES = (without_document, without_row, unmeasured, fewer_samples, interrupted)
+LOSSES = (
+    without_document,
+    without_row,
+    unmeasured,
+    fewer_samples,
+    of_another_version,
+    interrupted,
+)
 DOUBLES = (twice, row_twice, samples_twice)
 
 
@@ -111,15 +122,15 @@ def test_no_loss_and_no_double_goes_unseen(examples, capsys):
     before = [compared({"old": old, "new": new}, capsys.readouterr) for new in news]
     assert [code for code, _ in before] == [0, 1]
 
-    @given(st.sampled_from([0, 1]), st.sampled_from(["old", "new"]), st.data())
+    @given(st.sampled_from([0, 1]), st.sampled_from(["old", "new", "old and new"]), st.data())
     @fuzzed(examples)
     def lose(case, which, data):
         sides = {"old": old, "new": news[case]}
-        sides[which] = data.draw(changed(sides[which]))
+        sides |= {name: data.draw(changed(sides[name])) for name in which.split(" and ")}
         code, last = compared(sides, capsys.readouterr)
         assert (code, last) != before[case]
         if before[case][0] and not code:
-            assert which == "old"
+            assert "old" in which
             assert " 0 missing in the baseline" not in last
 
     lose()

@@ -131,3 +131,12 @@ def test_another_machine_is_another_series_and_no_change():
     assert " ".join(shown(rows)).count(SAME) == 2
     assert CHANGED not in " ".join([*shown(rows), *pairs(rows)])
     assert len(pairs(rows)) == 2
+
+
+def test_what_the_newest_run_did_not_measure_is_said():
+    rows = shaped([(20, 0.010)], 0.01004)
+    rows.append(measured(None, GPU, day=21, status="failed"))
+    lines = list(overview("blog", table(rows)))
+    assert lines[0] == "suite blog: 22 runs, the newest first"
+    assert lines[1].endswith("scheduled__021, 0 measurements")
+    assert shown(rows) == [f"21 10.0 ms 10.0 ms +0.4 %, {SAME}", "not measured in the newest run"]

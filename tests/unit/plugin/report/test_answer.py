@@ -7,7 +7,14 @@ from batchmark.changes.suspects import too_early
 from batchmark.report.answer import answer_lines, first_screen
 from batchmark.report.change_records import ChangesSection
 from tests.builders.reports import render_html, report_of, terminal
-from tests.builders.runs import LAPTOP_ENVIRONMENT, build_job, build_rows, build_run
+from tests.builders.runs import (
+    LAPTOP_ENVIRONMENT,
+    build_job,
+    build_row,
+    build_rows,
+    build_run,
+    noisy,
+)
 
 GPU, CPU = "g5.xlarge", "c5.2xlarge"  # at 1.006 and 0.34 USD an hour
 SIZES = (100, 200, 400, 800)
@@ -122,6 +129,21 @@ def test_a_cell_says_in_words_what_its_colour_says():
     for cell in cells.values():
         assert cell.word in page
         assert cell.ratio in page
+
+
+def test_ratios_of_gpus_beside_each_other_share_their_last_digit():
+    noisy_gpu = [
+        build_job("g6.xlarge", [build_row(noisy(1.05, spread=0.1, seed=n))], repeat=n)
+        for n in range(1, 7)
+    ]
+    one_size = [
+        build_job(target, [build_row(noisy(seconds, spread=0.001, seed=n))], repeat=n)
+        for target, seconds in ((GPU, 1.0), (CPU, 2.04))
+        for n in range(1, 7)
+    ]
+    _, story = asked(report_on(one_size, noisy_gpu))
+    ((_, cells),) = story.matrices[0].rows
+    assert [len(cell.ratio.partition("×")[0]) for cell in cells] == [5, 5]  # 2.039 and 1.943
 
 
 def test_a_laptop_measured_no_gpu_and_rented_nothing(report_of_laptop):

@@ -110,6 +110,24 @@ def test_what_is_no_less_than_in_the_baseline_passes_and_is_counted(gate, new, o
     assert counts in last
 
 
+def test_a_row_that_failed_is_missing_where_the_baseline_mixes_versions(gate):
+    code, lines = gate({"changed": in_all(FAILED_ROW)}, old={"changed": {1: TORCH_9}})
+    assert code == FAILED
+    assert lines[-2] == f"Missing: {ROW}: failed: CUDA error"
+
+
+@pytest.mark.parametrize(("status", "expected"), [("complete", 0), ("interrupted", FAILED)])
+def test_jobs_that_were_interrupted_before_a_row_have_lost_it(tmp_path, gate, status, expected):
+    """However many others measured it; a job that ran to its end without it had none to measure."""
+    for repeat in range(REPEATS, REPEATS + 3):
+        file = tmp_path / "new" / f"{repeat}.json"
+        stored(file, row(repeat, KEPT), repeat=repeat + 1, status=status)
+    code, lines = gate({})
+    assert code == expected
+    why = "against 6 jobs with 120 samples; 3 jobs interrupted before it"
+    assert any(line.endswith(why) for line in lines) == bool(expected)
+
+
 def test_a_document_that_is_gone_leaves_too_little(gate):
     code, lines = gate({"count": REPEATS - 1})
     assert code == FAILED
@@ -128,6 +146,16 @@ def test_a_suite_that_is_gone_is_missing(tmp_path, gate):
     assert lines[-2] == f"Missing: {ROW}: suite smoke was not measured"
 
 
+def test_where_no_suite_is_left_each_row_is_named(tmp_path, gate, capsys):
+    code, lines = gate({"suite": "smoke"})
+    assert code == FAILED
+    assert lines[-3] == "Missing: matmul size 1, float32: suite blog was not measured"
+    assert lines[-1].startswith("Gate failed, as nothing was compared: 0 rows compared")
+    assert gate({"suite": "smoke"}, "--allow-missing")[0] == BAD_INPUT
+    assert main(["compare", str(tmp_path / "old"), str(tmp_path / "new")]) == BAD_INPUT
+    assert "no suite in common" in capsys.readouterr().err
+
+
 def test_a_side_that_mixes_environments_hides_no_row(gate, tmp_path):
     """One suite can be compared, so the other one must not be forgotten."""
     for name in ("old", "new"):
@@ -144,6 +172,13 @@ def test_a_slower_row_is_named_before_the_last_line(gate):
     assert code == FAILED
     assert lines[-2] == f"Slower: {ROW} (+100 %)"
     assert "2 rows compared, 1 slower by 5 % or more, 0 missing, " in lines[-1]
+
+
+def test_jobs_by_hand_that_started_together_are_several(tmp_path, gate):
+    """A start is known to 10 ms, so those of parallel jobs may be equal."""
+    for seconds, name in enumerate(("old/a", "old/b", "new/a", "new/b"), start=1):
+        stored(tmp_path / f"{name}.json", row(0, KEPT), job_id="local", total_seconds=seconds)
+    assert gate({})[0] == 0
 
 
 @pytest.mark.parametrize(

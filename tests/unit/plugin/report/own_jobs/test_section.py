@@ -178,6 +178,7 @@ def test_charts_of_time_and_dollars_over_the_axis_and_of_both():
     )
     both = found["Dollars over time: lower left is better"]
     assert "c5.2xlarge, size 64, 16.0 s [15.5, 16.5], $0.00151 [0.00147, 0.00156]" in both
+    assert "c5.2xlarge, size 1024, 90.0 s [87.3, 92.7], $0.0085 [0.0082, 0.0088]" in both
 
 
 def test_without_an_axis_there_is_one_chart_and_without_prices_none():

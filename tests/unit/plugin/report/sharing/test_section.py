@@ -36,6 +36,13 @@ def test_each_amount_is_drawn_over_replicas_with_a_line_for_each_mode():
     assert re.search(r"<title>MPS, 8 replicas: 211\S* \[.*\] steps/s</title>", throughput)
 
 
+def test_points_at_a_number_of_replicas_share_their_last_digit():
+    noisy = curve_rows("mps", SATURATING, spread=0.2)
+    throughput, *_ = charts(*curve_rows("time_slicing", SATURATING), *noisy).values()
+    told = re.findall(r"<title>(?:time-slicing|MPS), 8 replicas: (\S+) \[", throughput)
+    assert told == ["211", "211"]
+
+
 def test_a_single_number_of_replicas_and_unknown_dollars_are_not_drawn():
     assert charts() == {}
     found = charts(*curve_rows("time_slicing", SATURATING), environment=LAPTOP_ENVIRONMENT)
