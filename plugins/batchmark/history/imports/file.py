@@ -114,29 +114,30 @@ class ImportedFile(Record):
                 f"{self.file_name} can't be read as {self.format}: {problem_of(error)}; {REMEDY}"
             ) from error
 
-    def rows(self) -> list[Row]:
-        """Return a row per measurement; raises what parse raises."""
-        return self._rows(self.parse())
+    def rows(self, parsed: Parsed | None = None) -> list[Row]:
+        """Return a row per measurement; `parsed` is what `parse` returned, if it was.
+
+        Raises what parse raises.
+        """
+        parsed, key = parsed or self.parse(), self.key
+        return [
+            measurement.row(target=self.target, device=self.device, raw_key=key)
+            for measurement in parsed.measurements
+        ]
 
     def files(self, parsed: Parsed | None = None) -> dict[str, bytes]:
-        """Return its files of the history by key; `parsed` is what `parse` returned, if it was.
+        """Return its files of the history by key; `parsed` as for rows.
 
         Raises:
             HistoryError: the file does not have its format, or more than files of the history hold.
         """
-        rows = self._rows(parsed or self.parse())
+        rows = self.rows(parsed)
         try:
             return encode_rows(rows, self.name)
         except INVALID_VALUE as error:
             raise HistoryError(
                 f"{self.file_name} can't be imported: {error!r:.300}; {REMEDY}"
             ) from error
-
-    def _rows(self, parsed: Parsed) -> list[Row]:
-        return [
-            measurement.row(target=self.target, device=self.device, raw_key=self.key)
-            for measurement in parsed.measurements
-        ]
 
 
 def published_file() -> ImportedFile:
