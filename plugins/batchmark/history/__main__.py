@@ -90,7 +90,11 @@ def _parser() -> argparse.ArgumentParser:
         "import", parents=[common], help="add other tools' results as the suite `imported`"
     )
     add.add_argument(
-        "files", nargs="+", type=Path, metavar="FILE", help="results of one or several tools"
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="results of one or several tools; a folder is its .json files",
     )
     add.add_argument(
         "--target",
@@ -169,7 +173,7 @@ def _import(s3: Any, options: argparse.Namespace) -> None:
     """Import all files, or none if one of them can't be imported; entries are lost one by one."""
     history = HistoryStore(s3, options.bucket)
     converted, beside = [], []
-    for path in options.files:
+    for path in _files(options.files):
         text = _text(path)
         if is_beside_results(text, str(path)):
             beside.append(str(path))
@@ -190,6 +194,14 @@ def _import(s3: Any, options: argparse.Namespace) -> None:
             say(f"{file.file_name}: {loss}", error=True)
         if more := losses[MOST_LOSSES:]:
             say(f"{file.file_name}: and {len(more)} more", error=True)
+
+
+def _files(paths: Iterable[Path]) -> Iterator[Path]:
+    for path in paths:
+        found = sorted(path.glob("*.json")) if path.is_dir() else [path]
+        if not found:
+            raise HistoryError(f"{path} has no .json files: name other files one by one")
+        yield from found
 
 
 def _refuse_pooling(

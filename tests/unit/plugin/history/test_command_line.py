@@ -239,13 +239,18 @@ def run_ids(bucket):
     return bucket.history.read(["run_id"])["run_id"].to_pylist()
 
 
-def test_what_lies_beside_asvs_results_is_skipped(bucket, capsys):
+def test_what_lies_beside_asvs_results_is_skipped(bucket, capsys, tmp_path):
     beside = [*ASV.parent.glob("*.json"), ASV.parent.parent / "benchmarks.json"]
     assert len(beside) == 3
     assert run("import", *beside, "--target", "ci") == 0
     out, err = capsys.readouterr()
     assert out.startswith(f"{ASV.name}: 5 measurements")
     assert "skipped, as asv keeps no results in it: " in err
+    before = bucket.objects()
+    assert run("import", ASV.parent, "--target", "ci") == 0
+    assert bucket.objects() == before
+    assert run("import", tmp_path, "--target", "ci") == 1
+    assert f"{tmp_path} has no .json files" in capsys.readouterr().err
     assert run("import", ASV.parent / "machine.json", "--target", "ci") == 1
     assert "name those beside machine.json" in capsys.readouterr().err
 
