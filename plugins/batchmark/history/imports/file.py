@@ -188,7 +188,7 @@ def _load(text: str, name: str) -> object:
     try:
         if found is None:
             return plain_csv.lines(text)
-        return json.loads(found, object_pairs_hook=_object)
+        return json.loads(found, object_pairs_hook=_object, parse_int=_whole)
     except (ValueError, RecursionError) as error:
         kind = "CSV" if found is None else "JSON"
         raise HistoryError(f"{name} is not {kind}: {error}; {REMEDY}") from error
@@ -200,6 +200,14 @@ def _json_of(text: str) -> str | None:
     if text.startswith(github_action_benchmark.VARIABLE):
         return text.partition("=")[2].rstrip("; \n")
     return text if text.startswith(("{", "[")) else None
+
+
+def _whole(digits: str) -> float:
+    """An integer; of one that is too long for Python, an infinite number, which no entry takes."""
+    try:
+        return int(digits)
+    except ValueError:
+        return float(digits)
 
 
 def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
