@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from batchmark.core.output import say
+from batchmark.core.output import Parser, say
 from laptop import INTERRUPTS
 from laptop.errors import LaptopError
 
@@ -24,7 +24,7 @@ RUN_ONCE = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m laptop", description=__doc__)
+    parser = Parser(prog="python -m laptop", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     run_once = {name: commands.add_parser(name, help=what) for name, what in RUN_ONCE.items()}
     for name, command in run_once.items():

@@ -99,6 +99,8 @@ class MemoryBucket:
         self.on_call(operation, key)
         if bucket != self.name:
             raise _error("NoSuchBucket")
+        if len(key.encode()) > 1024:
+            raise _error("KeyTooLongError")
 
 
 def _etag(body):

@@ -5,7 +5,6 @@ On-Demand prices come from the Price List API, Spot prices from EC2's price hist
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -19,7 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from batchmark.aws.boto_clients import client, listed
 from batchmark.aws.result_bucket import PRICES, PRICES_FOLDER, RunStore
 from batchmark.core.errors import PriceError
-from batchmark.core.output import say
+from batchmark.core.output import Parser, say
 from batchmark.core.prices import (
     PRICES_FILE,
     PriceTable,
@@ -164,7 +163,7 @@ def _clause(error: Exception) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Rewrite a region's committed table with today's prices; return 1 if AWS has none."""
-    parser = argparse.ArgumentParser(prog="make prices", description=__doc__)
+    parser = Parser(prog="make prices", description=__doc__)
     parser.add_argument("--region", default="us-east-1", help="AWS region (%(default)s)")
     parser.add_argument("--file", type=Path, help="the region's committed one, if not given")
     parser.add_argument("instance_types", nargs="*", help="beside those committed already")

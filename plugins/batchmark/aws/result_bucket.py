@@ -38,6 +38,7 @@ PRICES_FOLDER = "prices/"
 # The findings of the DAG diagnose_queue, by its runs.
 DIAGNOSES_FOLDER = "diagnoses/"
 WEEK_SECONDS = 7 * 24 * 3600
+MOST_KEY_BYTES = 1024  # S3 has no longer keys, and refuses to look for one
 BROWSER_ENDPOINT = "BATCHMARK_BROWSER_ENDPOINT_URL"
 # S3's error codes for a conditional write: the second for one of two concurrent writes, the third
 # for what is to be replaced and is gone.
@@ -139,6 +140,8 @@ class Bucket:
 
     def read_if_there(self, key: str, *, most_bytes: int | None = None) -> bytes | None:
         """An object's content, read as by `read`; None if there is no such object."""
+        if len(key.encode()) > MOST_KEY_BYTES:
+            return None
         try:
             return self.read(key, most_bytes=most_bytes)
         except self._s3.exceptions.NoSuchKey:
@@ -181,6 +184,8 @@ class Bucket:
         return (each for each in found if not each["Key"].endswith("/"))
 
     def _listed(self, field: str, prefix: str, **asked: str) -> Iterator[Any]:
+        if len(prefix.encode()) > MOST_KEY_BYTES:
+            return iter(())
         return listed(
             self._s3, "list_objects_v2", field, Bucket=self.bucket, Prefix=prefix, **asked
         )

@@ -25,7 +25,7 @@ def slug(run_id: str) -> str:
     Where characters are replaced, a digest keeps apart the ids that would look alike.
     """
     readable = url_safe(run_id)
-    if readable == run_id:
+    if readable == run_id and set(run_id) != {"."}:  # as a path, dots alone lead elsewhere
         return run_id
     return f"{readable[:LONGEST_RUN_NAME]}-{_digest(run_id)}".lstrip("-")
 

@@ -52,8 +52,8 @@ def cell(value: object) -> object:
     """
     if not isinstance(value, str):
         return value
-    quoted = value.startswith(FORMULA) and not _is_number(value)
-    return ("'" if quoted else "") + _printed(value)
+    begins = any(text.startswith(FORMULA) for text in (value, value.lstrip()))
+    return ("'" if begins and not _is_number(value) else "") + _printed(value)
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import os
 import sys
+import zlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
 from pathlib import Path
@@ -18,7 +21,7 @@ from batchmark.core.errors import BatchmarkError, HistoryError
 from batchmark.core.formatting import count, some
 from batchmark.core.output import Parser, drop_output, say
 from batchmark.history import series
-from batchmark.history.columns import ALL_COLUMNS
+from batchmark.history.columns import ALL_COLUMNS, IMPORTED
 from batchmark.history.exports import asv, bencher, csv, pyperf
 from batchmark.history.exports.runs import COLUMNS
 from batchmark.history.imports.entry import Entry, LeftOut, shown
@@ -26,11 +29,16 @@ from batchmark.history.imports.file import FORMATS, READERS, ImportedFile, detec
 from batchmark.history.imports.measurement import Parsed
 from batchmark.history.overview import overview
 from batchmark.history.rebuild import rebuild
+from batchmark.history.rows import Row
 from batchmark.history.store import HistoryStore, Selection
 from batchmark_job.result.document import Device
 
 MOST_KEYS = 20  # in a message
+MOST_BYTES = 2**29  # of a file that is imported
+GZIP = b"\x1f\x8b"  # how it begins
 MOST_LOSSES = 20  # entries of a file that are named
+PLACE_IN_SERIES = ("run_id", *series.MACHINE, *series.POINT)
+FIGURES = (*PLACE_IN_SERIES, "raw_key", "median_seconds")
 LONG = 100  # steps: from here on, progress is printed
 EXPORTS = {"asv": asv.files, "bencher": bencher.files, "pyperf": pyperf.files}
 
@@ -82,7 +90,11 @@ def _parser() -> argparse.ArgumentParser:
         "import", parents=[common], help="add other tools' results as the suite `imported`"
     )
     add.add_argument(
-        "files", nargs="+", type=Path, metavar="FILE", help="results of one or several tools"
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="results of one or several tools; a folder is its .json files",
     )
     add.add_argument(
         "--target",
@@ -161,25 +173,68 @@ def _import(s3: Any, options: argparse.Namespace) -> None:
     """Import all files, or none if one of them can't be imported; entries are lost one by one."""
     history = HistoryStore(s3, options.bucket)
     converted, beside = [], []
-    for path in options.files:
+    for path in _files(options.files):
         text = _text(path)
         if is_beside_results(text, str(path)):
             beside.append(str(path))
             continue
         file = _imported_file(path, text, options)
         parsed = file.parse()
-        converted.append((file, file.files(parsed), _summary(path, parsed), parsed.losses))
+        converted.append((path, file, parsed, file.files(parsed), _summary(path, parsed)))
     if beside:
         say(f"skipped, as asv keeps no results in it: {', '.join(beside)}", error=True)
     if not converted:
         raise HistoryError("asv keeps its results in other files: name those beside machine.json")
-    for file, files, summary, losses in converted:
+    _refuse_pooling(history, [(path, file, parsed) for path, file, parsed, *_ in converted])
+    for _, file, parsed, files, summary in converted:
         history.append_import(file, files)
         say(f"{file.file_name}: {summary}")
+        losses = parsed.losses
         for loss in losses[:MOST_LOSSES]:
             say(f"{file.file_name}: {loss}", error=True)
         if more := losses[MOST_LOSSES:]:
             say(f"{file.file_name}: and {len(more)} more", error=True)
+
+
+def _files(paths: Iterable[Path]) -> Iterator[Path]:
+    for path in paths:
+        found = sorted(path.glob("*.json")) if path.is_dir() else [path]
+        if not found:
+            raise HistoryError(f"{path} has no .json files: name other files one by one")
+        yield from found
+
+
+def _refuse_pooling(
+    history: HistoryStore, found: Sequence[tuple[Path, ImportedFile, Parsed]]
+) -> None:
+    """Keep figures apart that a series would take for repeats of one run.
+
+    Raises:
+        HistoryError: a file has another figure of a benchmark and run than the history, or than
+            a file before it.
+    """
+    new = [(str(path), row) for path, file, parsed in found for row in file.rows(parsed)]
+    own = {file.key for _, file, _ in found}
+    run_ids = {row["run_id"] for _, row in new}
+    figures = defaultdict[tuple[object, ...], dict[float, str]](dict)
+    for row in history.read(FIGURES, suites=[IMPORTED], run_ids=run_ids).to_pylist():
+        if row["median_seconds"] and row["raw_key"] not in own:
+            uri = f"s3://{history.objects.bucket}/{row['raw_key']}"
+            figures[_place_in_series(row)][row["median_seconds"]] = uri
+    for path, row in new:
+        figure, others = row.get("median_seconds"), figures[_place_in_series(row)]
+        if figure and others and figure not in others:
+            raise HistoryError(
+                f"{path} has another figure of {shown(row['workload'])} of {row['target']} in run "
+                f"{row['run_id']} than {some([*others.values()])}: import it with a --target, "
+                "--commit or --date of its own, or leave it out"
+            )
+        if figure:
+            others[figure] = path
+
+
+def _place_in_series(row: Row) -> tuple[object, ...]:
+    return tuple(row.get(name) for name in PLACE_IN_SERIES)
 
 
 def _summary(path: Path, parsed: Parsed) -> str:
@@ -192,8 +247,9 @@ def _summary(path: Path, parsed: Parsed) -> str:
     figures = [f"{number} in {shown(unit)}" for unit, number in other_units.items()]
     others = some(figures, MOST_LOSSES)
     if not parsed.measurements:
+        problem = "no time and no rate of calls" if others else "nothing that can be imported"
         nothing = "; ".join(filter(None, (others, some(parsed.losses))))
-        raise HistoryError(f"{path} has no time and no rate of calls: {nothing or 'nothing'}")
+        raise HistoryError(f"{path} has {problem}: {nothing or 'no entries'}")
     runs = len({measurement.run_id for measurement in parsed.measurements})
     measured = sum(not one.reason for one in parsed.measurements)
     skipped = sum(one.skipped for one in parsed.measurements)
@@ -240,10 +296,19 @@ def _moment(text: str) -> datetime:
 
 
 def _text(path: Path) -> str:
+    """A file's text, unpacked where it is gzipped, as pyperf's `.json.gz` is."""
     try:
-        return path.read_bytes().decode()
+        with path.open("rb") as file:
+            is_packed = file.peek(len(GZIP)).startswith(GZIP)
+            body = (gzip.GzipFile(fileobj=file) if is_packed else file).read(MOST_BYTES + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise HistoryError(f"{path} can't be unpacked: {error}; get it anew") from error
+    if len(body) > MOST_BYTES:
+        raise HistoryError(f"{path} has more than the {MOST_BYTES / 2**20:.0f} MiB that are read")
+    try:
+        return body.decode()
     except UnicodeDecodeError as error:
-        raise HistoryError(f"{path} is not UTF-8 text: {error}") from error
+        raise HistoryError(f"{path} is not UTF-8 text: {error}; save it as UTF-8") from error
 
 
 def _chosen_suites(history: HistoryStore, options: argparse.Namespace) -> list[str]:

@@ -17,6 +17,7 @@ from batchmark.aws.result_bucket import Bucket, RunStore
 from batchmark.core.config import Config
 from batchmark.core.errors import CollectError, unexpected
 from batchmark.core.names import slug, url_safe
+from batchmark.core.output import line
 from batchmark.core.prices import PriceTable
 from batchmark.core.run import CollectedRun, StoredRun
 from batchmark.history.columns import IMPORTED
@@ -111,7 +112,7 @@ class HistoryStore:
         """
         files, problems = run_files(run, prices, name, before)
         for problem in problems:
-            log.error("Missing in the history: %s", problem)
+            log.error("%s", line(f"Missing in the history: {problem}"))
         lost = (*run.lost, *run.superseded)
         suites = {job.planned.suite for job in run.jobs} | {job.planned.suite for job in lost}
         self.replace(name, suites, files)
@@ -221,5 +222,5 @@ class HistoryStore:
         return self.objects.versions(f"{FOLDER}suite={suite}/month={month}/")
 
     def _skip(self, key: str, reason: str) -> None:
-        log.warning("s3://%s/%s is skipped: %s", self.objects.bucket, key, reason)
+        log.warning("%s", line(f"s3://{self.objects.bucket}/{key} is skipped: {reason}"))
         self.unreadable.append(key)

@@ -147,7 +147,7 @@ def _machine(row: Row) -> dict[str, str]:
     return {
         "arch": "",
         "cpu": row["cpu_model"],
-        "machine": url_safe(row["target"]),
+        "machine": slug(row["target"]),
         "num_cpu": str(row["cpu_threads"] or ""),
         "os": row["kernel"] or "",
         "ram": str(row["memory_bytes"] or ""),

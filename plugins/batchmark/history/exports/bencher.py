@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from batchmark.core.names import slug, url_safe
+from batchmark.core.names import slug
 from batchmark.core.row_values import ToldMetric
 from batchmark.history.exports.runs import benchmark_name, job_median, measured, runs
 from batchmark.history.rows import Row
@@ -33,7 +33,7 @@ def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
         report: dict[str, dict[str, Any]] = defaultdict(dict)
         for (name, told), chosen in points.items():
             report[name][_measure(told)] = _figures(chosen, told)
-        yield f"{url_safe(rows[0]['target'])}/{slug(rows[0]['run_id'])}.json", report
+        yield f"{slug(rows[0]['target'])}/{slug(rows[0]['run_id'])}.json", report
 
 
 def _measure(told: ToldMetric | None) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from batchmark.core.names import slug, url_safe
+from batchmark.core.names import slug
 from batchmark.history.exports.runs import benchmark_name, measured, runs
 from batchmark.history.rows import Row
 from batchmark.history.series import is_metric
@@ -28,7 +28,7 @@ def files(table: pa.Table) -> Iterator[tuple[str, Any]]:
             if row["median_seconds"]:
                 by_name[benchmark_name(row)].append(row)
         yield (
-            f"{url_safe(rows[0]['target'])}/{slug(rows[0]['run_id'])}.json",
+            f"{slug(rows[0]['target'])}/{slug(rows[0]['run_id'])}.json",
             {
                 "benchmarks": [
                     {"metadata": {"name": name}, "runs": [_run(row) for row in chosen]}

@@ -131,7 +131,8 @@ class Entry:
         if isinstance(value, str) and NUMBER.fullmatch(value.strip()):
             value = float(value)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self.misfit("a number")
+            has_comma = isinstance(value, str) and "," in value
+            raise self.misfit("a number such as 1234.5" if has_comma else "a number")
         try:
             value = float(value)
         except OverflowError:

@@ -114,29 +114,30 @@ class ImportedFile(Record):
                 f"{self.file_name} can't be read as {self.format}: {problem_of(error)}; {REMEDY}"
             ) from error
 
-    def rows(self) -> list[Row]:
-        """Return a row per measurement; raises what parse raises."""
-        return self._rows(self.parse())
+    def rows(self, parsed: Parsed | None = None) -> list[Row]:
+        """Return a row per measurement; `parsed` is what `parse` returned, if it was.
+
+        Raises what parse raises.
+        """
+        parsed, key = parsed or self.parse(), self.key
+        return [
+            measurement.row(target=self.target, device=self.device, raw_key=key)
+            for measurement in parsed.measurements
+        ]
 
     def files(self, parsed: Parsed | None = None) -> dict[str, bytes]:
-        """Return its files of the history by key; `parsed` is what `parse` returned, if it was.
+        """Return its files of the history by key; `parsed` as for rows.
 
         Raises:
             HistoryError: the file does not have its format, or more than files of the history hold.
         """
-        rows = self._rows(parsed or self.parse())
+        rows = self.rows(parsed)
         try:
             return encode_rows(rows, self.name)
         except INVALID_VALUE as error:
             raise HistoryError(
                 f"{self.file_name} can't be imported: {error!r:.300}; {REMEDY}"
             ) from error
-
-    def _rows(self, parsed: Parsed) -> list[Row]:
-        return [
-            measurement.row(target=self.target, device=self.device, raw_key=self.key)
-            for measurement in parsed.measurements
-        ]
 
 
 def published_file() -> ImportedFile:
@@ -187,7 +188,7 @@ def _load(text: str, name: str) -> object:
     try:
         if found is None:
             return plain_csv.lines(text)
-        return json.loads(found, object_pairs_hook=_object)
+        return json.loads(found, object_pairs_hook=_object, parse_int=_whole)
     except (ValueError, RecursionError) as error:
         kind = "CSV" if found is None else "JSON"
         raise HistoryError(f"{name} is not {kind}: {error}; {REMEDY}") from error
@@ -199,6 +200,14 @@ def _json_of(text: str) -> str | None:
     if text.startswith(github_action_benchmark.VARIABLE):
         return text.partition("=")[2].rstrip("; \n")
     return text if text.startswith(("{", "[")) else None
+
+
+def _whole(digits: str) -> float:
+    """An integer; of one that is too long for Python, an infinite number, which no entry takes."""
+    try:
+        return int(digits)
+    except ValueError:
+        return float(digits)
 
 
 def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:

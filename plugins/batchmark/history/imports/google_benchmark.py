@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 
 from batchmark.history.imports.entry import Entry, MisfitError, told_apart
@@ -25,6 +26,10 @@ CURVES = ("BigO", "RMS")  # of a family of benchmarks, so no aggregate of repeti
 SETTINGS = re.compile(r"/(?:min_time|min_warmup_time|iterations|repeats):[^/]*")
 # How names end where a file of before 1.5 does not tell an aggregate by its type.
 ENDINGS = re.compile(r"_(median|mean|stddev|cv|BigO|RMS)$")
+# The first releases wrote dates as 2015/03/17-18:40:25, and no unit: all was in nanoseconds.
+FIRST_DATE = re.compile(r"(\d{4})/(\d\d)/(\d\d)-")
+FIRST_UNIT = "ns"
+LATER = ("time_unit", "run_type")
 
 
 def parse(document: Entry) -> Contents:
@@ -35,13 +40,15 @@ def parse(document: Entry) -> Contents:
     measured = partial(
         ForeignMeasurement,
         commit=None,
-        recorded_at=document.optional(Entry.moment, "context", "date"),
+        recorded_at=document.optional(_date, "context", "date"),
         parameters={},
         machine={"cpu_threads": document.optional(Entry.count, "context", "num_cpus")},
     )
     by_name = defaultdict[str, list[Entry]](list)
+    is_first = True
     for entry in document.at("benchmarks").each("name"):
         with entry.alone():
+            is_first &= all(entry.at(key).value is None for key in LATER)
             if _aggregate(entry) not in CURVES:
                 by_name[_run_name(entry)].append(entry)
     for name, entries in by_name.items():
@@ -50,7 +57,7 @@ def parse(document: Entry) -> Contents:
         for group in groups:
             skipped = group[0].at("skipped").value is True
             with group[0].alone():
-                unit = Unit.of(group[0].at("time_unit").text())
+                unit = Unit.of(FIRST_UNIT if is_first else group[0].at("time_unit").text())
                 yield measured(
                     workload=name,
                     skipped=skipped,
@@ -58,6 +65,10 @@ def parse(document: Entry) -> Contents:
                         group[0], _of_repetitions if repetitions else _of_aggregates, unit, group
                     ),
                 )
+
+
+def _date(date: Entry) -> datetime:
+    return date.with_value(FIRST_DATE.sub(r"\1-\2-\3T", date.text())).moment()
 
 
 def _aggregate(entry: Entry) -> str | None:

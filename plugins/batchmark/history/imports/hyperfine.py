@@ -37,7 +37,10 @@ def parse(document: Entry) -> Contents:
 
 def _parameters(result: Entry) -> dict[str, object]:
     values = result.at("parameters")
-    return {name: values.at(name).scalar() for name in values.fields()}
+    return {
+        name: "" if value == "" else values.at(name).scalar()
+        for name, value in values.fields().items()
+    }
 
 
 def _figures(result: Entry, name: str) -> Row:

@@ -22,6 +22,7 @@ from batchmark_job.result.values import Parameter
 NEEDED = ("name", "value", "unit")
 SAMPLE = "sample"
 COLUMNS = (*NEEDED, "higher_is_better", "commit", "date", SAMPLE)
+DELIMITERS = ",;\t"  # spreadsheets write the second where numbers have a decimal comma
 REST = "cells right of the last column"  # in place of their header
 
 
@@ -31,19 +32,47 @@ def lines(text: str) -> dict[str, dict[str, object]]:
     Raises:
         ValueError: it has no header, or is not CSV.
     """
+    text = text.lstrip("\ufeff")
+    head = text.lstrip().partition("\n")[0]
     reader = csv.DictReader(
-        io.StringIO(text.lstrip("\ufeff"), newline=""), restkey=REST, strict=True
+        io.StringIO(text, newline=""),
+        restkey=REST,
+        strict=True,
+        delimiter=max(DELIMITERS, key=head.count),
     )
     try:
-        header = [name.strip() for name in reader.fieldnames or ()]
+        header = [_column(name) for name in next(filter(any, reader.reader), [])]
+        while header and not header[-1]:  # spreadsheets write empty columns, too
+            header.pop()
         reader.fieldnames = header
         if missing := [name for name in NEEDED if name not in header]:
             raise ValueError(f"its header has no {', '.join(missing)}; nor is it JSON")
         if twice := [name for name, count in Counter(header).items() if count > 1]:
             raise ValueError(f"{', '.join(map(repr, twice))} stands twice in its header")
-        return {f"line {reader.line_num - _breaks(line)}": line for line in reader}
+        return {
+            f"line {reader.line_num - _breaks(line)}": cells
+            for line in reader
+            if any((cells := _cells(line)).values())
+        }
     except csv.Error as error:
-        raise ValueError(f"line {reader.line_num + 1}: {error}") from error
+        raise ValueError(f"line {reader.reader.line_num}: {error}") from error
+
+
+def _column(name: str) -> str:
+    """A header's name; the known ones in whatever case."""
+    name = name.strip()
+    known = name.casefold()
+    return known if known in COLUMNS else name
+
+
+def _cells(line: Mapping[str, str | list[str]]) -> dict[str, object]:
+    """A line's cells without spaces around them; those past the header, if any has a text."""
+    cells: dict[str, object] = {
+        name: cell.strip() for name, cell in line.items() if isinstance(cell, str)
+    }
+    if any(cell.strip() for cell in line.get(REST, ())):
+        cells[REST] = line[REST]
+    return cells
 
 
 def _breaks(line: Mapping[str, object]) -> int:

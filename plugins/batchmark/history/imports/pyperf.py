@@ -32,7 +32,7 @@ def parse(document: Entry) -> Contents:
     if (version := document.at("version").value) not in VERSIONS:
         raise MisfitError("", f"results of version {version!r}: `pyperf convert` makes it '1.0'")
     benchmarks = list(document.at("benchmarks").each("metadata", "name"))
-    dates = [date for entry in benchmarks for date in _dates(entry)]
+    dates = [date for entry in benchmarks for date in _dates(document, entry)]
     for entry in benchmarks:
         with entry.alone():
             name = _told(document, entry, Entry.text, "name")
@@ -49,7 +49,10 @@ def parse(document: Entry) -> Contents:
             )
 
 
-def _dates(benchmark: Entry) -> Iterator[datetime]:
+def _dates(document: Entry, benchmark: Entry) -> Iterator[datetime]:
+    # That of a single run stands with what all have in common.
+    if date := _told(document, benchmark, Entry.moment, "date"):
+        yield date
     with benchmark.alone():
         for run in benchmark.at("runs").each():
             if date := run.optional(Entry.moment, "metadata", "date"):

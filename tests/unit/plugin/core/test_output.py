@@ -67,7 +67,7 @@ def test_markdown_has_no_markup_of_names(text, shown):
     assert output.markdown(text) == shown
 
 
-@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff20"])
+@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff20", " ="])
 def test_no_cell_is_a_formula(begin):
     assert output.cell(f"{begin}cmd|' /C calc'!A0").startswith("'")
 

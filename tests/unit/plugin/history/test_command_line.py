@@ -1,5 +1,6 @@
 """`python -m batchmark.history`: what it prints, and what it writes."""
 
+import gzip
 import json
 import os
 import runpy
@@ -12,7 +13,9 @@ from batchmark.command_line import main as batchmark
 from batchmark.core.names import limited, slug
 from batchmark.history import __main__ as command_line
 from batchmark_job.result.document import Device
+from batchmark_job.result.printable import printable
 from tests.builders.history import BUCKET, REGION, two_targets
+from tests.builders.hostile import STEERING
 from tests.builders.runs import LAPTOP_ENVIRONMENT
 from tests.documented import arguments, documented
 from tests.unit.plugin.history.test_imports import ASV, EXAMPLES, GITHUB, PYTEST
@@ -143,6 +146,7 @@ def test_a_failed_import_prints_one_line(bucket, capsys, tmp_path, content, prob
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("history import: ")
     assert problem in line
+    assert b"\xff" not in (content or b"") or line.endswith("; save it as UTF-8")
 
 
 def changed(path, **changes):
@@ -235,13 +239,18 @@ def run_ids(bucket):
     return bucket.history.read(["run_id"])["run_id"].to_pylist()
 
 
-def test_what_lies_beside_asvs_results_is_skipped(bucket, capsys):
+def test_what_lies_beside_asvs_results_is_skipped(bucket, capsys, tmp_path):
     beside = [*ASV.parent.glob("*.json"), ASV.parent.parent / "benchmarks.json"]
     assert len(beside) == 3
     assert run("import", *beside, "--target", "ci") == 0
     out, err = capsys.readouterr()
     assert out.startswith(f"{ASV.name}: 5 measurements")
     assert "skipped, as asv keeps no results in it: " in err
+    before = bucket.objects()
+    assert run("import", ASV.parent, "--target", "ci") == 0
+    assert bucket.objects() == before
+    assert run("import", tmp_path, "--target", "ci") == 1
+    assert f"{tmp_path} has no .json files" in capsys.readouterr().err
     assert run("import", ASV.parent / "machine.json", "--target", "ci") == 1
     assert "name those beside machine.json" in capsys.readouterr().err
 
@@ -254,6 +263,49 @@ def test_only_so_many_losses_are_named(bucket, capsys, tmp_path):
     assert out == "many.csv: 1 measurement of 1 run; 25 lost\n"
     named = [f"many.csv: line {n} 'b{n - 3}': value is '-', not a number" for n in range(3, 23)]
     assert err.splitlines() == [*named, "many.csv: and 5 more"]
+
+
+def test_a_gzipped_file_is_unpacked(bucket, capsys, tmp_path):
+    path = tmp_path / "bench.json.gz"
+    path.write_bytes(gzip.compress(PYTEST.read_bytes()))
+    assert run("import", path, "--target", "ci") == 0
+    assert capsys.readouterr().out == "bench.json.gz: 2 measurements of 1 run\n"
+    before = bucket.objects()
+    assert run("import", PYTEST, "--target", "ci") == 0  # the same content
+    assert bucket.objects().keys() == before.keys()
+    path.write_bytes(path.read_bytes()[:-20])
+    assert run("import", path, "--target", "ci") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"history import: {path} can't be unpacked: ")
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_file_has_a_limit(capsys, tmp_path, monkeypatch, pack):
+    monkeypatch.setattr(command_line, "MOST_BYTES", 2**20)
+    path = tmp_path / "endless"
+    path.write_bytes(pack(bytes(2**20 + 1)))
+    assert run("import", path, "--target", "ci") == 1
+    message = f"history import: {path} has more than the 1 MiB that are read\n"
+    assert capsys.readouterr().err == message
+
+
+def test_figures_of_two_files_are_not_pooled_in_one_run(bucket, capsys, tmp_path):
+    """Such as those of two machines under one target's name."""
+    other = tmp_path / "other.json"
+    other.write_text(changed(PYTEST, **{f"{STATS}median": 1.01e-5}))
+    assert run("import", PYTEST, other, "--target", "ci") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{other} has another figure of '{JOIN}' of ci in run 0f3c1a5e" in line
+    assert f" than {PYTEST}: import it with a --target, " in line
+    assert bucket.objects() == {}
+    assert run("import", PYTEST, "--target", "ci") == 0
+    before = bucket.objects()
+    assert run("import", other, "--target", "ci") == 1
+    assert f"than s3://{BUCKET}/imports/" in capsys.readouterr().err
+    assert bucket.objects() == before
+    assert run("import", other, "--target", "other") == 0
+    other.write_text(PYTEST.read_text() + "\n")  # the same figures, as where a file has grown
+    assert run("import", PYTEST, other, "--target", "ci") == 0
 
 
 def test_an_asv_parameter_nested_too_deeply_stays_a_string(bucket, tmp_path):
@@ -307,6 +359,27 @@ def test_exports_go_to_the_given_path(bucket, capsys, tmp_path):
     benchmarks = json.loads((tmp_path / "asv" / "benchmarks.json").read_text())
     assert set(benchmarks) == {"version", "blog.matmul", "smoke.matmul"}
     assert capsys.readouterr().out.splitlines()[-1] == f"{tmp_path / 'asv'}: 7 files"
+
+
+@pytest.mark.parametrize("kind", ["asv", "bencher", "pyperf"])
+@pytest.mark.parametrize("target", ["..", "\u673a\u5668"])
+def test_an_export_stays_in_its_folder(bucket, capsys, tmp_path, kind, target):
+    assert run("import", PYTEST, "--target", target) == 0
+    folder = tmp_path / "out"
+    assert run("export", "--format", kind, "--output", folder) == 0
+    files = int(capsys.readouterr().out.split()[-2])
+    assert len([path for path in folder.rglob("*") if path.is_file()]) == files
+    assert [*tmp_path.iterdir()] == [folder]
+
+
+def test_an_unreadable_key_is_named_in_a_line(bucket, capsys, caplog):
+    bucket.append(FIRST)
+    bucket.put(f"history/suite=blog/month=2026-12/cut{STEERING}.parquet", b"PAR1")
+    assert run("show") == 0
+    said = [record.getMessage() for record in caplog.records]
+    said.append(capsys.readouterr().err.removesuffix("\n"))
+    assert len(said) == 2
+    assert [printable(line) for line in said] == said
 
 
 @pytest.mark.parametrize("kind", ["csv", "bencher", "asv"])

@@ -79,6 +79,16 @@ def test_pyperf_resamples_processes_before_their_values():
     assert width > narrower
 
 
+def test_the_date_of_a_single_pyperf_run_stands_above_it():
+    def edit(document):
+        document["benchmarks"] = document["benchmarks"][1:2]
+        (run,) = document["benchmarks"][0]["runs"]
+        document["metadata"]["date"] = run["metadata"].pop("date")
+
+    (row,) = edited(PYPERF, edit).rows()
+    assert row["run_id"] == f"{'4' * 40}__2026-10-31T10:01:00Z"
+
+
 def test_an_older_pyperf_file_is_refused_with_the_remedy():
     with pytest.raises(HistoryError, match=r"results of version 5: `pyperf convert` makes it"):
         edited(PYPERF, lambda document: document.update(version=5)).parse()
@@ -116,6 +126,22 @@ def test_google_benchmark_of_before_run_types_tells_aggregates_by_their_names():
     }
     assert rows["BM_Sort/1024"]["samples"] == 3
     assert rows["BM_Find"]["median_seconds"] == pytest.approx(1.5e-3)
+
+
+def test_google_benchmarks_first_releases_wrote_no_unit_and_dates_of_their_own():
+    """As in the example of its guide."""
+    document = {
+        "context": {"date": "2015/03/17-18:40:25", "num_cpus": 40},
+        "benchmarks": [{"name": "BM_SetInsert/1024/1", "iterations": 94877, "real_time": 29275}],
+    }
+    (row,) = imported(GOOGLE, json.dumps(document)).rows()
+    assert row["run_id"] == "imported__2015-03-17T18:40:25Z"
+    assert row["median_seconds"] == pytest.approx(29.275e-6)
+    for later in ({"time_unit": "us"}, {"run_type": "iteration"}):  # then one is missing
+        document["benchmarks"].append({"name": "BM_Other", "real_time": 1} | later)
+        losses = imported(GOOGLE, json.dumps(document)).parse().losses
+        assert losses[0] == "benchmarks[0] 'BM_SetInsert/1024/1': time_unit is null or missing"
+        document["benchmarks"].pop()
 
 
 @pytest.mark.parametrize(
@@ -156,6 +182,12 @@ def test_hyperfine(path):
     assert failed["status"] == "failed"
     assert failed["reason"].startswith(reason)
     assert "median_seconds" not in failed
+
+
+def test_a_parameter_of_hyperfine_may_be_empty():
+    text = HYPERFINE.read_text().replace('{"threads": "1"}', '{"threads": ""}')
+    row, *_ = imported(HYPERFINE, text, **GIVEN).rows()
+    assert row["parameters"] == '{"threads":""}'
 
 
 def test_nvbench_takes_the_gpus_time_and_keeps_devices_apart():
@@ -201,6 +233,29 @@ def test_csv_has_samples_parameters_and_figures_of_any_unit():
 def test_a_csv_file_without_a_sound_header_is_refused(text, problem):
     with pytest.raises(HistoryError, match=f"f.csv is not CSV: {problem}"):
         detect(text, "f.csv")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Name,VALUE,Unit,Size\nsort,1.5,ms,10",
+        "name;value;unit;Size\r\nsort;1.5;ms;10\r\n",
+        "\n\nname\tvalue\tunit\tSize\n\nsort\t1.5\tms\t10\n\n",
+        " name , value , unit , Size \n sort , 1.5 , ms , 10 \n",
+        'name,value,unit,Size,,\n"sort",1.5,ms,10,,\n,,,,,\n',
+    ],
+)
+def test_a_spreadsheets_csv_is_read(text):
+    parsed = imported(CSV, text, **GIVEN).parse()
+    (found,) = parsed.measurements
+    assert (found.workload, found.parameters) == ("sort", {"Size": 10})
+    assert found.figures["median_seconds"] == pytest.approx(1.5e-3)
+    assert parsed.losses == []
+
+
+def test_a_decimal_comma_may_be_one_of_thousands_and_is_refused():
+    (loss,) = imported(CSV, "\n\nname;value;unit\nsort;1,234;ms\n", **GIVEN).parse().losses
+    assert loss == "line 4 'sort': value is '1,234', not a number such as 1234.5"
 
 
 def test_a_figure_is_a_time_or_rate_unless_the_other_side_is_said_to_be_better():

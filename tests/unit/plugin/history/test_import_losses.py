@@ -177,6 +177,12 @@ def test_a_key_that_stands_twice_has_no_value():
     assert f"{FIB}: value stands twice" in imported(GITHUB_JSON, text).parse().losses
 
 
+def test_a_number_of_more_digits_than_python_reads_costs_its_entry():
+    text = GITHUB_JSON.read_text().replace('"value": 135', f'"value": {"9" * 5000}')
+    losses = imported(GITHUB_JSON, text).parse().losses
+    assert f"{FIB}: value is inf, not a finite number" in losses
+
+
 def test_asvs_old_results_are_recognised():
     old = {
         "version": 1,

@@ -3,6 +3,7 @@
 import io
 import json
 from datetime import datetime
+from hashlib import sha256
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,6 +13,7 @@ from batchmark.analysis.published import TABLE, published_table
 from batchmark.analysis.samples import parameters_json
 from batchmark.core.errors import HistoryError
 from batchmark.history.columns import ALL_COLUMNS
+from batchmark.history.imports import file as file_module
 from batchmark.history.imports.file import ImportedFile, detect
 from batchmark.history.imports.measurement import to_seconds
 from batchmark.history.series import COLUMNS, series_histories
@@ -39,6 +41,13 @@ def imported(path, text=None, **fields):
         "benchmarks_text": BENCHMARKS if path == ASV else None,
     }
     return ImportedFile(**values | fields)
+
+
+def test_a_files_digest_is_made_once_for_all_its_rows(monkeypatch):
+    """A large file has ten thousands of them."""
+    made = []
+    monkeypatch.setattr(file_module, "sha256", lambda body: made.append(body) or sha256(body))
+    assert len(imported(PYTEST).rows()) > len(made) == 1
 
 
 def by_point(file):
