@@ -23,6 +23,10 @@ ONE_RUN := tests/e2e/test_main_job.py tests/e2e/test_regressions.py tests/browse
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPATH := $(CURDIR):$(CURDIR)/plugins:$(CURDIR)/job_container
 
+AWS_CHECK = $(if $(REGION),--region "$(REGION)") $(if $(BUDGET),--budget "$(BUDGET)") $(if $(IMAGE),--image "$(IMAGE)") $(if $(WITH),--with "$(WITH)") \
+	$(if $(filter yes,$(RESUME)),--resume) $(if $(filter yes,$(DESTROY)),--destroy) \
+	$(if $(filter yes,$(KEEP)),--keep) $(if $(filter yes,$(YES)),--yes)
+
 # What torch's CUDA build asks for; its CPU build asks for none of it.
 CUDA_PACKAGES := cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia-cuda-cupti \
 	nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-curand \
@@ -68,8 +72,8 @@ demo-distributed: terraform-there install ## Training on one and two nodes with 
 	@exec $(BIN)/python -m laptop demo-distributed
 
 .PHONY: try-job
-try-job: terraform-there install ## Your own job, its command on this machine, or its image with ENGINE=yes: build/try-job/report.html (5 to 7 minutes for the example; JOBS=FILE, JOB=NAME, REPEATS=3)
-	@exec $(BIN)/python -m laptop try-job --jobs "$(or $(JOBS),$(EXAMPLE_JOBS))" $(if $(JOB),--job "$(JOB)") --repeats $(REPEATS) $(if $(filter yes,$(ENGINE)),--engine)
+try-job: terraform-there install ## Your own job, its command on this machine, or its image with ENGINE=yes: build/try-job/report.html (5 to 7 minutes for the example; JOBS=FILE, JOB=NAME, REPEATS=3; WATCH=5 runs it five times and shows the trend)
+	@exec $(BIN)/python -m laptop try-job --jobs "$(or $(JOBS),$(EXAMPLE_JOBS))" $(if $(JOB),--job "$(JOB)") --repeats $(REPEATS) $(if $(WATCH),--watch "$(WATCH)") $(if $(filter yes,$(ENGINE)),--engine)
 
 .PHONY: up
 up: terraform-there install ## Start the Airflow UI and the local cloud and leave them running (PORT=8080, JOBS=FILE with own jobs)
@@ -99,9 +103,13 @@ containers-restore: install ## Put a backup back in the place of what is there (
 image: ## Build the job image and push it to the applied stack's ECR repository (needs Docker and the AWS CLI)
 	@job_container/publish.sh
 
+.PHONY: aws-check
+aws-check: terraform-there install ## The first apply in your AWS account: says what it makes and costs, asks, tries all of it, destroys it, leaves a page to send (1 to 2 hours; AWS_PROFILE=NAME, REGION=us-east-1, BUDGET=2, IMAGE=..., WITH=sharing,multi_node,eks, RESUME=yes, DESTROY=yes, KEEP=yes, YES=yes)
+	@exec $(BIN)/python -m laptop aws-check $(AWS_CHECK)
+
 .PHONY: prices
-prices: install ## Ask AWS for today's prices, with your credentials, and rewrite the committed table (REGION=us-east-1, TYPES="g6e.xlarge ...")
-	$(BIN)/python -m batchmark.aws.price_list $(REGION:%=--region %) $(TYPES)
+prices: install ## Ask AWS for today's prices, with your credentials, or FROM=index.csv, its price list, without; rewrite the committed table (REGION=us-east-1, TYPES="g6e.xlarge ...")
+	$(BIN)/python -m batchmark.aws.price_list $(REGION:%=--region %) $(if $(FROM),--from "$(FROM)") $(TYPES)
 
 .PHONY: plugins-zip
 plugins-zip: install ## plugins/ as the archive that MWAA takes: build/plugins.zip
@@ -111,6 +119,13 @@ plugins-zip: install ## plugins/ as the archive that MWAA takes: build/plugins.z
 	@find build/plugins -name __pycache__ -type d -prune -exec rm -rf {} +
 	@cd build/plugins && $(CURDIR)/$(BIN)/python -m zipfile -c ../plugins.zip .
 	@echo "build/plugins.zip"
+
+.PHONY: wheels
+wheels: install ## `batchmark` and `batchmark-job` as wheels that need no Airflow: build/wheels
+	@rm -rf build/wheels build/wheels-from && mkdir -p build/wheels-from && cp -rp plugins job_container build/wheels-from
+	@cd build/wheels-from && for part in plugins job_container; do cp ../../LICENSE $$part; done
+	@$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/wheels build/wheels-from/*
+	@ls build/wheels/*
 
 .PHONY: clean
 clean: down ## Stop everything and remove .venv and build/, with all runs and results in it
@@ -169,8 +184,8 @@ test-browser: terraform-there install ## In a real Chromium: hostile pages, the 
 	$(PYTEST) -q tests/browser tests/e2e/test_airflow_pages.py
 
 .PHONY: test-faults
-test-faults: terraform-there install ## Every fault of jobs, users, AWS, Airflow and runs on several nodes: a table of what came of each; then the matrix's own mutants (about 40 minutes)
-	@$(PYTEST) -q tests/faults
+test-faults: terraform-there install ## Every fault of jobs, users, AWS, Airflow and runs on several nodes: a table of what came of each; then the matrix's own mutants; `aws-check` killed with each of its faults, and with all that WITH can name (about an hour)
+	@$(PYTEST) -q tests/faults tests/e2e/aws_check/test_killed.py tests/e2e/aws_check/test_parts.py
 
 .PHONY: test-regressions
 test-regressions: terraform-there install ## 30 runs with a workload that gets slower and recovers, one killed at every task, an own job's slower release: one alert each (about 45 minutes)
@@ -182,15 +197,16 @@ test-containers: terraform-there install ## Images and docker-compose.yaml on a 
 	@$(PYTEST) -v -rfE --timeout 1200 $(if $(filter yes,$(FULL)),,-m "not full_matrix") tests/containers
 
 .PHONY: lint
-lint: terraform-there install $(CHECKOV) ## ruff, mypy, import rules, shellcheck, hadolint, terraform fmt, READMEs' tables, compose file, issue forms, checkov (about a minute)
+lint: terraform-there install $(CHECKOV) ## ruff, mypy, import rules, shellcheck, hadolint, terraform fmt, READMEs' tables, compose file, action, issue forms, checkov (about a minute)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/shellcheck .ci/run $(SCRIPTS)
 	$(BIN)/hadolint $(DOCKERFILES)
-	$(BIN)/yamllint --strict docker-compose.yaml .github
+	$(BIN)/yamllint --strict docker-compose.yaml action.yml .github
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yaml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions action.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
 	terraform fmt -check -recursive terraform
 	$(BIN)/python terraform/readme_tables.py --check

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: job_container/publish.sh [--allow-dirty] [--repository URL] [TAG]
+# usage: job_container/publish.sh [--allow-dirty] [--check] [--repository URL] [TAG]
 #
 # Builds the job image of what is committed, for GPU and for CPU targets, and pushes both to ECR.
 #
@@ -7,6 +7,7 @@
 #                     the image of CPU targets has the same with -cpu behind it
 #   --repository URL  default: ECR_REPOSITORY_URL, or what `terraform output` says
 #   --allow-dirty     build although there are changes that are not committed
+#   --check           only see whether it can be built here; AWS is not asked
 
 set -euo pipefail
 
@@ -22,10 +23,11 @@ show() { printf '+%s\n' "$(printf ' %q' "$@")" >&2; }
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 tag=${IMAGE_TAG:-}
 repository=${ECR_REPOSITORY_URL:-}
-allow_dirty=false
+allow_dirty=false check=false
 while (($#)); do
   case $1 in
     --allow-dirty) allow_dirty=true ;;
+    --check) check=true ;;
     --repository)
       (($# > 1)) || die "--repository needs a URL" 2
       repository=$2 && shift
@@ -59,6 +61,10 @@ bases=containers/base_images.env
 base=$(sed -n 's/^PYTHON_IMAGE=//p' "$root/$bases" 2>/dev/null) || base=
 [[ $base =~ ^[a-z0-9./_:-]+@sha256:[0-9a-f]{64}$ ]] ||
   die "$bases says PYTHON_IMAGE=\"$base\"; it must name the base image by digest: \`make base-images\` writes it"
+
+docker version >/dev/null 2>&1 || die "no Docker engine answers: start it (\`docker version\` says what is wrong)"
+docker buildx version >/dev/null 2>&1 || die "this docker has no buildx: install its plugin first"
+! "$check" || exit 0
 
 pin=
 if [[ -z $repository ]]; then
@@ -94,13 +100,14 @@ gpu_digest=$(digest_of "$tag")
   cpu_image_tag = \"$cpu_digest\"
 To publish others, commit your changes or give another tag."
 
+metadata=$(mktemp)
+# Docker would keep the login, which lasts 12 hours.
+trap 'rm -f "$metadata"; docker logout "$registry" >/dev/null 2>&1 || :' EXIT
 show aws ecr get-login-password --region "$region"
 aws ecr get-login-password --region "$region" |
   docker login --username AWS --password-stdin "$registry" >/dev/null ||
   die "logging in to $registry failed; nothing was pushed"
 
-metadata=$(mktemp)
-trap 'rm -f "$metadata"' EXIT
 # Attestations would make an index of the image, whose digest is not the image's.
 build=(docker buildx build --push --platform linux/amd64 --provenance=false --metadata-file "$metadata"
   --build-arg "PYTHON_IMAGE=$base" --build-arg "BASE_NAME=${base%@*}" --build-arg "BASE_DIGEST=${base#*@}"

@@ -36,6 +36,7 @@ def main() -> int:
     try_job("--jobs", type=Path, required=True, help="file with own_jobs")
     try_job("--job", help="which of them, where it has several")
     try_job("--repeats", type=int, default=3, help="jobs per target and size")
+    try_job("--watch", metavar="RUNS", help="how often it runs, for its trend (default: once)")
     try_job("--engine", action="store_true", help="run its image on a Docker engine")
     up_command = commands.add_parser("up", help="start everything and leave it running")
     up_command.add_argument("--port", type=int, default=8080, help="port of the Airflow UI")
@@ -47,12 +48,15 @@ def main() -> int:
     for command in (up_command, down_command):
         command.add_argument("--folder", type=Path, default=BUILD / "up", help="of the stack")
     _add_containers(commands)
+    _add_aws_check(commands)
     arguments = parser.parse_args()
     for number in INTERRUPTS:
         signal.signal(number, _interrupt)
     try:
         if arguments.command.startswith("containers-"):
             _run_containers(arguments)
+        elif arguments.command == "aws-check":
+            _run_aws_check(arguments)
         else:
             _run_processes(arguments)
     except LaptopError as error:
@@ -90,6 +94,22 @@ def _add_containers(commands: Any) -> None:
         )
 
 
+def _add_aws_check(commands: Any) -> None:
+    """The command that meets an account."""
+    check = commands.add_parser("aws-check", help="apply in an account, try everything, destroy")
+    check.add_argument("--region", help="default: that of the AWS settings")
+    check.add_argument("--budget", default="2", help="dollars that it may cost")
+    check.add_argument("--image", help="a job image that there is, instead of building one")
+    check.add_argument("--with", dest="parts", default="", help="what else: sharing,multi_node,eks")
+    check.add_argument("--resume", action="store_true", help="go on with one that did not end")
+    check.add_argument("--destroy", action="store_true", help="destroy what that one made")
+    check.add_argument("--keep", action="store_true", help="destroy nothing at the end")
+    check.add_argument("--yes", action="store_true", help="agree to the cost, unasked")
+    check.add_argument(
+        "--folder", type=Path, default=BUILD.parent / "aws-check", help="of what is known of each"
+    )
+
+
 # These import late: it takes up to 1.5 s, in which signals are handled already.
 
 
@@ -111,6 +131,7 @@ def _run_processes(arguments: argparse.Namespace) -> None:
             arguments.repeats,
             arguments.folder,
             engine=arguments.engine,
+            watch=arguments.watch,
         )
     elif arguments.command == "up":
         up(arguments.port, arguments.folder, arguments.jobs)
@@ -138,6 +159,22 @@ def _run_containers(arguments: argparse.Namespace) -> None:
         backup(deployment, arguments.to)
     else:
         restore(deployment, arguments.source)
+
+
+def _run_aws_check(arguments: argparse.Namespace) -> None:
+    from laptop.aws_check.command import Order, aws_check
+
+    order = Order(
+        region=arguments.region,
+        budget=arguments.budget,
+        image=arguments.image,
+        parts=arguments.parts,
+        resume=arguments.resume,
+        destroy=arguments.destroy,
+        keep=arguments.keep,
+        yes=arguments.yes,
+    )
+    aws_check(order, arguments.folder)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -46,7 +46,8 @@ class Airflow:
     port: int
     dags: Path
     schedules: bool
-    own_jobs: tuple[str, ...] = ()  # that its form offers
+    own_jobs: Mapping[str, Any] = field(default_factory=dict)  # that its form offers
+    variables: str = "/airflow/variables"  # the SSM parameters that are its variables
     password: str = field(default_factory=lambda: secrets.token_urlsafe(9))
 
     @property
@@ -66,12 +67,13 @@ class Airflow:
 
     def environment(self, root: Path, aws: Mapping[str, str]) -> dict[str, str]:
         """Airflow's whole configuration; a user's own airflow.cfg is not read."""
+        axes = {name: {"axis": job.get("axis")} for name, job in self.own_jobs.items()}
         ssm = {
             "connections_prefix": None,
             "config_prefix": None,
-            "variables_prefix": "/airflow/variables",
+            "variables_prefix": self.variables,
             "region_name": aws["AWS_DEFAULT_REGION"],
-            "endpoint_url": aws["AWS_ENDPOINT_URL"],
+            "endpoint_url": aws.get("AWS_ENDPOINT_URL"),
         }
         return {
             "AIRFLOW_HOME": str(self.home),
@@ -105,7 +107,7 @@ class Airflow:
             "PYTHONWARNINGS": "ignore:GitWildMatchPattern:DeprecationWarning",
             "BATCHMARK_DEFAULT_SUITE": "smoke",
             "BATCHMARK_TARGETS": "c5.2xlarge,g4dn.xlarge",  # of terraform/local.tfvars
-            **({"BATCHMARK_OWN_JOBS": ",".join(self.own_jobs)} if self.own_jobs else {}),
+            **({"BATCHMARK_OWN_JOBS": json.dumps(axes)} if axes else {}),
         }
 
     def migrate(self, processes: Processes, root: Path) -> None:

@@ -6,16 +6,18 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from batchmark.aws.result_bucket import REPORT_HTML, REPORT_JSON, RunStore
+from batchmark.core.formatting import count
 from batchmark.core.output import say
 from batchmark.core.suites import SUITES
+from laptop import sample
 from laptop.airflow import AirflowClient
 from laptop.aws import AwsClients
-from laptop.errors import LaptopError
+from laptop.errors import FailedRunError, LaptopError
 from laptop.processes import stop_all
 from laptop.session import Clock, exclusive, refuse_beside_others
 from laptop.stack import MULTI_NODE, MULTI_NODE_PROFILE, ROOT, SHARING_PROFILE, Ports, Stack
@@ -59,7 +61,7 @@ LOG_WIDTH = 80  # columns of the table where output is no terminal
 
 
 def demo(suite: str, folder: Path) -> None:
-    """Run `suite` once on every target and leave the report in `folder`.
+    """Run `suite` once on every target; leave the report in `folder`, and a sample to look at.
 
     Raises:
         LaptopError: the demo can't start here now, or the run failed.
@@ -75,7 +77,18 @@ def demo(suite: str, folder: Path) -> None:
         example.write_text(page_html(published_page()))
 
     more = f"with a GPU's figures, published by others: {example}\n"
-    run_once(folder, DAG_ID, {"suite": suite}, Clock(), after=write_example, more=more)
+    first = folder / sample.FOLDER / sample.FIRST
+    conf, clock = {"suite": suite}, Clock()
+    run_once(
+        folder,
+        DAG_ID,
+        conf,
+        clock,
+        meanwhile=lambda stack: sample.sample_beside(stack.folder, stack.processes.env),
+        after=write_example,
+        more=more,
+    )
+    say(f"a year of made-up runs, with trends, alerts and costs: {first}")
 
 
 def demo_sharing(folder: Path) -> None:
@@ -109,8 +122,8 @@ def make_images(stack: Stack) -> None:
     """Put a set of synthetic images where the file system takes them from."""
     with closing(AwsClients(stack.aws)) as aws:
         folder = aws.multi_node().file_system.repository
-    count, size = IMAGE_SET["count"], IMAGE_SET["size"]
-    stack.say(f"data: {count} images of {size} x {size} pixels, to {folder}")
+    images, size = IMAGE_SET["count"], IMAGE_SET["size"]
+    stack.say(f"data: {images} images of {size} x {size} pixels, to {folder}")
     options = [word for name, value in IMAGE_SET.items() for word in (f"--{name}", str(value))]
     stack.processes.run(
         "images",
@@ -138,35 +151,50 @@ def run_once(
     conf: Mapping[str, Any],
     clock: Clock,
     *,
+    meanwhile: Callable[[Stack], AbstractContextManager[None]] | None = None,
     before: Callable[[Stack], None] | None = None,
     after: Callable[[Stack], None] | None = None,
     more: str = "",
+    runs: int = 1,
     **options: Any,
 ) -> None:
     """Start a stack, run a DAG on it, stop it; leave the report in `folder`, and show it.
 
     Args:
-        before, after: what is done with the stack when it has started, and when the run is over.
+        meanwhile: what goes on while the stack starts.
+        before, after: what is done with the stack when it has started, and when a run is over.
         more: what to say beside where everything lies.
+        runs: how often the DAG runs, one after the other; the last one is shown.
         options: the stack's.
 
     Raises:
         LaptopError: the stack can't start here now, or the run failed.
     """
-    stack = Stack(folder, Ports(), clock.say, **options)
+    stack, failure = Stack(folder, Ports(), clock.say, **options), ""
     with exclusive(stack.folder):
         refuse_beside_others(stack.folder)
         stack.check()
         stop_all(stack.folder)  # processes of a run that was killed
         clock.say("everything runs on this machine; nothing reaches AWS or costs money")
         with stack:
-            stack.start()
+            with meanwhile(stack) if meanwhile else nullcontext():
+                stack.start()
             if before:
                 before(stack)
-            report = run_benchmark(stack, conf, clock, dag_id)
-            if after:
-                after(stack)
+            for left in reversed(range(runs)):
+                began = time.monotonic()
+                try:
+                    report = run_benchmark(stack, conf, clock, dag_id)
+                except FailedRunError as error:
+                    report, failure = error.report, str(error)
+                if after:
+                    after(stack)
+                if left:
+                    minutes = round(left * (time.monotonic() - began) / 60) or 1
+                    clock.say(f"{count(left, 'more run')}: about {count(minutes, 'minute')}")
     show(report, folder, more)
+    if failure:
+        raise LaptopError(failure)
     clock.say("done")
 
 
@@ -192,6 +220,7 @@ def run_benchmark(
     """Trigger a DAG, follow it to its end, and copy its report out of the local cloud.
 
     Raises:
+        FailedRunError: jobs of the run failed, and its report says why.
         LaptopError: the run failed; the message holds the end of the failed tasks' logs.
     """
     with AirflowClient(stack.airflow) as airflow, closing(AwsClients(stack.aws)) as aws:
@@ -201,6 +230,7 @@ def run_benchmark(
         clock.say(f"Airflow: DAG run {run_id} of {dag_id} started with {dict(conf)}")
         config = aws.config()
         log_lines = aws.new_log_lines(str(config.log_group))
+        next(log_lines)  # of earlier runs
         tasks = TaskStates(airflow, dag_id, run_id)
         jobs = JobProgress()
         deadline = time.monotonic() + RUN_SECONDS
@@ -214,16 +244,22 @@ def run_benchmark(
             if time.monotonic() > deadline:
                 raise LaptopError(f"DAG run {run_id} is still {state} after {RUN_SECONDS} s")
             time.sleep(1)
+        from batchmark.report.failures import in_short
         from laptop.report_copy import copy_run
 
         store = RunStore(aws.client("s3"), config.bucket, run_id)
         if state == "success":
             return copy_run(store, stack.folder)
-        failures = f"DAG run {run_id} failed:\n{tasks.failures()}"
+        failures = f"DAG run {run_id} failed"
         if store.read_if_there(store.prefix + REPORT_JSON) is not None:
-            copy_run(store, stack.folder)
-            failures += f"\nWhat was measured all the same: {stack.folder / REPORT_HTML}"
-        raise LaptopError(failures)
+            report = copy_run(store, stack.folder)
+            if report.failed:
+                raise FailedRunError(
+                    f"{failures}, as jobs of it did:\n{in_short(report.failed, report.lost)}",
+                    report,
+                )
+            failures += f"; what was measured all the same: {stack.folder / REPORT_HTML}"
+        raise LaptopError(f"{failures}:\n{tasks.failures()}")
 
 
 class JobProgress:

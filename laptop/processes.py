@@ -45,6 +45,12 @@ def require_port(port: int, what: str, setting: str = "") -> None:
             ) from error
 
 
+def end_of(log: Path) -> str:
+    """The last lines of a program's log, for an error."""
+    tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
+    return f"end of {log}:\n{tail}"
+
+
 class Processes:
     """The running programs of one stack.
 
@@ -81,9 +87,8 @@ class Processes:
         """Raise LaptopError with the end of its log if a program has ended."""
         for name, process in self._started.items():
             if (code := process.poll()) is not None:
-                log = self.log_of(name)
-                tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
-                raise LaptopError(f"{name} ended with exit code {code}; end of {log}:\n{tail}")
+                told = end_of(self.log_of(name))
+                raise LaptopError(f"{name} ended with exit code {code}; {told}")
 
     def run(
         self, name: str, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None

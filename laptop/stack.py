@@ -37,6 +37,7 @@ STACKS = ROOT / "terraform" / "stacks"
 # What a job of PROFILE requests: it fills the pool, so that no two jobs measure at once.
 VCPUS = 2
 CLOUD_SECONDS = 60
+TRENDS_HTML = "trends.html"  # beside the report of the last of several runs
 
 Say = Callable[[str], None]
 
@@ -90,7 +91,7 @@ class Stack:
         self.say = say
         self.endpoint = f"http://127.0.0.1:{ports.cloud}"
         home = self.folder / "airflow"
-        self.airflow = Airflow(home, ports.airflow, dags, schedules, tuple(own_jobs or ()))
+        self.airflow = Airflow(home, ports.airflow, dags, schedules, own_jobs or {})
         self.credentials = self.folder / "credentials"
         self._secret = secrets.token_urlsafe(30)
         if cloud_state is not None:
@@ -238,8 +239,9 @@ class Stack:
         shutil.rmtree(self.folder / "logs", ignore_errors=True)
         if self._cloud_state is None:
             shutil.rmtree(self.folder / "airflow", ignore_errors=True)
-            for left in (*self.folder.glob("terraform.tfstate*"), *self.folder.glob("report.*")):
-                left.unlink()
+            for name in ("terraform.tfstate*", "report.*", TRENDS_HTML):
+                for left in self.folder.glob(name):
+                    left.unlink()
         self.folder.mkdir(parents=True, exist_ok=True)
 
 
@@ -265,7 +267,7 @@ def init_one_at_a_time(terraform: Terraform) -> None:
     TERRAFORM_DATA.mkdir(parents=True, exist_ok=True)
     with TERRAFORM_DATA.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        terraform.init()
+        terraform.init_where_changed()
 
 
 def path_of_jobs() -> str:

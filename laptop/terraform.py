@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
 import re
@@ -33,10 +34,11 @@ MIRROR_ROOTS = (
     Path("~/.terraform.d").expanduser(),
 )
 LOCKED_PROVIDER = re.compile(r'^provider "(.+?)" \{\s+version\s+= "(.+?)"', re.MULTILINE)
-# How long Terraform may take to write its state and stop before it is killed.
 STOP_SECONDS = 10.0
 POLL_SECONDS = 0.1
 ERROR_LINES = 25
+OWN_RULE = "This was checked by the validation rule at"
+REATTACHED = "TF_REATTACH_PROVIDERS"  # a provider that runs already, and where
 ERROR, CRASH = "Error: ", "!!!!!!!!"  # in what Terraform writes to stderr
 
 
@@ -50,6 +52,7 @@ class Terraform:
         data_dir: where Terraform keeps providers and modules (TF_DATA_DIR).
         env: the whole environment of Terraform; this process's own by default.
         log: file to which all of Terraform's output is appended.
+        stop_seconds: how long it may take to write its state and stop before it is killed.
     """
 
     def __init__(
@@ -60,13 +63,16 @@ class Terraform:
         state: Path,
         env: Mapping[str, str] | None = None,
         log: Path | None = None,
+        stop_seconds: float = STOP_SECONDS,
     ) -> None:
         self.stack_dir = stack_dir.resolve()
         self.state = state.resolve()
+        self._data_dir = data_dir.resolve()
         self._log = log
+        self._stop_seconds = stop_seconds
         self._env = {
             **(os.environ if env is None else env),
-            "TF_DATA_DIR": str(data_dir.resolve()),
+            "TF_DATA_DIR": str(self._data_dir),
             "TF_IN_AUTOMATION": "1",
             "CHECKPOINT_DISABLE": "1",
         }
@@ -85,6 +91,31 @@ class Terraform:
         if "TF_CLI_ARGS_init" not in self._env:
             options["plugin_dir"] = find_provider_mirror(lock_file, self._binary.platform)
         self.run("init", input=False, reconfigure=IsFlagged, **options)
+
+    def init_where_changed(self) -> None:
+        """`init`, unless it was done in this folder for just what there is now.
+
+        It writes files anew that other commands in the same folder may be reading.
+        """
+        done = self._data_dir / "initialised"
+        if done.exists() and done.read_text() == self._installed():
+            return
+        done.unlink(missing_ok=True)
+        self.init()
+        done.write_text(self._installed())
+
+    def _installed(self) -> str:
+        """A digest of what `init` reads, and of the providers it left that are still there."""
+        listing = self._data_dir / "modules" / "modules.json"  # none where a stack has no module
+        modules = json.loads(listing.read_text())["Modules"] if listing.exists() else [{"Dir": "."}]
+        folders = sorted({self.stack_dir / module["Dir"] for module in modules})
+        names = ("*.tf", "*.tf.json", ".terraform.lock.hcl")
+        files = [file for folder in folders for name in names for file in sorted(folder.glob(name))]
+        providers = sorted((self._data_dir / "providers").glob("*/*/*/*/*"))
+        told = [self._binary.path, self._env.get("TF_CLI_ARGS_init", "")]
+        told += [str(path) for path in providers if path.exists()]
+        told += [f"{file.name} {file.read_text()}" for file in files]
+        return hashlib.sha256("\0".join(told).encode()).hexdigest()
 
     def apply(self, **inputs: Any) -> None:
         """Apply without asking."""
@@ -132,7 +163,7 @@ class Terraform:
         _, error, words = result.stderr.partition(CRASH)[0].partition(ERROR)
         if result.returncode or error:
             names = ", ".join(map(str, var_files))
-            raise TerraformError(f"Terraform can't use {names}:\n{_tail(error + words)}")
+            raise TerraformError(f"Terraform can't use {names}:\n{_in_words(error + words)}")
         # Among warnings and, where a file of the state is slow to lock, words about that.
         (value,) = re.findall(r'^"(.*)"$', result.stdout, re.MULTILINE)
         return json.loads(base64.b64decode(value))
@@ -146,16 +177,20 @@ class Terraform:
             TerraformError: it ended with an exit code that is not in `allowed`.
         """
         command_line = _CommandLine(terraform_bin_path=self._binary.path)
+        env = dict(self._env)
+        if command == "init":
+            # It would install no provider that is attached, and leave the folder so for others.
+            env.pop(REATTACHED, None)
         try:
             argv = command_line.generate_cmd_string(command, no_color=IsFlagged, **options)
-            result = _execute(argv, self.stack_dir, self._env, self._log, stdin)
+            result = _execute(argv, self.stack_dir, env, self._log, stdin, self._stop_seconds)
         finally:
             command_line.temp_var_files.clean_up()
         if result.returncode in allowed:
             return result
         raise TerraformError(
             f"terraform {command} in {self.stack_dir} ended with exit code {result.returncode}:\n"
-            f"{_tail(result.stderr)}"
+            f"{_in_words(result.stderr)}"
         )
 
     @cached_property
@@ -180,9 +215,25 @@ class Terraform:
         return _Binary(path, platform)
 
 
-def _tail(errors: str) -> str:
+def _in_words(errors: str) -> str:
+    """What Terraform wrote, each error beginning with what it says, not with where it says so."""
+    _, *found = re.split(rf"^{ERROR}", errors, flags=re.MULTILINE)
+    told = [_one_in_words(error) for error in found]
+    lines = [line for line in "\n".join(told).splitlines() if line.strip()]
+    if lines:
+        return "\n".join(lines[:ERROR_LINES])
     lines = [line for line in errors.splitlines() if line.strip()]
     return "\n".join(lines[-ERROR_LINES:]) or "it wrote nothing to stderr"
+
+
+def _one_in_words(error: str) -> str:
+    """An error that is told by our own validation needs neither Terraform's title nor a place."""
+    title, *parts = re.split(r"\n\s*?\n", error.strip())
+    places = [part for part in parts if re.match(r"\s+(on|with) ", part)]
+    said = [part for part in parts if part not in places]
+    if said and said[-1].startswith(OWN_RULE):
+        return " ".join(" ".join(said[:-1]).split())
+    return "\n".join([*said, f"({title})", *places])
 
 
 class _CommandLine(python_terraform.Terraform):  # type: ignore[misc]
@@ -220,7 +271,12 @@ class _Binary:
 
 
 def _execute(
-    argv: list[str], cwd: Path, env: Mapping[str, str], log: Path | None, stdin: str = ""
+    argv: list[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    log: Path | None,
+    stdin: str = "",
+    stop_seconds: float = STOP_SECONDS,
 ) -> Result:
     """Run a command to its end, whatever its exit code."""
     if log:
@@ -250,7 +306,7 @@ def _execute(
             except OSError as error:
                 raise TerraformError(f"terraform {argv[1]} can't be started: {error}") from error
             try:
-                _wait(process, came)
+                _wait(process, came, stop_seconds)
             finally:
                 _kill(process)
             out.seek(start)
@@ -286,12 +342,12 @@ def _noted_signals() -> Iterator[list[int]]:
             signal.raise_signal(noted)
 
 
-def _wait(process: subprocess.Popen[bytes], came: Sequence[int]) -> None:
+def _wait(process: subprocess.Popen[bytes], came: Sequence[int], stop_seconds: float) -> None:
     """Wait for Terraform's end: a signal asks it to end in order, the next ends the wait."""
     _wait_for(process, lambda: bool(came))
     if came:
         process.send_signal(signal.SIGINT)
-        end = time.monotonic() + STOP_SECONDS
+        end = time.monotonic() + stop_seconds
         _wait_for(process, lambda: len(came) > 1 or time.monotonic() > end)
 
 

@@ -6,21 +6,19 @@ import json
 import os
 import shlex
 import shutil
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from batchmark.core.formatting import some
+from batchmark.core.kinds import title
 from laptop.airflow import USER, AirflowClient
 from laptop.aws import REGION, AwsClients
 from laptop.demo import DAG_ID
 from laptop.errors import LaptopError
-from laptop.own_jobs.jobs_file import (
-    for_laptop,
-    read_own_jobs,
-    refuse_large_folder,
-    refuse_missing_program,
-    refuse_old_output,
-)
+from laptop.own_jobs.jobs_file import for_laptop, read_own_jobs, refuse_what_cannot_start
+from laptop.own_jobs.try_job import DAG_ID as OWN_JOB_DAG_ID
 from laptop.private_files import write_private
 from laptop.processes import free_port, processes_of, require_port, stop_all
 from laptop.session import Clock, exclusive, refuse_beside_others
@@ -28,6 +26,7 @@ from laptop.stack import ROOT, Ports, Stack
 
 LOGIN = "login.json"
 SHELL = "aws.env"  # for a shell that is to reach the local cloud
+JOBS = "jobs_file"  # names the file that the own jobs are of
 KEPT = "cloud"  # the local cloud's state; beside it stand Airflow's database and Terraform's state
 CLOUD_PORT = "cloud_port"  # the links of earlier reports lead there
 # Credentials that AWS clients would take before those of the file.
@@ -44,7 +43,7 @@ WAYS_OUT = "`make down STATE=delete` or `make clean` deletes it"
 def up(port: int, folder: Path, jobs_file: Path | None = None) -> None:
     """Start the stack with Airflow on `port` and leave it running; do nothing if it runs already.
 
-    With the own jobs of a file, each job runs in a copy of that file's folder.
+    With the own jobs of a file, or of the last time's, each job runs in a copy of its folder.
 
     Raises:
         LaptopError: another stack runs, the port is taken, an earlier start broke off, or the
@@ -62,6 +61,9 @@ def up(port: int, folder: Path, jobs_file: Path | None = None) -> None:
         refuse_beside_others(folder)
         require_port(port, "Airflow", "make up PORT")
         clock = Clock()
+        if jobs_file is None:
+            jobs_file = _last_jobs_file(folder, clock)
+        of_jobs = _with_own_jobs(jobs_file) if jobs_file else {}
         ports = Ports(airflow=port, cloud=_cloud_port(folder))
         stack = Stack(
             folder,
@@ -69,7 +71,7 @@ def up(port: int, folder: Path, jobs_file: Path | None = None) -> None:
             clock.say,
             schedules=True,
             cloud_state=folder / KEPT,
-            **(_with_own_jobs(jobs_file) if jobs_file else {}),
+            **of_jobs,
         )
         stack.check()
         if (folder / KEPT).exists():
@@ -85,7 +87,10 @@ def up(port: int, folder: Path, jobs_file: Path | None = None) -> None:
                 "user": USER,
                 "password": stack.airflow.password,
                 "bucket": _bucket_with_example(stack),
+                "jobs": [*of_jobs.get("own_jobs", ())],
             }
+            if jobs_file:
+                (folder / JOBS).write_text(str(jobs_file.resolve()))
             (folder / SHELL).write_text(_for_a_shell(stack))
             write_private(login, json.dumps(found))
         except BaseException:
@@ -110,14 +115,23 @@ def down(folder: Path, *, delete_state: bool = False) -> None:
         print(f"runs, results and login are kept in {folder}: {WAYS_OUT}")
 
 
+def _last_jobs_file(folder: Path, clock: Clock) -> Path | None:
+    """The file whose own jobs the last start had; None if there was none, or it is gone."""
+    try:
+        file = Path((folder / JOBS).read_text())
+    except OSError:
+        return None
+    there = file.is_file()
+    what = "as the last time" if there else "left out: there is no such file any more"
+    clock.say(f"own jobs of {file}: {what}; JOBS= names another")
+    return file if there else None
+
+
 def _with_own_jobs(file: Path) -> dict[str, Any]:
     """Stack's arguments for all own jobs of a file."""
     jobs = read_own_jobs(file)
     folder = file.resolve().parent
-    refuse_large_folder(folder)
-    for name, job in jobs.items():
-        refuse_missing_program(name, job, folder)
-        refuse_old_output(name, job, folder)
+    refuse_what_cannot_start(jobs, folder)
     own_jobs = {name: for_laptop(job) for name, job in jobs.items()}
     return {"own_jobs": own_jobs, "job_dir": folder}
 
@@ -159,9 +173,16 @@ def _cloud_port(folder: Path) -> int:
     return port
 
 
+def _dags(jobs: Sequence[str]) -> str:
+    """What may be triggered, as Airflow calls it."""
+    of_jobs = [f"{title(OWN_JOB_DAG_ID)} for {some(jobs)}"] if jobs else []
+    return ", or ".join([*of_jobs, title(DAG_ID)])
+
+
 def _next_steps(folder: Path) -> str:
     """What a user may do now, a line each."""
     login = json.loads((folder / LOGIN).read_text())
+    dags = _dags(login.get("jobs", ()))
     shell, command = (
         shlex.quote(os.path.relpath(path))
         for path in (folder / SHELL, ROOT / ".venv" / "bin" / "batchmark")
@@ -169,7 +190,7 @@ def _next_steps(folder: Path) -> str:
     return "\n".join(
         [
             f"Airflow: {login['Airflow']}, user {login['user']}, password {login['password']}",
-            "There: trigger GPU-CPU benchmark; Batchmark in the navigation has the reports",
+            f"There: trigger {dags}; Batchmark in the navigation has the reports",
             f"History: (. {shell} && {command} history show --bucket {login['bucket']})",
             "`make down` stops it and keeps what was measured",
         ]

@@ -22,27 +22,75 @@ CREDENTIAL = re.compile(
 # botocore still presigns S3 URLs with signature version 2.
 OLD_CREDENTIAL = re.compile(r"(?:^|&)AWSAccessKeyId=(?P<key>[^&]+)")
 # Services whose requests are signed with another name than botocore's, which is also IAM's.
-SIGNED_AS = {"monitoring": "cloudwatch"}
+SIGNED_AS = {"monitoring": "cloudwatch", "tagging": "tag"}
 
 # IAM's service name -> botocore's, where they differ.
-BOTOCORE_NAMES = {"servicequotas": "service-quotas"}
-WITHOUT_REGION = ("iam",)
+BOTOCORE_NAMES = {"servicequotas": "service-quotas", "tag": "resourcegroupstaggingapi"}
+WITHOUT_REGION = ("budgets", "iam")
 
-# (service, parameter) -> the end of the ARN that its value names.
+# (service, parameter) -> the end of the ARN that its value names. A parameter by which operations
+# mean different things has its operation before it; another one that the ARN takes is in braces.
 NAMED_RESOURCES = {
+    ("athena", "CreateWorkGroup.Name"): "workgroup/{}",
+    ("athena", "WorkGroup"): "workgroup/{}",
+    ("batch", "computeEnvironment"): "compute-environment/{}",
+    ("batch", "computeEnvironmentName"): "compute-environment/{}",
     ("batch", "jobDefinition"): "job-definition/{}",
+    ("batch", "jobDefinitionName"): "job-definition/{}",
     ("batch", "jobId"): "job/{}",
     ("batch", "jobQueue"): "job-queue/{}",
-    ("ec2", "InstanceIds"): "instance/{}",
+    ("batch", "jobQueueName"): "job-queue/{}",
+    ("budgets", "Budget"): "budget/{}",
+    ("budgets", "BudgetName"): "budget/{}",
+    ("cloudwatch", "AlarmName"): "alarm:{}",
+    ("cloudwatch", "AlarmNames"): "alarm:{}",
+    ("cloudwatch", "DashboardName"): "dashboard/{}",
+    ("cloudwatch", "DashboardNames"): "dashboard/{}",
+    ("ec2", "DeletePlacementGroup.GroupName"): "placement-group/{}",
     ("ecr", "repositoryName"): "repository/{}",
     ("ecr", "repositoryNames"): "repository/{}",
+    ("eks", "CreateCluster.name"): "cluster/{}",
+    ("eks", "DeleteCluster.name"): "cluster/{}",
+    ("eks", "DescribeCluster.name"): "cluster/{}",
+    ("eks", "clusterName"): "cluster/{}",
+    ("events", "Name"): "rule/{}",
+    ("events", "Rule"): "rule/{}",
     ("fsx", "FileSystemId"): "file-system/{}",
+    ("glue", "DatabaseInput"): "database/{}",
+    ("glue", "DatabaseName"): "database/{}",
+    ("glue", "DeleteDatabase.Name"): "database/{}",
+    ("glue", "DeleteTable.Name"): "table/{DatabaseName}/{}",
+    ("glue", "GetDatabase.Name"): "database/{}",
+    ("glue", "GetTable.Name"): "table/{DatabaseName}/{}",
+    ("glue", "TableInput"): "table/{DatabaseName}/{}",
+    ("glue", "TableName"): "table/{DatabaseName}/{}",
+    ("iam", "CreatePolicy.PolicyName"): "policy/{}",
     ("iam", "InstanceProfileName"): "instance-profile/{}",
     ("iam", "RoleName"): "role/{}",
+    ("kms", "AliasName"): "{}",
+    ("kms", "KeyId"): "key/{}",
+    ("kms", "TargetKeyId"): "key/{}",
     ("logs", "logGroupName"): "log-group:{}{stream}",
+    ("sns", "CreateTopic.Name"): "{}",
     ("ssm", "Name"): "parameter/{}",
     ("ssm", "Names"): "parameter/{}",
+    ("ssm", "ResourceId"): "parameter/{}",
 }
+# What an id of EC2 begins with -> the type of its resource.
+EC2_TYPES = {
+    "eipalloc": "elastic-ip",
+    "fl": "vpc-flow-log",
+    "i": "instance",
+    "igw": "internet-gateway",
+    "lt": "launch-template",
+    "nat": "natgateway",
+    "rtb": "route-table",
+    "sg": "security-group",
+    "subnet": "subnet",
+    "vpc": "vpc",
+    "vpce": "vpc-endpoint",
+}
+EC2_ID = re.compile(rf"({'|'.join(EC2_TYPES)})-[0-9a-f]+")
 
 
 class Caller(NamedTuple):
@@ -52,14 +100,13 @@ class Caller(NamedTuple):
     region: str
     service: str
 
-    def arn(self, ending: str, name: str, stream: str | None) -> str:
-        """Of a resource that a request names, and the log stream that it names."""
+    def arn(self, ending: str) -> str:
+        """Of a resource in the caller's account."""
         account = get_account_id_from(self.access_key_id)
-        region = "" if self.service in WITHOUT_REGION else self.region
-        name = name.removeprefix("/") if self.service == "ssm" else name
-        of_stream = f":log-stream:{stream}" if stream else ""
-        named = ending.format(name, stream=of_stream)
-        return f"arn:aws:{self.service}:{region}:{account}:{named}"
+        if self.service == "ssm" and ending.startswith("parameter/aws/"):
+            account = ""  # AWS's own parameters are nobody's
+        regional = self.service not in WITHOUT_REGION and not ending.startswith("dashboard/")
+        return f"arn:aws:{self.service}:{self.region if regional else ''}:{account}:{ending}"
 
 
 def describe(environ: WSGIEnvironment) -> dict[str, Any]:
@@ -70,7 +117,7 @@ def describe(environ: WSGIEnvironment) -> dict[str, Any]:
     call = {"access_key_id": caller.access_key_id, "service": caller.service}
     try:
         operation, parameters = _operation(environ, caller.service)
-        resources = sorted(set(_resources(caller, parameters)))
+        resources = sorted(set(_resources(caller, operation, parameters)))
         conditions = _conditions(caller, parameters)
         if caller.service == "s3" and "HTTP_IF_NONE_MATCH" in environ:
             conditions["s3:if-none-match"] = [environ["HTTP_IF_NONE_MATCH"]]
@@ -120,25 +167,46 @@ def _operation(environ: WSGIEnvironment, service: str) -> tuple[str, dict[str, A
     return operation.name, parameters
 
 
-def _resources(caller: Caller, parameters: dict[str, Any]) -> Iterator[str]:
+def _resources(caller: Caller, operation: str, parameters: dict[str, Any]) -> Iterator[str]:
     """The ARNs in the parameters, and those of resources that they name."""
     if caller.service == "s3":
         if bucket := parameters.get("Bucket"):
             key = parameters.get("Key")
             yield f"arn:aws:s3:::{bucket}/{key}" if key else f"arn:aws:s3:::{bucket}"
         return
+    stream = parameters.get("logStreamName")
+    beside = {**parameters, "stream": f":log-stream:{stream}" if stream else ""}
     for parameter, value in parameters.items():
-        ending = NAMED_RESOURCES.get((caller.service, parameter))
-        for name in value if isinstance(value, list) else [value]:
-            if isinstance(name, str) and name.startswith("arn:"):
+        ending = NAMED_RESOURCES.get(
+            (caller.service, f"{operation}.{parameter}")
+        ) or NAMED_RESOURCES.get((caller.service, parameter))
+        for name in _names(value):
+            if name.startswith("arn:"):
                 yield name
             elif ending:
-                yield caller.arn(ending, name, parameters.get("logStreamName"))
+                bare = name.removeprefix("/") if caller.service == "ssm" else name
+                yield caller.arn(ending.format(bare, **beside))
+            elif caller.service == "ec2" and (found := EC2_ID.fullmatch(name)):
+                yield caller.arn(f"{EC2_TYPES[found[1]]}/{name}")
+
+
+def _names(value: object) -> list[str]:
+    """The texts in a parameter; of a resource that is described in full, its name."""
+    if isinstance(value, dict):
+        value = value.get("Name", value.get("BudgetName"))
+    values = value if isinstance(value, list) else [value]
+    return [name for name in values if isinstance(name, str)]
 
 
 def _conditions(caller: Caller, parameters: dict[str, Any]) -> dict[str, list[str]]:
     found = {}
-    if tags := parameters.get("tags") or parameters.get("Tags"):
+    specifications = parameters.get("TagSpecifications") or [{}]
+    if tags := (
+        parameters.get("tags")
+        or parameters.get("Tags")
+        or parameters.get("ResourceTags")
+        or specifications[0].get("Tags")
+    ):
         values = tags if isinstance(tags, dict) else dict(map(_key_and_value, tags))
         found["aws:TagKeys"] = sorted(values)
         found |= {f"aws:RequestTag/{key}": [values[key]] for key in sorted(values)}
@@ -148,5 +216,6 @@ def _conditions(caller: Caller, parameters: dict[str, Any]) -> dict[str, list[st
 
 
 def _key_and_value(tag: dict[str, str]) -> tuple[str, str]:
-    lowered = {name.lower(): value for name, value in tag.items()}
-    return lowered["key"], lowered["value"]
+    """KMS has prefixes of its own."""
+    plain = {name.lower().removeprefix("tag"): value for name, value in tag.items()}
+    return plain["key"], plain["value"]

@@ -38,6 +38,7 @@ from local_cloud.faults.kinds import (
     FileSystemFull,
     InvalidEnvironment,
     LateAnswer,
+    NoCapacity,
     Outage,
     RefusedWrites,
     SpotInterruption,
@@ -166,7 +167,7 @@ class Faults:
     def _apply(self, active: Active) -> None:
         """Apply a fault to Batch or FSx itself."""
         match active.fault:
-            case InvalidEnvironment():
+            case InvalidEnvironment() | NoCapacity():
                 self._scheduler.environments_changed()
                 active.undo = self._scheduler.environments_changed
             case FileSystemFull():

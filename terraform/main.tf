@@ -45,6 +45,7 @@ module "network" {
   availability_zones         = var.availability_zones
   enable_nat_gateway         = var.enable_nat_gateway
   enable_interface_endpoints = var.enable_interface_endpoints
+  read_any_bucket            = length(var.own_jobs) > 0
   flow_log_retention_days    = var.flow_log_retention_days
   kms_key_arn                = local.kms_key_arn
 }
@@ -118,7 +119,7 @@ module "own_jobs" {
   count  = length(var.own_jobs) == 0 ? 0 : 1
 
   # The local cloud has two targets of its own, whichever a job names for AWS.
-  own_jobs       = { for name, job in var.own_jobs : name => merge(job, { for key, value in { targets = [] } : key => value if var.local_cloud }) }
+  own_jobs       = { for name, job in var.own_jobs : name => merge(job, var.local_cloud ? { targets = [] } : {}) }
   own_jobs_given = var.own_jobs
 
   name                     = var.name
@@ -228,7 +229,7 @@ resource "aws_ssm_parameter" "airflow" {
     {
       for name, value in {
         monthly_cap_usd        = var.monthly_cap_usd
-        comparison_definitions = var.comparison_access == null ? null : [for arn in flatten([var.comparison_access.job_definition_arns]) : replace(arn, "/:[0-9]+$/", "")]
+        comparison_definitions = var.comparison_access == null ? null : [for arn in var.comparison_access.job_definition_arns : replace(arn, "/:[0-9]+$/", "")]
       } : name => value if value != null
     },
     {

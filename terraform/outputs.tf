@@ -70,12 +70,12 @@ locals {
 }
 
 output "submit_gpu_job_command" {
-  description = "For each GPU target, the command that runs one job by hand"
+  description = "Per GPU target, the command that runs one job by hand"
   value       = { for name, command in local.submit_commands : name => command if module.batch.targets[name].device == "cuda" }
 }
 
 output "submit_cpu_job_command" {
-  description = "For each CPU target, the command that runs one job by hand"
+  description = "Per CPU target, the command that runs one job by hand"
   value       = { for name, command in local.submit_commands : name => command if module.batch.targets[name].device == "cpu" }
 }
 
@@ -95,7 +95,7 @@ output "athena_workgroup" {
 }
 
 output "airflow_policy_arns" {
-  description = "Policies to attach to the role that Airflow runs with: run for benchmarks, watch for checks, diagnoses, the leak guard and the self-test"
+  description = "Policies for Airflow's role: run for benchmarks; watch for checks, diagnoses, guard and self-test"
   value       = module.airflow_access.policy_arns
 }
 

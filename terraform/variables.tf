@@ -52,13 +52,13 @@ variable "vpc_cidr" {
 }
 
 variable "availability_zones" {
-  description = "Two to six zones to use; empty for the three that offer the most of the instance types"
+  description = "Two to six zones; empty for the three with the most instance types"
   type        = set(string)
   default     = []
 }
 
 variable "existing_network" {
-  description = "VPC, subnets and security groups of yours to run instances in; none for a VPC of their own. The subnets need a way to S3, ECR, ECS, CloudWatch and its logs, and the groups let HTTPS out"
+  description = "Your VPC, subnets and security groups; none for a new VPC. Subnets must reach S3, ECR, ECS, CloudWatch and its logs; groups must let HTTPS out"
   type = object({
     vpc_id             = string
     subnet_ids         = set(string)
@@ -78,13 +78,13 @@ variable "existing_network" {
 }
 
 variable "enable_nat_gateway" {
-  description = "Run instances in private subnets behind a NAT gateway, which costs by the hour, instead of in public subnets without inbound rules"
+  description = "Run instances in private subnets behind a NAT gateway, which costs by the hour"
   type        = bool
   default     = false
 }
 
 variable "enable_interface_endpoints" {
-  description = "Run instances in private subnets that reach AWS through interface endpoints, which cost by the hour, and nothing else"
+  description = "Run instances in private subnets that reach only AWS, through endpoints that cost by the hour"
   type        = bool
   default     = false
 }
@@ -122,7 +122,7 @@ variable "iam_path" {
 }
 
 variable "instance_policy_arns" {
-  description = "Further policies of the instances' role, such as those that your account's agents need"
+  description = "Further policies of the instances' role, such as for agents"
   type        = set(string)
   default     = []
 
@@ -133,7 +133,7 @@ variable "instance_policy_arns" {
 }
 
 variable "enable_session_manager" {
-  description = "Let AWS Systems Manager's Session Manager open shells on instances, for which they need a way to its endpoints"
+  description = "Allow shells by Session Manager, if instances reach its endpoints"
   type        = bool
   default     = false
 }
@@ -143,7 +143,7 @@ variable "enable_session_manager" {
 ################################################################################
 
 variable "create_kms_key" {
-  description = "Encrypt results, images, logs, alerts and volumes with a key of this account, which costs by the month, instead of AWS's own"
+  description = "Encrypt results, images, logs, alerts and volumes with your own key, which costs by the month"
   type        = bool
   default     = false
 }
@@ -153,7 +153,7 @@ variable "create_kms_key" {
 ################################################################################
 
 variable "force_destroy" {
-  description = "Let terraform destroy delete the result bucket and the image repository with what is in them"
+  description = "Let terraform destroy delete bucket and image repository with what is in them"
   type        = bool
   default     = false
 }
@@ -165,7 +165,7 @@ variable "noncurrent_version_days" {
 }
 
 variable "image_tag" {
-  description = "Tag of the job image in the ECR repository, or its digest (sha256:...). Tags are immutable: a new image needs a new tag"
+  description = "Tag or digest (sha256:...) of the job image in ECR; a new image needs a new tag"
   type        = string
   default     = "0.2.0"
 
@@ -176,7 +176,7 @@ variable "image_tag" {
 }
 
 variable "cpu_image_tag" {
-  description = "Tag or digest of the slim job image, which CPU targets run; none for the same image as GPU targets. Set it together with image_tag"
+  description = "Tag or digest of the CPU targets' slim job image, set with image_tag; none for the GPU targets'"
   type        = string
   default     = null
 
@@ -191,7 +191,7 @@ variable "cpu_image_tag" {
 ################################################################################
 
 variable "gpu_instance_types" {
-  description = "GPU instance types to measure; each becomes a target with its own compute environments, queue and job definition"
+  description = "GPU instance types to measure; each becomes a target"
   type        = set(string)
   default     = ["g4dn.xlarge", "g5.xlarge", "g6.xlarge"]
 }
@@ -203,7 +203,7 @@ variable "cpu_instance_types" {
 }
 
 variable "shared_targets" {
-  description = "Targets whose jobs share the one GPU of one instance, by names of their own: the instance type, how they share it (time_slicing or mps), and how many jobs there may be at once"
+  description = "Targets whose jobs share one instance's GPU, by name: instance type, mode (time_slicing or mps), most jobs at once"
   type = map(object({
     instance_type = string
     mode          = string
@@ -213,7 +213,7 @@ variable "shared_targets" {
 }
 
 variable "target_overrides" {
-  description = "Settings per target, keyed by its name, instead of those derived from the instance type; modules/batch has the list"
+  description = "Settings per target, by name, over those of the instance type; modules/batch has the list"
   type        = any
   default     = {}
 
@@ -224,49 +224,49 @@ variable "target_overrides" {
 }
 
 variable "purchasing" {
-  description = "How targets buy their instances: spot_first (Spot, On-Demand where there is none to be had), spot or on_demand alone"
+  description = "How targets buy instances: spot_first (On-Demand where there is no Spot), spot or on_demand"
   type        = string
   default     = "spot_first"
 }
 
 variable "max_vcpus" {
-  description = "Most vCPUs that each compute environment may run at a time; a target has one for Spot and one for On-Demand, and Batch may exceed it by one instance"
+  description = "Most vCPUs of each compute environment, Spot and On-Demand; Batch may exceed it by one instance"
   type        = number
   default     = 64
 }
 
 variable "volume_size_gib" {
-  description = "Size of each instance's root volume in GiB; the GPU AMI alone takes 30"
+  description = "Size of root volumes in GiB; the GPU AMI takes 30"
   type        = number
   default     = 64
 }
 
 variable "volume_throughput_mib_s" {
-  description = "Throughput of each instance's root volume in MiB/s, of which gp3 includes 125: a slow volume makes a cold start measure the disk"
+  description = "Throughput of root volumes in MiB/s (gp3 includes 125); slow ones make cold starts measure the disk"
   type        = number
   default     = 500
 }
 
 variable "volume_iops" {
-  description = "I/O operations a second of each instance's root volume, of which gp3 includes 3000"
+  description = "IOPS of root volumes (gp3 includes 3000)"
   type        = number
   default     = 3000
 }
 
 variable "ami_release" {
-  description = "Any text, such as a date: the hosts' AMIs are the newest of the apply in which it last changed. So they stay until you ask for newer ones, and results tell a new AMI from a change of what you measure"
+  description = "Any text, such as a date: each change takes the newest AMIs, which then stay"
   type        = string
   default     = ""
 }
 
 variable "extra_user_data" {
-  description = "Shell script that instances run at boot, as root, before they are made ready for jobs; a host takes jobs even where it failed, unless it broke what a job needs"
+  description = "Shell script that instances run as root at boot; where it fails, a host still takes jobs unless what they need is broken"
   type        = string
   default     = null
 }
 
 variable "runnable_timeout_seconds" {
-  description = "Seconds until a job that can't be placed is cancelled with its reason"
+  description = "Seconds until a job that can't be placed is cancelled"
   type        = number
   default     = 1800
 }
@@ -278,13 +278,13 @@ variable "log_retention_days" {
 }
 
 variable "history_first_month" {
-  description = "First month of the history that Athena queries, as yyyy-MM; set it back where you import older results"
+  description = "First month that Athena queries, as yyyy-MM; set it back to import older results"
   type        = string
   default     = "2026-01"
 }
 
 variable "suites" {
-  description = "Suites whose history Athena queries; add your own, or its history is left out"
+  description = "Suites whose history Athena queries; add your own"
   type        = set(string)
   default     = ["blog", "building_blocks", "own", "precision", "sam", "scaling", "sharing", "smoke", "training"]
 }
@@ -294,7 +294,7 @@ variable "suites" {
 ################################################################################
 
 variable "own_jobs" {
-  description = "Jobs that exist already, by name: image (or one for each device) and command, and what they ask for; each is measured on its targets as it is; docs/own-jobs.md has the fields"
+  description = "Your own jobs, by name; docs/own-jobs.md has the fields"
   type        = any
   default     = {}
 
@@ -305,8 +305,8 @@ variable "own_jobs" {
 }
 
 variable "comparison_access" {
-  description = "Queues, job definitions and log groups that were not made here, and that Airflow may compare jobs in; none for no such jobs"
-  type        = any
+  description = "Your queues, job definitions and log groups in which Airflow may compare jobs"
+  type        = map(set(string))
   default     = null
 
   validation {
@@ -320,19 +320,19 @@ variable "comparison_access" {
 ################################################################################
 
 variable "airflow_external_id" {
-  description = "External id that airflow_principal_arns have to give, for an Airflow that a third party runs; none for no id"
+  description = "External id that airflow_principal_arns must give, if a third party runs Airflow"
   type        = string
   default     = null
 }
 
 variable "airflow_principal_arns" {
-  description = "Roles or users that may act as Airflow's role here; empty for no role, only the policies to attach to one of yours"
+  description = "Roles or users that may assume Airflow's role; empty for policies alone"
   type        = set(string)
   default     = []
 }
 
 variable "airflow_variables_prefix" {
-  description = "The variables_prefix of the secrets backend of the Airflow that uses this installation; two installations in one region need two"
+  description = "Airflow's variables_prefix for this installation; two in one region need two"
   type        = string
   default     = "/airflow/variables"
 
@@ -357,13 +357,13 @@ variable "alert_emails" {
 ################################################################################
 
 variable "monthly_budget_usd" {
-  description = "AWS Budget in USD a month over everything tagged with this installation's name; none for no budget"
+  description = "AWS Budget in USD a month over everything tagged with the name; none for no budget"
   type        = number
   default     = 100
 }
 
 variable "monthly_cap_usd" {
-  description = "Most in USD that the benchmark runs of a calendar month may cost: Airflow submits no run that could exceed it; none for no cap"
+  description = "Cap in USD on a calendar month's runs: Airflow submits none that could exceed it; none for no cap"
   type        = number
   default     = null
 
@@ -374,19 +374,19 @@ variable "monthly_cap_usd" {
 }
 
 variable "budget_alert_percent" {
-  description = "Share of the budget, in percent, whose spending sends an alert"
+  description = "Percent of the budget whose spending sends an alert"
   type        = number
   default     = 80
 }
 
 variable "idle_alarm_minutes" {
-  description = "Minutes that instances may run without a job before an alarm; none for no alarm"
+  description = "Minutes that instances may run without a job; none for no alarm"
   type        = number
   default     = 30
 }
 
 variable "launches_per_hour_alarm" {
-  description = "Instances launched for one compute environment within an hour that raise an alarm, because those that never join ECS are replaced unseen; none for no alarm"
+  description = "Launches per compute environment and hour that raise an alarm, as of hosts that never join ECS; none for no alarm"
   type        = number
   default     = 4
 }

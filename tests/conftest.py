@@ -38,6 +38,9 @@ LONGEST_FIRST = (
     "tests/e2e/test_main_job.py",
     "tests/e2e/test_budget.py",  # the first on the same stack where the main job is left out
     "tests/e2e/test_terraform_examples.py",
+    "tests/e2e/aws_check/test_whole.py",
+    "tests/e2e/aws_check/test_parts.py",
+    "tests/e2e/aws_check/test_killed.py",
     "tests/e2e/test_interrupt.py",  # waits for minutes
     "tests/terraform/test_core_stack.py",
     "tests/e2e/test_terraform_lifecycle.py",

@@ -15,14 +15,13 @@ from typing import Any
 
 from laptop.processes import Processes
 from laptop.stack import ROOT, TERRAFORM_DATA, Stack, init_one_at_a_time
-from laptop.terraform import LOCKED_PROVIDER, Terraform
+from laptop.terraform import LOCKED_PROVIDER, REATTACHED, Terraform
 from tests.waiting import wait_for
 from tests.warm import Fork
 
 CLOUD, PROVIDER = "local-cloud", "provider"
 STOP_SECONDS = 60
-ATTACHED = "TF_REATTACH_PROVIDERS"
-ADDRESS = re.compile(f"{ATTACHED}='(.+)'")
+ADDRESS = re.compile(f"{REATTACHED}='(.+)'")
 
 
 class LeanStack(Stack):
@@ -40,7 +39,7 @@ class LeanStack(Stack):
         self.processes.start(PROVIDER, [str(installed_provider()), "-debug"], cwd=ROOT, env=env)
         log = self.processes.log_of(PROVIDER)
         said = wait_for(lambda: ADDRESS.search(log.read_text()), "address of the provider")
-        self.processes.env[ATTACHED] = self.terraform._env[ATTACHED] = said[1]
+        self.processes.env[REATTACHED] = self.terraform._env[REATTACHED] = said[1]
 
 
 class ForkedCloud(Processes):

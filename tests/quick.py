@@ -17,7 +17,7 @@ UNIT = Path("tests/unit")
 MIRRORED = {
     Path("plugins/batchmark"): UNIT / "plugin",
     Path("job_container/batchmark_job"): UNIT / "job",
-    **{Path(folder): UNIT / folder for folder in ("laptop", "local_cloud", "benchmarks")},
+    **{Path(folder): UNIT / folder for folder in ("laptop", "local_cloud", "sample", "benchmarks")},
 }
 ALWAYS = UNIT / "repository" / "test_import_directions.py"
 OF_DAGS = UNIT / "repository" / "test_dag_integrity.py"

@@ -16,21 +16,24 @@ from typing import NoReturn
 
 from batchmark_job import suite_arguments
 from batchmark_job.distributed.node import Node
-from batchmark_job.errors import InputError, JobError, drop_output
+from batchmark_job.errors import CannotMeasureError, InputError, JobError, drop_output
+from batchmark_job.given_version import given_version
 from batchmark_job.image_set import arguments as image_set_arguments
 from batchmark_job.interruption import Interruption
 from batchmark_job.measuring.limits import RowLimits
-from batchmark_job.option_values import number, one_of, whole_number
-from batchmark_job.output import BY_HAND, parse_output
+from batchmark_job.option_values import add_options, number, one_of, whole_number
+from batchmark_job.output import parse_output
 from batchmark_job.result import metric
 from batchmark_job.result.document import ResultError, first_twice, json_schema, parse_document
 from batchmark_job.result.printable import printable
 from batchmark_job.result.values import (
+    BY_HAND,
     MOST_CHARACTERS_OF_NAME,
     MOST_ROWS,
     MOST_SAMPLES,
     MOST_SAMPLES_IN_ALL,
 )
+from batchmark_job.result.version import GivenVersion
 from batchmark_job.settings import JobSettings, RequestedDevice
 from batchmark_job.suites import (
     CUSTOM,
@@ -92,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--threads", default="0", help="CPU threads; 0 is all this process may use")
     run.add_argument("--run-id", default="manual", help="name of the run this job belongs to")
-    run.add_argument("--target", default="local", help="name of the machine type measured")
+    run.add_argument("--target", default=BY_HAND, help="name of the machine type measured")
     run.add_argument(
         "--output",
         help="file or s3://bucket/key (default: a new file in this folder). A folder if it ends in "
@@ -119,6 +122,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="CloudWatch namespace to publish the machine's utilisation in (default: none)",
     )
+    add_options(run.add_argument_group("version, kept in the document"), GivenVersion)
     suite_arguments.add(run)
     image_set_arguments.add(commands)
     show = commands.add_parser("show", help="print a result document as a table")
@@ -191,6 +195,7 @@ def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> in
         if printable(value) != value:
             raise InputError(f"{option} {value!r} has a control character; give a name in a line")
     metrics_namespace = _metrics_namespace(arguments.metrics_namespace)
+    version = given_version(arguments, os.environ)
     job_id, job_attempt = job_from_batch()
     place = suite_arguments.place(points)
     node = Node.of(os.environ) if suite == SCALING else None
@@ -200,7 +205,12 @@ def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> in
     output = parse_output(address, job_id, job_attempt)
     output.check()
     # Only now: it loads libraries for seconds, and a mistake above is told without them.
-    from batchmark_job.job import run_job
+    try:
+        from batchmark_job.job import run_job
+    except ModuleNotFoundError as error:
+        raise CannotMeasureError(
+            f"{error.name} is not installed; what `run` needs comes with `batchmark-job[run]`"
+        ) from None
 
     settings = JobSettings(
         run_id=arguments.run_id,
@@ -218,6 +228,7 @@ def _run(arguments: argparse.Namespace, interruption: Interruption | None) -> in
         ceilings=not arguments.no_ceilings,
         place=place,
         node=node,
+        version=version,
     )
     return run_job(settings, interruption)
 

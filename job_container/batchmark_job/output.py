@@ -16,8 +16,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from batchmark_job.errors import InputError, OutputError, one_line
-
-BY_HAND = "local"  # the job id of a job that nobody sent to Batch
+from batchmark_job.result.values import BY_HAND
 
 
 class Output(Protocol):

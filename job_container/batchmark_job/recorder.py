@@ -17,9 +17,10 @@ from batchmark_job.machine.inventory import Machine
 from batchmark_job.machine.telemetry import Telemetry
 from batchmark_job.measuring.marks import JobMarks
 from batchmark_job.measuring.measured_row import MeasuredRow
-from batchmark_job.output import BY_HAND, FileOutput, document_name
+from batchmark_job.output import FileOutput, document_name
 from batchmark_job.progress import has_figures
 from batchmark_job.result.document import Ceiling, Measurement, MeasurementStatus, ResultDocument
+from batchmark_job.result.values import BY_HAND
 from batchmark_job.settings import JobSettings
 from batchmark_job.table import lines
 
@@ -106,6 +107,7 @@ class Recorder:
             marks=self.marks.document(),
             ceilings=self.ceilings,
             telemetry=self.telemetry.summary(),
+            version=self.settings.version,
         )
 
     def _write(self, document: ResultDocument, *, hurried: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Literal
 from batchmark_job.distributed.node import Node
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.output import Output
+from batchmark_job.result.version import GivenVersion
 from batchmark_job.sharing.meeting import Place
 from batchmark_job.suites import Point
 
@@ -33,6 +34,7 @@ class JobSettings:
     ceilings: bool
     place: Place | None = None  # among replicas in containers of their own
     node: Node | None = None  # of a suite that several nodes measure together
+    version: GivenVersion | None = None  # of what is measured, where somebody gives it one
 
     @property
     def dtypes(self) -> tuple[str, ...]:

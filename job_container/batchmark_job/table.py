@@ -24,6 +24,9 @@ def lines(document: ResultDocument) -> Iterator[str]:
         f"{document.finished_at:%Y-%m-%d %H:%M %Z}"
     )
     yield str(where)
+    if document.version:
+        given = document.version.model_dump(exclude_none=True)
+        yield from (f"{name} {value}" for name, value in given.items())
     if document.requested_device == "cuda" and document.actual_device == "cpu":
         yield "NOT A GPU MEASUREMENT: no CUDA device was found, so the CPU was measured"
     if sampled := [row for row in document.measurements if row.samples_seconds]:

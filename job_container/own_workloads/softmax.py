@@ -6,7 +6,7 @@ import torch
 AXES = {"rows": (1000, 4000), "columns": (1000,)}  # the sizes that the suite `own` measures
 
 
-# Not timed; random numbers are seeded before. dtype is torch's: NumPy code leaves it out.
+# Not timed; random numbers are seeded before. dtype is torch's: keep the argument, even if unused.
 def set_up(dtype, rows, columns):
     return torch.randn(rows, columns, dtype=dtype)
 

@@ -84,6 +84,18 @@ def only_on_aws(job: Mapping[str, Any]) -> list[str]:
     return [field for field in ("targets", *RESOURCES) if job[field]]
 
 
+def refuse_what_cannot_start(jobs: Mapping[str, Any], folder: Path) -> None:
+    """Refuse jobs, by name, that can't start as processes, each in a copy of `folder`.
+
+    Raises:
+        LaptopError: the folder is too large, a program is missing, or an output is there already.
+    """
+    _refuse_large_folder(folder)
+    for name, job in jobs.items():
+        refuse_missing_program(name, job, folder)
+        _refuse_old_output(name, job, folder)
+
+
 def refuse_missing_program(name: str, job: Mapping[str, Any], folder: Path) -> None:
     """Refuse a job whose command this machine can't start as a process in `folder`.
 
@@ -107,7 +119,7 @@ def refuse_missing_program(name: str, job: Mapping[str, Any], folder: Path) -> N
         )
 
 
-def refuse_old_output(name: str, job: Mapping[str, Any], folder: Path) -> None:
+def _refuse_old_output(name: str, job: Mapping[str, Any], folder: Path) -> None:
     """Refuse a job whose output is in `folder` already, as each copy would have it.
 
     Raises:
@@ -121,7 +133,7 @@ def refuse_old_output(name: str, job: Mapping[str, Any], folder: Path) -> None:
         )
 
 
-def refuse_large_folder(folder: Path) -> None:
+def _refuse_large_folder(folder: Path) -> None:
     """Refuse a folder of which no copy can be made for each job.
 
     Raises:

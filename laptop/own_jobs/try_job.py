@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from batchmark.core.formatting import count
+from batchmark.core.output import say
 from laptop.demo import run_once
 from laptop.errors import LaptopError
 from laptop.own_jobs.jobs_file import (
@@ -14,29 +15,39 @@ from laptop.own_jobs.jobs_file import (
     for_laptop,
     only_on_aws,
     read_own_jobs,
-    refuse_large_folder,
-    refuse_missing_program,
-    refuse_old_output,
+    refuse_what_cannot_start,
     require_engine,
 )
 from laptop.session import Clock
+from laptop.stack import TRENDS_HTML, Stack
 
 DAG_ID = "own_job_benchmark"
 TARGETS = 2  # of terraform/local.tfvars
+RUN_MINUTES = 4  # of the example, on two busy cores
 NO_IMAGE = "CannotPullContainerError"
 
 
-def try_job(file: Path, name: str | None, repeats: int, folder: Path, *, engine: bool) -> None:
+def try_job(
+    file: Path,
+    name: str | None,
+    repeats: int,
+    folder: Path,
+    *,
+    engine: bool,
+    watch: str | None = None,
+) -> None:
     """Run one own job of a file on all targets and leave the report in `folder`.
 
     Args:
         name: may be left out where the file has one job.
+        watch: how often it runs; its trend is left beside the report.
         engine: run its image on a Docker engine; else its command as a process in the file's
             folder.
 
     Raises:
         LaptopError: the file or the job can't be used here, or the run failed.
     """
+    runs = _runs(watch)
     clock = Clock()
     clock.say(f"Terraform: reading {file}")
     jobs = read_own_jobs(file)
@@ -45,21 +56,37 @@ def try_job(file: Path, name: str | None, repeats: int, folder: Path, *, engine:
     if engine:
         require_engine()
     else:
-        refuse_missing_program(name, job, file.resolve().parent)
-        refuse_old_output(name, job, file.resolve().parent)
-        refuse_large_folder(file.resolve().parent)
+        refuse_what_cannot_start({name: job}, file.resolve().parent)
     clock.say(_announced(name, job, repeats))
+    if watch:
+        clock.say(
+            f"WATCH={runs}: all of them {count(runs, 'time')}, about {RUN_MINUTES * runs + 2} "
+            "minutes for the example; for another job, it is known after the first run"
+        )
     if fields := only_on_aws(job):
         said = f"{', '.join(fields)}: only on AWS; here it has all of each of the laptop's targets"
         clock.say(f"own job {name}: {said}")
     # Nothing costs money here, so no timeout that would cost too much on AWS keeps it from running.
     conf = {"job": name, "repeats": repeats, "max_cost_usd": None}
+    trend: list[str] = []
+
+    def follow(stack: Stack) -> None:
+        # Only now: it loads libraries for a second.
+        from laptop.own_jobs.watching import history_of, trend_lines, write_trends
+
+        rows = history_of(stack, name)
+        write_trends(name, rows, stack.folder)
+        trend[:] = ["", *trend_lines(name, rows)]
+
     try:
         run_once(
             folder,
             DAG_ID,
             conf,
             clock,
+            runs=runs,
+            after=follow if watch else None,
+            more=f"trend:  {folder / TRENDS_HTML}\n" if watch else "",
             own_jobs={name: for_laptop(job)},
             job_dir=file.resolve().parent,
             engine=engine,
@@ -69,6 +96,24 @@ def try_job(file: Path, name: str | None, repeats: int, folder: Path, *, engine:
             raise
         builds = "\n".join(f"    docker build -t {image} FOLDER" for image in _images(job))
         raise LaptopError(f"{error}\nbuild what is missing first:\n{builds}") from error
+    for line in trend:
+        say(line)
+
+
+def _runs(watch: str | None) -> int:
+    """How often WATCH= asks for; once without it.
+
+    Raises:
+        LaptopError: it is no number of runs.
+    """
+    if watch is None:
+        return 1
+    if not (watch.isdecimal() and int(watch) > 0):
+        raise LaptopError(
+            f"WATCH is {watch!r}: say how often the job shall run, such as WATCH=5, or leave it "
+            "out for one run"
+        )
+    return int(watch)
 
 
 def _announced(name: str, job: Mapping[str, Any], repeats: int) -> str:

@@ -111,6 +111,27 @@ class InvalidEnvironment(Kind):
         return fnmatchcase(name, self.compute_environment)
 
 
+class NoCapacity(Kind):
+    """EC2 has no instance for these compute environments: jobs wait, and are told no reason."""
+
+    kind: Literal["no_capacity"]
+    compute_environment: str = "*"  # a glob of names
+
+    def covers(self, name: str) -> bool:
+        return fnmatchcase(name, self.compute_environment)
+
+
+class VcpuQuota(Kind):
+    """EC2's quotas of vCPUs have this value. They are asked for, and limit nothing here."""
+
+    kind: Literal["vcpu_quota"]
+    code: str = "*"  # a glob
+    vcpus: int = Field(default=0, ge=0)
+
+    def covers(self, code: str) -> bool:
+        return fnmatchcase(code, self.code)
+
+
 class MissingImage(Kind):
     """No container of this image can start: its registry does not have the image."""
 
@@ -211,6 +232,8 @@ Fault = (
     | LateAnswer
     | SpotInterruption
     | InvalidEnvironment
+    | NoCapacity
+    | VcpuQuota
     | MissingImage
     | UnstartedNode
     | LostLogLines

@@ -1,4 +1,8 @@
-"""EC2: launch templates, VPC endpoints, security group rules, Spot price history."""
+"""EC2: launch templates, VPC endpoints, security group rules, Spot price history.
+
+A launch template's own tags stay out of its data and can be changed; deleted endpoints are gone;
+rules on groups and prefix lists keep their descriptions.
+"""
 
 from __future__ import annotations
 

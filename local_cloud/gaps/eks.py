@@ -1,4 +1,8 @@
-"""EKS: who gets into a cluster, and add-ons; moto has clusters and node groups only."""
+"""EKS: who gets into a cluster, and add-ons; moto has clusters and node groups only.
+
+Access entries, add-ons, pod identities, tags of node groups; clusters and node groups that EKS
+refuses. Access entries and add-ons can't be changed.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ from moto.moto_api._internal import mock_random
 # moto calls the response's method with the name of the operation; its methods are untyped.
 Response = Any
 
-VERSIONS = ("1.33", "1.34", "1.35")  # those that EKS supports without a surcharge in November 2026
+VERSIONS = ("1.35", "1.36")  # those that EKS supports without a surcharge from 2026-12-02 on
 ADDONS = {
     "coredns": "v1.12.4-eksbuild.1",
     "eks-pod-identity-agent": "v1.3.9-eksbuild.3",

@@ -1,5 +1,9 @@
 """EventBridge: patterns on arrays of objects, disabled rules, SNS topics, events in AWS's format.
 
+Rules reach SNS topics and log groups, with input transformers; a disabled rule and one without a
+pattern match nothing; a failing target does not affect the others. Missing are events of services
+other than Batch, retries, dead-letter queues, and what resource policies would refuse.
+
 Replaces `send_to_targets` of moto's Rule, and calls moto's for all other targets.
 """
 

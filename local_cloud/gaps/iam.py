@@ -1,4 +1,7 @@
-"""IAM: the real names of service-linked roles, and AWS's own policies read once."""
+"""IAM: the real names of service-linked roles, and AWS's own policies read once.
+
+The roles are those of Batch, ECS and Spot.
+"""
 
 from __future__ import annotations
 

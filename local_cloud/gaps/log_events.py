@@ -55,6 +55,11 @@ class Event(NamedTuple):
     message: str
 
     @property
+    def id(self) -> int:
+        """Unique among all events: a block has fewer than 2^20."""
+        return self.block << 20 | self.line
+
+    @property
     def place(self) -> Place:
         """Just before it."""
         return self.timestamp, self.block, self.line
@@ -135,7 +140,8 @@ class Events:
         return int(found[0][0] or 0)
 
     def __iter__(self) -> Iterator[LogEvent]:
-        return map(as_motos, self.after(HEAD))
+        for event in self.after(HEAD):
+            yield motos_event(event.ingested, event.timestamp, event.message, event.id)
 
     def __bool__(self) -> bool:
         return self.span() != (None, None)
@@ -164,14 +170,9 @@ class Events:
             place = (timestamp, block - 1, sys.maxsize)
 
 
-def as_motos(event: Event) -> LogEvent:
+def motos_event(ingested: int, timestamp: int, message: str, event_id: int) -> LogEvent:
     # Not as moto makes one: its classes keep in a list whatever they make.
-    found = object.__new__(LogEvent)
-    found.ingestion_time, found.timestamp = event.ingested, event.timestamp
-    found.message, found.event_id = event.message, event_id(event)
-    return found
-
-
-def event_id(event: Event) -> int:
-    """Unique among all events: a block has fewer than 2^20."""
-    return event.block << 20 | event.line
+    made = object.__new__(LogEvent)
+    made.ingestion_time, made.timestamp = ingested, timestamp
+    made.message, made.event_id = message, event_id
+    return made

@@ -1,4 +1,9 @@
-"""CloudWatch Logs: events on disk, pages of a megabyte, and patterns that events are found by."""
+"""CloudWatch Logs: events on disk, pages of a megabyte, and patterns that events are found by.
+
+FilterLogEvents takes a phrase (`"a phrase"`) or any of words (`?a ?b`), and refuses other patterns;
+a page may be empty and have a next one. AWS does not say whether a term is found within a word:
+here it is not. Retention deletes nothing; metric filters make no metrics.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,7 @@ from moto.logs.models import LogGroup, LogStream, logs_backends
 
 from local_cloud.clock import now_milliseconds
 from local_cloud.gaps import log_events
-from local_cloud.gaps.log_events import HEAD, TAIL, Event, Events, Place, event_id
+from local_cloud.gaps.log_events import HEAD, TAIL, Event, Events, Place
 
 PAGE_BYTES = 2**20
 EVENT_BYTES = 26  # that each event counts beside its message
@@ -48,7 +53,8 @@ def restore(self: LogStream, state: dict[str, Any]) -> None:
     """Set what was pickled; earlier versions had a list of the events in it."""
     vars(self).update(state)
     if isinstance(listed := state["events"], list):
-        self.events = Events().__iadd__(listed)  # type: ignore[assignment]
+        self.events = Events()  # type: ignore[assignment]
+        self.events += listed
 
 
 def update(self: LogStream) -> None:
@@ -171,7 +177,7 @@ def filter_log_events(
             left -= size(event)
             if matching and (left < 0 or len(matching) == (limit or MOST_EVENTS)):
                 return matching, token_of(event.place), []
-            own = {"eventId": str(event_id(event)), "logStreamName": name}
+            own = {"eventId": str(event.id), "logStreamName": name}
             matching.append({**shown(event), **own})
     return matching, None, []
 

@@ -1,4 +1,8 @@
-"""The Price List API, which moto lacks: answers GetProducts from the price file."""
+"""The Price List API, which moto lacks: answers GetProducts from the price file.
+
+Each offer has an `origin` that AWS's lack, so nobody takes it for AWS's current price. Missing are
+other services' offers, Reserved terms, filters except `TERM_MATCH` and `EQUALS`, and pages.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""S3: conditions in bucket policies."""
+"""S3: conditions in bucket policies.
+
+Those on TLS (`Bool`, `NumericLessThan`) are evaluated; a request over loopback counts as encrypted,
+so policies for TLS alone need not be weakened. A statement with any other condition does not apply.
+"""
 
 from __future__ import annotations
 

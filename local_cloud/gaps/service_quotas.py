@@ -1,4 +1,7 @@
-"""Service Quotas: EC2's quotas of vCPUs, which moto lacks."""
+"""Service Quotas: EC2's quotas of vCPUs, which moto lacks.
+
+They are far above anything that runs here; no usage is counted. Of all others moto has VPC's alone.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,9 @@ from typing import Any
 
 from moto.servicequotas.models import ServiceQuotasBackend
 from moto.servicequotas.responses import ServiceQuotasResponse
+
+from local_cloud.faults.kinds import VcpuQuota
+from local_cloud.faults.under_way import under_way
 
 # EC2 User Guide, "On-Demand Instance quotas" and "Spot Instance quotas".
 NAMES = {
@@ -20,7 +26,7 @@ NAMES = {
     "L-C4BD4855": "All P5 Spot Instance Requests",
     "L-E3A00192": "All X Spot Instance Requests",
 }
-# Never a limit here: the pool is.
+# Never a limit here: the pool is. A fault has another value.
 VCPUS = 1_000_000.0
 
 
@@ -48,13 +54,14 @@ def list_service_quotas(self: ServiceQuotasResponse) -> str:
 
 
 def quota(code: str, region: str, account: str) -> dict[str, Any]:
+    faulty = (fault.vcpus for _, fault in under_way(VcpuQuota) if fault.covers(code))
     return {
         "ServiceCode": "ec2",
         "ServiceName": "Amazon Elastic Compute Cloud (Amazon EC2)",
         "QuotaArn": f"arn:aws:servicequotas:{region}:{account}:ec2/{code}",
         "QuotaCode": code,
         "QuotaName": NAMES[code],
-        "Value": VCPUS,
+        "Value": float(next(faulty, VCPUS)),
         "Unit": "None",
         "Adjustable": True,
         "GlobalQuota": False,

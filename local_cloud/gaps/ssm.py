@@ -1,16 +1,34 @@
-"""Systems Manager: AWS's own public parameters, which can be read by name and are not listed."""
+"""Systems Manager: AWS's own public parameters, which can be read by name and are not listed.
+
+Such as those of ECS's AMIs, documents in JSON among them; values are those of moto's release.
+"""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from moto.ssm import models
 from moto.ssm.models import Parameter, SimpleSystemManagerBackend
+from moto.ssm.utils import convert_to_params
 
 PUBLIC = "/aws/"
 
 
 def fill() -> None:
-    """Keep them out of DescribeParameters, where moto shows those that it has loaded."""
+    """Keep them out of DescribeParameters, where moto shows those that it has loaded.
+
+    And give their documents in JSON, where moto writes them as Python does.
+    """
+
+    def in_json(tree: dict[str, Any]) -> list[dict[str, Any]]:
+        return [
+            each | {"Value": json.dumps(each["Value"])} if isinstance(each["Value"], dict) else each
+            for each in convert_to_params(tree)
+        ]
+
+    models.convert_to_params = in_json  # type: ignore[attr-defined]
+
     describe = SimpleSystemManagerBackend.describe_parameters
 
     def describe_own(

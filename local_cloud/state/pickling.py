@@ -21,10 +21,11 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from moto.backends import get_backend
 from moto.core.base_backend import BaseBackend
-from moto.logs.models import LogEvent, LogStream
+from moto.logs.models import LogStream
 from moto.s3.models import FakeKey
 
 from local_cloud.gaps import logs
+from local_cloud.gaps.log_events import motos_event
 from local_cloud.state.contents import Contents
 
 Key = tuple[str, str, str]  # service, account, region
@@ -35,8 +36,6 @@ MOVED_MODULES = {
     "local_cloud.batch.job": "local_cloud.batch.jobs.job",
     "local_cloud.batch.pool": "local_cloud.batch.jobs.resources",
 }
-
-EVENT_FIELDS = ("ingestion_time", "timestamp", "message", "event_id")
 
 CONTENTS = object()  # stands for the Contents of whoever unpickles
 LOCKS = {type(threading.Lock()): threading.Lock, type(threading.RLock()): threading.RLock}
@@ -106,11 +105,8 @@ def restore_events(stream: LogStream, state: dict[str, Any]) -> None:
 
     Its states contain this function's name.
     """
-    events = []
-    for values in pickle.loads(state["events"]):  # noqa: S301 - as trusted as what holds it
-        event = LogEvent.__new__(LogEvent)
-        vars(event).update(zip(EVENT_FIELDS, values, strict=True))
-        events.append(event)
+    values_of_events = pickle.loads(state["events"])  # noqa: S301 - as trusted as what holds it
+    events = [motos_event(*values) for values in values_of_events]
     logs.restore(stream, {**state, "events": events})
 
 

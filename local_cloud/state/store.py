@@ -158,7 +158,7 @@ class Store:
                 with self._job_lock:
                     return dumps(vars(backend), names, self._contents)
             except RuntimeError as error:
-                # Changed while being pickled: log lines and events take no lock.
+                # Changed while being pickled: log streams and events take no lock.
                 problem: Exception = error
             except Exception as error:
                 problem = error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,16 +15,18 @@ from batchmark.analysis.side_by_side import Chosen, NoCommonSuiteError, missing_
 from batchmark.core import formatting
 from batchmark.core.errors import BatchmarkError, CollectError
 from batchmark.core.intervals import MINIMUM_SAMPLES
-from batchmark.core.output import Parser, drop_output, say
+from batchmark.core.output import Parser, drop_output, percent, say
 from batchmark.core.prices import load_prices
 from batchmark.core.suites import CUSTOM
+from batchmark.github.gate import main as pull_request
 from batchmark.history.__main__ import main as history
 from batchmark.report.gate import Gate
 from batchmark.report.site.compare import Comparison
 from batchmark.report.terminal.rows import render_comparison
 from batchmark.report.terminal.text import print_text
-from batchmark.runs.document_files import BY_HAND, identity, read_documents, run_of, told
+from batchmark.runs.document_files import identity, job_label, read_documents, run_of
 from batchmark_job.result.document import MeasurementStatus, ResultDocument
+from batchmark_job.result.values import BY_HAND
 
 FAILED, BAD_INPUT = 1, 2
 LEAST_PERCENT = 5.0
@@ -34,8 +35,10 @@ LEAST_PERCENT = 5.0
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
-    if given[:1] == ["history"]:  # it has a parser of its own
+    if given[:1] == ["history"]:  # these have parsers of their own
         return history(given[1:])
+    if given[:1] == ["pull-request"]:
+        return pull_request(given[1:], main)
     options = _parser().parse_args(given)
     try:
         return _compare(options)
@@ -76,25 +79,21 @@ def _parser() -> argparse.ArgumentParser:
         "pass the gate",
     )
     compare.add_argument(
+        "--same-machine",
+        action="store_true",
+        help="rows that are slower pass the gate where the sides' machines differ, which it names",
+    )
+    compare.add_argument(
         "--least-percent",
-        type=_percent,
+        type=percent,
         default=LEAST_PERCENT,
         metavar="P",
         help="slow-downs below P %% pass the gate (default: %(default)g)",
     )
     compare.add_argument("--markdown", type=Path, metavar="FILE", help="write a summary, too")
     commands.add_parser("history", help="show, rebuild, import or export an installation's history")
+    commands.add_parser("pull-request", help="what action.yml tells a pull request")
     return parser
-
-
-def _percent(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of percent, such as 5")
-    return value
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -108,15 +107,16 @@ def _compare(options: argparse.Namespace) -> int:
         if not options.gate:  # which names each row that is missing
             raise
         suites = []
-    comparison = Comparison(labels[0], labels[1], suites)
+    comparison = Comparison(labels[0], labels[1], suites, new.target == baseline.target)
     console = _Console()
     render_comparison(comparison, console, ("new", "baseline"))
     gate = _gate(comparison, new, baseline, options) if options.gate else None
-    reasons, found = ([*gate.reasons], [gate.last_line]) if gate else ([], [])
-    for line in (*reasons, *found):
-        print_text(console, line)
+    if gate:
+        for line in (*gate.reasons, gate.last_line):
+            print_text(console, line)
     if options.markdown:
-        options.markdown.write_text(comparison.as_markdown([*found, *reasons]))
+        first = [gate.last_line, *gate.reasons] if gate else []
+        options.markdown.write_text(comparison.as_markdown(first))
     if gate is None:
         return 0
     if gate.failed:
@@ -152,7 +152,7 @@ def _refuse_same(
         document = new[same[0]]
         raise CollectError(
             f"{files[identity(document)]} and {same[0]} hold documents of the same job, "
-            f"{told(document)}; leave it out of one side"
+            f"{job_label(document)}; leave it out of one side"
         )
 
 
@@ -174,6 +174,7 @@ def _gate(
         measured=f"{_measured(new)} against the baseline's {_measured(baseline)}",
         least_percent=options.least_percent,
         allow_missing=options.allow_missing,
+        same_machine=options.same_machine,
     )
 
 

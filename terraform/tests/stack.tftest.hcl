@@ -88,6 +88,10 @@ run "parameters_for_airflow" {
         shell           = false
         timeout_seconds = 60
         targets         = ["c5.2xlarge"]
+        schedule        = "*/30 1-5,23 1 JAN-mar,12 sun"
+        commit          = "3f2a91c"
+        branch          = "main"
+        label           = "the new decoder"
       }
     }
   }
@@ -185,6 +189,10 @@ run "parameters_for_airflow" {
           job_definitions = { "c5.2xlarge" = "arn:aws:batch:us-east-1:111122223333:job-definition/mock:1" }
           timeout_seconds = 60
           attempts        = 3
+          schedule        = "*/30 1-5,23 1 JAN-mar,12 sun"
+          commit          = "3f2a91c"
+          branch          = "main"
+          label           = "the new decoder"
         }
       }
     }
@@ -563,4 +571,33 @@ run "warns_of_an_account_without_spots_role" {
   }
 
   expect_failures = [check.service_linked_roles]
+}
+
+# The provider refuses names that are too long for AWS.
+run "longest_names" {
+  command = plan
+
+  variables {
+    name                       = "longest-installation"
+    region                     = "ap-southeast-1"
+    gpu_instance_types         = ["p6-b300.48xlarge"]
+    cpu_instance_types         = ["c5.2xlarge"]
+    airflow_principal_arns     = ["arn:aws:iam::111122223333:role/airflow"]
+    create_kms_key             = true
+    flow_log_retention_days    = 30
+    enable_interface_endpoints = true
+    own_jobs = {
+      a-name-of-two-and-thirty-letters = { image = "nobody/sum:3", command = ["true"] }
+    }
+
+    shared_targets = {
+      "g5.8xlarge-shared-among-so-many-that-one" = { instance_type = "g5.8xlarge", mode = "time_slicing", max_replicas = 8 }
+      "g5.8xlarge-shared-among-so-many-that-two" = { instance_type = "g5.8xlarge", mode = "time_slicing", max_replicas = 8 }
+    }
+  }
+
+  assert {
+    condition     = length(distinct(values(module.monitoring.launch_alarm_names))) == 6 && max([for name in values(module.monitoring.launch_alarm_names) : length(name)]...) == 64
+    error_message = "rules of long names are told apart"
+  }
 }

@@ -1,7 +1,4 @@
-"""Result documents in files, as jobs leave them that are run by hand, and files that are none."""
-
-import os
-from pathlib import Path
+"""Result documents in files, as jobs leave them that are run by hand."""
 
 from tests.builders.runs import build_job, build_row
 
@@ -29,23 +26,3 @@ def repeats(folder, seconds, *, size=1000, count=REPEATS, **fields):
         path = folder / f"{repeat}.json"
         stored(path, row, run_id=folder.name, repeat=repeat + 1, **fields)
     return folder
-
-
-def huge(path):
-    """A terabyte that takes no room."""
-    with path.open("wb") as file:
-        file.truncate(2**40)
-
-
-NO_FILE = "not a result document: it is no regular file"
-# How each is made, and what is said of it.
-ODD_FILES = {
-    "pipe": (os.mkfifo, NO_FILE),
-    "device": (lambda path: path.symlink_to("/dev/zero"), NO_FILE),
-    "folder": (Path.mkdir, NO_FILE),
-    "huge": (huge, "not a result document: more than 16 MiB"),
-    "empty": (Path.touch, "not a result document: it is empty"),
-    "made up by the kernel": (lambda path: path.symlink_to("/proc/self/status"), "it is empty"),
-    "loop": (lambda path: path.symlink_to(path), "can't be read: Too many levels of symbolic"),
-    "dangling": (lambda path: path.symlink_to("gone"), "can't be read: No such file"),
-}

@@ -83,7 +83,7 @@ def environment(name, **changes):
 def definition(**changes):
     """As DescribeJobDefinitions has it."""
     container = diagnosis_answers.container(2, 2048, 0, "images/resize:5")
-    container |= {"logConfiguration": BLOCKING}
+    container |= BLOCKING
     found = {
         "jobDefinitionName": "resize",
         "jobDefinitionArn": f"{ARN}:job-definition/resize:7",

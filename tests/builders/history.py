@@ -8,6 +8,7 @@ from typing import Any
 
 from batchmark.aws.result_bucket import COLLECTED, PRICES, RunStore
 from batchmark.core.names import slug
+from batchmark.history import __main__ as command_line
 from batchmark.history.store import HistoryStore
 from tests.builders.runs import PRICES as TABLE
 from tests.builders.runs import build_full_job, build_rows, build_run, put_documents
@@ -39,6 +40,11 @@ CPU: dict[str, Any] = {
     "purchase_option": "on_demand",
 }
 SIZES = {("matmul", "size", 1000): 0.001, ("matmul", "size", 5000): 0.02}
+
+
+def run_history(*arguments, bucket=BUCKET):
+    """Run `batchmark history` on a bucket; its exit code."""
+    return command_line.main([*map(str, arguments), "--bucket", bucket, "--region", REGION])
 
 
 def finished(job, at):

@@ -90,10 +90,8 @@ def changed(draw, good, schema):
     for _ in range(draw(st.integers(0, 4))):
         (*parents, last), part = draw(st.sampled_from(places))
         how = draw(st.sampled_from(("allowed", "allowed", "hostile", "gone", "twice")))
-        parent = found
         try:
-            for name in parents:
-                parent = parent[name]
+            parent = inside(found, parents)
             if how == "gone":
                 del parent[last]
             elif how == "twice":
@@ -103,6 +101,21 @@ def changed(draw, good, schema):
         except (AttributeError, LookupError, TypeError):  # an earlier change took the place away
             continue
     return found
+
+
+def paths_in(value, above=()):
+    """The path of each value in JSON."""
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        yield (*above, key)
+        if isinstance(item, dict | list):
+            yield from paths_in(item, (*above, key))
+
+
+def inside(value, path):
+    """What a path leads to."""
+    for key in path:
+        value = value[key]
+    return value
 
 
 def places_of(value, schema, definitions, path=()):

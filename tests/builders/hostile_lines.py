@@ -20,4 +20,4 @@ JUNK = st.tuples(st.sampled_from(MARKS), st.text(max_size=80)).map("".join)
 
 
 def marked_lines():
-    return st.builds(MarkedLine, st.integers(), st.one_of(FACTS, METRICS, JUNK))
+    return st.builds(MarkedLine, st.integers(), st.one_of(FACTS, METRICS, JUNK), st.none())

@@ -1,7 +1,9 @@
-"""Builders of reports, for the tests of their JSON, page and terminal table."""
+"""Reports, and what reads their pages and terminal tables."""
 
 import io
+import re
 from datetime import UTC, datetime
+from html.parser import HTMLParser
 
 from rich.console import Console
 
@@ -19,6 +21,8 @@ NOTICE = (
     "here is a g4dn.xlarge's or a c5.2xlarge's."
 )
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+FROM_ELSEWHERE = {"script", "link", "img", "iframe", "object", "embed", "base"}
+VOID = {"meta", "br", "line", "circle", "input"}
 
 
 def report_of(run, prices=PRICES, **fields):
@@ -43,3 +47,43 @@ def answers(report):
     """What the first screen says of each study."""
     stories = [story for story in first_screen(report).stories if story.anchor != "answer"]
     return [one for story in stories for one in story.answers]
+
+
+class Page(HTMLParser):
+    """Collects tags and texts, and fails on tags that are not closed in order."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.html, self.tags, self.texts, self._open = html, [], [], []
+        self.feed(html)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self._open.pop() == tag
+
+    def handle_data(self, data):
+        if data.strip() and not {"style", "title"} & set(self._open):
+            self.texts.append(data.strip())
+
+    def check(self):
+        """It needs nothing from elsewhere, and a screen reader finds its way."""
+        assert not {name for name, _ in self.tags} & FROM_ELSEWHERE
+        assert not re.search(r"@import|url\(|src=", self.html)
+        tables = len(self.attributes("table"))
+        assert tables == len(self.attributes("caption")) == len(self.attributes("thead"))
+        assert all(header["scope"] in {"col", "row"} for header in self.attributes("th"))
+        assert all(svg["aria-hidden"] == "true" for svg in self.attributes("svg"))
+        ids = [attributes["id"] for _, attributes in self.tags if "id" in attributes]
+        assert len(ids) == len(set(ids))
+        labels = {one["aria-labelledby"] for _, one in self.tags if "aria-labelledby" in one}
+        assert labels <= set(ids)
+
+    def attributes(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]

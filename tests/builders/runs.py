@@ -111,6 +111,7 @@ def build_job(
     actual_device=None,
     status="complete",
     batch_seconds=40.0,
+    version=None,
     **fields,
 ):
     """A job of a GPU target if its name starts with g or p, else of a CPU target."""
@@ -136,6 +137,7 @@ def build_job(
         total_seconds=total_seconds,
         environment=environment or (GPU_ENVIRONMENT if gpu else CPU_ENVIRONMENT),
         measurements=tuple(rows),
+        version=version,
         **given,
     )
     prefix = f"s3://batchmark-results/raw/run/{target}/{suite}/{repeat}/"
@@ -148,6 +150,7 @@ def build_job(
             repeat=repeat,
             dtype="float32",
             result_prefix=prefix,
+            version=version,
         ),
         "job_id": job_id,
         "job_attempt": 1,

@@ -15,7 +15,7 @@ HOST = "arn:aws:ecs:us-east-1:123456789012:container-instance/lab_Batch_1/0f"
 TASK = "arn:aws:ecs:us-east-1:123456789012:task/lab_Batch_1/1e"
 DIGEST = "sha256:" + "ab" * 32
 SHA256 = "cd" * 32
-BLOCKING = {"logDriver": "awslogs", "options": {"mode": "blocking"}}
+KEY = "0f8fad5b-d9cb-469f-a165-70867728950e"  # of a wrapper
 GPU = "gpu NVIDIA A10G, 580.95.05, 23028"
 BEGIN = (
     "cpu AMD EPYC 7R32",
@@ -25,6 +25,19 @@ BEGIN = (
     "begin 1 5000.00",
 )
 END = ("end 0 5080.25", "busy 300 400", "peak_memory 2000000000", "over")
+# Of each kind that changes what is known of a job.
+FALSE_FACTS = (
+    *("begin 1 1", "end 0 1", "busy 1 1", "peak_memory 1", "gpu_busy 9 9 9 9", "check 0", "over"),
+    *(f"sha256 {SHA256}", "sha256 missing", "metrics_left_out 7", "metrics_outside /a"),
+)
+
+
+def awslogs(**options):
+    """How a container logs, as its job definition says it."""
+    return {"logConfiguration": {"logDriver": "awslogs", "options": options}}
+
+
+BLOCKING = awslogs(mode="blocking")
 
 
 def plan(**changes):
@@ -53,7 +66,7 @@ def described(status="SUCCEEDED", *, code=0, attempt=None, earlier=(), container
     """DescribeJobs' answer; `attempt` changes the last of its attempts."""
     last = {"startedAt": STARTED, "stoppedAt": STOPPED} | (attempt or {})
     where = {"containerInstanceArn": HOST, "taskArn": TASK, "logStreamName": "own/default/1"}
-    image = {"image": "docker.io/lab/thumbnails:3.1", "logConfiguration": BLOCKING}
+    image = {"image": "docker.io/lab/thumbnails:3.1"} | BLOCKING
     needs = [{"type": kind, "value": value} for kind, value in (("VCPU", "4"), ("MEMORY", "8192"))]
     ended = {} if code is None else {"exitCode": code}
     return {

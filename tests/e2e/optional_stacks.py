@@ -4,6 +4,8 @@ import json
 from contextlib import closing, contextmanager
 
 from laptop.aws import AwsClients
+from laptop.stack import init_one_at_a_time
+from tests.e2e.deployer import recorded
 from tests.e2e.remains import remains
 from tests.e2e.stacks import open_stack
 from tests.terraform.plans import destroy_unchanged, planned_changes
@@ -24,12 +26,17 @@ def life_of(name, folder, inputs_of, look):
             stack.keep_provider()
             terraform = stack.terraform_of(name)
             before = remains(stack)
-            terraform.init()
+            init_one_at_a_time(terraform)
             terraform.apply(**inputs)
             found = look(aws, terraform.outputs())
             changes = planned_changes(terraform, **inputs)
             destroy_unchanged(terraform, **inputs)
-            yield found | {"changes": changes, "before": before, "after": remains(stack)}
+            yield found | {
+                "changes": changes,
+                "before": before,
+                "after": remains(stack),
+                "calls": recorded(stack.calls),
+            }
 
 
 def stand_for_the_core_stack(aws, subnets, **told):

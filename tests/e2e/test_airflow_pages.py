@@ -103,7 +103,7 @@ def test_the_runs_report_is_a_click_away_in_airflow(page, stack, by_form):
     page.get_by_role("link", name="Batchmark").first.click()
     listed = page.frame_locator("iframe")
     listed.get_by_role("heading", name="Benchmark runs").wait_for()
-    assert listed.get_by_role("link", name=by_form).count() == 1
+    assert listed.get_by_text(by_form, exact=True).count() == 1
 
 
 def test_tasks_link_to_report_log_and_result(contexts, airflow, by_form):
@@ -166,9 +166,9 @@ def test_a_figure_is_the_same_in_table_csv_and_raw_documents(page, stack, aws, b
 
 def test_two_runs_are_compared_by_the_form(page, stack, by_form, report):
     page.goto(f"{stack.airflow.url}/batchmark/compare")
-    page.get_by_label("First run, image or day").fill(by_form)
+    page.get_by_label("First run, commit, image or day").fill(by_form)
     page.get_by_label("First target").select_option("c5.2xlarge")
-    page.get_by_label("Second run, image or day").fill(report.run_id)
+    page.get_by_label("Second run, commit, image or day").fill(report.run_id)
     page.get_by_label("Second target").select_option("c5.2xlarge")
     page.get_by_role("button", name="Compare").click()
     page.locator(".verdict").wait_for()

@@ -4,6 +4,7 @@ import pytest
 
 from batchmark.core.clusters.cluster import parse_cluster
 from tests.builders.manifests import rendered
+from tests.e2e.deployer import needed, refused, unused
 from tests.e2e.optional_stacks import life_of, stand_for_the_core_stack, value
 
 
@@ -63,3 +64,8 @@ def test_what_was_made_is_what_airflow_is_told(life):
 
 def test_the_manifests_are_those_that_are_tested(life):
     assert life["outputs"]["manifests"] == rendered()
+
+
+def test_a_deployer_may_apply_it_and_no_more(life):
+    assert refused(life["calls"], "eks") == set()
+    assert unused(needed(life["calls"])[1], "eks") == set()

@@ -3,6 +3,7 @@
 import pytest
 
 from laptop.stack import STACKS
+from tests.e2e.deployer import refused
 from tests.e2e.optional_stacks import life_of
 
 NAME = "job_comparison"
@@ -14,3 +15,4 @@ def test_it_applies_replans_clean_and_destroys(tmp_path):
     with life_of(NAME, tmp_path, lambda _: given, lambda *_: {}) as life:
         assert life["changes"] == {}
         assert life["after"] == life["before"]
+        assert refused(life["calls"]) == set()

@@ -28,9 +28,11 @@ PRINCIPALS = ("airflow", "job")
 NOT_ALWAYS_CALLED = {
     "airflow": {
         "batch:TerminateJob": "only when a job overruns or leaks, or a user ends its task",
+        "ec2:DescribeCapacityReservations": "only where a target has a reservation",
         "ec2:TerminateInstances": "only when an instance leaks, and end_leaks allows it",
         "ecr:DescribeRepositories": "only when an image was not scanned",
         "fsx:DeleteFileSystem": "only when a file system leaks, and end_leaks allows it",
+        "inspector2:ListFindings": "only where Inspector scans images; ECR calls it",
         "s3:DeleteObject": "only when a run was cleared and ended in another month",
         "sns:Publish": "only when there is something to alert about",
     },

@@ -4,6 +4,7 @@ import pytest
 
 from batchmark.core.clusters.multi_node import parse_multi_node
 from laptop.stack import STACKS
+from tests.e2e.deployer import needed, refused, unused
 from tests.e2e.optional_stacks import life_of, stand_for_the_core_stack, value
 
 NAME = "multi_node"
@@ -23,6 +24,7 @@ def inputs_of(aws):
     vpc_id, (public, private), role = stand_for_the_core_stack(
         aws,
         {f"batchmark-{kind}-us-east-1a": ("us-east-1a", cidr) for kind, cidr in SUBNETS.items()},
+        topic_arn="arn:aws:sns:us-east-1:123456789012:batchmark-alerts",
         log_group="/aws/batch/batchmark",
         events_log_group="/aws/events/batch/batchmark",
     )
@@ -71,3 +73,8 @@ def test_what_was_made_is_what_airflow_is_told(life):
     assert told.file_system.subnet == life["subnet"]
     (order,) = life["queue"]["computeEnvironmentOrder"]
     assert order["computeEnvironment"] == life["environment"]["computeEnvironmentArn"]
+
+
+def test_a_deployer_may_apply_it_and_no_more(life):
+    assert refused(life["calls"], NAME) == set()
+    assert unused(needed(life["calls"])[1], NAME) == set()

@@ -9,6 +9,7 @@ import pytest
 from laptop.aws import AwsClients
 from laptop.stack import ROOT
 from tests.documented import the_block, the_command
+from tests.e2e.deployer import CORE, EXCUSED, idle, needed, recorded, refused, unused
 from tests.e2e.remains import remains
 from tests.e2e.stacks import open_stack, type_terraform
 from tests.terraform.plans import destroy_unchanged, planned_changes
@@ -16,8 +17,14 @@ from tests.terraform.plans import destroy_unchanged, planned_changes
 EXAMPLES = sorted(path.stem for path in (ROOT / "terraform" / "examples").glob("*.tfvars"))
 # All that differs from an apply in AWS.
 HERE = {"local_cloud": True, "force_destroy": True}
-# Each becomes the next one.
+# Each becomes the next one, with what no example has.
 CHANGES = ["own_job", "shared_gpu", "spot_and_on_demand", "multi_gpu"]
+BESIDE = {
+    "name": "batchmark-job",
+    "enable_nat_gateway": True,
+    "alert_emails": ["you@example.org"],
+    "airflow_principal_arns": ["arn:aws:iam::123456789012:role/airflow"],
+}
 APPLY = the_command("terraform apply -var-file=examples/NAME.tfvars")
 
 
@@ -94,23 +101,37 @@ def existing_network(stack):
 
 
 @pytest.fixture(scope="module")
-def lives(tmp_path_factory):
-    """Side by side: Terraform waits half of its time."""
+def lived(tmp_path_factory):
+    """The lives side by side, as Terraform waits half of its time; and each one's calls."""
     lives = {
         "minimal": live_as_documented,
         "existing": live_in_an_existing_network,
         "private": partial(live_through, examples=["private_network"]),
-        "others": partial(live_through, examples=CHANGES, name="batchmark-job"),
+        "others": partial(live_through, examples=CHANGES, **BESIDE),
     }
     with ExitStack() as stacks, ThreadPoolExecutor() as pool:
-        futures = []
+        started, futures = {}, []
         for name, life in lives.items():
             stack = stacks.enter_context(open_stack(tmp_path_factory.mktemp(name)))
+            started[name] = stack
             stack.start_cloud()
             if life is not live_as_documented:
                 stack.keep_provider()
             futures.append(pool.submit(life, stack))
-        yield {example: life for future in futures for example, life in future.result().items()}
+        examples = {
+            example: life for future in futures for example, life in future.result().items()
+        }
+        yield examples, {name: recorded(stack.calls) for name, stack in started.items()}
+
+
+@pytest.fixture(scope="module")
+def lives(lived):
+    return lived[0]
+
+
+@pytest.fixture(scope="module")
+def calls(lived):
+    return lived[1]
 
 
 def test_the_examples_are_these():
@@ -131,3 +152,19 @@ def test_a_private_network_has_endpoints_flow_logs_and_a_key(lives):
     assert {"describe_flow_logs", "describe_vpc_endpoints", "list_aliases"} <= set(made)
     assert "describe_addresses" not in made
     assert "describe_flow_logs" not in lives["minimal"][2]
+
+
+def test_a_deployers_policies_allow_all_that_applying_takes(calls):
+    assert {name: found for name in calls if (found := refused(calls[name]))} == {}
+
+
+def test_a_deployer_may_do_nothing_that_no_apply_takes_but_for_a_reason(calls):
+    needs = set().union(*(needed(of_life)[1] for of_life in calls.values()))
+    assert unused(needs, *CORE) == set()
+    assert EXCUSED & {need.action for need in needs} == set()
+    assert set.intersection(*map(idle, calls.values())) == {
+        ("compute", "GrantToImages"),
+        ("compute", "ServiceLinkedRoles"),
+        ("network", "NameEndpoints"),
+        ("services", "EmptyTheBucket"),
+    }

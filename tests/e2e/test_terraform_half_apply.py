@@ -1,17 +1,15 @@
 """An apply that fails half-way names what to mend; the next apply or destroy cleans up."""
 
 import re
-from contextlib import closing, contextmanager
+from contextlib import closing
 
-import httpx
 import pytest
 
 from laptop.aws import AwsClients
 from laptop.errors import TerraformError
 from laptop.stack import PROFILE, init_one_at_a_time
-from tests.clouds import DEADLINE_SECONDS, SignedCalls
 from tests.e2e.remains import remains
-from tests.e2e.stacks import open_stack
+from tests.e2e.stacks import fault, open_stack
 from tests.terraform.plans import destroy
 
 REASON = "CLIENT_ERROR - The instance profile of this environment does not exist"
@@ -23,7 +21,11 @@ def test_an_apply_names_what_failed_and_apply_or_destroy_again_end_clean(tmp_pat
         assert remains(stack) == {}
         taken = take_the_bucket_name(aws, name="half")
         init_one_at_a_time(stack.terraform)
-        with environment_invalid(stack, "half-*"), pytest.raises(TerraformError) as failed:
+        invalid = {"compute_environment": "half-*", "reason": REASON}
+        with (
+            fault(stack, kind="invalid_environment", **invalid),
+            pytest.raises(TerraformError) as failed,
+        ):
             stack.terraform.apply(var_file=PROFILE, variables={"name": "half"})
         assert re.search(r"Batch Compute Environment \(half-[^)]+\)", str(failed.value))
         assert "unexpected state 'INVALID'" in str(failed.value)
@@ -38,19 +40,6 @@ def test_an_apply_names_what_failed_and_apply_or_destroy_again_end_clean(tmp_pat
         destroy(stack.terraform, var_file=PROFILE, variables={"name": "half"})
         assert remains(stack) == {}
         assert taken == [bucket["Name"] for bucket in other_account(aws).list_buckets()["Buckets"]]
-
-
-@contextmanager
-def environment_invalid(stack, names):
-    """Environments that end INVALID, as for a role that is not there yet."""
-    auth = SignedCalls(stack.aws["AWS_SECRET_ACCESS_KEY"])
-    with httpx.Client(
-        base_url=stack.endpoint, auth=auth, trust_env=False, timeout=DEADLINE_SECONDS
-    ) as control:
-        fault = {"kind": "invalid_environment", "compute_environment": names, "reason": REASON}
-        begun = control.post("/_faults", json=fault).raise_for_status().json()
-        yield
-        control.delete(f"/_faults/{begun['id']}").raise_for_status()
 
 
 def other_account(aws):

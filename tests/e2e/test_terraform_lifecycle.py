@@ -9,6 +9,7 @@ from laptop.aws import AwsClients
 from laptop.stack import PROFILE, ROOT
 from tests.applied import applied_once, lasting_stack, start_cloud_from
 from tests.documented import the_command
+from tests.e2e.deployer import recorded, refused
 from tests.e2e.remains import LISTINGS, remains
 from tests.e2e.stacks import type_terraform
 from tests.terraform.plans import apply, destroy, planned_changes
@@ -19,7 +20,7 @@ NAMES_ALL_TARGETS = {
     'module.airflow_access.aws_iam_policy.this["run"]',
     "module.batch.aws_iam_role_policy.execution",  # the targets whose log streams it may write to
     "module.batch.aws_iam_role_policy.instance",
-    "module.monitoring.aws_cloudwatch_dashboard.this",
+    "module.monitoring.aws_cloudwatch_dashboard.this[0]",
     "module.monitoring.aws_cloudwatch_event_rule.job_states",
     'module.monitoring.aws_cloudwatch_event_rule.notice["job_failed"]',
     'module.monitoring.aws_cloudwatch_event_rule.notice["queue_blocked"]',
@@ -83,6 +84,7 @@ def changed_and_destroyed(stack):
     destroy(terraform, var_file=PROFILE)
     assert remains(stack) == {}
     assert terraform.outputs() == {}
+    assert refused_to_a_deployer(stack) == set()
 
 
 def given_a_target_for_a_while(stack):
@@ -101,6 +103,13 @@ def given_a_target_for_a_while(stack):
     assert changes == dict.fromkeys(ours, "delete") | lists_all_targets
     assert planned_changes(terraform, var_file=PROFILE) == {}
     assert counted(remains(stack)) == before
+    assert refused_to_a_deployer(stack) == set()
+
+
+def refused_to_a_deployer(stack):
+    """Of the apply that both lives begin with, and of this life."""
+    applied = applied_once() / stack.calls.relative_to(stack.folder)
+    return refused(recorded(applied) + recorded(stack.calls))
 
 
 def counted(remaining):

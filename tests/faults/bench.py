@@ -1,4 +1,4 @@
-"""The stack that faults are inflicted on, and how a run on it is begun, watched and judged."""
+"""The stack that faults are inflicted on, and how a run on it is begun and watched."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,45 +17,26 @@ import psutil
 from botocore.exceptions import BotoCoreError, ClientError
 
 from batchmark.aws.batch_jobs import describe_jobs, list_jobs
-from batchmark.aws.result_bucket import COLLECTED, RunStore
-from batchmark.core.errors import CollectError
+from batchmark.aws.result_bucket import RunStore
 from batchmark.core.names import RUN_TAG, slug
-from batchmark.core.run import StoredJob, StoredRun
-from batchmark.history.store import HistoryStore
-from batchmark.runs.collected_runs import read_raw_document, stored_run
 from batchmark_job.result.document import ResultDocument, parse_document
 from laptop.aws import AwsClients
 from laptop.stack import ROOT, Stack
 from tests.clouds import SignedCalls
 from tests.faults.layer import Layer
-from tests.faults.outcome import COLLAPSED, GUARDED, NEVER_THERE, REMOVED, Invariants, Outcome
-from tests.faults.run import (
-    COLLAPSE,
-    COLLECT,
-    DAG,
-    DAG_GUARD,
-    DAG_LAYERED,
-    DAG_SEND,
-    STAND_UP,
-    TASK,
-    Run,
-)
+from tests.faults.run import COLLAPSE, DAG, DAG_GUARD, DAG_LAYERED, DAG_SEND, STAND_UP, TASK, Run
 from tests.faults.targets import job_prefix
 from tests.inbox import Inbox
+from tests.stand_ins.stranger import listening
 from tests.user_client import UserClient
 from tests.waiting import wait_for
 
 T = TypeVar("T")
 
 CLOUD = "local-cloud"
-FINISHED = ("SUCCEEDED", "FAILED")
 AT_WORK = ("scheduled", "queued", "running", "deferred", "up_for_retry", "restarting")
 LONGEST_RUN_SECONDS = 600
 ASKED_AGAIN = (httpx.HTTPError, BotoCoreError, ClientError)
-# The job's own grace after SIGTERM, and the collecting task's way to it.
-LEAK_GRACE_SECONDS = 15
-# For what the triggerer or a worker logs after its task's state is known.
-LOG_SECONDS = 20
 # For a file system that is being deleted to be gone.
 LAYER_GRACE_SECONDS = 20
 WORKER = "airflow worker -- "
@@ -209,22 +190,24 @@ class Bench:
         def found() -> str | None:
             for pid in self.pids_of_job(job_id):
                 with suppress(psutil.Error):
-                    for each in psutil.Process(pid).net_connections("tcp"):
-                        if each.status == psutil.CONN_LISTEN and each.laddr.port == port:
-                            return str(each.laddr.ip)
+                    if addresses := listening(psutil.Process(pid), port):
+                        return addresses[0]
             return None
 
         return self.wait(found, f"port {port} of job {job_id}", every=0.05)
 
+    def store(self, run: Run) -> RunStore:
+        return RunStore(self.s3, self.config.bucket, run.run_id)
+
     def documents(self, run: Run) -> list[ResultDocument]:
         """What the run's jobs left in the bucket, by their attempts."""
-        store = self._store(run)
+        store = self.store(run)
         read = map(parse_document, map(store.read, store.keys(f"raw/{store.name}/")))
         return sorted(read, key=lambda document: document.job_attempt)
 
     def replace_document(self, run: Run) -> None:
         """Put another valid document of its job in the place of the run's only one."""
-        store = self._store(run)
+        store = self.store(run)
         (key,), (document,) = store.keys(f"raw/{store.name}/"), self.documents(run)
         store.put(key, document.model_copy(update={"total_seconds": 0.002}).to_json())
 
@@ -240,6 +223,14 @@ class Bench:
             startFromHead=True,
         )["events"]
         return [event["message"] for event in events]
+
+    def alerts(self, run: Run) -> int:
+        """Messages of changes that lead to the run's report; not one that only says what failed."""
+        with self._reading:
+            self._messages += self._inbox.alerts()
+        folder = self.store(run).prefix
+        texts = [message["Message"] for message in self._messages]
+        return sum(folder in text and ": failed.\n" not in text for text in texts)
 
     def finish(self, run: Run, *, open_gates: bool = True) -> Run:
         """Wait for the run's end, with its gates open unless its job is to be ended in time."""
@@ -345,123 +336,6 @@ class Bench:
             return
         self.stack.airflow.start_component(name, self.stack.processes, ROOT)
         self.stack.airflow.wait_until_healthy(self.stack.processes)
-
-    # Judging
-
-    def outcome(self, run: Run, expected: Outcome) -> Outcome:
-        """What came of a run; of what it says, the expected part where it is there."""
-        tasks = self.airflow.task_instances(run.dag_id, run.run_id)
-        ours = [task for task in tasks if task["task_id"] == TASK]
-        state = ", ".join(str(task["state"]) for task in ours)
-        failed = [task for task in tasks if task["state"] == "failed"]
-        telling = [task for task in failed if task["task_id"] in (TASK, STAND_UP, COLLAPSE)]
-        said = self._said(telling, expected.says)
-        collected = self.collected(run)
-        reasons = [lost.reason for lost in collected.lost] if collected else ["not collected"]
-        lost = "; ".join(reasons)
-        return Outcome(
-            state,
-            len(self.jobs(run)),
-            collected is not None and len(collected.jobs) == len(ours),
-            expected.says if expected.says in said else said[-300:],
-            expected.lost if expected.lost_for(lost) else lost[-300:],
-            ", ".join(
-                f"{task['task_id']} failed"
-                for task in failed
-                if task["task_id"] not in {TASK, *run.marked}
-            ),
-            self._alerts(run),
-            self._layers_end(run, {task["task_id"]: task["state"] for task in tasks}),
-        )
-
-    def _said(self, tasks: Sequence[Mapping[str, Any]], expected: str) -> str:
-        """The tasks' logs, once they say this: they may be written after the tasks' states."""
-        said = ""
-
-        def told() -> bool:
-            nonlocal said
-            said = "\n".join(self.log_of(task) for task in tasks)
-            return expected in said
-
-        with suppress(TimeoutError):
-            self.wait(told, expected, LOG_SECONDS)
-        return said
-
-    def _layers_end(self, run: Run, states: Mapping[str, str]) -> str:
-        if run.dag_id != DAG_LAYERED:
-            return ""
-        if left := self.layer.left():
-            return f"left: {left}"
-        if run.guarded:
-            return GUARDED
-        if states[COLLAPSE] == "success":
-            return COLLAPSED
-        return REMOVED if states[STAND_UP] == "failed" else NEVER_THERE
-
-    def _alerts(self, run: Run) -> int:
-        """Messages that lead to the run's report."""
-        with self._reading:
-            self._messages += self._inbox.alerts()
-        folder = self._store(run).prefix
-        return sum(folder in message["Message"] for message in self._messages)
-
-    def log_of(self, task: Mapping[str, Any]) -> str:
-        try:
-            return self.airflow.task_log(task)
-        except httpx.HTTPError as error:
-            return f"(no log: {error})"
-
-    def collected(self, run: Run) -> StoredRun | None:
-        store = self._store(run)
-        return stored_run(store, store.prefix + COLLECTED)
-
-    def _store(self, run: Run) -> RunStore:
-        return RunStore(self.s3, self.config.bucket, run.run_id)
-
-    def invariants(self, run: Run) -> Invariants:
-        """Count what must not be, of a run that has ended."""
-        with suppress(TimeoutError):
-            self.wait(lambda: not self._live(run), "end of the run's jobs", LEAK_GRACE_SECONDS)
-        collected = self.collected(run)
-        kept = collected.jobs if collected else ()
-        planned = {(job.planned.target, job.planned.suite, job.planned.repeat) for job in kept}
-        succeeded = [job for job in self.jobs(run) if job["status"] == "SUCCEEDED"]
-        names = {job["jobName"] for job in succeeded}
-        rows = self._history_rows(run)
-        stored = [self._stored_rows(run, job) for job in kept]
-        return Invariants(
-            leaked=len(self._live(run)),
-            lost=stored.count(0) + max(0, sum(stored) - rows) + self._unreported(run, kept),
-            duplicates=len(kept)
-            - len(planned)
-            + len(succeeded)
-            - len(names)
-            + max(0, rows - sum(stored)),
-        )
-
-    def _live(self, run: Run) -> list[dict[str, Any]]:
-        return [job for job in self.jobs(run) if job["status"] not in FINISHED]
-
-    def _stored_rows(self, run: Run, job: StoredJob) -> int:
-        """Rows of a kept job's document, 0 if it is not in the bucket as it was collected."""
-        try:
-            return len(read_raw_document(self._store(run), run.run_id, job).measurements)
-        except (CollectError, ClientError):
-            return 0
-
-    def _history_rows(self, run: Run) -> int:
-        history = HistoryStore(self.s3, self.config.bucket)
-        return history.read(("run_id",), run_ids=[run.run_id]).num_rows
-
-    def _unreported(self, run: Run, kept: Any) -> int:
-        """A task that succeeded whose measurements nobody collected.
-
-        Where a user ended the task that collects, they are to be in the bucket all the same.
-        """
-        task = self.task(run)
-        if kept or task is None or task["state"] != "success":
-            return 0
-        return int(COLLECT not in run.marked or not self.documents(run))
 
 
 def sigkill(pid: int) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.faults.bench import Bench
 from tests.faults.fault import Fault
+from tests.faults.judging import invariants, outcome
 from tests.faults.outcome import Outcome, Result
 
 HERE = Path(__file__).parent
@@ -50,8 +51,8 @@ def inflict(bench: Bench, fault: Fault) -> Results:
         runs = struck if isinstance(struck, dict) else {"": struck}
         found = {
             (fault.name, point): Result(
-                bench.outcome(run, fault.expected[point]),
-                bench.invariants(run),
+                outcome(bench, run, fault.expected[point]),
+                invariants(bench, run),
                 (run.ended or run.began) - run.began,
             )
             for point, run in runs.items()

@@ -62,8 +62,10 @@ def publish(aws: AwsClients, instructions: Path) -> Config:
             compute_environments=environments,
         )
 
+    plain = define("plain")
+    config["comparison_definitions"] = [plain.rpartition(":")[0]]
     config["targets"] |= {
-        "plain": target(define("plain")),
+        "plain": target(plain),
         "never-fits": alone("never-fits", vcpus=9999),
         "missing-image": target(define("missing-image", image=MISSING_IMAGE)),
         STOPS_EARLY: target(define(STOPS_EARLY)),

@@ -96,7 +96,7 @@ class Account:
     def store(self):
         return RunStore(self.s3, CONFIG.bucket, RUN_ID)
 
-    def collected(self, job_id=JOB_ID):
+    def collected(self, job_id=JOB_ID, **options):
         return collect_run(
             self.store,
             self.batch,
@@ -106,6 +106,7 @@ class Account:
             job_ids=[job_id],
             config=CONFIG,
             clients=FakeClients(logs=self.logs),
+            **options,
         )
 
 

@@ -37,7 +37,7 @@ class EksAccount:
         self.eks.create_cluster(
             **{
                 "name": name,
-                "version": "1.35",
+                "version": "1.36",
                 "roleArn": self.role,
                 "resourcesVpcConfig": {"subnetIds": self.subnets[:2]},
                 "accessConfig": {"authenticationMode": "API"},

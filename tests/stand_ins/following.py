@@ -116,13 +116,19 @@ class Waiting(Following):
 
     Attributes:
         asked: the map index that Airflow was asked for each time, and what was submitted by then.
+        errors: by map index, how jobs of other tasks failed that would fail so again.
         pending: what happens during the next pauses of the trigger, one in each.
     """
 
-    def __init__(self, states=(), **arguments):
+    def __init__(self, states=(), errors=None, **arguments):
         super().__init__(**{"request": REQUESTED, "after": 0} | arguments)
         self.states, self.asked, self.pending = list(states), [], []
         self.trigger.is_over = self.is_over
+        self.errors = errors or {}
+        self.trigger.own_error = self.own_error
+
+    async def own_error(self, map_index):
+        return self.errors.get(map_index)
 
     async def is_over(self, map_index):
         self.asked.append((map_index, list(self.batch.submissions)))

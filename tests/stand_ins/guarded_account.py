@@ -1,6 +1,8 @@
 """An AWS account for environment_check, healthy unless a test changes it."""
 
-from batchmark.aws.vcpu_quotas import vcpu_quota
+import json
+
+from batchmark.aws.instance_families import vcpu_quota
 from batchmark.checks.environment import check_environment
 from tests.builders.leaks import ARN, IMAGE, NOW, PROFILE, REGION, ROLE, config
 from tests.stand_ins.diagnosis_answers import container, environment, queue
@@ -10,6 +12,11 @@ CONFIG = config()
 QUOTAS = {"L-3819A6DF": 16.0, "L-DB2E81BA": 16.0, "L-34B43A08": 16.0, "L-1216C47A": 16.0}
 NAMES = ("g5.xlarge", "c5.2xlarge")
 BOTH = "g5.xlarge, c5.2xlarge"
+# Batch's type of image by target; where AWS says which AMI is recommended, and of each what it is.
+IMAGE_TYPES = {"g5.xlarge": "ECS_AL2023_NVIDIA", "c5.2xlarge": "ECS_AL2023"}
+AMIS = "/aws/service/ecs/optimized-ami/amazon-linux-2023/"
+AMI_FOLDERS = {"ECS_AL2023_NVIDIA": f"{AMIS}gpu/", "ECS_AL2023": AMIS}
+AMI = "ami-0ca77a28d8801702a"
 
 
 def healthy():
@@ -18,7 +25,11 @@ def healthy():
         name: environment(
             name,
             computeEnvironmentArn=f"{ARN}:compute-environment/{name}",
-            resources={"maxvCpus": 64, "instanceRole": PROFILE},
+            resources={
+                "maxvCpus": 64,
+                "instanceRole": PROFILE,
+                "ec2Configuration": [ami_of(target.instance_type)],
+            },
         )
         for target in CONFIG.targets.values()
         for name in (target.compute_environments.spot, target.compute_environments.on_demand)
@@ -57,6 +68,7 @@ def healthy():
         "topic": {"Attributes": {}},
         "log group": {"logStreams": []},
         "environments": environments,
+        "recommended": dict.fromkeys(AMI_FOLDERS, ami_document()),
         "queues": queues,
         "definitions": definitions,
         "newest": dict.fromkeys(NAMES, 3),
@@ -70,6 +82,16 @@ def healthy():
         "vcpus": {"g5.xlarge": 4, "c5.2xlarge": 8},
         "quotas": dict(QUOTAS),
     }
+
+
+def ami_of(name, ami=AMI):
+    """The ec2Configuration of a target; with imageIdOverride Batch gives no batchImageStatus."""
+    return {"imageType": IMAGE_TYPES[name], "imageIdOverride": ami}
+
+
+def ami_document(ami=AMI, day="20260922"):
+    """What AWS's public parameter says of an AMI."""
+    return {"image_id": ami, "image_name": f"al2023-ami-ecs-hvm-2023.0.{day}-kernel-6.1-x86_64"}
 
 
 def role():
@@ -118,6 +140,7 @@ def check(account, targets=NAMES, well=True, foreign=False, own_jobs=False):
     answer_batch(clients, account, targets, newest=not foreign)
     answer_image(clients, account)
     if not foreign:
+        answer_amis(clients, account, targets)
         answer_roles(clients, account)
     answer_quotas(clients, account, targets)
     result = check_environment(
@@ -126,6 +149,22 @@ def check(account, targets=NAMES, well=True, foreign=False, own_jobs=False):
     if well:
         clients.assert_all_was_asked()
     return result
+
+
+def answer_amis(clients, account, targets):
+    given = account["recommended"]
+    if isinstance(given, Refused):  # once: nothing more is asked of SSM then
+        clients.refuse("ssm", "get_parameters", given, "said AWS")
+        return
+    for image_type in (IMAGE_TYPES[name] for name in targets):
+        names = [AMI_FOLDERS[image_type] + name for name in ("recommended", AMI)]
+        documents = [given[image_type], account.get("used", ami_document())]
+        found = [
+            {"Name": name, "Value": json.dumps(document)}
+            for name, document in zip(names, documents, strict=True)
+            if document
+        ]
+        answer(clients, "ssm", "get_parameters", {"Parameters": found}, {"Names": names})
 
 
 def answer_roles(clients, account):

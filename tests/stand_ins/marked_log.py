@@ -14,6 +14,8 @@ class NotFoundError(ClientError):
 class MarkedLog:
     """Answers FilterLogEvents with these lines, each time with the next ones, and GetLogEvents.
 
+    Without a filter, FilterLogEvents answers `all_lines`.
+
     Attributes:
         failures: raised by the next calls.
         all_lines: what GetLogEvents answers.
@@ -26,10 +28,12 @@ class MarkedLog:
         self.failures = []
         self.all_lines = ["boom"]
 
-    def filter_log_events(self, **_):
+    def filter_log_events(self, **asked):
         if self.failures:
             raise self.failures.pop(0)
-        lines = self.shown.pop(0) if len(self.shown) > 1 else self.shown[0]
+        lines = self.all_lines
+        if "filterPattern" in asked:
+            lines = self.shown.pop(0) if len(self.shown) > 1 else self.shown[0]
         events = [{"timestamp": STARTED + n, "message": line} for n, line in enumerate(lines)]
         return {"events": events}
 

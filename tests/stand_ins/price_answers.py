@@ -1,5 +1,7 @@
 """AWS's answers about prices."""
 
+import csv
+import io
 import json
 from datetime import timedelta
 
@@ -41,3 +43,40 @@ def offer(instance_type, usd, *, unit="Hrs"):
             "publicationDate": "2026-11-19T17:49:13Z",
         }
     )
+
+
+# What a file of AWS's price list of AmazonEC2 begins with, and an offer of it.
+LIST_HEAD = {
+    "FormatVersion": "v1.0",
+    "Disclaimer": "This pricing list is for informational purposes only.",
+    "Publication Date": "2026-11-20T22:53:08Z",
+    "Version": "20261120225308",
+    "OfferCode": "AmazonEC2",
+}
+LISTED = {
+    "SKU": "2223B6PCG6QAUYY6",
+    "TermType": "OnDemand",
+    "PriceDescription": "$1.006 per On Demand Linux Instance Hour, all of it",
+    "Unit": "Hrs",
+    "PricePerUnit": "1.0060000000",
+    "Currency": "USD",
+    "LeaseContractLength": "",
+    "Location Type": "AWS Region",
+    "Instance Type": "g5.xlarge",
+    "Tenancy": "Shared",
+    "Operating System": "Linux",
+    "CapacityStatus": "Used",
+    "MarketOption": "OnDemand",
+    "Pre Installed S/W": "NA",
+    "Region Code": "us-east-1",
+}
+
+
+def price_list(*offers, above=LIST_HEAD, columns=tuple(LISTED)):
+    """A file of AWS's price list as CSV: its offers are the plain one with what they change."""
+    text = io.StringIO()
+    writer = csv.writer(text, quoting=csv.QUOTE_ALL)
+    writer.writerows(above.items())
+    writer.writerow(columns)
+    writer.writerows([(LISTED | offer)[column] for column in columns] for offer in offers)
+    return text.getvalue()

@@ -117,7 +117,7 @@ class Schedule:
         update = {"document": document, "planned": planned, "job_id": job_id}
         return job.model_copy(update=update | moments)
 
-    def _collect(self, store, batch, logs, *, run_id, planned, job_ids, config):
+    def _collect(self, store, batch, logs, *, run_id, planned, job_ids, config, **_):
         found = [one for one in planned if one.repeat != self.lost_repeat]
         lost = [one for one in planned if one not in found]
         run = CollectedRun(

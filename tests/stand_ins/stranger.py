@@ -6,6 +6,8 @@ import json
 import socket
 from contextlib import suppress
 
+import psutil
+
 DEEP = b"[" * 100_000 + b"\n"
 
 
@@ -27,6 +29,19 @@ def sayings(job_id: str) -> list[bytes]:
     lines = [json.dumps(each).encode() + b"\n" for each in told]
     unreadable = [b"", b"GET / HTTP/1.1\r\n\r\n", b"[1]\n", b"{}\n", b"\xff\n", DEEP, bytes(32)]
     return [*unreadable, *lines, *(bytes(32) + line for line in lines)]
+
+
+def listening(process: psutil.Process, port: int) -> list[str]:
+    """The addresses at which a process listens at a port.
+
+    Raises:
+        psutil.Error: it has ended.
+    """
+    return [
+        str(each.laddr.ip)
+        for each in process.net_connections("tcp")
+        if each.status == psutil.CONN_LISTEN and each.laddr.port == port
+    ]
 
 
 def heard(address: str, port: int, said: bytes, seconds: float = 10.0) -> bytes:

@@ -7,6 +7,7 @@ import subprocess
 
 from batchmark.aws.job_log import FACT_MARK, FILE_MARK
 from batchmark.runs.own_jobs.wrapper import command, script
+from tests.clouds import DEADLINE_SECONDS
 
 SHELLS = {"dash": ("dash",), "bash": ("bash", "--posix"), "busybox": ("busybox", "sh")}
 INSTALLED = {
@@ -92,7 +93,7 @@ class Wrapped:
             preexec_fn=take_signals,  # noqa: PLW1509 - it takes no lock
         )
 
-    def run(self, *words, timeout=60, **variables):
+    def run(self, *words, timeout=DEADLINE_SECONDS, **variables):
         call = self._call(words, variables)
         done = subprocess.run(**call, timeout=timeout, capture_output=True, check=False)
         return Done(done.returncode, done.stdout, done.stderr)

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.clouds import DEADLINE_SECONDS
+
 
 def assert_clean_bash(script):
     assert script.startswith("#!/bin/bash\n")
@@ -93,7 +95,7 @@ class Host:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=DEADLINE_SECONDS,
         )
 
     def boot(self, script):

@@ -72,14 +72,23 @@ def test_a_policy_that_is_longer_than_iam_takes_is_refused(stack_dir, attached, 
     shutil.copytree(stack_dir / "modules/airflow_access", module)
     (tests,) = (module / "tests").glob("*.tftest.hcl")
     common = tests.read_text().partition('\nrun "')[0]
-    runs = (
-        f'run "of_{length}" {{\n  command = plan\n  override_data {{\n'
-        "    target = data.aws_iam_policy_document.run\n    override_during = plan\n"
-        f"    values = {{ minified_json = {json.dumps(document)} }}\n  }}\n{expected}}}\n"
-        for length, expected in ((6144, ""), (6145, "  expect_failures = [aws_iam_policy.this]\n"))
-        for document in [json.dumps({"Id": ""}).ljust(length)]
-    )
-    tests.write_text("\n".join([common, *runs]))
+
+    def run(length, expected):
+        document = json.dumps({"Id": ""}).ljust(length)
+        return f"""
+run "of_{length}" {{
+  command = plan
+  override_data {{
+    target          = data.aws_iam_policy_document.run
+    override_during = plan
+    values          = {{ minified_json = {json.dumps(document)} }}
+  }}
+  {expected}
+}}
+"""
+
+    refused = "expect_failures = [aws_iam_policy.this]"
+    tests.write_text(common + run(6144, "") + run(6145, refused))
     result = terraform(module, attached, "test", "-no-color")
     assert result.returncode == 0, result.stdout + result.stderr
 

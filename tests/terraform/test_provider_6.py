@@ -11,7 +11,10 @@ from tests.terraform.conftest import SOURCE
 
 pytestmark = pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here")
 
-OLD = re.compile(r"\bcompute_environment_name(_prefix)? *=|region\.current\.name|5\.100")
+OLD = re.compile(
+    r"\bcompute_environment_name(_prefix)? *=|region\.current\.name|5\.100"
+    r'|mock_data "aws_region" \{\s+defaults = \{ name'
+)
 
 
 def test_the_documented_lines_change_pins_and_names_everywhere(tmp_path):

@@ -56,7 +56,7 @@ def test_it_has_a_type_and_a_description(folder):
 @pytest.mark.parametrize("folder", STACKS, ids=lambda folder: folder.name)
 def test_no_misspelt_field_is_dropped_for_its_default(folder):
     """As Terraform does where a type has optional fields: leave it to a module that is also given
-    what was written, or list the defaults."""
+    what was written, or take a map and list the fields."""
     dropping = [
         name
         for name, variable in blocks(folder, "variable").items()

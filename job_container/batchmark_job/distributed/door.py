@@ -42,7 +42,7 @@ class Door:
         self._listener.setblocking(False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
-        self._visitors: dict[socket.socket, _Visitor] = {}  # the first has waited longest
+        self._visitors: list[_Visitor] = []  # the first has waited longest
         self._closed = threading.Event()
         self.dropped = 0
         threading.Thread(target=self._watch, name="door", daemon=True).start()
@@ -62,9 +62,9 @@ class Door:
                     else:
                         self._hear(key.data)
                 late = time.monotonic() - PROOF_SECONDS
-                for visitor in [each for each in self._visitors.values() if each.since < late]:
+                for visitor in [each for each in self._visitors if each.since < late]:
                     self._drop(visitor)
-            for visitor in list(self._visitors.values()):
+            for visitor in list(self._visitors):
                 self._drop(visitor)
 
     def _receive(self) -> None:
@@ -74,13 +74,14 @@ class Door:
             self._closed.wait(0.05)
             return
         connection.setblocking(False)
-        visitor = self._visitors[connection] = _Visitor(connection)
+        visitor = _Visitor(connection)
+        self._visitors.append(visitor)
         self._selector.register(connection, selectors.EVENT_READ, visitor)
         if len(self._visitors) > MOST_VISITORS:
-            self._drop(next(iter(self._visitors.values())))
+            self._drop(self._visitors[0])
 
     def _hear(self, visitor: _Visitor) -> None:
-        if visitor.connection not in self._visitors:  # it has just made room
+        if visitor not in self._visitors:  # it has just made room
             return
         try:
             said = visitor.connection.recv(PROOF_BYTES - len(visitor.shown))
@@ -107,5 +108,5 @@ class Door:
         self.dropped += 1
 
     def _forget(self, visitor: _Visitor) -> None:
-        del self._visitors[visitor.connection]
+        self._visitors.remove(visitor)
         self._selector.unregister(visitor.connection)

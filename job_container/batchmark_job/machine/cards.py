@@ -15,31 +15,36 @@ BUILT_FOR = ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120")
 
 
 class Card(NamedTuple):
-    """A GPU model: a word of the name that CUDA gives it, and the EC2 families that have it."""
+    """A GPU model: words of the name that CUDA gives it, and the EC2 families that have it."""
 
     model: str
     capability: Capability
     families: tuple[str, ...]
 
 
-# Sources: AWS, "Amazon EC2 accelerated computing instances"; NVIDIA, "CUDA GPU Compute Capability".
+# The image lacks the plugins' instance_families.json, so its x86_64 families stand here again.
 CARDS = (
+    Card("K520", (3, 0), ("g2",)),
+    Card("K80", (3, 7), ("p2",)),
+    Card("M60", (5, 2), ("g3", "g3s")),
     Card("V100", (7, 0), ("p3", "p3dn")),
     Card("T4", (7, 5), ("g4dn",)),
     Card("A10G", (8, 6), ("g5",)),
-    Card("L4", (8, 9), ("g6", "gr6")),
+    Card("L4", (8, 9), ("g6", "g6f", "gr6", "gr6f")),
     Card("L40S", (8, 9), ("g6e",)),
     Card("A100", (8, 0), ("p4d", "p4de")),
     Card("H100", (9, 0), ("p5",)),
     Card("H200", (9, 0), ("p5e", "p5en")),
     Card("B200", (10, 0), ("p6-b200",)),
+    Card("B300", (10, 3), ("p6-b300",)),
+    Card("RTX PRO 4500", (12, 0), ("g7",)),
+    Card("RTX PRO 6000", (12, 0), ("g7e",)),
 )
 
 
 def card_of(model: str) -> Card | None:
     """The card with this name, such as NVIDIA A100-SXM4-40GB."""
-    words = re.split(r"[\s-]", model)
-    return next((card for card in CARDS if card.model in words), None)
+    return next((card for card in CARDS if re.search(rf"\b{card.model}\b", model)), None)
 
 
 def runs_on(capability: Capability, built_for: Iterable[str]) -> bool:

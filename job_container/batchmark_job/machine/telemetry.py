@@ -1,15 +1,16 @@
 """How hard a job works its machine: sampled while it measures, summed up in its document.
 
 CPUUtilization   percent of the CPU time that the compute threads could have had
-MemoryUsed       resident memory of the job's processes; a megabyte is 10^6 bytes
+MemoryUsed       resident memory of the job's processes, with what they share counted once
 GPUUtilization   percent of the last second or less in which a kernel ran, by NVML
 GPUMemoryUsed    used memory of the GPU, the driver's own share included
 GPUPower         of the whole board
 GPUClock         of the streaming multiprocessors
 GPUTemperature   of the chip
 
-GPU metrics are those of the GPU that the job measures on, the first it sees, and exist only where
-NVML has them. With a namespace all of it goes to CloudWatch too, at the end.
+A megabyte is 10^6 bytes. GPU metrics are those of the GPU that the job measures on, the first it
+sees, and exist only where NVML has them. With a namespace all of it goes to CloudWatch too, at the
+end.
 """
 
 from __future__ import annotations

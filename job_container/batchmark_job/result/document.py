@@ -44,6 +44,7 @@ from batchmark_job.result.values import (
     Text,
     optional,
 )
+from batchmark_job.result.version import GivenVersion
 
 # History of the schema, newest first. A reader accepts the versions in SUPPORTED_VERSIONS only.
 #   2  (2026-11) trials, stopping, conditions, flags, energy; marks, ceilings, telemetry.
@@ -52,7 +53,7 @@ from batchmark_job.result.values import (
 #      process_samples and thread_settings; kernel_seconds and latency_seconds; then the host's
 #      GPU clock and daemons, and its root volume; then turn_samples; then sharing; then scaling;
 #      then image, check and own_job; then calls_per_sample; then doubts, and no time of own jobs
-#      whose times can't be.
+#      whose times can't be; then version; then log_line.
 #   1  (2026-11) first version
 SCHEMA_VERSION: Final = 2
 SUPPORTED_VERSIONS = (1, 2)
@@ -387,6 +388,7 @@ class ResultDocument(Model):
     ceilings: Few[Ceiling] = ()
     telemetry: Few[MetricSummary] = ()
     own_job: OwnJob | None = optional("of a job not written for Batchmark; null for any other")
+    version: GivenVersion | None = optional("of what is measured; null where nobody gave it one")
 
     @model_validator(mode="after")
     def _times_fit(self) -> Self:

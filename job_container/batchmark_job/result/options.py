@@ -113,7 +113,7 @@ def problem(model: type[Model], error: ValidationError, name: Callable[[str], st
     if kind.startswith(("int_", "float_", "finite_")):
         whole = "whole " if "integer" in each["type"] else ""
         return f"{called} takes {whole}numbers, got {seen!r}"
-    return f"{called}: {first['msg']}, got {seen!r}"
+    return f"{called}: {first['msg'].removeprefix('Value error, ')}, got {seen!r}"
 
 
 def _values(record: Model) -> Iterator[tuple[str, Any]]:

@@ -10,6 +10,7 @@ from batchmark_job.result.values import Count, ExitCode, Few, Model, Name, Secon
 
 # Parameters that name a row beside the job's own axis.
 START, METRIC, UNIT, BETTER = "start", "metric", "unit", "better"
+COLD = "cold"  # a value of START
 HIGHER, LOWER = "higher", "lower"  # values of BETTER
 UNKNOWN = "unknown"  # in place of a text that every document has and an own job did not tell
 
@@ -29,7 +30,10 @@ class BadLine(Model):
     """A line by which a metric was to be told, and why it can't be used."""
 
     source: Literal["log", "file"]
-    number: Count = Field(description="among the job's lines of that source, from 1")
+    number: Count = Field(description="among the job's marked lines of that source, from 1")
+    log_line: Count | None = optional(
+        "among all lines of the log, from 1; null of a file, and where the log is too long to count"
+    )
     text: Text
     problem: Text
 

@@ -17,6 +17,7 @@ MOST_SAMPLES_IN_ALL = 200_000
 MOST_CHARACTERS = 2_000  # of a reason
 MOST_CHARACTERS_OF_NAME = 300  # Airflow's run ids have 250
 MOST_KEYS = 100  # of an object; Measurement has a quarter of them
+BY_HAND = "local"  # job id of a job that nobody sent to Batch, and target of one that has none
 
 
 def _refuse_steering(text: str) -> str:

@@ -1,4 +1,10 @@
-"""Answers of ECS and EC2 from Batch's jobs: nothing else starts tasks or instances here."""
+"""Answers of ECS and EC2 from Batch's jobs: nothing else starts tasks or instances here.
+
+DescribeTasks, DescribeContainerInstances, ListContainerInstances (filtered by `ec2InstanceId == `
+alone, in one page) and EC2's DescribeInstances by id, with type, zone and `InstanceLifecycle`; with
+ids it refuses filters, without them it leaves these instances out. Missing are ListTasks, services,
+tasks of one's own, an instance's resources and agent version, statuses other than ACTIVE.
+"""
 
 from __future__ import annotations
 

@@ -47,11 +47,11 @@ class LogStream:
         """
         group = self.backend.groups.get(self.group)
         if stream := group and group.streams.get(self.name):
-            told = messages(lines)
+            texts = messages(lines)
             try:
                 # None of two outputs comes in front of what somebody may have read already.
                 with self._lock:
-                    logs.put(stream, written_at or now_milliseconds(), told)
+                    logs.put(stream, written_at or now_milliseconds(), texts)
             except sqlite3.Error as error:
                 log.warning("lines of the log %s are lost: %s", self.name, error)
 
@@ -69,10 +69,10 @@ class LossyLogStream(LogStream):
 
     def write(self, *lines: bytes, written_at: int | None = None) -> None:
         time = written_at or now_milliseconds()
-        told = [line for line in lines if messages([line])]
+        not_empty = [line for line in lines if messages([line])]
         with self._lock:
-            self._held += [(line, time) for line in told[self.first :]]
-            self.first -= min(self.first, len(told))
+            self._held += [(line, time) for line in not_empty[self.first :]]
+            self.first -= min(self.first, len(not_empty))
             while len(self._held) > self.last:
                 line, time = self._held.popleft()
                 super().write(line, written_at=time)

@@ -10,6 +10,8 @@ from local_cloud.batch.jobs.job import Job
 from local_cloud.batch.jobs.resources import Requirements
 from local_cloud.batch.scheduling.instances import Machine, only_instance
 from local_cloud.batch.scheduling.pool import Pool
+from local_cloud.faults.kinds import NoCapacity
+from local_cloud.faults.under_way import under_way
 from local_cloud.gaps.batch.backend import invalid_reason
 
 JOB_RESOURCE_REQUIREMENT = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT"
@@ -60,11 +62,12 @@ def enlargement(needed: Requirements, pool: Pool) -> str:
 
 
 def environment_for(job: Job) -> ComputeEnvironment | None:
-    """The queue's first compute environment that is ENABLED, VALID and for such jobs."""
+    """The queue's first environment that is ENABLED, VALID, for such jobs, and has capacity."""
     for environment in job.submission.queue.environments:
         if (
             environment.state == "ENABLED"
             and not invalid_reason(environment)
+            and not any(fault.covers(environment.name) for _, fault in under_way(NoCapacity))
             and (takes_nodes(environment) or not job.submission.is_multi_node)
         ):
             return environment

@@ -17,12 +17,14 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BeforeValidator, Field, SerializeAsAny
 
 from batchmark.analysis.cost import RunCost, run_costs
+from batchmark.analysis.failures import failed_jobs
 from batchmark.analysis.judging.noise import NoiseTable
 from batchmark.analysis.pairs.notes import run_notices
 from batchmark.analysis.pairs.pair import Pair, find_pairs
 from batchmark.analysis.pooling import TargetRecord
 from batchmark.analysis.sides import PricedTarget, priced_targets
 from batchmark.analysis.study import Studied, Study
+from batchmark.core.failures.endings import FailedJob
 from batchmark.core.kinds import STUDIES
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record
@@ -54,6 +56,9 @@ class Comparison(Record):
     notices: tuple[str, ...] = Field(description="to be read before any figure")
     pairs: tuple[Pair, ...]
     lost: tuple[LostJob, ...]
+    failed: tuple[FailedJob, ...] = Field(
+        default=(), description="lost ones among them; none in what older releases stored"
+    )
     prices: PriceTable = Field(description="of the instance types in the pairs and studies")
     cost: RunCost = Field(description="of all attempts of all jobs, as bought; lost ones last")
     studies: Annotated[dict[str, tuple[SerializeAsAny[Study], ...]], BeforeValidator(_read)] = (
@@ -99,6 +104,7 @@ def compare(
         notices=tuple(run_notices(run, compared=bool(pairs or studies))),
         pairs=pairs,
         lost=run.lost,
+        failed=failed_jobs(run),
         prices=prices,
         cost=cost,
         studies=studies,

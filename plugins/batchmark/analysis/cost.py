@@ -166,7 +166,7 @@ def run_costs(run: CollectedRun, prices: PriceTable) -> RunCost:
     """What a run's jobs cost, each by itself and in all; what is not in the sum is counted."""
     jobs = (
         *(job_cost(job, prices) for job in run.jobs),
-        *(lost_cost(lost, prices) for lost in (*run.superseded, *run.lost)),
+        *(lost_cost(lost, prices) for lost in (*run.superseded, *run.lost) if not lost.not_run),
     )
     known = [job.usd for job in jobs if job.usd is not None]
     unknown = len(jobs) - len(known)

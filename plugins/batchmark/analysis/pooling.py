@@ -20,6 +20,7 @@ from batchmark.core.fingerprint import Fingerprint
 from batchmark.core.intervals import Median
 from batchmark.core.record import Record
 from batchmark.core.run import CONFIRMATION, CollectedJob, CollectedRun, LostJob
+from batchmark.core.version import NAMES, Version
 from batchmark_job.result.document import (
     Device,
     Environment,
@@ -72,6 +73,7 @@ class TargetRecord(Record):
     actual_device: Device | None = Field(description="null without a job, or where jobs differ")
     environment: Environment | None = Field(description="null without a job, or where jobs differ")
     jobs: tuple[JobRecord, ...]
+    version: Version = Field(default=Version(), description="that its jobs agree on")
 
 
 @dataclass
@@ -92,7 +94,13 @@ class TargetJobs:
             actual_device=known and known.actual_device,
             environment=known and known.environment,
             jobs=tuple(_job_record(job) for job in self.jobs),
+            version=self._version,
         )
+
+    @property
+    def _version(self) -> Version:
+        versions = [job.version for job in self.jobs]
+        return Version.agreed({name: [dict(one)[name] for one in versions] for name in NAMES})
 
     @property
     def fell_back(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple, Self, TypeVar
 
 from pydantic import Field
@@ -18,6 +19,7 @@ from batchmark.core import formatting
 from batchmark.core.errors import CollectError
 from batchmark.core.formatting import target_label
 from batchmark.core.intervals import MINIMUM_SAMPLES
+from batchmark.core.names import target_order
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record
 from batchmark.core.run import CollectedJob, CollectedRun, LostJob
@@ -27,7 +29,7 @@ from batchmark_job.result.document import MeasurementStatus
 SMALL_CHANGE = 0.1
 
 Job = TypeVar("Job", CollectedJob, LostJob)
-Verdict = Literal["faster", "slower", "no difference", "not known yet"]
+Verdict = Literal["faster", "slower", "no difference", "not known yet", "not comparable"]
 VERDICTS: dict[int, Verdict] = {1: "faster", -1: "slower"}
 
 
@@ -40,10 +42,46 @@ class Chosen:
     prices: PriceTable
     calibrations: Sequence[NoiseTable] = ()
 
-    @property
+    @cached_property
     def label(self) -> str:
         on_cpu = any(fell_back(job) for job in self.run.jobs if _is_of(job, self))
         return f"{target_label(self.target, fell_back=on_cpu)} in {self.run.run_id}"
+
+    def follows(self, other: Chosen) -> bool:
+        """Whether it is the same target, measured later."""
+        ours, theirs = ([job.started_at for job in side.run.jobs] for side in (self, other))
+        is_later = bool(ours and theirs) and min(ours) > min(theirs)
+        return is_later and self.target == other.target
+
+    @cached_property
+    def by_suite(self) -> dict[str, PricedTarget]:
+        """The target by suite; its name holds the run, which also makes its resampling its own.
+
+        Raises:
+            CollectError: the run has no such target or ran it on several instance types.
+        """
+        jobs = tuple(_renamed(job, self) for job in self.run.jobs if _is_of(job, self))
+        lost = tuple(_renamed(job, self) for job in self.run.lost if _is_of(job, self))
+        if not jobs and not lost:
+            names = {job.planned.target for job in self.run.jobs}
+            names |= {lost.planned.target for lost in self.run.lost}
+            known = ", ".join(sorted(names, key=target_order))
+            raise CollectError(f"run {self.run.run_id} has no target {self.target}, but {known}")
+        run = self.run.model_copy(update={"jobs": jobs, "lost": lost})
+        tables = [
+            table.model_copy(update={"target": self.label})
+            for table in self.calibrations
+            if table.target == self.target
+        ]
+        groups = priced_targets(run, self.prices, tables)
+        for group in groups:
+            if len(group) > 1:
+                types = ", ".join(part.pooled.instance_type for part in group)
+                raise CollectError(
+                    f"{self.label} ran on several instance types ({types}), so it has no one time; "
+                    "the run's report compares each of them"
+                )
+        return {target.suite: target for (target,) in groups}
 
 
 class NoCommonSuiteError(CollectError):
@@ -75,7 +113,7 @@ def side_by_side(first: Chosen, second: Chosen) -> list[SideBySide]:
         CollectError: a run has no such target or ran it on several instance types.
         NoCommonSuiteError: they measured different ones.
     """
-    ours, theirs = _by_suite(first), _by_suite(second)
+    ours, theirs = first.by_suite, second.by_suite
     suites = [suite for suite in ours if suite in theirs]
     if not suites:
         raise NoCommonSuiteError(
@@ -91,7 +129,7 @@ def missing_rows(first: Chosen, second: Chosen) -> list[MissingRow]:
     Raises:
         CollectError: a run has no such target or ran it on several instance types.
     """
-    ours, theirs = _by_suite(first), _by_suite(second)
+    ours, theirs = first.by_suite, second.by_suite
     return [
         MissingRow(RowName.of(samples.row), reason)
         for suite, target in theirs.items()
@@ -113,9 +151,10 @@ def _missing(key: RowKey, first: PricedTarget | None, second: PricedTarget) -> s
     ours, theirs = _Extent.of(key, first.pooled), _Extent.of(key, second.pooled)
     if not ours.lacks(theirs):
         return None
-    stopped = f"{formatting.count(ours.stopped, 'job')} interrupted before it" * bool(ours.stopped)
-    told = (f"measured by {ours}, against {theirs}", samples.reasons(), stopped)
-    return "; ".join(filter(None, told))
+    reasons = [f"measured by {ours}, against {theirs}", samples.reasons()]
+    if ours.stopped:
+        reasons.append(f"{formatting.count(ours.stopped, 'job')} interrupted before it")
+    return "; ".join(filter(None, reasons))
 
 
 class _Extent(NamedTuple):
@@ -161,7 +200,9 @@ def verdict(row: Row) -> Verdict:
     """Whether the first target is the faster one, in a word."""
     if sign := SIGNS[row.verdict]:
         return VERDICTS[sign]
-    small = not row.same_cpu and row.noise.smallest_detectable_change <= SMALL_CHANGE
+    if row.same_cpu:
+        return "not comparable"
+    small = row.noise.smallest_detectable_change <= SMALL_CHANGE
     return "no difference" if small else "not known yet"
 
 
@@ -177,33 +218,6 @@ def _compared(suite: str, first: PricedTarget, second: PricedTarget) -> SideBySi
         rows=tuple(row for row in found if isinstance(row, Row)),
         uncompared=tuple(row for row in found if isinstance(row, UncomparedRow)),
     )
-
-
-def _by_suite(side: Chosen) -> dict[str, PricedTarget]:
-    """The target by suite; its name holds the run, which also makes its resampling its own."""
-    jobs = tuple(_renamed(job, side) for job in side.run.jobs if _is_of(job, side))
-    lost = tuple(_renamed(job, side) for job in side.run.lost if _is_of(job, side))
-    if not jobs and not lost:
-        names = {job.planned.target for job in side.run.jobs}
-        names |= {lost.planned.target for lost in side.run.lost}
-        raise CollectError(
-            f"run {side.run.run_id} has no target {side.target}, but {', '.join(sorted(names))}"
-        )
-    run = side.run.model_copy(update={"jobs": jobs, "lost": lost})
-    tables = [
-        table.model_copy(update={"target": side.label})
-        for table in side.calibrations
-        if table.target == side.target
-    ]
-    groups = priced_targets(run, side.prices, tables)
-    for group in groups:
-        if len(group) > 1:
-            types = ", ".join(part.pooled.instance_type for part in group)
-            raise CollectError(
-                f"{side.label} ran on several instance types ({types}), so it has no one time; the "
-                "run's report compares each of them"
-            )
-    return {target.suite: target for (target,) in groups}
 
 
 def _is_of(job: CollectedJob | LostJob, side: Chosen) -> bool:

@@ -12,6 +12,7 @@ from batchmark.analysis.judging.noise import NoiseTable
 from batchmark.analysis.judging.verdict import Contestant, Judgement, judge
 from batchmark.analysis.pooling import TargetJobs, TargetRecord, group_jobs
 from batchmark.analysis.samples import RowKey
+from batchmark.core.names import target_order
 from batchmark.core.prices import PriceTable
 from batchmark.core.run import CollectedRun
 
@@ -78,7 +79,7 @@ def priced_targets(
     calibrations: Iterable[NoiseTable] = (),
     file_system_usd_per_hour: float | None = None,
 ) -> list[list[PricedTarget]]:
-    """The targets that can be compared with each other, by suite and dtype.
+    """The targets that can be compared with each other, by suite and dtype, in their one order.
 
     A calibration is used for the target, suite and dtype that it names.
     """
@@ -93,7 +94,7 @@ def priced_targets(
                 tables.get((suite, dtype, target.name)),
                 file_system_usd_per_hour,
             )
-            for target in targets
+            for target in sorted(targets, key=lambda one: target_order(one.name))
         ]
         for (suite, dtype), targets in group_jobs(run).items()
     ]

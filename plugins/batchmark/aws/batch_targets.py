@@ -26,6 +26,7 @@ MISSING = (
     "404",
     "FileSystemNotFound",
     "ImageNotFoundException",
+    "InvalidCapacityReservationId.NotFound",
     "NoSuchBucket",
     "NoSuchEntity",
     "NotFound",

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus
 
+from batchmark.core.failures.exit_codes import exit_code
 from batchmark.core.output import in_lines
 
 JobDescription = dict[str, Any]
@@ -20,6 +21,7 @@ BLOCKING = "blocking"  # its mode in which nothing is dropped
 LINE_CHARACTERS = 2000  # an event of CloudWatch may have a megabyte
 # Batch's status reason for an attempt whose instance was terminated, such as by a Spot reclaim.
 HOST_TERMINATED = "Host EC2"
+ENDED_BY_ITSELF = "Essential container in task exited"  # as that, and says nothing else
 # After which ends Batch tries a job again, as in the job definitions
 # (terraform/modules/batch/main.tf): a retry strategy that is sent with a job takes the place of the
 # definition's, rules included.
@@ -53,15 +55,19 @@ def log_location(job: JobDescription) -> LogLocation | None:
     """
     container = job.get("container", {})
     stream = container.get("logStreamName")
-    if not stream or log_driver(job) != AWSLOGS:
+    if not stream or log_driver(container) != AWSLOGS:
         return None
-    options = container.get("logConfiguration", {}).get("options", {})
-    return LogLocation(options.get("awslogs-group", DEFAULT_LOG_GROUP), stream)
+    return LogLocation(log_options(container).get("awslogs-group", DEFAULT_LOG_GROUP), stream)
 
 
-def log_driver(job: JobDescription) -> str:
-    configured = job.get("container", {}).get("logConfiguration", {})
-    return str(configured.get("logDriver", AWSLOGS))
+def log_driver(container: Mapping[str, Any]) -> str:
+    """Of a job's container, or a definition's."""
+    return str((container.get("logConfiguration") or {}).get("logDriver", AWSLOGS))
+
+
+def log_options(container: Mapping[str, Any]) -> dict[str, str]:
+    """Of its log driver."""
+    return dict((container.get("logConfiguration") or {}).get("options") or {})
 
 
 def may_drop_lines(container: Mapping[str, Any]) -> bool:
@@ -69,9 +75,7 @@ def may_drop_lines(container: Mapping[str, Any]) -> bool:
 
     Without a mode it does so, by ECS's default since 25 June 2025.
     """
-    configured = container.get("logConfiguration") or {}
-    mode = (configured.get("options") or {}).get("mode")
-    return configured.get("logDriver", AWSLOGS) == AWSLOGS and mode != BLOCKING
+    return log_driver(container) == AWSLOGS and log_options(container).get("mode") != BLOCKING
 
 
 def log_url(location: LogLocation, region: str) -> str:
@@ -219,7 +223,7 @@ def failure_message(
             f"Last {len(log_lines)} lines of {where}:" if log_lines else f"The {where} is empty."
         )
         lines += [line[:LINE_CHARACTERS].expandtabs() for line in log_lines]
-    elif (driver := log_driver(job)) != AWSLOGS:
+    elif (driver := log_driver(job.get("container", {}))) != AWSLOGS:
         lines.append(f"Its log is not in CloudWatch: its definition logs by {driver}.")
     else:
         lines.append("It has no log: no attempt was started.")
@@ -230,8 +234,10 @@ def _facts(job: JobDescription) -> list[str]:
     container = job.get("container", {})
     code = container.get("exitCode")
     never = "no exit code: its container never ran to an end"
-    facts = [never if code is None else f"exit code {code}"]
-    if reason := job.get("statusReason"):
+    reason = job.get("statusReason")
+    was_stopped = reason not in (None, ENDED_BY_ITSELF)
+    facts = [never if code is None else exit_code(code, was_stopped=was_stopped)]
+    if reason:
         facts.append(f"status reason: {reason}")
     if detail := container.get("reason"):
         facts.append(f"container: {detail}")

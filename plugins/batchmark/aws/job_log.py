@@ -24,7 +24,6 @@ MARKS = (METRIC_MARK, *WRAPPERS_MARKS)
 MARKED = f"%{METRIC_MARK.strip()}|{FACT_MARK.strip()}%"
 # A metric's mark anywhere in a line; not the name of the file's variable, BATCHMARK_METRICS.
 METRIC_ANYWHERE = re.compile(rf"({METRIC_MARK.strip()}|{FILE_MARK.strip()})\b")
-LINE_ENDS = re.compile(r"[\r\n]")
 MOST_PAGES = 500  # of a megabyte of found lines each, or less where few are found
 
 log = logging.getLogger(__name__)
@@ -35,6 +34,7 @@ class MarkedLine(NamedTuple):
 
     milliseconds: int  # since the epoch
     text: str
+    number: int | None = None  # among all lines of the log, from 1, where these were counted
 
 
 def log_end(logs: Any, location: LogLocation, *, most_bytes: int = MOST_BYTES) -> str:
@@ -74,25 +74,30 @@ def newest_lines(logs: Any, location: LogLocation, most: int) -> list[str]:
 
 
 def marked_lines(
-    logs: Any, location: LogLocation, *, most_pages: int = MOST_PAGES
+    logs: Any, location: LogLocation, *, most_pages: int = MOST_PAGES, numbered: bool = False
 ) -> Iterator[MarkedLine]:
     """The lines of a stream that begin with one of MARKS, or have a metric's elsewhere, in order.
 
     CloudWatch finds them, so that all others cost a page now and then, and no more than one page is
     held. An event may have several lines; a carriage return ends one, too, as that of a progress
-    bar. What is no Unicode in a line is replaced.
+    bar. What is no Unicode in a line is replaced. `numbered` reads all lines, to count them.
 
     Raises:
         BotoCoreError, ClientError: the stream does not exist, or may not be read.
     """
     asked: dict[str, Any] = {"logGroupName": location.group, "logStreamNames": [location.stream]}
+    if not numbered:
+        asked["filterPattern"] = MARKED
+    count = 0
     for _ in range(most_pages):
-        page = logs.filter_log_events(filterPattern=MARKED, **asked)
+        page = logs.filter_log_events(**asked)
         for event in page["events"]:
             message = event["message"].encode(errors="replace").decode()
-            for text in LINE_ENDS.split(message):
-                if text.startswith(MARKS) or METRIC_ANYWHERE.search(text):
-                    yield MarkedLine(event["timestamp"], text)
+            for line in message.removesuffix("\n").split("\n"):
+                count += 1
+                for text in line.split("\r"):
+                    if text.startswith(MARKS) or METRIC_ANYWHERE.search(text):
+                        yield MarkedLine(event["timestamp"], text, count if numbered else None)
         if not page.get("nextToken"):
             return
         asked["nextToken"] = page["nextToken"]

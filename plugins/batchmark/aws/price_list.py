@@ -1,6 +1,7 @@
 """Fetches today's instance prices. As a program it rewrites the committed table (`make prices`).
 
-On-Demand prices come from the Price List API, Spot prices from EC2's price history.
+On-Demand prices come from the Price List API or a file of AWS's price list, Spot prices from EC2's
+price history.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from botocore.config import Config as ClientConfig
 from botocore.exceptions import BotoCoreError, ClientError
 
 from batchmark.aws.boto_clients import client, listed
+from batchmark.aws.offer_file import PLAIN_LINUX, prices_of_file
 from batchmark.aws.result_bucket import PRICES, PRICES_FOLDER, RunStore
 from batchmark.core.errors import PriceError
 from batchmark.core.output import Parser, say
@@ -33,15 +35,6 @@ from batchmark.core.prices import (
 
 # The Price List API has endpoints in few regions; each answers for all regions.
 PRICE_LIST_REGION = "us-east-1"
-# Linux on a shared host without reservation; no local zones.
-PLAIN_LINUX = {
-    "locationType": "AWS Region",
-    "operatingSystem": "Linux",
-    "tenancy": "Shared",
-    "preInstalledSw": "NA",
-    "capacitystatus": "Used",
-    "marketoption": "OnDemand",
-}
 # EC2 includes the last change before it, so every zone with a price returns one.
 SPOT_HISTORY = timedelta(hours=3)
 CLIENT_CONFIG = ClientConfig(
@@ -162,10 +155,18 @@ def _clause(error: Exception) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Rewrite a region's committed table with today's prices; return 1 if AWS has none."""
+    """Rewrite a region's committed table with newer prices; return 1 if there are none."""
     parser = Parser(prog="make prices", description=__doc__)
     parser.add_argument("--region", default="us-east-1", help="AWS region (%(default)s)")
     parser.add_argument("--file", type=Path, help="the region's committed one, if not given")
+    parser.add_argument(
+        "--from",
+        dest="offers",
+        type=Path,
+        metavar="FILE",
+        help="AWS's price list of AmazonEC2 in that region as CSV, as it is or gzipped, in the "
+        "place of questions to AWS",
+    )
     parser.add_argument("instance_types", nargs="*", help="beside those committed already")
     options = parser.parse_args(arguments)
     if options.region not in (known := boto3.Session().get_available_regions("ec2")):
@@ -178,13 +179,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     committed = price_file(options.region)
     before = load_prices(committed if committed.exists() else PRICES_FILE)
     path = options.file or committed
+    asked = {*before.on_demand, *before.spot, *before.type_notes, *options.instance_types}
     try:
-        table = fetch_prices(
-            *price_clients(options.region),
-            region=options.region,
-            instance_types={*before.on_demand, *before.spot, *options.instance_types},
-            now=datetime.now(UTC),
-        )
+        if options.offers:
+            table = prices_of_file(options.offers, region=options.region, instance_types=asked)
+        else:
+            table = fetch_prices(
+                *price_clients(options.region),
+                region=options.region,
+                instance_types=asked,
+                now=datetime.now(UTC),
+            )
     except (PriceError, BotoCoreError, ClientError) as error:
         say(f"prices: {_clause(error)}; {path.name} is as it was", error=True)
         return 1

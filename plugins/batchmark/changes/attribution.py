@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain, pairwise
 from statistics import fmean
-from typing import TypeAlias
 
 from batchmark.changes.common_shifts import FEWEST_ROWS
-from batchmark.changes.conditions import RunConditions, differences, row_name
+from batchmark.changes.conditions import RunConditions, RunTargets, differences, row_name, versions
 from batchmark.changes.metric import Metric
 from batchmark.changes.records import (
     BETTER,
@@ -31,8 +30,7 @@ from batchmark.changes.records import (
     SeriesKey,
 )
 from batchmark.core.suites import is_own_job
-
-RunTargets: TypeAlias = Mapping[tuple[str, str], RunConditions]
+from batchmark_job.result.version import GivenVersion
 
 SHARE_OF_ROWS = 0.5  # judgment: an environment moves most of its rows
 HOURS_PER_MONTH = 730  # 365 days / 12, as AWS's own calculators have it
@@ -209,6 +207,7 @@ def _join(group: _Group, groups: list[_Group]) -> None:
 def _causes(points: Sequence[ChangePoint], target: str, runs: RunTargets) -> tuple[Cause, ...]:
     """What differs at the run that most points name, or else at the nearest run where any does.
 
+    Where a version is new, perhaps with each run, another difference nearby is looked for as well.
     A property of rows, such as the implementation, must differ for half of the points.
     """
     named = Counter((point.last_run_id, point.first_run_id) for point in points).most_common()
@@ -218,13 +217,18 @@ def _causes(points: Sequence[ChangePoint], target: str, runs: RunTargets) -> tup
     order = sorted(known, key=lambda run: known[run].recorded_at)
     first = order.index(at_change[1]) if at_change[1] in known else 0
     nearest = sorted(pairwise(order), key=lambda pair: abs(order.index(pair[1]) - first))
+    version: list[Cause] = []
     for before, after in chain([at_change], nearest):
         if before in known and after in known:
-            found = _shared_differences(points, known[before], known[after])
             run = None if after == at_change[1] else after
-            if found:
-                return tuple(cause.model_copy(update={"run_id": run}) for cause in found)
-    return ()
+            found = [
+                cause.model_copy(update={"run_id": run})
+                for cause in _shared_differences(points, known[before], known[after])
+            ]
+            version = version or [one for one in found if one.name in GivenVersion.model_fields]
+            if others := [one for one in found if one.name not in GivenVersion.model_fields]:
+                return (*version, *others)
+    return tuple(version)
 
 
 def _shared_differences(
@@ -247,11 +251,14 @@ def _change(group: _Group, runs: RunTargets, verdicts: Sequence[Confirmation]) -
         windows[point.series].update(_window(point))
     prices = _prices(points, runs)
     usd, usd_reason = _usd_per_month(points, prices)
+    version_before, version = versions(points[0], runs)
     return Change(
         kind=group.kind,
         points=points,
         environment=group.environment,
         causes=_named_causes(group),
+        version_before=version_before,
+        version=version,
         confirmations=tuple(one for one in verdicts if one.run_id in windows.get(one.series, ())),
         speedups=tuple(sorted(group.speedups, key=_size, reverse=True)),
         fell_back=tuple(target for target in group.causes if _fell_back(points, target, runs)),

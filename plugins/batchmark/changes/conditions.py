@@ -7,15 +7,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from batchmark.changes.records import Cause, SeriesKey
+from batchmark.changes.metric import Metric
+from batchmark.changes.records import Cause, ChangePoint, SeriesKey
 from batchmark.core import formatting
 from batchmark.core.run import CONFIRMATION
+from batchmark.core.version import Version
 from batchmark_job.result.document import Device
 
 # The history's columns and their names in a cause, the likeliest cause first.
 PROPERTIES: Final = {
+    "commit": "commit",
+    "label": "label",
+    "branch": "branch",
     "image_digest": "image digest",
     "image": "image",
     "driver_version": "driver version",
@@ -72,11 +77,19 @@ class RunConditions:
         prices = self.of_jobs.get("price_usd_per_hour")
         return median(prices) if prices else None
 
+    @property
+    def version(self) -> Version:
+        """What they measured, as far as they agree."""
+        return Version.agreed(self.of_jobs)
+
     def values(self, name: str, row: str = "") -> tuple[str, ...]:
         """The values, as text, of a property of `PROPERTIES`; `row` is as of `row_name`."""
         if name == "implementation":
             return self.implementation.get(row, ())
         return tuple(map(IN_WORDS.get(name, str), self.of_jobs.get(name, ())))
+
+
+RunTargets: TypeAlias = Mapping[tuple[str, str], RunConditions]  # by run id and target
 
 
 def row_name(series: SeriesKey) -> str:
@@ -116,6 +129,18 @@ def differences(before: RunConditions, after: RunConditions, row: str) -> Iterat
         if renamed and name in SAID_BY_IMAGE:
             continue
         yield Cause(name=plain, before=", ".join(old) or None, after=", ".join(new) or None)
+
+
+def versions(point: ChangePoint, runs: RunTargets) -> tuple[Version, Version]:
+    """What was measured by the last run before a change and the first run since.
+
+    No price is of a version.
+    """
+    target = point.series.target
+    before, after = (runs.get((run, target)) for run in (point.last_run_id, point.first_run_id))
+    if point.metric == Metric.PRICE or before is None or after is None:
+        return Version(), Version()
+    return before.version, after.version
 
 
 def _of(rows: list[Mapping[str, Any]]) -> RunConditions:

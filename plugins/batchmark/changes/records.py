@@ -17,6 +17,7 @@ from batchmark.changes.metric import Metric
 from batchmark.core import formatting
 from batchmark.core.record import Record
 from batchmark.core.row_values import ToldMetric
+from batchmark.core.version import Version
 from batchmark_job.result.document import Device
 from batchmark_job.result.values import Parameter, Shown
 
@@ -224,6 +225,10 @@ class Change(Record):
     causes: tuple[Cause, ...] = Field(
         description="what differs, the likeliest cause first; a hint, no proof"
     )
+    version_before: Version = Field(
+        default=Version(), description="what the last run before measured; of no price"
+    )
+    version: Version = Field(default=Version(), description="the same of the first run since")
     confirmations: tuple[Confirmation, ...] = ()
     speedups: tuple[ChangePoint, ...] = Field(
         default=(), description="that moved because the times above did"

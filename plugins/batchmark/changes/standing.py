@@ -43,45 +43,62 @@ class Standing(NamedTuple):
 def standings(
     histories: Sequence[Series],
     settings: DetectorSettings | None = None,
-    told: Iterable[ChangePoint] = (),
+    alerted: Iterable[ChangePoint] = (),
 ) -> dict[SeriesKey, Standing]:
     """Judge the newest runs of a metric's series; false findings are controlled over all.
 
-    `told` are changes of that metric that alerts tell of: they count beside those that still show.
+    `alerted` are changes of that metric in alerts: they count beside those that still show.
     """
     chosen = settings or DetectorSettings()
-    points: dict[SeriesKey, list[ChangePoint]] = defaultdict(list)
-    for point in detect_changes(histories, chosen):
-        points[point.series].append(point)
-    for point in told:
-        if not any(are_near(point, other) for other in points[point.series]):
-            points[point.series].append(point)
+    points = _points(detect_changes(histories, chosen), alerted)
     found: dict[SeriesKey, Standing] = {}
     tails: dict[SeriesKey, float] = {}
     for one in histories:
-        line = timeline(one, chosen.runs)
-        begins = {
-            line.run_ids.index(point.first_run_id): point
-            for point in points[one.key]
-            if point.first_run_id in line.run_ids
-        }
-        newest = line.logs.size - 1
-        borders = sorted(place for place in begins if 0 < place < newest)
-        levels = np.split(line.logs[:-1], borders)
-        held = level(levels[-1], levels[-1].size) if levels[-1].size else None
-        word: Word | None = "not known yet"
-        if one.metric == Metric.PRICE:
-            word = None
-        elif newest in begins:
-            word = "a change"
-        elif held and held.runs >= LEAST_ON_LEVEL and newest >= LEAST_BEFORE:
-            tails[one.key] = _tail(line.logs[-1], levels)
-        found[one.key] = Standing(word, held, begins[max(begins)] if begins else None)
+        found[one.key], tail = _by_levels(one, points.get(one.key, ()), chosen.runs)
+        if tail is not None:
+            tails[one.key] = tail
     beyond = controlled_false_discoveries(list(tails.values()), len(tails), TAIL)
     for key, is_beyond in zip(tails, beyond, strict=True):
-        judged: Word = "beyond the noise" if is_beyond else "within the noise"
-        found[key] = found[key]._replace(word=judged)
+        word: Word = "beyond the noise" if is_beyond else "within the noise"
+        found[key] = found[key]._replace(word=word)
     return found
+
+
+def _points(
+    detected: Iterable[ChangePoint], alerted: Iterable[ChangePoint]
+) -> dict[SeriesKey, list[ChangePoint]]:
+    """The changes of each series; one that was detected, and that an alert tells of, once."""
+    points: dict[SeriesKey, list[ChangePoint]] = defaultdict(list)
+    for point in detected:
+        points[point.series].append(point)
+    for point in alerted:
+        if not any(are_near(point, other) for other in points[point.series]):
+            points[point.series].append(point)
+    return points
+
+
+def _by_levels(
+    series: Series, points: Iterable[ChangePoint], runs: int
+) -> tuple[Standing, float | None]:
+    """Where its newest run stands; its tail, too, where the noise is still to judge it."""
+    line = timeline(series, runs)
+    begins = {
+        line.run_ids.index(point.first_run_id): point
+        for point in points
+        if point.first_run_id in line.run_ids
+    }
+    newest = line.logs.size - 1
+    levels = np.split(line.logs[:-1], sorted(place for place in begins if 0 < place < newest))
+    last = levels[-1]
+    held = level(last, last.size) if last.size else None
+    change = begins[max(begins)] if begins else None
+    if series.metric == Metric.PRICE:
+        return Standing(None, held, change), None
+    if newest in begins:
+        return Standing("a change", held, change), None
+    enough = last.size >= LEAST_ON_LEVEL and newest >= LEAST_BEFORE
+    tail = _tail(line.logs[-1], levels) if enough else None
+    return Standing("not known yet", held, change), tail
 
 
 def _tail(newest: float, levels: Sequence[Array]) -> float:

@@ -70,12 +70,21 @@ class Suspects(Record):
 
 def too_early(runs: int) -> str | None:
     """Say why no change can show yet if the longest series has so many runs; None if one can."""
-    if runs >= LEAST_HISTORY:
+    if (missing := runs_missing(runs)) is None:
         return None
+    return f"Not known yet: the longest history has {formatting.count(runs, 'run')}. {missing}"
+
+
+def runs_missing(runs: int) -> str | None:
+    """Say how many more runs an alert needs, and what shortens that; None if it needs no more."""
+    more, if_measured_again = LEAST_HISTORY - runs, LEAST_BEFORE + 1 - runs
+    if more <= 0:
+        return None
+    sooner = f"{if_measured_again} if" if if_measured_again > 0 else "none where"
     return (
-        f"Not known yet: the longest history has {formatting.count(runs, 'run')}. A change needs "
-        f"{LEAST_HISTORY} runs to show; {LEAST_BEFORE + 1} if a slow run is measured again and "
-        "stays slow."
+        f"An alert needs {more} more, {sooner} a slow run is measured again and stays slow. "
+        f"Daily, that takes {formatting.count(more, 'day')}; weekly, "
+        f"{formatting.count(more, 'week')}. More repeats let smaller changes show."
     )
 
 

@@ -21,15 +21,13 @@ from batchmark.aws.batch_targets import (
 )
 from batchmark.aws.boto_clients import Clients
 from batchmark.checks.image import check_images
+from batchmark.checks.machine_image import check_amis
 from batchmark.checks.quota import check_quotas
 from batchmark.checks.records import Check, EnvironmentCheck
+from batchmark.checks.reservations import check_reservations
 from batchmark.core.config import Config, Target
 
 APPLY = "`terraform apply`: the SSM parameter and AWS differ."
-NEW_AMI = (
-    "Set ami_release to another text and `terraform apply`, between two runs: "
-    "results then name the new AMI as a change."
-)
 NAME_ANOTHER = "Name another in the form."
 CHANGING = ("CREATING", "UPDATING")
 
@@ -80,7 +78,7 @@ def check_published(environment: BatchEnvironment) -> Iterator[Check]:
 
 
 def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]:
-    """Check that they are VALID, ENABLED, large enough for one job, and of the newest AMI.
+    """Check that they are VALID, ENABLED and large enough for one job.
 
     One whose jobs share an instance must have room for all of them at once: they wait for each
     other.
@@ -89,14 +87,8 @@ def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]
         at_once = target.max_replicas or environment.instances_at_once(target)
         for name in published_environments(target).values():
             described = environment.compute_environments.get(name, {})
-            resources = described.get("computeResources", {})
-            most = resources.get("maxvCpus")
+            most = described.get("computeResources", {}).get("maxvCpus")
             check = _state("compute environment", target_name, name, described, environment)
-            # Batch's own word, which it gives on AMIs of its own choice only.
-            has_newer_ami = any(
-                image.get("batchImageStatus") == "UPDATE_AVAILABLE"
-                for image in resources.get("ec2Configuration", ())
-            )
             if check.status == "ok" and most is not None and most < at_once * target.vcpus:
                 each = "nodes" if target.most_nodes else "jobs"
                 asked = "a job asks" if at_once == 1 else f"each of {at_once} {each} at once asks"
@@ -107,9 +99,6 @@ def check_compute_environments(environment: BatchEnvironment) -> Iterator[Check]
                 if target.most_nodes:
                     raised = "Raise most_nodes in terraform/stacks/multi_node."
                 check = check.judged("fail", seen, raised)
-            elif check.status == "ok" and not environment.foreign and has_newer_ami:
-                seen = f"{name} boots an AMI of which Batch has a newer one."
-                check = check.judged("warn", seen, NEW_AMI)
             yield check
 
 
@@ -177,11 +166,13 @@ Question = Callable[[BatchEnvironment], Iterator[Check]]
 QUESTIONS: Mapping[str, Question] = {
     "published names": check_published,
     "compute environment": check_compute_environments,
+    "AMI": check_amis,
     "job queue": check_queues,
     "job definition": check_job_definitions,
     "image": check_images,
     "role": check_roles,
     "vCPU quota": check_quotas,
+    "capacity reservation": check_reservations,
 }
 
 

@@ -11,7 +11,7 @@ from batchmark.aws.batch_targets import (
     published_environments,
     why_unread,
 )
-from batchmark.aws.vcpu_quotas import Quota, describe_quota, vcpu_quota
+from batchmark.aws.instance_families import Quota, describe_quota, vcpu_quota
 from batchmark.checks.records import Check
 
 NAME = "vCPU quota"
@@ -24,12 +24,17 @@ def check_quotas(environment: BatchEnvironment) -> Iterator[Check]:
     purchase option is left to it. What else uses the quota is not considered.
     """
     wanted: dict[Quota, dict[str, int]] = defaultdict(dict)
+    can_start = set()  # as far as is known
     for name, target in environment.targets.items():
         for purchase in published_environments(target):
+            bought = "Spot" if purchase == "spot" else "On-Demand"
             quota = vcpu_quota(target.instance_type, purchase)
+            if target.capacity_block:
+                bought, quota = "Capacity Block", None
             if quota is None:
-                seen = f"The quota of {target.instance_type} is not known here."
+                seen = f"The {bought} quota of {target.instance_type} is not known here."
                 yield Check(name=NAME, target=name, status="not checked", seen=seen)
+                can_start.add(name)
             else:
                 vcpus = environment.instance_vcpus[target.instance_type]
                 wanted[quota][name] = vcpus * environment.instances_at_once(target)
@@ -41,7 +46,7 @@ def check_quotas(environment: BatchEnvironment) -> Iterator[Check]:
         except NO_ANSWER as error:
             seen = f"{quota.name} ({quota.code}): {why_unread(error)}"
             yield Check(name=NAME, target=", ".join(asked), status="not checked", seen=seen)
-    can_start = {
+    can_start |= {
         name
         for quota, asked in wanted.items()
         for name, vcpus in asked.items()

@@ -84,6 +84,15 @@ class Target(Record):
     sharing: Literal["time_slicing", "mps"] | None = None
     max_replicas: PositiveCount | None = Field(default=None, ge=2)
     most_nodes: PositiveCount | None = None
+    given_ami: bool = Field(
+        default=False, description="whether its AMI was given to Terraform, and is not ECS's newest"
+    )
+    capacity_reservation: Line | None = Field(
+        default=None, description="that its instances start in: an id, or a resource group's ARN"
+    )
+    capacity_block: Line | None = Field(
+        default=None, description="the id of the Capacity Block that its instances start in"
+    )
 
     @model_validator(mode="after")
     def _has_what_belongs_together(self) -> Self:

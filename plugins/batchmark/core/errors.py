@@ -65,3 +65,7 @@ class DiagnosisError(BatchmarkError):
 
 class AlertError(BatchmarkError):
     """An alert can't be read, changed or sent, or the settings of alerts can't be used."""
+
+
+class GitHubError(BatchmarkError):
+    """GitHub, or what a workflow asks it by, does not do what is needed."""

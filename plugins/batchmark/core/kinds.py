@@ -50,6 +50,7 @@ KINDS = {
         benchmark("distributed_training_benchmark", "Distributed training benchmark", "scaling"),
         benchmark("own_job_benchmark", "Own job benchmark", "own_jobs"),
         benchmark("job_comparison", "Job comparison", "own_jobs"),
+        Kind("own_job_schedule", "Own job schedule"),
         Kind("noise_calibration", "Noise calibration", ("noise", "plan"), costs=True, jobs=True),
         Kind("environment_check", "Environment check", ("environment",)),
         Kind("leak_guard", "Leak guard", folder="guard"),

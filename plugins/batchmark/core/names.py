@@ -15,6 +15,14 @@ PAGES = "/batchmark"  # where Airflow's API server has our pages (plugins/batchm
 LONGEST_NAME = 128
 LONGEST_RUN_NAME = 200  # a tag's value may have 256 characters
 DIGEST_CHARACTERS = 10
+# Why a run began, by what Airflow begins its id with.
+STARTED = {
+    "scheduled": "scheduled",
+    "schedule": "scheduled",  # by own_job_schedule
+    "manual": "triggered",
+    "backfill": "backfill",
+    "asset_triggered": "after an asset changed",
+}
 # For the digest, the generation and the separators.
 RESERVED_CHARACTERS = DIGEST_CHARACTERS + 12
 
@@ -28,6 +36,30 @@ def slug(run_id: str) -> str:
     if readable == run_id and set(run_id) != {"."}:  # as a path, dots alone lead elsewhere
         return run_id
     return f"{readable[:LONGEST_RUN_NAME]}-{_digest(run_id)}".lstrip("-")
+
+
+def target_order(target: str) -> list[str | float]:
+    """The key of the one order of targets, on pages, terminals and charts: numbers by their value.
+
+    An instance type without a number before its size is the smallest of its family.
+    """
+    return _by_value(r"([0-9]{1,20})", target.replace(".xlarge", ".1xlarge"))
+
+
+def row_order(row: str) -> list[str | float]:
+    """The key of the order of rows by their names, in which sizes are numbers, not text."""
+    return _by_value(r"([0-9]{1,20}(?:\.[0-9]+)?(?:e[+-]?[0-9]{1,3})?)", row)
+
+
+def _by_value(number: str, text: str) -> list[str | float]:
+    """The text around numbers, and these, in turn."""
+    parts = re.split(number, text)
+    return [float(part) if place % 2 else part for place, part in enumerate(parts)]
+
+
+def run_name(run_id: str, when: str, of: str = "") -> str:
+    """A run in words: of what it is, when it ran, and why, as far as its id tells."""
+    return ", ".join(filter(None, (of, when, STARTED.get(run_id.partition("__")[0]))))
 
 
 def limited(text: str, longest: int) -> str:

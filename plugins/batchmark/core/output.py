@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import math
 import os
 import re
 import sys
@@ -39,9 +40,10 @@ def in_lines(texts: Iterable[str]) -> str:
 
 
 def markdown(text: str) -> str:
-    """Text for Markdown, in one line, that ends no cell and begins no markup."""
+    """Text for Markdown, in one line, that ends no cell, begins no markup and calls nobody."""
     plain = line(" ".join(text.split()))
-    return "".join(f"\\{sign}" if sign in MARKUP else sign for sign in plain)
+    escaped = "".join(f"\\{sign}" if sign in MARKUP else sign for sign in plain)
+    return re.sub(r"@(?=\w)", "@<!-- -->", escaped)  # no backslash keeps GitHub from calling a name
 
 
 def cell(value: object) -> object:
@@ -86,6 +88,17 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         super().error(line(message))
+
+
+def percent(text: str) -> float:
+    """An option's value."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of percent, such as 5")
+    return value
 
 
 def drop_output() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
@@ -13,6 +14,7 @@ from batchmark.core.suites import MAX_REPEATS
 from batchmark_job.result.options import STRICT, Options, Whole, option
 from batchmark_job.result.own_job import BETTER, METRIC, START, UNIT
 from batchmark_job.result.values import Line, PositiveCount, Shown
+from batchmark_job.result.version import Given, GivenVersion
 
 # Airflow variable, kept by Terraform in the SSM parameter /airflow/variables/batchmark_own_jobs.
 VARIABLE = "batchmark_own_jobs"
@@ -21,6 +23,7 @@ PARAMETER_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]{0,31}$"
 # What rows name beside the axis.
 TAKEN = (START, METRIC, UNIT, BETTER)
 MOST_SIZES = 20
+SCHEDULED = "schedule__"  # how the ids of runs by a job's own schedule begin
 MOST_BAD_LINES = 100  # that are kept of a job, and shown of a side
 
 JobName = Annotated[str, Field(pattern=NAME_PATTERN)]
@@ -126,6 +129,17 @@ class OwnJob(Record):
     job_definitions: dict[Line, Line] = Field(min_length=1, description="ARNs by target")
     timeout_seconds: PositiveCount = Field(ge=60)
     attempts: PositiveCount
+    schedule: Line | None = Field(
+        default=None, description="cron line or preset of Airflow's, in UTC; null for none"
+    )
+    commit: Given | None = Field(default=None, description="of what its image has")
+    branch: Given | None = Field(default=None, description="of that commit")
+    label: Given | None = Field(default=None, description="any text to find its runs by")
+
+    @property
+    def version(self) -> GivenVersion:
+        """What a run of it measures, unless the run says otherwise."""
+        return GivenVersion(commit=self.commit, branch=self.branch, label=self.label)
 
 
 class OwnJobs(Published):
@@ -175,3 +189,8 @@ class OwnJobPlan(Record):
 
 
 parse_own_jobs = OwnJobs.parse
+
+
+def scheduled_run_id(name: str, due: datetime) -> str:
+    """The id of the run of a job by its schedule; one that Airflow gives begins otherwise."""
+    return f"{SCHEDULED}{name}__{due.astimezone(UTC).isoformat()}"

@@ -13,13 +13,16 @@ from batchmark.core import formatting
 from batchmark.core.clusters.file_system_cost import FileSystemWorst
 from batchmark.core.clusters.multi_node import FileSystem
 from batchmark.core.config import PurchaseOption, Target
+from batchmark.core.failures.endings import Ending
 from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.core.prices import SECONDS_PER_HOUR, exact
 from batchmark.core.record import Record
+from batchmark.core.version import Version
 from batchmark_job.result.document import ResultDocument
 from batchmark_job.result.scaling_options import ScalingOptions
 from batchmark_job.result.sharing_options import SharingOptions
 from batchmark_job.result.values import Shown
+from batchmark_job.result.version import GivenVersion
 
 Purpose = Literal["scheduled", "confirmation", "calibration"]
 CONFIRMATION: Purpose = "confirmation"  # a fresh job for a suspect; no part of its run's figure
@@ -60,6 +63,9 @@ class PlannedJob(Record):
     )
     own_job: OwnJobPlan | None = Field(
         default=None, description="of a job not written for Batchmark; null for any other"
+    )
+    version: GivenVersion | None = Field(
+        default=None, description="of what it measures; null where nobody gave it one"
     )
 
     @property
@@ -198,6 +204,12 @@ class RunPlan(Record):
         default={}, description="targets that are no installation's: existing queues, by side"
     )
 
+    @property
+    def own_job(self) -> str | None:
+        """The name of the own job, or of the comparison, that it runs; None for other kinds."""
+        first = self.jobs[0].own_job if self.jobs else None
+        return first.name if first else None
+
 
 class InterruptedAttempt(Record):
     """An earlier attempt whose host was lost, and how much it had measured by then."""
@@ -260,6 +272,7 @@ class StoredJob(Record):
     failure: str | None = Field(
         default=None, description="why Batch calls the job failed: rows failed, or it was stopped"
     )
+    ending: Ending | None = Field(default=None, description="null for a job that did well")
     doubt: Shown | None = Field(
         default=None, description="what Batch says of the container of a job that succeeded"
     )
@@ -298,6 +311,13 @@ class CollectedJob(StoredJob):
 
     document: ResultDocument = Field(exclude=True)
 
+    @property
+    def version(self) -> Version:
+        """What it measured, by its plan, or else by its document."""
+        given = (self.planned.version or GivenVersion()).over(self.document.version)
+        digest = self.document.environment.image_digest
+        return Version(**given.model_dump(), image_digest=digest)
+
 
 class LostJob(Record):
     """A planned job without a result, and why."""
@@ -312,6 +332,12 @@ class LostJob(Record):
         default=None,
         ge=0,
         description="run time of all its attempts, on all its nodes; null if unknown",
+    )
+    ending: Ending | None = Field(
+        default=None, description="null where Batch does not say that it failed"
+    )
+    not_run: bool = Field(
+        default=False, description="never submitted, as the first of its side had failed"
     )
     document_sha256: str | None = Field(
         default=None, description="of what was once collected of it and can't be read any more"

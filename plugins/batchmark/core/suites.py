@@ -25,6 +25,11 @@ SCALING = "scaling"  # several nodes measure together
 SHARING = "sharing"
 
 
+def suite_name(suite: str) -> str:
+    """What people call it."""
+    return f"job {suite.removeprefix(OWN_JOB)}" if is_own_job(suite) else f"suite {suite}"
+
+
 def is_own_job(suite: str) -> bool:
     """Whether its jobs were not written for Batchmark."""
     return suite.startswith(OWN_JOB)

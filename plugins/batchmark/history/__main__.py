@@ -20,6 +20,7 @@ from batchmark.aws.boto_clients import client
 from batchmark.core.errors import BatchmarkError, HistoryError
 from batchmark.core.formatting import count, some
 from batchmark.core.output import Parser, drop_output, say
+from batchmark.core.version import NAMES
 from batchmark.history import series
 from batchmark.history.columns import ALL_COLUMNS, IMPORTED
 from batchmark.history.exports import asv, bencher, csv, pyperf
@@ -78,6 +79,9 @@ def _parser() -> argparse.ArgumentParser:
         "show", parents=[common], help="the newest runs, and each row against its earlier ones"
     )
     show.add_argument("--suite", action="append", help="only this suite; may be repeated")
+    for name, plain in NAMES.items():
+        help_ = f"only runs of this {plain}"
+        show.add_argument(f"--{name.replace('_', '-')}", help=help_)
     show.set_defaults(run=_show)
 
     again = commands.add_parser(
@@ -331,10 +335,19 @@ def _chosen_suites(history: HistoryStore, options: argparse.Namespace) -> list[s
 
 def _show(s3: Any, options: argparse.Namespace) -> None:
     history = HistoryStore(s3, options.bucket)
+    columns = (*series.COLUMNS, *series.VERSION)
+    wanted = {name: value for name in NAMES if (value := getattr(options, name))}
     for number, suite in enumerate(_chosen_suites(history, options)):
         if number:
             say("")
-        for line in overview(suite, history.read(series.COLUMNS, suites=[suite])):
+        rows = history.read(columns, suites=[suite])
+        for name, value in wanted.items():
+            rows = series.of_version(rows, name, value)
+        if wanted and not rows.num_rows:
+            asked = ", ".join(f"{NAMES[name]} {value}" for name, value in wanted.items())
+            say(f"suite {suite}: no run of {asked}")
+            continue
+        for line in overview(suite, rows):
             say(line)
     for key in history.unreadable:
         say(f"skipped, as it can't be read: {key}", error=True)

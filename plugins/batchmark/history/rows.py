@@ -82,6 +82,7 @@ def _job_columns(run_id: str, job: CollectedJob, prices: PriceTable) -> Row:
         "requested_device": document.requested_device,
         "actual_device": document.actual_device.value,
         **environment.model_dump(include=ENVIRONMENT_COLUMNS),
+        **job.version.model_dump(),
         "region": prices.region if environment.instance_type else None,
         "purchase_option": job.purchase_option,
         "process_seconds": document.total_seconds,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from json import loads
 from typing import Any, NamedTuple
 
@@ -14,9 +14,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from batchmark.changes.metric import Metric
-from batchmark.changes.records import Series, SeriesKey, moment
+from batchmark.changes.records import Series, SeriesKey
+from batchmark.core.names import target_order
 from batchmark.core.row_values import ToldMetric
 from batchmark.core.run import CONFIRMATION
+from batchmark.core.version import NAMES, matches
 from batchmark_job.result.document import Device
 from batchmark_job.result.own_job import METRIC
 
@@ -39,6 +41,7 @@ COLUMNS = (
     "purchase_option",
     *FIGURES.values(),
 )
+VERSION = tuple(NAMES)  # columns that say what was measured
 MOST_CODES = 2**62  # as many as an int64 can number, with room to spare
 
 
@@ -117,15 +120,41 @@ def speedups(table: pa.Table) -> list[Series]:
     return histories
 
 
-def runs_of(table: pa.Table) -> list[tuple[str, datetime]]:
-    """Return all runs, whatever they measured, with when each was recorded, the newest first."""
-    codes, run_ids = dictionary_codes(table["run_id"])
-    recorded_at = table["recorded_at"].to_numpy()
-    chosen = ~_is(table, "purpose", CONFIRMATION) & ~np.isnat(recorded_at)
-    order = np.argsort(recorded_at[chosen], kind="stable")
-    last = dict(zip(run_ids[codes[chosen][order]], recorded_at[chosen][order], strict=True))
-    found = [(run_id, moment(at)) for run_id, at in last.items()]
-    return sorted(found, key=lambda run: run[1], reverse=True)
+class HistoryRun(NamedTuple):
+    run_id: str
+    at: datetime  # recorded last
+    targets: tuple[str, ...]
+    versions: Mapping[str, Sequence[str]]  # all values that its rows have, by VERSION's name
+
+
+def of_version(table: pa.Table, name: str, wanted: str) -> pa.Table:
+    """The rows whose column of a version has the wanted value."""
+    column = table[name].cast(pa.string())
+    fitting = [one for one in column.unique().to_pylist() if one and matches(name, wanted, one)]
+    return table.filter(pc.is_in(column, pa.array(fitting, pa.string())))
+
+
+def runs_of(table: pa.Table) -> list[HistoryRun]:
+    """Return all runs, whatever they measured, the newest first; the table has VERSION, too."""
+    scheduled = table.filter(pa.array(~_is(table, "purpose", CONFIRMATION)))
+    texts = ("run_id", "target", *VERSION)
+    flat = pa.table(
+        {name: scheduled[name].cast(pa.string()) for name in texts}
+        | {"recorded_at": scheduled["recorded_at"]}
+    )
+    distinct = [(name, "distinct") for name in ("target", *VERSION)]
+    groups = flat.group_by("run_id").aggregate([("recorded_at", "max"), *distinct])
+    found = [
+        HistoryRun(
+            row["run_id"],
+            row["recorded_at_max"].replace(tzinfo=UTC),
+            tuple(sorted(row["target_distinct"], key=target_order)),
+            {name: sorted(filter(None, row[f"{name}_distinct"])) for name in VERSION},
+        )
+        for row in groups.to_pylist()
+        if row["recorded_at_max"]
+    ]
+    return sorted(found, key=lambda run: run.at, reverse=True)
 
 
 def _fresh_figures(table: pa.Table) -> dict[tuple[Any, ...], dict[str, list[float]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -13,6 +14,7 @@ from batchmark.core.suites import DTYPES, MAX_REPEATS, OWN_DTYPES, SCALING, SUIT
 from batchmark_job.result.options import Options, schemas
 from batchmark_job.result.scaling_options import ScalingRun
 from batchmark_job.result.sharing_options import MOST_REPLICAS, SHARING_SECTION, SharingOptions
+from batchmark_job.result.version import GivenVersion
 
 # Asking AWS here would hold up whoever parses DAGs.
 OWN_JOBS_VARIABLE = "BATCHMARK_OWN_JOBS"
@@ -24,6 +26,7 @@ DEFAULT_SUITE_VARIABLE = "BATCHMARK_DEFAULT_SUITE"  # the laptop's is the quick 
 MAX_COST_USD = 50
 KNOWN_TASKS = {"examples": list(TASKS)}
 REQUIRED = {"enum", "minItems", "minLength", "must", "pattern"}
+NUMBERS = ("integer", "number")
 NOT_OF_THE_FORM = ("command", "default", "flag", "must", "says")
 
 
@@ -49,8 +52,12 @@ def _param(schema: Mapping[str, Any]) -> Param:
         kind = [kind, "null"]
     if says := schema.get("says"):
         field["values_display"] = {choice: f"{choice}: {text}" for choice, text in says.items()}
-    if choices := schema.get("items", {}).get("enum"):
+    items = schema.get("items", {})
+    if choices := items.get("enum"):
         field["examples"] = choices
+    elif items.get("type") in NUMBERS:
+        # With it the form has a JSON editor, which drops what is no JSON. The plan checks each.
+        field["items"] = {key: value for key, value in items.items() if key != "type"}
     return Param(default, **field | {"type": kind})
 
 
@@ -85,7 +92,7 @@ def pods_params() -> dict[str, Param]:
             "itself, and those that find none wait until sharing is switched on. 0 for none.",
         ),
         "replicas": fields["replicas"],
-        **cost_params(),
+        **common_params(),
     }
 
 
@@ -99,10 +106,37 @@ def scaling_params() -> dict[str, Param]:
 
 
 def own_job_params() -> dict[str, Param]:
-    known = _names(os.environ.get(OWN_JOBS_VARIABLE, ""))
-    choice = {"default": known[0], "examples": known} if known else {}
+    """Return the fields of a run of an own job: to choose from where jobs and sizes are known."""
+    known = _own_jobs()
+    choice = {"default": next(iter(known)), "examples": [*known]} if known else {}
+    named: dict[str, list[str]] = {}
+    for name, of_job in known.items():
+        for size in of_job:
+            named.setdefault(size, []).append(name)
+    sizes = {
+        "examples": sorted(named, key=float),
+        "values_display": {size: f"{size} ({', '.join(of)})" for size, of in named.items()},
+        "description": "Sizes of its axis; none means all that Terraform has.",
+    }
+    fields = option_params(OwnJobRun, job=choice, sizes=sizes if named else {})
     targets = targets_param("none means all that the job is defined for")
-    return option_params(OwnJobRun, job=choice) | {"targets": targets} | of_any_run()
+    return fields | {"targets": targets} | of_any_run()
+
+
+def _own_jobs() -> dict[str, list[str]]:
+    """Own jobs by name, with the sizes of each, as far as the environment tells.
+
+    It has their names, or all of Terraform's output `own_jobs` as JSON.
+    """
+    told = os.environ.get(OWN_JOBS_VARIABLE, "")
+    if not told.startswith("{"):
+        return {name: [] for name in _names(told)}
+    try:
+        axes = {name: job.get("axis") or {} for name, job in json.loads(told).items()}
+        sizes = {name: map(float, axis.get("sizes", ())) for name, axis in axes.items()}
+        return {name: [f"{size:.15g}" for size in of_job] for name, of_job in sizes.items()}
+    except (ValueError, TypeError, AttributeError):  # then they are typed, as without it
+        return {}
 
 
 def comparison_params() -> dict[str, Param]:
@@ -110,7 +144,7 @@ def comparison_params() -> dict[str, Param]:
 
 
 def of_any_run() -> dict[str, Param]:
-    return {**cost_params(), "reruns": reruns_param()}
+    return {**common_params(), "reruns": reruns_param()}
 
 
 def suite_params(
@@ -133,7 +167,7 @@ def suite_params(
         ),
         "targets": targets_param(EVERY_TARGET_ALONE),
         "repeats": repeats_param(about_repeats, repeats, fewest_repeats),
-        **cost_params(max_cost_usd),
+        **common_params(max_cost_usd),
     }
 
 
@@ -141,7 +175,8 @@ def repeats_param(about: str, default: int = 1, fewest: int = 1) -> Param:
     return Param(default, type="integer", minimum=fewest, maximum=MAX_REPEATS, description=about)
 
 
-def cost_params(max_cost_usd: float = MAX_COST_USD) -> dict[str, Param]:
+def common_params(max_cost_usd: float = MAX_COST_USD) -> dict[str, Param]:
+    """Return the fields of every run that costs something."""
     return {
         "max_cost_usd": Param(
             max_cost_usd,
@@ -157,6 +192,7 @@ def cost_params(max_cost_usd: float = MAX_COST_USD) -> dict[str, Param]:
             type="boolean",
             description="Only show the plan and what it can cost at most; submit nothing.",
         ),
+        **option_params(GivenVersion),
     }
 
 

@@ -43,7 +43,7 @@ from batchmark.history.store import HistoryStore
 from batchmark.orchestration.reruns import calibrated, figures_by_series
 from batchmark.orchestration.settings import config_of, load_config, load_detector_settings
 from batchmark.orchestration.telling import tell
-from batchmark.orchestration.xcom import JOB_ID_XCOM, RERUN_TASKS, states_of
+from batchmark.orchestration.xcom import JOB_ID_XCOM, NOT_RUN_XCOM, RERUN_TASKS, states_of
 from batchmark.runs.collected_runs import stored_run
 from batchmark.runs.collecting import collect_run
 from batchmark.runs.own_jobs.sides import with_environments
@@ -292,16 +292,22 @@ def collect_jobs(
     context: Context, store: RunStore, config: Config, task_id: str, planned: Sequence[PlannedJob]
 ) -> CollectedRun:
     """What the jobs left that a mapped task of this run has submitted."""
+    places = range(len(planned))
+
+    def told(key: str) -> list[Any]:
+        """By each task, in the order of the plan."""
+        return list(context["ti"].xcom_pull(task_ids=task_id, key=key, map_indexes=places))
+
+    not_run = {place: str(why) for place, why in enumerate(told(NOT_RUN_XCOM)) if why}
     return collect_run(
         store,
         client("batch", config.region),
         client("logs", config.region),
         run_id=context["run_id"],
         planned=planned,
-        job_ids=context["ti"].xcom_pull(
-            task_ids=task_id, key=JOB_ID_XCOM, map_indexes=range(len(planned))
-        ),
+        job_ids=told(JOB_ID_XCOM),
         config=config,
+        not_run=not_run,
     )
 
 

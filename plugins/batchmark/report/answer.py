@@ -38,7 +38,10 @@ def _each_caution_once(told: Sequence[Story]) -> Iterator[Story]:
 
 def _lines(report: Report, told: Sequence[Story]) -> Iterator[Line]:
     section = "changes" if report.tells_of_changes else None
-    changed = "Not known: this run was not held against earlier ones."
+    changed = (
+        "Not known: this run was not held against earlier ones. The log of its task "
+        "detect_regressions says why."
+    )
     if report.changes:
         changed = change_words.summary(report.changes)
     yield Line("Has it changed?", changed, section)
@@ -59,7 +62,7 @@ def cost(report: Report, told: Sequence[Story]) -> str:
         return f"{formatting.usd(report.cost.usd)}, {words.JOB_COSTS}{left_out}."
     if words.outside_ec2(report.targets):
         return OUTSIDE_EC2
-    return report.cost.reason or "Not known."
+    return report.cost.reason or "Nothing: no job ran."
 
 
 def answer_lines(screen: FirstScreen) -> Iterator[str]:
@@ -114,7 +117,7 @@ def summarize(report: Report) -> RunSummary:
         verdict=verdict,
         sentence=sentence,
         cost=cost(report, told),
-        worse=sum(change.points[0].worse for change in found),
+        worse=sum(change.points[0].worse for change in found) if report.changes else None,
         too_early=bool(report.changes and report.changes.too_early),
         usd=report.cost.usd,
     )

@@ -55,7 +55,7 @@ class Rival(NamedTuple):
     among: Hashable = None
 
 
-Told: TypeAlias = Figure | Rival | str | int | None
+ColumnValue: TypeAlias = Figure | Rival | str | int | None
 
 
 class Table(NamedTuple):
@@ -79,7 +79,7 @@ class Table(NamedTuple):
         title: str,
         caption: str,
         items: Iterable[T],
-        columns: Mapping[str, Callable[[T], Told]],
+        columns: Mapping[str, Callable[[T], ColumnValue]],
         *,
         without: Collection[str] = (),
         folded: bool = False,
@@ -91,8 +91,8 @@ class Table(NamedTuple):
         """
         shown = {name: tell for name, tell in columns.items() if name not in without}
         kept = list(items)
-        told = [_column([tell(item) for item in kept]) for tell in shown.values()]
-        rows = [list(row) for row in zip(*told, strict=True)]
+        filled = [_column([tell(item) for item in kept]) for tell in shown.values()]
+        rows = [list(row) for row in zip(*filled, strict=True)]
         return cls(title, caption, [*shown], rows, folded, on_page_alone=on_page_alone)
 
 
@@ -143,6 +143,15 @@ class Lines(NamedTuple):
     title: str
     lines: Sequence[tuple[str, str]]
     left_out: int = 0
+
+
+class Printed(NamedTuple):
+    """The last lines that a job printed, perhaps with a link to the others."""
+
+    title: str
+    caption: str
+    lines: Sequence[str]
+    link: Link | None = None
 
 
 class Traces(NamedTuple):
@@ -237,6 +246,7 @@ Block: TypeAlias = (
     | Facts
     | Remarks
     | Lines
+    | Printed
     | Traces
     | ColdStarts
     | Machines
@@ -266,6 +276,11 @@ class StudyAnswer(NamedTuple):
     sentence: str
     cautions: list[str]
     more: Sequence[str] = ()  # sentences, each in a line of its own
+
+    @classmethod
+    def unknown(cls, question: str, why: str, remedy: str, cautions: Iterable[str] = ()) -> Self:
+        """One that is none: why, and what to do."""
+        return cls(question, NOT_KNOWN, f"{why.rstrip('.')}. {remedy}", list(cautions))
 
     @property
     def is_known(self) -> bool:
@@ -351,11 +366,12 @@ def figure(told: Figure | str | int | None) -> Figure:
     return told if isinstance(told, Figure) else Figure("-" if told is None else str(told), "")
 
 
-def _column(told: Sequence[Told]) -> list[Figure]:
-    rivals = [one for one in told if isinstance(one, Rival)]
-    beside = grouped((one.among, one.estimate) for one in rivals)
+def _column(values: Sequence[ColumnValue]) -> list[Figure]:
+    rivals = [value for value in values if isinstance(value, Rival)]
+    among = grouped((rival.among, rival.estimate) for rival in rivals)
     return [
-        _rival(one, beside[one.among]) if isinstance(one, Rival) else figure(one) for one in told
+        _rival(value, among[value.among]) if isinstance(value, Rival) else figure(value)
+        for value in values
     ]
 
 

@@ -18,9 +18,9 @@ from batchmark.changes.records import (
     SeriesKey,
     moment,
 )
+from batchmark.changes.shares import Rate
 from batchmark.changes.suspects import too_early
 from batchmark.core.record import Record
-from batchmark.core.shares import Rate
 
 MOST_RUNS = 60  # shown by a trace
 RUNS_BEFORE = 20  # of these, kept from before the change

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -235,6 +235,22 @@ def figure_of(
     low, high = ends(figure)
     amounts = {"amount": figure.value, "low": low, "high": high}
     return {"name": name, "size": size, "text": text, **amounts, **more}
+
+
+def figures_of(
+    points: Iterable[tuple[str, int, Estimate]],
+    at: Callable[[int], str],
+    form: Callable[[Estimate, formatting.Others], object],
+) -> list[dict[str, Any]]:
+    """Points by name and size: `at` has the size in words, `form` the figure beside its rivals."""
+    found = list(points)
+    rivals = defaultdict[int, list[Estimate]](list)
+    for _, size, figure in found:
+        rivals[size].append(figure)
+    return [
+        figure_of(name, size, figure, f"{name}, {at(size)}: {form(figure, rivals[size])}")
+        for name, size, figure in found
+    ]
 
 
 def ends(figure: Estimate) -> tuple[float, float]:

@@ -11,6 +11,8 @@ from batchmark.core import formatting, row_values
 from batchmark.report.site.compare import Comparison
 from batchmark.report.words import row_label
 
+MACHINE = ("instance type", "cpu model", "cpu threads", "gpu model", "gpu count")
+
 
 class Gate(NamedTuple):
     """Holds the comparison's first side, the new one, against its second, the baseline."""
@@ -21,6 +23,7 @@ class Gate(NamedTuple):
     measured: str  # on both sides, in words
     least_percent: float
     allow_missing: bool = False
+    same_machine: bool = False  # what is slower on another one passes
 
     @property
     def slower(self) -> list[Row]:
@@ -34,30 +37,43 @@ class Gate(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        return bool(self.slower or (self.missing and not self.allow_missing))
+        slower = self.slower and not self.machines
+        return bool(slower or (self.missing and not self.allow_missing))
+
+    @property
+    def machines(self) -> list[tuple[str, str, str]]:
+        """What differs between the sides' machines, where that counts, as name and both values."""
+        differences = self.comparison.differences if self.same_machine else []
+        return [one for one in differences if one[0] in MACHINE]
 
     @property
     def reasons(self) -> Iterator[str]:
-        """A line for each row that is slower or missing."""
+        """A line for each row that is slower or missing, and for each property of a machine."""
         for row in self.slower:
             yield f"Slower: {row_label(row)} ({_change(row)})"
         for lost in self.missing:
             yield f"Missing: {row_label(lost.row)}: {lost.reason}"
+        for name, new, baseline in self.machines:
+            yield f"Another machine: its {name} is {new}, and {baseline} in the baseline"
 
     @property
     def last_line(self) -> str:
         """In a line, with the count of each kind of row."""
         rows, unknown = len(self.comparison.rows), len(self.comparison.not_known_yet)
+        barred = len(self.comparison.not_comparable)
         found = "failed" if self.failed else "passed"
         if not rows:
             found = "failed, as nothing was compared"
-        elif rows == unknown and not self.failed:
+        elif rows == unknown + barred and not self.failed:
             found = "passed, but nothing could be decided"
+        elif self.machines and not self.failed:
+            found = "passed, as a slow-down on another machine doesn't count"
         allowed = " (allowed)" if self.missing and self.allow_missing else ""
         return (
             f"Gate {found}: {formatting.count(rows, 'row')} compared, {len(self.slower)} slower "
             f"by {self.least_percent:g} % or more, {len(self.missing)} missing{allowed}, "
-            f"{unknown} not known yet, {self.missing_before} missing in the baseline; "
+            f"{unknown} not known yet, {f'{barred} not comparable, ' if barred else ''}"
+            f"{self.missing_before} missing in the baseline; "
             f"{self.measured}."
         )
 

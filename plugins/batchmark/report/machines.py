@@ -7,6 +7,7 @@ from typing import NamedTuple, Self
 
 from batchmark.analysis.cost import JobCost
 from batchmark.analysis.pooling import JobRecord, TargetRecord
+from batchmark.core.version import shortened
 from batchmark.report.words import machine_property, measured_target
 from batchmark_job.result.own_job import UNKNOWN
 
@@ -38,8 +39,9 @@ def _properties(target: TargetRecord) -> dict[str, str]:
 
 
 def environment(target: TargetRecord) -> dict[str, str | None]:
-    """The properties of what its jobs ran on, by name; None for one without a value."""
-    found = target.environment.model_dump(exclude=OF_ONE_JOB) if target.environment else {}
+    """What its jobs measured and ran on, property by property; None for one without a value."""
+    found = {name: value and shortened(name, value) for name, value in target.version}
+    found |= target.environment.model_dump(exclude=OF_ONE_JOB) if target.environment else {}
     return {
         name.removesuffix("_bytes"): machine_property(name, value) for name, value in found.items()
     }

@@ -12,6 +12,7 @@ from batchmark.analysis.pooling import TargetRecord
 from batchmark.analysis.samples import ABOVE_CEILING, TOO_FAST
 from batchmark.analysis.study import Study
 from batchmark.core import formatting
+from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.report import words
 from batchmark.report.answer import cost
 from batchmark.report.blocks import Story, grouped
@@ -51,7 +52,7 @@ def _noise(rows: Sequence[Row]) -> Iterator[Fact]:
         yield "Noise from job to job", f"{floors} over {over}: {known}."
     changes = [row.noise.smallest_detectable_change for row in rows]
     unknown = sum(change >= 1 for change in changes)
-    text = "Not known: the jobs were too few."
+    text = f"Not known: the jobs were too few; use at least {MINIMUM_SAMPLES} repeats."
     if unknown < len(rows):
         text = f"{_span(changes)}: a change of this size would be found in 95 of 100 cases"
         if unknown:
@@ -114,15 +115,13 @@ def _of_run(report: Report) -> Iterator[Fact]:
     compared = formatting.count(measured, "compared row")
     own = all(words.is_own_job(pair) for pair in report.pairs)
     checked = "as their owner asked" if own else "against a reference"
-    text = f"{compared}, checked {checked} on both sides."
+    text = f"{compared}, checked {checked} on both sides." if measured else "No row compares."
     if missing:
         text += f" {formatting.count(len(missing), 'row')} not compared{_why(missing)}."
     yield "Correctness", text if measured or missing else "No row was measured."
-    if report.lost:
-        lost = formatting.some(
-            [f"{one.planned.target}, {one.planned.measures}: {one.why}" for one in report.lost]
-        )
-        yield "Lost jobs", f"{len(report.lost)}: {lost}."
+    if lost := [one for one in report.lost if not one.not_run]:
+        told = [f"{one.planned.target}, {one.planned.measures}: {one.why}" for one in lost]
+        yield "Lost jobs", f"{len(lost)}: {formatting.some(told)}."
     machines = dict.fromkeys(filter(None, map(_machine, report.targets)))
     if machines:
         yield "Machines", f"{'; '.join(machines)}."

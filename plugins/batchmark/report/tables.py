@@ -9,6 +9,7 @@ from batchmark.analysis.judging.noise import JOBS_A_SIDE, NoiseTable
 from batchmark.changes.alerts.outbox import RunMessage
 from batchmark.changes.alerts.records import Alert
 from batchmark.core import formatting
+from batchmark.core.prices import PriceTable
 from batchmark.core.run import WorstCase
 from batchmark.report.blocks import Block, Remarks, Table, Text, capitalized
 from batchmark.report.changes import words as change_words
@@ -52,7 +53,7 @@ def worst_case_blocks(worst: WorstCase) -> list[Block]:
     return [worst_case_table(worst), Text(source), Remarks(worst.notes)]
 
 
-def cost_blocks(cost: RunCost) -> list[Block]:
+def cost_blocks(cost: RunCost, prices: PriceTable) -> list[Block]:
     rows = [
         (
             job.job_id or "never submitted",
@@ -72,7 +73,9 @@ def cost_blocks(cost: RunCost) -> list[Block]:
         wide=True,
     )
     reasons = dict.fromkeys(filter(None, (cost.reason, *(job.reason for job in cost.jobs))))
-    return [table, Remarks(list(reasons))]
+    source = f"Prices of {prices.region} as of {prices.as_of}. Source: {prices.source}"
+    known = any(job.usd is not None for job in cost.jobs)
+    return [table, *([Text(source)] if known else []), Remarks(list(reasons))]
 
 
 def amount(usd: float | None) -> str:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from batchmark.report.model import Report
 
 NOT_KNOWN = "not known yet"
+AGAIN = "Mend that, then run it again."  # where nothing could be told of what was measured
 AHEAD = {Measure.TIME: ("faster", "slower"), Measure.DOLLARS: ("cheaper", "dearer")}
 NOT_COMPARABLE = "not comparable"  # as both sides ran on the same CPU
 NO_DOLLARS = "no\N{NO-BREAK SPACE}dollars"
@@ -80,6 +81,14 @@ def whole_jobs_speedup(total: TotalTime) -> formatting.Figure | None:
     if total.speedup and not total.speedup.interval:
         return formatting.Figure(NOT_KNOWN, "")
     return formatting.factor(total.speedup) if total.speedup else None
+
+
+def undecided(changes: Iterable[float]) -> str:
+    """Why sides with jobs enough can't be told apart, and what would help; of the noisiest."""
+    most = formatting.apart(max(changes, default=0.0))
+    return (
+        f"Where it is {NOT_KNOWN}, equal jobs may differ by up to {most}: more repeats would tell."
+    )
 
 
 def noise(noise: RowNoise) -> str:
@@ -193,6 +202,11 @@ def roofline_share(roofline: Roofline | None) -> str | None:
         shares = {kept: shares[kept]}
     known = [f"{formatting.percent(share)} of {kind}" for kind, share in shares.items() if share]
     return ", ".join(known) or None
+
+
+def has_intervals(pair: Pair) -> bool:
+    """Whether any median of its rows has an interval."""
+    return any(side.median_seconds.interval for row in pair.rows for side in (row.gpu, row.cpu))
 
 
 def why_some_have_no_interval(pair: Pair) -> str | None:

@@ -33,6 +33,7 @@ from batchmark.core.clusters.file_system_cost import FileSystemWorst, price_file
 from batchmark.core.clusters.multi_node import COLLAPSE_SECONDS, STAND_UP_SECONDS, FileSystem
 from batchmark.core.config import Config
 from batchmark.core.errors import PlanError
+from batchmark.core.names import target_order
 from batchmark.core.prices import PriceTable, exact
 from batchmark.core.run import JobLimits, PlannedJob, TargetWorst, WorstCase, job_limits
 from batchmark.runs.plans.planning import RUNNABLE_SECONDS, longest_seconds
@@ -70,7 +71,9 @@ def worst_case(
         limited[job.target, job.instance_type, limits].append(job)
     targets = tuple(
         _target_worst(name, some, limits, instance_type, prices)
-        for (name, instance_type, limits), some in limited.items()
+        for (name, instance_type, limits), some in sorted(
+            limited.items(), key=lambda one: target_order(one[0][0])
+        )
     )
     layer = None
     if file_system and limited:

@@ -49,8 +49,7 @@ def read_raw_document(store: RunStore, run_id: str, job: StoredJob) -> ResultDoc
         BotoCoreError, ClientError: S3 does not answer now.
     """
     expected = ExpectedDocument.of(run_id, job.planned)
-    raw = expected.read_raw(store, job.job_id, job.job_attempt, job.document_sha256)
-    return raw.document
+    return expected.read_raw(store, job.job_id, job.job_attempt, job.document_sha256).document
 
 
 def readable_run(store: RunStore, key: str) -> CollectedRun:

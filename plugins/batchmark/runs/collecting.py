@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from itertools import chain, filterfalse
 from os.path import commonprefix
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -47,6 +48,7 @@ from batchmark.aws.result_bucket import RunStore
 from batchmark.aws.state_times import state_times
 from batchmark.core.config import Config, PurchaseOption
 from batchmark.core.errors import CollectError, unexpected
+from batchmark.core.failures.endings import MOST_LINES, Ending
 from batchmark.core.names import is_of_task
 from batchmark.core.run import (
     CollectedJob,
@@ -57,6 +59,7 @@ from batchmark.core.run import (
     purchase_option,
 )
 from batchmark.runs.collected_runs import collected_digests
+from batchmark.runs.own_jobs.check import how_it_ended
 from batchmark.runs.own_jobs.storing import store_document
 from batchmark.runs.plans.planning import names_of_job
 from batchmark.runs.result_documents import ExpectedDocument, key_of
@@ -93,6 +96,7 @@ def collect_run(
     job_ids: Sequence[str | None],
     config: Config,
     clients: Clients | None = None,
+    not_run: Mapping[int, str] = MappingProxyType({}),
 ) -> CollectedRun:
     """Pair each planned job with its result, or with the reason why there is none.
 
@@ -104,6 +108,7 @@ def collect_run(
         job_ids: in the order of `planned`, None for a job whose task reported no id.
         clients: of the services that know what own jobs ran on; by default those of the
             environment's credentials.
+        not_run: why a job was not to be submitted, by its place in `planned`.
     """
     named = _jobs_by_name(batch, run_id, planned, config)
     refused = _end(batch, filter(is_live, chain.from_iterable(named)))
@@ -117,7 +122,12 @@ def collect_run(
     described = describe_jobs(batch, list(ids))
     others = clients or patient_clients(config.region)
     collector = _Collector(store, logs, run_id, config, described, others, refused)
-    results = list(map(collector.result, planned, found))
+    results = [
+        collector.not_run(plan, not_run[place])
+        if place in not_run and jobs.job_id is None
+        else collector.result(plan, jobs)
+        for place, (plan, jobs) in enumerate(zip(planned, found, strict=True))
+    ]
     collected = [result for result in results if isinstance(result, CollectedJob)]
     return CollectedRun(
         run_id=run_id,
@@ -207,6 +217,12 @@ def _times(job: JobDescription, document: ResultDocument) -> tuple[datetime, dat
     return moment(job["startedAt"]), moment(job["stoppedAt"])
 
 
+def _failed_check(document: ResultDocument) -> str | None:
+    """What an own job's owner says of it, whose word comes before Batch's."""
+    check = document.own_job.check if document.own_job else None
+    return check.detail if check and not check.passed else None
+
+
 @dataclass(frozen=True)
 class _Collector:
     """Finds what the jobs of a run left."""
@@ -218,6 +234,7 @@ class _Collector:
     described: Mapping[str, JobDescription]
     clients: Clients
     refused: Mapping[str, str]  # why live jobs could not be ended, by id
+    endings: dict[str, Ending] = field(default_factory=dict)  # of jobs that failed, by id
 
     @cached_property
     def _digests(self) -> dict[str, str]:
@@ -247,9 +264,13 @@ class _Collector:
             planned=plan,
             job_id=next(iter(jobs.known), None),
             reason=reason,
+            ending=self.endings.get(jobs.job_id or ""),
             instance_type=plan.instance_type if self.store.is_aws() else None,
             seconds=None if (ran := total(seconds)) is None else plan.nodes * ran,
         )
+
+    def not_run(self, plan: PlannedJob, reason: str) -> LostJob:
+        return LostJob(planned=plan, job_id=None, reason=reason, seconds=0.0, not_run=True)
 
     def _collected(
         self, plan: PlannedJob, found: _Found, expected: ExpectedDocument
@@ -262,9 +283,10 @@ class _Collector:
         log_key = store.write(f"logs/{plan.target}/{plan.name}.log", kept, "text/plain")
         telling = telling_child(whole)
         said = text if telling is job else self._log(telling)
+        if failed := whole["status"] == "FAILED":
+            self.endings[whole["jobId"]] = self._ending(how_it_ended(telling), said)
         if (location is None and not expected.own_job) or not has_run(job):
             raise CollectError(failure_message(whole, last_lines(said, LOG_TAIL_LINES)))
-        failed = whole["status"] == "FAILED"
         failure = failure_message(whole, last_lines(said, 3)) if failed else None
         attempt = len(job["attempts"])
         uri = expected.uri(job_id, attempt)
@@ -274,6 +296,7 @@ class _Collector:
             raw = expected.read_raw(store, job_id, attempt, self._digests.get(job_id_of(job_id)))
         except CollectError as error:
             raise CollectError(f"{failure}\n{error}" if failure else str(error)) from error
+        ending = self.endings.get(whole["jobId"])
         has_parts = CHILDREN in whole
         before = [self.described.get(found.replaced_job_id)] if found.replaced_job_id else []
         earlier = [] if has_parts else job["attempts"][:-1]
@@ -302,6 +325,7 @@ class _Collector:
             host=container_instance(job),
             interrupted=self._interrupted(expected, found),
             failure=failure,
+            ending=self._ending(how, said) if (how := _failed_check(raw.document)) else ending,
             doubt=doubt_of_container(job),
         )
 
@@ -319,6 +343,9 @@ class _Collector:
         if target is None:
             return None
         return purchase_option(target, document.environment.compute_environment)
+
+    def _ending(self, how: str, said: str) -> Ending:
+        return Ending.of(how, last_lines(said, MOST_LINES))
 
     def _log(self, job: JobDescription) -> str:
         location = log_location(job)

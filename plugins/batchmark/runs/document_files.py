@@ -11,10 +11,9 @@ from batchmark.core.errors import CollectError
 from batchmark.core.run import CollectedJob, CollectedRun, PlannedJob
 from batchmark.core.suites import CUSTOM, OWN_DTYPES
 from batchmark_job.result.document import ResultDocument, ResultError, parse_document
-from batchmark_job.result.values import MOST_BYTES
+from batchmark_job.result.values import BY_HAND, MOST_BYTES
 
 NO_BATCH = "run without Batch"
-BY_HAND = "local"  # job id of a job that nobody sent to Batch, and target of one that has none
 ENDING = ".json"
 
 
@@ -31,7 +30,7 @@ def read_documents(path: Path) -> dict[Path, ResultDocument]:
         first = by_job.setdefault(identity(document), file)
         if first != file:
             raise CollectError(
-                f"{first} and {file} hold documents of the same job, {told(document)}; "
+                f"{first} and {file} hold documents of the same job, {job_label(document)}; "
                 "leave one of them out"
             )
     targets = dict.fromkeys(document.target for document in found.values())
@@ -49,7 +48,7 @@ def identity(document: ResultDocument) -> Hashable:
     return (document.started_at, document.finished_at) if by_hand else document.job_id
 
 
-def told(document: ResultDocument) -> str:
+def job_label(document: ResultDocument) -> str:
     """How people find the job of a document."""
     started = f"started at {document.started_at:%Y-%m-%d %H:%M:%S %Z}"
     return started if document.job_id == BY_HAND else f"{document.job_id}, {started}"

@@ -20,6 +20,7 @@ from batchmark.aws.job_log import last_lines, log_end, newest_lines
 from batchmark.aws.job_parts import first_child
 from batchmark.aws.result_bucket import RunStore
 from batchmark.core.errors import CollectError
+from batchmark.runs.own_jobs.check import is_its_own_error
 from batchmark.runs.own_jobs.storing import store_document
 from batchmark.runs.result_documents import ExpectedDocument
 from batchmark_job.result.document import ResultDocument
@@ -30,6 +31,7 @@ OWN_TAIL_BYTES = 4 * 2**20  # all metrics that a wrapper tells take a third of i
 class JobOutcome(NamedTuple):
     failure: str | None
     timing: dict[str, Any]
+    own_error: str | None = None  # an own job's, which it would have again
 
 
 def outcome(
@@ -69,7 +71,10 @@ def outcome(
         return JobOutcome(None, times)
     is_own = expected is not None and expected.own_job is not None
     lines = log_tail(client("logs"), job, is_own=is_own)
-    return JobOutcome(failure_message(job, lines, problem), times)
+    by_itself = check and check.kind == "exit_code" and is_its_own_error(job)
+    return JobOutcome(
+        failure_message(job, lines, problem), times, check.detail if check and by_itself else None
+    )
 
 
 def _document(

@@ -105,6 +105,7 @@ data "aws_iam_policy_document" "run" {
       "batch:DescribeJobQueues",
       "batch:DescribeJobs",
       "batch:ListJobs",
+      "ec2:DescribeCapacityReservations",
       "ec2:DescribeInstances",
       "ec2:DescribeInstanceTypes",
       "ec2:DescribeSpotPriceHistory",
@@ -196,6 +197,9 @@ data "aws_iam_policy_document" "watch" {
       "ec2:DescribeSubnets",
       "ec2:DescribeVpcEndpoints",
       "fsx:DescribeFileSystems",
+      # Where Inspector scans images, ECR asks it for findings in the caller's name: ECR's user guide, "IAM permissions
+      # required for enhanced scanning", and a denial in github.com/alexjurkiewicz/ecr-scan-image/issues/19 (2021-12).
+      "inspector2:ListFindings",
       "servicequotas:GetServiceQuota",
     ]
     resources = ["*"] # none of them takes a resource, or it lists all there are
@@ -215,6 +219,13 @@ data "aws_iam_policy_document" "watch" {
       actions   = ["ecr:DescribeImages", "ecr:DescribeImageScanFindings", "ecr:DescribeRepositories"]
       resources = statement.value
     }
+  }
+
+  # AWS's own parameters, which belong to no account: the AMIs that ECS recommends.
+  statement {
+    sid       = "LookAtAmis"
+    actions   = ["ssm:GetParameters"]
+    resources = ["arn:${local.partition}:ssm:${local.region}::parameter/aws/service/ecs/optimized-ami/amazon-linux-2023/*"]
   }
 
   dynamic "statement" {

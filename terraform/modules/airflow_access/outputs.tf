@@ -1,5 +1,5 @@
 output "policy_arns" {
-  description = "Policies to attach to the role that Airflow runs with: run for benchmarks, watch for checks, diagnoses and the leak guard"
+  description = "Policies for Airflow's role: run for benchmarks; watch for checks, diagnoses, guard and self-test"
   value       = { for key, policy in aws_iam_policy.this : key => policy.arn }
 }
 

@@ -23,7 +23,7 @@ variable "job_queue_arns" {
 }
 
 variable "job_definition_arns" {
-  description = "Job definitions to submit; their revision does not matter, and a wildcard may stand for many"
+  description = "Job definitions to submit, in any revision; wildcards may stand for many"
   type        = set(string)
 
   validation {
@@ -59,13 +59,13 @@ variable "events_log_group_name" {
 }
 
 variable "foreign_queues" {
-  description = "Whether queues are among them that were not made here: then the hosts of all clusters of Batch may be looked at"
+  description = "Whether queues of others are among them: then hosts of all Batch's clusters may be looked at"
   type        = bool
   default     = false
 }
 
 variable "bucket_arn" {
-  description = "Result bucket: raw/, imports/, runs/, noise/, costs/, history/, history_snapshots/, alerts/, guard/, diagnoses/ and self_test/ are read, all but the first two are written, and prices/ and own jobs' results in raw/; deleted from is history/ only"
+  description = "Result bucket. Read: raw/, imports/, runs/, noise/, costs/, history/, history_snapshots/, alerts/, guard/, diagnoses/, self_test/. Written: these but the first two, prices/, own jobs' results in raw/. Deleted: history/"
   type        = string
 }
 
@@ -82,18 +82,18 @@ variable "role_arns" {
 }
 
 variable "instance_profile_arn" {
-  description = "Profile of the instances, which the environment check looks for; none where they are not ours"
+  description = "Instance profile that the environment check looks for; none where instances are not ours"
   type        = string
   default     = null
 }
 
 variable "ssm_parameter_arn" {
-  description = "Parameter that Airflow reads as a variable; beside it, one with _alerts behind the name may set up alerts"
+  description = "Parameter that Airflow reads; one named the same with _alerts may set up alerts"
   type        = string
 }
 
 variable "topic_arn" {
-  description = "Topic that alerts are published to; none for an Airflow that tells them in other ways"
+  description = "Topic of the alerts; none if Airflow sends them in other ways"
   type        = string
   default     = null
 }
@@ -109,7 +109,7 @@ variable "kms_key_arn" {
 ################################################################################
 
 variable "principal_arns" {
-  description = "Roles or users that may act as Airflow's role; empty for no role, only the policies"
+  description = "Roles or users that may assume Airflow's role; empty for policies alone"
   type        = set(string)
   default     = []
 
@@ -120,7 +120,7 @@ variable "principal_arns" {
 }
 
 variable "external_id" {
-  description = "External id that the principals have to give, for an Airflow that a third party runs; none for no id"
+  description = "External id that the principals must give, if a third party runs Airflow"
   type        = string
   default     = null
 

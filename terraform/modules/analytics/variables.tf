@@ -1,5 +1,5 @@
 variable "name" {
-  description = "Name of the workgroup and prefix of its saved queries; with underscores for hyphens, name of the Glue database"
+  description = "Name of the workgroup, prefix of its queries and, with underscores, name of the Glue database"
   type        = string
 
   validation {
@@ -9,12 +9,12 @@ variable "name" {
 }
 
 variable "bucket_name" {
-  description = "Bucket that holds the history under history/ and gets query results under athena-results/"
+  description = "Bucket of history/ and, for query results, athena-results/"
   type        = string
 }
 
 variable "suites" {
-  description = "Suites whose history is queried; one that is missing here is silently left out of every query"
+  description = "Suites whose history is queried; others are silently left out"
   type        = set(string)
   default     = ["blog", "building_blocks", "own", "precision", "sam", "scaling", "sharing", "smoke", "training"]
 
@@ -47,7 +47,7 @@ variable "bytes_scanned_cutoff_per_query" {
 }
 
 variable "force_destroy" {
-  description = "Let terraform destroy delete the workgroup with the queries and the query log that others left in it"
+  description = "Let terraform destroy delete the workgroup with others' queries and query log"
   type        = bool
   default     = false
 }

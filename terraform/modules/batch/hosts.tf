@@ -9,6 +9,9 @@ resource "aws_launch_template" "this" {
   description            = "${var.name} instances of ${each.key}"
   update_default_version = true
 
+  # No shutdown behaviour: Batch's list of template parameters doesn't name it, and the Auto
+  # Scaling group ends stopped instances anyway.
+
   # Batch takes user data in MIME multipart only: it adds a part of its own.
   user_data = base64encode(templatefile("${path.module}/templates/user_data.mime.tftpl", {
     # Ours last: it has to see what the other one changed.
@@ -31,13 +34,25 @@ resource "aws_launch_template" "this" {
 
   # Full or missing, it lets a launch fail: what was paid for is never passed over for other capacity.
   dynamic "capacity_reservation_specification" {
-    for_each = each.value.capacity_reservation[*]
+    for_each = compact([each.value.capacity_reservation, each.value.capacity_block])
 
     content {
       capacity_reservation_target {
         capacity_reservation_id                 = startswith(capacity_reservation_specification.value, "cr-") ? capacity_reservation_specification.value : null
         capacity_reservation_resource_group_arn = startswith(capacity_reservation_specification.value, "arn:") ? capacity_reservation_specification.value : null
       }
+    }
+  }
+
+  # Batch takes Capacity Blocks in a launch template alone (AWS HPC Blog, "How to use Capacity Blocks for
+  # ML with AWS Batch"), though its user guide lists market options among what it ignores there ("Launch
+  # template support"): open until one is tried. No data source tells a block's id from another
+  # reservation's, nor its zone.
+  dynamic "instance_market_options" {
+    for_each = each.value.capacity_block[*]
+
+    content {
+      market_type = "capacity-block"
     }
   }
 
@@ -71,6 +86,11 @@ resource "aws_launch_template" "this" {
     precondition {
       condition     = !each.value.instance_store_scratch || data.aws_ec2_instance_type.this[local.instances[each.key].type].instance_storage_supported
       error_message = "instance_store_scratch is set for ${each.key}, which has no disks of its own. Leave it out, or use a type that has them, such as a c5d for a c5."
+    }
+
+    precondition {
+      condition     = each.value.device == "cpu" || each.value.image_id != null || local.instances[each.key].least_driver <= local.families.ecs_gpu_ami_driver
+      error_message = "${local.instances[each.key].type} needs NVIDIA driver ${local.instances[each.key].least_driver} or newer, and the ECS GPU AMI has ${local.families.ecs_gpu_ami_driver}: hosts would fail their check and be replaced again and again. Use another type, such as g6e or g7e, or name an AMI of yours that has the driver in image_id of target_overrides[\"${each.key}\"]."
     }
   }
 }

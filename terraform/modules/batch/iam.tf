@@ -8,10 +8,8 @@ locals {
     for image in sort(var.further_images) : regexall("^([0-9]{12})\\.dkr\\.ecr\\.([a-z0-9-]+)\\.amazonaws\\.com(?:\\.cn)?/([^:@]+)", image)
   ]...)
 
-  repository_arns = distinct(concat(
-    [var.ecr_repository_arn],
-    [for parts in local.further_repositories : "arn:${local.partition}:ecr:${parts[1]}:${parts[0]}:repository/${parts[2]}"],
-  ))
+  further_repository_arns = distinct([for parts in local.further_repositories : "arn:${local.partition}:ecr:${parts[1]}:${parts[0]}:repository/${parts[2]}"])
+  repository_arns         = distinct(concat([var.ecr_repository_arn], local.further_repository_arns))
 }
 
 # Whether the ECS agent does this as the instance or as the execution role depends on its version and
@@ -27,6 +25,18 @@ data "aws_iam_policy_document" "pull_and_log" {
     sid       = "PullImage"
     actions   = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
     resources = local.repository_arns
+  }
+
+  # Where a pull-through cache is named, the first pull makes the repository and imports the image, as its caller:
+  # https://docs.aws.amazon.com/AmazonECR/latest/userguide/pull-through-cache-iam.html (read in November 2026).
+  dynamic "statement" {
+    for_each = length(local.further_repository_arns) == 0 ? [] : [local.further_repository_arns]
+
+    content {
+      sid       = "PullThroughCache"
+      actions   = ["ecr:BatchImportUpstreamImage", "ecr:CreateRepository"]
+      resources = statement.value
+    }
   }
 
   statement {

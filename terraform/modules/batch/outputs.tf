@@ -25,12 +25,14 @@ output "targets" {
       },
       # Left out elsewhere, for an Airflow of an earlier release.
       { for field, value in { sharing = target.sharing, max_replicas = local.instances[name].replicas } : field => value if target.sharing != null },
+      { for field, value in { given_ami = target.image_id != null } : field => value if value },
+      { for field in ["capacity_reservation", "capacity_block"] : field => target[field] if target[field] != null },
     )
   }
 }
 
 output "requests" {
-  description = "Per target: its device, what a job asks for, and how jobs share an instance, if they do"
+  description = "Per target: device, what a job asks for, and how jobs share an instance"
   value       = { for name, target in local.targets : name => { for field in ["device", "vcpus", "memory_mib", "gpus", "sharing"] : field => target[field] } }
 }
 
@@ -50,12 +52,12 @@ output "ami_ids" {
 }
 
 output "compute_environment_prefixes" {
-  description = "What the name of each compute environment begins with, by the same keys"
+  description = "Prefix of each compute environment's name, by the same keys"
   value       = local.compute_environment_prefixes
 }
 
 output "ecs_cluster_names" {
-  description = "Name of the ECS cluster that Batch keeps for each compute environment, by the same keys"
+  description = "ECS cluster of each compute environment, by the same keys"
   value       = { for key, environment in aws_batch_compute_environment.this : key => regex("[^/]+$", environment.ecs_cluster_arn) }
 }
 
@@ -65,7 +67,7 @@ output "log_group_name" {
 }
 
 output "job_role_arns" {
-  description = "Roles that the jobs' code acts as, one for each target, as one ARN with a wildcard"
+  description = "Roles of the jobs' code, one per target, as one ARN with a wildcard"
   value       = "arn:${local.partition}:iam::${local.account_id}:role${var.iam_path}${var.name}-job-*"
 }
 
@@ -90,7 +92,7 @@ output "ecr_repository_arns" {
 }
 
 output "pull_and_log_policy" {
-  description = "What an execution role needs to start jobs here: pull the images, write logs, as JSON"
+  description = "What an execution role needs here (pull images, write logs), as JSON"
   value       = data.aws_iam_policy_document.pull_and_log.json
 }
 
@@ -100,6 +102,6 @@ output "task_trust_policy" {
 }
 
 output "retry_rules" {
-  description = "After which ends a job is tried again, in the order in which they are looked at"
+  description = "Ends after which a job is retried, first match first"
   value       = local.retry_rules
 }

@@ -13,6 +13,9 @@ locals {
       memory_mib = data.aws_ec2_instance_type.this[type].memory_size
       gpus       = sum(concat([0], [for gpu in data.aws_ec2_instance_type.this[type].gpus : gpu.count]))
 
+      # 0 where every AMI has one that will do.
+      least_driver = try(local.families.gpu_families[split(".", type)[0]].least_driver, 0)
+
       # The most that ECS is left with, a little above what the default asks for.
       usable_memory_mib = floor(data.aws_ec2_instance_type.this[type].memory_size * 15 / 16)
 
@@ -52,6 +55,7 @@ locals {
         volume_size_gib = var.volume_size_gib
 
         capacity_reservation = null
+        capacity_block       = null
 
         timeout_seconds          = 3600
         attempts                 = 3

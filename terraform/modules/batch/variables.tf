@@ -8,7 +8,7 @@ variable "name" {
 }
 
 variable "tags" {
-  description = "Tags of the instances and volumes that Batch starts; the provider's default tags do not reach them"
+  description = "Tags of Batch's instances and volumes, which the provider's default tags don't reach"
   type        = map(string)
   default     = {}
 }
@@ -34,13 +34,13 @@ variable "bucket_arn" {
 }
 
 variable "kms_key_arn" {
-  description = "Key that encrypts the instances' volumes and the job logs, and that the bucket is encrypted with; none for AWS's own keys"
+  description = "Key for volumes and job logs, and that of the bucket; none for AWS's"
   type        = string
   default     = null
 }
 
 variable "metrics_namespace" {
-  description = "CloudWatch namespace that jobs publish their telemetry in, and the only one they may"
+  description = "The one CloudWatch namespace of the jobs' telemetry"
   type        = string
   default     = "Batchmark"
 
@@ -67,7 +67,7 @@ variable "ecr_repository_arn" {
 }
 
 variable "further_images" {
-  description = "Images that jobs run beside it; those in private repositories of ECR are pulled with the roles made here"
+  description = "Further images of jobs; these roles pull those in private ECR repositories"
   type        = set(string)
   default     = []
 }
@@ -86,8 +86,8 @@ variable "gpu_instance_types" {
   }
 
   validation {
-    condition     = alltrue([for type in var.gpu_instance_types : !can(regex("^(p2|p3|p3dn|g2|g3|g3s)\\.", type))])
-    error_message = "gpu_instance_types is ${jsonencode(var.gpu_instance_types)}; p2, p3, g2 and g3 types can't be used: Batch does not support them on Amazon Linux 2023, its only system for new environments, and the job's CUDA 13 has no code for their GPUs. Use g4dn, g5, g6 or p4d and later."
+    condition     = !anytrue([for type in var.gpu_instance_types : contains(keys(local.refused), split(".", type)[0])])
+    error_message = "gpu_instance_types has ${join("; ", [for type in var.gpu_instance_types : "${type}, but ${local.refused[split(".", type)[0]]}" if contains(keys(local.refused), split(".", type)[0])])}."
   }
 }
 
@@ -107,7 +107,7 @@ variable "cpu_instance_types" {
 }
 
 variable "shared_targets" {
-  description = "Targets whose jobs share the one GPU of one instance, by names of their own: the instance type, how they share it (time_slicing or mps), and how many jobs there may be at once"
+  description = "Targets whose jobs share one instance's GPU, by name: instance type, mode (time_slicing or mps), most jobs at once"
   type = map(object({
     instance_type = string
     mode          = string
@@ -136,8 +136,13 @@ variable "shared_targets" {
   }
 
   validation {
-    condition     = alltrue([for shared in values(var.shared_targets) : can(regex("^[a-z][a-z0-9-]*\\.[a-z0-9-]+$", shared.instance_type)) && !can(regex("^(p2|p3|p3dn|g2|g3|g3s)\\.", shared.instance_type))])
-    error_message = "instance_type of shared_targets is ${join(", ", [for name, shared in var.shared_targets : "\"${shared.instance_type}\" for ${name}"])}; write it as family.size, such as \"g5.8xlarge\", of g4dn, g5, g6 or later: Amazon Linux 2023 and CUDA 13 have no support for p2, p3, g2 and g3."
+    condition     = alltrue([for shared in values(var.shared_targets) : can(regex("^[a-z][a-z0-9-]*\\.[a-z0-9-]+$", shared.instance_type))])
+    error_message = "instance_type of shared_targets is ${join(", ", [for name, shared in var.shared_targets : "\"${shared.instance_type}\" for ${name}"])}; write it as family.size, such as \"g5.8xlarge\"."
+  }
+
+  validation {
+    condition     = !anytrue([for shared in values(var.shared_targets) : contains(keys(local.refused), split(".", shared.instance_type)[0])])
+    error_message = "shared_targets has ${join("; ", [for name, shared in var.shared_targets : "${shared.instance_type} for ${name}, but ${local.refused[split(".", shared.instance_type)[0]]}" if contains(keys(local.refused), split(".", shared.instance_type)[0])])}."
   }
 
   validation {
@@ -152,7 +157,7 @@ variable "shared_targets" {
 }
 
 variable "target_overrides" {
-  description = "Settings per target, keyed by its name, instead of those derived from the instance type"
+  description = "Settings per target, by name, over those of the instance type"
   type = map(object({
     vcpus                    = optional(number)
     memory_mib               = optional(number)
@@ -165,6 +170,7 @@ variable "target_overrides" {
     image_type               = optional(string)
     image_id                 = optional(string)
     capacity_reservation     = optional(string)
+    capacity_block           = optional(string)
     volume_size_gib          = optional(number)
     timeout_seconds          = optional(number)
     attempts                 = optional(number)
@@ -240,6 +246,11 @@ variable "target_overrides" {
   }
 
   validation {
+    condition     = alltrue([for name, o in var.target_overrides : o.capacity_block == null ? true : can(regex("^cr-[0-9a-f]{8,17}$", o.capacity_block)) && o.capacity_reservation == null && (contains(keys(var.shared_targets), name) || coalesce(o.purchasing, var.purchasing) == "on_demand")])
+    error_message = "capacity_block is ${join(", ", [for type, o in var.target_overrides : "\"${o.capacity_block}\" for ${type}" if o.capacity_block != null])}; give the id (cr-…) of a Capacity Block for ML, without a capacity_reservation beside it, and only where purchasing is on_demand: a block is a purchase of its own."
+  }
+
+  validation {
     condition     = alltrue([for o in values(var.target_overrides) : o.spot_bid_percentage == null ? true : o.spot_bid_percentage >= 1 && o.spot_bid_percentage <= 100 && floor(o.spot_bid_percentage) == o.spot_bid_percentage && coalesce(o.purchasing, var.purchasing) != "on_demand"])
     error_message = "spot_bid_percentage is ${join(", ", [for type, o in var.target_overrides : "${o.spot_bid_percentage} for ${type}" if o.spot_bid_percentage != null])}; give a whole percentage of the On-Demand price from 1 to 100, and only where purchasing is spot_first or spot. Leave it out to pay what Spot costs, never more than On-Demand."
   }
@@ -271,7 +282,7 @@ variable "target_overrides" {
 }
 
 variable "target_overrides_given" {
-  description = "target_overrides as it was written; a setting that targets don't have, which Terraform drops from target_overrides without a word, is refused"
+  description = "target_overrides as written, to refuse unknown settings, which Terraform drops silently"
   type        = any
   default     = {}
 
@@ -282,7 +293,7 @@ variable "target_overrides_given" {
 }
 
 variable "purchasing" {
-  description = "How targets buy their instances: spot_first (Spot, On-Demand where there is none to be had), spot or on_demand alone"
+  description = "How targets buy instances: spot_first (On-Demand where there is no Spot), spot or on_demand"
   type        = string
   default     = "spot_first"
 
@@ -293,7 +304,7 @@ variable "purchasing" {
 }
 
 variable "max_vcpus" {
-  description = "Most vCPUs that each compute environment may run at a time; a target has one for Spot and one for On-Demand, and Batch may exceed it by one instance"
+  description = "Most vCPUs of each compute environment, Spot and On-Demand; Batch may exceed it by one instance"
   type        = number
   default     = 64
 
@@ -308,7 +319,7 @@ variable "max_vcpus" {
 ################################################################################
 
 variable "volume_size_gib" {
-  description = "Size of each instance's root volume in GiB; the GPU AMI alone takes 30"
+  description = "Size of root volumes in GiB; the GPU AMI takes 30"
   type        = number
   default     = 64
 
@@ -319,7 +330,7 @@ variable "volume_size_gib" {
 }
 
 variable "volume_throughput_mib_s" {
-  description = "Throughput of each instance's root volume in MiB/s, of which gp3 includes 125: a slow volume makes a cold start measure the disk"
+  description = "Throughput of root volumes in MiB/s (gp3 includes 125); slow ones make cold starts measure the disk"
   type        = number
   default     = 500
 
@@ -335,7 +346,7 @@ variable "volume_throughput_mib_s" {
 }
 
 variable "volume_iops" {
-  description = "I/O operations a second of each instance's root volume, of which gp3 includes 3000"
+  description = "IOPS of root volumes (gp3 includes 3000)"
   type        = number
   default     = 3000
 
@@ -346,13 +357,13 @@ variable "volume_iops" {
 }
 
 variable "ami_release" {
-  description = "Any text, such as a date: the AMIs are the newest of the apply in which it last changed, and stay as they are between"
+  description = "Any text, such as a date: each change takes the newest AMIs, which then stay"
   type        = string
   default     = ""
 }
 
 variable "extra_user_data" {
-  description = "Shell script that instances run at boot, as root, before they are checked and made ready for jobs"
+  description = "Shell script that instances run as root at boot, before they are checked"
   type        = string
   default     = null
 
@@ -378,7 +389,7 @@ variable "extra_user_data" {
 }
 
 variable "runnable_timeout_seconds" {
-  description = "Seconds until a job that can't be placed is cancelled with its reason"
+  description = "Seconds until a job that can't be placed is cancelled"
   type        = number
   default     = 1800
 
@@ -412,13 +423,13 @@ variable "iam_path" {
 }
 
 variable "instance_policy_arns" {
-  description = "Further policies of the instances' role, such as those that your account's agents need"
+  description = "Further policies of the instances' role, such as for agents"
   type        = set(string)
   default     = []
 }
 
 variable "enable_session_manager" {
-  description = "Let AWS Systems Manager's Session Manager open shells on instances, for which they need a way to its endpoints"
+  description = "Allow shells by Session Manager, if instances reach its endpoints"
   type        = bool
   default     = false
 }
@@ -432,4 +443,10 @@ locals {
   )
 
   gpu_targets = setunion(var.gpu_instance_types, keys(var.shared_targets))
+
+  # Airflow's plugins have the table, and find in it what they need, too.
+  families = jsondecode(file("${path.module}/instance_families.json"))
+
+  # Why a family of GPU instances can't be used, and what to use instead.
+  refused = { for family, facts in local.families.gpu_families : family => local.families.refusals[facts.refused] if can(facts.refused) }
 }

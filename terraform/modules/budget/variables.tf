@@ -1,5 +1,5 @@
 variable "name" {
-  description = "Prefix of the budget's name, and the value of the tag Project whose costs it counts"
+  description = "Prefix of the budget's name, and value of the tag Project that it counts"
   type        = string
 }
 
@@ -14,7 +14,7 @@ variable "monthly_limit_usd" {
 }
 
 variable "threshold_percent" {
-  description = "Share of the limit at which actual costs are told, in percent"
+  description = "Percent of the limit at which actual costs are told"
   type        = number
   default     = 80
 
@@ -30,7 +30,7 @@ variable "topic_arn" {
 }
 
 variable "alert_emails" {
-  description = "E-mail addresses that the budget tells by itself, without the topic; 10 at most"
+  description = "Up to 10 e-mail addresses that the budget tells without the topic"
   type        = set(string)
   default     = []
 

@@ -1,5 +1,5 @@
 variable "name" {
-  description = "Alias of the key; log groups with it in their names and topics that begin with it may use the key"
+  description = "Alias of the key, for log groups with it in their names and topics that begin with it"
   type        = string
 
   validation {
@@ -9,7 +9,7 @@ variable "name" {
 }
 
 variable "deletion_window_days" {
-  description = "Days from terraform destroy until the key is gone for good, 7 to 30; what it encrypted is unreadable from then on"
+  description = "Days from destroy until the key is gone and what it encrypted unreadable, 7 to 30"
   type        = number
   default     = 30
 

@@ -1,8 +1,8 @@
 locals {
   dashboard_url    = "${local.console}/cloudwatch/home?region=${local.region}#dashboards:name=${var.name}"
   batch_jobs_url   = "${local.console}/batch/home?region=${local.region}#jobs"
-  event_log_url    = "${local.console}/cloudwatch/home?region=${local.region}#logsV2:log-groups/log-group/${replace(aws_cloudwatch_log_group.events.name, "/", "$252F")}"
-  latest_log_query = "SOURCE '${aws_cloudwatch_log_group.events.name}' | fields @timestamp, detail.jobName, detail.statusReason, detail.container.reason, detail.container.exitCode, detail.jobId | filter detail.status = 'FAILED' | sort @timestamp desc | limit 20"
+  event_log_url    = "${local.console}/cloudwatch/home?region=${local.region}#logsV2:log-groups/log-group/${replace(local.event_log_group_name, "/", "$252F")}"
+  latest_log_query = "SOURCE '${local.event_log_group_name}' | fields @timestamp, detail.jobName, detail.statusReason, detail.container.reason, detail.container.exitCode, detail.jobId | filter detail.status = 'FAILED' | sort @timestamp desc | limit 20"
 
   # From the jobs themselves, one line per target.
   telemetry = [
@@ -118,6 +118,8 @@ locals {
 }
 
 resource "aws_cloudwatch_dashboard" "this" {
+  count = local.owned
+
   dashboard_name = var.name
 
   # CloudWatch refuses a widget of no alarms or of no metrics.

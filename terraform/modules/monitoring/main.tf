@@ -23,9 +23,20 @@ locals {
     })))
   }
 
+  # One that is there already has all of this: the right to be written to, the counted states, the dashboard.
+  owned = var.event_log_group_name == null ? 1 : 0
+
+  event_log_group_name = var.event_log_group_name == null ? aws_cloudwatch_log_group.events[0].name : var.event_log_group_name
+  event_log_group_arn  = var.event_log_group_name == null ? aws_cloudwatch_log_group.events[0].arn : "arn:${local.partition}:logs:${local.region}:${local.account_id}:log-group:${var.event_log_group_name}"
+
   slugs = {
     for key in setunion(keys(var.ecs_cluster_names), keys(var.compute_environment_prefixes)) :
     key => replace(key, "/[^A-Za-z0-9]+/", "-")
+  }
+
+  # EventBridge takes names of up to 64 characters. Shorter ones stay whole: a new name is a new rule.
+  launch_rules = {
+    for key in keys(var.compute_environment_prefixes) : key => "${var.name}-launches-${local.slugs[key]}"
   }
 
   # A name that the event does not have leaves nothing behind.
@@ -86,6 +97,8 @@ resource "aws_cloudwatch_event_target" "notice" {
 ################################################################################
 
 resource "aws_cloudwatch_log_group" "events" {
+  count = local.owned
+
   name              = "/aws/events/batch/${var.name}"
   retention_in_days = var.log_retention_days
   kms_key_id        = var.kms_key_arn
@@ -107,17 +120,19 @@ resource "aws_cloudwatch_event_rule" "job_states" {
 resource "aws_cloudwatch_event_target" "job_states" {
   rule      = aws_cloudwatch_event_rule.job_states.name
   target_id = "log-group"
-  arn       = aws_cloudwatch_log_group.events.arn
+  arn       = local.event_log_group_arn
 
   depends_on = [aws_cloudwatch_log_resource_policy.events]
 }
 
 data "aws_iam_policy_document" "events" {
+  count = local.owned
+
   # EventBridge creates streams without saying for which rule.
   statement {
     sid       = "CreateLogStreams"
     actions   = ["logs:CreateLogStream"]
-    resources = ["${aws_cloudwatch_log_group.events.arn}:*"]
+    resources = ["${aws_cloudwatch_log_group.events[0].arn}:*"]
 
     principals {
       type        = "Service"
@@ -128,7 +143,7 @@ data "aws_iam_policy_document" "events" {
   statement {
     sid       = "WriteEvents"
     actions   = ["logs:PutLogEvents"]
-    resources = ["${aws_cloudwatch_log_group.events.arn}:*:*"]
+    resources = ["${aws_cloudwatch_log_group.events[0].arn}:*:*"]
 
     principals {
       type        = "Service"
@@ -138,22 +153,25 @@ data "aws_iam_policy_document" "events" {
     condition {
       test     = "ArnLike"
       variable = "aws:SourceArn"
-      values = [
-        for rule in ["job-states", "job-states-*", "launches-*"] :
-        "arn:${local.partition}:events:${local.region}:${local.account_id}:rule/${var.name}-${rule}"
-      ]
+      # Of stacks beside the core's, too, whose names begin with its own, as with the topic's publishers.
+      values = ["arn:${local.partition}:events:${local.region}:${local.account_id}:rule/${var.name}-*"]
     }
   }
 }
 
+# EventBridge writes by no role, but by such a policy alone, of which an account may have ten in a region.
 resource "aws_cloudwatch_log_resource_policy" "events" {
+  count = local.owned
+
   policy_name     = "${var.name}-events"
-  policy_document = data.aws_iam_policy_document.events.json
+  policy_document = data.aws_iam_policy_document.events[0].json
 }
 
 resource "aws_cloudwatch_log_metric_filter" "job_states" {
+  count = local.owned
+
   name           = "${var.name}-job-states"
-  log_group_name = aws_cloudwatch_log_group.events.name
+  log_group_name = local.event_log_group_name
   pattern        = "{ $.detail-type = \"Batch Job State Change\" && $.detail.status = \"*\" }"
 
   # One dimension only: each further one would multiply the metrics, and they are billed one by one.
@@ -201,7 +219,7 @@ resource "aws_cloudwatch_metric_alarm" "idle" {
 resource "aws_cloudwatch_event_rule" "launches" {
   for_each = var.compute_environment_prefixes
 
-  name        = "${var.name}-launches-${local.slugs[each.key]}"
+  name        = length(local.launch_rules[each.key]) <= 64 ? local.launch_rules[each.key] : "${substr(local.launch_rules[each.key], 0, 55)}-${substr(sha256(local.launch_rules[each.key]), 0, 8)}"
   description = "Logs and counts the instances launched for ${each.key}"
 
   event_pattern = jsonencode(jsondecode(templatefile("${path.module}/event_patterns/launches.json.tftpl", {
@@ -214,7 +232,7 @@ resource "aws_cloudwatch_event_target" "launches" {
 
   rule      = each.value.name
   target_id = "log-group"
-  arn       = aws_cloudwatch_log_group.events.arn
+  arn       = local.event_log_group_arn
 
   depends_on = [aws_cloudwatch_log_resource_policy.events]
 }

@@ -1,11 +1,11 @@
 output "dashboard_url" {
-  description = "The dashboard in the AWS console"
-  value       = local.dashboard_url
+  description = "The dashboard in the AWS console; none with event_log_group_name"
+  value       = var.event_log_group_name == null ? local.dashboard_url : null
 }
 
 output "event_log_group_name" {
   description = "Log group of all job state changes"
-  value       = aws_cloudwatch_log_group.events.name
+  value       = local.event_log_group_name
 }
 
 output "alarm_names" {
@@ -14,6 +14,6 @@ output "alarm_names" {
 }
 
 output "launch_alarm_names" {
-  description = "Alarms on instances that are launched over and over, by compute environment"
+  description = "Alarms on instances launched over and over, by compute environment"
   value       = { for key, alarm in aws_cloudwatch_metric_alarm.launches : key => alarm.alarm_name }
 }

@@ -14,6 +14,12 @@ variable "kms_key_arn" {
   default     = null
 }
 
+variable "event_log_group_name" {
+  description = "Log group of events that another installation of this module, whose name this one's begins with, made with its dashboard; none to make both"
+  type        = string
+  default     = null
+}
+
 ################################################################################
 # What is watched
 ################################################################################
@@ -29,13 +35,13 @@ variable "job_queue_arns" {
 }
 
 variable "ecs_cluster_names" {
-  description = "ECS clusters of the compute environments, by a name for people; each gets an alarm"
+  description = "ECS clusters of the compute environments, by display name; each gets an alarm"
   type        = map(string)
   default     = {}
 }
 
 variable "compute_environment_prefixes" {
-  description = "What the names of the compute environments begin with, by a name for people; each gets a rule and an alarm on its launches"
+  description = "Prefixes of compute environments' names, by display name; each gets a rule and an alarm on launches"
   type        = map(string)
   default     = {}
 }
@@ -47,7 +53,7 @@ variable "target_names" {
 }
 
 variable "metrics_namespace" {
-  description = "CloudWatch namespace of the jobs' telemetry and of the counted job states; one of its own per stack"
+  description = "CloudWatch namespace of telemetry and job states, one per stack"
   type        = string
   default     = "Batchmark"
 
@@ -73,7 +79,7 @@ variable "notices" {
 }
 
 variable "launches_per_hour" {
-  description = "Instances launched for one compute environment within an hour that are too many"
+  description = "Launches per compute environment and hour that raise an alarm"
   type        = number
   default     = 4
 
@@ -84,7 +90,7 @@ variable "launches_per_hour" {
 }
 
 variable "idle_minutes" {
-  description = "Minutes that instances may run with no job before the alarm; a multiple of 5 from 10 to 1,440"
+  description = "Minutes without a job before the alarm; a multiple of 5 from 10 to 1,440"
   type        = number
   default     = 30
 

@@ -278,6 +278,23 @@ data "aws_iam_policy_document" "s3_endpoint" {
     }
   }
 
+  # Public data is read unsigned, or by links that its owner has signed: by nobody of this account, so no
+  # list of keys would tell it from the rest. Writing stays with the account's own principals.
+  dynamic "statement" {
+    for_each = var.read_any_bucket ? ["any"] : []
+
+    content {
+      sid       = "PublicData"
+      actions   = ["s3:GetObject", "s3:ListBucket"]
+      resources = ["*"] # each bucket's own policy says who may read it
+
+      principals {
+        type        = "*"
+        identifiers = ["*"]
+      }
+    }
+  }
+
   # Where dnf gets Amazon Linux 2023's packages, unsigned.
   statement {
     sid       = "OperatingSystem"

@@ -9,12 +9,12 @@ output "public_subnet_ids" {
 }
 
 output "private_subnet_ids" {
-  description = "Subnets that reach the internet through the NAT gateway or not at all, one per zone"
+  description = "Subnets behind the NAT gateway, or without internet; one per zone"
   value       = [for subnet in aws_subnet.private : subnet.id]
 }
 
 output "instance_subnet_ids" {
-  description = "Subnets to start instances in: the private ones where they have a NAT gateway or endpoints, else the public ones"
+  description = "Subnets for instances: private ones with a NAT gateway or endpoints, else public ones"
   value = (
     var.enable_nat_gateway || var.enable_interface_endpoints
     ? [for subnet in aws_subnet.private : subnet.id]
@@ -37,7 +37,7 @@ output "instance_subnet_ids" {
 }
 
 output "security_group_id" {
-  description = "Security group for instances: nothing in, HTTPS out, and that only to the endpoints where there is no NAT gateway beside them"
+  description = "Security group for instances: nothing in, HTTPS out, with endpoints and no NAT gateway only to these"
   value       = aws_security_group.this.id
 }
 

@@ -15,7 +15,7 @@ variable "cidr" {
 }
 
 variable "availability_zones" {
-  description = "Two to six zones to use; empty for the three that offer the most of instance_types"
+  description = "Two to six zones; empty for the three with the most instance_types"
   type        = set(string)
   default     = []
 
@@ -26,25 +26,31 @@ variable "availability_zones" {
 }
 
 variable "instance_types" {
-  description = "Instance types that are to be had in the zones"
+  description = "Instance types that the zones must offer"
   type        = set(string)
   default     = []
 }
 
+variable "read_any_bucket" {
+  description = "Let anybody's reads through the S3 endpoint, for jobs that read public data"
+  type        = bool
+  default     = false
+}
+
 variable "enable_interface_endpoints" {
-  description = "Give the private subnets endpoints for what instances call, which cost by the hour; without a NAT gateway they then reach nothing else"
+  description = "Give the private subnets endpoints, which cost by the hour; without a NAT gateway they reach nothing else"
   type        = bool
   default     = false
 }
 
 variable "enable_nat_gateway" {
-  description = "Give the private subnets a way out through a NAT gateway, which costs by the hour"
+  description = "Give the private subnets a NAT gateway, which costs by the hour"
   type        = bool
   default     = false
 }
 
 variable "flow_log_retention_days" {
-  description = "Days that VPC flow logs are kept in CloudWatch Logs, which bills them by size; none for no flow logs"
+  description = "Days that VPC flow logs, billed by size, are kept; none for no flow logs"
   type        = number
   default     = null
 

@@ -9,24 +9,14 @@ locals {
   partition  = data.aws_partition.current.partition
   region     = data.aws_region.current.name
 
-  # AWS's services that may publish, each only for what carries the stack's name. EventBridge is known
-  # to send the rule's ARN along, which names the account; of aws:SourceAccount AWS's pages say nothing.
+  # AWS's services that may publish, each only for what carries the stack's name. All of them say for which
+  # resource and account, EventBridge by its guide's page "Cross-service confused deputy prevention",
+  # https://docs.aws.amazon.com/eventbridge/latest/userguide/cross-service-confused-deputy-prevention.html
+  # (read in November 2026).
   publishers = {
-    EventBridge = {
-      service  = "events.amazonaws.com"
-      sources  = ["arn:${local.partition}:events:${local.region}:${local.account_id}:rule/${var.name}-*"]
-      accounts = []
-    }
-    Alarms = {
-      service  = "cloudwatch.amazonaws.com"
-      sources  = ["arn:${local.partition}:cloudwatch:${local.region}:${local.account_id}:alarm:${var.name}-*"]
-      accounts = [local.account_id]
-    }
-    Budgets = {
-      service  = "budgets.amazonaws.com"
-      sources  = ["arn:${local.partition}:budgets::${local.account_id}:*"]
-      accounts = [local.account_id]
-    }
+    EventBridge = { service = "events.amazonaws.com", source = "arn:${local.partition}:events:${local.region}:${local.account_id}:rule/${var.name}-*" }
+    Alarms      = { service = "cloudwatch.amazonaws.com", source = "arn:${local.partition}:cloudwatch:${local.region}:${local.account_id}:alarm:${var.name}-*" }
+    Budgets     = { service = "budgets.amazonaws.com", source = "arn:${local.partition}:budgets::${local.account_id}:*" }
   }
 }
 
@@ -98,17 +88,13 @@ data "aws_iam_policy_document" "topic" {
       condition {
         test     = "ArnLike"
         variable = "aws:SourceArn"
-        values   = statement.value.sources
+        values   = [statement.value.source]
       }
 
-      dynamic "condition" {
-        for_each = length(statement.value.accounts) > 0 ? [statement.value.accounts] : []
-
-        content {
-          test     = "StringEquals"
-          variable = "aws:SourceAccount"
-          values   = condition.value
-        }
+      condition {
+        test     = "StringEquals"
+        variable = "aws:SourceAccount"
+        values   = [local.account_id]
       }
     }
   }

@@ -4,7 +4,7 @@ variable "name" {
 }
 
 variable "kms_key_arn" {
-  description = "Key that encrypts the topic; none for a topic that is not encrypted at rest"
+  description = "Key of the topic; none for no encryption at rest"
   type        = string
   default     = null
 }

@@ -15,14 +15,14 @@ output "jobs" {
       },
       # What is not set is left out, for the room.
       length(job.parameters) == 0 ? {} : { parameters = job.parameters },
-      { for key, value in { axis = job.axis, check = job.check, output = job.output, output_sha256 = job.output_sha256 } : key => value if value != null },
+      { for key, value in { axis = job.axis, check = job.check, output = job.output, output_sha256 = job.output_sha256, schedule = job.schedule, commit = job.commit, branch = job.branch, label = job.label } : key => value if value != null },
       job.shell ? {} : { shell = false },
     )
   }
 }
 
 output "job_definition_arns" {
-  description = "All own jobs' definitions, as one ARN with a wildcard and without a revision"
+  description = "All own jobs' definitions, as one ARN with a wildcard"
   value       = "arn:${data.aws_partition.current.partition}:batch:${data.aws_region.current.name}:${data.aws_caller_identity.current.account_id}:job-definition/${local.prefix}*"
 }
 

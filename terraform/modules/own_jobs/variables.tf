@@ -8,7 +8,7 @@ variable "name" {
 ################################################################################
 
 variable "own_jobs" {
-  description = "Jobs that exist already, by name: image (or one for each device) and command, and what they ask for; each becomes a job definition for each of its targets"
+  description = "Your own jobs, by name; each gets a job definition per target"
   type = map(object({
     image                    = optional(string)
     images                   = optional(object({ cpu = string, cuda = string }))
@@ -32,6 +32,10 @@ variable "own_jobs" {
     job_role_arn             = optional(string)
     readonly_root_filesystem = optional(bool, false)
     targets                  = optional(set(string), [])
+    schedule                 = optional(string)
+    commit                   = optional(string)
+    branch                   = optional(string)
+    label                    = optional(string)
   }))
 
   validation {
@@ -143,10 +147,20 @@ variable "own_jobs" {
     condition     = alltrue([for job in values(var.own_jobs) : job.job_role_arn == null ? true : can(regex("^arn:aws[a-z-]*:iam::[0-9]{12}:role/[^*?\\s]+$", job.job_role_arn))])
     error_message = "job_role_arn is ${join(", ", [for name, job in var.own_jobs : "\"${job.job_role_arn}\" for ${name}" if job.job_role_arn != null])}; give the ARN of a role that ecs-tasks.amazonaws.com may assume, or leave it out for a role without any right."
   }
+
+  validation {
+    condition     = alltrue([for job in values(var.own_jobs) : job.schedule == null ? true : can(regex("^@(hourly|daily|weekly|monthly|quarterly|yearly)$", job.schedule)) || length(split(" ", job.schedule)) == 5 && alltrue([for index, field in split(" ", job.schedule) : can(regex(local.cron[index], field))])])
+    error_message = "schedule is ${join(", ", [for name, job in var.own_jobs : "${jsonencode(job.schedule)} for ${name}" if job.schedule != null])}; give @hourly, @daily, @weekly, @monthly, @quarterly or @yearly, or the five fields of a cron line in UTC, minute, hour, day of the month, month and day of the week, such as \"0 3 * * mon\" for Mondays at 3:00. Leave it out for no schedule."
+  }
+
+  validation {
+    condition     = alltrue(flatten([for job in values(var.own_jobs) : [for text in concat(job.commit[*], job.branch[*], job.label[*]) : can(regex("^[^\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]{1,300}$", text))]]))
+    error_message = "${join(", ", flatten([for name, job in var.own_jobs : [for field in ["commit", "branch", "label"] : "${field} of ${name} is ${jsonencode(job[field])}" if job[field] != null]]))}; give 1 to 300 characters in one line, such as commit = \"3f2a91c\", or leave it out."
+  }
 }
 
 variable "own_jobs_given" {
-  description = "own_jobs as it was written; a field that jobs don't have, which Terraform drops from own_jobs without a word, is refused"
+  description = "own_jobs as written, to refuse unknown fields, which Terraform drops silently"
   type        = any
   default     = {}
 
@@ -171,7 +185,7 @@ variable "own_jobs_given" {
 ################################################################################
 
 variable "targets" {
-  description = "What a job of each target asks for at most, and how jobs share an instance, if they do"
+  description = "Per target: what a job asks for at most, and how jobs share an instance"
   type = map(object({
     device     = string
     vcpus      = number
@@ -187,7 +201,7 @@ variable "log_group_name" {
 }
 
 variable "retry_rules" {
-  description = "After which ends a job is tried again, in the order in which they are looked at"
+  description = "Ends after which a job is retried, first match first"
   type        = list(object({ action = string, on_reason = string, on_status_reason = string }))
 }
 
@@ -196,7 +210,7 @@ variable "retry_rules" {
 ################################################################################
 
 variable "pull_and_log_policy" {
-  description = "What an execution role needs to start any job: pull images, write logs, as JSON"
+  description = "What an execution role needs (pull images, write logs), as JSON"
   type        = string
 }
 
@@ -224,4 +238,10 @@ locals {
 
   # Of a job's fields that are objects, what these have.
   objects = { axis = ["parameter", "sizes"], images = ["cpu", "cuda"] }
+
+  # What each field of a cron line may be, up to the day of the week. Airflow takes more, and has the last word.
+  cron = [for part in [
+    for value in ["[0-5]?[0-9]", "[01]?[0-9]|2[0-3]", "0?[1-9]|[12][0-9]|3[01]", "0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec", "[0-7]|sun|mon|tue|wed|thu|fri|sat"] :
+    "(\\*|(${value})(-(${value}))?)(/[1-9][0-9]?)?"
+  ] : "^(?i:${part}(,${part})*)$"]
 }

@@ -9,7 +9,7 @@ output "bucket_arn" {
 }
 
 output "ecr_repository_url" {
-  description = "Where to push the job image, without a tag; null without a repository"
+  description = "Where to push the job image; null without a repository"
   value       = one(aws_ecr_repository.this[*].repository_url)
 }
 

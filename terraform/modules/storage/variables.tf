@@ -43,7 +43,7 @@ variable "images_kept" {
 }
 
 variable "kms_key_arn" {
-  description = "Key that encrypts results and images; none for AWS's own keys. A change of it replaces the image repository"
+  description = "Key for results and images; none for AWS's. A change replaces the image repository"
   type        = string
   default     = null
 }

@@ -1,5 +1,5 @@
 output "webserver_url" {
-  description = "Address of the Airflow UI; reachable from the VPC only when the access mode is PRIVATE_ONLY"
+  description = "Address of the Airflow UI; with PRIVATE_ONLY only from the VPC"
   value       = "https://${aws_mwaa_environment.this.webserver_url}"
 }
 

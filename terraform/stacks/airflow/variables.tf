@@ -47,7 +47,7 @@ variable "airflow_variables_prefix" {
 }
 
 variable "kms_key_arn" {
-  description = "Key that encrypts the environment, its bucket and its logs; none for AWS's own keys. Its policy has to let MWAA in, with kms:CreateGrant and through SQS: the core stack's key does not. It can't be changed later"
+  description = "Key for environment, bucket and logs, for good; none for AWS's. Its policy must admit MWAA, with kms:CreateGrant and through SQS, as the core stack's doesn't"
   type        = string
   default     = null
 
@@ -84,7 +84,7 @@ variable "iam_path" {
 ################################################################################
 
 variable "subnet_ids" {
-  description = "Two private subnets in two zones, with a way to the internet; empty for the core stack's"
+  description = "Two private subnets in two zones that reach the internet; empty for the core stack's"
   type        = set(string)
   default     = []
 
@@ -121,7 +121,7 @@ variable "user_cidrs" {
 ################################################################################
 
 variable "airflow_version" {
-  description = "Airflow version, one that MWAA offers today, such as 3.3.1; the DAGs are tested with 3.3, and before 3.2 Airflow lacks what they import"
+  description = "Airflow version that MWAA offers today, such as 3.3.1; 3.2 or later"
   type        = string
 
   validation {
@@ -142,7 +142,7 @@ variable "environment_class" {
 }
 
 variable "max_workers" {
-  description = "Most workers at a time; one is enough, because tasks wait for jobs without a worker"
+  description = "Most workers; one is enough, as waiting tasks hold none"
   type        = number
   default     = 1
 
@@ -153,7 +153,7 @@ variable "max_workers" {
 }
 
 variable "weekly_maintenance_window_start" {
-  description = "When MWAA may restart it, as day and UTC time in half hours; not while a benchmark runs"
+  description = "When MWAA may restart it (day and UTC half hour), while no benchmark runs"
   type        = string
   default     = "SUN:03:30"
 
@@ -194,7 +194,7 @@ variable "plugins_zip_path" {
 ################################################################################
 
 variable "log_level" {
-  description = "Least level that the scheduler, the workers, the web server and the DAG processor log"
+  description = "Least level that Airflow's parts log"
   type        = string
   default     = "WARNING"
 

@@ -14,7 +14,7 @@ data "aws_iam_policy_document" "cluster_trust" {
 }
 
 resource "aws_iam_role" "cluster" {
-  name_prefix          = "${local.cluster}-cluster-"
+  name_prefix          = substr("${local.cluster}-cluster-", 0, 38) # IAM takes no more
   description          = "Control plane of ${local.cluster}"
   path                 = var.iam_path
   permissions_boundary = var.permissions_boundary_arn

@@ -126,18 +126,6 @@ resource "aws_eks_cluster" "this" {
     support_type = "STANDARD"
   }
 
-  dynamic "encryption_config" {
-    for_each = var.kms_key_arn[*]
-
-    content {
-      resources = ["secrets"]
-
-      provider {
-        key_arn = encryption_config.value
-      }
-    }
-  }
-
   # Without the role's policies, what EKS made can't be deleted any more.
   depends_on = [aws_cloudwatch_log_group.this, aws_iam_role_policy_attachment.cluster]
 

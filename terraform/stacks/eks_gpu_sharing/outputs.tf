@@ -9,7 +9,7 @@ output "ssm_parameter_name" {
 }
 
 output "target" {
-  description = "Name that the node's results have, beside the targets of Batch"
+  description = "Target that the node's results name"
   value       = local.target
 }
 

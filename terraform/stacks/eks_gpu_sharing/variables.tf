@@ -53,7 +53,7 @@ variable "tags" {
 }
 
 variable "kms_key_arn" {
-  description = "The core stack's key, if it has one: encrypts results, the node's volume, the logs and the cluster's secrets. Its policy has to let CloudWatch Logs and the Auto Scaling service-linked role in, as the core stack's does"
+  description = "The core stack's key, if any, for results, the node's volume and logs, not for EKS's own data. Its policy must admit CloudWatch Logs and Auto Scaling's service-linked role, as the core stack's does"
   type        = string
   default     = null
 
@@ -90,7 +90,7 @@ variable "iam_path" {
 ################################################################################
 
 variable "subnet_ids" {
-  description = "Subnets in two zones or more, with a way to the internet; empty for the core stack's"
+  description = "Subnets in two zones or more that reach the internet; empty for the core stack's"
   type        = set(string)
   default     = []
 
@@ -101,13 +101,13 @@ variable "subnet_ids" {
 }
 
 variable "private_subnets" {
-  description = "Take the core stack's private subnets instead of its public ones; they need its NAT gateway, for the device plugin's image lies in NVIDIA's registry"
+  description = "Take the core stack's private subnets, with its NAT gateway: the device plugin's image is in NVIDIA's registry"
   type        = bool
   default     = false
 }
 
 variable "api_cidrs" {
-  description = "Address ranges that reach the cluster's API from outside the VPC, yours for kubectl among them; whoever calls it needs a role with an access entry, too"
+  description = "Address ranges that reach the cluster's API from outside the VPC, such as yours for kubectl; callers also need a role with an access entry"
   type        = set(string)
   default     = []
 
@@ -118,7 +118,7 @@ variable "api_cidrs" {
 }
 
 variable "airflow_security_group_ids" {
-  description = "Security groups that reach the cluster's API inside the VPC, such as the output security_group_id of stacks/airflow"
+  description = "Security groups that reach the cluster's API inside the VPC, such as security_group_id of stacks/airflow"
   type        = set(string)
   default     = []
 
@@ -135,11 +135,14 @@ variable "airflow_security_group_ids" {
 variable "kubernetes_version" {
   description = "Kubernetes version of the cluster and its node"
   type        = string
-  default     = "1.35"
+  default     = "1.36"
 
+  # In standard support: 1.33 until 2026-07-29, 1.34 until 2026-12-02, 1.35 until 2027-03-27
+  # (https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html, read in November 2026). NVIDIA AMIs
+  # of AL2023 for 1.36 are among the releases of awslabs/amazon-eks-ami.
   validation {
-    condition     = can(regex("^1\\.(3[3-9]|[4-9][0-9])$", var.kubernetes_version))
-    error_message = "kubernetes_version is \"${var.kubernetes_version}\"; give 1.33 or newer as two numbers, such as \"1.35\": EKS supports none before it but for six times the price."
+    condition     = can(regex("^1\\.(3[5-9]|[4-9][0-9])$", var.kubernetes_version))
+    error_message = "kubernetes_version is \"${var.kubernetes_version}\"; give 1.35 or newer as two numbers, such as \"1.36\": the standard support of 1.33 ended on 2026-07-29 and that of 1.34 ends on 2026-12-02, after which EKS costs six times as much."
   }
 }
 
@@ -155,7 +158,7 @@ variable "namespace" {
 }
 
 variable "airflow_role_arns" {
-  description = "Roles that Airflow runs with, in MWAA or on a server: they may run benchmarks in the cluster, and get a policy"
+  description = "Airflow's roles, which may run benchmarks in the cluster and get a policy"
   type        = set(string)
 
   validation {
@@ -185,9 +188,13 @@ variable "instance_type" {
   default     = "g4dn.12xlarge"
 
   validation {
-    condition     = !can(regex("^p[23]", var.instance_type))
-    error_message = "instance_type is \"${var.instance_type}\"; the driver of AL2023's NVIDIA images no longer knows its GPU. Use g4dn, g5, g6 or newer."
+    condition     = !can(local.families.gpu_families[split(".", var.instance_type)[0]].refused)
+    error_message = "instance_type is \"${var.instance_type}\", but ${try(local.families.refusals[local.families.gpu_families[split(".", var.instance_type)[0]].refused], "")}."
   }
+}
+
+locals {
+  families = jsondecode(file("${path.module}/../../modules/batch/instance_families.json"))
 }
 
 variable "replicas_per_gpu" {
@@ -224,7 +231,7 @@ variable "volume_size_gib" {
 }
 
 variable "enable_session_manager" {
-  description = "Let people open a shell on the node through Systems Manager, such as for nvidia-smi"
+  description = "Allow shells on the node by Session Manager, such as for nvidia-smi"
   type        = bool
   default     = false
 }
@@ -234,7 +241,7 @@ variable "enable_session_manager" {
 ################################################################################
 
 variable "image_tag" {
-  description = "Tag of the job image in the ECR repository, or its digest (sha256:...). Tags are immutable: a new image needs a new tag"
+  description = "Tag or digest (sha256:...) of the job image in ECR; a new image needs a new tag"
   type        = string
   default     = "0.2.0"
 
@@ -245,7 +252,7 @@ variable "image_tag" {
 }
 
 variable "timeout_seconds" {
-  description = "Longest that the pods of one number of replicas may take together"
+  description = "Most seconds for the pods of one number of replicas together"
   type        = number
   default     = 1800
 

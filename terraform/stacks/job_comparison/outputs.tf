@@ -9,7 +9,7 @@ output "bucket_name" {
 }
 
 output "airflow_policy_arns" {
-  description = "Policies to attach to the role that Airflow runs with: run for comparisons, watch for checks, diagnoses, the leak guard and the self-test"
+  description = "Policies for Airflow's role: run for comparisons; watch for checks, diagnoses, guard and self-test"
   value       = module.airflow_access.policy_arns
 }
 

@@ -72,7 +72,7 @@ variable "log_group_names" {
 }
 
 variable "monthly_cap_usd" {
-  description = "Most in USD that the runs of a calendar month may cost: Airflow submits no run that could exceed it; none for no cap"
+  description = "Cap in USD on a calendar month's runs: Airflow submits none that could exceed it; none for no cap"
   type        = number
   default     = null
 
@@ -93,19 +93,19 @@ variable "force_destroy" {
 ################################################################################
 
 variable "airflow_principal_arns" {
-  description = "Roles or users that may act as Airflow's role here; empty for no role, only the policies to attach to one of yours"
+  description = "Roles or users that may assume Airflow's role; empty for policies alone"
   type        = set(string)
   default     = []
 }
 
 variable "airflow_external_id" {
-  description = "External id that airflow_principal_arns have to give, for an Airflow that a third party runs; none for no id"
+  description = "External id that airflow_principal_arns must give, if a third party runs Airflow"
   type        = string
   default     = null
 }
 
 variable "airflow_variables_prefix" {
-  description = "The variables_prefix of the secrets backend of the Airflow that compares; two installations in one region need two"
+  description = "Airflow's variables_prefix for this installation; two in one region need two"
   type        = string
   default     = "/airflow/variables"
 

@@ -67,6 +67,11 @@ resource "aws_launch_template" "this" {
 
   lifecycle {
     create_before_destroy = true
+
+    precondition {
+      condition     = local.device == "cpu" || var.ami_id != null || local.node.least_driver <= local.families.ecs_gpu_ami_driver
+      error_message = "${var.instance_type} needs NVIDIA driver ${local.node.least_driver} or newer, and the ECS GPU AMI has ${local.families.ecs_gpu_ami_driver}: nodes would fail their check and be replaced again and again. Use another type, such as g6e.12xlarge or g7e.12xlarge, or name an AMI of yours that has the driver in ami_id."
+    }
   }
 }
 

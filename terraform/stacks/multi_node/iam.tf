@@ -104,7 +104,7 @@ data "aws_iam_policy_document" "instance" {
 }
 
 resource "aws_iam_role" "instance" {
-  name_prefix          = "${local.prefix}-instance-"
+  name_prefix          = substr("${local.prefix}-instance-", 0, 38) # IAM takes no more
   description          = "Nodes of ${local.prefix}: join ECS, pull the job image, write logs, find their file system"
   path                 = var.iam_path
   permissions_boundary = var.permissions_boundary_arn
@@ -233,7 +233,7 @@ resource "aws_iam_role_policy" "job" {
 }
 
 resource "aws_iam_role" "execution" {
-  name_prefix          = "${local.prefix}-execution-"
+  name_prefix          = substr("${local.prefix}-execution-", 0, 38) # IAM takes no more
   description          = "Start multi-node jobs of ${local.prefix}: pull the job image, write logs"
   path                 = var.iam_path
   permissions_boundary = var.permissions_boundary_arn

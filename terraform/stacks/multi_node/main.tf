@@ -57,7 +57,8 @@ locals {
   image             = join(startswith(var.image_tag, "sha256:") ? "@" : ":", [data.aws_ecr_repository.job.repository_url, var.image_tag])
 
   # Of all that is made here.
-  prefix = "${var.name}-multi-node"
+  prefix             = "${var.name}-multi-node"
+  environment_prefix = "${local.prefix}-"
 
   # Beside the series of the same instance type in the core stack, whose jobs have one machine.
   target = "${var.instance_type}-multi-node"
@@ -66,6 +67,9 @@ locals {
     vcpus      = data.aws_ec2_instance_type.this.default_vcpus
     memory_mib = data.aws_ec2_instance_type.this.memory_size
     gpus       = sum(concat([0], [for gpu in data.aws_ec2_instance_type.this.gpus : gpu.count]))
+
+    # 0 where every AMI has one that will do.
+    least_driver = try(local.families.gpu_families[split(".", var.instance_type)[0]].least_driver, 0)
 
     # The most that ECS is left with, a little above what the default asks for.
     usable_memory_mib = floor(data.aws_ec2_instance_type.this.memory_size * 15 / 16)
@@ -83,7 +87,7 @@ locals {
     local.device == "cpu" ? min(1024, floor(local.memory_mib / 2)) : min(max(8192, 4096 * local.node.gpus), floor(local.memory_mib / 2)),
   )
 
-  file_system = merge(local.file_system_defaults, var.file_system)
+  file_system = merge(local.file_system_defaults, { for field, value in var.file_system : field => value if value != null })
 
   mount_point = "/fsx"
   files       = "${local.mount_point}${local.file_system.folder}"
@@ -106,7 +110,7 @@ resource "terraform_data" "host" {
 # One alone: a multi-node job that finds no capacity in the first of a queue's environments blocks the
 # queue, even where a later one has some.
 resource "aws_batch_compute_environment" "this" {
-  compute_environment_name_prefix = "${local.prefix}-"
+  compute_environment_name_prefix = local.environment_prefix
   type                            = "MANAGED"
 
   compute_resources {
@@ -205,158 +209,26 @@ resource "aws_batch_job_queue" "this" {
 }
 
 ################################################################################
-# Job definition
+# Watching, beside what the core stack does
 ################################################################################
 
-locals {
-  # Folders of the host that a job sees at the same path.
-  host_folders = { fsx = local.mount_point, scratch = local.scratch }
+module "monitoring" {
+  source = "../../modules/monitoring"
 
-  container = {
-    image        = local.image
-    instanceType = var.instance_type
+  name                 = local.prefix
+  topic_arn            = local.core.topic_arn
+  event_log_group_name = local.core.events_log_group
+  job_queue_arns       = [aws_batch_job_queue.this.arn]
 
-    command = concat(
-      ["python", "-m", "batchmark_job", "run"],
-      ["--suite", "Ref::suite", "--dtype", "Ref::dtype"],
-      ["--device", local.device, "--threads", tostring(local.vcpus)],
-      ["--run-id", "Ref::run_id", "--target", local.target, "--output", "Ref::output"],
-      ["--metrics-namespace", local.metrics_namespace],
-      var.allow_cpu_fallback ? ["--allow-cpu-fallback"] : [],
-    )
+  # A job that loses a node is not tried again: it is told as failed.
+  notices = ["job_failed", "queue_blocked"]
 
-    resourceRequirements = concat(
-      [
-        { type = "VCPU", value = tostring(local.vcpus) },
-        { type = "MEMORY", value = tostring(local.memory_mib) },
-      ],
-      local.node.gpus > 0 ? [{ type = "GPU", value = tostring(local.node.gpus) }] : [],
-    )
+  ecs_cluster_names            = { (var.instance_type) = regex("[^/]+$", aws_batch_compute_environment.this.ecs_cluster_arn) }
+  compute_environment_prefixes = { (var.instance_type) = local.environment_prefix }
 
-    environment = [
-      { name = "AWS_DEFAULT_REGION", value = var.region },
-      { name = "HOME", value = "/tmp" },
-      { name = "BATCHMARK_ROOT_VOLUME", value = "gp3, ${var.volume_size_gib} GiB, ${local.volume_throughput_mib_s} MiB/s, ${local.volume_iops} IOPS" },
-      { name = "BATCHMARK_FILES", value = local.files },
-      { name = "JOB_DIR", value = local.files }, # what training programs of others read
-      { name = "SCRATCH_DIR", value = local.scratch },
-      # Not the loopback, nor the link to the ECS agent, which no other node can reach.
-      { name = "NCCL_SOCKET_IFNAME", value = "^lo,ecs-eth" },
-      { name = "NCCL_DEBUG", value = "WARN" },
-    ]
-
-    jobRoleArn       = aws_iam_role.job.arn
-    executionRoleArn = aws_iam_role.execution.arn
-
-    user                   = "10001"
-    privileged             = false
-    readonlyRootFilesystem = true
-
-    # What is shared with a GPU has to stay in memory.
-    ulimits = [
-      { name = "memlock", softLimit = -1, hardLimit = -1 },
-      { name = "stack", softLimit = 67108864, hardLimit = 67108864 },
-    ]
-
-    linuxParameters = {
-      initProcessEnabled = true
-      sharedMemorySize   = local.shared_memory_mib
-      tmpfs              = [{ containerPath = "/tmp", size = local.tmp_mib, mountOptions = ["rw", "exec", "nosuid", "nodev"] }]
-    }
-
-    volumes     = [for name, path in local.host_folders : { name = name, host = { sourcePath = path } }]
-    mountPoints = [for name, path in local.host_folders : { sourceVolume = name, containerPath = path, readOnly = false }]
-
-    logConfiguration = {
-      logDriver = "awslogs"
-      options = {
-        awslogs-group         = local.core.log_group
-        awslogs-region        = var.region
-        awslogs-stream-prefix = local.target
-
-        # ECS's default became non-blocking on 25 June 2025: a full buffer drops lines, and metrics with them.
-        mode = "blocking"
-      }
-    }
-  }
-}
-
-resource "aws_batch_job_definition" "this" {
-  name                  = local.prefix
-  type                  = "multinode"
-  platform_capabilities = ["EC2"]
-  propagate_tags        = true
-
-  # A DAG run that is under way goes on submitting the revision from before an apply.
-  deregister_on_new_revision = false
-
-  # Defaults, so that `aws batch submit-job` needs the nodes' token alone (see the output submit_command).
-  parameters = {
-    suite  = "scaling"
-    dtype  = "suite"
-    run_id = "manual"
-    output = "s3://${local.core.bucket}/raw/manual/${local.target}/"
-  }
-
-  node_properties = jsonencode({
-    mainNode = 0
-    numNodes = min(2, var.most_nodes)
-
-    # An open end: else a job can't ask for another number of nodes.
-    nodeRangeProperties = [{ targetNodes = "0:", container = local.container }]
-  })
-
-  # A second attempt would cost as much as the first, and find the same nodes and files.
-  retry_strategy {
-    attempts = 1
-  }
-
-  timeout {
-    attempt_duration_seconds = var.timeout_seconds
-  }
-
-  tags = { Target = local.target }
-
-  lifecycle {
-    precondition {
-      condition     = local.vcpus <= local.node.vcpus
-      error_message = "${var.instance_type} has ${local.node.vcpus} vCPUs, and job_vcpus asks for ${local.vcpus}: a job would never start. Ask for fewer, or use a larger type."
-    }
-
-    precondition {
-      condition     = local.memory_mib <= local.node.usable_memory_mib
-      error_message = "${var.instance_type} leaves about ${local.node.usable_memory_mib} MiB of its memory to jobs, and job_memory_mib asks for ${local.memory_mib}: a job would never start. Ask for less, or use a larger type."
-    }
-
-    precondition {
-      condition     = local.shared_memory_mib < local.memory_mib
-      error_message = "shared_memory_mib is ${local.shared_memory_mib}, but it is part of the job's memory of ${local.memory_mib} MiB. Ask for less shared memory."
-    }
-
-    precondition {
-      condition     = !var.allow_cpu_fallback || local.device == "cuda"
-      error_message = "allow_cpu_fallback is set for ${var.instance_type}, which has no GPU; only a GPU type can fall back to its CPU. Leave it out."
-    }
-  }
-}
-
-################################################################################
-# Job states, beside those of the core stack's queues
-################################################################################
-
-resource "aws_cloudwatch_event_rule" "job_states" {
-  name        = "${var.name}-job-states-multi-node"
-  description = "Logs each change of a multi-node job's state, and when one blocks the queue"
-
-  event_pattern = jsonencode(jsondecode(templatefile("${path.module}/../../modules/monitoring/event_patterns/job_states.json.tftpl", {
-    job_queues = jsonencode([aws_batch_job_queue.this.arn])
-  })))
-}
-
-resource "aws_cloudwatch_event_target" "job_states" {
-  rule      = aws_cloudwatch_event_rule.job_states.name
-  target_id = "log-group"
-  arn       = "arn:${local.partition}:logs:${var.region}:${local.account_id}:log-group:${local.core.events_log_group}"
+  # A run's jobs on more and more nodes may launch the largest number of them twice, if those of one job are
+  # gone before the next. Nodes that never join ECS are launched again for as long as their job waits.
+  launches_per_hour = max(4, 2 * var.most_nodes + 1)
 }
 
 ################################################################################
@@ -380,35 +252,39 @@ resource "aws_ssm_parameter" "airflow" {
   description = "Airflow variable batchmark_multi_node: where multi-node jobs run, and the file system they read"
   type        = "String"
 
-  value = jsonencode({
-    schema_version      = 1
-    name                = var.name
-    region              = var.region
-    target              = local.target
-    device              = local.device
-    instance_type       = var.instance_type
-    vcpus               = local.node.vcpus
-    gpus                = local.node.gpus
-    most_nodes          = var.most_nodes
-    job_queue           = aws_batch_job_queue.this.arn
-    job_definition      = aws_batch_job_definition.this.arn
-    compute_environment = aws_batch_compute_environment.this.compute_environment_name
-    timeout_seconds     = var.timeout_seconds
-    allow_cpu_fallback  = var.allow_cpu_fallback
-    mount_point         = local.mount_point
-    scratch             = local.scratch
+  value = jsonencode(merge(
+    # Left out elsewhere, for an Airflow of an earlier release.
+    { for field, value in { given_ami = var.ami_id != null } : field => value if value },
+    {
+      schema_version      = 1
+      name                = var.name
+      region              = var.region
+      target              = local.target
+      device              = local.device
+      instance_type       = var.instance_type
+      vcpus               = local.node.vcpus
+      gpus                = local.node.gpus
+      most_nodes          = var.most_nodes
+      job_queue           = aws_batch_job_queue.this.arn
+      job_definition      = aws_batch_job_definition.this.arn
+      compute_environment = aws_batch_compute_environment.this.compute_environment_name
+      timeout_seconds     = var.timeout_seconds
+      allow_cpu_fallback  = var.allow_cpu_fallback
+      mount_point         = local.mount_point
+      scratch             = local.scratch
 
-    file_system = {
-      deployment_type = local.file_system.deployment_type
-      storage_gib     = local.file_system.storage_gib
-      throughput      = local.file_system.throughput
-      version         = local.file_system.version
-      subnet          = local.subnet_id
-      security_group  = aws_security_group.file_system.id
-      kms_key_arn     = local.file_system_key
-      repository      = "s3://${local.core.bucket}/${local.file_system.prefix}"
-      folder          = local.file_system.folder
-      id_parameter    = aws_ssm_parameter.file_system.name
-    }
-  })
+      file_system = {
+        deployment_type = local.file_system.deployment_type
+        storage_gib     = tonumber(local.file_system.storage_gib)
+        throughput      = tonumber(local.file_system.throughput)
+        version         = local.file_system.version
+        subnet          = local.subnet_id
+        security_group  = aws_security_group.file_system.id
+        kms_key_arn     = local.file_system_key
+        repository      = "s3://${local.core.bucket}/${local.file_system.prefix}"
+        folder          = local.file_system.folder
+        id_parameter    = aws_ssm_parameter.file_system.name
+      }
+    },
+  ))
 }

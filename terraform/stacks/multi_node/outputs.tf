@@ -4,12 +4,12 @@ output "ssm_parameter_name" {
 }
 
 output "file_system_parameter_name" {
-  description = "SSM parameter that holds the id of the file system while there is one"
+  description = "SSM parameter with the file system's id while there is one"
   value       = aws_ssm_parameter.file_system.name
 }
 
 output "target" {
-  description = "Name that the nodes' results have, beside the core stack's targets"
+  description = "Target that the nodes' results name"
   value       = local.target
 }
 
@@ -24,23 +24,29 @@ output "ami_id" {
 }
 
 output "most_vcpus" {
-  description = "vCPUs of all nodes together, for which the On-Demand quota of the type's family has to suffice"
+  description = "vCPUs of all nodes, which the family's On-Demand quota must hold"
   value       = var.most_nodes * local.node.vcpus
 }
 
+output "alarm_names" {
+  description = "Alarms on nodes without a job, or launched over and over"
+  value       = concat(values(module.monitoring.alarm_names), values(module.monitoring.launch_alarm_names))
+}
+
 output "airflow_policy_arn" {
-  description = "Policy of the role that Airflow runs with, beside those of the core stack"
+  description = "Policy for Airflow's role, beside the core stack's"
   value       = aws_iam_policy.airflow.arn
 }
 
 output "submit_command" {
-  description = "Runs one job by hand, on two nodes, with a new secret by which they know each other"
+  description = "Runs one job by hand on two nodes, with a new token, for timeout_seconds at most"
   value = join(" ", [
     "aws batch submit-job",
     "--region ${var.region}",
     "--job-name ${local.prefix}-manual",
     "--job-queue ${aws_batch_job_queue.this.arn}",
     "--job-definition ${aws_batch_job_definition.this.arn}",
+    "--timeout attemptDurationSeconds=${var.timeout_seconds}",
     "--node-overrides '${jsonencode({
       numNodes = min(2, var.most_nodes)
       nodePropertyOverrides = [{

@@ -53,7 +53,7 @@ variable "tags" {
 }
 
 variable "kms_key_arn" {
-  description = "The core stack's key, if it has one: encrypts results, nodes' volumes and a PERSISTENT file system. Its policy has to let the Auto Scaling service-linked role in, and FSx read the bucket with it, as the core stack's does"
+  description = "The core stack's key, if any, for results, nodes' volumes and a PERSISTENT file system. Its policy must admit Auto Scaling's service-linked role, and FSx to read the bucket, as the core stack's does"
   type        = string
   default     = null
 
@@ -90,7 +90,7 @@ variable "iam_path" {
 ################################################################################
 
 variable "zone" {
-  description = "Zone whose private subnet of the core stack is taken; none for the first that offers instance_type"
+  description = "Zone of the core stack's private subnet; none for the first that offers instance_type"
   type        = string
   default     = null
 
@@ -101,7 +101,7 @@ variable "zone" {
 }
 
 variable "subnet_id" {
-  description = "Subnet of yours that nodes and file system lie in, instead of the core stack's; it needs a NAT gateway, or endpoints and endpoints_only"
+  description = "Your subnet for nodes and file system, with a NAT gateway, or endpoints and endpoints_only; none for the core stack's"
   type        = string
   default     = null
 
@@ -117,13 +117,13 @@ variable "subnet_id" {
 }
 
 variable "endpoints_only" {
-  description = "The subnet has no NAT gateway but a VPC with endpoints of all that nodes call; each is looked up"
+  description = "The subnet has no NAT gateway, but endpoints for all that nodes call, which are looked up"
   type        = bool
   default     = false
 }
 
 variable "security_group_ids" {
-  description = "Further security groups of the nodes, such as one that the VPC's endpoints let in"
+  description = "Further security groups of nodes, such as one that endpoints let in"
   type        = set(string)
   default     = []
 
@@ -134,7 +134,7 @@ variable "security_group_ids" {
 }
 
 variable "placement_group" {
-  description = "Start all nodes close to each other, in a cluster placement group, which has less capacity to give"
+  description = "Start nodes close together in a cluster placement group, which has less capacity"
   type        = bool
   default     = true
 }
@@ -149,9 +149,18 @@ variable "instance_type" {
   default     = "g5.12xlarge"
 
   validation {
-    condition     = can(regex("^[a-z][a-z0-9-]*\\.[a-z0-9-]+$", var.instance_type)) && !can(regex("^(p2|p3|p3dn|g2|g3|g3s)\\.", var.instance_type))
-    error_message = "instance_type is \"${var.instance_type}\"; write it as family.size, such as \"g5.12xlarge\" or \"p4d.24xlarge\", and not p2, p3, g2 or g3: Amazon Linux 2023 and CUDA 13 have no support for them."
+    condition     = can(regex("^[a-z][a-z0-9-]*\\.[a-z0-9-]+$", var.instance_type))
+    error_message = "instance_type is \"${var.instance_type}\"; write it as family.size, such as \"g5.12xlarge\" or \"p4d.24xlarge\"."
   }
+
+  validation {
+    condition     = !can(local.families.gpu_families[split(".", var.instance_type)[0]].refused)
+    error_message = "instance_type is \"${var.instance_type}\", but ${try(local.families.refusals[local.families.gpu_families[split(".", var.instance_type)[0]].refused], "")}."
+  }
+}
+
+locals {
+  families = jsondecode(file("${path.module}/../../modules/batch/instance_families.json"))
 }
 
 variable "most_nodes" {
@@ -166,7 +175,7 @@ variable "most_nodes" {
 }
 
 variable "purchasing" {
-  description = "How nodes are bought: on_demand, for Batch runs no multi-node job on Spot"
+  description = "How nodes are bought: on_demand, as Batch runs none on Spot"
   type        = string
   default     = "on_demand"
 
@@ -177,7 +186,7 @@ variable "purchasing" {
 }
 
 variable "ami_id" {
-  description = "Machine image of yours, based on the ECS-optimised Amazon Linux 2023 one; none for that itself"
+  description = "Your AMI, based on the ECS-optimised Amazon Linux 2023; none for that itself"
   type        = string
   default     = null
 
@@ -188,13 +197,13 @@ variable "ami_id" {
 }
 
 variable "ami_release" {
-  description = "Any text, such as a date: the AMI is the newest of the apply in which it last changed, and stays as it is between"
+  description = "Any text, such as a date: each change takes the newest AMI, which then stays"
   type        = string
   default     = ""
 }
 
 variable "volume_size_gib" {
-  description = "Size of each node's root volume in GiB; /scratch lies there where the type has no disks of its own"
+  description = "Size of nodes' root volumes in GiB, which hold /scratch if the type has no disks"
   type        = number
   default     = 500
 
@@ -205,7 +214,7 @@ variable "volume_size_gib" {
 }
 
 variable "enable_session_manager" {
-  description = "Let people open a shell on nodes through Systems Manager, such as for nvidia-smi"
+  description = "Allow shells on nodes by Session Manager, such as for nvidia-smi"
   type        = bool
   default     = false
 }
@@ -215,9 +224,10 @@ variable "enable_session_manager" {
 ################################################################################
 
 variable "file_system" {
-  description = "The FSx for Lustre file system that a run stands up: deployment type, size, MB/s for each TiB (PERSISTENT only), Lustre version, and the bucket's prefix that is linked as a folder"
-  type        = any
+  description = "A run's FSx for Lustre file system: deployment type, size, MB/s per TiB (PERSISTENT only), Lustre version, and the bucket's prefix linked as a folder"
+  type        = map(string)
   default     = {}
+  nullable    = false
 
   validation {
     condition     = length(setsubtract(keys(var.file_system), keys(local.file_system_defaults))) == 0
@@ -225,40 +235,39 @@ variable "file_system" {
   }
 
   validation {
-    condition     = contains(["SCRATCH_2", "PERSISTENT_1", "PERSISTENT_2"], merge(local.file_system_defaults, var.file_system).deployment_type)
-    error_message = "file_system.deployment_type is \"${merge(local.file_system_defaults, var.file_system).deployment_type}\"; it is one of SCRATCH_2, PERSISTENT_1 and PERSISTENT_2. SCRATCH_1 takes no data repository association, and so no link to the bucket."
+    condition     = try(var.file_system.deployment_type == null, true) || try(contains(["SCRATCH_2", "PERSISTENT_1", "PERSISTENT_2"], var.file_system.deployment_type), false)
+    error_message = "file_system.deployment_type is ${jsonencode(lookup(var.file_system, "deployment_type", null))}; it is one of SCRATCH_2, PERSISTENT_1 and PERSISTENT_2. SCRATCH_1 takes no data repository association, and so no link to the bucket."
   }
 
   validation {
-    condition     = merge(local.file_system_defaults, var.file_system).storage_gib == 1200 || (merge(local.file_system_defaults, var.file_system).storage_gib >= 2400 && merge(local.file_system_defaults, var.file_system).storage_gib % 2400 == 0)
-    error_message = "file_system.storage_gib is ${merge(local.file_system_defaults, var.file_system).storage_gib}; FSx takes 1200, 2400, and then steps of 2400 (3600 is for SCRATCH_1 alone)."
+    condition     = try(var.file_system.storage_gib == null, true) || try(tonumber(var.file_system.storage_gib) == 1200 || (var.file_system.storage_gib >= 2400 && var.file_system.storage_gib % 2400 == 0), false)
+    error_message = "file_system.storage_gib is ${jsonencode(lookup(var.file_system, "storage_gib", null))}; FSx takes 1200, 2400, and then steps of 2400 (3600 is for SCRATCH_1 alone)."
   }
 
   validation {
     condition = contains(
-      lookup({ PERSISTENT_1 = [50, 100, 200], PERSISTENT_2 = [125, 250, 500, 1000] }, merge(local.file_system_defaults, var.file_system).deployment_type, [0]),
-      coalesce(merge(local.file_system_defaults, var.file_system).throughput, 0),
+      try({ PERSISTENT_1 = ["50", "100", "200"], PERSISTENT_2 = ["125", "250", "500", "1000"] }[var.file_system.deployment_type], ["none"]),
+      try(var.file_system.throughput == null ? "none" : var.file_system.throughput, "none"),
     )
-    error_message = "file_system.throughput is ${coalesce(merge(local.file_system_defaults, var.file_system).throughput, 0) == 0 ? "none" : merge(local.file_system_defaults, var.file_system).throughput} for ${merge(local.file_system_defaults, var.file_system).deployment_type}; PERSISTENT_1 takes 50, 100 or 200 MB/s for each TiB, PERSISTENT_2 125, 250, 500 or 1000, and SCRATCH_2 none: it has its own."
+    error_message = "file_system.throughput is ${jsonencode(lookup(var.file_system, "throughput", null))} for ${try(coalesce(var.file_system.deployment_type), "SCRATCH_2")}; PERSISTENT_1 takes 50, 100 or 200 MB/s for each TiB, PERSISTENT_2 125, 250, 500 or 1000, and SCRATCH_2 none: it has its own."
   }
 
   validation {
-    condition     = contains(["2.12", "2.15"], merge(local.file_system_defaults, var.file_system).version)
-    error_message = "file_system.version is \"${merge(local.file_system_defaults, var.file_system).version}\"; it is 2.12 or 2.15. Amazon Linux 2023's client can't mount 2.10, and 2.10 takes no data repository association."
+    condition     = try(var.file_system.version == null, true) || try(contains(["2.12", "2.15"], var.file_system.version), false)
+    error_message = "file_system.version is ${jsonencode(lookup(var.file_system, "version", null))}; it is 2.12 or 2.15. Amazon Linux 2023's client can't mount 2.10, and 2.10 takes no data repository association."
   }
 
   validation {
-    condition     = can(regex("^([A-Za-z0-9][A-Za-z0-9_.=-]*/)+$", merge(local.file_system_defaults, var.file_system).prefix))
-    error_message = "file_system.prefix is \"${merge(local.file_system_defaults, var.file_system).prefix}\"; give folders of the bucket with a slash at the end and none at the start, such as \"images/\"."
+    condition     = try(var.file_system.prefix == null, true) || can(regex("^([A-Za-z0-9][A-Za-z0-9_.=-]*/)+$", var.file_system.prefix))
+    error_message = "file_system.prefix is ${jsonencode(lookup(var.file_system, "prefix", null))}; give folders of the bucket with a slash at the end and none at the start, such as \"images/\"."
   }
 
   validation {
-    condition     = can(regex("^(/[A-Za-z0-9][A-Za-z0-9_.-]*)+$", merge(local.file_system_defaults, var.file_system).folder))
-    error_message = "file_system.folder is \"${merge(local.file_system_defaults, var.file_system).folder}\"; give a path with a slash at the start and none at the end, such as \"/images\"."
+    condition     = try(var.file_system.folder == null, true) || can(regex("^(/[A-Za-z0-9][A-Za-z0-9_.-]*)+$", var.file_system.folder))
+    error_message = "file_system.folder is ${jsonencode(lookup(var.file_system, "folder", null))}; give a path with a slash at the start and none at the end, such as \"/images\"."
   }
 }
 
-# Validations look at these.
 locals {
   file_system_defaults = {
     deployment_type = "SCRATCH_2"
@@ -275,7 +284,7 @@ locals {
 ################################################################################
 
 variable "airflow_role_arns" {
-  description = "Roles that Airflow runs with: they get the policy; empty to attach the output airflow_policy_arn yourself"
+  description = "Airflow's roles, which get the policy; empty to attach airflow_policy_arn yourself"
   type        = set(string)
   default     = []
 
@@ -286,7 +295,7 @@ variable "airflow_role_arns" {
 }
 
 variable "image_tag" {
-  description = "Tag of the job image in the ECR repository, or its digest (sha256:...). Tags are immutable: a new image needs a new tag"
+  description = "Tag or digest (sha256:...) of the job image in ECR; a new image needs a new tag"
   type        = string
   default     = "0.2.0"
 
@@ -297,7 +306,7 @@ variable "image_tag" {
 }
 
 variable "timeout_seconds" {
-  description = "Longest that a job may take, all nodes together"
+  description = "Most seconds that a job may take"
   type        = number
   default     = 3600
 
@@ -308,7 +317,7 @@ variable "timeout_seconds" {
 }
 
 variable "runnable_timeout_seconds" {
-  description = "Seconds until a job that can't be placed is cancelled with its reason"
+  description = "Seconds until a job that can't be placed is cancelled"
   type        = number
   default     = 1800
 
@@ -319,7 +328,7 @@ variable "runnable_timeout_seconds" {
 }
 
 variable "job_vcpus" {
-  description = "vCPUs that a job takes of each node; none for all of them"
+  description = "vCPUs of a job per node; none for all"
   type        = number
   default     = null
 
@@ -330,7 +339,7 @@ variable "job_vcpus" {
 }
 
 variable "job_memory_mib" {
-  description = "Memory that a job takes of each node in MiB; none for seven eighths of it"
+  description = "Memory of a job per node in MiB; none for seven eighths"
   type        = number
   default     = null
 
@@ -341,7 +350,7 @@ variable "job_memory_mib" {
 }
 
 variable "shared_memory_mib" {
-  description = "Shared memory of a job on each node in MiB, part of its memory; none for 8 GiB, or 4 GiB for each GPU where there are several, at most half of the job's memory"
+  description = "Shared memory of a job per node in MiB; none for 8 GiB, or 4 per GPU if more, at most half of its memory"
   type        = number
   default     = null
 
@@ -352,7 +361,7 @@ variable "shared_memory_mib" {
 }
 
 variable "allow_cpu_fallback" {
-  description = "Let jobs run on the CPU of a GPU type where no GPU is seen, as on a laptop"
+  description = "Let jobs run on the CPU where no GPU is seen, as on a laptop"
   type        = bool
   default     = false
 }

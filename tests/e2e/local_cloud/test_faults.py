@@ -109,12 +109,13 @@ def test_a_terminated_job_stays_terminated_when_its_host_goes(cloud, faults, gat
     assert (job["statusReason"], len(job["attempts"])) == ("no longer needed", 1)
 
 
-def test_a_job_goes_to_the_next_environment_of_its_queue(cloud, faults):
+@pytest.mark.parametrize("kind", ["invalid_environment", "no_capacity"])
+def test_a_job_goes_to_the_next_environment_of_its_queue(cloud, faults, kind):
     first, second = (cloud.create_compute_environment(cloud.name("environment")) for _ in range(2))
     queue = cloud.create_queue(compute_environment=first)
     order = [{"order": n, "computeEnvironment": each} for n, each in enumerate((first, second), 1)]
     cloud.batch.update_job_queue(jobQueue=queue, computeEnvironmentOrder=order)
-    faults(kind="invalid_environment", compute_environment=first.rpartition("/")[2])
+    faults(kind=kind, compute_environment=first.rpartition("/")[2])
     assert cloud.output(cloud.shell("echo $AWS_BATCH_CE_NAME", queue=queue)) == [
         second.rpartition("/")[2]
     ]

@@ -52,9 +52,13 @@ def test_own_jobs_of_a_queue_that_others_use_leave_documents_that_are_collected(
     assert speed.samples_seconds == (0.25,)
     document = run.collected.jobs[0].document
     assert (document.own_job.wrapped, document.own_job.exit_code) == (False, 0)
-    assert [bad.text for bad in document.own_job.bad_lines] == ["speed=5"]
+    bad = [(line.text, line.log_line) for line in document.own_job.bad_lines]
+    assert bad == [("speed=5", 5003)], "by its number in the log"
     assert (document.actual_device, document.environment.instance_type) == (Device.CPU, None)
     (failed,) = run.collected.jobs[1].document.measurements
-    assert (failed.status, failed.reason) == (MeasurementStatus.FAILED, "exit code 3")
+    assert (failed.status, failed.reason) == (
+        MeasurementStatus.FAILED,
+        "exit code 3 (the command's own error)",
+    )
     lines = marked_lines(cloud.client("logs"), log_location(cloud.describe(tells["job_id"])))
     assert [line.text.split()[1] for line in lines] == ["end", '{"metric":', "speed=5"]

@@ -61,8 +61,11 @@ def test_without_a_file_there_are_no_prices(cloud):
 
 
 def test_the_committed_table_is_a_price_file(strict_cloud):
-    prices = fetched(strict_cloud, *load_prices().on_demand)
-    assert prices.on_demand == load_prices().on_demand
+    known = load_prices().on_demand
+    assert read_prices(PRICES_FILE).on_demand == known
+    some = dict(list(known.items())[:: len(known) // 20])
+    prices = fetched(strict_cloud, *some)
+    assert prices.on_demand == some
     assert prices.as_of > date(2026, 1, 1)
     spot = {found["InstanceType"] for found in read_prices(PRICES_FILE).spot_history}
     assert spot == set(load_prices().spot)

@@ -5,7 +5,8 @@ import os
 import sys
 import time
 
-FAILS, WRONG, MALFORMED, LOUD, ENDLESS = 1, 2, 3, 4, 5
+# The smallest size is each side's first: of one that fails by itself, no other would run.
+WRONG, MALFORMED, LOUD, ENDLESS, FAILS = 1, 2, 3, 4, 5
 MARK = "/tmp/{}.wrong"  # what the check finds, and removes
 LINES, CHARACTERS = 100_000, 99  # and the ends of the lines: 10 MB, ten pages of a log
 

@@ -112,9 +112,9 @@ def foreign_job(bench: Bench, run_id: str, side: str) -> Run:
 
 
 def own_jobs(bench: Bench, run: Run) -> list[OwnJob]:
-    """What is known of its two jobs, which told a metric and left it out of no document."""
+    """What is known of its jobs, which told a metric; the outcome counts them."""
     documents = bench.documents(run)
-    assert [len(document.measurements) for document in documents] == [2, 2]
+    assert all(len(document.measurements) == 2 for document in documents)
     return [document.own_job for document in documents if document.own_job]
 
 

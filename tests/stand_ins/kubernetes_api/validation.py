@@ -9,7 +9,7 @@ import kubernetes_validate
 
 from tests.stand_ins.kubernetes_api.errors import RefusedError
 
-VERSION = "1.35"
+VERSION = "1.36"
 LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 LONGEST_DNS_LABEL = 63

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from unittest import mock
 
 import pytest
 
@@ -104,6 +105,15 @@ def test_bad_command(arguments, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_a_run_takes_its_version_from_options_and_ci(monkeypatch, tmp_path):
+    asked = mock.Mock(return_value=0)
+    monkeypatch.setattr("batchmark_job.job.run_job", asked)
+    monkeypatch.setenv("GITHUB_SHA", "3f2a91c")
+    assert main(["run", *SMOKE, "--label", "nightly", f"--output={tmp_path}/"]) == 0
+    (settings, _), _ = asked.call_args
+    assert (settings.version.commit, settings.version.label) == ("3f2a91c", "nightly")
+
+
 def python(code):
     """Run code in a process of its own, which has imported nothing yet."""
     return subprocess.run(
@@ -184,3 +194,14 @@ def test_nobody_reads_on(program):
             check=False,
         )
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_without_the_libraries_that_measure_it_says_where_they_come_from(
+    tmp_path, monkeypatch, capsys
+):
+    """As a wheel without its extra."""
+    monkeypatch.setitem(sys.modules, "batchmark_job.job", None)
+    assert main(["run", *SMOKE, "--output", str(tmp_path / "result.json")]) == 3
+    assert "is not installed; what `run` needs comes with `batchmark-job[run]`" in (
+        capsys.readouterr().err
+    )

@@ -4,6 +4,7 @@ import pytest
 
 from batchmark_job.command_line import main
 from batchmark_job.result.document import MeasurementStatus
+from batchmark_job.result.version import GivenVersion
 from batchmark_job.table import lines
 from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row
 
@@ -30,6 +31,12 @@ def test_a_row_has_its_name_code_and_figures_within_80_columns():
         ["torch", "3", "s", "2", "s", "to", "4", "s", "5"],
         ["torch", "1", "ms", "1", "ms", "to", "1", "ms", "1"],
     ]
+
+
+def test_what_was_measured_is_named_below_the_machine():
+    version = GivenVersion(commit="3f2a91c", label="nightly")
+    document = document_of(build_row([1.0])).model_copy(update={"version": version})
+    assert list(lines(document))[2:4] == ["commit 3f2a91c", "label nightly"]
 
 
 def test_what_was_not_measured_is_said_once_with_its_reason():

@@ -7,22 +7,26 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from batchmark.core.failures.endings import Ending
+from batchmark.report.failures import in_short
 from batchmark.report.terminal import sections as terminal
 from laptop import __main__ as program
 from laptop import demo, install, up
 from laptop.airflow import Airflow
 from laptop.containers import backup, lifecycle
-from laptop.errors import LaptopError
+from laptop.errors import FailedRunError, LaptopError
 from laptop.own_jobs import try_job
+from laptop.session import Clock
 from laptop.stack import PROFILE, ROOT
 from tests.builders.reports import report_of
-from tests.builders.runs import build_run
+from tests.builders.runs import build_job, build_run
 from tests.documented import documented, recipe
 
 
@@ -48,7 +52,10 @@ def test_a_command_takes_its_usual_port_or_number_of_jobs(module, given, expecte
     assert called == [expected]
 
 
-NOT_KNOWN = "Does the GPU pay off? Not known. No GPU target was compared with a CPU target."
+NOT_KNOWN = (
+    "Does the GPU pay off? Not known. No GPU target was compared with a CPU target. Run it on a "
+    "target of each."
+)
 EXAMPLE = "job_container/own_jobs/thumbnails/job.tfvars"
 # The first is for another folder; the second needs TO=, and says so.
 NOT_ALONE = {"make -C batchmark install", "make containers-backup"}
@@ -61,8 +68,8 @@ PROGRAMS = (
 )
 
 
-def tried(jobs, job="None", repeats="3", *, engine=False):
-    return "try_job", jobs, job, repeats, f"{program.BUILD}/try-job", engine
+def tried(jobs, job="None", repeats="3", *, engine=False, watch=None):
+    return "try_job", jobs, job, repeats, f"{program.BUILD}/try-job", engine, watch
 
 
 def test_each_documented_make_command_reaches_its_program(monkeypatch):
@@ -78,7 +85,7 @@ def test_each_documented_make_command_reaches_its_program(monkeypatch):
             monkeypatch.setattr(module, name, partial(note, name))
     for command in set(documented("make ")) - NOT_ALONE:
         *_, last = recipe(command).splitlines()
-        if " -m laptop " in last:
+        if " -m laptop " in last and " aws-check" not in last:  # test_command tries that one
             words = shlex.split(last.rpartition("; ")[2])
             monkeypatch.setattr(sys, "argv", words[words.index("laptop") :])
             assert program.main() == 0
@@ -90,6 +97,7 @@ def test_each_documented_make_command_reaches_its_program(monkeypatch):
         "make try-job": tried(EXAMPLE),
         "make try-job ENGINE=yes": tried(EXAMPLE, engine=True),
         "make try-job JOBS=mine/job.tfvars": tried("mine/job.tfvars"),
+        "make try-job JOBS=mine/job.tfvars WATCH=5": tried("mine/job.tfvars", watch="5"),
         "make try-job JOBS=mine/job.tfvars ENGINE=yes": tried("mine/job.tfvars", engine=True),
         "make try-job JOBS=mine/job.tfvars JOB=convert REPEATS=6 ENGINE=yes": (
             tried("mine/job.tfvars", "convert", "6", engine=True)
@@ -138,6 +146,11 @@ def test_up_says_in_short_lines_what_to_do_next(stack, monkeypatch):
     airflow, there, history, stop = up._next_steps(stack.folder).splitlines()
     assert airflow == "Airflow: http://127.0.0.1:8080, user admin, password p"
     assert there.startswith("There: trigger GPU-CPU benchmark;")
+    (stack.folder / up.LOGIN).write_text(json.dumps(login | {"jobs": ["convert", "train"]}))
+    _, there, *_ = up._next_steps(stack.folder).splitlines()
+    assert there.startswith(
+        "There: trigger Own job benchmark for convert, train, or GPU-CPU benchmark;"
+    )
     assert history.endswith("' && .venv/bin/batchmark history show --bucket b)")
     assert stop == "`make down` stops it and keeps what was measured"
 
@@ -177,6 +190,49 @@ def test_up_with_a_file_has_all_its_own_jobs_in_the_files_folder(tmp_path, monke
         up._with_own_jobs(tmp_path / "job.tfvars")
 
 
+def test_up_keeps_its_own_jobs_over_down_and_up(tmp_path, monkeypatch, capsys):
+    started = []
+
+    class Started:
+        def __init__(self, folder, *_, own_jobs=None, **__):
+            started.append(own_jobs)
+            self.folder = folder
+            self.airflow = SimpleNamespace(url="u", password="p")
+            self.endpoint, self.credentials = "e", folder / "credentials"
+
+        def check(self):
+            pass
+
+        start = stop = check
+
+    class Client(nullcontext):
+        def wait_for_dag(self, _):
+            pass
+
+    file, folder = tmp_path / "job.tfvars", tmp_path / "up"
+    file.write_text("")
+    job = {"command": ["sh"], "output": None}
+    monkeypatch.setattr(up, "read_own_jobs", lambda _: {"convert": job})
+    monkeypatch.setattr(up, "Stack", Started)
+    monkeypatch.setattr(up, "AirflowClient", lambda _: Client(Client()))
+    monkeypatch.setattr(up, "_bucket_with_example", lambda _: "b")
+    for name in ("refuse_beside_others", "require_port"):
+        monkeypatch.setattr(up, name, lambda *_: None)
+
+    def once(jobs_file=None):
+        up.up(8080, folder, jobs_file)
+        up.down(folder)
+        return capsys.readouterr().out
+
+    monkeypatch.chdir(tmp_path)
+    assert "trigger Own job benchmark for convert" in once(Path("job.tfvars"))
+    assert f"own jobs of {file}: as the last time" in once()
+    assert [list(jobs) for jobs in started] == [["convert"], ["convert"]]
+    file.unlink()
+    assert f"own jobs of {file}: left out: there is no such file any more" in once()
+    assert started[-1] is None
+
+
 def test_a_stack_that_is_up_says_how_to_give_it_own_jobs(stack, tmp_path, monkeypatch, capsys):
     login = {"Airflow": "a", "user": "u", "password": "p", "bucket": "b"}
     (stack.folder / up.LOGIN).write_text(json.dumps(login))
@@ -210,13 +266,67 @@ def test_the_demo_ends_with_the_answer_and_where_everything_lies(tmp_path, monke
     monkeypatch.setattr(demo, "run_benchmark", lambda *_: report_of(build_run()))
     monkeypatch.setattr(terminal, "print_page", lambda _, console: widths.append(console.width))
     widths = []
+    monkeypatch.setattr(StartedStack, "processes", SimpleNamespace(env={}), raising=False)
+    monkeypatch.setattr(demo.sample, "sample_beside", lambda *_: nullcontext())
     demo.demo("smoke", folder)
-    answer, _, report, _, _, copies, last = capsys.readouterr().out.splitlines()[-7:]
+    answer, _, report, _, _, copies, done, last = capsys.readouterr().out.splitlines()[-8:]
     assert widths == [80]  # of a log, too
     assert (answer, report) == (NOT_KNOWN, f"report: {folder}/report.html")
     assert copies.startswith("runs/… and s3://…/raw/… are in the bucket")
     assert copies.endswith(f"below {folder}")
-    assert last.endswith("done")
+    assert done.endswith("done")
+    assert last.endswith(f"{folder}/sample/index.html")
+
+
+def test_several_runs_share_a_stack_and_the_first_tells_how_long_the_others_take(
+    tmp_path, monkeypatch, capsys
+):
+    now, done = 0.0, []
+
+    def run(stack, *_):
+        nonlocal now
+        now += 119
+        done.append(stack)
+        return report_of(build_run())
+
+    monkeypatch.setattr(demo.time, "monotonic", lambda: now)
+    monkeypatch.setattr(demo, "Stack", StartedStack)
+    monkeypatch.setattr(demo, "run_benchmark", run)
+    demo.run_once(tmp_path, "dag", {}, demo.Clock(), after=done.append, runs=3)
+    assert len(done) == 6
+    assert len(set(done)) == 1
+    said = capsys.readouterr().out
+    assert [line for line in said.splitlines() if "more run" in line] == [
+        "[ 119 s] 2 more runs: about 4 minutes",
+        "[ 238 s] 1 more run: about 2 minutes",
+    ]
+    assert said.count("\nreport: ") == 1
+
+
+def test_a_run_whose_jobs_failed_shows_its_report_and_each_failure_once(
+    tmp_path, monkeypatch, capsys
+):
+    job = build_job("g4dn.xlarge", [])
+    job = job.model_copy(update={"ending": Ending.of("exit code 3", ["boom\x07"])})
+    failed = report_of(build_run(job, job.model_copy(update={"job_id": "other"})))
+    told = []
+
+    def run(stack, *_):
+        raise FailedRunError(in_short(failed.failed, failed.lost), failed)
+
+    monkeypatch.setattr(demo, "Stack", StartedStack)
+    monkeypatch.setattr(demo, "run_benchmark", run)
+    with pytest.raises(LaptopError) as raised:
+        demo.run_once(
+            tmp_path / "demo", "dag", {}, Clock(), after=lambda _: told.append("is stopped")
+        )
+    boom = "boom\N{SYMBOL FOR BELL}"
+    assert str(raised.value) == f"2 jobs of g4dn.xlarge failed: exit code 3: {boom}"
+    out = capsys.readouterr().out
+    assert "What failed\n2 jobs of g4dn.xlarge failed: exit code 3.\n" in out
+    assert f"report: {tmp_path}/demo/report.html" in out
+    assert not out.rstrip().endswith("done")
+    assert told == ["is stopped"]
 
 
 SHARED = ["g4dn.xlarge", "g4dn.2xlarge-shared"]

@@ -1,5 +1,6 @@
 """The credentials that a stack's local cloud and its clients share, and what a start says."""
 
+import json
 import stat
 import sys
 import threading
@@ -9,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from laptop.airflow import DATABASE, Airflow
-from laptop.stack import PROFILE, Ports, Stack, apply_core_stack, path_of_jobs
+from laptop.stack import PROFILE, TRENDS_HTML, Ports, Stack, apply_core_stack, path_of_jobs
 from local_cloud.credentials import read_or_make
 
 
@@ -97,13 +98,17 @@ def test_a_stack_that_keeps_its_state_goes_on_with_its_login(tmp_path, monkeypat
     assert left >= {"airflow/airflow.db", "airflow/passwords.json", "terraform.tfstate"}
     assert "logs/calls.jsonl" not in left
     other = made()
+    of_last_run = [first.folder / name for name in ("report.html", "report.json", TRENDS_HTML)]
+    for path in of_last_run:
+        path.touch()
     other._forget_last_time()
     assert other.aws != first.aws
-    assert not (first.folder / "airflow").exists()
+    assert not any(path.exists() for path in (first.folder / "airflow", *of_last_run))
 
 
 def test_own_jobs_reach_terraform_the_form_and_a_pool_that_one_fills(tmp_path, monkeypatch):
-    job = {"image": "mine", "command": ["true"]}
+    axis = {"parameter": "mb", "sizes": [1, 2]}
+    job = {"image": "mine", "command": ["true"], "axis": axis}
     stack = Stack(
         tmp_path / "stack",
         Ports(1, 2),
@@ -112,7 +117,8 @@ def test_own_jobs_reach_terraform_the_form_and_a_pool_that_one_fills(tmp_path, m
         job_dir=tmp_path,
         engine=True,
     )
-    assert stack.processes.env["BATCHMARK_OWN_JOBS"] == "convert,train"
+    told = json.loads(stack.processes.env["BATCHMARK_OWN_JOBS"])
+    assert told == {"convert": {"axis": axis}, "train": {"axis": axis}}
     without = Stack(tmp_path / "without", Ports(1, 2), lambda _: None)
     assert "BATCHMARK_OWN_JOBS" not in without.processes.env, "the form is told none"
     started, applied = [], []

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from laptop.errors import TerraformError
-from laptop.terraform import Terraform, find_provider_mirror
+from laptop.terraform import REATTACHED, Terraform, _in_words, find_provider_mirror
 from tests.builders.files import program
 from tests.terraform.plans import destroy, plan_exit_code, planned_changes
 from tests.waiting import wait_for
@@ -139,8 +139,8 @@ def test_a_value_is_found_among_what_a_busy_terraform_says(stack_dir, tmp_path):
 @pytest.mark.parametrize(
     ("inputs", "said"),
     [
-        ("sizes = 9 9", "my.tfvars line 1"),
-        ('sizes = "none"', "Invalid value for input variable"),  # Terraform crashes
+        ("sizes = 9 9", r"An argument definition must[^$]*my\.tfvars line 1"),
+        ('sizes = "none"', "The given value is not suitable"),  # Terraform crashes
         ('color = "none"', "no such color: none"),  # it answers all the same
     ],
 )
@@ -151,10 +151,42 @@ def test_wrong_inputs_are_told_in_terraforms_words(stack_dir, initialised, tmp_p
     file = tmp_path / "my.tfvars"
     file.write_text(inputs)
     terraform = initialised()
-    with pytest.raises(TerraformError, match=rf"Terraform can't use {file}:\nError: ") as wrong:
+    with pytest.raises(TerraformError, match=rf"Terraform can't use {file}:\n{said}") as wrong:
         terraform.evaluate("[var.color, var.sizes]", [file])
-    assert said in str(wrong.value)
     assert "!!!" not in str(wrong.value)
+
+
+def test_what_our_own_validation_says_is_told_without_title_and_place():
+    said = """
+Error: Invalid value for variable
+
+  on main.tf line 117, in module "own_jobs":
+ 117:   own_jobs = merge(var.own_jobs)
+    \u251c\u2500
+    \u2502 var.own_jobs is map of object with 1 element
+
+timeout_seconds is 5 for a; give whole seconds
+from 60.
+
+This was checked by the validation rule at
+modules/own_jobs/variables.tf:77,3-13.
+
+Error: Missing item separator
+
+  on mine.tfvars line 1:
+   1: own_jobs = { a = [ }
+
+Expected a comma.
+"""
+    assert _in_words(said).splitlines() == [
+        "timeout_seconds is 5 for a; give whole seconds from 60.",
+        "Expected a comma.",
+        "(Missing item separator)",
+        "  on mine.tfvars line 1:",
+        "   1: own_jobs = { a = [ }",
+    ]
+    assert _in_words("") == "it wrote nothing to stderr"
+    assert _in_words("a\n\nb\n") == "a\nb"
 
 
 def test_an_error_carries_command_exit_code_and_reason(stack_dir, initialised):
@@ -230,6 +262,46 @@ def test_init_uses_a_mirror_only_for_what_is_locked(stack_dir, tmp_path):
     assert all("-lockfile=readonly" in line and "-input=false" in line for line in inits)
 
 
+def test_init_installs_the_provider_also_where_one_is_attached(stack_dir, tmp_path):
+    """Others use the folder after it, without one."""
+    env = fake_terraform(tmp_path / "bin", f'echo "$1 ${{{REATTACHED}-none}}" >> "$0.calls"')
+    stack = open_stack(stack_dir, env=env | {REATTACHED: "one"})
+    stack.init()
+    stack.apply()
+    calls = (tmp_path / "bin" / "terraform.calls").read_text().splitlines()
+    assert calls[-2:] == ["init none", "apply one"]
+
+
+def test_init_is_done_again_only_where_what_it_reads_has_changed(stack_dir, tmp_path):
+    """Others may be reading what it writes anew."""
+    env = fake_terraform(tmp_path / "bin", 'echo "$@" >> "$0.calls"')
+    (tmp_path / "data").mkdir()
+
+    def inits(**more):
+        open_stack(stack_dir, env=env | more).init_where_changed()
+        calls = (tmp_path / "bin" / "terraform.calls").read_text().splitlines()
+        return sum(call.startswith("init") for call in calls)
+
+    assert [inits(), inits()] == [1, 1]
+    (stack_dir / "main.tf").write_text(STACK + "# changed")
+    assert [inits(), inits()] == [2, 2]
+    assert inits(TF_CLI_ARGS_init="-upgrade=false") == 3
+    provider = tmp_path / "data" / "providers" / "host" / "us" / "aws" / "5" / "linux_amd64"
+    provider.parent.mkdir(parents=True)
+    provider.symlink_to(tmp_path / "bin")
+    assert [inits(), inits()] == [4, 4]
+    provider.unlink()
+    provider.symlink_to(tmp_path / "a mirror that is gone")
+    assert inits() == 5
+
+
+def test_an_init_that_failed_is_done_again(stack_dir, tmp_path):
+    failing = fake_terraform(tmp_path / "bin", "exit 1")
+    for _ in range(2):
+        with pytest.raises(TerraformError, match="init"):
+            open_stack(stack_dir, env=failing).init_where_changed()
+
+
 def lock(folder, version):
     path = folder / ".terraform.lock.hcl"
     path.write_text(
@@ -294,9 +366,12 @@ import signal
 from pathlib import Path
 import laptop.terraform
 signal.signal(signal.SIGINT, signal.default_int_handler)  # `nohup` and `&` leave it ignored
-laptop.terraform.STOP_SECONDS = {stop_seconds}
 stack = laptop.terraform.Terraform(
-    Path("stack"), data_dir=Path("data"), state=Path("my.tfstate"), env={env!r}
+    Path("stack"),
+    data_dir=Path("data"),
+    state=Path("my.tfstate"),
+    env={env!r},
+    stop_seconds={stop_seconds},
 )
 stack.init()
 stack.apply()

@@ -59,6 +59,8 @@ def arn(service, rest):
     return f"arn:aws:{service}:us-east-1:{ACCOUNT}:{rest}"
 
 
+ENDPOINT = arn("ec2", "vpc-endpoint/vpce-01")
+OF_TABLE = [arn("glue", "database/d"), arn("glue", "table/d/t")]
 OF_JOB = [arn("batch", "job-definition/d:1"), arn("batch", "job-queue/q")]
 
 
@@ -77,6 +79,7 @@ OF_JOB = [arn("batch", "job-definition/d:1"), arn("batch", "job-queue/q")]
         ),
         ("logs", "FilterLogEvents", {"logGroupName": "/g"}, [arn("logs", "log-group:/g")]),
         ("ssm", "GetParameter", {"Name": "/airflow/x"}, [arn("ssm", "parameter/airflow/x")]),
+        ("ssm", "GetParameters", {"Names": ["/aws/x"]}, ["arn:aws:ssm:us-east-1::parameter/aws/x"]),
         ("sns", "Publish", {"TopicArn": arn("sns", "t"), "Message": "hello"}, [arn("sns", "t")]),
         ("cloudwatch", "PutMetricData", {"Namespace": "n", "MetricData": [METRIC]}, []),
         ("s3", "ListObjectsV2", {"Bucket": "b-1", "Prefix": "p"}, ["arn:aws:s3:::b-1"]),
@@ -84,10 +87,21 @@ OF_JOB = [arn("batch", "job-definition/d:1"), arn("batch", "job-queue/q")]
         ("pricing", "GetProducts", {"ServiceCode": "AmazonEC2"}, []),
         ("ec2", "DescribeSpotPriceHistory", {"InstanceTypes": ["g5.xlarge"]}, []),
         ("ec2", "TerminateInstances", {"InstanceIds": ["i-01"]}, [arn("ec2", "instance/i-01")]),
+        ("ec2", "DeleteVpc", {"VpcId": "vpc-01"}, [arn("ec2", "vpc/vpc-01")]),
+        ("ec2", "DeleteVpcEndpoints", {"VpcEndpointIds": ["vpce-01"]}, [ENDPOINT]),
         ("ecr", "DescribeImages", {"repositoryName": "a/b"}, [arn("ecr", "repository/a/b")]),
+        ("events", "DescribeRule", {"Name": "r"}, [arn("events", "rule/r")]),
         ("fsx", "DeleteFileSystem", NAMED, [arn("fsx", OF_FSX)]),
         ("fsx", "CreateDataRepositoryAssociation", NAMED | LINK, [arn("fsx", OF_FSX)]),
+        ("glue", "GetDatabase", {"Name": "d"}, [arn("glue", "database/d")]),
+        ("glue", "CreateTable", {"DatabaseName": "d", "TableInput": {"Name": "t"}}, OF_TABLE),
         ("iam", "GetRole", {"RoleName": "r"}, [f"arn:aws:iam::{ACCOUNT}:role/r"]),
+        (
+            "budgets",
+            "DescribeBudget",
+            {"AccountId": ACCOUNT, "BudgetName": "b"},
+            [f"arn:aws:budgets::{ACCOUNT}:budget/b"],
+        ),
         (
             "iam",
             "GetInstanceProfile",
@@ -120,8 +134,11 @@ def test_a_service_that_botocore_names_otherwise_has_its_name_in_iam(client, new
     quotas = client("service-quotas")
     with pytest.raises(quotas.exceptions.ClientError):
         quotas.get_service_quota(ServiceCode="ec2", QuotaCode="L-1216C47A")
-    (call,) = new_calls()
-    assert (call["service"], call["operation"]) == ("servicequotas", "GetServiceQuota")
+    client("resourcegroupstaggingapi").get_resources()
+    assert [(call["service"], call["operation"]) for call in new_calls()] == [
+        ("servicequotas", "GetServiceQuota"),
+        ("tag", "GetResources"),
+    ]
 
 
 @pytest.fixture
@@ -156,9 +173,13 @@ def test_tags_that_a_policy_may_require_are_recorded(client, new_calls):
         batch.submit_job(**JOB, tags={"run": "1", "a:b": "2"})
     tags = [{"Key": "Project", "Value": "p"}]
     ssm.put_parameter(Name="tagged", Value="v", Type="String", Tags=tags)
+    client("kms").create_key(Tags=[{"TagKey": "Project", "TagValue": "p"}])
+    client("ec2").create_internet_gateway(
+        TagSpecifications=[{"ResourceType": "internet-gateway", "Tags": tags}]
+    )
     assert [call["conditions"] for call in new_calls()] == [
         {"aws:TagKeys": ["a:b", "run"], "aws:RequestTag/a:b": ["2"], "aws:RequestTag/run": ["1"]},
-        {"aws:TagKeys": ["Project"], "aws:RequestTag/Project": ["p"]},
+        *[{"aws:TagKeys": ["Project"], "aws:RequestTag/Project": ["p"]}] * 3,
     ]
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from batchmark.command_line import BAD_INPUT, FAILED, main
 from batchmark_job.result.document import Device, Implementation, MeasurementStatus
+from batchmark_job.result.version import GivenVersion
 from tests.builders.documents import REPEATS, repeats, stored
 from tests.builders.runs import LAPTOP_ENVIRONMENT, build_row
 from tests.documented import BESIDE_PYTHON, arguments, the_command, typed
@@ -40,6 +41,18 @@ def test_what_got_slower_fails_the_gate_and_is_named(tmp_path, old, compare):
     assert "1 row, new is faster in 0, slower in 1" in out
     assert summary.read_text().startswith(f"**{said}")
     assert "| slower |" in summary.read_text()
+
+
+def test_versions_that_differ_are_named(tmp_path, compare):
+    sides = [
+        repeats(tmp_path / commit, seconds, version=GivenVersion(commit=commit + 33 * "0"))
+        for commit, seconds in (("8ab0c11", 0.010), ("3f2a91c", 0.012))
+    ]
+    _, out = compare(*sides)
+    assert "slower in 1 since 3f2a91c (8ab0c11 before)." in out
+    assert "Differs: commit 8ab0c11 → 3f2a91c" in out
+    _, out = compare(sides[0], repeats(tmp_path / "other", 0.012))
+    assert "before)" not in out
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,17 @@ from tests.documented import TEXT, commands, the_command, typed, typed_to_aws
 from tests.paths import ROOT
 
 MAKEFILE = (ROOT / "Makefile").read_text()
+TRACKED = ["git", "ls-files", "*.md"]
+MARKDOWN = {
+    ROOT / name: (ROOT / name).read_text()
+    for name in subprocess.check_output(TRACKED, cwd=ROOT, text=True).splitlines()
+}
 HELPED = dict(re.findall(r"^([a-z][a-z0-9-]*):.*?##(.*)", MAKEFILE, re.MULTILINE))  # by target
 
 
 def test_each_make_target_that_is_named_exists():
     targets = set(re.findall(r"^([a-z][a-z0-9-]*):", MAKEFILE, re.MULTILINE))
-    for path, text in TEXT.items():
+    for path, text in MARKDOWN.items():
         named = set(re.findall(r"(?:`|^)make ([a-z][a-z0-9-]*)", text, re.MULTILINE))
         assert named <= targets, path
 
@@ -100,7 +105,7 @@ def test_the_readme_is_one_screen_of_words_with_two_pictures():
 
 
 def test_each_link_to_a_file_leads_somewhere():
-    for path, text in TEXT.items():
+    for path, text in MARKDOWN.items():
         for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
             if "://" not in link and not link.startswith("mailto:"):
                 assert (path.parent / link).exists(), (path, link)
@@ -136,8 +141,8 @@ def test_the_plugins_go_into_one_archive_with_the_results_schema(tmp_path):
         f"batchmark_job/result/{path.name}"
         for path in (ROOT / "job_container/batchmark_job/result").glob("*.py")
     }
-    script = "batchmark/runs/own_jobs/wrapper.sh"
-    assert {"batchmark_plugin.py", "batchmark/command_line.py", script, *contract} <= {*names}
+    files = ["batchmark/runs/own_jobs/wrapper.sh", "batchmark/aws/instance_families.json"]
+    assert {"batchmark_plugin.py", "batchmark/command_line.py", *files, *contract} <= {*names}
     assert not [name for name in names if "__pycache__" in name]
 
 
@@ -154,7 +159,7 @@ def test_the_aws_cli_knows_the_options_of_what_only_aws_can_do(capsys):
 
 
 def test_each_link_to_a_heading_leads_to_one():
-    for path, text in TEXT.items():
+    for path, text in MARKDOWN.items():
         for link, anchor in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", text):
             page = (path.parent / link).resolve() if link else path
             assert anchor in anchors(page.read_text()), (path, link, anchor)

@@ -20,6 +20,9 @@ from batchmark.runs.budget import worst_case
 from batchmark.runs.plans.own_job_plan import plan_own_jobs
 from batchmark_job.workloads.builtin import WORKLOADS
 from batchmark_job.workloads.own.files import FOLDER_VARIABLE, find_user_files
+from laptop.aws_check.command import uses_of
+from laptop.aws_check.estimate import estimate
+from laptop.aws_check.steps.parts import PARTS
 from tests.builders import existing_jobs
 from tests.builders.installations import configured, own_types
 from tests.unit.repository.test_commands import ROOT, TEXT
@@ -43,12 +46,12 @@ def words(page):
 def test_how_many_runs_a_change_needs():
     needed, with_fresh_jobs = LEAST_BEFORE + LEAST_AFTER, LEAST_BEFORE + 1
     report = too_early(0)
-    assert f"needs {needed} runs" in report
-    assert f"; {with_fresh_jobs} if a slow run is measured again" in report
+    assert f"needs {needed} more, {with_fresh_jobs} if a slow run is measured again" in report
     regressions = words("regressions.md")
     assert f"{needed} runs to show one: {LEAST_BEFORE} before it" in regressions
     assert f"and {LEAST_AFTER} from it on" in regressions
     assert f"With fresh jobs {with_fresh_jobs} will do: {LEAST_BEFORE} before" in regressions
+    assert f"needs a history of {needed} runs, {with_fresh_jobs} where" in words("own-jobs.md")
     assert f"fewer than {needed} runs ({with_fresh_jobs} with fresh jobs)" in words("runbook.md")
 
 
@@ -76,6 +79,32 @@ def test_what_idling_costs_adds_up():
     assert f"${least} (two targets) to ${most} (six) a month" in TEXT[ROOT / "README.md"]
 
 
+def test_what_a_hosts_volume_costs():
+    size, throughput = (
+        int(default_of(f"volume_{name}")) for name in ("size_gib", "throughput_mib_s")
+    )
+    runbook = words("runbook.md")
+    a_gb, a_mb_s = map(
+        float, re.search(r"\$([\d.]+) per GB and month, and \$([\d.]+) per MB/s", runbook).groups()
+    )
+    assert f"${size * a_gb:.2f} for its {size} GiB" in runbook
+    # gp3 includes 125.
+    assert f"${(throughput - 125) * a_mb_s:.2f} for its {throughput} MiB/s" in runbook
+
+
+def test_what_a_first_apply_costs():
+    text = TEXT[ROOT / "docs" / "first-apply.md"]
+    usual = estimate(load_prices()).usd
+    assert f"| the usual | ${usual:.2f} |" in text
+    for name, part in PARTS.items():
+        more = estimate(load_prices(), uses_of([part]), part.beside).usd - usual
+        assert f"| `WITH={name}` | ${more:.2f} more |" in text
+    beside = [cost for part in PARTS.values() for cost in part.beside]
+    together = estimate(load_prices(), uses_of(PARTS.values()), beside).usd
+    assert f"`WITH={','.join(PARTS)}`" in words("aws-check.md")
+    assert f"all three together come to ${together:.2f}" in words("aws-check.md")
+
+
 def dollars(cell):
     """The least and the most that a cell names."""
     amounts = [float(amount) for amount in re.findall(r"\$([\d.]+)", cell)]
@@ -89,6 +118,21 @@ def test_what_a_run_is_expected_to_cost():
     assert f"The six cost ${hourly:.2f} an hour together" in said
     for least, most in ((5, 10), (7, 25)):
         assert f"${least / 60 * hourly:.2f} to ${most / 60 * hourly:.2f}" in said
+
+
+def test_a_price_of_an_instance_has_its_date():
+    """That of the committed table, wherever docs name an instance type and dollars together."""
+    stacks = {path: path.read_text() for path in (ROOT / "terraform").rglob("README.md")}
+    paragraphs = [part for text in (TEXT | stacks).values() for part in re.split(r"\n\s*\n", text)]
+    types = "|".join(map(re.escape, load_prices().on_demand))
+    priced = [
+        text
+        for text in paragraphs
+        if re.search(rf"\b(?:{types})\b|The six cost", text) and re.search(r"\$\d|\d USD", text)
+    ]
+    assert len(priced) > 5
+    assert [text for text in priced if str(load_prices().as_of) not in text] == []
+    assert f"table of us-east-1 is AWS's list of {load_prices().as_of}" in words("runbook.md")
 
 
 OWN_JOBS_PAGE = ROOT / "docs" / "own-jobs.md"
@@ -146,13 +190,26 @@ def test_where_the_published_table_is_from():
 
 def test_the_recipe_of_the_gate_measures_two_versions_of_a_library():
     page = (ROOT / "docs" / "ci-gate.md").read_text()
-    recipe = re.search(r"```yaml\n(.*?)```", page, re.DOTALL)[1]
+    _, recipe = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     steps = [step.get("run", "") for step in yaml.safe_load(recipe)["jobs"]["benchmark"]["steps"]]
     (in_turns,) = (step for step in steps if "batchmark-job run" in step)
     installed, measured = in_turns.index("uv pip install"), in_turns.index("batchmark-job run")
     assert in_turns.index("for side in old new") < installed < measured
     assert "./$side" in in_turns[installed:measured]
     assert re.search(r"^uv==", (ROOT / "requirements-dev.txt").read_text(), re.MULTILINE)
+
+
+def test_the_workflow_of_the_gate_gives_the_action_what_it_takes():
+    page, action = ((ROOT / name).read_text() for name in ("docs/ci-gate.md", "action.yml"))
+    workflow = yaml.safe_load(re.search(r"```yaml\n(.*?)```", page, re.DOTALL)[1])
+    _, step = workflow["jobs"]["benchmark"]["steps"]
+    inputs = yaml.safe_load(action)["inputs"].keys()
+    assert step["uses"].startswith("YOUR_ORGANISATION/batchmark@")
+    assert step["with"].keys() <= inputs
+    for name in re.findall(r"`([a-z-]+): true`", page):
+        assert name in inputs
+    needed = {"contents": "read", "actions": "read", "pull-requests": "write"}
+    assert workflow["permissions"] == needed
 
 
 def test_the_recipe_of_a_workload_names_each_file_that_lists_workloads():

@@ -1,10 +1,11 @@
 """Every command of the README and the docs is run by a test, or a reason says why none runs it."""
 
+import ast
 import re
 import tomllib
 from pathlib import Path
 
-from tests.documented import commands
+from tests.documented import commands, documented
 from tests.paths import ROOT
 
 REGISTER = tomllib.loads(Path(__file__).with_name("commands.toml").read_text())
@@ -39,3 +40,19 @@ def test_each_test_of_the_register_exists_and_names_its_commands():
         assert f"def {name}(" in text or not name, test
         for start in starts:
             assert start.rstrip("=") in text or blocks[start] in text, (test, start)
+
+
+def looked_up():
+    """What tests ask the pages for, by their calls with a text that is not made of parts."""
+    for path in (ROOT / "tests").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            match node:
+                case ast.Call(ast.Name("the_command" | "the_block"), [ast.Constant(str(start))]):
+                    yield start
+
+
+def test_the_pages_have_what_tests_that_run_for_minutes_look_up():
+    starts = set(looked_up())
+    assert len(starts) > 20
+    for start in sorted(starts):
+        documented(start)

@@ -119,6 +119,18 @@ def test_our_images_version_in_the_compose_file_is_the_projects():
     assert named == {version}
 
 
+def test_the_wheels_have_the_projects_version_and_what_they_need_is_locked():
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    plugins, job = (
+        tomllib.loads(read(f"{folder}/pyproject.toml"))["project"]
+        for folder in ("plugins", "job_container")
+    )
+    assert {plugins["version"], job["version"]} == {project["version"]}
+    assert plugins["dependencies"][0] == f"batchmark-job=={project['version']}"
+    assert {*job["dependencies"]} <= wanted("job_container/requirements.in")
+    assert {*plugins["dependencies"][1:]} <= locked("requirements.txt").keys()
+
+
 @pytest.mark.parametrize("lock", LOCKS)
 def test_each_package_has_the_hashes_of_its_files(lock):
     lines = [line for line in read(lock).splitlines() if line and not line.lstrip().startswith("#")]

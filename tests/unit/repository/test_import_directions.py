@@ -7,7 +7,7 @@ import pytest
 from tests.imports import imported
 from tests.paths import ROOT
 
-FORBIDDEN = {"torch", "numpy", "boto3", "moto", "batchmark_job", "local_cloud", "laptop"}
+FORBIDDEN = {"torch", "numpy", "boto3", "moto", "batchmark_job", "local_cloud", "laptop", "sample"}
 MOST_MODULES = 15
 DAGS = sorted((ROOT / "dags").glob("*.py"))
 
@@ -18,7 +18,7 @@ def test_a_dag_imports_nothing_heavy_and_nothing_of_the_local_cloud(dag):
     assert not imported(dag) & FORBIDDEN
 
 
-@pytest.mark.parametrize("folder", ["plugins", "job_container", "local_cloud", "laptop"])
+@pytest.mark.parametrize("folder", ["plugins", "job_container", "local_cloud", "laptop", "sample"])
 def test_no_room_is_crowded(folder):
     modules = (path for path in (ROOT / folder).rglob("*.py") if path.name != "__init__.py")
     counts = Counter(str(path.parent.relative_to(ROOT)) for path in modules)

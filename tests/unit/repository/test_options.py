@@ -18,11 +18,12 @@ from batchmark_job.result.options import Options, arguments, flags, schemas
 from batchmark_job.result.scaling_options import ScalingOptions, ScalingRun
 from batchmark_job.result.sharing import Disturbance, SharingMode
 from batchmark_job.result.sharing_options import SharingOptions
+from batchmark_job.result.version import GivenVersion
 from tests.builders.clusters import planned as planned_pods
 from tests.builders.scaling import planned
 
-FORMS = (SharingOptions, ScalingRun, OwnJobRun, ComparisonRun)
-COMMANDS = (SharingOptions, ScalingOptions, Settings)
+FORMS = (SharingOptions, ScalingRun, OwnJobRun, ComparisonRun, GivenVersion)
+COMMANDS = (SharingOptions, ScalingOptions, Settings, GivenVersion)
 NOT_BY_DEFAULT: dict[type[Options], dict[str, Any]] = {
     SharingOptions: {
         "task": "matmul",
@@ -43,6 +44,7 @@ NOT_BY_DEFAULT: dict[type[Options], dict[str, Any]] = {
         "settings": ScalingRun(learning_rate=0.4, epochs=45).settings,
         "varied": ("learning_rate", "epochs"),
     },
+    GivenVersion: {"commit": "3f2a91c", "branch": "main", "label": "a release"},
     Settings: {"count": 4, "size": 16, "shards": 2, "classes": 3, "seed": 7},
 }
 
@@ -96,6 +98,7 @@ def test_a_field_may_be_left_empty_where_nothing_is_something():
         *("axes", "disturbances", "mps_threads", "mps_memory_mib"),
         *("devices", "all_reduce_mib", "study"),
         *("job", "sizes", "targets", "parameter", "deadline_seconds"),
+        *GivenVersion.model_fields,
     }
 
 
@@ -124,7 +127,7 @@ def test_the_command_refuses_them_too_under_its_own_names(model):
     [
         (SharingOptions, {"modes": ("mig",)}, "unknown modes 'mig'; known: exclusive, time_slic"),
         (SharingOptions, {"modes": ()}, "modes is empty; give some, such as exclusive,"),
-        (SharingOptions, {"replicas": ("5",)}, "replicas takes whole numbers, got '5'"),
+        (SharingOptions, {"replicas": ("five",)}, "replicas takes whole numbers, got 'five'"),
         (SharingOptions, {"replicas": (True,)}, "replicas takes whole numbers, got True"),
         (SharingOptions, {"replicas": ()}, "replicas is empty; give some, such as 1,2,5,10,20"),
         (SharingOptions, {"mps_memory_mib": 0}, "mps_memory_mib 0 is out of range; give 1 or more"),
@@ -133,7 +136,7 @@ def test_the_command_refuses_them_too_under_its_own_names(model):
         (ScalingRun, {"dtype": "float16"}, "unknown dtype 'float16'; known: suite, bfloat16, floa"),
         (ScalingRun, {"study": ({"epochs": 1},) * 21}, "study has 21 values; give 20 at most"),
         (OwnJobRun, {"sizes": (True,)}, "sizes takes numbers, got True"),
-        (OwnJobRun, {"sizes": (64, "64")}, "sizes takes numbers, got '64'"),
+        (OwnJobRun, {"sizes": (64, "64 px")}, "sizes takes numbers, got '64 px'"),
         (OwnJobRun, {"sizes": range(1, 22)}, "sizes has 21 values; give 20 at most"),
         (ScalingRun, {"study": {"epochs": 1}}, "study: Input should be a valid tuple, got {'ep"),
     ],

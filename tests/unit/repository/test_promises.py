@@ -25,6 +25,6 @@ def test_each_promise_of_security_names_its_tests():
     promises = {promise: tests for promise, tests in rows[2:] if tests}
     assert len(promises) >= 15
     for promise, tests in promises.items():
-        files = re.findall(r"`(tests/[^`]+\.py)`", tests)
+        files = re.findall(r"`((?:tests|terraform)/[^`]+\.(?:py|tftest\.hcl))`", tests)
         assert files, promise
         assert all((ROOT / file).is_file() for file in files), promise

@@ -113,7 +113,9 @@ class Machine:
         result = self.run(*arguments)
         assert result.returncode == code
         assert result.stdout == ""
-        assert not [call for call in self.calls if call.startswith(("docker build", "docker log"))]
+        assert not [
+            call for call in self.calls if call.startswith(("docker buildx build", "docker login"))
+        ]
         return result.stderr
 
 
@@ -162,6 +164,8 @@ def test_it_logs_in_and_builds_and_pushes_both_in_this_order(machine):
     calls = [re.sub(r"metadata-file \S+", "metadata-file FILE", call) for call in calls]
     build = f"docker buildx build --push --platform linux/amd64 --provenance=false --metadata-file FILE --build-arg PYTHON_IMAGE={BASE} --build-arg BASE_NAME=python:3.11-slim-bookworm --build-arg BASE_DIGEST=sha256:{'ba' * 32} --build-arg VERSION=3.2.1 --build-arg REVISION={COMMIT} --build-arg CREATED=now"  # noqa: E501
     assert calls == [
+        "docker version",
+        "docker buildx version",
         f"terraform -chdir={machine.checkout}/terraform output -no-color -raw ecr_repository_url",
         question(f"{TAG}-cpu"),
         question(TAG),
@@ -171,6 +175,7 @@ def test_it_logs_in_and_builds_and_pushes_both_in_this_order(machine):
         question(f"{TAG}-cpu"),
         f"{build} --target gpu --tag {IMAGE} {machine.checkout}/job_container",
         question(TAG),
+        f"docker logout {REGISTRY}",
     ]
     assert (machine.folder / "password").read_text() == "secret\n"
     assert "secret" not in result.stdout + result.stderr
@@ -199,7 +204,7 @@ def test_the_labels_say_when_and_from_where(machine):
 
 def test_each_command_is_shown_before_it_runs(machine):
     """Seen from a failing build: what would come after it is not shown."""
-    machine.answer("docker buildx", "echo 'no space left' >&2; exit 1")
+    machine.answer("docker buildx build", "echo 'no space left' >&2; exit 1")
 
     result = machine.run()
 
@@ -346,6 +351,37 @@ def test_a_login_that_fails_ends_it(machine, command):
     assert machine.builds == []
 
 
+@pytest.mark.parametrize("command", ["docker login", "docker buildx build"])
+def test_whatever_fails_no_login_stays(machine, command):
+    machine.answer(command, "exit 1")
+    assert machine.run().returncode == 1
+    assert machine.calls[-1] == f"docker logout {REGISTRY}"
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("docker version", "no Docker engine answers: start it"),
+        ("docker buildx version", "this docker has no buildx: install its plugin first"),
+    ],
+)
+@pytest.mark.parametrize("asked", [(), ("--check",)])
+def test_without_an_engine_that_builds_nothing_is_asked(machine, command, told, asked):
+    machine.answer(command, "exit 1")
+    (line,) = machine.refused(*asked).splitlines()
+    assert told in line
+    assert [call for call in machine.calls if call.startswith(("aws", "terraform"))] == []
+
+
+def test_a_check_asks_git_and_docker_alone(machine):
+    result = machine.publishes("--check")
+    assert result.stdout + result.stderr == ""
+    asked = [call for call in machine.calls if not call.startswith("git ")]
+    assert asked == ["docker version", "docker buildx version"]
+    machine.answer(f"git -C {machine.checkout} status", "echo ' M a.py'")
+    assert "1 file differs from the last commit" in machine.refused("--check")
+
+
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
@@ -356,8 +392,8 @@ def test_a_login_that_fails_ends_it(machine, command):
 def test_an_image_without_a_digest_is_not_called_published(machine, answer, message):
     machine.answer(
         "aws ecr describe-images",
-        f"if grep -q buildx \"$CALLS\"; then {answer}; else echo '{NOT_FOUND}' >&2; exit 254; fi; "
-        "exit 0",
+        f"if grep -q 'buildx build' \"$CALLS\"; then {answer}; "
+        f"else echo '{NOT_FOUND}' >&2; exit 254; fi; exit 0",
     )
     result = machine.run()
     assert (result.returncode, result.stdout) == (1, "")

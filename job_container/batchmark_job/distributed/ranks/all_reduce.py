@@ -1,4 +1,7 @@
-"""The sum of a tensor over all ranks, as training makes it of its gradients."""
+"""The sum of a tensor over all ranks, as training makes it of its gradients.
+
+Sums of known numbers must be exact.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Images from shards, decoded and augmented on the CPU by worker processes, without end."""
+"""Images from shards, decoded and augmented on the CPU by worker processes, without end.
+
+There is a worker for each thread, and no more than shards. They end their batches together, so a
+step may wait for all of them and the next ones for none: a sample is the mean of as many steps as
+there are workers, and what was loaded before the warm-up is thrown away.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""All shards read once by all nodes together, each its own share."""
+"""All shards read once by all nodes together, each its own share.
+
+A rank must get as many bytes as the files have. Before a warm pass the kernel drops what it holds
+of them, as far as it can; what a file system's servers hold stays.
+"""
 
 from __future__ import annotations
 

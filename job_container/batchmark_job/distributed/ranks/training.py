@@ -1,4 +1,10 @@
-"""ResNet-50 trained by all ranks together, each on batches of its own."""
+"""ResNet-50 trained by all ranks together, each on batches of its own.
+
+By DistributedDataParallel, and by one rank alone without it. SGD has momentum, and weight decay on
+all weights; normalisation is by each rank's own batch. Steps are timed on the device without a stop
+between them. `compute` is of later steps that wait for their data and exchange nothing, and
+`communication` what a step without its wait takes longer than that; all parts are means.
+"""
 
 from __future__ import annotations
 

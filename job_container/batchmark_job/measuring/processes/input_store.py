@@ -104,11 +104,7 @@ def _tensor(stored: _Stored, mapped: mmap.mmap) -> Tensor:
 
 
 def present(inputs: Tensors) -> Tensors:
-    """An input set in pages such as it was made in.
-
-    Mapped pages are small, so it is copied where the kernel makes large pages of whatever a program
-    allocates.
-    """
+    """An input set in pages such as it was made in: mapped ones are small, so it is copied."""
     if not _large_pages():
         return inputs
     return tuple(tensor.detach().clone().requires_grad_(tensor.requires_grad) for tensor in inputs)
@@ -116,8 +112,12 @@ def present(inputs: Tensors) -> Tensors:
 
 @cache
 def _large_pages(root: Path = Path("/")) -> bool:
-    """Whether transparent huge pages are for all programs (Linux: admin-guide/mm/transhuge)."""
-    return "[always]" in text_of(root / "sys/kernel/mm/transparent_hugepage/enabled")
+    """Whether the kernel makes transparent huge pages, if only for who asks, as our workers do.
+
+    Source: admin-guide/mm/transhuge of Linux.
+    """
+    setting = text_of(root / "sys/kernel/mm/transparent_hugepage/enabled")
+    return "[always]" in setting or "[madvise]" in setting
 
 
 def bytes_of(tensor: Tensor) -> Tensor:

@@ -31,5 +31,5 @@ def _hint(error: BaseException, functions: set[str]) -> str | None:
     if "step" in functions and isinstance(error, TypeError | AttributeError):
         return f"step gets torch tensors; {NUMPY_CODE}"
     if isinstance(error, TypeError) and "Cannot interpret 'torch." in str(error):
-        return "dtype is torch's: leave it out, as the job converts NumPy arrays to it"
+        return "dtype is torch's: don't pass it to NumPy; the job converts the arrays"
     return None

@@ -92,11 +92,11 @@ class UserArrays(UserCode):
 
         def call() -> Tensor:
             output = step(*arrays)
-            if not isinstance(output, np.ndarray):
+            if not isinstance(output, np.ndarray | np.generic):
                 no_array = output is None or isinstance(output, tuple)
                 fix = "" if no_array else ": np.asarray() makes one"
                 raise TypeError(f"{self.step}() gave {_kind(output)}; give one NumPy array{fix}")
-            return torch.from_numpy(output)
+            return torch.from_numpy(np.asarray(output))
 
         return call
 

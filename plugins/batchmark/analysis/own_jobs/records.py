@@ -81,6 +81,9 @@ class JobSide(Record):
     cold_start: ColdStart | None
     refused: str | None = Field(default=None, description="why its jobs can't be pooled")
     bad_lines: tuple[BadLine, ...] = Field(description="of all jobs, the same line once")
+    bad_lines_by_job: tuple[int, ...] = Field(
+        default=(), description="how many each job had, of those that had any"
+    )
     bad_lines_left_out: int = 0
     metrics_left_out: int = 0
 

@@ -48,6 +48,7 @@ def _side(target: PricedTarget, axis: str | None) -> JobSide:
     for line in (line for one in told for line in one.bad_lines):
         lines.setdefault((line.source, line.text, line.problem), line)
     left_out = max(0, len(lines) - MOST_BAD_LINES)
+    by_job = (len(one.bad_lines) + one.bad_lines_left_out for one in told)
     return JobSide(
         target=target.record,
         price=target.price,
@@ -55,16 +56,21 @@ def _side(target: PricedTarget, axis: str | None) -> JobSide:
         cold_start=target.cold_start,
         refused=target.refused,
         bad_lines=tuple(lines.values())[:MOST_BAD_LINES],
+        bad_lines_by_job=tuple(filter(None, by_job)),
         bad_lines_left_out=left_out + sum(one.bad_lines_left_out for one in told),
         metrics_left_out=sum(one.metrics_left_out for one in told),
     )
 
 
 def _duels(targets: Sequence[PricedTarget], axis: str | None) -> tuple[Duel, ...]:
-    """Of targets whose jobs may be pooled, each two once, in the order of places."""
+    """Of targets whose jobs may be pooled, each two once, in the order of places.
+
+    A GPU's is the first of two, as in pairs: what was judged for one serves the other.
+    """
     found = [
         _duel(key, first, second, axis)
-        for first, second in combinations(targets, 2)
+        for both in combinations(targets, 2)
+        for first, second in [sorted(both, key=lambda one: one.pooled.device != "cuda")]
         for key, samples in first.pooled.samples.items()
         if not samples.problem and (theirs := second.pooled.samples.get(key)) and not theirs.problem
     ]

@@ -11,9 +11,9 @@ from typing import Literal, Self, get_args
 from pydantic import AwareDatetime, Field
 
 from batchmark.changes.records import Change, ChangePoint, SeriesKey
+from batchmark.changes.shares import Rate
 from batchmark.core.errors import AlertError
 from batchmark.core.record import Record
-from batchmark.core.shares import Rate
 from batchmark_job.result.values import Shown
 
 State = Literal["open", "acknowledged", "invalid", "fixed", "recovered"]

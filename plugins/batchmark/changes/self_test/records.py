@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
+from batchmark.changes.shares import Rate
 from batchmark.core.record import Record
-from batchmark.core.shares import Rate
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 from batchmark_job.result.document import Device
 

@@ -20,7 +20,7 @@ from batchmark.changes.noise_model import MAD_TO_SD
 from batchmark.changes.records import ChangePoint, Series, SeriesKey
 from batchmark.changes.self_test.records import Alarms, Machine, Part, Source, Steps, SuiteTest
 from batchmark.changes.self_test.replay import PlacedSeries, Replay
-from batchmark.core.shares import Rate
+from batchmark.changes.shares import Rate
 from batchmark_job.result.confidence import CONFIDENCE
 
 SIZES = (0.03, 0.05, 0.10, 0.25)  # as in the simulation of docs/regressions.md

@@ -7,7 +7,7 @@ from datetime import timedelta
 from operator import itemgetter
 
 from batchmark.aws.batch_targets import Image
-from batchmark.aws.vcpu_quotas import describe_quota, vcpu_quota
+from batchmark.aws.instance_families import describe_quota, vcpu_quota
 from batchmark.checks.diagnosis.instances import instance_types
 from batchmark.checks.diagnosis.records import Finding
 from batchmark.checks.diagnosis.subject import (

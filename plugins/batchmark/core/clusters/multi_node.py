@@ -71,6 +71,7 @@ class MultiNode(Published):
     allow_cpu_fallback: bool
     mount_point: Line = Field(description="of the file system, in hosts and containers")
     scratch: Line = Field(description="folder of each node's own disk, in hosts and containers")
+    given_ami: bool = Field(default=False, description="as a target's")
     file_system: FileSystem
 
     def joined_to(self, config: Config) -> Config:

@@ -39,9 +39,7 @@ def parse(document: Entry) -> Contents:
     """
     measured = partial(
         ForeignMeasurement,
-        commit=None,
         recorded_at=document.optional(_date, "context", "date"),
-        parameters={},
         machine={"cpu_threads": document.optional(Entry.count, "context", "num_cpus")},
     )
     by_name = defaultdict[str, list[Entry]](list)

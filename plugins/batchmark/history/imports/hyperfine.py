@@ -21,7 +21,6 @@ def parse(document: Entry) -> Contents:
     """Yield the wall-clock time of every command; one with a failed run has none."""
     measured = partial(
         ForeignMeasurement,
-        commit=None,
         recorded_at=document.optional(Entry.moment, "metadata", "start_time"),
         machine={"kernel": document.optional(Entry.text, "metadata", "platform", "os")},
     )

@@ -53,9 +53,9 @@ class ForeignMeasurement:
 
     place: str  # in its file
     workload: str
-    parameters: Mapping[str, Any]
-    commit: str | None  # what was measured; None if the tool did not know
-    recorded_at: datetime | None  # of the measurement, or of its commit; None as the commit
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    commit: str | None = None  # what was measured; None if the tool did not know
+    recorded_at: datetime | None = None  # of the measurement or its commit; None as above
     figures: Row = field(default_factory=dict)  # the history's columns of statistics
     machine: Row = field(default_factory=dict)  # the history's columns on what it ran on
     run: str | None = None  # id of its run, where there is no commit to name it after
@@ -63,11 +63,13 @@ class ForeignMeasurement:
     device: Device | None = None
     reason: str | None = None  # why there are no figures
     skipped: bool = False  # the benchmark does not apply at this point
+    branch: str | None = None  # of the commit
 
     def __post_init__(self) -> None:
         self.workload = stable(self.workload)
         self.parameters = stable_parameters(self.parameters)
         self.commit = self.commit and stable(self.commit)
+        self.branch = self.branch and stable(self.branch)
         self.reason = self.reason and stable(self.reason)
         self.machine = {
             name: stable(value) if isinstance(value, str) else value
@@ -115,7 +117,8 @@ class ForeignMeasurement:
             "actual_device": device.value,
             "gpu_model": UNKNOWN if device is Device.CUDA else None,
             "cpu_model": UNKNOWN,
-            "code_version": self.commit and self.commit[:12],
+            "commit": self.commit,
+            "branch": self.branch,
             "status": unmeasured if self.reason else "measured",
             "reason": self.reason,
             **time_columns(self._moment),
@@ -166,8 +169,8 @@ class Parsed:
     def losses(self) -> list[str]:
         """Each entry without a figure, with its place and the reason; not what was skipped."""
         failed = (one for one in self.measurements if one.reason and not one.skipped)
-        told = (located(one.place, str(one.reason)) for one in failed)
-        return [*dict.fromkeys((*self.left_out.losses, *told))]
+        reasons = (located(one.place, str(one.reason)) for one in failed)
+        return [*dict.fromkeys((*self.left_out.losses, *reasons))]
 
 
 class Figures(TypedDict, total=False):
@@ -209,6 +212,9 @@ class Scale(NamedTuple):
     seconds: float  # of one of the unit; at a rate, of one call
     is_rate: bool
 
+    def value(self, figure: float) -> float:
+        return self.seconds / figure if self.is_rate else self.seconds * figure
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -234,11 +240,11 @@ class Unit:
     @property
     def parameters(self) -> dict[str, str]:
         """What a row's parameters say of a figure that is no time."""
-        told = self.measures
-        if isinstance(told, Scale):
+        metric = self.measures
+        if isinstance(metric, Scale):
             return {}
-        better = HIGHER if told.higher_is_better else LOWER
-        return {METRIC: told.name, UNIT: told.unit, BETTER: better}
+        better = HIGHER if metric.higher_is_better else LOWER
+        return {METRIC: metric.name, UNIT: metric.unit, BETTER: better}
 
     def sample(self, entry: Entry) -> float:
         """Return a figure as rows have it: less is better, times are in seconds.
@@ -247,27 +253,13 @@ class Unit:
             MisfitError: it is no number, zero, negative or beyond what rows can hold.
         """
         value = entry.number()
-        try:
-            return self._sample(value)
-        except ValueError as error:
-            raise MisfitError(entry.place, str(error)) from None
-
-    def _sample(self, value: float) -> float:
-        if isinstance(self.measures, Scale):
-            return _seconds(value, self.name, self.measures)
-        if not 1 / LARGEST_FIGURE <= value <= LARGEST_FIGURE:
-            raise ValueError(f"{value:g} {self.name} can't be compared: it must be above 0")
-        return self.measures.value(value)
-
-
-def to_seconds(value: float, unit: str) -> float | None:
-    """Convert a time, a time per call or a rate of calls to seconds per call; None for other units.
-
-    Raises:
-        ValueError: the value is zero, negative or not finite.
-    """
-    scale = _scale(unit)
-    return None if scale is None else _seconds(value, unit, scale)
+        if value > 0:
+            sample = self.measures.value(value)
+            if 1 / LARGEST_FIGURE <= sample <= LARGEST_FIGURE:
+                return sample
+        is_time = isinstance(self.measures, Scale)
+        wrong = "is not the time of a call" if is_time else "can't be compared: it must be above 0"
+        raise MisfitError(entry.place, f"{value:g} {self.name} {wrong}")
 
 
 def _scale(unit: str) -> Scale | None:
@@ -278,14 +270,6 @@ def _scale(unit: str) -> Scale | None:
     if over in CALLS and under in SECONDS:
         return Scale(SECONDS[under], is_rate=True)
     return None
-
-
-def _seconds(value: float, unit: str, scale: Scale) -> float:
-    if value > 0:
-        seconds = scale.seconds / value if scale.is_rate else scale.seconds * value
-        if 1 / LARGEST_FIGURE <= seconds <= LARGEST_FIGURE:
-            return seconds
-    raise ValueError(f"{value:g} {unit} is not the time of a call")
 
 
 def _singular(name: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from batchmark.core.names import limited
-from batchmark.history.imports.entry import SURROGATE
+from batchmark.history.imports.entry import SURROGATE, shown
 from batchmark_job.result.printable import printable
 from batchmark_job.result.values import MOST_CHARACTERS_OF_NAME
 
@@ -24,7 +24,7 @@ def stable(text: str) -> str:
         ValueError: it is not Unicode.
     """
     if SURROGATE.search(text):
-        raise ValueError(f"{text!r:.100} is not Unicode text")
+        raise ValueError(f"{shown(text)} is not Unicode text")
     return limited(ADDRESS.sub("", printable(text)), MOST_CHARACTERS_OF_NAME)
 
 

@@ -51,8 +51,6 @@ def _measurement(state: Entry, name: str, gpus: dict[int, str]) -> ForeignMeasur
     return ForeignMeasurement(
         workload=name,
         parameters=parameters,
-        commit=None,
-        recorded_at=None,
         device=Device.CPU if on_cpu else Device.CUDA,
         machine={} if gpu is None else {"gpu_model": gpus.get(gpu, UNKNOWN)},
         skipped=skipped,

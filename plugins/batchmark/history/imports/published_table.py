@@ -28,7 +28,6 @@ def parse(document: Entry) -> Contents:
             ):
                 yield ForeignMeasurement(
                     place=entry.place,
-                    commit=None,
                     run=table.run_id,
                     recorded_at=datetime.combine(table.read_on, time(), UTC),
                     workload=row.workload,

@@ -35,15 +35,14 @@ def parse(document: Entry) -> Contents:
     dates = [date for entry in benchmarks for date in _dates(document, entry)]
     for entry in benchmarks:
         with entry.alone():
-            name = _told(document, entry, Entry.text, "name")
+            name = _metadata(document, entry, Entry.text, "name")
             if name is None:
                 raise entry.at("metadata", "name").misfit("a text")
-            unit = Unit.of(_told(document, entry, Entry.text, "unit") or "second")
+            unit = Unit.of(_metadata(document, entry, Entry.text, "unit") or "second")
             yield ForeignMeasurement(
-                commit=_told(document, entry, Entry.text, "commit_id"),
+                commit=_metadata(document, entry, Entry.text, "commit_id"),
                 recorded_at=min(dates, default=None),
                 workload=name,
-                parameters={},
                 machine=_machine(document, entry),
                 **figures_or_reason(entry, _figures, unit, name),
             )
@@ -51,7 +50,7 @@ def parse(document: Entry) -> Contents:
 
 def _dates(document: Entry, benchmark: Entry) -> Iterator[datetime]:
     # That of a single run stands with what all have in common.
-    if date := _told(document, benchmark, Entry.moment, "date"):
+    if date := _metadata(document, benchmark, Entry.moment, "date"):
         yield date
     with benchmark.alone():
         for run in benchmark.at("runs").each():
@@ -59,7 +58,7 @@ def _dates(document: Entry, benchmark: Entry) -> Iterator[datetime]:
                 yield date
 
 
-def _told(
+def _metadata(
     document: Entry, benchmark: Entry, read: Callable[[Entry], _Value], key: str
 ) -> _Value | None:
     """Return what the metadata of a benchmark, or those of the file, say."""
@@ -69,10 +68,10 @@ def _told(
 
 def _machine(document: Entry, benchmark: Entry) -> Row:
     return {
-        "cpu_model": _told(document, benchmark, Entry.text, "cpu_model_name") or UNKNOWN,
-        "cpu_threads": _told(document, benchmark, Entry.count, "cpu_count"),
-        "kernel": _told(document, benchmark, Entry.text, "platform"),
-        "python_version": _told(document, benchmark, Entry.text, "python_version"),
+        "cpu_model": _metadata(document, benchmark, Entry.text, "cpu_model_name") or UNKNOWN,
+        "cpu_threads": _metadata(document, benchmark, Entry.count, "cpu_count"),
+        "kernel": _metadata(document, benchmark, Entry.text, "platform"),
+        "python_version": _metadata(document, benchmark, Entry.text, "python_version"),
     }
 
 

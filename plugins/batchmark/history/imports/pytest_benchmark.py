@@ -27,6 +27,7 @@ def parse(document: Entry) -> Contents:
     measured = partial(
         ForeignMeasurement,
         commit=None if commit == UNVERSIONED else commit,
+        branch=document.optional(Entry.text, "commit_info", "branch"),
         # Old releases wrote UTC without saying so.
         recorded_at=document.optional(Entry.moment, "datetime"),
         machine=_machine(document),
@@ -50,21 +51,13 @@ def _identity(entry: Entry) -> tuple[str, dict[str, object]]:
 
 
 def _machine(document: Entry) -> Row:
-    system, release, brand, model, version = (
-        document.optional(Entry.text, "machine_info", *keys)
-        for keys in (
-            ("system",),
-            ("release",),
-            ("cpu", "brand_raw"),
-            ("cpu", "brand"),
-            ("python_version",),
-        )
-    )
+    text = partial(document.optional, Entry.text, "machine_info")
+    brand, model = text("cpu", "brand_raw"), text("cpu", "brand")
     return {
         "cpu_model": brand or model or UNKNOWN,
         "cpu_threads": document.optional(Entry.count, "machine_info", "cpu", "count"),
-        "python_version": version,
-        "kernel": " ".join(filter(None, (system, release))) or None,
+        "python_version": text("python_version"),
+        "kernel": " ".join(filter(None, (text("system"), text("release")))) or None,
     }
 
 

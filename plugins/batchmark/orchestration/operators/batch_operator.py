@@ -52,7 +52,13 @@ from batchmark.orchestration.operators.batch_trigger import (
     standing,
 )
 from batchmark.orchestration.operators.job_progress import JobOrder
-from batchmark.orchestration.xcom import FAILURE_XCOM, JOB_ID_XCOM, JOB_IDS_XCOM, TIMING_XCOM
+from batchmark.orchestration.xcom import (
+    FAILURE_XCOM,
+    JOB_ID_XCOM,
+    JOB_IDS_XCOM,
+    OWN_ERROR_XCOM,
+    TIMING_XCOM,
+)
 from batchmark.runs.job_outcome import JobOutcome, outcome
 from batchmark.runs.own_jobs.wrapper import container_overrides
 from batchmark.runs.plans.options import with_token
@@ -75,7 +81,8 @@ class BenchmarkJobOperator(BatchOperator):
 
     Args:
         job_name: unique among the tasks of a run; a digest and the generation are appended.
-        runnable_seconds, starting_seconds, longest_seconds, after, ahead, alone: see JobOrder.
+        runnable_seconds, starting_seconds, longest_seconds, after, ahead, first, alone: see
+            JobOrder.
         on_demand_queue: where a second job goes if the last attempt lost its host; None for no
             second job.
         queues_of_same_quota, document, events_log_group: see JobOrder.
@@ -103,6 +110,7 @@ class BenchmarkJobOperator(BatchOperator):
         in_turn: bool = False,
         after: int | None = None,
         ahead: Sequence[int] = (),
+        first: int | None = None,
         alone: bool = True,
         turn: int = 1,
         **kwargs: Any,
@@ -111,6 +119,7 @@ class BenchmarkJobOperator(BatchOperator):
         self.order = JobOrder(
             after=after,
             ahead=list(ahead),
+            first=first,
             alone=alone,
             runnable_seconds=runnable_seconds,
             starting_seconds=starting_seconds,
@@ -274,6 +283,8 @@ class BenchmarkJobOperator(BatchOperator):
         if end.failure is None:
             return str(job["jobId"])
         context["ti"].xcom_push(key=FAILURE_XCOM, value=end.failure)
+        if end.own_error:
+            context["ti"].xcom_push(key=OWN_ERROR_XCOM, value=end.own_error)
         raise AirflowFailException(end.failure)
 
     def _link_to(self, job_id: str, job: JobDescription | None = None) -> None:

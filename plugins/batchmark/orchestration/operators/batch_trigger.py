@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from airflow.providers.amazon.aws.triggers.batch import BatchJobTrigger
-from airflow.triggers.base import TaskFailedEvent, TaskSuccessEvent, TriggerEvent
+from airflow.triggers.base import TaskFailedEvent, TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
 from botocore.exceptions import BotoCoreError, ClientError
 
 from batchmark.aws.batch_jobs import (
@@ -42,11 +42,19 @@ from batchmark.orchestration.operators.log_progress import LogProgress
 from batchmark.orchestration.operators.own_job_hosts import HostMemory
 from batchmark.orchestration.operators.turns import (
     EVERY_SECONDS,
+    NotRunError,
     NotSubmittedError,
     WaitsForItsTurn,
     is_behind_others,
 )
-from batchmark.orchestration.xcom import FAILURE_XCOM, JOB_ID_XCOM, JOB_IDS_XCOM, TIMING_XCOM
+from batchmark.orchestration.xcom import (
+    FAILURE_XCOM,
+    JOB_ID_XCOM,
+    JOB_IDS_XCOM,
+    NOT_RUN_XCOM,
+    OWN_ERROR_XCOM,
+    TIMING_XCOM,
+)
 from batchmark.runs.job_outcome import JobOutcome, outcome
 from batchmark.runs.result_documents import ExpectedDocument
 
@@ -102,6 +110,16 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
                 self.tell_end()
                 yield TaskFailedEvent()
                 return
+            except NotRunError as error:
+                self.log.warning(
+                    "%s. Once it is mended, clear the task of map index %s and this one",
+                    error,
+                    self.order.first,
+                )
+                await self.push_xcoms({NOT_RUN_XCOM: str(error)})
+                self.tell_end()
+                yield TaskSkippedEvent()
+                return
         progress = await self._follow(self.job_ids[-1])
         if goes_on_demand(progress.job, self.order.on_demand) and not progress.is_stopping:
             try:
@@ -131,7 +149,10 @@ class BenchmarkJobTrigger(EndsItsTask, WaitsForItsTurn, BatchJobTrigger):
             await self.push_xcoms({**xcoms, "return_value": job["jobId"]})
             yield TaskSuccessEvent()
         else:
-            self.log.error(end.failure)
+            # Whole, it stands where the task ends: in the log of its next try.
+            self.log.error(end.failure.partition("\n")[0])
+            if end.own_error:
+                xcoms[OWN_ERROR_XCOM] = end.own_error
             await self.push_xcoms({**xcoms, FAILURE_XCOM: end.failure})
             yield TaskFailedEvent()
 

@@ -35,6 +35,8 @@ class JobOrder:
         after: map index of the task whose end it waits for before that; None for none.
         ahead: map indexes of the tasks that come 2, 4, 8, ... before it. Airflow is asked the more
             seldom the more of them are not over.
+        first: map index of the first job of its side: where that failed by its own error, this one
+            is not run.
         alone: whether it also waits until no other job is in its queue.
         runnable_seconds: how long the job may wait for an instance, from its submission or its
             last attempt's end, while no queue that shares its capacity is busy.
@@ -54,6 +56,7 @@ class JobOrder:
     request: dict[str, Any] | None = None
     after: int | None = None
     ahead: Sequence[int] = ()
+    first: int | None = None
     alone: bool = True
     runnable_seconds: float | None = None
     starting_seconds: float | None = None

@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from typing import Any, TypeVar
 
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+from airflow.sdk.execution_time.xcom import XCom
 from asgiref.sync import sync_to_async
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -26,6 +27,7 @@ from batchmark.aws.batch_jobs import is_passing, live_jobs
 from batchmark.core.errors import BatchmarkError
 from batchmark.orchestration.aws_clients import AwsClients
 from batchmark.orchestration.operators.job_progress import JobOrder
+from batchmark.orchestration.xcom import OWN_ERROR_XCOM
 
 OVER = {"success", "failed", "skipped", "upstream_failed", "removed"}
 EVERY_SECONDS = 10.0
@@ -39,6 +41,10 @@ _awaited: dict[tuple[str, str, str, int], bool] = {}
 
 class NotSubmittedError(BatchmarkError):
     """A job could not be submitted in time, or at all."""
+
+
+class NotRunError(BatchmarkError):
+    """A job is not to be run, as it would fail."""
 
 
 class WaitsForItsTurn:
@@ -57,9 +63,12 @@ class WaitsForItsTurn:
 
         Raises:
             NotSubmittedError: its turn did not come in time.
+            NotRunError: the first job of its side failed by its own error.
         """
         if self.order.after is not None:
             await self._wait_for_task_before(self.order.after)
+        if self.order.first is not None and (error := await self.own_error(self.order.first)):
+            raise NotRunError(f"not run, as the first job of this side failed: {error}")
         if self.order.alone:
             await self._wait_for_instance(queue)
 
@@ -144,6 +153,20 @@ class WaitsForItsTurn:
             dag_id=ti.dag_id, task_ids=[ti.task_id], run_ids=[ti.run_id], map_index=map_index
         )
         return is_over({state for of_run in states.values() for state in of_run.values()})
+
+    async def own_error(self, map_index: int) -> str | None:
+        """How the job of another task of the same mapping failed, if it would fail so again."""
+        ti = self.task_instance
+        if ti is None:
+            return None
+        told = await XCom.aget_one(
+            key=OWN_ERROR_XCOM,
+            dag_id=ti.dag_id,
+            task_id=ti.task_id,
+            run_id=ti.run_id,
+            map_index=map_index,
+        )
+        return None if told is None else str(told)
 
 
 def is_over(states: Set[str | None]) -> bool:

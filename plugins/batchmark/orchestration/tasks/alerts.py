@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from batchmark.changes.alerts.outbox import Delivery, RunMessage
     from batchmark.changes.alerts.records import Alert
     from batchmark.changes.records import Change
+    from batchmark.core.run import StoredRun
 
 
 def change_params() -> dict[str, Param]:
@@ -72,7 +73,7 @@ def open_alerts(context: Context, changes_key: str) -> list[str]:
     message = alerts.message(context["run_id"])
     if message is None:
         changes = RunChanges.model_validate_json(store.read(changes_key)).changes
-        message = _decide(config, store, alerts, context["run_id"], changes)
+        message = decide(config, store, context["run_id"], changes, datetime.now(UTC))
     if message is None:
         tell("No alert to open and none to change.")
         return []
@@ -174,29 +175,34 @@ def send_pending(context: Context) -> None:
     _send(config, alerts, waiting, longest_try=LONGEST_TRY)
 
 
-def _decide(
-    config: Config, store: RunStore, alerts: AlertStore, run_id: str, changes: Iterable[Change]
+def decide(
+    config: Config, store: RunStore, run_id: str, changes: Iterable[Change], now: datetime
 ) -> RunMessage | None:
-    """Create the run's message; None if nothing is new.
+    """Create the run's message; None if nothing is new or failed.
 
     What joins an older alert is no news and is stored at once; a retry then finds nothing to join.
     """
+    from batchmark.analysis.failures import failed_jobs
     from batchmark.changes.alerts.merging import merge
     from batchmark.changes.alerts.outbox import unsure_runs
     from batchmark.orchestration.channels import channels_of
+    from batchmark.report import failures
     from batchmark.report.changes.alert_message import MessageContext, build_message
+    from batchmark.runs.collected_runs import stored_run
 
-    now, settings = datetime.now(UTC), load_alert_settings()
+    alerts, settings = AlertStore(store), load_alert_settings()
     before = alerts.alerts()
     merged = merge(before, alerts.improvements(), changes, settings, run_id=run_id, at=now)
     for joined in merged.joined:
         alerts.change_alert(joined.alert_id, methodcaller("join", joined))
+    run = stored_run(store, store.prefix + COLLECTED)
     message_context = MessageContext(
         installation=config.name,
         report_url=store.object_url(store.prefix + REPORT_HTML),
-        log_urls=_log_urls(store),
+        log_urls=_log_urls(run),
         airflow_url=conf.get("api", "base_url", fallback=None),
         unsure_runs=unsure_runs(alerts.messages()),
+        failures=failures.message(failed_jobs(run), run.lost) if run else (),
     )
     message = build_message(
         merged,
@@ -209,11 +215,8 @@ def _decide(
     return message and alerts.create(message)
 
 
-def _log_urls(store: RunStore) -> dict[tuple[str, str], str]:
+def _log_urls(run: StoredRun | None) -> dict[tuple[str, str], str]:
     """Log URLs of the run's jobs by suite and target; the first repeat's, if there are several."""
-    from batchmark.runs.collected_runs import stored_run
-
-    run = stored_run(store, store.prefix + COLLECTED)
     jobs = run.jobs if run else ()
     return {(job.planned.suite, job.planned.target): job.log_url for job in reversed(jobs)}
 

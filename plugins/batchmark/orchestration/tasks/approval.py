@@ -13,7 +13,9 @@ from batchmark.core.run import PlannedJob
 from batchmark.orchestration.settings import load_config
 from batchmark.orchestration.tasks.budget import Proposal, approve
 from batchmark.orchestration.telling import fail_if_refused
+from batchmark.runs.plans.options import asked
 from batchmark.runs.plans.planning import all_operator_kwargs
+from batchmark_job.result.version import GivenVersion
 
 Arguments = list[dict[str, Any]]
 
@@ -37,6 +39,14 @@ def approved_jobs(
     with fail_if_refused(context):
         config = load_config()
         check_settings()
+        given = asked(GivenVersion, context["params"])
         proposal = propose(config, RunStore.of(config, run_id).name)
+        proposal = proposal._replace(jobs=[_with(given, job) for job in proposal.jobs])
         plan = approve(context, proposal)
     return [] if plan.dry_run else arguments(proposal.config, run_id, proposal.jobs)
+
+
+def _with(given: GivenVersion, job: PlannedJob) -> PlannedJob:
+    """The job with the version that the form gives, over its own."""
+    version = given.over(job.version)
+    return job.model_copy(update={"version": None if version == GivenVersion() else version})

@@ -14,6 +14,7 @@ from batchmark.aws.result_bucket import PLAN, PLAN_HTML, RunStore
 from batchmark.core.clusters.multi_node import MultiNode
 from batchmark.core.config import Config, Target
 from batchmark.core.errors import BudgetError, PlanError
+from batchmark.core.prices import PriceTable
 from batchmark.core.run import CollectedRun, PlannedJob, RunPlan
 from batchmark.orchestration.links import page_url
 from batchmark.orchestration.operators.batch_operator import generation
@@ -147,9 +148,9 @@ def settle(store: RunStore, config: Config, plan: RunPlan, collected: CollectedR
     store.put(key, settled.model_dump_json(indent=2))
 
 
-def print_costs(store: RunStore, cost: RunCost) -> None:
+def print_costs(store: RunStore, cost: RunCost, prices: PriceTable) -> None:
     """Print what a run's jobs cost, what they could have cost, and the month's sum."""
-    print_blocks(cost_blocks(cost), console())
+    print_blocks(cost_blocks(cost, prices), console())
     plan = store.plan()
     if plan.worst_case and plan.spending_key:
         tell(f"At most it could have cost {amount(plan.worst_case.usd)}{_where(store)}.")

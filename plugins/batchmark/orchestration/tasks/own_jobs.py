@@ -10,7 +10,7 @@ from airflow.sdk import Context
 from batchmark.aws.boto_clients import patient_clients
 from batchmark.aws.result_bucket import RunStore
 from batchmark.core.config import Config, Target
-from batchmark.core.own_jobs import ComparisonRun, OwnJobRun
+from batchmark.core.own_jobs import ComparisonRun
 from batchmark.orchestration.settings import load_config, load_own_jobs
 from batchmark.orchestration.tasks.approval import Arguments, approved_jobs
 from batchmark.orchestration.tasks.budget import Proposal, prices_of
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 def check_own_job(context: Context) -> str:
     """As environment.check_environment, of an own job's targets with its job definitions."""
     from batchmark.orchestration.tasks import environment
-    from batchmark.runs.plans.own_job_plan import chosen_job, own_targets
+    from batchmark.runs.plans.own_job_plan import asked_of, chosen_job, own_targets
 
     with fail_if_refused(context):
         config, own_jobs = load_config(), load_own_jobs()
-        wanted = asked(OwnJobRun, context["params"])
+        wanted = asked_of(own_jobs, context["params"])
         name = wanted.job or ""
         job = chosen_job(config, own_jobs, name)
         targets = own_targets(config, name, job, wanted.targets)
@@ -43,13 +43,14 @@ def check_own_job(context: Context) -> str:
 
 def plan_own_job(context: Context) -> Arguments:
     """Plan a run of an own job, as approved_jobs does."""
-    from batchmark.runs.plans.own_job_plan import plan_own_jobs
+    from batchmark.runs.plans.own_job_plan import asked_of, plan_own_jobs
     from batchmark.runs.run_file_system import check_tags
 
     def propose(config: Config, run_name: str) -> Proposal:
         check_tags(context["run_id"])
-        wanted = asked(OwnJobRun, context["params"])
-        return Proposal(config, plan_own_jobs(config, load_own_jobs(), wanted, run_name=run_name))
+        own_jobs = load_own_jobs()
+        wanted = asked_of(own_jobs, context["params"])
+        return Proposal(config, plan_own_jobs(config, own_jobs, wanted, run_name=run_name))
 
     return approved_jobs(context, propose)
 

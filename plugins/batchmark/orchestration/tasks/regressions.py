@@ -142,4 +142,4 @@ def _store_with(fresh: CollectedRun, run: RunHistory) -> None:
     HistoryStore.of(run.config).append(fresh, prices, run.store.name, run.rows)
     settle(run.store, run.config, run.plan, fresh)
     tell("The fresh jobs, which the run's report leaves out:")
-    print_blocks(cost_blocks(run_costs(fresh, prices)), console())
+    print_blocks(cost_blocks(run_costs(fresh, prices), prices), console())

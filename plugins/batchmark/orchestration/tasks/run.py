@@ -23,7 +23,7 @@ from batchmark.aws.result_bucket import (
 )
 from batchmark.core import formatting
 from batchmark.core.config import Config
-from batchmark.core.run import CollectedRun, LostJob, Purpose, RunPlan, StoredRun
+from batchmark.core.run import CollectedRun, LostJob, Purpose, RunPlan, StoredJob, StoredRun
 from batchmark.orchestration.assets import REPORT, RESULTS, report_metadata, results_metadata
 from batchmark.orchestration.publishing import publish_page
 from batchmark.orchestration.settings import config_of, load_config
@@ -110,10 +110,13 @@ def record(
     """Settle a collected run's cost and append it to the history; return its key."""
     from batchmark.history.store import HistoryStore, run_prices
     from batchmark.orchestration.tasks.budget import settle
+    from batchmark.report.failures import not_run
     from batchmark.runs.collected_runs import store_run
 
     for lost in collected.lost:
-        tell(f"No result from {lost.planned.target} ({lost.planned.measures}): {lost.reason}")
+        if not lost.not_run:
+            tell(f"No result from {lost.planned.target} ({lost.planned.measures}): {lost.why}")
+    tell(*not_run(collected.lost))
     settle(store, config, run_plan, collected)
     key = store_run(store, collected)
     history_keys = HistoryStore.of(config).append(
@@ -186,7 +189,7 @@ def publish_report(context: Context, comparison_key: str | None) -> str:
     }
     key = store.prefix + REPORT_HTML
     publish_page(context, store, key, run_page(report), "Report:", beside=addresses)
-    print_costs(store, comparison.cost)
+    print_costs(store, comparison.cost, comparison.prices)
     _fail_if_a_job_did(collected, "the report holds what there is", gone)
     context["outlet_events"][REPORT].extra = report_metadata(collected, comparison, key)
     return key
@@ -222,7 +225,8 @@ def publish_noise(context: Context, collected_key: str) -> str:
             kept.append(f"{key} stays that of run {before.run_id}: {reason}.")
         else:
             store.put(key, table.to_json())
-    print_costs(store, run_costs(collected, stored_prices(store, config.region, datetime.now(UTC))))
+    prices = stored_prices(store, config.region, datetime.now(UTC))
+    print_costs(store, run_costs(collected, prices), prices)
     key = store.prefix + NOISE_HTML
     publish_page(context, store, key, noise_page(report, kept), "Noise:")
     if report.refused:
@@ -232,10 +236,27 @@ def publish_noise(context: Context, collected_key: str) -> str:
 
 
 def _fail_if_a_job_did(run: StoredRun, published: str, gone: Sequence[LostJob] = ()) -> None:
-    """Fail where a job failed or left no result; `gone` are those whose results are lost since."""
-    problems = [f"{lost.planned.target}: {lost.reason}" for lost in (*run.lost, *gone)]
-    problems += [f"{job.planned.target}: {job.failure}" for job in run.jobs if job.failure]
-    if problems:
-        raise AirflowFailException(
-            f"{len(problems)} job(s) failed; {published}: " + "; ".join(problems)
-        )
+    """Fail where a job failed or left no result; `gone` are those whose results are lost since.
+
+    A reason that several share stands once, without the log, which the report has.
+    """
+    from batchmark.report.blocks import grouped
+
+    failed: list[tuple[StoredJob | LostJob, str]] = [
+        *((lost, lost.reason) for lost in (*run.lost, *gone) if not lost.not_run),
+        *((job, job.failure) for job in run.jobs if job.failure),
+    ]
+    if not failed:
+        return
+    told = [
+        f"{formatting.some(list(dict.fromkeys(targets)))}: {why}"
+        for why, targets in grouped(
+            (job.ending.how if job.ending else why.split("\n")[0], job.planned.target)
+            for job, why in failed
+        ).items()
+    ]
+    left = sum(one.not_run for one in run.lost)
+    others = f", {left} not run" if left else ""
+    raise AirflowFailException(
+        f"{len(failed)} job(s) failed{others}; {published}: {'; '.join(told)}"
+    )

@@ -76,11 +76,16 @@ def schedule(dag_id: str, now: datetime) -> Schedule:
     with create_session() as session:
         found = session.get(DagModel, dag_id)
         text, paused = (found.timetable_summary, bool(found.is_paused)) if found else (None, True)
+    return Schedule(runs_next_month(text, now), paused)
+
+
+def runs_next_month(text: str | None, now: datetime) -> int | None:
+    """How often a schedule is due in the month after `now`, in UTC; None if it is no cron line."""
     if not text or not croniter.is_valid(text):
-        return Schedule(None, paused)
+        return None
     start = (now.astimezone(UTC).replace(day=1) + timedelta(days=32)).replace(
         day=1, hour=0, minute=0, second=0, microsecond=0
     )
     end = (start + timedelta(days=32)).replace(day=1)
     ticks = croniter_range(start, end - timedelta(seconds=1), text)
-    return Schedule(sum(1 for _ in ticks), paused)
+    return sum(1 for _ in ticks)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from functools import partial
 from html import escape
 from threading import Lock
@@ -33,9 +33,10 @@ from batchmark.core.errors import AlertError, CollectError
 from batchmark.core.kinds import KINDS
 from batchmark.core.names import document_prefix, slug
 from batchmark.core.record import Record
-from batchmark.core.run import CONFIRMATION, RunPlan
+from batchmark.core.run import RunPlan
+from batchmark.core.version import matches
 from batchmark.history.columns import IMPORTED
-from batchmark.history.series import series_histories
+from batchmark.history.series import VERSION, runs_of, series_histories
 from batchmark.history.store import HistoryStore, run_prices
 from batchmark.history.view import HistoryView
 from batchmark.orchestration.run_history import calibrations
@@ -55,9 +56,10 @@ MOST_BYTES = 32 * 2**20  # of an object that is shown
 SUMMARIES_AT_A_TIME = 8
 MOST_MONTHS = 6
 RECENT_RUNS = 100
-NAMING = ["run_id", "target", "recorded_at", "image_digest"]
+NAMING = ["run_id", "target", "recorded_at", *VERSION]
 MOST_MADE = 64  # tables of series and the like that are kept
 IMAGE = re.compile(r"sha256:[0-9a-f]{6,64}")
+COMMIT = re.compile(r"[0-9a-f]{7,64}")
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 Made = TypeVar("Made")
@@ -75,6 +77,7 @@ class MeasuredRun(NamedTuple):
     at: datetime
     suite: str
     targets: tuple[str, ...]
+    versions: Mapping[str, Sequence[str]]  # as a run of the history has them
 
 
 class Library:
@@ -252,7 +255,7 @@ class Library:
         return max(found)[1] if found else None
 
     def chosen(self, text: str, target: str) -> Chosen:
-        """A target in a run: the one named, the newest with an image, or the last by a day.
+        """A target in a run: the one named, the newest of a commit or image, or the last by a day.
 
         Raises:
             CollectError: there is no such run.
@@ -270,6 +273,11 @@ class Library:
                 ) from None
             why = f"on or before {text}: choose a later day or another target"
             run_id = self.newest(target, lambda row: row["recorded_at"].date() <= day)
+        elif COMMIT.fullmatch(text):  # unless a run is called so
+            of_commit = self.newest(
+                target, lambda row: matches("commit", text, row["commit"] or "")
+            )
+            run_id = of_commit or text
         if run_id is None:
             raise CollectError(f"There is no run of {target} {why}.")
         if any(run_id == one.run_id and one.suite == IMPORTED for one in self.measured()):
@@ -280,8 +288,8 @@ class Library:
         store = self.store.of_run(run_id)
         if not store.keys(store.prefix + COLLECTED):
             raise CollectError(
-                f"There is no run {run_id!r}: choose one that the field proposes, an image "
-                "(sha256:…) or a day (2026-11-20)."
+                f"There is no run {run_id!r}: choose one that the field proposes, a commit "
+                "(3f2a91c), an image (sha256:…) or a day (2026-11-20)."
             )
         run = readable_run(store, store.prefix + COLLECTED)
         prices = run_prices(store, self.config.region, run)
@@ -322,20 +330,8 @@ def _detector_settings() -> DetectorSettings:
 
 
 def _runs(suite: str, rows: pa.Table) -> list[MeasuredRun]:
-    scheduled = rows.filter(pc.not_equal(rows["purpose"].cast(pa.string()), CONFIRMATION))
-    flat = scheduled.select(["run_id", "target", "recorded_at"])
-    flat = flat.set_column(0, "run_id", flat["run_id"].cast(pa.string()))
-    flat = flat.set_column(1, "target", flat["target"].cast(pa.string()))
-    groups = flat.group_by("run_id").aggregate([("recorded_at", "max"), ("target", "distinct")])
     return [
-        MeasuredRun(
-            row["run_id"],
-            row["recorded_at_max"].replace(tzinfo=UTC),
-            suite,
-            tuple(sorted(row["target_distinct"])),
-        )
-        for row in groups.to_pylist()
-        if row["recorded_at_max"]
+        MeasuredRun(run.run_id, run.at, suite, run.targets, run.versions) for run in runs_of(rows)
     ]
 
 

@@ -15,16 +15,17 @@ from batchmark.changes.alerts.records import LISTED, Alert, Recovery
 from batchmark.changes.alerts.sns_limits import TEXT_BYTES, size, subject_line
 from batchmark.changes.metric import Metric
 from batchmark.changes.records import WORSE, Change, ChangePoint
+from batchmark.changes.shares import Rate
 from batchmark.core import formatting
 from batchmark.core.names import PAGES
 from batchmark.core.output import in_lines
-from batchmark.core.shares import Rate
 from batchmark.report.change_records import AlertBoard, AlertLine
 from batchmark.report.changes import words
 from batchmark_job.result.printable import printable
 
 DAG_ID = "change_alert"
 GOOD_NEWS = "improved"
+FAILED = "failed"
 MOST_MENTIONS = 5  # of runs whose messages may not have arrived
 
 
@@ -37,6 +38,7 @@ class MessageContext:
     log_urls: Mapping[tuple[str, str], str] = field(default_factory=dict)  # by suite, target
     airflow_url: str | None = None  # of Airflow's UI; none where it is not configured
     unsure_runs: Sequence[str] = ()  # runs whose messages may not have arrived
+    failures: Sequence[str] = ()  # what failed in this run, in lines
 
 
 class _Entry(NamedTuple):
@@ -61,7 +63,7 @@ def build_message(
     created_at: datetime,
     channels: Sequence[str],
 ) -> RunMessage | None:
-    """The message of a run, given all alerts from before it; None if nothing is new."""
+    """The message of a run, given all alerts from before it; None if nothing is new or failed."""
     known = {alert.id: alert for alert in (*alerts, *merged.opened)}
     message = RunMessage(
         run_id=run_id,
@@ -84,16 +86,17 @@ def build_message(
             if not one.brought_back
         ),
     ]
-    if not entries:
+    if not entries and not context.failures:
         return None
+    failed = [FAILED] if context.failures else []
     return message.model_copy(
         update={
             "subject": _subject(entries, context),
             "text": _text(entries, message, context),
             "attributes": {
                 # Channels filter by it: of metrics, too, it is slower or faster.
-                "kind": tuple(dict.fromkeys(entry.change.kind for entry in entries)),
-                "state": tuple(dict.fromkeys(entry.state for entry in entries)),
+                "kind": tuple(dict.fromkeys([*(entry.change.kind for entry in entries), *failed])),
+                "state": tuple(dict.fromkeys([*(entry.state for entry in entries), *failed])),
             },
         }
     )
@@ -144,6 +147,8 @@ def _counts(entries: Iterable[_Entry]) -> str:
 
 def _subject(entries: Sequence[_Entry], context: MessageContext) -> str:
     begin = f"Batchmark {context.installation}: "
+    if not entries:
+        return subject_line(begin + context.failures[0])
     if len(entries) > 1:
         return subject_line(begin + _counts(entries))
     (only,) = entries
@@ -153,7 +158,10 @@ def _subject(entries: Sequence[_Entry], context: MessageContext) -> str:
 
 def _text(entries: Sequence[_Entry], message: RunMessage, context: MessageContext) -> str:
     """All entries that fit, each group under its heading, and the number of the others."""
-    head = printable(f"Batchmark {context.installation}, run {message.run_id}: {_counts(entries)}.")
+    told = _counts(entries) or FAILED
+    head = printable(f"Batchmark {context.installation}, run {message.run_id}: {told}.")
+    if context.failures:
+        head += f"\n\n{FAILED.upper()}\n{in_lines(context.failures)}"
     tail = "\n\n".join(_tail(message, context))
     more = f"And {len(entries)} more; the report has all."
     room = TEXT_BYTES - size("\n\n".join((head, more, tail)))

@@ -20,16 +20,14 @@ from batchmark.changes.records import (
     RerunOutcome,
     SeriesKey,
 )
-from batchmark.core import formatting, row_values
+from batchmark.changes.shares import Rate
+from batchmark.core import formatting, row_values, version
 from batchmark.core.prices import MILLION, SECONDS_PER_HOUR
-from batchmark.core.shares import Rate
 from batchmark.core.suites import is_own_job
 from batchmark.report.change_records import ChangesSection
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 ARROW = "\N{RIGHTWARDS ARROW}"
-DIGEST = "sha256:"
-SHOWN_DIGITS = 12  # of a digest, as Docker shows it
 SMALLEST_P = 1e-4  # smaller p-values are shown as "< 0.0001"
 NO_CAUSE = "nothing that is recorded differs"
 NO_RERUN = "no job was run again for it"
@@ -56,7 +54,9 @@ def title(change: Change) -> str:
         return f"{what}: {where}, {movement(point)}"
     if against := point.series.against:
         where = f"{where} over {target(against, change.fell_back)}"
-    return f"{what} on {where}: {_what(change)}, {_by_how_much(change)}"
+    since = version.since(change.version_before, change.version)
+    told = (f"{what} on {where}: {_what(change)}", _by_how_much(change), since)
+    return ", ".join(filter(None, told))
 
 
 def kind(change: Change) -> str:
@@ -133,7 +133,7 @@ def p_value(point: ChangePoint) -> str:
 
 
 def cause(cause: Cause) -> str:
-    before, after = (_short(side) for side in (cause.before, cause.after))
+    before, after = (_short(cause.name, side) for side in (cause.before, cause.after))
     since = f", since run {cause.run_id}" if cause.run_id else ""
     return f"{cause.name} {before} {ARROW} {after}{since}"
 
@@ -268,7 +268,7 @@ def facts(change: Change) -> Iterator[tuple[str, list[str]]]:
         [
             f"run {first.first_run_id} of {first.first_recorded_at:%Y-%m-%d}",
             f"the last run before was {first.last_run_id}",
-            f"{formatting.count(first.after.runs, 'run')} measured at the new level by now",
+            f"{formatting.count(first.after.runs, 'run')} at the new level when this was told",
         ],
     )
     yield "what differs", causes(change)
@@ -286,12 +286,8 @@ def facts(change: Change) -> Iterator[tuple[str, list[str]]]:
         yield "speedups", [speedup(point) for point in change.speedups]
 
 
-def _short(side: str | None) -> str:
+def _short(name: str, side: str | None) -> str:
     """A cause's value, with shortened digests."""
     if side is None:
         return "none"
-    parts = (
-        part[: len(DIGEST) + SHOWN_DIGITS] if part.startswith(DIGEST) else part
-        for part in side.split(", ")
-    )
-    return ", ".join(parts)
+    return ", ".join(version.shortened(name, part) for part in side.split(", "))

@@ -13,7 +13,7 @@ from batchmark.report.blocks import Line, Story, StudyAnswer, capitalized
 from batchmark.report.model import Report
 from batchmark.report.own_jobs import sentences, standings, words
 from batchmark.report.own_jobs.standings import Win
-from batchmark.report.words import NOT_COMPARABLE, NOT_KNOWN, measured_target
+from batchmark.report.words import AGAIN, NOT_COMPARABLE, NOT_KNOWN, measured_target, undecided
 
 UNKNOWN = "Not known yet"
 ALONE = "Nothing to compare"
@@ -26,9 +26,9 @@ MEANING = (
     "A side is the fastest or the cheapest only if that is decided against each other side. "
     "Jobs on cold instances, which had to start for them, are never pooled with those on warm "
     "ones, which were there already.",
-    "A side keeps a deadline if all its jobs did, and the upper end of its interval does; that "
-    "is no promise for the next job. Whether a result is right is its owner's word: an exit "
-    "code, a check command, a checksum.",
+    "A side keeps a deadline if all its jobs did, and the upper end of its interval, if it has "
+    "one, does; that is no promise for the next job. Whether a result is right is its owner's "
+    "word: an exit code, a check command, a checksum.",
 )
 MOST_METRICS = 3  # on the first screen
 
@@ -65,7 +65,8 @@ def answer(study: OwnJobStudy, pairs: Sequence[Pair] = ()) -> StudyAnswer:
     time, dollars = list(standings.by_time(study, found)), list(standings.by_dollars(study, found))
     cautions = list(_cautions(study, time, dollars))
     if not any(standings.measured(study, place) for place in found):
-        return StudyAnswer(asked, UNKNOWN, f"No job of {study.name} left a figure.", cautions)
+        nothing = f"No job of {study.name} left a figure; why is told below"
+        return StudyAnswer.unknown(asked, nothing, AGAIN, cautions)
     if not time:
         more = [f"{text}."] if (text := sentences.deadline(study, found)) else []
         return StudyAnswer(asked, ALONE, _alone(study, found), cautions, more)
@@ -169,11 +170,7 @@ def _why_undecided(study: OwnJobStudy, wins: Sequence[Win]) -> str:
     if fewest < MINIMUM_SAMPLES:
         return few_whole_jobs(fewest, of=of, start=wins[0].place.start)
     duels = [standings.duel_of(study, win.place, win.leader, win.next) for win in wins]
-    most = max((duel.noise.critical_change for duel in duels if duel), default=0.0)
-    return (
-        f"Where it is {NOT_KNOWN}, equal jobs may differ by up to {formatting.apart(most)}: more "
-        "repeats would tell."
-    )
+    return undecided(duel.noise.critical_change for duel in duels if duel)
 
 
 def _lines(studies: Sequence[OwnJobStudy]) -> Iterator[Line]:
@@ -194,7 +191,7 @@ def _of_metrics(study: OwnJobStudy) -> str:
         if not wins or _why_barred(study, wins):
             continue
         if not known:
-            texts.append(f"{metric}: {NOT_KNOWN}")
+            texts.append(f"{metric}: {NOT_KNOWN}, more repeats would tell")
             continue
         winners = {win.place.size: names[win.winner] if win.winner else None for win in wins}
         alone = len({*winners.values()}) == 1 and sentences.everywhere(study, wins)
@@ -220,13 +217,16 @@ def _other_start(study: OwnJobStudy) -> str:
             sentences.ahead(study, own, wins, sentences.FASTEST) if wins else "No two sides compare"
         )
         ran = f"{formatting.count(jobs, 'job')} ran {where}, apart from the others"
-        texts.append(f"{ran}. {text}.")
+        open_still = any(not win.winner for win in wins)
+        more = " Each run adds to their trend." if open_still else ""
+        texts.append(f"{ran}. {text}.{more}")
     return " ".join(texts)
 
 
 def trust(studies: Sequence[OwnJobStudy]) -> str:
     """How far the figures can be trusted, in a sentence or two."""
-    duels = [duel for study in studies for duel in study.duels if duel.metric is None]
+    times = [duel for study in studies for duel in study.duels if duel.metric is None]
+    duels = [duel for duel in times if not standings.barred(duel)]
     text = words.checks(studies)
     if duels:
         decided = sum(duel.better is not None for duel in duels)

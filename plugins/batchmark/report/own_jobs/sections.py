@@ -14,10 +14,10 @@ from batchmark.analysis.own_jobs.records import (
     Place,
 )
 from batchmark.core import formatting
-from batchmark.core.intervals import Estimate
+from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate
 from batchmark.core.row_values import ToldMetric
 from batchmark.report import blocks, machines
-from batchmark.report.blocks import Form, Rival, Table, Told, capitalized
+from batchmark.report.blocks import ColumnValue, Form, Rival, Table
 from batchmark.report.model import Report
 from batchmark.report.own_jobs import standings, words
 from batchmark.report.own_jobs.charts import job_charts
@@ -50,9 +50,11 @@ def _blocks(study: OwnJobStudy) -> Iterator[blocks.Block]:
     about = (f"Suite {study.suite}", f"Image: {images}" if images else "", words.prices(study))
     yield blocks.Text(" ".join(f"{text}." for text in about if text))
     of = words.charted(study)
+    bands = (
+        f"; bands and bars are {CONFIDENCE_TEXT} intervals" if words.has_intervals(study) else ""
+    )
     yield blocks.Charts(
-        f"Medians over the jobs, all axes logarithmic; bands and bars are {CONFIDENCE_TEXT} "
-        f"intervals{f', {of}' if of else ''}.",
+        f"Medians over the jobs, all axes logarithmic{bands}{f', {of}' if of else ''}.",
         job_charts(study),
     )
     yield from tables(study)
@@ -60,8 +62,7 @@ def _blocks(study: OwnJobStudy) -> Iterator[blocks.Block]:
     for side in study.sides:
         if told := words.bad_lines(side):
             lines = [
-                (f"Line {line.number} {words.SOURCES[line.source]}: {line.problem}", line.text)
-                for line in side.bad_lines
+                (f"{words.place_of(line)}: {line.problem}", line.text) for line in side.bad_lines
             ]
             yield blocks.Lines(f"{told}: which, and why", lines, side.bad_lines_left_out)
 
@@ -88,19 +89,18 @@ def tables(study: OwnJobStudy) -> Iterator[Table]:
         own = [place for place in found if place.start == start]
         for table in (_sides(study, own), _metrics(study, own), _deadlines(study, own)):
             if table:
-                names = [
-                    capitalized(study.axis or "") if name == AXIS else name
-                    for name in table.headings
-                ]
+                names = [(study.axis or "") if name == AXIS else name for name in table.headings]
                 yield table._replace(headings=names)
 
 
 def _sides(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
     priced = any(figure.usd_per_job for _, figure in words.figures(study))
+    intervals = f", with {CONFIDENCE_TEXT} intervals" if words.has_intervals(study) else ""
+    few = f" A median of fewer than {MINIMUM_SAMPLES} jobs has no interval."
     return _table(
         _title("Time and price" if priced else "Time", own),
-        f"Medians over the jobs, with {CONFIDENCE_TEXT} intervals: from a container's start to its "
-        "stop, with waiting and the command alone beside it.",
+        f"Medians over the jobs{intervals}: from a container's start to its stop, with waiting and "
+        f"the command alone beside it.{few if words.lacks_intervals(study) else ''}",
         [found for place in own for found in standings.measured(study, place)],
         {
             AXIS: lambda row: _at(study, row[1].place),
@@ -120,7 +120,7 @@ def _table(
     title: str,
     caption: str,
     rows: Sequence[T],
-    columns: Mapping[str, Callable[[T], Told]],
+    columns: Mapping[str, Callable[[T], ColumnValue]],
     *,
     folded: bool = False,
 ) -> Table | None:
@@ -150,7 +150,7 @@ def _table(
 def _fastest(study: OwnJobStudy, place: Place) -> str:
     """The fastest side, or by its figure alone the quickest."""
     best = standings.best_at(study, place)
-    return (best and best.fastest) or standings.measured(study, place)[0][0].target.target
+    return (best and best.fastest) or standings.ranked(study, place)[0]
 
 
 def _over_fastest(study: OwnJobStudy, side: JobSide, place: Place) -> Rival | None:
@@ -161,7 +161,7 @@ def _over_fastest(study: OwnJobStudy, side: JobSide, place: Place) -> Rival | No
 def _verdict(study: OwnJobStudy, side: JobSide, place: Place) -> str:
     """What a side is at a place: by time, then by dollars."""
     name, best = side.target.target, standings.best_at(study, place)
-    names = [other.target.target for other, _ in standings.measured(study, place)]
+    names = standings.ranked(study, place)
     if best is None or len(names) == 1:
         return "-"
     words_of = [
@@ -273,11 +273,12 @@ def _deadlines(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
     ]
     if not steps:
         return None
+    upper = ", and the upper end of its interval does" if words.has_intervals(study) else ""
     return Table.of(
         _title("The cheapest within a deadline", own),
         "A deadline is for a job from its start on, waiting left out. All jobs of a side kept its "
-        "deadline, and the upper end of its interval does; that is no promise for the next job. "
-        "Shorter ones are kept by no side with a price.",
+        f"deadline{upper}; that is no promise for the next job. Shorter ones are kept by no side "
+        "with a price.",
         steps,
         {
             AXIS: lambda found: _at(study, found[0]),

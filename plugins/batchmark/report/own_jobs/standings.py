@@ -24,18 +24,27 @@ class Win(NamedTuple):
 
 
 def measured(study: OwnJobStudy, place: Place) -> list[tuple[JobSide, JobFigure]]:
-    """The sides with a figure at a place, the quickest first."""
-    found = [
-        (figure.seconds.value, side, figure)
+    """The sides with a figure at a place, in the study's order."""
+    return [
+        (side, figure)
         for side in study.sides
         for figure in side.figures
         if figure.place == place and figure.seconds
     ]
-    return [(side, figure) for _, side, figure in sorted(found, key=lambda one: one[0])]
+
+
+def ranked(study: OwnJobStudy, place: Place) -> list[str]:
+    """The names of the sides that `measured` has, the quickest first."""
+    found = [
+        (figure.seconds.value, side.target.target)
+        for side, figure in measured(study, place)
+        if figure.seconds
+    ]
+    return [name for _, name in sorted(found, key=lambda one: one[0])]
 
 
 def priced_at(study: OwnJobStudy, place: Place) -> list[tuple[JobSide, Estimate]]:
-    """The sides with a figure in dollars at a place, with what a job costs; the quickest first."""
+    """The sides with a figure in dollars at a place, with what a job costs."""
     return [
         (side, figure.usd_per_job)
         for side, figure in measured(study, place)
@@ -83,7 +92,7 @@ def duel_of(
 def by_time(study: OwnJobStudy, of: Iterable[Place]) -> Iterator[Win]:
     """At each place that two sides or more measured."""
     for place in of:
-        names = [side.target.target for side, _ in measured(study, place)]
+        names = ranked(study, place)
         best = best_at(study, place)
         winner = best.fastest if best else None
         if win := _win(study, place, names, winner):

@@ -13,7 +13,8 @@ from batchmark.core.own_jobs import JobSize
 from batchmark.core.row_values import ToldMetric
 from batchmark.report.blocks import grouped
 from batchmark.report.own_jobs.standings import main_places, metrics
-from batchmark.report.words import measured_target
+from batchmark.report.words import extent, measured_target
+from batchmark_job.result.own_job import BadLine
 
 CHECKS = {"exit_code": "exit code", "command": "a check command", "checksum": "checksum"}
 SOURCES = {"log": "of the log", "file": "of the file"}
@@ -115,7 +116,7 @@ def images(study: OwnJobStudy) -> str | None:
     return ", ".join(image for image in found if image) or None
 
 
-def checks(studies: Iterable[OwnJobStudy]) -> str:
+def checks(studies: Sequence[OwnJobStudy]) -> str:
     """How results were checked, in a sentence; by side, where that differs."""
     counting = [
         (side, [figure for figure in side.figures if figure.seconds])
@@ -131,7 +132,8 @@ def checks(studies: Iterable[OwnJobStudy]) -> str:
         if counted
     )
     if not any(sides):
-        return "No result was checked."
+        failed = any(figure.checked_by for study in studies for _, figure in figures(study))
+        return "No result counts: each check failed." if failed else "No result is there to check."
     if len(sides) == 1:
         return f"All results that count were checked {_by_kinds(next(iter(sides)))}."
     told = (
@@ -191,6 +193,16 @@ def figures(study: OwnJobStudy) -> Iterator[tuple[JobSide, JobFigure]]:
     return ((side, figure) for side in study.sides for figure in side.figures)
 
 
+def has_intervals(study: OwnJobStudy) -> bool:
+    """Whether any time has an interval."""
+    return any(figure.seconds and figure.seconds.interval for _, figure in figures(study))
+
+
+def lacks_intervals(study: OwnJobStudy) -> bool:
+    """Whether any time has none."""
+    return any(figure.seconds and not figure.seconds.interval for _, figure in figures(study))
+
+
 def where(study: OwnJobStudy, found: Iterable[tuple[JobSide, JobFigure]]) -> list[str]:
     """Sides with their places, such as "a at size 64, 256 on warm instances", each side once."""
     sizes_of = grouped(
@@ -218,9 +230,20 @@ def job_places(study: OwnJobStudy) -> dict[str, str]:
 
 
 def bad_lines(side: JobSide) -> str | None:
-    """How many lines told no metric; None if all did."""
-    number = len(side.bad_lines) + side.bad_lines_left_out
+    """How many lines told no metric, job by job; None if all did."""
+    by_job, name = side.bad_lines_by_job, measured_target(side.target)
+    number = sum(by_job) or len(side.bad_lines) + side.bad_lines_left_out
     if not number:
         return None
-    lines = formatting.count(number, "line")
-    return f"{lines} of {measured_target(side.target)} told no metric"
+    lines = f"{formatting.count(number, 'line')} of {name} told no metric"
+    if not by_job:  # of a release that did not count them by job
+        return lines
+    each = f", {extent(by_job, str)} in each" if len(by_job) > 1 else ""
+    return f"{lines}, in {formatting.count(len(by_job), 'job')}{each}"
+
+
+def place_of(line: BadLine) -> str:
+    """Where a line is in its job's log or file; of a log that was too long, among marked lines."""
+    if line.source == "log" and line.log_line is None:
+        return f"Marked line {line.number} of the log"
+    return f"Line {line.log_line or line.number} {SOURCES[line.source]}"

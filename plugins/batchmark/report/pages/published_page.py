@@ -142,7 +142,8 @@ def _screen(table: PublishedTable, factor: float, prices: PriceTable) -> blocks.
             "Its CPU code was 2 to 17 times slower than plain library calls. Against those, only "
             "the large matrix products would still be decided.",
             "One run each, times with two decimals: by our rule two single runs may differ by up "
-            f"to {NOISE:.1f}{formatting.TIMES}, so from a smaller ratio nothing follows.",
+            f"to {NOISE:.1f}{formatting.TIMES}, so from a smaller ratio nothing "
+            "follows: more runs would tell.",
         ],
     )
     matrices = [

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from batchmark.core import formatting
-from batchmark.report import blocks, sections, studies, words
+from batchmark.core.run import LostJob
+from batchmark.report import blocks, failures, sections, studies, words
 from batchmark.report.answer import first_screen
 from batchmark.report.changes import blocks as change_blocks
 from batchmark.report.model import Report
@@ -35,6 +36,8 @@ def run_page(report: Report) -> blocks.Page:
 
 
 def _sections(report: Report, screen: blocks.FirstScreen) -> Iterator[blocks.Section]:
+    if failed := failures.section(report.failed, report.lost):
+        yield failed
     changes = change_blocks.section(report)
     if changes:
         yield changes
@@ -48,8 +51,8 @@ def _sections(report: Report, screen: blocks.FirstScreen) -> Iterator[blocks.Sec
             "cost", "What did it cost?", [blocks.Facts("", sections.costs(report, screen.stories))]
         )
     yield from studies.sections(report)
-    if report.lost:
-        yield blocks.Section("lost", "Lost jobs", [_lost(report)])
+    if lost := [job for job in report.lost if not job.not_run]:
+        yield blocks.Section("lost", "Lost jobs", [_lost(lost, report)])
     if not words.outside_ec2(report.targets):
         yield _prices(report)
     meaning = [text for story in screen.stories for text in story.meaning]
@@ -59,8 +62,8 @@ def _sections(report: Report, screen: blocks.FirstScreen) -> Iterator[blocks.Sec
     )
 
 
-def _lost(report: Report) -> blocks.Table:
-    costs = report.cost.jobs[len(report.cost.jobs) - len(report.lost) :]  # lost ones come last
+def _lost(of: Sequence[LostJob], report: Report) -> blocks.Table:
+    costs = report.cost.jobs[len(report.cost.jobs) - len(of) :]  # lost ones come last
     rows = [
         (
             lost.planned.target,
@@ -71,7 +74,7 @@ def _lost(report: Report) -> blocks.Table:
             "-" if cost.seconds is None else formatting.seconds(cost.seconds),
             "; ".join(filter(None, ("" if cost.usd is None else amount(cost.usd), cost.reason))),
         )
-        for lost, cost in zip(report.lost, costs, strict=True)
+        for lost, cost in zip(of, costs, strict=True)
     ]
     heads = ("Target", "Suite", "Repeat", "Job", "Why", "Time", "Cost")
     return blocks.Table("", "Jobs of this run that left no result.", heads, rows, wide=True)

@@ -9,9 +9,9 @@ from functools import partial
 import altair as alt
 
 from batchmark.changes.self_test.records import Part, SelfTest, Source, Steps, SuiteTest
+from batchmark.changes.shares import Rate
 from batchmark.core import formatting
 from batchmark.core.formatting import Figure
-from batchmark.core.shares import Rate
 from batchmark.report.blocks import Block, Chart, Charts, Page, Table, Text
 from batchmark.report.charts import layered, lines_of
 from batchmark_job.result.confidence import CONFIDENCE_TEXT

@@ -41,12 +41,11 @@ def story(report: Report) -> Story | None:
         return None
     answers: list[Answer] = [find_answer(report.pairs, name) for name in Measure]
     known = [answer for answer in answers if answer.workloads]
-    verdict, sentence = headline(report, known)
     of_calls = any(not words.is_own_job(pair) for pair in report.pairs)
     return Story(
         "answer",
         _title(report),
-        [StudyAnswer(QUESTION, verdict, sentence, list(_obstacles(report, known)))],
+        [_headline(report, known)],
         _trust(report) if of_calls or not report.studied else "",
         list(_meaning(report, of_calls=of_calls)),
         matrices=[_matrix(answer) for answer in known],
@@ -74,17 +73,19 @@ def _meaning(report: Report, *, of_calls: bool) -> Iterator[str]:
     yield from CALLS if of_calls else ()
 
 
-def headline(report: Report, known: Sequence[Answer]) -> tuple[str, str]:
+def _headline(report: Report, known: Sequence[Answer]) -> StudyAnswer:
     """The answer in a word or two, and in a sentence; `known` holds time's, then dollars'."""
+    obstacles = list(_obstacles(report, known))
     if not known:
-        return "Not known", _why_unknown(report)
+        return StudyAnswer.unknown(QUESTION, *_why_unknown(report), obstacles)
     counts = [_count(answer, known[0].rows()) for answer in known]
     if len(known) == 1:
         counts.append("what that costs is not known")
     rows = formatting.count(known[0].rows(), "row")
     cpus = {pair.cpu.target for pair in report.pairs}
     rivals = " against the best CPU target" if len(cpus) > 1 else ""
-    return _verdict(known), f"Of {rows}{rivals}, the GPU is {'; '.join(counts)}."
+    sentence = f"Of {rows}{rivals}, the GPU is {'; '.join(counts)}."
+    return StudyAnswer(QUESTION, _verdict(known), sentence, obstacles)
 
 
 def _verdict(known: Sequence[Answer]) -> str:
@@ -111,15 +112,17 @@ def _count(answer: Answer, rows: int) -> str:
     return text if answer.rows() == rows else f"{text} of the {answer.rows()} with prices"
 
 
-def _why_unknown(report: Report) -> str:
+def _why_unknown(report: Report) -> tuple[str, str]:
+    """And what to do."""
     if not report.pairs:
-        return "No GPU target was compared with a CPU target."
+        both = "Run it on a target of each."
+        return "No GPU target was compared with a CPU target", both
     if all(pair.cpu_fallback for pair in report.pairs):
-        return "No GPU was measured: all jobs ran on a CPU."
+        return "No GPU was measured: all jobs ran on a CPU", "Run it on a machine with a GPU."
     refused = [pair.refused for pair in report.pairs if pair.refused]
-    return (
-        f"Nothing was compared: {refused[0]}" if refused else "No row was measured on both sides."
-    )
+    if refused:
+        return f"Nothing was compared: {refused[0]}", words.AGAIN
+    return "No row was measured on both sides; why is told below", words.AGAIN
 
 
 def _obstacles(report: Report, known: Sequence[Answer]) -> Iterator[str]:
@@ -130,6 +133,13 @@ def _obstacles(report: Report, known: Sequence[Answer]) -> Iterator[str]:
         jobs = [len(side.jobs) for pair in of_calls for side in (pair.gpu, pair.cpu)]
         if (fewest := min(jobs, default=MINIMUM_SAMPLES)) < MINIMUM_SAMPLES:
             yield few_jobs(fewest)
+        elif changes := [
+            row.noise.critical_change
+            for pair in of_calls
+            for row in pair.rows
+            if row.verdict == "undecided" and not row.same_cpu
+        ]:
+            yield words.undecided(changes)
     if len(known) == 1:
         bases = (basis for pair in report.pairs for basis in (pair.gpu_price, pair.cpu_price))
         yield from dict.fromkeys(basis.note for basis in bases if basis.note)
@@ -196,7 +206,7 @@ def _ends(standing: Standing) -> list[Estimate]:
     ratios = sorted(
         (duel.ratio for duel in decided or standing.duels), key=lambda ratio: ratio.value
     )
-    return [ratios[0], *ratios[1:][-1:]]
+    return [ratios[0], ratios[-1]] if len(ratios) > 1 else ratios
 
 
 def _trust(report: Report) -> str:

@@ -65,9 +65,13 @@ def _crossover(crossover: Crossover, pair: Pair) -> tuple[str, str]:
 def _meaning(pair: Pair) -> str:
     text = (
         f"A crossover is the size from which {words.gpu_label(pair)} stays ahead of "
-        f"{pair.cpu.target}. The {CONFIDENCE_TEXT} interval holds the spread of the samples and "
-        "what may lie between the sizes measured."
+        f"{pair.cpu.target}."
     )
+    if words.has_intervals(pair):
+        text += (
+            f" The {CONFIDENCE_TEXT} interval holds the spread of the samples and what may lie "
+            "between the sizes measured."
+        )
     return text + ("" if words.is_own_job(pair) else ONE_CALL)
 
 

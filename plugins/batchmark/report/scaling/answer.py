@@ -15,7 +15,13 @@ from batchmark.core import formatting
 from batchmark.report.blocks import Line, Story, StudyAnswer, capitalized, grouped
 from batchmark.report.model import Report
 from batchmark.report.scaling import words
-from batchmark.report.words import is_simulated, measured_target, suites_and_targets, target_and_gpu
+from batchmark.report.words import (
+    AGAIN,
+    is_simulated,
+    measured_target,
+    suites_and_targets,
+    target_and_gpu,
+)
 
 QUESTION = "How far does the training scale?"
 STRONG = "How much faster is a step?"
@@ -28,6 +34,8 @@ LIMITS: dict[Limit, str] = {
     "data": "waiting for data",
     "compute": "slower computing",
 }
+MORE = "More repeats on two or more numbers of nodes would tell."
+MORE_NODES = "More numbers of nodes, each on a machine of its own, would tell."
 FEW_JOBS = (
     "Intervals leave out how much jobs differ: to know that, run each "
     f"{ENOUGH_REPEATS} times or more."
@@ -77,7 +85,7 @@ def _not_paid(studies: Sequence[ScalingStudy]) -> tuple[str, str] | None:
 def _answers(studies: Sequence[ScalingStudy]) -> list[StudyAnswer]:
     """One for each training, those that are known first; the cautions of all are the last one's."""
     found = [
-        StudyAnswer(QUESTION, NOT_KNOWN, f"{target_and_gpu(study.target)}: {reason}.", [])
+        StudyAnswer.unknown(QUESTION, f"{target_and_gpu(study.target)}: {reason}", AGAIN)
         for study in studies
         if (reason := study.refused or ("" if study.trainings else "it has no row that trains"))
     ]
@@ -111,7 +119,8 @@ def _answer(study: ScalingStudy, training: Training, label: str) -> StudyAnswer:
     figures = _efficiencies(training) if reach.nodes else None
     text = capitalized(": ".join(filter(None, (figures, reach.reason))))
     name = label or f"{training.workload} on {target_and_gpu(study.target)}"
-    parts = (f"{text} ({name}).", _limit(study, training))
+    remedy = MORE if verdict == NOT_KNOWN else ""
+    parts = (f"{text} ({name}).", _limit(study, training), remedy)
     return StudyAnswer(QUESTION, verdict, " ".join(filter(None, parts)), [])
 
 
@@ -276,7 +285,7 @@ def what_if(studies: Sequence[ScalingStudy]) -> str | None:
 def prediction_line(study: ScalingStudy, training: Training) -> str:
     prediction, most = training.prediction, training.weak[0].points[-1]
     if not prediction.points:
-        return f"not known: {prediction.reason}."
+        return f"not known: {prediction.reason}. {MORE_NODES}"
     if prediction.outcome == "wrong":
         return f"not known: {held(prediction)}"
     last = prediction.points[-1]

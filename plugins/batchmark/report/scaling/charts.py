@@ -5,7 +5,7 @@ Vega-Lite draws them as SVG: https://vega.github.io/vega-lite/.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -17,9 +17,8 @@ from batchmark.analysis.scaling.points import TrainingPoint
 from batchmark.analysis.scaling.prediction import Prediction
 from batchmark.analysis.scaling.studies import ScalingStudy, Training
 from batchmark.core import formatting
-from batchmark.core.intervals import Estimate
 from batchmark.report import charts
-from batchmark.report.blocks import Chart, grouped
+from batchmark.report.blocks import Chart
 from batchmark.report.scaling import words
 from batchmark.report.words import IMAGE_RATE
 
@@ -49,7 +48,7 @@ def prediction_chart(study: ScalingStudy, curve: Curve, prediction: Prediction) 
     name = "model" if prediction.outcome == "wrong" else PREDICTED
     found = [(name, point.ranks, point.efficiency) for point in prediction.points]
     found += [(MEASURED, point.nodes * devices, point.efficiency) for point in curve.points]
-    values = _values(found, partial(words.devices, study))
+    values = charts.figures_of(found, partial(words.devices, study), formatting.number)
     predicted, measured = values[: len(prediction.points)], values[len(prediction.points) :]
     last = predicted[-1]["size"]
     ranks = [size for value in predicted if (size := value["size"]) == last or size * CLOSE < last]
@@ -72,11 +71,12 @@ def prediction_chart(study: ScalingStudy, curve: Curve, prediction: Prediction) 
 
 
 def _efficiency(study: ScalingStudy, of: Sequence[Curve]) -> str:
-    values = _values(
+    found = (
         (words.curve_name(study, curve), point.nodes, point.efficiency)
         for curve in of
         for point in curve.points
     )
+    values = charts.figures_of(found, words.nodes, formatting.number)
     y = charts.from_zero([*values, {"high": 1.0}], "efficiency")
     return charts.curves(values, charts.counted(values, "nodes"), y, below=[_ideal_rule(y)])
 
@@ -89,7 +89,7 @@ def _speed(study: ScalingStudy, of: Sequence[Curve]) -> str:
             found.append((name, point.nodes, point.images_per_second))
             amount = first.images_per_second.value * point.nodes / first.nodes
             ideal.append({"name": name, "size": point.nodes, "amount": amount, "high": amount})
-    values = _values(found)
+    values = charts.figures_of(found, words.nodes, formatting.number)
     y = charts.from_zero([*values, *ideal], IMAGE_RATE)
     line = (
         alt.Chart(alt.InlineData(values=ideal))
@@ -135,17 +135,3 @@ def _parts(points: Sequence[TrainingPoint]) -> str:
         )
     )
     return charts.embedded(chart.properties(width=charts.WIDTH, height=charts.HEIGHT))
-
-
-def _values(
-    found: Iterable[tuple[str, int, Estimate]], at: Callable[[int], str] = words.nodes
-) -> list[dict[str, Any]]:
-    """Points by name and size; `at` has the size in words."""
-    points = list(found)
-    beside = grouped((size, figure) for _, size, figure in points)
-    return [
-        charts.figure_of(
-            name, size, figure, f"{name}, {at(size)}: {formatting.number(figure, beside[size])}"
-        )
-        for name, size, figure in points
-    ]

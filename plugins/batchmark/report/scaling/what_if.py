@@ -71,7 +71,9 @@ def beside(report: Report) -> blocks.Beside | None:
 def _blocks(study: ScalingStudy, training: Training) -> Iterator[blocks.Block]:
     prediction, verdict = training.prediction, VERDICTS[training.prediction.outcome]
     if not prediction.points:
-        yield blocks.Verdict(verdict, blocks.capitalized(f"{prediction.reason}."))
+        yield blocks.Verdict(
+            verdict, blocks.capitalized(f"{prediction.reason}. {answer.MORE_NODES}")
+        )
         return
     yield blocks.Verdict(verdict, blocks.capitalized(answer.prediction_line(study, training)))
     cautions = [*answer.whose(study), *([answer.FEW_JOBS] if answer.few_jobs(training) else [])]

@@ -13,7 +13,13 @@ from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate, overlap
 from batchmark.report.blocks import Line, Story, StudyAnswer, grouped
 from batchmark.report.model import Report
 from batchmark.report.sharing import words
-from batchmark.report.words import NOT_KNOWN, is_simulated, measured_target, suites_and_targets
+from batchmark.report.words import (
+    AGAIN,
+    NOT_KNOWN,
+    is_simulated,
+    measured_target,
+    suites_and_targets,
+)
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 from batchmark_job.result.document import Device
 from batchmark_job.result.sharing import SharingMode
@@ -50,16 +56,17 @@ def story(report: Report) -> Story | None:
 def _answer(task: SharedTask) -> StudyAnswer:
     advice, name = task.advice, words.task_name(task)
     if task.refused:
-        return StudyAnswer(QUESTION, "Not known", f"{name}: {task.refused}.", [])
+        return StudyAnswer.unknown(QUESTION, f"{name}: {task.refused}", AGAIN)
     if choice := advice.choice:
         how = words.mode_name(task, advice.mode or SharingMode.TIME_SLICING, advice.form)
         verdict = f"{'At least' if choice.at_least else 'Up to'} {choice.replicas} replicas"
         text = f"{_gains(choice)}: {name}, with {how}. {_slowest(choice)}"
-    elif advice.verdict == "alone":
-        verdict, text = "Sharing does not pay", f"{name}: {advice.reason}."
     else:
-        verdict, text = "Not known", f"{name}: {advice.reason}."
+        verdict, text = "Sharing does not pay", f"{name}: {advice.reason}."
     cautions = [*_limits(task), *_dollars(task), *_whose(task)]
+    if advice.verdict == "not_known":
+        remedy = "More repeats, or more numbers of replicas, would tell."
+        return StudyAnswer.unknown(QUESTION, f"{name}: {advice.reason}", remedy, cautions)
     return StudyAnswer(QUESTION, verdict, text.strip(), cautions)
 
 

@@ -5,7 +5,6 @@ Vega-Lite draws them as SVG: https://vega.github.io/vega-lite/.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any, Literal
 
@@ -41,25 +40,22 @@ def sharing_charts(task: SharedTask) -> list[Chart]:
     """One for each amount that is known at two numbers of replicas or more."""
     found = []
     for amount, title in TITLES.items():
-        values = list(_values(task, amount))
+        values = _values(task, amount)
         if len({value["size"] for value in values}) >= LEAST_NUMBERS:
             marks = _knees(task) if amount == "throughput" else []
             found.append(Chart(title, partial(_draw, values, amount, marks)))
     return found
 
 
-def _values(task: SharedTask, amount: Amount) -> Iterator[dict[str, Any]]:
-    found = [
+def _values(task: SharedTask, amount: Amount) -> list[dict[str, Any]]:
+    found = (
         (words.curve_name(task, curve), point.replicas, figure)
         for curve in task.curves
         for point in curve.points
         if (figure := _figure(point, amount))
-    ]
-    beside = grouped((replicas, figure) for _, replicas, figure in found)
-    for name, replicas, figure in found:
-        said = _said(figure, amount, beside[replicas])
-        text = f"{name}, {formatting.count(replicas, 'replica')}: {said}"
-        yield charts.figure_of(name, replicas, figure, text)
+    )
+    replicas = partial(formatting.count, singular="replica")
+    return charts.figures_of(found, replicas, partial(_said, amount))
 
 
 def _figure(point: Point, amount: Amount) -> Estimate | None:
@@ -71,7 +67,7 @@ def _figure(point: Point, amount: Amount) -> Estimate | None:
     return None if p95 is None else Estimate(value=p95, interval=None)
 
 
-def _said(figure: Estimate, amount: Amount, beside: Others) -> str:
+def _said(amount: Amount, figure: Estimate, beside: Others) -> str:
     if amount == "throughput":
         return f"{formatting.number(figure, beside)} {UNITS[amount]}"
     form = formatting.usd_figure if amount == "dollars" else formatting.time

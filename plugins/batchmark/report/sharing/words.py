@@ -76,7 +76,7 @@ def knee(curve: Curve) -> str | None:
     if found.outcome == "still_rising":
         return f"still rising at {found.replicas}"
     guess = f", by the medians alone {found.replicas}" if found.replicas else ""
-    return f"knee {NOT_KNOWN}{guess}: {found.reason}"
+    return f"knee {NOT_KNOWN}{guess}: {found.reason}; more repeats would tell"
 
 
 def memory_note(task: SharedTask, curve: Curve) -> str:

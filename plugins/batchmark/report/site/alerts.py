@@ -8,12 +8,15 @@ from typing import NamedTuple
 
 from batchmark.changes.alerts.records import BY_HAND, LISTED, MAY_FOLLOW, Alert, State, precision
 from batchmark.core import formatting
+from batchmark.core.names import run_name
+from batchmark.core.suites import suite_name
 from batchmark.report.changes import words as change_words
 
 
 class AlertView(NamedTuple):
     alert: Alert
     title: str
+    since: str  # the run
     facts: list[tuple[str, list[str]]]
     states: list[State]  # that it may become, by hand
 
@@ -26,6 +29,7 @@ def alert_views(alerts: Sequence[Alert]) -> tuple[str, str, list[AlertView]]:
         AlertView(
             alert,
             change_words.title(alert.change),
+            _since(alert),
             list(change_words.facts(alert.change)),
             [state for state in MAY_FOLLOW[alert.state] if state in BY_HAND],
         )
@@ -33,6 +37,12 @@ def alert_views(alerts: Sequence[Alert]) -> tuple[str, str, list[AlertView]]:
     ]
     right = change_words.precision(precision(alerts)) if alerts else ""
     return summary(alerts), right, views
+
+
+def _since(alert: Alert) -> str:
+    first = alert.change.points[0]
+    when, suite = f"{first.first_recorded_at:%Y-%m-%d %H:%M}", suite_name(first.series.suite)
+    return run_name(alert.change.first_run_id, when, suite)
 
 
 def summary(alerts: Sequence[Alert]) -> str:

@@ -16,12 +16,13 @@ from batchmark.core.formatting import Figure
 from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate
 from batchmark.core.output import csv_text, markdown
 from batchmark.core.row_values import ToldMetric
+from batchmark.core.version import since
 from batchmark.report.machines import environment
 from batchmark.report.words import row_label
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 TENFOLD = 9.0  # a relative change, from which on its size tells nobody anything
-UNDECIDED: tuple[Verdict, ...] = ("no difference", "not known yet")
+UNDECIDED: tuple[Verdict, ...] = ("no difference", "not known yet", "not comparable")
 CSV_COLUMNS = (
     "suite",
     "workload",
@@ -67,6 +68,7 @@ class Comparison:
     first: str
     second: str
     suites: list[SideBySide]
+    follows: bool = True  # the first is what came of the second
 
     @property
     def rows(self) -> list[Row]:
@@ -78,7 +80,13 @@ class Comparison:
 
     @property
     def not_known_yet(self) -> list[Row]:
+        """Those that more figures could decide."""
         return [row for row in self.rows if verdict(row) == "not known yet"]
+
+    @property
+    def not_comparable(self) -> list[Row]:
+        """Those that no number of figures decides, as both sides ran on the same CPU."""
+        return [row for row in self.rows if verdict(row) == "not comparable"]
 
     @property
     def answer(self) -> str:
@@ -88,22 +96,60 @@ class Comparison:
             shared = any(row.gpu_provenance and row.cpu_provenance for row in self.uncompared)
             reasons.append("no row could be compared" if shared else "no row in common")
             return f"Nothing was compared: {reasons[0]}."
-        counts = Counter(map(verdict, self.rows))
-        parts = [f"{self.first} is faster in {counts['faster']}, slower in {counts['slower']}"]
-        parts += [f"{word} in {counts[word]}" for word in UNDECIDED if counts[word]]
-        return f"Of {formatting.count(len(self.rows), 'row')}, {'; '.join(parts)}."
+        counts = Counter(map(_word, self.rows))
+        of_metrics = sum(map(_is_metric, self.rows))
+        parts = []
+        if of_metrics < len(self.rows):
+            parts.append(f"faster in {counts['faster']}, slower in {counts['slower']}")
+        if of_metrics:
+            parts.append(f"better in {counts['better']}, worse in {counts['worse']} of its metrics")
+        undecided = [f"{word} in {counts[word]}" for word in UNDECIDED if counts[word]]
+        ahead = " ".join(filter(None, (f"{self.first} is {', '.join(parts)}", self._since)))
+        told = "; ".join([ahead, *undecided])
+        return f"Of {formatting.count(len(self.rows), 'row')}, {told}."
+
+    @property
+    def ratio(self) -> str:
+        """What the ratio of both sides' figures is called."""
+        return "ratio" if any(map(_is_metric, self.rows)) else "speedup"
+
+    @property
+    def ratio_meaning(self) -> str:
+        if self.ratio == "speedup":
+            return f"The speedup is the time of {self.second} / the time of {self.first}."
+        return (
+            f"The ratio says how many times better {self.first} is: in time, or in what the row's "
+            "metric, such as throughput, counts."
+        )
+
+    @property
+    def ratio_caption(self) -> str:
+        if self.ratio == "speedup":
+            return (
+                "Speedup, time of the second / time of the first: above 1 the first is the faster"
+            )
+        return "Ratio, how many times better the first is, in time or in the row's metric"
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether any ratio, and so both its sides, has one."""
+        return any(row.speedup.interval for row in self.rows)
+
+    @property
+    def _since(self) -> str:
+        """From which version on; empty where both are of the same, or neither followed."""
+        told = (since(one.second.version, one.first.version) for one in self.suites)
+        return next(filter(None, told), "") if self.follows else ""
 
     @property
     def remedy(self) -> str | None:
         """Why rows are not known yet, and what would decide them; None if all are decided."""
-        rows = self.not_known_yet
         reasons = [
             f"Not comparable in {formatting.count(count, 'row')}: both ran on the same CPU, "
             f"{model}."
-            for model, count in Counter(row.same_cpu for row in rows).items()
-            if model
+            for model, count in Counter(row.same_cpu for row in self.not_comparable).items()
         ]
-        if others := self._open:
+        if others := self.not_known_yet:
             noisy = [row for row in others if row.speedup.interval]
             reasons += self._noise(noisy)
             if short := len(others) - len(noisy):
@@ -118,16 +164,11 @@ class Comparison:
     @property
     def next_step(self) -> str:
         """What would decide the rows that are not known yet."""
-        if not self._open:
+        if not self.not_known_yet:
             return "compare with figures of another machine"
-        if _repeats(self._open) >= MINIMUM_SAMPLES:
+        if _repeats(self.not_known_yet) >= MINIMUM_SAMPLES:
             return "measure more repeats, or on a quieter machine"
         return f"measure {MINIMUM_SAMPLES} or more repeats a side"
-
-    @property
-    def _open(self) -> list[Row]:
-        """Those not known yet that more figures could decide."""
-        return [row for row in self.not_known_yet if not row.same_cpu]
 
     def _noise(self, rows: list[Row]) -> Iterator[str]:
         """By how much equal jobs may differ on undecided rows."""
@@ -152,13 +193,14 @@ class Comparison:
 
     def _far_slower(self) -> Iterator[str]:
         """Rows without a verdict that took far longer than noise explains."""
-        for row in self.not_known_yet:
+        for row in (*self.not_known_yet, *self.not_comparable):
             times = 1 / row.speedup.value
             if times - 1 > max(TENFOLD, row.noise.critical_change):
                 factor = formatting.about(times)
-                told = ToldMetric.of(row.parameters)
                 worse = (
-                    f"is worse by a factor of {factor}" if told else f"took {factor} times as long"
+                    f"is worse by a factor of {factor}"
+                    if _is_metric(row)
+                    else f"took {factor} times as long"
                 )
                 yield f"{self.first}: {row_label(row)} {worse}: look at it."
 
@@ -197,13 +239,14 @@ class Comparison:
 
     def as_markdown(self, first: Sequence[str] = ()) -> str:
         """A table for a pull request, below lines of which the first stands out."""
-        bold = [f"**{markdown(line)}**" for line in first[:1]]
-        lines = [
-            *(text for line in (*bold, *map(markdown, first[1:])) for text in (line, "")),
+        lines: list[str] = []
+        for line in first:
+            lines += [markdown(line) if lines else f"**{markdown(line)}**", ""]
+        lines += [
             markdown(self.answer),
             "",
             f"| row | {markdown(self.first)} | {markdown(self.second)} "
-            f"| speedup [{CONFIDENCE_TEXT}] | verdict |",
+            f"| {self.ratio}{f' [{CONFIDENCE_TEXT}]' if self.has_intervals else ''} | verdict |",
             "|---|---:|---:|---:|---|",
         ]
         for _, views in self.views():
@@ -211,14 +254,17 @@ class Comparison:
                 ratio = formatting.factor(view.row.speedup)
                 cells = (view.name, view.first, view.second, ratio, view.word)
                 lines.append(f"| {' | '.join(markdown(str(one)) for one in cells)} |")
-        speedup = f"The speedup is the time of {self.second} / the time of {self.first}."
-        lines += ["", *map(markdown, (*self.remarks, speedup))]
+        lines += ["", *map(markdown, (*self.remarks, self.ratio_meaning))]
         return "\n".join(lines) + "\n"
 
 
 def _word(row: Row) -> str:
     """The verdict on a row."""
     return row_values.word(row.parameters, verdict(row))
+
+
+def _is_metric(row: Row) -> bool:
+    return ToldMetric.of(row.parameters) is not None
 
 
 def _repeats(rows: list[Row]) -> int:

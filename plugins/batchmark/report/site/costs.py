@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from batchmark.core import formatting
+from batchmark.core.names import run_name, target_order
 from batchmark.report.words import NO_DOLLARS
 from batchmark.runs.spending import MonthSpending
 
@@ -36,15 +37,19 @@ class Month:
         return text
 
     @property
-    def unfinished(self) -> list[str]:
-        """The runs that are not finished."""
-        return [run.run_id for run in self.spending.runs.values() if not run.finished]
+    def unfinished(self) -> list[tuple[str, str]]:
+        """The ids and names of the runs that are not finished."""
+        return [
+            (run.run_id, run_name(run.run_id, f"{run.planned_at:%Y-%m-%d %H:%M}", "planned"))
+            for run in self.spending.runs.values()
+            if not run.finished
+        ]
 
     @property
     def targets(self) -> list[tuple[str, str]]:
         return [
             (name, "not known" if usd is None else _spent(usd))
-            for name, usd in sorted(self.by_target.items())
+            for name, usd in sorted(self.by_target.items(), key=lambda one: target_order(one[0]))
         ]
 
     @property
@@ -57,7 +62,7 @@ class Month:
 class Forecast:
     """What the schedule's runs of next month will cost, going by the latest ones."""
 
-    dag_id: str
+    what: str  # a DAG's id, or an own job
     runs: int | None  # of the schedule next month; None where Airflow has no schedule
     paused: bool
     recent_usd: Sequence[float]  # of the latest settled runs
@@ -65,19 +70,20 @@ class Forecast:
     @property
     def text(self) -> str:
         if self.runs is None:
-            return f"{self.dag_id} has no schedule that could be read: next month is not known."
+            return f"{self.what} has no schedule that could be read: next month is not known."
         if self.paused:
-            return f"{self.dag_id} is paused: its schedule will cost nothing."
+            return f"{self.what} is paused: its schedule will cost nothing."
         times = formatting.count(self.runs, "scheduled run")
         if not self.recent_usd:
-            return f"{times} of {self.dag_id} next month; what one costs is not known yet."
+            costs = "what one costs is not known yet: its first run tells"
+            return f"{times} of {self.what} next month; {costs}."
         latest = formatting.count(len(self.recent_usd), "run")
         if not any(self.recent_usd):
-            return f"{times} of {self.dag_id} next month; the latest {latest} cost no dollars."
+            return f"{times} of {self.what} next month; the latest {latest} cost no dollars."
         one = median(self.recent_usd)
         span = f"{formatting.usd(min(self.recent_usd))} to {formatting.usd(max(self.recent_usd))}"
         return (
-            f"{times} of {self.dag_id} next month, about {formatting.usd(self.runs * one)}: the "
+            f"{times} of {self.what} next month, about {formatting.usd(self.runs * one)}: the "
             f"latest {latest} cost {span}."
         )
 

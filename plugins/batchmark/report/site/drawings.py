@@ -25,7 +25,7 @@ UNITS: dict[Metric, str] = {Metric.PRICE: ", dollars an hour"}
 PALE, DARK, INK = "#999999", "#57616c", "#1a1f25"
 
 
-def series_svg(trend: Trend) -> str:
+def series_svg(trend: Trend, width: int = WIDTH) -> str:
     """A series over its runs: each leads nowhere here, as the table below has the links."""
     values = [
         {"place": place, "run": run.run_id, "day": run.day, "value": run.value, "text": run.text}
@@ -66,7 +66,7 @@ def series_svg(trend: Trend) -> str:
     )
     layers = [*([rules] if marks else []), runs.mark_line(color=COLOURS[0], opacity=0.5)]
     layers.append(runs.mark_point(color=COLOURS[0], filled=True, size=40))
-    chart = alt.layer(*layers).properties(width=WIDTH, height=260)
+    chart = alt.layer(*layers).properties(width=width, height=260)
     return embedded(chart)
 
 
@@ -85,7 +85,7 @@ def comparison_chart(found: SideBySide) -> Any:
     scale = alt.Scale(type="log", nice=False, padding=10)
     amounts = [1.0, *(value[end] for value in values for end in ("low", "high"))]
     axis = alt.Axis(format="~g", values=log_ticks(min(amounts), max(amounts)))
-    title = "second's time / first's: above 1 the first is the faster"
+    title = "how many times better the first is: above 1 it is ahead"
     bars = base.mark_rule(strokeWidth=5, opacity=0.5, color=COLOURS[0]).encode(
         x=alt.X("low:Q", scale=scale, title=title, axis=axis), x2="high:Q", description="text:N"
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from urllib.parse import quote
 
@@ -11,7 +11,10 @@ from batchmark.analysis.published import published_table
 from batchmark.changes.alerts.records import Alert
 from batchmark.core import formatting
 from batchmark.core.kinds import title
+from batchmark.core.names import run_name
 from batchmark.core.run import RunPlan
+from batchmark.core.suites import suite_name
+from batchmark.core.version import NAMES, Version, shortened
 from batchmark.report.answer import OUTSIDE_EC2, RunSummary
 from batchmark.report.words import NO_DOLLARS, NOT_KNOWN
 
@@ -42,6 +45,19 @@ class RunLine:
     summary: RunSummary | None = None
     imported: bool = False
     plan: RunPlan | None = None
+    measured: Mapping[str, Sequence[str]] = field(default_factory=dict)  # versions, by field
+
+    @property
+    def versions(self) -> Mapping[str, Sequence[str]]:
+        """All values that its jobs have of each field of a version, measured or only planned."""
+        if self.measured or self.plan is None:
+            return self.measured
+        given = [job.version.model_dump() for job in self.plan.jobs if job.version]
+        return {name: [one[name] for one in given if one.get(name)] for name in NAMES}
+
+    @property
+    def version(self) -> str:
+        return str(Version.agreed(self.versions))
 
     @property
     def when(self) -> str:
@@ -56,10 +72,17 @@ class RunLine:
         return f"dag-runs/{self.dag_id}/{run}" if self.dag_id else f"runs/{run}"
 
     @property
-    def what(self) -> str:
-        """What it is a run of."""
-        suite = f"suite {self.suite}" if self.suite else ""
-        return ", ".join(filter(None, (title(self.dag_id), suite)))
+    def name(self) -> str:
+        """In words; its id stands beside it."""
+        planned = self.plan.jobs if self.plan else ()
+        suite = self.suite or next((job.suite for job in planned), "")
+        of = suite_name(suite) if suite else title(self.dag_id) or "run"
+        return run_name(self.run_id, self.when, of)
+
+    @property
+    def about(self) -> str:
+        """The kind of run that it is, and its state."""
+        return ", ".join(filter(None, (title(self.dag_id), self.state_text)))
 
     @property
     def state_text(self) -> str:
@@ -100,7 +123,7 @@ class RunLine:
             return "-"
         if self.summary.worse:
             return formatting.count(self.summary.worse, "change") + " for the worse"
-        return NOT_KNOWN if self.summary.too_early else "nothing worse"
+        return f"{NOT_KNOWN}: too few runs" if self.summary.too_early else "nothing worse"
 
     @property
     def cost(self) -> str:
@@ -109,6 +132,13 @@ class RunLine:
         if self.summary.usd is None:
             return NO_DOLLARS if self.summary.cost == OUTSIDE_EC2 else self.summary.cost
         return formatting.usd(self.summary.usd)
+
+
+def version_choices(lines: Iterable[RunLine], name: str, chosen: str) -> list[tuple[str, str]]:
+    """The values that runs have of a field of a version, as the lines come, and the chosen one."""
+    found = dict.fromkeys(one for line in lines for one in line.versions.get(name, ()))
+    known = [chosen] if chosen and chosen not in found else []
+    return [(one, shortened(name, one)) for one in (*known, *found)]
 
 
 def run_summary(lines: Sequence[RunLine], alerts: Sequence[Alert], *, first: bool = True) -> str:

@@ -12,16 +12,21 @@ import numpy as np
 
 from batchmark.analysis.published import OTHERS
 from batchmark.changes.alerts.records import Alert
-from batchmark.changes.conditions import RunConditions, differences, row_name
+from batchmark.changes.conditions import RunConditions, differences, row_name, versions
+from batchmark.changes.evidence import LEAST_BEFORE
 from batchmark.changes.metric import Metric
 from batchmark.changes.records import Level, Series, SeriesKey, moment
-from batchmark.changes.standing import Standing
+from batchmark.changes.standing import LEAST_ON_LEVEL, Standing
+from batchmark.changes.suspects import runs_missing
 from batchmark.core import formatting
+from batchmark.core.names import row_order, run_name, target_order
 from batchmark.core.row_values import ToldMetric
 from batchmark.core.suites import SCALING, is_own_job
+from batchmark.core.version import since
 from batchmark.report.blocks import grouped
 from batchmark.report.changes import words as change_words
-from batchmark.report.words import extent
+from batchmark.report.words import NOT_KNOWN, extent
+from batchmark_job.result.own_job import COLD, START
 
 METRICS: dict[Metric, str] = {
     Metric.TIME: "time of a call or a job",
@@ -53,6 +58,7 @@ class Run(NamedTuple):
     day: str
     value: float
     text: str
+    version: str = ""  # what it measured, in words
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,7 @@ class Trend:
     standing: Standing  # of the latest run
     fell_back: bool = False
     missed: bool = False  # by the newest run of the suite
+    since: str = ""  # the version of its last change
 
     @property
     def id(self) -> str:
@@ -97,15 +104,16 @@ class Trend:
     def before(self) -> str:
         """What its latest run is worth, whether the newest run measured it, and its last change."""
         word, level, point = self.standing
-        parts = ["not measured in the newest run"] * self.missed
+        parts = ["not measured in the newest run"] if self.missed else []
         if level and word != "a change":
             parts.append(self._against(level))
         if not (parts or level):
             parts.append("first run")
         if point:
-            share, since = change_words.share(point, point.change), point.first_recorded_at
+            share, begun = change_words.share(point, point.change), point.first_recorded_at
             old = change_words.value(point.before.median, point.metric, point.series)
-            parts.append(f"{share}, a change since {since:%Y-%m-%d}, from {old}")
+            parts.append(f"{share}, a change since {begun:%Y-%m-%d}, from {old}")
+            parts += [self.since] if self.since else []
         return "; ".join(parts)
 
     def _against(self, level: Level) -> str:
@@ -151,6 +159,9 @@ class Trend:
     def when(self, run: Run) -> str:
         return f"read on {run.day[:10]}" if self._is_published else run.day
 
+    def run_name(self, run: Run) -> str:
+        return run_name(run.run_id, self.when(run))
+
     def place(self, mark: Mark) -> float:
         return _percent(mark.place / max(1, len(self.runs) - 1))
 
@@ -190,7 +201,15 @@ def summary(found: Sequence[Trend], suite: str, metric: Metric) -> str:
     longest = max(len(trend.runs) for trend in found)
     alerted = sum(any(mark.kind == "alert" for mark in trend.marks) for trend in found)
     told = f"{alerted} with an alert" if alerted else "none with an alert"
-    return f"{len(found)} series over up to {formatting.count(longest, 'run')}, {told}."
+    text = f"{len(found)} series over up to {formatting.count(longest, 'run')}, {told}."
+    if is_own_job(suite) and not alerted and (missing := runs_missing(longest)):
+        return f"{text} {missing}"
+    if any(trend.standing.word == NOT_KNOWN for trend in found):
+        text += (
+            f" What a newest run is worth is {NOT_KNOWN} until {LEAST_BEFORE} runs came before it, "
+            f"{LEAST_ON_LEVEL} of them on its level."
+        )
+    return text
 
 
 def series_id(key: SeriesKey) -> str:
@@ -217,6 +236,7 @@ def trends(
         for alert in alerts
         for point in alert.change.points
     )
+
     found = []
     for history in histories:
         kept = history.usable()[-most_runs:]
@@ -228,8 +248,10 @@ def trends(
                 f"{moment(history.recorded_at[place]):%Y-%m-%d %H:%M}",
                 change_words.read(float(history.values[place]), history.metric, history.key),
                 change_words.value(float(history.values[place]), history.metric, history.key),
+                str(measured.version) if measured else "",
             )
             for place in kept
+            for measured in [conditions.get((history.run_ids[place], history.key.target))]
         ]
         places = {run.run_id: place for place, run in enumerate(runs)}
         marks = [
@@ -243,6 +265,7 @@ def trends(
         ]
         marks += _releases(history.key, runs, conditions)
         missed = newest not in (None, runs[-1].run_id)
+        point = standings[history.key].point
         trend = Trend(
             history.key,
             history.metric,
@@ -251,9 +274,10 @@ def trends(
             standings[history.key],
             history.fell_back,
             missed,
+            since(*versions(point, conditions)) if point else "",
         )
         found.append(trend)
-    return sorted(found, key=lambda trend: (trend.name, trend.target))
+    return sorted(found, key=lambda one: (row_order(one.name), target_order(one.target)))
 
 
 def _releases(
@@ -274,9 +298,11 @@ def _releases(
 def median_speedups(found: Iterable[Series]) -> list[Series]:
     """The median speedup over all rows of a machine against a CPU target, one series a pair.
 
-    It has those of each row's newest runs that measured the most rows.
+    It has those of each row's newest runs that measured the most rows. Cold starts of own jobs are
+    left out: which sizes have one differs from run to run.
     """
-    pairs = grouped((one.key.machine, one) for one in found if one.usable().size)
+    warm = (one for one in found if one.key.values.get(START) != COLD)
+    pairs = grouped((one.key.machine, one) for one in warm if one.usable().size)
     return [_median_speedup(pair, rows) for pair, rows in pairs.items()]
 
 
@@ -287,7 +313,7 @@ def unpaired(found: Iterable[Trend], measured: Iterable[tuple[str, str]]) -> lis
     against any other target.
     """
     paired = {(one.key.suite, name) for one in found for name in (one.key.target, one.key.against)}
-    left = grouped(sorted(set(measured) - paired))
+    left = grouped(sorted(set(measured) - paired, key=lambda one: (one[0], target_order(one[1]))))
     return [
         f"No speedup for {formatting.some(targets)} in suite {suite}: it takes a GPU and a CPU in "
         "one run, and a GPU target that ran on the CPU doesn't count."

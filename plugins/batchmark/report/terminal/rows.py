@@ -32,13 +32,14 @@ class _Layout(NamedTuple):
 
     def headings(self, pair: Pair) -> Iterator[tuple[str, ...]]:
         """The lines of each."""
-        median = f"median [{CONFIDENCE_TEXT}]"
+        interval = [f"[{CONFIDENCE_TEXT}]"] if words.has_intervals(pair) else []
+        median = " ".join(["median", *interval])
         yield pair.gpu.target, "(ran on the CPU)" if pair.cpu_fallback else median
         yield pair.cpu.target, median
-        yield "speedup", f"[{CONFIDENCE_TEXT}]"
+        yield "speedup", *interval
         yield ("GPU is",)
         if self.counts:
-            yield "efficiency", f"[{CONFIDENCE_TEXT}]"
+            yield "efficiency", *interval
         if self.noise:
             yield "noise,", "missed below"
         if self.ceilings:
@@ -141,7 +142,8 @@ def render_comparison(comparison: Comparison, console: Console, names: tuple[str
             continue
         table = bare_table()
         table.add_column(plain(f"suite {one.suite}"), min_width=LONGEST_WORKLOAD)
-        speedup, verdict = plain("speedup", f"[{CONFIDENCE_TEXT}]"), plain(f"{names[0]} is")
+        interval = [f"[{CONFIDENCE_TEXT}]"] if comparison.has_intervals else []
+        speedup, verdict = plain(comparison.ratio, *interval), plain(f"{names[0]} is")
         for heading in (*map(plain, names), speedup, verdict):
             table.add_column(heading, justify="right", no_wrap=True)
         for view in rows:

@@ -97,6 +97,11 @@ LINES: dict[type, Callable[[Any, list[str]], Iterable[str]]] = {
         f"{block.title}:",
         *(f"  {text}: {line}" for text, line in block.lines),
     ],
+    blocks.Printed: lambda block, _: [
+        block.title,
+        *([f"{block.caption}:"] if block.lines else []),
+        *(f"  {line}" for line in block.lines),
+    ],
     blocks.Traces: _traces,
     blocks.ColdStarts: _cold_starts,
     blocks.Uncompared: lambda block, _: [

@@ -26,4 +26,4 @@ def print_text(console: Console, text: str, style: str = "") -> None:
 
 def plain(*lines: str, style: str = "") -> Text:
     """Text of so many lines, in which nothing is markup or steers the terminal."""
-    return Text("\n".join(map(output.line, lines)), style=style)
+    return Text(output.in_lines(lines), style=style)

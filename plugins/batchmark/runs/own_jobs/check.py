@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from batchmark.aws.job_description import JobDescription, host_terminated
+from batchmark.aws.job_description import ENDED_BY_ITSELF, JobDescription, host_terminated
+from batchmark.core.failures import exit_codes
 from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.runs.own_jobs.lines import MISSING, UNKNOWN, Facts, Told
 from batchmark_job.result.own_job import OwnersCheck
@@ -15,7 +16,7 @@ SILENT = (
     "its log has no line of its shell: did it lose them, as it may unless its driver's mode is "
     "blocking? Or does its image have an ENTRYPOINT that takes the command? Then set shell to false"
 )
-ENDED_BY_ITSELF = "Essential container in task exited"  # as TIMED_OUT; says nothing else
+OUT_OF_MEMORY = "OutOfMemory"  # how Batch's reason at the container begins
 
 
 def owners_check(plan: OwnJobPlan, job: JobDescription, told: Told) -> OwnersCheck:
@@ -68,11 +69,20 @@ def ended_by_itself(job: JobDescription) -> bool:
     return job.get("container", {}).get("exitCode") is not None and not was_stopped(job)
 
 
+def is_its_own_error(job: JobDescription) -> bool:
+    """Whether a job failed by an exit code that nobody outside of it gave."""
+    container = job.get("container", {})
+    killed = container.get("exitCode") in exit_codes.FROM_OUTSIDE
+    out_of_memory = str(container.get("reason", "")).startswith(OUT_OF_MEMORY)
+    return job["status"] == "FAILED" and ended_by_itself(job) and (out_of_memory or not killed)
+
+
 def how_it_ended(job: JobDescription) -> str:
     """What Batch says of a job that failed."""
     container = job.get("container", {})
     code, reason = container.get("exitCode"), job.get("statusReason")
-    said = ["no exit code" if code is None else f"exit code {code}"]
+    stopped = was_stopped(job)
+    said = ["no exit code" if code is None else exit_codes.exit_code(code, was_stopped=stopped)]
     said += [reason] if reason and reason != ENDED_BY_ITSELF else []
     said += [container["reason"]] if container.get("reason") else []
     return "; ".join(said)

@@ -32,6 +32,8 @@ from batchmark.aws.job_description import (
     BLOCKING,
     DEFAULT_LOG_GROUP,
     RETRY_RULES,
+    log_driver,
+    log_options,
     may_drop_lines,
 )
 from batchmark.core.config import ComputeEnvironments, Target
@@ -285,7 +287,7 @@ def _log_notes(account: _Account, side: Side, container: Mapping[str, Any]) -> I
             f"{problem}."
         )
     elif may_drop_lines(container):
-        mode = (container.get("logConfiguration", {}).get("options") or {}).get("mode")
+        mode = log_options(container).get("mode")
         how = f"in mode {mode}" if mode else "without a mode, so non-blocking by ECS's default"
         yield (
             f"Side {side.name}: its log may lose lines, and metrics with them, as its definition "
@@ -295,8 +297,7 @@ def _log_notes(account: _Account, side: Side, container: Mapping[str, Any]) -> I
 
 def _log_problem(account: _Account, container: Mapping[str, Any]) -> str | None:
     """Why the log of its jobs could not be read, and what to do; None if it can."""
-    configured = container.get("logConfiguration", {})
-    driver, options = configured.get("logDriver", AWSLOGS), configured.get("options") or {}
+    driver, options = log_driver(container), log_options(container)
     if driver != AWSLOGS:
         return f"its definition logs by {driver}: name one that logs by {AWSLOGS}"
     region = options.get("awslogs-region", account.region)

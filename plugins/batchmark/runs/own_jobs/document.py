@@ -121,8 +121,7 @@ class WatchedJob:
     told: Told
     host: JobHost
     on_aws: bool  # false on a local cloud, whose instances stand for none of AWS's
-    start: int | None  # as Span has it
-    stop: int
+    span: Span
 
     def document(self) -> ResultDocument:
         rows, left_out = self._rows()
@@ -156,18 +155,14 @@ class WatchedJob:
         return dict(self.job.get("container", {}))
 
     @property
-    def _span(self) -> Span:
-        return Span(self.start, self.stop)
-
-    @property
     def _seconds(self) -> float | None:
         """From start to stop, or else its command's by its own clock; None if nobody knows."""
-        return self._span.seconds or self.told.facts.command_seconds or None
+        return self.span.seconds or self.told.facts.command_seconds or None
 
     @property
     def _times(self) -> tuple[datetime, datetime]:
         """When it started and stopped."""
-        stopped_at = moment(self.stop)
+        stopped_at = moment(self.span.stop)
         return stopped_at - timedelta(seconds=self._seconds or 0), stopped_at
 
     @property
@@ -236,7 +231,7 @@ class WatchedJob:
         status, reason = self._status, self._check.detail
         if not samples and status is MeasurementStatus.MEASURED:
             status = MeasurementStatus.FAILED
-            reason = f"its time is not known: {self._span.problem}"
+            reason = f"its time is not known: {self.span.problem}"
         return Measurement(
             workload=self.plan.name,
             parameters=parameters | names,
@@ -303,14 +298,15 @@ class WatchedJob:
 
     def _own_job(self, left_out: int) -> OwnJob:
         plan, told = self.plan, self.told
-        waited = -1 if self.start is None else self.start - self._waiting_from
+        start = self.span.start
+        waited = -1 if start is None else start - self._waiting_from
         return OwnJob(
             image=_name(self._container.get("image")),
             command=shlex.join(plan.command)[:MOST_CHARACTERS] if plan.command else None,
             wrapped=plan.shell and told.by_a_shell,
             exit_code=exit_code(self.job, told.facts),
             waiting_seconds=waited / 1000 if waited >= 0 else None,
-            running_seconds=self._span.seconds,
+            running_seconds=self.span.seconds,
             command_seconds=told.facts.command_seconds,
             start=self._begin,
             host=_name(self.host.container_instance),
@@ -323,8 +319,8 @@ class WatchedJob:
         )
 
     def _doubts(self) -> Iterator[str]:
-        if self._seconds and not self._span.seconds:
-            yield f"{self._span.problem}, so its time is its command's alone, by its own clock"
+        if self._seconds and not self.span.seconds:
+            yield f"{self.span.problem}, so its time is its command's alone, by its own clock"
         yield from doubts_of_log(self.plan, self.job, self.told)
         yield from filter(None, [doubt_of_container(self.job)])
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from batchmark.aws.job_description import BLOCKING, JobDescription, may_drop_lines
+from batchmark.core.failures.exit_codes import BY_SIGNALS
 from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.runs.own_jobs.check import ended_by_itself
 from batchmark.runs.own_jobs.lines import Told
 
 NOT_ALL = "so its metrics are perhaps not all"
-BY_SIGNALS = 128  # from here on, exit codes are of what a signal ended
 
 
 def doubts_of_log(plan: OwnJobPlan, job: JobDescription, told: Told) -> Iterator[str]:

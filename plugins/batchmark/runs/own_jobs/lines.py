@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple, TypeVar
 
@@ -160,7 +160,9 @@ class Told:
     bad_lines_left_out: int = 0
     is_known: bool = True  # whether the log could be read
     _key: str = ""  # of all facts, with a blank behind it
-    _keyless: list[str] = field(default_factory=list)  # facts until there is a key; the first ones
+    # Facts until there is a key, with their lines' numbers; the first ones.
+    _keyless: list[tuple[int | None, str]] = field(default_factory=list)
+    _at: int | None = None  # the line's number in the log
     _seen: Counter[Source] = field(default_factory=Counter)
     _higher_is_better: dict[tuple[str, str], bool] = field(default_factory=dict)
 
@@ -173,13 +175,12 @@ class Told:
 
     def take(self, line: MarkedLine) -> None:
         mark = next((mark for mark in MARKS if line.text.startswith(mark)), "")
-        told = line.text.removeprefix(mark)
+        told, self._at = line.text.removeprefix(mark), line.number
         if mark == FACT_MARK:
             self._take_fact(told, line.milliseconds)
         elif mark:
             self._take_metric("file" if mark == FILE_MARK else "log", told)
         else:
-            self._seen["log"] += 1
             self._take_bad("log", told, ELSEWHERE)
 
     def _take_fact(self, told: str, milliseconds: int) -> None:
@@ -188,13 +189,11 @@ class Told:
         if key and not self._key:
             self._take_key(key)
         if key != self._key:
-            self._seen["log"] += 1
             self._take_bad("log", told, NOT_THE_WRAPPERS)
             return
         if not key and len(self._keyless) < MOST_BAD_LINES:
-            self._keyless.append(told)
+            self._keyless.append((self._at, told))
         if name == "metrics_outside":
-            self._seen["log"] += 1
             self._take_bad("log", value, OUTSIDE)
         elif name == "metrics_left_out":
             self.metrics_left_out += _whole(value.split(), 0, most=MOST_COUNT) or 0
@@ -203,13 +202,13 @@ class Told:
 
     def _take_key(self, key: str) -> None:
         """What had no key before was not the wrapper, which has one: its beginning is lost."""
-        self._key, self.facts = key, Facts()
-        for told in self._keyless:
-            self._seen["log"] += 1
+        self._key, self.facts, here = key, Facts(), self._at
+        for at, told in self._keyless:
+            self._at = at
             self._take_bad("log", told, NOT_THE_WRAPPERS)
+        self._at = here
 
     def _take_metric(self, source: Source, text: str) -> None:
-        self._seen[source] += 1
         try:
             metric = parse_metric_line(text)
         except MetricLineError as error:
@@ -222,18 +221,33 @@ class Told:
             problem = f"higher_is_better: {str(told).lower()} in the first line of {metric.metric}"
             self._take_bad(source, text, problem)
             return
+        self._seen[source] += 1
         if len(self.metrics) < MOST_LINES:
             self.metrics.append(metric)
         else:
             self.metrics_left_out += 1
 
     def _take_bad(self, source: Source, text: str, problem: str) -> None:
+        self._seen[source] += 1
         if len(self.bad_lines) == MOST_BAD_LINES:
             self.bad_lines_left_out += 1
             return
         shown, said = text[:SHOWN_CHARACTERS], problem[:SHOWN_CHARACTERS]
-        number = self._seen[source]
-        self.bad_lines.append(BadLine(source=source, number=number, text=shown, problem=said))
+        number, at = self._seen[source], self._at if source == "log" else None
+        self.bad_lines.append(
+            BadLine(source=source, number=number, log_line=at, text=shown, problem=said)
+        )
+
+    def with_log_lines(self, numbered: Told) -> Told:
+        """The same, with the numbers that another reading of its log, or of its beginning, has."""
+        found = {line.number: line.log_line for line in numbered.bad_lines if line.source == "log"}
+        lines = [
+            line.model_copy(update={"log_line": found.get(line.number)})
+            if line.source == "log"
+            else line
+            for line in self.bad_lines
+        ]
+        return replace(self, bad_lines=lines)
 
 
 NOT_KNOWN = Told(is_known=False)

@@ -28,6 +28,7 @@ from batchmark_job.result.document import ResultDocument
 
 READ_AGAIN_AFTER_SECONDS = (2.0, 4.0, 8.0, 15.0)
 SETTLED_SECONDS = 10.0  # after its stop, the log of a job without a wrapper counts as whole
+MOST_COUNTED_PAGES = 20  # of a megabyte of log, of which only the lines' numbers are to be told
 LATEST_SECONDS = 60.0  # after its stop, no job's lines are waited for
 
 log = logging.getLogger(__name__)
@@ -59,7 +60,7 @@ def store_document(
     is_known = host and (host.instance_type or not on_aws)
     seen = host if host and is_known and is_of_job else host_of(clients, job)
     try:
-        document = WatchedJob(expected, plan, job, told, seen, on_aws, *span).document()
+        document = WatchedJob(expected, plan, job, told, seen, on_aws, span).document()
     except Exception as error:
         log.exception("No document can be made of job %s", job["jobId"])
         raise CollectError(f"no document could be made of it: {unexpected(error)}") from error
@@ -130,7 +131,11 @@ def _read(clients: Clients, plan: OwnJobPlan, job: JobDescription) -> Told:
     if location is None:
         return NOT_KNOWN
     try:
-        told = read_lines(marked_lines(clients("logs"), location))
+        logs = clients("logs")
+        told = read_lines(marked_lines(logs, location))
+        if any(line.source == "log" for line in told.bad_lines):
+            every = marked_lines(logs, location, most_pages=MOST_COUNTED_PAGES, numbered=True)
+            told = told.with_log_lines(read_lines(every))
     except (BotoCoreError, ClientError) as error:
         if is_passing(error):
             raise

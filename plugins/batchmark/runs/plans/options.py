@@ -6,6 +6,7 @@ import copy
 import secrets
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -30,9 +31,8 @@ def asked(model: type[_Options], params: Mapping[str, Any], where: str = "") -> 
     Raises:
         PlanError: an option can't be had.
     """
-    # A form gives nothing for an empty list.
     given = {
-        name: () if params[name] is None and "items" in schema else params[name]
+        name: _of_list(params[name], schema["items"]) if "items" in schema else params[name]
         for name, schema in schemas(model).items()
         if name in params
     }
@@ -43,6 +43,23 @@ def asked(model: type[_Options], params: Mapping[str, Any], where: str = "") -> 
     if contradiction := options.contradiction(str):
         raise PlanError(f"{where}{contradiction}")
     return options
+
+
+def _of_list(value: Any, items: Mapping[str, Any]) -> Any:
+    """What a form gives for a list: nothing for an empty one, and of numbers text, line by line."""
+    if value is None:
+        return ()
+    if items.get("type") not in {"integer", "number"} or not isinstance(value, list | tuple):
+        return value
+    return [_number(each) for each in value if not isinstance(each, str) or each.strip()]
+
+
+def _number(given: Any) -> Any:
+    """The number that a text is, if it is one."""
+    for kind in (int, float) if isinstance(given, str) else ():
+        with suppress(ValueError):
+            return kind(given)
+    return given
 
 
 def overrides(job: PlannedJob) -> dict[str, Any]:

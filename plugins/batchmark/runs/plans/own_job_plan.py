@@ -2,7 +2,8 @@
 
 Each Batch job is one target or side at one size, once. Within a repeat their order is mixed, so
 that what changes during a run, such as the load of a shared network, hits all sides alike. Before
-all of them each job queue runs one job more, which starts its instance: the others find it warm.
+all of them each job queue runs one job more, of its smallest size, which starts its instance: the
+others find it warm. Where it fails by its own error, the others are not run.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from batchmark.core.config import Config
 from batchmark.core.errors import ConfigError, PlanError, meant
@@ -19,7 +20,9 @@ from batchmark.core.run import JobLimits, PlannedJob, job_limits
 from batchmark.core.suites import OWN_DTYPES, OWN_JOB
 from batchmark.runs.own_jobs.sides import FoundSide
 from batchmark.runs.own_jobs.wrapper import container_overrides
+from batchmark.runs.plans.options import asked
 from batchmark.runs.plans.planning import check_targets, planned_job
+from batchmark_job.result.version import GivenVersion
 
 MOST_JOBS = 500  # each waits in a triggerer, which has room for 1,000 by default, other runs' too
 RESULT = ("shell", "check", "output", "output_sha256")  # how it is judged, as own jobs say it
@@ -32,6 +35,23 @@ class _OnTarget(NamedTuple):
     target: str
     plan: OwnJobPlan  # its command has placeholders, its parameters are their values
     limits: JobLimits
+    version: GivenVersion | None = None  # that it has where the run's form gives none
+
+
+def asked_of(own_jobs: OwnJobs, params: Mapping[str, Any]) -> OwnJobRun:
+    """What the form of an own job's run asks for.
+
+    Raises:
+        PlanError: an option can't be had; of sizes it says which there are.
+    """
+    try:
+        return asked(OwnJobRun, params)
+    except PlanError as error:
+        job = own_jobs.jobs.get(str(params.get("job")))
+        if job and job.axis and str(error).startswith("sizes "):
+            known = ", ".join(map(str, job.axis.sizes))
+            raise PlanError(f"{error}; Terraform has {job.axis.parameter} {known}") from error
+        raise
 
 
 def plan_own_jobs(
@@ -61,7 +81,7 @@ def plan_own_jobs(
         )
         changes = {"attempts": job.attempts, "timeout_seconds": job.timeout_seconds}
         limits = job_limits(config.targets[target]).model_copy(update=changes)
-        of_targets.append(_OnTarget(target, plan, limits))
+        of_targets.append(_OnTarget(target, plan, limits, job.version))
     sizes = _sizes(axis, wanted.sizes or (job.axis.sizes if job.axis else ()))
     return _planned(config, of_targets, sizes, run_name=run_name, repeats=wanted.repeats)
 
@@ -161,7 +181,7 @@ def _planned(
         for each in random.Random(f"{run_name} {repeat}").sample(once, len(once))
     ]
     first: dict[str, _OnTarget] = {}
-    for each, _ in order:
+    for each in once:
         first.setdefault(config.targets[each.target].job_queue, each)
     order = [*((each, repeats + 1) for each in first.values()), *order]
     if len(order) > MOST_JOBS:
@@ -185,6 +205,7 @@ def _job(config: Config, run_name: str, each: _OnTarget, repeat: int) -> Planned
         dtype=OWN_DTYPES,
         limits=each.limits,
         own_job=each.plan,
+        version=each.version,
     )
 
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from batchmark.aws.batch_targets import published_queues
+from batchmark.aws.instance_families import Quota, vcpu_quota
 from batchmark.aws.job_description import RETRY_RULES
-from batchmark.aws.vcpu_quotas import Quota, vcpu_quota
 from batchmark.core.config import Config, PurchaseOption, Target
 from batchmark.core.errors import PlanError
 from batchmark.core.names import INSTALLATION_TAG, RUN_ID_TAG, RUN_TAG, names_of_task, slug
@@ -162,7 +162,8 @@ def all_operator_kwargs(
     rows = _rows({job.target: config.targets[job.target] for job in jobs})
     for index, job in enumerate(jobs):
         in_turn = before[rows[job.target]] if _in_turn(config, job) else []
-        arguments.append(operator_kwargs(config, run_id, job, before=in_turn))
+        first = _first_of_side(jobs[:index], job)
+        arguments.append(operator_kwargs(config, run_id, job, before=in_turn, first=first))
         in_turn.append(index)
     return arguments
 
@@ -185,6 +186,25 @@ def _in_turn(config: Config, job: PlannedJob) -> bool:
     return config.targets[job.target].sharing is not None or job.own_job is not None
 
 
+def _first_of_side(before: Sequence[PlannedJob], job: PlannedJob) -> int | None:
+    """The index of the first own job on its target that asks for no more than this one does.
+
+    One that fails says nothing of smaller sizes.
+    """
+    if (own := job.own_job) is None:
+        return None
+    return next(
+        (
+            index
+            for index, other in enumerate(before)
+            if other.target == job.target
+            and other.own_job
+            and (other.own_job.size or 0.0) <= (own.size or 0.0)
+        ),
+        None,
+    )
+
+
 def longest_seconds(job: PlannedJob, limits: JobLimits) -> int:
     """How long a job may take in all, from its submission.
 
@@ -196,11 +216,16 @@ def longest_seconds(job: PlannedJob, limits: JobLimits) -> int:
 
 
 def operator_kwargs(
-    config: Config, run_id: str, job: PlannedJob, before: Sequence[int] = ()
+    config: Config,
+    run_id: str,
+    job: PlannedJob,
+    before: Sequence[int] = (),
+    first: int | None = None,
 ) -> dict[str, Any]:
     """The arguments of BenchmarkJobOperator for this job.
 
-    `before` are the map indexes of the jobs that must have ended first.
+    `before` are the map indexes of the jobs that must have ended first, and `first` is that of the
+    one without whose success this one is not run.
     """
     target = config.targets[job.target]
     limits = job.limits or job_limits(target)
@@ -236,6 +261,7 @@ def operator_kwargs(
         "alone": target.sharing is not None,
         "after": before[-1] if before else None,
         "ahead": [before[-distance] for distance in AHEAD if distance <= len(before)],
+        "first": first,
         "turn": len(before) + 1,
         **overrides(job),
         "events_log_group": config.events_log_group,

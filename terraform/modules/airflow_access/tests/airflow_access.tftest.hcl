@@ -51,7 +51,7 @@ run "policy" {
       SubmitJobs           = "batch:SubmitJob"
       TagJobsWhenSubmitted = "batch:TagResource"
       StopOwnJobs          = "batch:TerminateJob"
-      FollowJobs           = "batch:DescribeComputeEnvironments batch:DescribeJobDefinitions batch:DescribeJobQueues batch:DescribeJobs batch:ListJobs ec2:DescribeInstanceTypes ec2:DescribeInstances ec2:DescribeSpotPriceHistory pricing:GetProducts"
+      FollowJobs           = "batch:DescribeComputeEnvironments batch:DescribeJobDefinitions batch:DescribeJobQueues batch:DescribeJobs batch:ListJobs ec2:DescribeCapacityReservations ec2:DescribeInstanceTypes ec2:DescribeInstances ec2:DescribeSpotPriceHistory pricing:GetProducts"
       LookAtHosts          = "ecs:DescribeContainerInstances ecs:DescribeTasks"
       ReadJobLogs          = "logs:FilterLogEvents logs:GetLogEvents"
       ReadJobStates        = "logs:FilterLogEvents"
@@ -105,8 +105,9 @@ run "watching" {
 
   assert {
     condition = { for statement in data.aws_iam_policy_document.watch.statement : statement.sid => join(" ", sort(statement.actions)) } == {
-      LookAround      = "autoscaling:DescribeAutoScalingGroups autoscaling:DescribeScalingActivities cloudwatch:GetMetricStatistics ec2:DescribeRouteTables ec2:DescribeSubnets ec2:DescribeVpcEndpoints fsx:DescribeFileSystems servicequotas:GetServiceQuota"
+      LookAround      = "autoscaling:DescribeAutoScalingGroups autoscaling:DescribeScalingActivities cloudwatch:GetMetricStatistics ec2:DescribeRouteTables ec2:DescribeSubnets ec2:DescribeVpcEndpoints fsx:DescribeFileSystems inspector2:ListFindings servicequotas:GetServiceQuota"
       LookForHosts    = "ecs:ListContainerInstances"
+      LookAtAmis      = "ssm:GetParameters"
       LookAtImages    = "ecr:DescribeImageScanFindings ecr:DescribeImages ecr:DescribeRepositories"
       LookAtRoles     = "iam:GetInstanceProfile iam:GetRole"
       LookAtTopic     = "sns:GetTopicAttributes"
@@ -122,6 +123,7 @@ run "watching" {
     condition = { for statement in data.aws_iam_policy_document.watch.statement : statement.sid => join(" ", sort(statement.resources)) } == {
       LookAround      = "*"
       LookForHosts    = "arn:aws:ecs:eu-west-1:111122223333:cluster/AWSBatch-test-* arn:aws:ecs:eu-west-1:111122223333:cluster/test-*_Batch_*"
+      LookAtAmis      = "arn:aws:ssm:eu-west-1::parameter/aws/service/ecs/optimized-ami/amazon-linux-2023/*"
       LookAtImages    = "arn:aws:ecr:eu-west-1:111122223333:repository/test-job"
       LookAtRoles     = "arn:aws:iam::111122223333:instance-profile/test-instance-1 arn:aws:iam::111122223333:role/test-execution-1 arn:aws:iam::111122223333:role/test-job-1"
       LookAtTopic     = "arn:aws:sns:eu-west-1:111122223333:test-alerts"

@@ -263,6 +263,11 @@ run "overrides" {
   }
 
   assert {
+    condition     = { for name, target in output.targets : name => true if can(target.given_ami) } == { "g5.xlarge" = true }
+    error_message = "Airflow is told that this image is nobody's to renew but the user's"
+  }
+
+  assert {
     condition     = { for type, template in aws_launch_template.this : type => template.block_device_mappings[0].ebs[0].volume_size } == { "c5.2xlarge" = 64, "g5.xlarge" = 200 }
     error_message = "a target may have a volume size of its own"
   }

@@ -103,6 +103,29 @@ run "capacity_that_is_reserved" {
     ]]) == jsonencode([[null, "arn:aws:resource-groups:us-east-1:111122223333:group/reserved"], ["cr-0123456789abcdef0", null]])
     error_message = "hosts start in the reservation, or in one of the group"
   }
+
+  assert {
+    condition     = alltrue([for type in ["c5.2xlarge", "g5.xlarge"] : length(aws_launch_template.this[type].instance_market_options) == 0])
+    error_message = "and are On-Demand instances in it"
+  }
+}
+
+run "capacity_block" {
+  command = plan
+
+  variables {
+    target_overrides = { "g5.xlarge" = { purchasing = "on_demand", capacity_block = "cr-0123456789abcdef0" } }
+  }
+
+  assert {
+    condition     = aws_launch_template.this["g5.xlarge"].capacity_reservation_specification[0].capacity_reservation_target[0].capacity_reservation_id == "cr-0123456789abcdef0" && aws_launch_template.this["g5.xlarge"].instance_market_options[0].market_type == "capacity-block"
+    error_message = "hosts start in the block, as what it is"
+  }
+
+  assert {
+    condition     = output.targets["g5.xlarge"].capacity_block == "cr-0123456789abcdef0" && !can(output.targets["g5.xlarge"].capacity_reservation) && !can(output.targets["c5.2xlarge"].capacity_block)
+    error_message = "Airflow is told of it, and of nothing where there is none"
+  }
 }
 
 run "roles" {
@@ -221,6 +244,17 @@ run "further_images_are_pulled_too" {
       "arn:aws:ecr:eu-west-1:444455556666:repository/train",
     ])
     error_message = "exactly the repositories that images are in, and nothing for other registries"
+  }
+
+  assert {
+    condition = { for statement in data.aws_iam_policy_document.pull_and_log.statement : join(" ", sort(statement.actions)) => statement.resources if statement.sid == "PullThroughCache" } == {
+      "ecr:BatchImportUpstreamImage ecr:CreateRepository" = toset([
+        "arn:aws:ecr:us-east-1:111122223333:repository/job",
+        "arn:aws:ecr:us-east-1:111122223333:repository/pictures/thumbnails",
+        "arn:aws:ecr:eu-west-1:444455556666:repository/train",
+      ])
+    }
+    error_message = "the first pull through a cache makes the repository and imports the image"
   }
 
   assert {

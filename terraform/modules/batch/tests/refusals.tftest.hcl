@@ -109,6 +109,16 @@ run "refuses_p3_a_malformed_namespace_and_mime" {
   expect_failures = [var.gpu_instance_types, var.metrics_namespace, var.extra_user_data]
 }
 
+run "refuses_a_fraction_of_a_gpu_and_an_arm_machine_with_one" {
+  command = plan
+
+  variables {
+    gpu_instance_types = ["g6f.xlarge", "g5g.xlarge"]
+  }
+
+  expect_failures = [var.gpu_instance_types]
+}
+
 run "refuses_an_override_without_target_and_too_long_a_script" {
   command = plan
 
@@ -212,6 +222,26 @@ run "refuses_a_reservation_for_spot" {
 
   variables {
     target_overrides = { "g5.xlarge" = { capacity_reservation = "cr-0123456789abcdef0" } }
+  }
+
+  expect_failures = [var.target_overrides]
+}
+
+run "refuses_a_capacity_block_for_spot" {
+  command = plan
+
+  variables {
+    target_overrides = { "g5.xlarge" = { capacity_block = "cr-0123456789abcdef0" } }
+  }
+
+  expect_failures = [var.target_overrides]
+}
+
+run "refuses_a_capacity_block_beside_a_reservation" {
+  command = plan
+
+  variables {
+    target_overrides = { "g5.xlarge" = { purchasing = "on_demand", capacity_block = "cr-0123456789abcdef0", capacity_reservation = "cr-0123456789abcdef1" } }
   }
 
   expect_failures = [var.target_overrides]
@@ -366,6 +396,19 @@ run "refuses_more_than_there_is" {
     aws_batch_job_definition.this["c5.2xlarge"],
     aws_batch_job_definition.this["m5.2xlarge"],
   ]
+}
+
+run "refuses_a_driver_that_the_ami_lacks" {
+  command = plan
+
+  variables {
+    gpu_instance_types = ["g7.2xlarge", "g7.4xlarge", "g7e.2xlarge"]
+    cpu_instance_types = ["g7.8xlarge"]
+    target_overrides   = { "g7.4xlarge" = { image_id = "ami-0123456789abcdef0" } }
+    shared_targets     = { "g7-shared" = { instance_type = "g7.2xlarge", mode = "time_slicing", max_replicas = 4 } }
+  }
+
+  expect_failures = [aws_launch_template.this["g7.2xlarge"], aws_launch_template.this["g7-shared"]]
 }
 
 run "refuses_max_vcpus_below_one_instance" {

@@ -248,6 +248,19 @@ run "refuses_p3" {
   expect_failures = [var.shared_targets]
 }
 
+run "refuses_a_fraction_of_a_gpu_and_an_arm_machine_with_one" {
+  command = plan
+
+  variables {
+    shared_targets = {
+      "g6f-shared" = { instance_type = "g6f.xlarge", mode = "time_slicing", max_replicas = 2 }
+      "g5g-shared" = { instance_type = "g5g.xlarge", mode = "time_slicing", max_replicas = 2 }
+    }
+  }
+
+  expect_failures = [var.shared_targets]
+}
+
 run "refuses_streams" {
   command = plan
 

@@ -25,9 +25,14 @@ run "events" {
     condition = aws_cloudwatch_event_rule.notice["job_failed"].event_pattern == jsonencode({
       source      = ["aws.batch"]
       detail-type = ["Batch Job State Change"]
-      detail      = { status = ["FAILED"], arrayProperties = { index = [{ exists = false }, 0] }, jobQueue = sort(var.job_queue_arns) }
+      detail = {
+        status          = ["FAILED"]
+        arrayProperties = { index = [{ exists = false }, 0] }
+        nodeDetails     = { nodeIndex = [{ exists = false }, 0] }
+        jobQueue        = sort(var.job_queue_arns)
+      }
     })
-    error_message = "a failed job of these queues is told, of an array's children the first alone"
+    error_message = "a failed job of these queues is told, of an array's children and a job's nodes the first alone"
   }
 
   assert {
@@ -91,42 +96,42 @@ run "events" {
   }
 
   assert {
-    condition     = aws_cloudwatch_event_target.job_states.arn == aws_cloudwatch_log_group.events.arn && aws_cloudwatch_log_group.events.retention_in_days == 30
+    condition     = aws_cloudwatch_event_target.job_states.arn == aws_cloudwatch_log_group.events[0].arn && aws_cloudwatch_log_group.events[0].retention_in_days == 30
     error_message = "events are kept for a while"
   }
 
   assert {
     condition = [
-      for statement in data.aws_iam_policy_document.events.statement :
+      for statement in data.aws_iam_policy_document.events[0].statement :
       "${one(statement.actions)} ${one(statement.resources)} ${join(" ", sort(one(statement.principals).identifiers))}"
       ] == [
-      "logs:CreateLogStream ${aws_cloudwatch_log_group.events.arn}:* delivery.logs.amazonaws.com events.amazonaws.com",
-      "logs:PutLogEvents ${aws_cloudwatch_log_group.events.arn}:*:* delivery.logs.amazonaws.com events.amazonaws.com",
+      "logs:CreateLogStream ${aws_cloudwatch_log_group.events[0].arn}:* delivery.logs.amazonaws.com events.amazonaws.com",
+      "logs:PutLogEvents ${aws_cloudwatch_log_group.events[0].arn}:*:* delivery.logs.amazonaws.com events.amazonaws.com",
     ]
     error_message = "EventBridge may write to this log group only"
   }
 
   assert {
     condition = {
-      for condition in data.aws_iam_policy_document.events.statement[1].condition : "${condition.test} ${condition.variable}" => join(" ", sort(condition.values))
-    } == { "ArnLike aws:SourceArn" = "arn:aws:events:us-east-1:111122223333:rule/lab-job-states arn:aws:events:us-east-1:111122223333:rule/lab-job-states-* arn:aws:events:us-east-1:111122223333:rule/lab-launches-*" }
-    error_message = "only the rules of job states and launches may write"
+      for condition in data.aws_iam_policy_document.events[0].statement[1].condition : "${condition.test} ${condition.variable}" => join(" ", sort(condition.values))
+    } == { "ArnLike aws:SourceArn" = "arn:aws:events:us-east-1:111122223333:rule/lab-*" }
+    error_message = "only rules whose names begin with this one's may write"
   }
 
   assert {
-    condition     = startswith(aws_cloudwatch_log_metric_filter.job_states.pattern, "{ $.detail-type = \"Batch Job State Change\" &&")
+    condition     = startswith(aws_cloudwatch_log_metric_filter.job_states[0].pattern, "{ $.detail-type = \"Batch Job State Change\" &&")
     error_message = "a blocked queue, whose event has a status too, is not counted as a change of state"
   }
 
   assert {
     condition = {
-      for transformation in aws_cloudwatch_log_metric_filter.job_states.metric_transformation : "${transformation.namespace}/${transformation.name}" => transformation.dimensions
+      for transformation in aws_cloudwatch_log_metric_filter.job_states[0].metric_transformation : "${transformation.namespace}/${transformation.name}" => transformation.dimensions
     } == { "Batchmark/JobStateChanges" = tomap({ Status = "$.detail.status" }) }
     error_message = "job states are counted by state and nothing else: each further dimension costs"
   }
 
   assert {
-    condition     = length(aws_cloudwatch_metric_alarm.idle) == 0 && [for widget in jsondecode(aws_cloudwatch_dashboard.this.dashboard_body).widgets : widget.type] == ["text", "metric", "metric", "log"]
+    condition     = length(aws_cloudwatch_metric_alarm.idle) == 0 && [for widget in jsondecode(aws_cloudwatch_dashboard.this[0].dashboard_body).widgets : widget.type] == ["text", "metric", "metric", "log"]
     error_message = "without clusters and targets there are no alarms, and no empty widgets"
   }
 }
@@ -150,7 +155,7 @@ run "dashboard_and_alarms" {
   }
 
   assert {
-    condition     = aws_cloudwatch_log_group.events.kms_key_id == "arn:aws:kms:us-east-1:111122223333:key/lab"
+    condition     = aws_cloudwatch_log_group.events[0].kms_key_id == "arn:aws:kms:us-east-1:111122223333:key/lab"
     error_message = "the key encrypts the log group"
   }
 
@@ -197,7 +202,7 @@ run "dashboard_and_alarms" {
 
   assert {
     condition = [
-      for widget in jsondecode(aws_cloudwatch_dashboard.this.dashboard_body).widgets : try(widget.properties.title, "text")
+      for widget in jsondecode(aws_cloudwatch_dashboard.this[0].dashboard_body).widgets : try(widget.properties.title, "text")
       ] == [
       "text",
       "Jobs that entered each state",
@@ -216,7 +221,7 @@ run "dashboard_and_alarms" {
   }
 
   assert {
-    condition = jsondecode(aws_cloudwatch_dashboard.this.dashboard_body).widgets[3].properties.metrics == [
+    condition = jsondecode(aws_cloudwatch_dashboard.this[0].dashboard_body).widgets[3].properties.metrics == [
       ["Lab", "GPUUtilization", "Target", "g4dn.xlarge", { label = "g4dn.xlarge" }],
       ["Lab", "GPUUtilization", "Target", "c5.2xlarge", { label = "c5.2xlarge" }],
     ]
@@ -225,26 +230,53 @@ run "dashboard_and_alarms" {
 
   assert {
     condition = [
-      for metric in jsondecode(aws_cloudwatch_dashboard.this.dashboard_body).widgets[1].properties.metrics : join(" ", metric)
+      for metric in jsondecode(aws_cloudwatch_dashboard.this[0].dashboard_body).widgets[1].properties.metrics : join(" ", metric)
     ] == [for status in ["SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING", "SUCCEEDED", "FAILED"] : "Lab JobStateChanges Status ${status}"]
     error_message = "all states are shown"
   }
 
   assert {
     condition = alltrue([
-      for widget in jsondecode(aws_cloudwatch_dashboard.this.dashboard_body).widgets : widget.x + widget.width <= 24
-    ]) && length(distinct([for widget in jsondecode(aws_cloudwatch_dashboard.this.dashboard_body).widgets : "${widget.x}/${widget.y}"])) == 12
+      for widget in jsondecode(aws_cloudwatch_dashboard.this[0].dashboard_body).widgets : widget.x + widget.width <= 24
+    ]) && length(distinct([for widget in jsondecode(aws_cloudwatch_dashboard.this[0].dashboard_body).widgets : "${widget.x}/${widget.y}"])) == 12
     error_message = "no widget lies on another"
   }
 
   assert {
-    condition     = strcontains(jsondecode(aws_cloudwatch_dashboard.this.dashboard_body).widgets[0].properties.markdown, "log-group/$252Faws$252Fevents$252Fbatch$252Flab")
+    condition     = strcontains(jsondecode(aws_cloudwatch_dashboard.this[0].dashboard_body).widgets[0].properties.markdown, "log-group/$252Faws$252Fevents$252Fbatch$252Flab")
     error_message = "the console wants slashes encoded twice"
   }
 
   assert {
     condition     = output.dashboard_url == "https://us-east-1.console.aws.amazon.com/cloudwatch/home?region=us-east-1#dashboards:name=lab"
     error_message = "the dashboard has an address"
+  }
+}
+
+run "beside_another" {
+  command = plan
+
+  variables {
+    name                         = "lab-multi-node"
+    event_log_group_name         = "/aws/events/batch/lab"
+    ecs_cluster_names            = { "g5.12xlarge" = "cluster-1" }
+    compute_environment_prefixes = { "g5.12xlarge" = "lab-multi-node-" }
+  }
+
+  assert {
+    condition     = length(aws_cloudwatch_log_group.events) + length(aws_cloudwatch_log_resource_policy.events) + length(aws_cloudwatch_log_metric_filter.job_states) + length(aws_cloudwatch_dashboard.this) == 0 && output.dashboard_url == null
+    error_message = "the other's log group is taken, with its policy, of which an account may have ten"
+  }
+
+  assert {
+    condition     = [for target in concat([aws_cloudwatch_event_target.job_states], values(aws_cloudwatch_event_target.launches)) : target.arn] == [for number in range(2) : "arn:aws:logs:us-east-1:111122223333:log-group:/aws/events/batch/lab"] && output.event_log_group_name == "/aws/events/batch/lab"
+    error_message = "job states and launches are logged there"
+  }
+
+  # What the other's policies for its log group and its topic know.
+  assert {
+    condition     = alltrue([for name in concat([aws_cloudwatch_event_rule.job_states.name], values(aws_cloudwatch_event_rule.launches)[*].name, values(aws_cloudwatch_metric_alarm.idle)[*].alarm_name) : startswith(name, "lab-")])
+    error_message = "by names that begin as the other's do"
   }
 }
 

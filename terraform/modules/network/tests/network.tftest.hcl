@@ -100,6 +100,24 @@ run "defaults" {
   }
 }
 
+run "public_data" {
+  command = plan
+
+  variables {
+    read_any_bucket = true
+  }
+
+  assert {
+    condition     = [for statement in data.aws_iam_policy_document.s3_endpoint.statement : [statement.actions, statement.resources, one(statement.principals).type, length(statement.condition)] if statement.sid == "PublicData"] == [[toset(["s3:GetObject", "s3:ListBucket"]), toset(["*"]), "*", 0]]
+    error_message = "anybody reads what its owner lets everybody read"
+  }
+
+  assert {
+    condition     = [for statement in data.aws_iam_policy_document.s3_endpoint.statement : statement.sid if length(statement.condition) == 0 && length(setsubtract(statement.actions, ["s3:GetObject", "s3:ListBucket"])) > 0] == []
+    error_message = "nobody writes but this account's principals"
+  }
+}
+
 run "no_way_in" {
   command = apply
 

@@ -51,7 +51,8 @@ run "topic" {
       }
       } == {
       "events.amazonaws.com" = {
-        "ArnLike aws:SourceArn" = "arn:aws:events:us-east-1:111122223333:rule/lab-*"
+        "ArnLike aws:SourceArn"          = "arn:aws:events:us-east-1:111122223333:rule/lab-*"
+        "StringEquals aws:SourceAccount" = "111122223333"
       }
       "cloudwatch.amazonaws.com" = {
         "ArnLike aws:SourceArn"          = "arn:aws:cloudwatch:us-east-1:111122223333:alarm:lab-*"

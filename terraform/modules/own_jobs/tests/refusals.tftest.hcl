@@ -538,3 +538,87 @@ run "refuses_a_misspelt_field_of_a_mount" {
 
   expect_failures = [var.own_jobs_given]
 }
+
+run "refuses_a_schedule_that_is_none" {
+  command = plan
+
+  variables {
+    own_jobs = {
+      job = { image = "nobody/job:1", command = ["run"], schedule = "every monday" }
+    }
+  }
+
+  expect_failures = [var.own_jobs]
+}
+
+run "refuses_an_hour_that_no_day_has" {
+  command = plan
+
+  variables {
+    own_jobs = {
+      job = { image = "nobody/job:1", command = ["run"], schedule = "0 24 * * *" }
+    }
+  }
+
+  expect_failures = [var.own_jobs]
+}
+
+run "refuses_a_schedule_with_seconds" {
+  command = plan
+
+  variables {
+    own_jobs = {
+      job = { image = "nobody/job:1", command = ["run"], schedule = "0 0 3 * * 1" }
+    }
+  }
+
+  expect_failures = [var.own_jobs]
+}
+
+run "refuses_a_schedule_that_runs_at_once" {
+  command = plan
+
+  variables {
+    own_jobs = {
+      job = { image = "nobody/job:1", command = ["run"], schedule = "@once" }
+    }
+  }
+
+  expect_failures = [var.own_jobs]
+}
+
+run "refuses_a_label_of_two_lines" {
+  command = plan
+
+  variables {
+    own_jobs = {
+      job = { image = "nobody/job:1", command = ["run"], label = "a\nb" }
+    }
+  }
+
+  expect_failures = [var.own_jobs]
+}
+
+run "refuses_an_empty_commit" {
+  command = plan
+
+  variables {
+    own_jobs = {
+      job = { image = "nobody/job:1", command = ["run"], commit = "" }
+    }
+  }
+
+  expect_failures = [var.own_jobs]
+}
+
+run "refuses_a_branch_that_turns_the_text" {
+  command = plan
+
+  variables {
+    own_jobs = {
+      job = { image = "nobody/job:1", command = ["run"], branch = "a\u202eb" }
+    }
+  }
+
+  expect_failures = [var.own_jobs]
+}

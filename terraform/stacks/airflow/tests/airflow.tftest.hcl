@@ -266,3 +266,23 @@ run "takes_the_oldest_airflow_that_has_it" {
     error_message = "3.2.1 is taken"
   }
 }
+
+# The provider refuses names that are too long for AWS.
+run "longest_name" {
+  command = plan
+
+  variables {
+    name   = "longest-installation"
+    region = "ap-southeast-1"
+  }
+
+  override_data {
+    target = data.aws_ssm_parameter.core
+    values = { insecure_value = "{\"schema_version\": 1, \"name\": \"longest-installation\"}" }
+  }
+
+  assert {
+    condition     = aws_s3_bucket.this.bucket == "longest-installation-airflow-111122223333-ap-southeast-1"
+    error_message = "the bucket has a name of its own in the longest region"
+  }
+}

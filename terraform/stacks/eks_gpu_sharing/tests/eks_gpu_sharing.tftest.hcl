@@ -69,8 +69,8 @@ run "cluster" {
   command = plan
 
   assert {
-    condition     = [aws_eks_cluster.this.name, aws_eks_cluster.this.version, one(aws_eks_cluster.this.access_config).authentication_mode, one(aws_eks_cluster.this.upgrade_policy).support_type] == ["batchmark-gpu-sharing", "1.35", "API", "STANDARD"]
-    error_message = "Kubernetes 1.35 in standard support, where access entries alone let people in"
+    condition     = [aws_eks_cluster.this.name, aws_eks_cluster.this.version, one(aws_eks_cluster.this.access_config).authentication_mode, one(aws_eks_cluster.this.upgrade_policy).support_type] == ["batchmark-gpu-sharing", "1.36", "API", "STANDARD"]
+    error_message = "Kubernetes 1.36 in standard support, where access entries alone let people in"
   }
 
   assert {
@@ -100,7 +100,7 @@ run "cluster" {
 
   assert {
     condition     = length(aws_eks_cluster.this.encryption_config) == 0
-    error_message = "no key of one's own, no encryption by it"
+    error_message = "EKS encrypts what its API keeps by itself"
   }
 }
 
@@ -108,7 +108,7 @@ run "node" {
   command = plan
 
   assert {
-    condition     = [one(aws_eks_node_group.gpu.instance_types), aws_eks_node_group.gpu.ami_type, aws_eks_node_group.gpu.version, aws_eks_node_group.gpu.capacity_type] == ["g4dn.12xlarge", "AL2023_x86_64_NVIDIA", "1.35", "ON_DEMAND"]
+    condition     = [one(aws_eks_node_group.gpu.instance_types), aws_eks_node_group.gpu.ami_type, aws_eks_node_group.gpu.version, aws_eks_node_group.gpu.capacity_type] == ["g4dn.12xlarge", "AL2023_x86_64_NVIDIA", "1.36", "ON_DEMAND"]
     error_message = "one type, with NVIDIA's driver"
   }
 
@@ -224,7 +224,7 @@ run "own_network_key_and_sizes" {
   variables {
     subnet_ids             = ["subnet-a", "subnet-b"]
     kms_key_arn            = "arn:aws:kms:us-east-1:111122223333:key/0123"
-    kubernetes_version     = "1.34"
+    kubernetes_version     = "1.35"
     replicas_per_gpu       = 48
     namespace              = "sharing"
     image_tag              = "sha256:0123456789012345678901234567890123456789012345678901234567890123"
@@ -238,8 +238,8 @@ run "own_network_key_and_sizes" {
   }
 
   assert {
-    condition     = one(one(aws_eks_cluster.this.encryption_config).provider).key_arn == "arn:aws:kms:us-east-1:111122223333:key/0123" && aws_launch_template.gpu.block_device_mappings[0].ebs[0].kms_key_id == "arn:aws:kms:us-east-1:111122223333:key/0123" && aws_cloudwatch_log_group.this.kms_key_id == "arn:aws:kms:us-east-1:111122223333:key/0123"
-    error_message = "the key encrypts secrets, volume and logs"
+    condition     = length(aws_eks_cluster.this.encryption_config) == 0 && aws_launch_template.gpu.block_device_mappings[0].ebs[0].kms_key_id == "arn:aws:kms:us-east-1:111122223333:key/0123" && aws_cloudwatch_log_group.this.kms_key_id == "arn:aws:kms:us-east-1:111122223333:key/0123"
+    error_message = "the key encrypts volume and logs, and EKS, which its policy does not let in, is not told of it"
   }
 
   assert {
@@ -248,7 +248,7 @@ run "own_network_key_and_sizes" {
   }
 
   assert {
-    condition     = aws_eks_node_group.gpu.version == "1.34" && output.pods_at_once.time_slicing == 192 && yamldecode(split("---\n", output.manifests)[0]).metadata.name == "sharing"
+    condition     = aws_eks_node_group.gpu.version == "1.35" && output.pods_at_once.time_slicing == 192 && yamldecode(split("---\n", output.manifests)[0]).metadata.name == "sharing"
     error_message = "version, replicas and namespace are inputs"
   }
 
@@ -333,7 +333,7 @@ run "refuses_an_arm_machine" {
   command = plan
 
   variables {
-    instance_type = "g5g.xlarge"
+    instance_type = "c7g.2xlarge"
   }
 
   override_data {
@@ -342,6 +342,24 @@ run "refuses_an_arm_machine" {
   }
 
   expect_failures = [data.aws_ec2_instance_type.this]
+}
+
+run "refuses_an_arm_machine_by_its_name" {
+  command = plan
+
+  variables {
+    instance_type = "g5g.xlarge"
+  }
+
+  expect_failures = [var.instance_type]
+}
+
+run "takes_a_driver_that_only_the_ami_of_eks_has" {
+  command = plan
+
+  variables {
+    instance_type = "g7.12xlarge"
+  }
 }
 
 run "refuses_subnets_of_one_zone" {
@@ -397,7 +415,7 @@ run "refuses_what_is_malformed" {
     iam_path                   = "research"
     image_tag                  = "a b"
     kms_key_arn                = "alias/results"
-    kubernetes_version         = "1.32"
+    kubernetes_version         = "1.34"
     log_retention_days         = 31
     namespace                  = "kube-system"
     permissions_boundary_arn   = "boundary"
@@ -439,4 +457,23 @@ run "refuses_another_installations_parameter" {
   }
 
   expect_failures = [data.aws_ssm_parameter.core]
+}
+
+# The provider refuses names that are too long for AWS.
+run "longest_name" {
+  command = plan
+
+  variables {
+    name = "longest-installation"
+  }
+
+  override_data {
+    target = data.aws_ssm_parameter.core
+    values = { insecure_value = "{\"schema_version\": 1, \"name\": \"longest-installation\", \"bucket\": \"results\"}" }
+  }
+
+  assert {
+    condition     = aws_iam_role.cluster.name_prefix == "longest-installation-gpu-sharing-clust"
+    error_message = "the longest prefix is cut"
+  }
 }

@@ -5,6 +5,10 @@ mock_provider "aws" {
     defaults = { account_id = "111122223333" }
   }
 
+  mock_data "aws_region" {
+    defaults = { name = "us-east-1" }
+  }
+
   mock_data "aws_partition" {
     defaults = { partition = "aws", dns_suffix = "amazonaws.com" }
   }
@@ -72,6 +76,7 @@ mock_provider "aws" {
     defaults = {
       arn                      = "arn:aws:batch:us-east-1:111122223333:compute-environment/batchmark-multi-node-1"
       compute_environment_name = "batchmark-multi-node-1"
+      ecs_cluster_arn          = "arn:aws:ecs:us-east-1:111122223333:cluster/AWSBatch-batchmark-multi-node-1"
     }
   }
 
@@ -85,7 +90,7 @@ mock_provider "aws" {
 
   override_data {
     target = data.aws_ssm_parameter.core
-    values = { insecure_value = "{\"schema_version\": 1, \"name\": \"batchmark\", \"bucket\": \"results\", \"log_group\": \"/aws/batch/batchmark\", \"events_log_group\": \"/aws/events/batch/batchmark\"}" }
+    values = { insecure_value = "{\"schema_version\": 1, \"name\": \"batchmark\", \"bucket\": \"results\", \"topic_arn\": \"arn:aws:sns:us-east-1:111122223333:batchmark-alerts\", \"log_group\": \"/aws/batch/batchmark\", \"events_log_group\": \"/aws/events/batch/batchmark\"}" }
   }
 
   override_data {
@@ -158,8 +163,13 @@ run "where_nodes_start" {
   }
 
   assert {
-    condition     = jsondecode(aws_cloudwatch_event_rule.job_states.event_pattern).detail.jobQueue == ["arn:aws:batch:us-east-1:111122223333:job-queue/batchmark-multi-node"] && aws_cloudwatch_event_target.job_states.arn == "arn:aws:logs:us-east-1:111122223333:log-group:/aws/events/batch/batchmark"
+    condition     = module.monitoring.event_log_group_name == "/aws/events/batch/batchmark" && module.monitoring.dashboard_url == null
     error_message = "its jobs' states are logged beside the others'"
+  }
+
+  assert {
+    condition     = output.alarm_names == ["batchmark-multi-node-idle-g5-12xlarge", "batchmark-multi-node-launches-g5-12xlarge"]
+    error_message = "nodes with no job, and those that are launched over and over, are told"
   }
 }
 
@@ -297,6 +307,11 @@ run "job" {
   assert {
     condition     = aws_batch_job_definition.this.parameters == tomap({ suite = "scaling", dtype = "suite", run_id = "manual", output = "s3://results/raw/manual/g5.12xlarge-multi-node/" })
     error_message = "a bare submit-job works"
+  }
+
+  assert {
+    condition     = strcontains(output.submit_command, " --timeout attemptDurationSeconds=3600 ")
+    error_message = "no job by hand runs for ever, whatever its definition says by then"
   }
 
   assert {
@@ -450,7 +465,7 @@ run "own_network_image_key_and_sizes" {
   }
 
   assert {
-    condition     = output.ami_id == "ami-0fedcba9876543210" && one(one(aws_batch_compute_environment.this.compute_resources).ec2_configuration).image_id_override == "ami-0fedcba9876543210"
+    condition     = output.ami_id == "ami-0fedcba9876543210" && jsondecode(aws_ssm_parameter.airflow.value).given_ami && one(one(aws_batch_compute_environment.this.compute_resources).ec2_configuration).image_id_override == "ami-0fedcba9876543210"
     error_message = "a given image is taken"
   }
 
@@ -756,6 +771,35 @@ run "refuses_old_gpus" {
   expect_failures = [var.instance_type]
 }
 
+run "refuses_fractions_of_a_gpu" {
+  command = plan
+
+  variables {
+    instance_type = "g6f.xlarge"
+  }
+
+  expect_failures = [var.instance_type]
+}
+
+run "refuses_a_driver_that_the_ami_lacks" {
+  command = plan
+
+  variables {
+    instance_type = "g7.12xlarge"
+  }
+
+  expect_failures = [aws_launch_template.this]
+}
+
+run "takes_an_ami_that_has_the_driver" {
+  command = plan
+
+  variables {
+    instance_type = "g7.12xlarge"
+    ami_id        = "ami-0123456789abcdef0"
+  }
+}
+
 run "refuses_another_makers_gpu" {
   command = plan
 
@@ -828,6 +872,32 @@ run "refuses_a_misspelt_field_of_the_file_system" {
   }
 
   expect_failures = [var.file_system]
+}
+
+run "takes_null_for_the_default" {
+  command = plan
+
+  variables {
+    file_system = null
+  }
+
+  assert {
+    condition     = jsondecode(aws_ssm_parameter.airflow.value).file_system.storage_gib == 1200
+    error_message = "null is as good as nothing"
+  }
+}
+
+run "takes_fields_of_null_and_numbers_as_text" {
+  command = plan
+
+  variables {
+    file_system = { storage_gib = "1200", prefix = null, throughput = null }
+  }
+
+  assert {
+    condition     = [jsondecode(aws_ssm_parameter.airflow.value).file_system.storage_gib, jsondecode(aws_ssm_parameter.airflow.value).file_system.repository] == [1200, "s3://results/images/"]
+    error_message = "Airflow reads a number, and the default of what is null"
+  }
 }
 
 run "refuses_scratch_1" {
@@ -990,4 +1060,23 @@ run "refuses_another_installations_parameter" {
   }
 
   expect_failures = [data.aws_ssm_parameter.core]
+}
+
+# The provider refuses names that are too long for AWS.
+run "longest_name" {
+  command = plan
+
+  variables {
+    name = "longest-installation"
+  }
+
+  override_data {
+    target = data.aws_ssm_parameter.core
+    values = { insecure_value = "{\"schema_version\": 1, \"name\": \"longest-installation\", \"bucket\": \"results\", \"topic_arn\": \"arn:aws:sns:us-east-1:111122223333:alerts\", \"log_group\": \"/aws/batch/longest-installation\", \"events_log_group\": \"/aws/events/batch/longest-installation\"}" }
+  }
+
+  assert {
+    condition     = [aws_iam_role.instance.name_prefix, aws_iam_role.execution.name_prefix] == ["longest-installation-multi-node-instan", "longest-installation-multi-node-execut"]
+    error_message = "the longest prefixes are cut"
+  }
 }

@@ -7,108 +7,20 @@ import socket
 import subprocess
 import threading
 import time
-from types import SimpleNamespace
 
 import psutil
 import pytest
 
-from batchmark_job.distributed import lines, local_ranks, nodes
+from batchmark_job.distributed import lines, local_ranks
 from batchmark_job.distributed.follow import Follower, decline
-from batchmark_job.distributed.lines import Lines, connect
-from batchmark_job.distributed.node import Greeting, Node
-from batchmark_job.distributed.nodes import Nodes
-from batchmark_job.distributed.task import Read
+from batchmark_job.distributed.lines import Lines
+from batchmark_job.distributed.node import Node
 from batchmark_job.errors import CannotMeasureError
 from batchmark_job.measuring.processes.workers import StepError
-from batchmark_job.result.document import Device
-from tests.stand_ins.stranger import DEEP, heard, sayings
+from tests.stand_ins.nodes import CPU, GREETING, MAIN, PROOF, one_that_came
 from tests.waiting import wait_for
 
-MAIN = "127.77.0.1"
-PROOF = b"thirty-two bytes of this job 01."
-ANOTHER = b"thirty-two bytes of another job."
-CPU = SimpleNamespace(
-    device=Device.CPU,
-    environment=SimpleNamespace(
-        cpu_model="a CPU", gpu_model=None, gpu_count=0, instance_type="c5.large"
-    ),
-)
-GREETING = Greeting.of(1, "127.77.0.2", CPU)
-
-
-@pytest.fixture(autouse=True)
-def nobody_else_runs_short_of_memory(monkeypatch):
-    """The kernel counts all whom it kills for that, those of tests beside these, too."""
-    monkeypatch.setattr(local_ranks, "kills_for_memory", lambda: 0)
-
-
-@pytest.fixture(autouse=True)
-def without_torch(monkeypatch):
-    monkeypatch.setattr(local_ranks, "TORCHRUN", "tests.stand_ins.torchrun")
-    monkeypatch.setattr(nodes, "STOPPING_SECONDS", 5.0)
-    monkeypatch.setattr(lines, "BEAT_SECONDS", 0.1)
-
-
-@pytest.fixture
-def port():
-    with socket.create_server((MAIN, 0)) as server:
-        return server.getsockname()[1]
-
-
-@pytest.fixture
-def task(tmp_path):
-    return Read(device="cpu", folder=tmp_path, cold=False, samples=4, max_seconds=1, threads=1)
-
-
-class Followers:
-    """The other nodes, and how each of them ended."""
-
-    def __init__(self, port):
-        self._port = port
-        self._threads = []
-        self.made, self.errors = {}, {}
-
-    def start(self, index, count, proof=PROOF, **changed):
-        node = Node(index, count, MAIN, 20.0, proof)
-        address = f"127.77.0.{index + 1}"
-        greeting = Greeting.of(index, address, CPU).model_copy(update=changed)
-
-        follower = self.made[index] = Follower(node, greeting, None, self._port)
-
-        def run():
-            try:
-                follower.follow()
-            except CannotMeasureError as error:
-                self.errors[index] = str(error)
-
-        self._threads.append(threading.Thread(target=run))
-        self._threads[-1].start()
-
-    def join(self):
-        for thread in self._threads:
-            thread.join(20)
-            assert not thread.is_alive()
-
-
-@pytest.fixture
-def followers(port):
-    made = Followers(port)
-    yield made
-    made.join()
-
-
-@pytest.fixture
-def main(port, followers):
-    """A main node of so many; it lets the others go at the end."""
-    made = []
-
-    def start(count, seconds=20.0):
-        made.append(Nodes(Node(0, count, None, seconds, PROOF), address=MAIN, port=port))
-        return made[-1]
-
-    yield start
-    for one in made:
-        one.close()
+pytestmark = pytest.mark.usefixtures("without_torch")
 
 
 @pytest.fixture
@@ -119,15 +31,6 @@ def alone(main):
     return only
 
 
-@pytest.fixture
-def both(main, followers):
-    """The main node of two, the other of which has come."""
-    all_nodes = main(2)
-    followers.start(1, 2)
-    all_nodes.gather(CPU, devices=1)
-    return all_nodes
-
-
 def ranks_that_run():
     """The processes that stand for torchrun, of all nodes here."""
     found = []
@@ -136,13 +39,6 @@ def ranks_that_run():
             if local_ranks.TORCHRUN in process.cmdline():
                 found.append(process)
     return found
-
-
-def one_that_came(port):
-    """Another node's connection, by which it has greeted the main one."""
-    other = connect(MAIN, port, 5.0, PROOF)
-    other.send({"kind": "greeting", **GREETING.model_dump()})
-    return other
 
 
 def once_there(path, act):
@@ -384,84 +280,3 @@ def test_nodes_must_be_alike(main, followers):
     followers.start(1, 2, device="cuda", gpus=1)
     with pytest.raises(CannotMeasureError, match="measures on cuda, and the main node on cpu"):
         all_nodes.gather(CPU, devices=1)
-
-
-def test_a_node_of_another_job_is_turned_away(main, followers):
-    all_nodes = main(2, seconds=1.0)
-    followers.start(1, 2, proof=ANOTHER)
-    missing = "missing: node 1.*; 1 visitor had no token of this job$"
-    with pytest.raises(CannotMeasureError, match=missing):
-        all_nodes.gather(CPU, devices=1)
-    followers.join()
-    assert followers.errors[1].endswith("; its ranks here end, too")
-
-
-def test_a_second_connection_of_a_node_is_refused(main, port, followers):
-    all_nodes = main(3)
-    first = one_that_came(port)
-    wait_for(lambda: all_nodes._joined, "the first", 10)
-    second = one_that_came(port)
-    assert second.receive() == {"kind": "over", "reason": "node 1 is there already"}
-    first.close()
-    second.close()
-
-
-def test_who_repeats_a_proof_costs_few_threads_and_keeps_no_node_out(main, port):
-    all_nodes = main(2)
-    before, most = threading.active_count(), 2 * nodes.MOST_COMING
-    with contextlib.ExitStack() as visits:
-        for _ in range(20):
-            inside, other = map(visits.enter_context, socket.socketpair())
-            all_nodes._let_in(inside)
-        wait_for(lambda: threading.active_count() - before <= 2 * most, "the end of the others", 10)
-        other.settimeout(10)
-        assert other.recv(1) == b"{", "the newest is heard"
-        node = one_that_came(port)
-        wait_for(lambda: all_nodes._joined, "the node", 10)
-        node.close()
-
-
-def test_a_main_node_without_an_address_of_its_own_does_not_listen_at_all_of_them(port):
-    with pytest.raises(CannotMeasureError, match="outside of Batch, set AWS_BATCH_JOB_MAIN_NODE_"):
-        Nodes(Node(0, 2, None, 20.0, PROOF), port=port)
-
-
-def test_when_all_are_there_nobody_else_is_heard(both, port):
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection((MAIN, port))
-
-
-def test_a_node_that_sends_what_nobody_can_read_is_lost(main, port):
-    all_nodes = main(2)
-    with socket.create_connection((MAIN, port)) as other:
-        other.sendall(PROOF + GREETING.model_dump_json().encode() + b"\n" + DEEP)
-        wait_for(lambda: all_nodes._joined and all_nodes._joined[1].lost, "its loss", 10)
-    assert "recursion" in all_nodes._joined[1].lost
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        '{"kind": "ended", "launch": 1e999, "ended": [0]}',
-        '{"kind": "ended", "launch": 1, "ended": ["0", null, "no", "late"]}',
-        '{"kind": "ended", "launch": 1, "ended": 3}',
-        '{"kind": "ended", "launch": [], "ended": [0]}',
-        '{"kind": "leaving"}',
-        '"leaving"',
-    ],
-)
-def test_a_node_that_sends_what_is_no_message_is_lost(main, port, said):
-    all_nodes = main(2)
-    with socket.create_connection((MAIN, port)) as other:
-        other.sendall(PROOF + GREETING.model_dump_json().encode() + f"\n{said}\n".encode())
-        wait_for(lambda: all_nodes._joined and all_nodes._joined[1].lost, "its loss", 10)
-
-
-def test_whatever_else_reaches_the_port_harms_nobody(main, port, followers, task):
-    all_nodes = main(2)
-    for said in sayings("job-1"):
-        assert heard(MAIN, port, said) == b""
-    assert all_nodes._joined == all_nodes._declined == {}
-    followers.start(1, 2)
-    all_nodes.gather(CPU, devices=1)
-    assert all_nodes.run(task, 1, 20.0).bytes_moved == 1000

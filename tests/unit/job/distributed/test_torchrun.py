@@ -12,6 +12,7 @@ from torch.distributed.run import config_from_args, parse_args
 from batchmark_job.distributed import rendezvous
 from batchmark_job.distributed.node import RENDEZVOUS
 from batchmark_job.distributed.torchrun import Launch, environment
+from tests.stand_ins.stranger import listening
 
 
 @pytest.mark.parametrize("devices", range(1, 9))
@@ -31,16 +32,6 @@ def test_every_node_of_1_to_20_has_its_own_rank_and_the_same_rendezvous(devices,
             assert words[-1] == "batchmark_job.distributed.ranks.rank"
 
 
-def listening(port):
-    """The addresses at which this process listens at a port."""
-    found = psutil.Process().net_connections("tcp")
-    return [
-        each.laddr.ip
-        for each in found
-        if each.status == psutil.CONN_LISTEN and each.laddr.port == port
-    ]
-
-
 def test_the_store_listens_at_the_main_nodes_address_alone():
     with closing(socket.create_server(("127.77.3.1", 0))) as server:
         port = server.getsockname()[1]
@@ -49,7 +40,7 @@ def test_the_store_listens_at_the_main_nodes_address_alone():
         RENDEZVOUS, f"127.77.3.1:{port}", "run", 1, 1, rank="0", timeout="20"
     )
     found = get_rendezvous_handler(parameters).next_rendezvous()
-    assert listening(port) == ["127.77.3.1"]
+    assert listening(psutil.Process(), port) == ["127.77.3.1"]
     found.store.set("key", "value")
     assert found.store.get("key") == b"value"
     assert (found.rank, found.world_size) == (0, 1)

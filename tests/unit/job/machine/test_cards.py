@@ -1,5 +1,6 @@
 """The table of GPUs, against the pinned torch, its CUDA's driver and what Terraform accepts."""
 
+import json
 import re
 
 import pytest
@@ -9,8 +10,8 @@ from batchmark_job.machine import cards, cuda
 from batchmark_job.machine.cards import CARDS, card_of, runs_on
 from tests.paths import ROOT
 
-REFUSED = {"V100"}
-BATCH = ROOT / "terraform" / "modules" / "batch" / "variables.tf"
+REFUSED = {"K520", "K80", "M60", "V100"}
+TABLE = json.loads((ROOT / "plugins/batchmark/aws/instance_families.json").read_text())
 
 
 def test_the_table_is_of_the_pinned_torch():
@@ -33,11 +34,41 @@ def test_the_wheel_runs_on_all_cards_but_those_refused():
     assert unfit == REFUSED
 
 
-def test_terraform_refuses_the_same_instance_types():
-    refused = re.search(r"regex\(\"\^\(([\w|]+)\)\\\\\.\"", BATCH.read_text()).group(1).split("|")
-    for card in CARDS:
-        for family in card.families:
-            assert (family in refused) == (card.model in REFUSED), family
+def test_the_cards_are_those_of_the_table_of_families():
+    """All but those that the image's architecture keeps out."""
+    families = {
+        name: (family["card"], family["compute_capability"])
+        for name, family in TABLE["gpu_families"].items()
+        if "architecture" not in family
+    }
+    assert families == {
+        name: (card.model, ".".join(map(str, card.capability)))
+        for card in CARDS
+        for name in card.families
+    }
+
+
+def why_refused(family):
+    """By the facts that the table has of a family."""
+    capability = tuple(map(int, family["compute_capability"].split(".")))
+    if family.get("architecture") == "arm64":
+        return "arm"
+    if not family.get("whole_gpus", True):
+        return "fraction"
+    return None if runs_on(capability, cards.BUILT_FOR) else "too_old"
+
+
+def test_a_family_is_refused_by_what_it_is():
+    told = {name: family.get("refused") for name, family in TABLE["gpu_families"].items()}
+    assert told == {name: why_refused(family) for name, family in TABLE["gpu_families"].items()}
+    assert set(TABLE["refusals"]) == set(told.values()) - {None}
+
+
+def test_the_images_driver_is_the_one_that_the_wheel_needs():
+    """Where it gets newer, its source in the table does too."""
+    driver = TABLE["ecs_gpu_ami_driver"]
+    assert driver >= cuda.FIRST_DRIVERS[int(cards.CUDA.partition(".")[0])]
+    assert f"al2023 {driver}." in TABLE["sources"]["ecs_gpu_ami_driver"]
 
 
 @pytest.mark.parametrize(
@@ -51,6 +82,10 @@ def test_terraform_refuses_the_same_instance_types():
         ("NVIDIA H100 80GB HBM3", "H100"),
         ("NVIDIA H200", "H200"),
         ("NVIDIA B200", "B200"),
+        ("NVIDIA B300 SXM6 AC", "B300"),
+        ("NVIDIA L4-12Q", "L4"),
+        ("NVIDIA RTX PRO 4500 Blackwell Server Edition", "RTX PRO 4500"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX PRO 6000"),
         ("Tesla V100-SXM2-16GB", "V100"),
     ],
 )
@@ -58,8 +93,9 @@ def test_a_card_is_known_by_the_name_that_cuda_gives_it(name, model):
     assert card_of(name).model == model
 
 
-def test_other_gpus_are_not_known():
-    assert card_of("NVIDIA GeForce RTX 4090") is None
+@pytest.mark.parametrize("name", ["NVIDIA GeForce RTX 4090", "NVIDIA GB200", "NVIDIA L40"])
+def test_other_gpus_are_not_known(name):
+    assert card_of(name) is None
 
 
 @pytest.mark.parametrize(

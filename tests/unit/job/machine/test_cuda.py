@@ -227,7 +227,8 @@ def test_a_gpu_that_torch_has_no_code_for_is_named():
     with (
         a_gpu(capability=(7, 0)) as taken,
         pytest.raises(
-            CannotMeasureError, match=r"V100.* 7\.0, .* built for sm_75 .*GPU \(T4, H100, H200\)"
+            CannotMeasureError,
+            match=r"V100.* 7\.0, .* built for sm_75 .*GPU \(T4, H100, H200, RTX PRO 4500, RTX PRO",
         ),
     ):
         start()

@@ -16,7 +16,7 @@ from batchmark_job.measuring.rows import Row
 from batchmark_job.result.document import Conditions, MeasurementStatus, Stopping
 from batchmark_job.workloads.builtin import WORKLOADS
 from batchmark_job.workloads.own.files import read_workload
-from tests.stand_ins.scripted_timer import ScriptedTimer
+from tests.stand_ins.scripted_timer import Clock, ScriptedTimer
 from tests.stand_ins.workers import bench_here
 from tests.stand_ins.workloads import after, matmul_by, product_by, raising, slowed
 
@@ -64,17 +64,17 @@ def test_a_row_whose_candidates_memory_does_not_hold_together_is_measured(monkey
     assert {trial.outcome for trial in measurement.trials} == {"chosen", "slower"}
 
 
-def test_a_choice_that_jumps_against_the_size_before_is_made_again():
+def test_a_choice_that_jumps_against_the_size_before_is_made_again(monkeypatch):
     """Two threads on one core took 8 ms for 0.1 ms, in every call of a trial."""
-    stalls = iter([0.1] * 4)  # its cold call, and what it takes to give it up
+    clock = Clock(monkeypatch, reading=1e-5)
+    stalls = iter([0.02] * 4)  # its cold call, and what it takes to give it up
 
     def stall(product):
-        if seconds := next(stalls, None):  # a sleep of 0 s would wait for a busy machine's others
-            time.sleep(seconds)
+        clock.now += next(stalls, 0.0)
         return product
 
     def rival(product):
-        time.sleep(0.015)  # longer than a busy machine holds up any call of the other
+        clock.now += 0.003
         return product
 
     bench = bench_here(LIMITS)

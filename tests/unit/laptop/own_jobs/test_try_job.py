@@ -35,6 +35,9 @@ def test_one_job_of_the_file_runs_in_the_files_folder(tmp_path, ran, capsys):
     ((folder, dag_id, conf, options),) = ran
     assert folder == tmp_path / "try"
     assert options == {
+        "runs": 1,
+        "after": None,
+        "more": "",
         "own_jobs": {"convert": JOB | {"targets": [], "vcpus": None}},
         "job_dir": tmp_path / "mine",
         "engine": False,
@@ -46,6 +49,23 @@ def test_one_job_of_the_file_runs_in_the_files_folder(tmp_path, ran, capsys):
     said = capsys.readouterr().out
     assert "own job convert: 2 targets x 4 sizes x 3 repeats = 24 jobs, after one that" in said
     assert "own job convert: targets, vcpus: only on AWS; here it has all of each of the" in said
+
+
+def test_it_runs_as_often_as_asked_and_says_before_how_long_that_may_take(tmp_path, ran, capsys):
+    file = tmp_path / "job.tfvars"
+    try_job.try_job(file, "convert", 3, tmp_path, engine=False, watch="5")
+    ((*_, options),) = ran
+    assert (options["runs"], options["more"]) == (5, f"trend:  {tmp_path / 'trends.html'}\n")
+    said = capsys.readouterr().out
+    assert "WATCH=5: all of them 5 times, about 22 minutes for the example; for another" in said
+
+
+@pytest.mark.parametrize("watch", ["0", "x", "-1", "2.5", " ", "\u00b2"])
+def test_what_is_no_number_of_runs_starts_nothing(tmp_path, ran, watch):
+    with pytest.raises(LaptopError) as refused:
+        try_job.try_job(tmp_path / "job.tfvars", "convert", 3, tmp_path, engine=False, watch=watch)
+    assert str(refused.value).startswith(f"WATCH is {watch!r}: say how often the job shall run")
+    assert ran == []
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from local_cloud.faults.kinds import (
     UnstartedNode,
 )
 from local_cloud.faults.under_way import UNDER_WAY, Active, strike, under_way
+from local_cloud.gaps.service_quotas import NAMES, quota
 
 
 @pytest.fixture
@@ -47,3 +48,9 @@ def test_environments_are_covered_by_name(begin):
     begin("invalid_environment", compute_environment="spot*")
     ((_, fault),) = under_way(InvalidEnvironment)
     assert [fault.covers(name) for name in ("spot-1", "other")] == [True, False]
+
+
+def test_quotas_are_covered_by_code(begin):
+    begin("vcpu_quota", code="L-DB*")
+    found = {code: quota(code, "us-east-1", "123456789012")["Value"] for code in NAMES}
+    assert [code for code, value in found.items() if value == 0] == ["L-DB2E81BA"]

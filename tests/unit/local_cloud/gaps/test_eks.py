@@ -28,7 +28,7 @@ def refused(call, **request):
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"version": "1.32"}, "version is '1.32'"),
+        ({"version": "1.34"}, "version is '1.34'"),
         ({"roleArn": "arn:aws:iam::123456789012:role/none"}, "does not exist"),
         ({"resourcesVpcConfig": {"subnetIds": ["subnet-0"]}}, "'subnet-0' does not exist"),
     ],

@@ -66,6 +66,24 @@ def test_a_lost_host_is_found(finds, reasons, status, reported):
 
 
 @pytest.mark.parametrize(
+    ("detail", "reported"),
+    [
+        ({}, True),
+        ({"arrayProperties": {"size": 3}}, True),
+        ({"arrayProperties": {"index": 0}}, True),
+        ({"arrayProperties": {"index": 1}}, False),
+        ({"nodeProperties": {"numNodes": 20}}, True),
+        ({"nodeDetails": {"nodeIndex": 0, "isMainNode": True}}, True),
+        ({"nodeDetails": {"nodeIndex": 1, "isMainNode": False}}, False),
+    ],
+)
+def test_of_children_and_nodes_that_failed_the_first_alone_is_found(finds, detail, reported):
+    detail |= {"jobId": "job", "jobQueue": "queue", "status": "FAILED"}
+    kind = "Batch Job State Change"
+    assert finds("job_failed", "queue", "aws.batch", kind, detail) is reported
+
+
+@pytest.mark.parametrize(
     ("group", "counted"),
     [
         ("AWSBatch-lab-g5-xlarge-spot-2026-asg-0f", True),

@@ -42,8 +42,8 @@ def test_a_failure_says_code_reason_attempts_and_the_last_lines():
     failed["attempts"].insert(1, lost | {"statusReason": LOST_HOST})
     text = failure_message(failed, ["reading input", "boom"])
     assert text.splitlines() == [
-        "Batch job 1234 (batchmark-g5-xlarge-smoke-1) is FAILED: exit code 3; "
-        "status reason: Essential container in task exited",
+        "Batch job 1234 (batchmark-g5-xlarge-smoke-1) is FAILED: exit code 3 "
+        "(the command's own error); status reason: Essential container in task exited",
         "Attempt 1: never started, no exit code, no reason given",
         f"Attempt 2: 2026-11-21 00:58:51 to 00:59:01 UTC, no exit code, {LOST_HOST}",
         "Attempt 3: 2026-11-21 01:00:00 to ? UTC, exit code 3, OutOfMemoryError",

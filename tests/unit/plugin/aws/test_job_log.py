@@ -124,6 +124,20 @@ def test_marked_lines_are_found(pages, found):
     assert marked_of(*pages) == found
 
 
+def test_marked_lines_may_be_told_with_their_numbers_in_the_log():
+    clients = StubbedClients("us-east-1")
+    texts = ["hello", "one\ntwo\nBATCHMARK_METRIC {}\n", "1 %\r2 %", "BATCHMARK_METRIC no"]
+    page = {"events": [{"timestamp": 1, "message": text} for text in texts]}
+    clients.answer(
+        "logs", "filter_log_events", page, {"logGroupName": "g", "logStreamNames": ["s"]}
+    )
+    found = marked_lines(clients("logs"), WHERE, numbered=True)
+    assert [(line.number, line.text) for line in found] == [
+        (4, "BATCHMARK_METRIC {}"),
+        (6, "BATCHMARK_METRIC no"),
+    ]
+
+
 def test_marked_lines_of_an_endless_log_end_with_a_word(caplog):
     clients = StubbedClients("us-east-1")
     for _ in range(3):

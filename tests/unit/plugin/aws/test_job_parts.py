@@ -49,5 +49,8 @@ def test_its_failure_is_told_by_both():
     batch.change(job, statusReason="Host EC2 (instance i-1) terminated.")
     text = failure_message(describe_jobs(batch, [job])[job], ["node 2 at 10.0.0.7 fell silent"])
     assert "status reason: Host EC2 (instance i-1) terminated." in text
-    assert "Its main node: exit code 3; status reason: Essential container" in text
+    assert (
+        "Its main node: exit code 3 (the command's own error); status reason: Essential container"
+        in text
+    )
     assert "node 2 at 10.0.0.7 fell silent" in text

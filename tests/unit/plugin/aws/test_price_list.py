@@ -11,6 +11,7 @@ from batchmark.core.errors import PriceError
 from batchmark.core.prices import load_prices
 from tests.builders.runs import PRICES
 from tests.documented import arguments, recipe, the_command
+from tests.stand_ins import price_answers
 from tests.stand_ins.bucket import MemoryBucket
 from tests.stand_ins.price_answers import HOUR, offer
 from tests.stand_ins.stubbed_clients import StubbedClients
@@ -240,6 +241,26 @@ def test_prices_of_another_region_get_a_table_of_their_own(aws, committed):
     assert price_list.main(given(the_command("make prices REGION="))) == 0
     assert load_prices(committed("us-east-1")) == PRICES
     assert load_prices(committed("eu-west-1")).region == "eu-west-1"
+
+
+def test_make_prices_from_a_file_asks_nothing_of_aws(committed, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(price_list, "price_clients", None)
+    command = the_command("make prices FROM=")
+    *_, name = options = given(command)
+    assert options == ["--region", "eu-west-1", "--from", "index.csv"]
+    monkeypatch.chdir(tmp_path)
+    offers = [{"Instance Type": name, "Region Code": "eu-west-1"} for name in PRICES.on_demand]
+    (tmp_path / name).write_text(price_answers.price_list(*offers))
+    assert price_list.main(options) == 0
+    table = load_prices(committed("eu-west-1"))
+    assert table.on_demand == dict.fromkeys(sorted(PRICES.on_demand), 1.006)
+    said = capsys.readouterr().out
+    assert f"{len(PRICES.on_demand)} On-Demand and 0 Spot prices of eu-west-1, 2026-11-20" in said
+
+    (tmp_path / name).write_text("{")
+    assert price_list.main(options) == 1
+    assert capsys.readouterr().err.endswith("; prices.eu-west-1.json is as it was\n")
+    assert load_prices(committed("eu-west-1")) == table
 
 
 def test_make_prices_asks_nothing_of_aws_about_a_region_that_there_is_none_of(committed, capsys):

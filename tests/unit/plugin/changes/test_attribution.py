@@ -4,6 +4,7 @@ import pytest
 
 from batchmark.changes.attribution import group_changes, runs_around
 from batchmark.changes.conditions import row_name, run_conditions
+from batchmark.core.version import Version
 from tests.builders.changed_series import (
     build_conditions,
     build_confirmation,
@@ -115,6 +116,42 @@ def test_what_jobs_of_a_run_disagree_in_is_joined_and_clocks_are_in_megahertz(
 ):
     (cause,) = causes_of({field: before}, {field: after})
     assert (cause.before, cause.after) == shown
+
+
+OLD, NEW = {"commit": ("8ab0c11",)}, {"commit": ("3f2a91c",), "branch": ("main",)}
+
+
+def test_versions_before_and_after_a_change_are_kept_and_the_commit_is_a_cause():
+    runs = {
+        (run_id(19), GPU): build_conditions(19, **OLD),
+        (run_id(20), GPU): build_conditions(20, **NEW),
+    }
+    digest = "sha256:" + "9a" * 32
+    (change,) = changes_of(build_point(build_key()), runs=runs)
+    assert change.version_before == Version(commit="8ab0c11", image_digest=digest)
+    assert change.version == Version(commit="3f2a91c", branch="main", image_digest=digest)
+    assert [cause.difference for cause in change.causes] == [("commit", "8ab0c11", "3f2a91c")]
+    (dearer,) = changes_of(build_point(build_key(), metric="price"), runs=runs)
+    assert (dearer.version_before, dearer.version, dearer.causes) == (Version(), Version(), ())
+
+
+def test_runs_whose_conditions_are_unknown_have_no_versions():
+    (change,) = changes_of(build_point(build_key()), runs={})
+    assert change.version_before == change.version == Version()
+
+
+def test_a_commit_of_each_run_hides_no_new_driver_nearby():
+    runs = {
+        (run_id(number), GPU): build_conditions(
+            number, commit=(f"c{number}",), driver_version=("590.1" if number >= 21 else "580.95",)
+        )
+        for number in range(18, 23)
+    }
+    (change,) = changes_of(build_point(build_key()), runs=runs)
+    assert [(cause.name, cause.after, cause.run_id) for cause in change.causes] == [
+        ("commit", "c20", None),
+        ("driver version", "590.1", "run-21"),
+    ]
 
 
 def test_a_cause_one_run_off_is_named_with_its_run():

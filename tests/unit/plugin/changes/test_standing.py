@@ -78,7 +78,7 @@ def test_a_change_needs_the_evidence_that_the_settings_ask_for():
 def test_a_change_that_an_alert_tells_of_counts_where_none_is_found(first, word, runs):
     one = series()
     told = build_point(one.key, run=first)
-    found = standings([one], told=[told])[one.key]
+    found = standings([one], alerted=[told])[one.key]
     assert (found.word, found.level.runs) == (word, runs)
     assert found.point == (told if first < 30 else None)
 
@@ -87,7 +87,7 @@ def test_a_change_that_an_alert_tells_of_counts_where_none_is_found(first, word,
 def test_a_change_that_an_alert_tells_of_counts_once(first, runs):
     values = [*series().values[:20], *(1.3 * series(runs=10).values)]
     one = build_history(build_key(), values)
-    found = standings([one], told=[build_point(one.key, run=first)])[one.key]
+    found = standings([one], alerted=[build_point(one.key, run=first)])[one.key]
     assert found.level.runs == runs
     assert found.point.first_run_id == run_id(20 if first == 21 else first)
 
@@ -118,9 +118,9 @@ def test_a_further_run_moves_no_level_unless_it_shows_a_change(levels, log_sd, s
         for runs in range(1, values.size + 1)
     ]
     odd = [replace(one, values=np.r_[one.values[:-1], 9 * one.values[-1]]) for one in grown]
-    found, beside = (list(standings(each).values()) for each in (grown, odd))
-    assert found[0].level is None
-    for newest, (standing, other) in enumerate(zip(found, beside, strict=True)):
+    of_grown, of_odd = (list(standings(each).values()) for each in (grown, odd))
+    assert of_grown[0].level is None
+    for newest, (standing, other) in enumerate(zip(of_grown, of_odd, strict=True)):
         if newest:
             since = begins(standing)
             assert standing.level.runs == newest - since

@@ -9,6 +9,7 @@ from batchmark.changes.detection import detect_changes, recoveries
 from batchmark.changes.evidence import LEAST_AFTER, LEAST_BEFORE
 from batchmark.changes.noise_model import Prior
 from batchmark.changes.suspects import (
+    LEAST_HISTORY,
     MOST_ASKED,
     hard_to_watch,
     needs_more,
@@ -18,6 +19,7 @@ from batchmark.changes.suspects import (
     weigh,
 )
 from batchmark.changes.timelines import ledger
+from batchmark.core import formatting
 from batchmark.report.changes.words import confirmation
 from tests.builders.changed_series import LEVEL, build_history, build_key, noisy
 
@@ -279,13 +281,25 @@ def test_a_row_that_shows_its_slower_level_with_others_only_is_not_back_by_three
     assert list(recoveries(back, [slower.model_copy(update={"common": True})])) == []
 
 
-def test_a_history_too_short_for_any_change_says_from_when_one_shows():
-    assert too_early(10) == (
-        "Not known yet: the longest history has 10 runs. A change needs 11 runs to show; 8 "
-        "if a slow run is measured again and stays slow."
+@pytest.mark.parametrize(
+    ("runs", "needed", "how_long"),
+    [
+        (1, "10 more, 7 if", "Daily, that takes 10 days; weekly, 10 weeks."),
+        (LEAST_BEFORE, "4 more, 1 if", "Daily, that takes 4 days; weekly, 4 weeks."),
+        (LEAST_BEFORE + 1, "3 more, none where", "Daily, that takes 3 days; weekly, 3 weeks."),
+        (LEAST_HISTORY - 1, "1 more, none where", "Daily, that takes 1 day; weekly, 1 week."),
+    ],
+)
+def test_a_history_too_short_for_any_change_says_how_many_runs_it_needs(runs, needed, how_long):
+    assert too_early(runs) == (
+        f"Not known yet: the longest history has {formatting.count(runs, 'run')}. An alert needs "
+        f"{needed} a slow run is measured again and stays slow. {how_long} More repeats let "
+        "smaller changes show."
     )
-    assert "has 1 run." in too_early(1)
-    assert too_early(11) is None
+
+
+def test_a_history_that_is_long_enough_needs_no_more():
+    assert too_early(LEAST_HISTORY) is None
 
 
 def test_with_fresh_jobs_it_shows_from_eight_runs_on():

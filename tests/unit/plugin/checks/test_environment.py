@@ -1,5 +1,7 @@
 """The environment check of a healthy installation, and of its defects."""
 
+import json
+
 import pytest
 
 from batchmark.aws.batch_targets import BatchEnvironment, published_environments
@@ -9,10 +11,21 @@ from batchmark.checks.environment import (
     check_compute_environments,
     check_published,
 )
+from batchmark.checks.machine_image import check_amis
 from tests.builders import existing_jobs
 from tests.builders.installations import configured, target
 from tests.builders.leaks import REGION, queue_arn
-from tests.stand_ins.guarded_account import BOTH, Refused, check, healthy, not_ok
+from tests.stand_ins.guarded_account import (
+    AMI,
+    AMI_FOLDERS,
+    BOTH,
+    Refused,
+    ami_document,
+    ami_of,
+    check,
+    healthy,
+    not_ok,
+)
 from tests.stand_ins.stubbed_clients import StubbedClients
 
 
@@ -25,8 +38,16 @@ def test_a_healthy_account_has_only_ok_checks():
         "All G and VT Spot Instance Requests (L-3819A6DF): 16 vCPUs."
     )
     assert {each.name for each in result.checks} == {
-        *("bucket", "topic", "log group", "compute environment", "job queue", "job definition"),
-        *("image", "image scan", "job role", "execution role", "instance profile", "vCPU quota"),
+        *("bucket", "topic", "log group", "compute environment", "AMI", "job queue"),
+        *(
+            "job definition",
+            "image",
+            "image scan",
+            "job role",
+            "execution role",
+            "instance profile",
+            "vCPU quota",
+        ),
     }
 
 
@@ -44,13 +65,13 @@ def test_an_own_job_asks_for_what_it_likes_on_targets_that_are_checked_as_ever()
     assert not_ok(check(account, own_jobs=True)) == []
     newer(account)
     queue(computeEnvironmentOrder=TRIES_SPOT)(account)
-    resources(ec2Configuration=[OLD_AMI])(account)
+    account["recommended"] = dict.fromkeys(AMI_FOLDERS, NEWER_AMI)
     account["role"] = Refused("NoSuchEntity")
     result = check(account, own_jobs=True)
-    assert result.summary.startswith("3 fail, 2 warn, ")
+    assert result.summary.startswith("3 fail, 3 warn, ")
     seen = {(name, status) for name, _, status, *_ in not_ok(result)}
     assert seen == {
-        ("compute environment", "warn"),
+        ("AMI", "warn"),
         ("job queue", "fail"),
         ("job definition", "warn"),
         ("job role", "fail"),
@@ -64,7 +85,7 @@ def test_only_the_chosen_targets_are_checked():
     assert {each.target for each in result.checks} == {"all", "c5.2xlarge"}
 
 
-OLD_AMI = {"imageType": "ECS_AL2023_NVIDIA", "batchImageStatus": "UPDATE_AVAILABLE"}
+NEWER_AMI = ami_document("ami-00000000000000002", "20261118")
 
 
 def environment(**changes):
@@ -138,13 +159,6 @@ ENABLE_THEIRS = "Enable it in the Batch console."
             "Raise max_vcpus in target_overrides.",
             "Raise the environment's maxvCpus.",
         ),
-        (
-            *(resources(ec2Configuration=[OLD_AMI]), "warn"),
-            "boots an AMI of which Batch has a newer one.",
-            "Set ami_release to another text and `terraform apply`, between two runs: "
-            "results then name the new AMI as a change.",
-            None,
-        ),
     ],
 )
 def test_each_defect_of_a_compute_environment_is_reported(change, status, seen, remedy, of_others):
@@ -166,6 +180,88 @@ def test_an_environment_has_room_for_all_jobs_that_share_its_instance(most, stat
     assert first.status == status
     said = "may have 19 vCPUs, and each of 5 jobs at once asks for 4."
     assert (said in first.seen) is (status == "fail")
+
+
+RENEW = (
+    "Set ami_release to another text and `terraform apply`, between two runs: "
+    "results then name the new AMI as a change."
+)
+
+
+@pytest.mark.parametrize(
+    ("used", "day"), [(ami_document(), " of 2026-09-22"), (None, "")], ids=["dated", "unknown"]
+)
+def test_an_ami_that_ecs_recommends_no_longer_is_told(used, day):
+    account = healthy() | {"used": used}
+    account["recommended"]["ECS_AL2023_NVIDIA"] = NEWER_AMI
+    result = check(account)
+    (line,) = not_ok(result)
+    seen = f"Hosts boot {AMI}{day}; ECS recommends ami-00000000000000002 of 2026-11-18."
+    assert line == ("AMI", "g5.xlarge", "warn", seen, RENEW)
+    (other,) = [each.seen for each in result.of("ok") if each.name == "AMI"]
+    assert other == f"Hosts boot {AMI}{day}, which ECS recommends."
+
+
+@pytest.mark.parametrize(
+    ("sharing", "day", "statuses"),
+    [
+        ("mps", "20260820", ["warn", "fail"]),
+        ("mps", "20260826", ["warn"]),
+        ("mps", None, ["warn"]),
+        ("time_slicing", "20260820", ["warn"]),
+    ],
+)
+def test_jobs_share_a_gpu_by_mps_on_amis_that_have_its_folder(sharing, day, statuses):
+    shared = target("cuda", gpus=0, sharing=sharing, max_replicas=5)
+    config = configured(targets={"shared": shared, "g5.xlarge": target("cuda")})
+    clients = StubbedClients(REGION)
+    checked = BatchEnvironment(config, config.targets, clients)
+    resources = {"ec2Configuration": [ami_of("g5.xlarge")]}
+    checked.compute_environments = {
+        name: existing_jobs.environment(name, resources=resources)
+        for each in config.targets.values()
+        for name in published_environments(each).values()
+    }
+    folder = AMI_FOLDERS["ECS_AL2023_NVIDIA"]
+    documents = {f"{folder}recommended": NEWER_AMI}
+    if day:
+        documents[f"{folder}{AMI}"] = ami_document(day=day)
+    found = [{"Name": name, "Value": json.dumps(each)} for name, each in documents.items()]
+    clients.answer("ssm", "get_parameters", {"Parameters": found})
+    checks = list(check_amis(checked))
+    assert [each.status for each in checks] == statuses
+    if "fail" in statuses:
+        assert checks[-1].target == "shared"
+        lacks = "AMIs up to 2026-08-20 lack the MPS folder /run/mps-ecs."
+        assert checks[-1].seen == f"Hosts boot {AMI} of 2026-08-20. {lacks}"
+
+
+def test_where_nothing_is_recommended_an_ami_is_not_judged():
+    account = healthy()
+    account["recommended"]["ECS_AL2023"] = None
+    (line,) = not_ok(check(account))
+    seen = f"There is no SSM parameter {AMI_FOLDERS['ECS_AL2023']}recommended."
+    assert line == ("AMI", "c5.2xlarge", "not checked", seen, "")
+
+
+@pytest.mark.parametrize(
+    ("given", "image", "foreign"),
+    [
+        ({"given_ami": True}, ami_of("g5.xlarge"), False),
+        ({}, {"imageType": "ECS_AL2023_NVIDIA"}, False),
+        ({}, ami_of("g5.xlarge") | {"imageType": "ECS_AL2"}, False),
+        ({}, ami_of("g5.xlarge"), True),
+    ],
+)
+def test_an_ami_that_terraform_did_not_choose_is_not_compared(given, image, foreign):
+    config = configured(targets={"g5.xlarge": target("cuda", **given)})
+    clients = StubbedClients(REGION)
+    checked = BatchEnvironment(config, config.targets, clients, foreign=foreign)
+    checked.compute_environments = {
+        name: existing_jobs.environment(name, resources={"ec2Configuration": [image]})
+        for name in published_environments(config.targets["g5.xlarge"]).values()
+    }
+    assert list(check_amis(checked)) == []
 
 
 QUEUE = queue_arn("g5.xlarge")
@@ -226,7 +322,7 @@ def test_a_published_name_that_does_not_exist_fails(key, code, name, target, pub
     assert (name, target, "fail", f"{published} does not exist.", APPLY) in not_ok(result)
 
 
-@pytest.mark.parametrize("key", ["bucket", "topic", "log group", "role", "profile"])
+@pytest.mark.parametrize("key", ["bucket", "topic", "log group", "role", "profile", "recommended"])
 def test_a_denied_call_leaves_its_check_undone(key):
     result = check(healthy() | {key: Refused("AccessDenied")})
     seen = (
@@ -241,5 +337,5 @@ def test_checks_that_need_a_failed_call_are_not_made():
     account = healthy() | {"environments": Refused("InternalError")}
     result = check(account, well=False)
     unread = {(row[0], row[2]) for row in not_ok(result)}
-    assert unread == {("compute environment", "not checked"), ("role", "not checked")}
+    assert unread == {(name, "not checked") for name in ("compute environment", "AMI", "role")}
     assert result.of("fail") == []

@@ -1,14 +1,18 @@
 """What is checked of the multi-node stack before a run."""
 
+import json
+
 import pytest
 
 from batchmark.aws.batch_targets import BatchEnvironment, container_of
 from batchmark.checks.environment import check_compute_environments, check_job_definitions
 from batchmark.checks.image import check_images
+from batchmark.checks.machine_image import check_amis
 from batchmark.checks.quota import check_quotas
 from tests.builders import existing_jobs
 from tests.builders.installations import configured
 from tests.builders.scaling import stack
+from tests.stand_ins.guarded_account import AMI_FOLDERS, ami_document, ami_of
 from tests.stand_ins.stubbed_clients import StubbedClients
 
 NODES = stack()
@@ -65,6 +69,25 @@ def test_the_compute_environment_must_have_room_for_all_nodes(nodes, status):
     if status == "fail":
         assert check.seen == "nodes may have 1920 vCPUs, and each of 21 nodes at once asks for 96."
         assert check.remedy == "Raise most_nodes in terraform/stacks/multi_node."
+
+
+def test_an_ami_that_ecs_recommends_no_longer_is_renewed_by_the_stack():
+    checked, clients = environment()
+    there = existing_jobs.environment(
+        "nodes", resources={"ec2Configuration": [ami_of("g5.xlarge", "ami-01")]}
+    )
+    clients.answer("batch", "describe_compute_environments", {"computeEnvironments": [there]})
+    name = f"{AMI_FOLDERS['ECS_AL2023_NVIDIA']}recommended"
+    newest = {"Name": name, "Value": json.dumps(ami_document())}
+    clients.answer("ssm", "get_parameters", {"Parameters": [newest]})
+    (check,) = check_amis(checked)
+    assert (check.target, check.status) == (NODES.target, "warn")
+    assert "`terraform apply` in terraform/stacks/multi_node, between" in check.remedy
+
+
+def test_an_ami_that_was_given_to_the_stack_is_not_compared():
+    nodes = stack(given_ami=True)
+    assert nodes.joined_to(configured()).targets[nodes.target].given_ami
 
 
 @pytest.mark.parametrize(

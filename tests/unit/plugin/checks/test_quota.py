@@ -3,8 +3,9 @@
 import pytest
 
 from batchmark.aws.batch_targets import BatchEnvironment
-from batchmark.aws.vcpu_quotas import vcpu_quota
+from batchmark.aws.instance_families import instance_families, vcpu_quota
 from batchmark.checks.quota import check_quotas
+from local_cloud.gaps.service_quotas import NAMES as QUOTA_NAMES
 from tests.builders.leaks import REGION
 from tests.stand_ins.guarded_account import CONFIG, NAMES, Refused, check, healthy, not_ok
 from tests.stand_ins.stubbed_clients import StubbedClients
@@ -73,12 +74,55 @@ def test_targets_that_share_too_small_a_quota_wait_for_each_other():
         ("gr6.4xlarge", "L-DB2E81BA", "L-3819A6DF"),
         ("p4d.24xlarge", "L-417A185B", "L-7212CCBC"),
         ("p5en.48xlarge", "L-417A185B", "L-C4BD4855"),
+        ("p6-b200.48xlarge", "L-417A185B", None),
+        ("p6-b300.48xlarge", "L-417A185B", None),
         ("x2idn.16xlarge", "L-7295265B", "L-E3A00192"),
     ],
 )
 def test_an_instance_type_has_a_quota_per_purchase_option(instance_type, on_demand, spot):
     assert vcpu_quota(instance_type, "on_demand").code == on_demand
-    assert vcpu_quota(instance_type, "spot").code == spot
+    found = vcpu_quota(instance_type, "spot")
+    assert (found and found.code) == spot
+
+
+def test_a_type_without_a_documented_spot_quota_is_checked_on_demand():
+    clients = StubbedClients(REGION)
+    types = [{"InstanceType": "p6-b200.48xlarge", "VCpuInfo": {"DefaultVCpus": 192}}]
+    clients.answer("ec2", "describe_instance_types", {"InstanceTypes": types})
+    clients.answer("service-quotas", "get_service_quota", {"Quota": {"Value": 96.0}})
+    p6 = CONFIG.targets["g5.xlarge"].model_copy(update={"instance_type": "p6-b200.48xlarge"})
+    unknown, judged = check_quotas(BatchEnvironment(CONFIG, {"p6": p6}, clients))
+    assert (unknown.status, unknown.seen) == (
+        "not checked",
+        "The Spot quota of p6-b200.48xlarge is not known here.",
+    )
+    assert judged.status == "warn"
+    assert judged.seen == (
+        "Running On-Demand P instances (L-417A185B): 96 vCPUs. One instance of p6 takes 192. "
+        f"{ONE_LEFT}"
+    )
+
+
+def test_a_capacity_block_is_held_against_no_quota():
+    block = CONFIG.targets["g5.xlarge"].model_copy(update={"capacity_block": "cr-0123456789"})
+    checks = check_quotas(BatchEnvironment(CONFIG, {"g5": block}, StubbedClients(REGION)))
+    told = {(check.status, check.seen) for check in checks}
+    assert told == {("not checked", "The Capacity Block quota of g5.xlarge is not known here.")}
+
+
+def test_the_local_cloud_has_the_quotas_of_the_table():
+    known = {
+        quota
+        for family in instance_families().quotas
+        for quota in (family.on_demand, family.spot)
+        if quota
+    }
+    assert dict(known) == QUOTA_NAMES
+
+
+def test_every_gpu_family_has_an_on_demand_quota():
+    for family in instance_families().gpu_families:
+        assert vcpu_quota(f"{family}.xlarge", "on_demand"), family
 
 
 @pytest.mark.parametrize("instance_type", ["inf2.xlarge", "trn1.2xlarge", "hpc7a.96xlarge"])

@@ -1,8 +1,10 @@
 import re
+from datetime import UTC, datetime
 
 import pytest
 
-from batchmark.core.names import full_name, slug, url_safe
+from batchmark.core.names import full_name, row_order, run_name, slug, target_order, url_safe
+from batchmark.core.own_jobs import scheduled_run_id
 
 ALIKE = ["r+1", "r:1", "r 1", "+r+1", "r+1+", "r++1", "r-1"]
 SCHEDULED = "scheduled__2026-11-16T03:00:00+00:00"
@@ -32,5 +34,23 @@ def test_a_slug_begins_with_what_people_read():
     assert slug(SCHEDULED).startswith("scheduled__2026-11-16T03-00-00-00-00-")
 
 
+def test_targets_have_one_order_in_which_a_larger_instance_comes_later():
+    names = ["c5.xlarge", "c5.2xlarge", "c5.12xlarge", "c5d.xlarge", "g4dn.xlarge", "g5.2xlarge"]
+    assert sorted({*names}, key=target_order) == names
+    assert sorted(["today", "", "2", "10"], key=target_order) == ["", "2", "10", "today"]
+
+
+def test_rows_are_in_the_order_of_their_sizes_not_of_their_texts():
+    sizes = ["1e-05", "0.25", "0.5", "64", "256", "1024"]
+    rows = [f"convert mb {size}, start warm" for size in sizes]
+    assert sorted(sorted(rows), key=row_order) == rows
+    assert len(sorted(["9" * 9999, "", "1e999"], key=row_order)) == 3, "of any text"
+
+
 def test_a_tasks_names_fit_into_a_job_name():
     assert len(full_name(300 * "x", LONGEST, 10**8)) <= 128
+
+
+def test_a_run_by_an_own_jobs_schedule_is_said_to_be_scheduled():
+    run_id = scheduled_run_id("convert", datetime(2026, 11, 28, 3, tzinfo=UTC))
+    assert run_name(run_id, "03:00", "job convert") == "job convert, 03:00, scheduled"

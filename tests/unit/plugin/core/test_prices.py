@@ -1,10 +1,12 @@
 """Price tables: what is committed, what AWS answers, what is said of old or foreign ones."""
 
 import json
+from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
+from batchmark.aws.instance_families import family_of, instance_families
 from batchmark.core import prices as prices_module
 from batchmark.core.errors import PriceError
 from batchmark.core.prices import (
@@ -39,6 +41,18 @@ def test_a_committed_table_says_what_it_is(path):
     assert prices.source
     assert prices.source_url.startswith("https://")
     assert prices.on_demand
+
+
+def test_every_gpu_family_that_terraform_takes_has_a_price_or_a_note():
+    """Of the default table, which the docs and the laptop use."""
+    prices = load_prices()
+    known = {family_of(name) for name in (*prices.on_demand, *prices.type_notes)}
+    families = instance_families().gpu_families
+    taken = {name for name, family in families.items() if family.refused is None}
+    assert taken <= known
+    sizes = Counter(map(family_of, prices.on_demand))
+    assert min(sizes[name] for name in ("g4dn", "g5", "g6", "g6e", "g7e")) >= 6
+    assert {"c5", "c6i", "c7i", "c8i", "c8a", "m5", "m8i", "r8i"} <= known
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"on_demand": {"g5.xlarge": 0}}'])

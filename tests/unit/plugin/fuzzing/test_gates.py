@@ -11,8 +11,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batchmark.command_line import BAD_INPUT, main
-from tests.builders.documents import ODD_FILES, REPEATS, samples_of
+from batchmark.command_line import main
+from tests.builders.documents import REPEATS, samples_of
 from tests.builders.hostile import fuzzed
 from tests.builders.noise import quick_and_long
 from tests.builders.runs import build_job, build_row
@@ -100,16 +100,14 @@ def changed(draw, side):
     return side
 
 
-def compared(sides, read, odd=None):
-    """The exit code and the last line of a gate; `odd` makes a file of the new side."""
+def compared(sides, read):
+    """The exit code and the last line of a gate."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder, name) for name in sides]
         for path, side in zip(paths, sides.values(), strict=True):
             path.mkdir()
             for name, document in side.items():
                 (path / name).write_text(json.dumps(document))
-        if odd:
-            odd(paths[-1] / "odd.json")
         code = main(["compare", *map(str, paths), "--gate"])
     out, error = read()
     return code, (out or error).splitlines()[-1]
@@ -134,17 +132,3 @@ def test_no_loss_and_no_double_goes_unseen(examples, capsys):
             assert " 0 missing in the baseline" not in last
 
     lose()
-
-
-@quick_and_long("examples", [3], [300])
-def test_no_odd_file_passes(examples, capsys):
-    sides = {"old": documents("old", 0.01), "new": documents("new", 0.01)}
-
-    @given(st.sampled_from([make for make, _ in ODD_FILES.values()]))
-    @fuzzed(examples)
-    def meet(make):
-        code, last = compared(sides, capsys.readouterr, make)
-        assert code == BAD_INPUT
-        assert "odd.json" in last
-
-    meet()

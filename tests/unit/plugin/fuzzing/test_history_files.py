@@ -103,7 +103,7 @@ def check(body, folder):
     csv.write([table], folder / "history.csv")
 
 
-@quick_and_long("examples", [8], [2_000], pytest.mark.timeout(1800))
+@quick_and_long("examples", [8], [800], pytest.mark.timeout(1800))
 def test_no_file_of_the_history_costs_more_than_itself(tmp_path, examples):
     @given(FILES)
     @fuzzed(examples)

@@ -6,25 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from batchmark.analysis.published import TABLE
 from batchmark.core.errors import HistoryError
 from batchmark.history.imports.file import FORMATS, ImportedFile, detect, is_beside_results
 from tests.builders.hostile import ANY_JSON, DEEP, damaged, fuzzed
+from tests.builders.imported_files import EXAMPLES
 from tests.builders.noise import quick_and_long
-from tests.unit.plugin.history.test_import_losses import ENTRIES
 
 NEAR = [
-    damaged(path.read_bytes()).map(lambda body: body.decode(errors="replace")) for path in ENTRIES
+    damaged(path.read_bytes()).map(lambda body: body.decode(errors="replace"))
+    for path in (*EXAMPLES, TABLE)
 ]
 # Keys by which formats are recognised, with anything below them.
 KEYS = (
-    "benchmarks",
-    "version",
-    "results",
-    "entries",
-    "commit_hash",
-    "context",
-    "devices",
-    "machine",
+    *("benchmarks", "version", "results", "entries"),
+    *("commit_hash", "context", "devices", "machine"),
 )
 RECOGNISED = st.dictionaries(st.sampled_from(KEYS), ANY_JSON).map(json.dumps)
 FILES = st.one_of(*NEAR, RECOGNISED, ANY_JSON.map(json.dumps), DEEP, st.text())

@@ -18,6 +18,7 @@ from tests.builders.watched_jobs import (
     BUCKET,
     END,
     SHA256,
+    awslogs,
     described,
     expected,
     facts,
@@ -42,7 +43,7 @@ LOG = [
     *facts("check 0", f"sha256 {SHA256}", *END[1:]),
 ]
 OWN_JOBS = [plan(), plan(check="./check"), plan(output="out"), plan(shell=False)]
-MAY_DROP = {"logConfiguration": {"logDriver": "awslogs", "options": {}}}
+MAY_DROP = awslogs()
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,6 @@ import io
 import json
 import re
 import typing
-from collections import Counter
 
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -22,6 +21,7 @@ from batchmark.core.clusters.multi_node import MultiNode
 from batchmark.core.config import Config
 from batchmark.core.own_jobs import ComparisonRun, OwnJobRun, OwnJobs
 from batchmark.core.run import RunPlan
+from batchmark.core.version import Version
 from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.exports import csv
 from batchmark.history.imports.file import ImportedFile
@@ -37,7 +37,7 @@ from batchmark_job.result.scaling_options import ScalingOptions, ScalingRun
 from batchmark_job.result.sharing_options import SharingOptions
 from tests.builders.alerts import NOW, change, merged, point, run_id, series
 from tests.builders.history import BUCKET, REGION, ResultBucket, two_targets
-from tests.builders.hostile import STEERING
+from tests.builders.hostile import STEERING, inside, paths_in
 from tests.builders.reports import report_of, terminal
 from tests.builders.runs import PRICES, build_run
 from tests.builders.watched_jobs import described
@@ -46,7 +46,7 @@ from tests.stand_ins.bucket import MemoryBucket
 # What people or other machines write. All that we store is made of these.
 INPUTS = (
     *(ResultDocument, MetricLine, Config, OwnJobs, MultiNode, Cluster, Side, ImportedFile, Alert),
-    *(RunPlan, SharingOptions, ScalingOptions, ScalingRun, OwnJobRun, ComparisonRun),
+    *(RunPlan, SharingOptions, ScalingOptions, ScalingRun, OwnJobRun, ComparisonRun, Version),
 )
 PROGRAMS = ("command", "check", "parameters", "environment")
 # Any text by their nature: a program's, a file's, and forms that a record of their own reads.
@@ -104,34 +104,21 @@ def test_each_text_of_an_input_is_refused_or_shown_in_a_line(text):
 
 def with_all_texts(document, text):
     """A document with `text` behind all texts that can have it."""
-    found = json.loads(document.to_json())
-
-    def each(value, path=()):
-        if isinstance(value, dict):
-            for name, inner in [*value.items()]:
-                each(inner, (*path, name))
-        elif isinstance(value, list):
-            for place, inner in enumerate(value):
-                each(inner, (*path, place))
-        elif isinstance(value, str):
-            put(path, value + text)
-
-    def put(path, value):
-        *parents, last = path
-        parent = found
-        for name in parents:
-            parent = parent[name]
-        before, parent[last] = parent[last], value
+    found, changed = json.loads(document.to_json()), set()
+    for *above, name in [*paths_in(found)]:
+        parent = inside(found, above)
+        before = parent[name]
+        if not isinstance(before, str):
+            continue
+        parent[name] = before + text
         try:
             parse_document(json.dumps(found))
         except ResultError as error:
             assert_plain(str(error), 1)
-            parent[last] = before
-        changed[path[-1]] += parent[last] is value
-
-    changed = Counter()
-    each(found)
-    assert {"target", "workload", "reason", "cpu_model", "unit", "description"} <= {*changed}
+            parent[name] = before
+        else:
+            changed.add(name)
+    assert {"target", "workload", "reason", "cpu_model", "unit", "description"} <= changed
     for row in found["measurements"]:
         row["parameters"] = {f"b{text}": f"c{text}", **row["parameters"]}
     return json.dumps(found)
@@ -216,12 +203,14 @@ def failed_job(text):
     return failure_message(job, [f"a line{text}", f"another{text}"], f"problem{text}")
 
 
-EXITS = {
-    "alarm in a log": lambda text, _: alarm(text),
-    "failed checks in a log": lambda text, _: failed_checks(text),
-    "failed job in a log": lambda text, _: failed_job(text),
+TO_LOGS = {
+    "alarm": lambda text, _: alarm(text),
+    "failed checks": lambda text, _: failed_checks(text),
+    "failed job": lambda text, _: failed_job(text),
     "report on a terminal": lambda text, _: terminal(report_of(run_with(text)), 10_000),
     "comparison on a terminal": lambda text, _: on_a_terminal(text),
+}
+EXITS = TO_LOGS | {
     "Markdown": lambda text, _: compared(text).as_markdown(),
     "CSV of a comparison": lambda text, _: compared(text).as_csv(),
     "CSV of the history": history_csv,
@@ -234,9 +223,7 @@ EXITS = {
 @pytest.mark.parametrize("way_out", EXITS)
 def test_hostile_text_gives_as_many_lines_as_plain_text(way_out, tmp_path):
     plain, hostile = (EXITS[way_out](text, tmp_path) for text in (PLAIN, STEERING))
-    assert_plain(
-        hostile, len(plain.splitlines()), is_log="a log" in way_out or "a terminal" in way_out
-    )
+    assert_plain(hostile, len(plain.splitlines()), is_log=way_out in TO_LOGS)
 
 
 def test_the_command_line_prints_as_many_lines_whatever_files_hold_and_are_called(

@@ -15,9 +15,9 @@ from batchmark.history.exports.runs import COLUMNS
 from batchmark.history.rows import history_rows
 from batchmark_job.result.document import MeasurementStatus
 from tests.builders.history import NOON, SIZES, finished, run_of, two_targets
+from tests.builders.imported_files import PYTEST, imported
 from tests.builders.runs import PRICES, build_job, build_row, build_rows, noisy
 from tests.builders.sharing import curve_rows, shared_row, sharing_job
-from tests.unit.plugin.history.test_imports import PYTEST, imported
 
 DAYS = [slug(f"scheduled__2026-11-{day}T12:00:00+00:00") for day in (20, 21)]
 RUN = DAYS[0]

@@ -1,7 +1,6 @@
 """Files of pyperf, Google Benchmark, hyperfine, NVBench and CSV, from tests/data/imports."""
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -9,22 +8,25 @@ import pytest
 from batchmark.core.errors import HistoryError
 from batchmark.history.exports import asv, bencher, pyperf
 from batchmark.history.exports.runs import COLUMNS
-from batchmark.history.imports.file import FORMATS, detect
+from batchmark.history.imports.file import FORMATS, detect, is_beside_results
 from batchmark.history.series import COLUMNS as SERIES_COLUMNS
 from batchmark.history.series import series_histories
 from batchmark_job.result.own_job import BETTER, HIGHER, LOWER, METRIC, UNIT
-from tests.paths import DOCS
-from tests.unit.plugin.history.test_imports import EXAMPLES, by_point, edited, imported
-
-PYPERF, GOOGLE, HYPERFINE, HYPERFINE_2, NVBENCH = (
-    EXAMPLES / f"{name}.json"
-    for name in ("pyperf", "google-benchmark", "hyperfine", "hyperfine-2", "nvbench")
+from tests.builders.imported_files import (
+    CSV,
+    GIVEN,
+    GOOGLE,
+    HYPERFINE,
+    HYPERFINE_2,
+    NVBENCH,
+    PYPERF,
+    by_point,
+    edited,
+    imported,
 )
-CSV = EXAMPLES / "plain.csv"
-TEN = datetime(2026, 10, 31, 10, tzinfo=UTC)
+from tests.paths import DOCS
+
 AT_TEN = "2026-10-31T10:00:00Z"
-# Neither hyperfine 1 nor NVBench says when it measured.
-GIVEN = {"recorded_at": TEN, "commit": "6" * 40}
 
 
 def found(path, **fields):
@@ -32,22 +34,6 @@ def found(path, **fields):
     rows = by_point(imported(path, **fields))
     (run_id,) = {run_id for *_, run_id in rows}
     return {key[:2]: row for key, row in rows.items()}, run_id
-
-
-@pytest.mark.parametrize(
-    ("path", "name"),
-    [
-        (PYPERF, "pyperf"),
-        (GOOGLE, "google-benchmark"),
-        (HYPERFINE, "hyperfine"),
-        (HYPERFINE_2, "hyperfine"),
-        (NVBENCH, "nvbench"),
-        (CSV, "csv"),
-    ],
-)
-def test_the_format_is_detected(path, name):
-    assert detect(path.read_text(), path.name) == name
-    assert detect("\ufeff" + path.read_text(), path.name) == name
 
 
 def test_pyperf_takes_the_values_of_all_runs_and_no_warm_up():
@@ -267,10 +253,27 @@ def test_a_figure_is_a_time_or_rate_unless_the_other_side_is_said_to_be_better()
     assert seconds == pytest.approx({"uptime": 1 / 9, "wait": 9, "speed": 0.25, "waste": 4})
 
 
-ALL = [PYPERF, GOOGLE, HYPERFINE, NVBENCH, CSV]
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1000", 1000),
+        ("-2", -2),
+        ("1.50", 1.5),
+        ("1e3", 1000.0),
+        ("007", "007"),
+        ("1234567890123456789", "1234567890123456789"),
+        ("1_000", "1_000"),
+        ("x", "x"),
+    ],
+)
+def test_a_parameter_in_a_text_is_a_number_if_no_other_text_is_the_same_one(text, value):
+    (row,) = imported(CSV, f"name,value,unit,p\na,1,s,{text}\n", **GIVEN).rows()
+    assert row["parameters"] == json.dumps({"p": value}, separators=(",", ":"))
 
 
-@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [PYPERF, GOOGLE, HYPERFINE, NVBENCH, CSV], ids=lambda path: path.stem
+)
 def test_what_is_imported_makes_series_and_is_exported(bucket, path):
     """Into each form that others read, and out of it again with the same figures."""
     file = imported(path, **GIVEN)
@@ -282,25 +285,16 @@ def test_what_is_imported_makes_series_and_is_exported(bucket, path):
     reported = [report for _, content in bencher.files(table) for report in content.values()]
     assert len(reported) == len(measured)
     times = sorted(row["median_seconds"] for row in measured if METRIC not in row["parameters"])
-    folder = {name: json.dumps(content) for name, content in asv.files(table)}
-    for export, name in ((dict(asv.files(table)), "asv"), (dict(pyperf.files(table)), "pyperf")):
-        again = [
-            row["median_seconds"]
-            for path, content in export.items()
-            if detect_or_none(json.dumps(content)) == name
-            for row in imported(
-                Path(path), json.dumps(content), benchmarks_text=folder["benchmarks.json"], **GIVEN
-            ).rows()
-            if row["status"] == "measured"
-        ]
-        assert sorted(again) == pytest.approx(times), name
-
-
-def detect_or_none(text):
-    try:
-        return detect(text, "f")
-    except HistoryError:
-        return None
+    benchmarks = json.dumps(dict(asv.files(table))["benchmarks.json"])
+    for export, name in ((asv, "asv"), (pyperf, "pyperf")):
+        again = []
+        for written, content in export.files(table):
+            text = json.dumps(content)
+            if not is_beside_results(text, written):
+                back = imported(Path(written), text, benchmarks_text=benchmarks, **GIVEN)
+                assert back.format == name
+                again += [row for row in back.rows() if row["status"] == "measured"]
+        assert sorted(row["median_seconds"] for row in again) == pytest.approx(times), name
 
 
 def test_pyperf_gets_a_run_per_job_with_its_date(bucket):

@@ -6,7 +6,7 @@ import io
 import json
 import math
 import re
-from functools import cache
+from functools import cache, partial
 
 import pytest
 from hypothesis import given
@@ -20,20 +20,22 @@ from batchmark.history.rebuild import rebuild
 from batchmark.history.series import COLUMNS, series_histories
 from batchmark_job.result.values import MOST_CHARACTERS_OF_NAME
 from tests.builders.history import BUCKET, REGION
-from tests.builders.hostile import fuzzed
-from tests.builders.noise import quick_and_long
-from tests.unit.plugin.history.test_import_formats import (
+from tests.builders.hostile import fuzzed, inside, paths_in
+from tests.builders.imported_files import (
+    ASV,
     CSV,
+    GITHUB_JSON,
     GIVEN,
     GOOGLE,
     HYPERFINE,
     HYPERFINE_2,
     NVBENCH,
     PYPERF,
+    PYTEST,
+    edited,
+    imported,
 )
-from tests.unit.plugin.history.test_imports import ASV, GITHUB, PYTEST, edited, imported
-
-GITHUB_JSON = GITHUB.with_suffix(".json")
+from tests.builders.noise import quick_and_long
 
 
 @pytest.mark.parametrize(
@@ -87,7 +89,7 @@ def test_a_benchmark_whose_parameters_have_addresses_is_one_series(bucket):
 def test_a_whole_data_set_as_a_parameter_is_cut_and_stays_apart_from_others():
     def edit(document):
         for number, benchmark in enumerate(document["benchmarks"]):
-            data = [{"id": number, "name": "x" * 20} for number in range(number, 500)]
+            data = [{"id": item, "name": "x" * 20} for item in range(number, 500)]
             benchmark.update(params={"data": data}, param="big", fullname="t.py::test_loads[big]")
 
     rows = edited(PYTEST, edit).rows()
@@ -97,21 +99,17 @@ def test_a_whole_data_set_as_a_parameter_is_cut_and_stays_apart_from_others():
     assert max(map(len, points)) < 2 * MOST_CHARACTERS_OF_NAME
 
 
-def bench(**changes):
-    """A change of the first benchmark of the first commit."""
-    return lambda document: document["entries"]["Rust"][0]["benches"][0].update(changes)
+def change(*path, **values):
+    """Gives what a path leads to other values."""
+    return lambda document: inside(document, path).update(values)
 
 
-def commit(value):
-    return lambda document: document["entries"]["Rust"][0].update(commit=value)
-
-
-def stats(value):
-    return lambda document: document["benchmarks"][0].update(stats=value)
-
-
+commit = partial(change, "entries", "Rust", 0)
+bench = partial(commit, "benches", 0)
+sort, join = partial(change, "benchmarks", 0), partial(change, "benchmarks", 1)
 FIB = "entries.Rust[0].benches[0] 'fib_10'"
 SORT = "benchmarks[0] 'tests/test_sorting.py::test_sort[random-1000]'"
+JOIN = "benchmarks[1] 'tests/test_sorting.py::test_join'"
 
 
 @pytest.mark.parametrize(
@@ -124,18 +122,29 @@ SORT = "benchmarks[0] 'tests/test_sorting.py::test_sort[random-1000]'"
         (GITHUB_JSON, bench(value=True), 1, f"{FIB}: value is True, not a number"),
         (GITHUB_JSON, bench(unit=None), 1, f"{FIB}: unit is null or missing"),
         (GITHUB_JSON, bench(name="\ud800"), 1, r": name is '\ud800', not a text"),
-        (GITHUB_JSON, commit(None), 0, "entries.Rust[0]: commit is null or missing"),
-        (GITHUB_JSON, commit("x"), 0, "entries.Rust[0]: commit is 'x', not an object"),
-        (PYTEST, stats(None), 1, f"{SORT}: stats is null or missing"),
-        (PYTEST, stats({"rounds": 3}), 1, f"{SORT}: stats.min is null or missing"),
-        (PYTEST, stats({"data": [1, "1 s"]}), 1, "stats.data[1] "),
+        (GITHUB_JSON, commit(commit=None), 0, "entries.Rust[0]: commit is null or missing"),
+        (GITHUB_JSON, commit(commit="x"), 0, "entries.Rust[0]: commit is 'x', not an object"),
+        (PYTEST, sort(stats=None), 1, f"{SORT}: stats is null or missing"),
+        (PYTEST, sort(stats={"rounds": 3}), 1, f"{SORT}: stats.min is null or missing"),
+        (PYTEST, sort(stats={"data": [1, "1 s"]}), 1, "stats.data[1] "),
+        (PYTEST, join("stats", min="fast"), 1, f"{JOIN}: stats.min is 'fast', not a number"),
+        (PYTEST, join("stats", max=10**400), 1, f"{JOIN}: stats.max is 1000"),
+        (PYTEST, join("stats", rounds=10**12), 1, f"{JOIN}: stats.rounds is 1000000000000, not"),
+        (PYTEST, join(fullname="\ud800"), 1, r"fullname is '\ud800', not a text"),
         (PYTEST, lambda document: document.pop("commit_info"), 0, None),
-        (PYTEST, lambda document: document.update(commit_info={"id": 5}), 0, "id is 5, not a text"),
+        (PYTEST, change(commit_info={"id": 5}), 0, "id is 5, not a text"),
         (
             PYTEST,
-            lambda document: document["machine_info"]["cpu"].update(count="many"),
+            change("machine_info", "cpu", count="many"),
             0,
             "machine_info.cpu.count is 'many', not a number",
+        ),
+        (ASV, change("params", cpu=7), 0, "params.cpu is 7, not a text"),
+        (
+            ASV,
+            change("results", **{"sorting.Sort.time_sort": [[10**400], []]}),
+            4,
+            "results.sorting.Sort.time_sort: result is 1000",
         ),
     ],
 )
@@ -248,22 +257,11 @@ def written(path, document):
     return body.getvalue().replace("\ud800", "?")
 
 
-def places(value, above=()):
-    """The path of each value in JSON."""
-    inner = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, item in inner:
-        yield (*above, key)
-        if isinstance(item, dict | list):
-            yield from places(item, (*above, key))
-
-
 def changed(document, path, how):
     """JSON with a value taken away, doubled, or another one in its place."""
     document = copy.deepcopy(document)
-    parent = document
-    for key in path[:-1]:
-        parent = parent[key]
-    last = path[-1]
+    *above, last = path
+    parent = inside(document, above)
     if how == "gone":
         del parent[last]
     elif how != "twice":
@@ -325,16 +323,18 @@ def check(example, path, how, *, encoded=True):
             # Unless the entry is now named as another.
             assert same or any("stands 2 times" in line for line in told), one.place
             assert not same or (same.figures, same.reason) == (one.figures, one.reason)
-    # What a tool skipped is counted.
-    lost = sum(not one.reason or one.skipped for one in before.measurements) - sum(
-        not one.reason or one.skipped for one in after.measurements
-    )
+    lost = kept_in(before) - kept_in(after)
     is_entry = how == "gone" and entries and spelt(path) == entries[-1]
     is_emptied = how in ([], {}) and any(fits(path, pattern) for pattern in ENTRIES[example])
     if lost > 0 and not is_entry and not is_emptied:  # of which nobody can know
         other_unit = after.left_out.other_units != before.left_out.other_units
         place = entries[-1] if entries else ""
         assert other_unit or any(place in line for line in told), told
+
+
+def kept_in(file):
+    """How many measurements have not failed; what a tool skipped is one of them."""
+    return sum(not one.reason or one.skipped for one in file.measurements)
 
 
 @cache
@@ -359,7 +359,7 @@ def name_of_repetitions(example, document, path):
 
 def changes(example):
     """Each value of an example taken away, doubled, or replaced by a bad one."""
-    paths = [path for path in places(read(example)) if example != CSV or len(path) > 1]
+    paths = [path for path in paths_in(read(example)) if example != CSV or len(path) > 1]
     values = [path for path in paths if example != CSV or len(path) > 2]
     return st.one_of(
         st.tuples(st.sampled_from(paths), st.sampled_from(("gone", "twice"))),
@@ -376,21 +376,3 @@ def test_whatever_is_wrong_with_one_entry_costs_no_other(example, examples):
         check(example, *change, encoded=examples > 100)
 
     read_changed()
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("1000", 1000),
-        ("-2", -2),
-        ("1.50", 1.5),
-        ("1e3", 1000.0),
-        ("007", "007"),
-        ("1234567890123456789", "1234567890123456789"),
-        ("1_000", "1_000"),
-        ("x", "x"),
-    ],
-)
-def test_a_parameter_in_a_text_is_a_number_if_no_other_text_is_the_same_one(text, value):
-    (row,) = imported(CSV, f"name,value,unit,p\na,1,s,{text}\n", **GIVEN).rows()
-    assert row["parameters"] == json.dumps({"p": value}, separators=(",", ":"))

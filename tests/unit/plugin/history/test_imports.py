@@ -12,35 +12,25 @@ import pytest
 from batchmark.analysis.published import TABLE, published_table
 from batchmark.analysis.samples import parameters_json
 from batchmark.core.errors import HistoryError
-from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.imports import file as file_module
+from batchmark.history.imports.entry import Entry, LeftOut, OtherUnitError
 from batchmark.history.imports.file import ImportedFile, detect
-from batchmark.history.imports.measurement import to_seconds
+from batchmark.history.imports.measurement import Unit
 from batchmark.history.series import COLUMNS, series_histories
 from batchmark_job.result.document import Device
-from tests.paths import DATA
+from tests.builders.imported_files import (
+    ASV,
+    EXAMPLES,
+    GITHUB,
+    GITHUB_JSON,
+    PYTEST,
+    by_point,
+    edited,
+    imported,
+)
 
-EXAMPLES = DATA / "imports"
-PYTEST = EXAMPLES / "pytest-benchmark.json"
-GITHUB = EXAMPLES / "github-action-benchmark.js"
-ASV = EXAMPLES / "asv/results/ci/33333333-virtualenv-py3.11-numpy.json"
-BENCHMARKS = (EXAMPLES / "asv/results/benchmarks.json").read_text()
 # Its tool says that smaller is better, of whatever unit.
 PERCENT = '{"better":"lower","metric":"value","unit":"Percent"}'
-
-
-def imported(path, text=None, **fields):
-    """Return an imported file, if need be with another text; asv's has its benchmarks.json."""
-    text = path.read_text() if text is None else text
-    values = {
-        "format": detect(text, path.name),
-        "target": "ci",
-        "device": Device.CPU,
-        "file_name": path.name,
-        "text": text,
-        "benchmarks_text": BENCHMARKS if path == ASV else None,
-    }
-    return ImportedFile(**values | fields)
 
 
 def test_a_files_digest_is_made_once_for_all_its_rows(monkeypatch):
@@ -50,29 +40,7 @@ def test_a_files_digest_is_made_once_for_all_its_rows(monkeypatch):
     assert len(imported(PYTEST).rows()) > len(made) == 1
 
 
-def by_point(file):
-    rows = file.rows()
-    assert {name for row in rows for name in row} <= set(ALL_COLUMNS)
-    found = {(row["workload"], row["parameters"], row["run_id"]): row for row in rows}
-    assert len(found) == len(rows)
-    return found
-
-
-def edited(path, edit):
-    document = json.loads(path.read_text())
-    edit(document)
-    return imported(path, json.dumps(document))
-
-
-@pytest.mark.parametrize(
-    ("path", "name"),
-    [
-        (PYTEST, "pytest-benchmark"),
-        (GITHUB, "github-action-benchmark"),
-        (GITHUB.with_suffix(".json"), "github-action-benchmark"),
-        (ASV, "asv"),
-    ],
-)
+@pytest.mark.parametrize(("path", "name"), EXAMPLES.items())
 def test_the_format_of_a_file_is_detected(path, name):
     assert detect(path.read_text(), path.name) == name
     assert detect("\ufeff" + path.read_text(), path.name) == name
@@ -85,7 +53,7 @@ def test_the_format_of_a_file_is_detected(path, name):
         ("window.BENCHMARK_DATA = function() {}", "f is not JSON: "),
         ("{}", "f has none of the formats pytest-benchmark, github-action-benchmark, asv"),
         ('[{"name": "x", "unit": "s", "value": 1}]', "data.js can be imported"),
-        ((EXAMPLES / "asv/results/ci/machine.json").read_text(), "f has none of the formats"),
+        (ASV.with_name("machine.json").read_text(), "f has none of the formats"),
     ],
 )
 def test_a_file_of_no_known_format_is_refused(text, problem):
@@ -106,7 +74,7 @@ def test_pytest_benchmark_with_and_without_samples():
         assert row["cpu_model"] == "AMD EPYC 7763 64-Core Processor"
         assert (row["cpu_threads"], row["python_version"]) == (4, "3.11.9")
         assert row["kernel"] == "Linux 6.8.0-1015-azure"
-        assert row["code_version"] == "0f3c1a5e9d2b"
+        assert (row["commit"], row["branch"]) == (run_id.partition("__")[0], "main")
         assert row["target"] == "ci"
         assert row["requested_device"] == row["actual_device"] == "cpu"
         assert row["raw_key"] == file.key
@@ -126,12 +94,12 @@ def test_an_old_pytest_benchmark_file_without_machine_and_commit():
 
     sort, join = edited(PYTEST, edit).rows()
     assert sort["run_id"] == "imported__2026-10-31T22:14:05Z"
-    assert (sort["cpu_model"], sort["kernel"], sort["code_version"]) == ("unknown", None, None)
+    assert (sort["cpu_model"], sort["kernel"], sort["commit"]) == ("unknown", None, None)
     assert (join["status"], join["reason"]) == ("failed", "0 s is not the time of a call")
     assert "median_seconds" not in join
 
 
-@pytest.mark.parametrize("path", [GITHUB, GITHUB.with_suffix(".json")])
+@pytest.mark.parametrize("path", [GITHUB, GITHUB_JSON])
 def test_github_action_benchmark(path):
     file = imported(path)
     assert file.parse().left_out.other_units == {"B/op": 1, "allocs/op": 1}
@@ -195,11 +163,6 @@ def test_asv_without_its_benchmarks_takes_units_from_names():
     assert points[0] == {"param1": 1000, "param2": "random", "env": "virtualenv-py3.11-numpy"}
 
 
-def test_an_older_version_of_asvs_file_is_refused():
-    with pytest.raises(HistoryError, match=r"version 1: `asv update` makes it 2"):
-        edited(ASV, lambda document: document.update(version=1)).parse()
-
-
 @pytest.mark.parametrize(
     ("path", "missing"), [(PYTEST, "benchmarks"), (ASV, "results"), (ASV, "env_name")]
 )
@@ -208,6 +171,10 @@ def test_a_file_that_lacks_something_is_refused(path, missing):
         HistoryError, match=f"{path.name} can't be read as .*: {missing} is null or m"
     ):
         edited(path, lambda document: document.pop(missing)).parse()
+
+
+def sample(value, unit):
+    return Unit.of(unit).sample(Entry(value, LeftOut()))
 
 
 @pytest.mark.parametrize(
@@ -226,19 +193,28 @@ def test_a_file_that_lacks_something_is_refused(path, missing):
     ],
 )
 def test_times_and_rates_become_seconds(value, unit, seconds):
-    assert to_seconds(value, unit) == pytest.approx(seconds)
+    assert sample(value, unit) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("unit", ["bytes", "MB/s", "ns/byte", "ms/s", "op", "", "%"])
 def test_nothing_else_becomes_seconds(unit):
-    assert to_seconds(4.0, unit) is None
+    with pytest.raises(OtherUnitError):
+        sample(4.0, unit)
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (0.0, "is not the time of a call"),
+        (-1.0, "is not the time of a call"),
+        (float("nan"), "not a finite number"),
+        (float("inf"), "not a finite number"),
+    ],
+)
 @pytest.mark.parametrize("unit", ["ns", "ops/s"])
-def test_a_time_is_positive_and_finite(value, unit):
-    with pytest.raises(ValueError, match="is not the time of a call"):
-        to_seconds(value, unit)
+def test_a_time_is_positive_and_finite(value, unit, problem):
+    with pytest.raises(ValueError, match=problem):
+        sample(value, unit)
 
 
 def test_results_of_a_gpu_are_marked_so():

@@ -122,6 +122,15 @@ def test_a_run_that_its_fresh_jobs_make_a_change_is_held_against_the_level_befor
     assert trend(rows) == [f"+0.3 % against 13.0 ms before, not known yet; {change}"]
 
 
+def test_the_version_of_a_change_is_named():
+    rows = shaped([(20, 0.010), (10, 0.013)], 0.01304)
+    for number, row in enumerate(rows):
+        row |= {"commit": "8ab0c11" if number < 20 else "3f2a91c", "label": "nightly"}
+    assert shown(rows)[-1] == "since 3f2a91c (8ab0c11 before)"
+    lines = list(overview("blog", table(rows)))
+    assert lines[3] == "    commit 3f2a91c, label nightly"
+
+
 def test_another_machine_is_another_series_and_no_change():
     other = GPU | {"gpu_model": "NVIDIA A10"}
     rows = shaped([(20, 0.010)], 0.01004) + shaped([(10, 0.013)], 0.01304, other, since=21)
@@ -138,5 +147,5 @@ def test_what_the_newest_run_did_not_measure_is_said():
     rows.append(measured(None, GPU, day=21, status="failed"))
     lines = list(overview("blog", table(rows)))
     assert lines[0] == "suite blog: 22 runs, the newest first"
-    assert lines[1].endswith("scheduled__021, 0 measurements")
+    assert [lines[1][-14:], lines[2].strip()] == ["0 measurements", "scheduled__021"]
     assert shown(rows) == [f"21 10.0 ms 10.0 ms +0.4 %, {SAME}", "not measured in the newest run"]

@@ -16,10 +16,10 @@ from batchmark.history.rebuild import rebuild
 from batchmark.history.rows import history_rows
 from batchmark.history.store import run_prices
 from tests.builders.history import BUCKET, NOON, REGION, finished, run_of, two_targets
+from tests.builders.imported_files import GITHUB, PYTEST, imported
 from tests.builders.runs import PRICES as TABLE
 from tests.builders.runs import as_older_releases_stored, build_job, build_row, noisy, with_digests
 from tests.stand_ins.batch import client_error
-from tests.unit.plugin.history.test_imports import GITHUB, PYTEST, imported
 
 HISTORY = "history/"
 FIRST, SECOND = two_targets(), two_targets(1)

@@ -13,6 +13,7 @@ from batchmark.history.columns import ALL_COLUMNS, PARTITION_KEYS, SCHEMA
 from batchmark.history.rows import history_rows, parameters_json
 from batchmark.history.series import MACHINE, POINT
 from batchmark_job.result.document import Device, MeasurementStatus
+from batchmark_job.result.version import GivenVersion
 from tests.builders.history import NOON, finished, run_of, two_targets
 from tests.builders.runs import (
     GPU_ENVIRONMENT,
@@ -40,6 +41,9 @@ ATHENA_TYPES = {
 
 
 SAME_FIGURES = ("relative_spread", "samples", "cold_seconds", "outlier_samples", "energy_joules")
+
+
+VERSION = GivenVersion(commit="3f2a91c", branch="main", label="nightly")
 
 
 def rows(*jobs, prices=PRICES):
@@ -73,13 +77,21 @@ def test_a_row_fills_every_column_that_its_job_knows():
         update={"input_sets": 3, "conditions_during": during, "reason": "few samples"}
     )
     document = job.document.model_copy(
-        update={"environment": environment, "measurements": (measured,)}
+        update={"environment": environment, "measurements": (measured,), "version": VERSION}
     )
     (row,) = rows(job.model_copy(update={"document": document}))
     assert set(row) == set(ALL_COLUMNS)
     # An implementation on the GPU does not set the number of CPU threads.
     assert [name for name in ALL_COLUMNS if row[name] is None] == ["implementation_threads"]
     assert pa.Table.from_pylist([row], schema=SCHEMA).num_rows == 1
+
+
+def test_the_plan_says_what_is_measured_before_the_document_does():
+    job = build_job("g5.xlarge", [build_row([1.0])])
+    planned = job.planned.model_copy(update={"version": GivenVersion(commit="8ab0c11")})
+    document = job.document.model_copy(update={"version": VERSION})
+    (row,) = rows(job.model_copy(update={"planned": planned, "document": document}))
+    assert (row["commit"], row["label"]) == ("8ab0c11", "nightly")
 
 
 def test_the_figures_are_those_of_a_report():

@@ -1,5 +1,7 @@
 """What the forms offer and take."""
 
+import json
+
 import pytest
 from airflow.sdk.exceptions import ParamValidationError
 
@@ -47,11 +49,38 @@ def test_own_jobs_are_chosen_from_those_that_the_environment_names(monkeypatch):
     assert job.resolve() is None
 
 
+def test_sizes_are_chosen_from_those_of_the_jobs_that_terraform_published(monkeypatch):
+    def job(*sizes):
+        return {"command": ["a"], "axis": {"parameter": "mb", "sizes": sizes} if sizes else None}
+
+    told = {"convert": job(1048576, 256, 0.5), "train": job(), "scan": job(256)}
+    monkeypatch.setenv("BATCHMARK_OWN_JOBS", json.dumps(told))
+    params = forms.own_job_params()
+    assert params["job"].schema["examples"] == ["convert", "train", "scan"]
+    sizes = params["sizes"]
+    assert sizes.schema["examples"] == ["0.5", "256", "1048576"]
+    assert sizes.schema["values_display"]["256"] == "256 (convert, scan)"
+    assert "per line" not in sizes.description
+    assert sizes.resolve(["256"]) == ["256"], "Airflow's form gives what was chosen as text"
+
+
+@pytest.mark.parametrize("told", ["", "{", '{"a": 1}', '{"a": {"axis": {"sizes": ["x"]}}}'])
+def test_where_no_jobs_are_known_both_are_typed_line_by_line(monkeypatch, told):
+    monkeypatch.setenv("BATCHMARK_OWN_JOBS", told)
+    params = forms.own_job_params()
+    sizes = params["sizes"]
+    assert "examples" not in sizes.schema | params["job"].schema
+    # With a type other than string, Airflow's form is a JSON editor.
+    assert "type" not in sizes.schema["items"]
+    assert "one number per line" in sizes.description
+    assert sizes.resolve(["256", ""]) == ["256", ""]
+
+
 @pytest.mark.parametrize(
     ("params", "name", "value", "message"),
     [
         (forms.own_job_params, "job", "Thumb nails", "does not match"),
-        (forms.own_job_params, "sizes", ["64"], "'64' is not of type 'number'"),
+        (forms.own_job_params, "sizes", "64", "'64' is not of type 'array'"),
         (forms.comparison_params, "name", "My job", "does not match"),
         (forms.comparison_params, "sides", ["a"], "'a' is not of type 'object'"),
         (forms.comparison_params, "parameter", "a b", "does not match"),

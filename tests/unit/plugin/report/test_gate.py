@@ -14,7 +14,6 @@ FAILED_ROW = {"status": MeasurementStatus.FAILED, "reason": "CUDA error"}
 UNSETTLED = {"status": MeasurementStatus.UNSETTLED, "reason": "it drifts"}
 TORCH_9 = {"implementation": Implementation(name="torch", version="9")}
 GONE = None
-COUNTS = "rows compared, 0 slower by 5 % or more"
 
 
 def row(repeat, parameters, seconds=0.01, **fields):

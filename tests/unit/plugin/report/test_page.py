@@ -2,7 +2,6 @@
 
 import re
 from datetime import timedelta
-from html.parser import HTMLParser
 
 import pytest
 
@@ -13,7 +12,7 @@ from batchmark.core.prices import SpotPrice
 from batchmark.report import words
 from batchmark.report.model import render_json
 from batchmark_job.result.document import Device, parse_document
-from tests.builders.reports import NOON, NOTICE, render_html, report_of, terminal
+from tests.builders.reports import NOON, NOTICE, Page, render_html, report_of, terminal
 from tests.builders.runs import (
     CPU_ENVIRONMENT,
     GPU_ENVIRONMENT,
@@ -28,50 +27,6 @@ from tests.builders.runs import (
 from tests.paths import DATA
 
 RESULTS = DATA / "results"
-FROM_ELSEWHERE = {"script", "link", "img", "iframe", "object", "embed", "base"}
-VOID = {"meta", "br", "line", "circle", "input"}
-
-
-class Page(HTMLParser):
-    """Collects tags and texts, and fails on tags that are not closed in order."""
-
-    def __init__(self, html):
-        super().__init__()
-        self.html, self.tags, self.texts, self._open = html, [], [], []
-        self.feed(html)
-        self.close()
-        assert self._open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self._open.append(tag)
-
-    def handle_endtag(self, tag):
-        if tag not in VOID:
-            assert self._open.pop() == tag
-
-    def handle_data(self, data):
-        if data.strip() and not {"style", "title"} & set(self._open):
-            self.texts.append(data.strip())
-
-    def check(self):
-        """It needs nothing from elsewhere, and a screen reader finds its way."""
-        assert not {name for name, _ in self.tags} & FROM_ELSEWHERE
-        assert not re.search(r"@import|url\(|src=", self.html)
-        tables = len(self.attributes("table"))
-        assert tables == len(self.attributes("caption")) == len(self.attributes("thead"))
-        assert all(header["scope"] in {"col", "row"} for header in self.attributes("th"))
-        assert all(svg["aria-hidden"] == "true" for svg in self.attributes("svg"))
-        ids = [attributes["id"] for _, attributes in self.tags if "id" in attributes]
-        assert len(ids) == len(set(ids))
-        labels = {one["aria-labelledby"] for _, one in self.tags if "aria-labelledby" in one}
-        assert labels <= set(ids)
-
-    def attributes(self, tag):
-        return [attributes for name, attributes in self.tags if name == tag]
-
-
 SPOT_PRICES = PRICES.model_copy(
     update={
         "spot": {

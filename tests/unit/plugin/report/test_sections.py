@@ -3,7 +3,7 @@
 import pytest
 
 from batchmark.analysis.comparison import compare
-from batchmark.core.shares import Rate
+from batchmark.changes.shares import Rate
 from batchmark.report.change_records import AlertBoard
 from batchmark.report.model import build_report
 from batchmark.report.sections import costs, trust
@@ -66,7 +66,10 @@ def test_disturbed_rows_are_counted_as_rows():
 def test_what_one_job_can_not_tell_is_not_known():
     found = dict(trust(report(jobs=1)))
     assert found["Noise from job to job"] == "28 %, assumed (no calibration)."
-    assert found["Smallest change that shows"] == "Not known: the jobs were too few."
+    assert (
+        found["Smallest change that shows"]
+        == "Not known: the jobs were too few; use at least 6 repeats."
+    )
 
 
 def test_machines_shares_and_checks_are_told(trusted):

@@ -48,7 +48,7 @@ def test_attempts_times_timeout_times_price_times_jobs_by_hand():
         }
     )
     seen = worst(config, [*planned("g5.xlarge", 5), *planned("c5.2xlarge", 2)])
-    gpu, cpu = seen.targets
+    cpu, gpu = seen.targets
     assert (gpu.jobs, gpu.submissions, gpu.attempts, gpu.timeout_seconds) == (5, 1, 2, 1800)
     assert gpu.usd == 5.03  # 5 h at 1.006
     assert (cpu.jobs, cpu.submissions) == (2, 2)  # Spot first, then once the On-Demand queue
@@ -68,9 +68,9 @@ def test_a_run_at_its_cap_passes_and_one_a_cent_above_is_refused_with_sum_parts_
     assert refusals(seen, max_cost_usd=14.12) == ()
     assert refusals(seen, max_cost_usd=None) == ()
     assert refusals(seen, max_cost_usd=14.11) == (
-        "This run can cost up to $14.12, above its max_cost_usd of $14.11: g5.xlarge: $12.08 "
-        "(jobs 2 × submissions 2 × attempts 3 × 3600 s at 1.006 USD per hour); c5.2xlarge: $2.04 "
-        "(jobs 1 × submissions 2 × attempts 3 × 3600 s at 0.34 USD per hour). Ask for fewer "
+        "This run can cost up to $14.12, above its max_cost_usd of $14.11: c5.2xlarge: $2.04 "
+        "(jobs 1 × submissions 2 × attempts 3 × 3600 s at 0.34 USD per hour); g5.xlarge: $12.08 "
+        "(jobs 2 × submissions 2 × attempts 3 × 3600 s at 1.006 USD per hour). Ask for fewer "
         "targets, sizes or repeats, or lower their timeout_seconds or attempts in Terraform's "
         "target_overrides or own_jobs, or a side's timeout_seconds, or raise max_cost_usd.",
     )

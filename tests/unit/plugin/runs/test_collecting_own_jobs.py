@@ -9,13 +9,14 @@ from batchmark.runs.own_jobs.storing import store_document
 from tests.builders.watched_jobs import (
     BEGIN,
     BUCKET,
-    END,
     RUN_ID,
     STOPPED,
+    WHOLE,
     described,
     expected,
     facts,
     host,
+    plan,
     planned,
 )
 from tests.stand_ins.batch import TAGS, FakeClients
@@ -30,10 +31,10 @@ def a_host(monkeypatch):
     monkeypatch.setattr(storing, "host_of", lambda *_: host())
 
 
-def ended(job=None, endpoint=AWS):
+def ended(job=None, endpoint=AWS, lines=WHOLE):
     """An account whose one own job has ended."""
     job = (job or described()) | {"jobName": NAME, "tags": TAGS}
-    account = Account(job, plan=planned(), lines=facts(*BEGIN, *END))
+    account = Account(job, plan=planned(), lines=lines)
     account.s3.meta.endpoint_url = endpoint
     account.s3.generate_presigned_url = lambda *_, **__: f"{endpoint}/object"
     return account
@@ -66,6 +67,41 @@ def test_a_job_that_failed_is_collected_with_the_reason():
     (job,) = ended(described("FAILED", code=3)).collected().jobs
     assert "exit code 3" in job.failure
     assert not job.document.own_job.check.passed
+    assert job.ending.how == "exit code 3 (the command's own error)"
+
+
+def test_a_job_that_failed_keeps_its_last_lines_without_those_of_its_shell():
+    account = ended(described("FAILED", code=3))
+    printed = ["reading", "", "boom", "BATCHMARK_JOB over"]
+    events = [{"message": line} for line in printed]
+    account.logs.get_log_events = lambda **_: {"events": events, "nextBackwardToken": None}
+    (job,) = account.collected().jobs
+    assert job.ending.last_lines == ("reading", "boom")
+
+
+def test_a_job_whose_check_failed_ended_by_its_owners_word():
+    failing = planned().model_copy(update={"own_job": plan(check="false")})
+    account = ended(described("FAILED", code=7), lines=facts(*BEGIN, "end 0 5001", "check 7"))
+    account.plan = failing
+    (job,) = account.collected().jobs
+    assert job.ending.how == "its check ended with exit code 7"
+
+
+def test_a_job_that_was_not_to_be_run_is_lost_with_that_reason_and_costs_nothing():
+    account = ended()
+    account.batch.jobs = {}
+    (lost,) = account.collected(None, not_run={0: "not run, as ..."}).lost
+    assert (lost.reason, lost.not_run, lost.seconds, lost.ending) == (
+        "not run, as ...",
+        True,
+        0,
+        None,
+    )
+
+
+def test_a_job_that_ran_all_the_same_counts():
+    (job,) = ended().collected(not_run={0: "not run, as ..."}).jobs
+    assert job.ending is None
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_a_failed_child_is_named_though_the_first_left_its_document():
     account = Account(*jobs, documents=[OF_FIRST_CHILD])
     (job,) = account.collected().jobs
     assert account.streams == ["g5.xlarge/default/0", "g5.xlarge/default/2"]
-    assert "Of 3 children 1 failed:\n2: exit code 139; status reason: Essential" in job.failure
+    assert "Of 3 children 1 failed:\n2: exit code 139 (segmentation fault); status" in job.failure
     assert "log stream g5.xlarge/default/2 of" in job.failure
 
 

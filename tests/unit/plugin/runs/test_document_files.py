@@ -7,7 +7,27 @@ import pytest
 
 from batchmark.core.errors import CollectError
 from batchmark.runs.document_files import read_documents
-from tests.builders.documents import ODD_FILES, repeats
+from tests.builders.documents import repeats
+
+
+def huge(path):
+    """A terabyte that takes no room."""
+    with path.open("wb") as file:
+        file.truncate(2**40)
+
+
+NO_FILE = "not a result document: it is no regular file"
+# How each is made, and what is said of it.
+ODD_FILES = {
+    "pipe": (os.mkfifo, NO_FILE),
+    "device": (lambda path: path.symlink_to("/dev/zero"), NO_FILE),
+    "folder": (Path.mkdir, NO_FILE),
+    "huge": (huge, "not a result document: more than 16 MiB"),
+    "empty": (Path.touch, "not a result document: it is empty"),
+    "made up by the kernel": (lambda path: path.symlink_to("/proc/self/status"), "it is empty"),
+    "loop": (lambda path: path.symlink_to(path), "can't be read: Too many levels of symbolic"),
+    "dangling": (lambda path: path.symlink_to("gone"), "can't be read: No such file"),
+}
 
 
 @pytest.mark.timeout(60)

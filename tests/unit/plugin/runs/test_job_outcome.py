@@ -6,6 +6,7 @@ from botocore.exceptions import ClientError
 from batchmark.aws.job_log import FILE_MARK
 from batchmark.runs.job_outcome import outcome
 from batchmark.runs.own_jobs import storing
+from batchmark.runs.own_jobs.check import TIMED_OUT
 from batchmark_job.result.document import MeasurementStatus, parse_document
 from tests.builders.watched_jobs import (
     BEGIN,
@@ -35,7 +36,9 @@ class Judged:
         if problem:
             self.s3.on_call = failing(problem)
         clients = FakeClients(logs=logs, s3=self.s3)
-        self.failure, self.timing = outcome(clients, job, expected(own_job), host=host())
+        self.failure, self.timing, self.own_error = outcome(
+            clients, job, expected(own_job), host=host()
+        )
         (text,) = self.s3.objects.values() or [None]
         self.document = text and parse_document(text)
 
@@ -54,9 +57,33 @@ def test_a_job_that_passed_succeeds_with_its_document():
 
 def test_a_job_that_failed_leaves_a_document_too():
     judged = Judged(described("FAILED", code=3), [*facts(*BEGIN, "end 3 5001")])
-    assert "is FAILED: exit code 3\n" in judged.failure
+    assert "is FAILED: exit code 3 (the command's own error)\n" in judged.failure
     assert judged.failure.endswith("boom")
     assert judged.document.measurements[0].status is MeasurementStatus.FAILED
+    assert judged.own_error == "exit code 3 (the command's own error)"
+
+
+@pytest.mark.parametrize(
+    ("job", "own_job"),
+    [
+        (described("FAILED", code=None, statusReason="Host EC2 (instance i-1) terminated."), None),
+        (described("FAILED", code=137), None),  # perhaps by its host
+        (described("FAILED", code=143), None),
+        (described("FAILED", code=1, statusReason=TIMED_OUT), None),
+        (described("FAILED", code=1, isTerminated=True), None),
+        (described("FAILED", code=7), plan(check="false")),  # of its result, at this size
+    ],
+)
+def test_what_the_command_did_not_end_by_itself_is_not_its_own_error(job, own_job):
+    lines = [*facts(*BEGIN, "end 0 5001", "check 7")] if own_job else [*facts(*BEGIN)]
+    judged = Judged(job, lines, own_job)
+    assert judged.failure
+    assert judged.own_error is None
+
+
+def test_want_of_memory_that_batch_tells_of_is_its_own_error():
+    killed = described("FAILED", code=137, container={"reason": "OutOfMemoryError: killed"})
+    assert "OutOfMemoryError" in Judged(killed, [*facts(*BEGIN)]).own_error
 
 
 def test_what_its_wrapper_told_at_the_end_does_not_hide_why_it_failed():
@@ -106,7 +133,7 @@ def test_a_job_of_which_no_document_can_be_made_fails_with_the_reason(monkeypatc
     monkeypatch.setattr(storing, "WatchedJob", failing(OverflowError("odd")))
     failure = Judged(described()).failure
     assert "is SUCCEEDED, but it left no valid result document: no document could be" in failure
-    assert "exit code 3; it left no valid" in Judged(described("FAILED", code=3)).failure
+    assert "own error); it left no valid" in Judged(described("FAILED", code=3)).failure
 
 
 def test_a_bucket_that_does_not_answer_is_for_the_next_try():

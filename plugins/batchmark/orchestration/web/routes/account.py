@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -9,15 +10,18 @@ from fastapi import APIRouter, Form, HTTPException
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from batchmark.changes.alerts.records import Alert, State
-from batchmark.core.errors import AlertError
+from batchmark.core.errors import AlertError, ConfigError
 from batchmark.core.kinds import COSTING
+from batchmark.orchestration.settings import load_own_jobs
 from batchmark.orchestration.web import airflow_runs
 from batchmark.orchestration.web.access import READ_DAG, Editor
+from batchmark.orchestration.web.library import Library
 from batchmark.orchestration.web.routes.parts import Books, Here
 from batchmark.orchestration.web.routes.runs import RUNS_AHEAD, dag_ids
 from batchmark.report.site import costs
 from batchmark.report.site.alerts import alert_views
 
+OWN, OWN_SCHEDULE = "own_job_benchmark", "own_job_schedule"
 RECENT_RUNS = 5  # that a forecast rests on
 
 router = APIRouter(default_response_class=HTMLResponse)
@@ -80,6 +84,7 @@ def spent(here: Here, books: Books) -> str:
         if coming.runs is not None or dag_id == READ_DAG:
             recent = of_dag[-RECENT_RUNS:]
             forecasts.append(costs.Forecast(dag_id, coming.runs, coming.paused, recent))
+    forecasts += _of_own_jobs(books, [each for each in settled if dag_of.get(each[1]) == OWN], now)
     return here.render(
         "costs",
         current="costs",
@@ -88,3 +93,24 @@ def spent(here: Here, books: Books) -> str:
         forecasts=[forecast.text for forecast in forecasts],
         months=months,
     )
+
+
+def _of_own_jobs(
+    books: Library, settled: Sequence[tuple[datetime, str, float]], now: datetime
+) -> Iterator[costs.Forecast]:
+    """What own jobs' schedules will cost, each going by its own latest runs."""
+    try:
+        scheduled = {
+            name: job.schedule for name, job in load_own_jobs().jobs.items() if job.schedule
+        }
+    except ConfigError:  # which own_job_schedule says
+        return
+    if not scheduled:
+        return
+    paused = airflow_runs.schedule(OWN_SCHEDULE, now).paused
+    plans = books.plans([run_id for _, run_id, _ in settled])
+    for name, text in scheduled.items():
+        runs_of_job = {run_id for run_id, plan in plans.items() if plan.own_job == name}
+        recent = [usd for _, run_id, usd in settled if run_id in runs_of_job]
+        runs = airflow_runs.runs_next_month(text, now)
+        yield costs.Forecast(f"own job {name}", runs, paused, recent[-RECENT_RUNS:])

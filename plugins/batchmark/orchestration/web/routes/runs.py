@@ -12,6 +12,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from batchmark.analysis.published import published_table
 from batchmark.core.kinds import COSTING, KINDS, title
+from batchmark.core.names import run_name
+from batchmark.core.version import NAMES, matches
 from batchmark.history.columns import IMPORTED
 from batchmark.orchestration.web import airflow_runs
 from batchmark.orchestration.web.access import READ_DAG, Reader, check_may_read
@@ -28,6 +30,7 @@ from batchmark.report.site.runs import (
     RunLine,
     cost_note,
     run_summary,
+    version_choices,
     why_failed,
     without_report,
 )
@@ -49,12 +52,40 @@ def home(here: Here) -> Response:
 class Wanted:
     """Which runs a list has, as the address says; an empty word is any."""
 
-    def __init__(self, dag: str = "", suite: str = "", state: str = "") -> None:
-        self.fields = {"dag": dag, "suite": suite, "state": state}
+    def __init__(
+        self,
+        dag: str = "",
+        suite: str = "",
+        state: str = "",
+        commit: str = "",
+        branch: str = "",
+        label: str = "",
+        image_digest: str = "",
+    ) -> None:
+        self.version = {
+            "commit": commit,
+            "branch": branch,
+            "label": label,
+            "image_digest": image_digest,
+        }
+        self.fields = {"dag": dag, "suite": suite, "state": state, **self.version}
 
     def has(self, line: RunLine) -> bool:
-        known = {"dag": line.dag_id, "suite": line.suite, "state": line.state or ELSEWHERE}
-        return all(wanted in ("", known[name]) for name, wanted in self.fields.items())
+        known = {
+            "dag": [line.dag_id],
+            "suite": [line.suite],
+            "state": [line.state or ELSEWHERE],
+            **line.versions,
+        }
+        return all(
+            not wanted or any(matches(name, wanted, value) for value in known.get(name, ()))
+            for name, wanted in self.fields.items()
+        )
+
+    @property
+    def needs_plans(self) -> bool:
+        """Whether what a run planned decides."""
+        return bool(self.fields["dag"] or any(self.version.values()))
 
 
 @router.get("/runs")
@@ -76,14 +107,16 @@ def runs(
             measured[run_id].suite if run_id in measured else "",
             known[run_id].state if run_id in known else None,
             imported=run_id in measured and measured[run_id].suite == IMPORTED,
+            measured=measured[run_id].versions if run_id in measured else {},
         )
         for run_id in {**known, **measured}
     ]
-    if wanted.fields["dag"]:
+    if wanted.needs_plans:
         found = _planned(books, found)
     readable = {"", *filter(visitor.may_read, COSTING)}
-    found = [line for line in found if line.dag_id in readable and wanted.has(line)]
-    found.sort(key=lambda line: (not line.imported, line.at, line.run_id), reverse=True)
+    every = [line for line in found if line.dag_id in readable]
+    every.sort(key=lambda line: (not line.imported, line.at, line.run_id), reverse=True)
+    found = [line for line in every if wanted.has(line)]
     shown = found[skip : skip + PAGE_RUNS]
     summaries = books.summaries([line.run_id for line in shown])
     lines = _planned(books, [replace(line, summary=summaries.get(line.run_id)) for line in shown])
@@ -118,6 +151,11 @@ def runs(
             ("DAG", "dag", [(dag_id, title(dag_id)) for dag_id in COSTING]),
             ("Suite", "suite", [(name, name) for name in books.history.suites()]),
             ("State", "state", [*STATES.items(), (ELSEWHERE, NOT_HERE)]),
+            *(
+                (NAMES[name].capitalize(), name, choices)
+                for name, chosen in wanted.version.items()
+                if (choices := version_choices(every, name, chosen))
+            ),
         ],
         wanted=wanted.fields,
         overview=speedups if not skip else [],
@@ -150,7 +188,7 @@ def dag(here: Here, books: Books, visitor: Reader, dag_id: str) -> str:
     pages = [
         (
             f"{here.root}/dag-runs/{dag_id}/{quote(one.run_id)}",
-            f"{one.at:%Y-%m-%d %H:%M} UTC, {one.state}: {one.run_id}",
+            f"{run_name(one.run_id, f'{one.at:%Y-%m-%d %H:%M} UTC')}, {one.state} ({one.run_id})",
         )
         for one in found
     ]
@@ -164,7 +202,9 @@ def dag(here: Here, books: Books, visitor: Reader, dag_id: str) -> str:
 @router.get("/runs/{run_id:path}")
 def run(here: Here, books: Books, visitor: Reader, run_id: str) -> HTMLResponse:
     """The page of a run, by an address without its DAG."""
-    return dag_run(here, books, visitor, owner(books, run_id), run_id)
+    dag_id = owner(books, run_id)
+    check_may_read(visitor, dag_id)
+    return _page(here, books, dag_id, run_id)
 
 
 @router.get("/dag-runs/{dag_id}/{run_id:path}")
@@ -173,6 +213,10 @@ def dag_run(here: Here, books: Books, visitor: Reader, dag_id: str, run_id: str)
     check_may_read(visitor, dag_id)
     if (kind := KINDS.get(dag_id)) and kind.pages:
         check_may_read(visitor, owner(books, run_id, dag_id))
+    return _page(here, books, dag_id, run_id)
+
+
+def _page(here: Here, books: Library, dag_id: str, run_id: str) -> HTMLResponse:
     if page := books.page(dag_id, run_id):
         return HTMLResponse(books.relinked(here.within(page, current="runs"), here.root))
     states = {one.run_id: one.state for one in airflow_runs.runs([dag_id], run_id)}

@@ -11,7 +11,9 @@ from fastapi.responses import HTMLResponse, Response
 from batchmark.analysis.side_by_side import side_by_side
 from batchmark.changes.metric import Metric
 from batchmark.core.errors import CollectError
+from batchmark.core.names import run_name, target_order
 from batchmark.core.output import csv_text
+from batchmark.core.suites import suite_name
 from batchmark.orchestration.web.access import Reader, Visitor, check_may_read
 from batchmark.orchestration.web.library import Library
 from batchmark.orchestration.web.routes.parts import Books, Here, download, own_runs
@@ -92,11 +94,11 @@ def trends_csv(
     books: Books, suite: Suite, metric: Metric = Metric.TIME, runs: Runs = trends.FEWEST_RUNS
 ) -> Response:
     rows = (
-        (trend.name, trend.target, one.run_id, one.day, one.value)
+        (trend.name, trend.target, one.run_id, one.day, one.value, one.version)
         for trend in _shown_trends(books, suite, metric, runs)
         for one in trend.runs
     )
-    heading = ("row", "target", "run", "recorded_at", metric)
+    heading = ("row", "target", "run", "recorded_at", metric, "version")
     return download(csv_text((heading, *rows)), f"trends-{suite}-{metric}.csv")
 
 
@@ -116,7 +118,7 @@ def one_trend(
                 current="trends",
                 title=trend.name,
                 trend=trend,
-                svg=drawings.series_svg(trend),
+                svg=drawings.series_svg(trend) if len(trend.runs) > 1 else "",
                 rows=trend.rows,
             )
     raise HTTPException(404, f"The history of suite {suite} has no such series.")
@@ -140,7 +142,9 @@ class Choice:
         ]
         for side in sides:
             check_may_read(visitor, owner(books, side.run.run_id))
-        return Comparison(sides[0].label, sides[1].label, side_by_side(*sides))
+        first, second = sides
+        follows = first.follows(second)
+        return Comparison(first.label, second.label, side_by_side(*sides), follows)
 
 
 Sides = Annotated[Choice, Depends()]
@@ -149,7 +153,7 @@ Sides = Annotated[Choice, Depends()]
 @router.get("/compare")
 def compare(here: Here, books: Books, visitor: Reader, sides: Sides) -> str:
     measured = own_runs(books)
-    targets = sorted({target for one in measured for target in one.targets})
+    targets = sorted({target for one in measured for target in one.targets}, key=target_order)
     found, problem = None, None
     choice = sides.fields
     if measured and not any(choice.values()):
@@ -170,10 +174,13 @@ def compare(here: Here, books: Books, visitor: Reader, sides: Sides) -> str:
         title="Compare",
         choice=choice,
         targets=targets,
-        runs=[one.run_id for one in measured[:100]],
+        runs=[
+            (one.run_id, run_name(one.run_id, f"{one.at:%Y-%m-%d %H:%M}", suite_name(one.suite)))
+            for one in measured[:100]
+        ],
         found=found,
         problem=problem,
-        hint="Choose two sides: any two runs, targets, images or days."
+        hint="Choose two sides: any two runs, targets, commits, images or days."
         if measured
         else "No run of yours yet; imported runs can't be compared.",
         charts=svgs,

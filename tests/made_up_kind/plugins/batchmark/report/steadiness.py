@@ -35,7 +35,7 @@ def _answer(study: Steadiness) -> StudyAnswer:
     name = study.target.target
     if not study.rows:
         reason = study.refused or "no row was measured twice"
-        return StudyAnswer(QUESTION, "Not known", f"{name}: {reason}.", [])
+        return StudyAnswer.unknown(QUESTION, f"{name}: {reason}", "More repeats would tell.")
     widest = max(study.rows, key=lambda row: row.spread)
     verdict = f"Within {formatting.multiple(widest.spread)}"
     return StudyAnswer(QUESTION, verdict, f"{name}, widest in {widest.name}.", [])

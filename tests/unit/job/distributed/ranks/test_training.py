@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch.utils.data import IterableDataset
 
-from batchmark_job.distributed.ranks import gradients, loader, training
+from batchmark_job.distributed.ranks import gradients, loader, stopwatch, training
 from batchmark_job.distributed.ranks.batches import Source, batches, synthetic
 from batchmark_job.distributed.ranks.network import ResNet50
 from batchmark_job.distributed.ranks.stopwatch import Stopwatch
@@ -41,6 +41,23 @@ def quick(monkeypatch):
     monkeypatch.setattr(Trainer, "_update", count)
 
 
+class Clock:
+    """Stands for the stopwatch's `time`: only steps take some."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock()
+    monkeypatch.setattr(stopwatch, "time", made)
+    return made
+
+
 class Slow(IterableDataset):
     """Images that take a worker 80 ms each: much longer than a busy machine delays a step."""
 
@@ -56,7 +73,7 @@ def test_a_loader_that_is_too_slow_is_seen_in_all_steps(tmp_path, monkeypatch):
     """Four workers make a batch of two every 40 ms, all four at about the same time."""
     write_shards(tmp_path)
     monkeypatch.setattr(loader, "Images", lambda *_: Slow())
-    task = a_task(data="files", folder=tmp_path, threads=4, samples=10, max_seconds=5.0)
+    task = a_task(data="files", folder=tmp_path, threads=4, samples=10, max_seconds=60.0)
     with batches(task, alone()) as source:
         answer = measure(task, alone(), source)
     supply = 2 * 0.08 / 4
@@ -92,28 +109,31 @@ def test_each_phase_says_what_it_does_and_how_long_that_takes(capsys):
 
 
 @pytest.mark.usefixtures("quick", "thin_network")
-def test_steps_that_become_slower_are_told(monkeypatch):
+def test_steps_that_become_slower_are_told(monkeypatch, clock):
     def update(trainer):
         trainer.steps_made += 1
-        if trainer.steps_made > 1 + training.MOST_WARMUP + 10:
-            time.sleep(0.02)
+        clock.now += 0.001 if trainer.steps_made <= 1 + training.MOST_WARMUP + 10 else 0.02
 
     monkeypatch.setattr(Trainer, "_update", update)
-    monkeypatch.setattr(training, "WARMUP_SHARE", 100)  # so that no stall ends it sooner
-    task = a_task(samples=20, max_seconds=2.0)
+    task = a_task(samples=20, max_seconds=60.0)
     answer = measure(task, alone(), Source(cycle(synthetic(task, alone()))))
     assert answer.remark.startswith("the last 6 samples have a median +")
 
 
 @pytest.mark.usefixtures("quick", "thin_network")
 @pytest.mark.skipif(cuda.REAL_DEVICE, reason="simulates a GPU where there is none")
-def test_a_gpu_is_warmed_up_for_a_time(monkeypatch):
+def test_a_gpu_is_warmed_up_for_a_time(monkeypatch, clock):
+    def update(trainer):
+        trainer.steps_made += 1
+        clock.now += 0.01
+
+    monkeypatch.setattr(Trainer, "_update", update)
     monkeypatch.setattr(training, "WARMUP_SECONDS", 0.3)
     with cuda.installed("A10G"):
         world = World(0, 1, torch.device("cuda", 0))
         task = a_task(device="cuda", max_seconds=1.0)
         answer = measure(task, world, Source(cycle(synthetic(task, world))))
-    assert training.MOST_WARMUP + 1 < answer.warmup_calls <= 2 + 0.3 / 0.001
+    assert training.MOST_WARMUP + 1 < answer.warmup_calls <= 2 + 0.3 / 0.01
 
 
 @pytest.fixture(autouse=True)
@@ -200,7 +220,7 @@ def test_it_learns_and_answers(device, monkeypatch):
 
 
 def answer_of(world, steps=6, **changes):
-    task = a_task(batch=8, samples=steps, max_seconds=6.0, **changes)
+    task = a_task(batch=8, samples=steps, max_seconds=60.0, **changes)
     return measure(task, world, Source(cycle(synthetic(task, world))))
 
 

@@ -60,3 +60,14 @@ def test_large_pages_are_made_by_copying(path, monkeypatch):
     (copied,) = input_store.present(inputs)
     assert copied.requires_grad
     assert copied.data_ptr() != inputs[0].data_ptr()
+
+
+@pytest.mark.parametrize(
+    ("setting", "large"),
+    [("[always] madvise never", True), ("always [madvise] never", True), ("always [never]", False)],
+)
+def test_large_pages_are_made_also_for_those_alone_who_ask(tmp_path, setting, large):
+    file = tmp_path / "sys/kernel/mm/transparent_hugepage/enabled"
+    file.parent.mkdir(parents=True)
+    file.write_text(setting)
+    assert input_store._large_pages(tmp_path) is large

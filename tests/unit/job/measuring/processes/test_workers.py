@@ -186,14 +186,13 @@ def test_usage_keeps_what_ended_workers_used(forked, worker):
 
 def test_usage_keeps_what_a_lost_worker_used_until_its_loss_is_noticed(forked, worker):
     worker.ask("fill", megabytes=256)
-    server = psutil.Process(worker.pid).parent()
     before = forked.usage()
-    assert before.memory_bytes > server.memory_info().rss + (64 << 20)
     os.kill(worker.pid, signal.SIGKILL)
     wait_for(lambda: not psutil.pid_exists(worker.pid), "the worker's end")
     after = forked.usage()
     assert after.cpu_seconds == before.cpu_seconds
-    assert after.memory_bytes <= server.memory_info().rss
+    # Not compared with the server's memory: the kernel may take pages of it back meanwhile.
+    assert after.memory_bytes < before.memory_bytes - (128 << 20)
 
 
 def test_memory_that_workers_share_with_their_server_counts_once(forked):
@@ -312,7 +311,15 @@ def test_a_worker_that_ended_is_gone_before_another_one_works(forked):
     assert not psutil.pid_exists(other.pid)
 
 
-def test_threads_settings_that_are_set_stay(monkeypatch):
+def test_a_worker_has_large_pages_of_torch(forked):
+    worker = forked.start(Held)
+    worker.get_ready()
+    environment = psutil.Process(worker.pid).parent().environ()
+    worker.end()
+    assert environment["THP_MEM_ALLOC_ENABLE"] == "1"
+
+
+def test_settings_that_are_set_stay(monkeypatch):
     monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", "12")
     monkeypatch.setenv("PYTHONPATH", "/somewhere")
     with workers._environment():

@@ -204,7 +204,7 @@ def test_everything_optional_is_used(write, tmp_path):
         (
             RANDOM,
             "__import__('numpy').ones(size).astype(dtype)",
-            "as a data type (mine.py, line 5) (dtype is torch's: leave it out",
+            "as a data type (mine.py, line 5) (dtype is torch's: don't pass it to NumPy",
         ),
         ("numbers * 2", "numbers.mul_(2)", "copy them, or set REPEATABLE = False"),
     ],
@@ -216,13 +216,19 @@ def test_what_goes_wrong_fails_the_row_alone(old, new, reason, write, tmp_path):
     assert reason in str(row.reason)
 
 
+def test_step_cpu_may_give_a_numpy_scalar(write, tmp_path):
+    write(BY_NUMPY.replace("numbers[order] * 2", "numbers.sum()"))
+    row = run(tmp_path, "--workload", "mine").measurements[0]
+    assert row.correctness.relative_error < 1e-6
+
+
 @pytest.mark.parametrize(
     ("output", "reason"),
     [
         ("np.histogram(numbers)", "gave a tuple; give one NumPy array"),
         ("None", "gave None; give one NumPy array"),
         ("list(numbers)", "gave a list; give one NumPy array: np.asarray() makes one"),
-        ("numbers.sum()", "gave a float32; give one NumPy array: np.asarray() makes one"),
+        ("numbers.sum().item()", "gave a float; give one NumPy array: np.asarray() makes one"),
     ],
 )
 def test_step_cpu_gives_one_array(output, reason, write, tmp_path):

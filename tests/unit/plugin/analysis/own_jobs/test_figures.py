@@ -40,6 +40,6 @@ def test_of_two_rows_of_one_place_neither_counts():
     jobs = [doubled(GPU.job(repeat=1)), *CPU.jobs(repeats=1)]
     report = report_of(build_run(*jobs))
     (study,) = report.studies["own_jobs"]
-    (figure,) = study.sides[0].figures
+    (figure,) = study.sides[1].figures
     assert figure.problem == "its documents have 2 rows of it, and may have one"
     assert "its documents have 2 rows of it" in render_html(report)

@@ -42,8 +42,8 @@ def test_a_comparison_is_known_as_one():
 def test_a_study_has_a_figure_for_each_side_and_size():
     study = own_study(*own_run().jobs)
     assert (study.name, study.suite, study.axis) == ("thumbnails", "job-thumbnails", "size")
-    assert [side.target.target for side in study.sides] == ["g5.xlarge", "c5.2xlarge"]
-    for side, truth in zip(study.sides, (GPU, CPU), strict=True):
+    assert [side.target.target for side in study.sides] == ["c5.2xlarge", "g5.xlarge"]
+    for side, truth in zip(study.sides, (CPU, GPU), strict=True):
         assert [one.place.size for one in side.figures] == list(SIZES)
         for figure in side.figures:
             truly = truth.seconds(figure.place.size)
@@ -54,6 +54,13 @@ def test_a_study_has_a_figure_for_each_side_and_size():
             assert figure.usd_per_job.value == pytest.approx(
                 figure.seconds.value * side.price.usd_per_hour / 3600
             )
+
+
+def test_sides_have_the_one_order_of_targets_whatever_that_of_the_jobs():
+    names = ["g5.12xlarge", "g5.xlarge", "c6i.large", "g5.2xlarge"]
+    study = own_study(*(JobOn(name).job(repeat=1) for name in names))
+    in_order = ["c6i.large", "g5.xlarge", "g5.2xlarge", "g5.12xlarge"]
+    assert [side.target.target for side in study.sides] == in_order
 
 
 def test_a_job_without_an_axis_has_one_place():
@@ -161,17 +168,20 @@ def test_bad_lines_of_all_jobs_are_listed_once():
     study = own_study(
         GPU.job(repeat=1, bad_lines=(one,), metrics_left_out=2),
         GPU.job(repeat=2, bad_lines=(one, other), metrics_left_out=1),
+        GPU.job(repeat=3),
     )
     assert study.sides[0].bad_lines == (one, other)
+    assert study.sides[0].bad_lines_by_job == (1, 2)
     assert study.sides[0].metrics_left_out == 3
 
 
 def test_jobs_of_two_images_are_not_pooled():
     newer = JobOn("g5.xlarge", image="registry.example/thumbnails:1.1")
     study = own_study(*GPU.jobs(repeats=3), newer.job(repeat=4), *CPU.jobs())
-    refused = study.sides[0].refused
+    cpu, gpu = study.sides
+    assert (refused := gpu.refused)
     assert "image reference: registry.example/thumbnails:1.0" in refused
-    assert study.sides[0].figures == ()
+    assert (cpu.refused, gpu.figures) == (None, ())
     assert figure_of(study, "c5.2xlarge").seconds
 
 
@@ -191,7 +201,7 @@ def test_what_a_job_did_not_tell_is_no_difference(lacking):
 def test_a_cold_start_is_of_cold_instances_only():
     bad = GPU.job(LARGE, 4, start="cold", check=failed())
     study = own_study(*GPU.jobs(repeats=2, start="cold"), GPU.job(repeat=3), bad, *CPU.jobs())
-    gpu, cpu = (side.cold_start for side in study.sides)
+    cpu, gpu = (side.cold_start for side in study.sides)
     assert (gpu.jobs, cpu) == (2, None)
     assert set(gpu.notes) == {
         "1 of 4 jobs are left out: their instance was there before.",
@@ -229,7 +239,7 @@ def test_a_side_on_two_instance_types_has_figures_of_each():
         *GPU.jobs(),
         lost=[JobOn("queue-a").lost(SMALL, "lost", 7), JobOn("queue-a").lost(LARGE, "too long", 1)],
     )
-    first, second, _ = study.sides
+    _, first, second = study.sides
     assert [side.target.target for side in (first, second)] == [
         "queue-a on c5.2xlarge",
         "queue-a on g5.xlarge",
@@ -281,7 +291,7 @@ def test_each_two_sides_meet_once_at_each_size_by_time_and_by_metric():
     found = own_study(
         *(job for side in (GPU, CPU, THIRD) for job in side.jobs((LARGE, SMALL)))
     ).duels
-    pairs = [("g5.xlarge", "c5.2xlarge"), ("g5.xlarge", "c6i.large"), ("c5.2xlarge", "c6i.large")]
+    pairs = [("c5.2xlarge", "c6i.large"), ("g5.xlarge", "c5.2xlarge"), ("g5.xlarge", "c6i.large")]
     assert [(one.place.size, one.metric, (one.first, one.second)) for one in found] == [
         (size, metric, pair)
         for size in (SMALL, LARGE)

@@ -105,8 +105,8 @@ def warm_width(gpu_floor, cpu_floor, *, jobs=6, source="calibration", degrees=19
         row_key(row): RowVerdict(1 if row.parameters["size"] > TRUTH else -1, 0, noise)
         for row in gpu_rows
     }
-    (targets,) = priced_targets(run_of(gpu_rows, cpu_rows, jobs=jobs), PRICES)
-    (found,) = find_crossovers(*targets, verdicts)
+    ((cpu, gpu),) = priced_targets(run_of(gpu_rows, cpu_rows, jobs=jobs), PRICES)
+    (found,) = find_crossovers(gpu, cpu, verdicts)
     return np.log(found.warm_seconds.high / found.warm_seconds.low)
 
 

@@ -244,7 +244,7 @@ def test_nodes_are_no_side_of_a_pair_and_leave_the_others_as_they_are():
     alone = compare(build_run(*ordinary()), PRICES)
     assert mixed.pairs == alone.pairs
     assert mixed.notices == alone.notices == ()
-    assert [study.target.target for study in mixed.studies["scaling"]] == [GPU, "c5.2xlarge"]
+    assert [study.target.target for study in mixed.studies["scaling"]] == ["c5.2xlarge", GPU]
     assert mixed.prices.on_demand.keys() == {GPU, "c5.2xlarge"}
     assert alone.studies == {}
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from batchmark.changes.self_test.records import Steps
 from batchmark.changes.self_test.replay import Replay
 from batchmark.changes.self_test.self_test import RUNS_BEFORE_ALARMS, SIZES, try_suite
-from batchmark.core.shares import Rate
+from batchmark.changes.shares import Rate
 from tests.builders.changed_series import build_history, build_key, sizes
 from tests.builders.self_test import Threshold, level_histories
 

@@ -9,8 +9,10 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskD
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from batchmark.orchestration.links import JobLogLink
+from batchmark.orchestration.operators import batch_operator
 from batchmark.orchestration.operators.batch_operator import KILLED
 from batchmark.orchestration.operators.batch_trigger import ENDING_SECONDS
+from batchmark.runs.job_outcome import JobOutcome
 from batchmark.runs.result_documents import ExpectedDocument, key_of
 from tests.builders.runs import build_job, build_row
 from tests.stand_ins.batch import ON_DEMAND_QUEUE, RECLAIMED, SPOT_QUEUE, client_error
@@ -68,12 +70,22 @@ def test_a_retry_of_a_job_that_succeeded_succeeds():
     assert task.xcoms["timing"]["status"] == "SUCCEEDED"
 
 
+def test_a_retry_tells_those_behind_it_that_its_job_failed_by_its_own_error(monkeypatch):
+    """As Airflow drops what the try before has told."""
+    end = JobOutcome("boom", {}, "exit code 3")
+    monkeypatch.setattr(batch_operator, "outcome", lambda *_: end)
+    task = Task(try_number=2)
+    task.batch.add(name(), "FAILED")
+    assert task.failure() == "boom"
+    assert task.xcoms["own_error"] == "exit code 3"
+
+
 def test_a_retry_of_a_failed_job_fails_at_once_with_its_reason():
     """Even with retries left, as it raises AirflowFailException."""
     task = Task(try_number=2)
     task.batch.add(name(), "FAILED", statusReason="boom", container={"exitCode": 3})
     failure = task.failure()
-    assert "exit code 3; status reason: boom" in failure
+    assert "exit code 3 (the command's own error); status reason: boom" in failure
     assert task.xcoms["failure"] == failure
     assert task.batch.submissions == []
 

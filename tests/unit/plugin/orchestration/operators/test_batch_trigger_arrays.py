@@ -59,13 +59,14 @@ def test_a_failed_array_names_its_failed_children_and_shows_the_first_ones_log()
     )
     lines = failure.splitlines()
     reason = "status reason: Essential container in task exited"
-    assert lines[0] == (
-        f"Batch job job-1 ({NAME}) is FAILED: exit code 137; {reason}; container: OutOfMemoryError"
+    out_of_memory = (
+        f"exit code 137 (killed, usually for want of memory); {reason}; container: OutOfMemoryError"
     )
+    assert lines[0] == f"Batch job job-1 ({NAME}) is FAILED: {out_of_memory}"
     assert lines[1:4] == [
         "Of 3 children 2 failed:",
-        f"1: exit code 137; {reason}; container: OutOfMemoryError",
-        f"2: exit code 1; {reason}",
+        f"1: {out_of_memory}",
+        f"2: exit code 1 (the command's own error); {reason}",
     ]
     assert "lines of log stream stream-1 of /aws/batch/job:" in failure
     assert following.xcoms["_link_JobLogLink"].endswith("/local-cloud/jobs/job-1%3A1/log")

@@ -9,8 +9,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from batchmark.aws.batch_jobs import STEPPED_BACK
+from batchmark.orchestration.operators import batch_trigger, turns
 from batchmark.orchestration.operators.batch_trigger import BenchmarkJobTrigger
 from batchmark.orchestration.operators.job_watch import Answer
+from batchmark.runs.job_outcome import JobOutcome
 from tests.stand_ins.batch import FINISHED, ON_DEMAND_QUEUE, client_error
 from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.following import (
@@ -34,6 +36,49 @@ def test_a_job_that_need_not_be_alone_looks_at_no_queue_and_never_steps_back():
     assert xcoms["return_value"] == xcoms["job_id"] == "job-2"
     assert following.slept == []
     assert following.batch.terminated == []
+
+
+def test_a_job_whose_sides_first_one_failed_by_its_own_error_is_not_submitted(capsys):
+    following = Waiting([True], alone=False, first=0, errors={0: "exit code 3 (its own)"})
+    assert following.event() == "skipped"
+    assert following.batch.submissions == []
+    why = "not run, as the first job of this side failed: exit code 3 (its own)"
+    assert following.xcoms == {"not_run": why}
+    told = capsys.readouterr().out
+    assert f"{why}. Once it is mended, clear the task of map index 0 and this one" in told
+
+
+@pytest.mark.parametrize("told", ["exit code 3", None])
+def test_whether_the_first_job_failed_by_itself_is_asked_of_its_task(monkeypatch, told):
+    asked = []
+
+    async def aget_one(**wanted):
+        asked.append(wanted)
+        return told
+
+    monkeypatch.setattr(turns.XCom, "aget_one", aget_one)
+    trigger = Following(request=REQUESTED).trigger
+    assert asyncio.run(trigger.own_error(0)) is None, "dag.test() has no tasks to ask"
+    task = {"dag_id": "own", "task_id": "run_benchmark", "run_id": "run"}
+    trigger.task_instance = SimpleNamespace(**task, map_index=4)
+    assert asyncio.run(trigger.own_error(0)) == told
+    assert asked == [task | {"key": "own_error", "map_index": 0}]
+
+
+def test_a_job_whose_sides_first_one_did_well_is_submitted():
+    following = Waiting([True], alone=False, first=0, errors={1: "of another side"})
+    assert following.succeeds((1, SUCCEEDED))["return_value"] == "job-1"
+
+
+def test_a_job_that_fails_by_its_own_error_says_so_to_those_behind_it_and_its_log_once(
+    monkeypatch, capsys
+):
+    following = Waiting([True], alone=False)
+    end = JobOutcome("Batch job is FAILED: exit code 3\nboom", {}, "exit code 3")
+    monkeypatch.setattr(batch_trigger, "outcome", lambda *_: end)
+    assert following.fails((1, {"status": "FAILED"})) == end.failure
+    assert following.xcoms["own_error"] == "exit code 3"
+    assert "boom" not in capsys.readouterr().out, "its task's next try ends with all of it"
 
 
 @pytest.mark.parametrize("status", ["SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING"])

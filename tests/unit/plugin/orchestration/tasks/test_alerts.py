@@ -14,6 +14,7 @@ from botocore.exceptions import ReadTimeoutError
 from batchmark.aws.result_bucket import COLLECTED, PLAN, RunStore
 from batchmark.changes.alerts.delivering import LONGEST_TRY
 from batchmark.core.errors import AlertError
+from batchmark.core.failures.endings import Ending
 from batchmark.core.run import RunPlan
 from batchmark.orchestration.assets import MOST_SERIES, REGRESSIONS
 from batchmark.orchestration.tasks import alerts as alert_tasks
@@ -303,6 +304,21 @@ def test_the_next_message_mentions_one_that_may_not_have_arrived(run, published,
     (got,) = received(published)
     assert "The messages of these runs may not have arrived: run-7." in got["Message"]
     assert alerts.message("run-30").mentions == ("run-7",)
+
+
+def test_a_run_whose_jobs_failed_tells_so_once_and_opens_no_alert(published, store, context):
+    ending = Ending.of("exit code 3", ["reading", "boom"])
+    job = build_job("g5.xlarge", []).model_copy(update={"ending": ending})
+    store.write(COLLECTED, build_run(job).model_dump_json())
+    for _ in range(2):
+        assert alert_tasks.open_alerts(context, store_changes(store)) == []
+        alert_tasks.publish_alerts(context, [], "runs/a/report.html")
+    (got,) = received(published)
+    assert got["Subject"] == "Batchmark lab: 1 job of g5.xlarge failed: exit code 3."
+    assert "\n  reading\n  boom\n" in got["Message"]
+    assert got["MessageAttributes"]["kind"]["Value"] == '["failed"]'
+    with pytest.raises(AirflowSkipException, match="opened no alert"):
+        alert_tasks.announce_regressions(context)
 
 
 def test_the_message_links_the_jobs_logs_and_airflow(run, store, alerts, monkeypatch):

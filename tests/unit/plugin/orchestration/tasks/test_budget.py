@@ -13,6 +13,7 @@ from batchmark.core.run import RunPlan
 from batchmark.orchestration.operators.batch_operator import BenchmarkJobOperator
 from batchmark.orchestration.tasks import budget
 from batchmark.orchestration.tasks import run as tasks
+from batchmark_job.result.version import GivenVersion
 from tests.builders.installations import configured, target
 from tests.builders.runs import PRICES as TABLE
 from tests.stand_ins.batch import FakeBatch, FakeClients
@@ -69,6 +70,24 @@ def test_each_job_is_submitted_with_the_timeout_and_the_attempts_that_its_cap_co
             assert request["timeout"] == {"attemptDurationSeconds": counted.timeout_seconds}
             assert request["retryStrategy"]["attempts"] == counted.attempts
             assert request["retryStrategy"]["evaluateOnExit"][-1]["action"] == "EXIT"
+
+
+def test_the_version_that_a_form_gives_is_planned_for_each_job(cloud):
+    tasks.plan_jobs(context(commit="3f2a91c", branch="main", label=" "))
+    version = GivenVersion(commit="3f2a91c", branch="main")
+    assert [job.version for job in cloud.store(RUN_ID).plan().jobs] == [version] * 2
+
+
+@pytest.mark.parametrize("given", [{}, {"commit": "", "label": None}])
+def test_nobody_has_to_give_a_version(cloud, given):
+    tasks.plan_jobs(context(**given))
+    assert [job.version for job in cloud.store(RUN_ID).plan().jobs] == [None] * 2
+
+
+def test_a_version_that_steers_is_refused_before_anything_is_submitted(cloud):
+    message = refused(cloud, commit="a\nb")
+    assert message.startswith("commit: ")
+    assert "leave it out, got 'a\\nb'" in message
 
 
 G5 = {"instance_type": "g5.xlarge", "gpus": 0}

@@ -24,6 +24,7 @@ from batchmark.runs.collected_runs import readable_run
 from batchmark.runs.own_jobs import discovery, storing
 from batchmark.runs.own_jobs.known_queues import FOLDER
 from batchmark_job.result.document import parse_document
+from batchmark_job.result.version import GivenVersion
 from tests.builders import existing_jobs
 from tests.builders.existing_jobs import found
 from tests.builders.installations import configured, own_types
@@ -96,6 +97,23 @@ def test_the_form_narrows_an_own_jobs_run(run):
     own_jobs.plan_own_job(job_run(**asked))
     _, job = run.store.plan().jobs
     assert (job.target, job.own_job.size, job.own_job.deadline_seconds) == ("c5.2xlarge", 64, 30)
+
+
+@pytest.mark.parametrize(
+    ("form", "commit"),
+    [({}, "3f2a91c"), ({"commit": " "}, "3f2a91c"), ({"commit": "8ab0c11"}, "8ab0c11")],
+)
+def test_a_job_has_terraforms_version_where_the_form_gives_none(run, monkeypatch, form, commit):
+    published = existing_jobs.own_jobs(commit="3f2a91c", label="1.4")
+    monkeypatch.setattr(own_jobs, "load_own_jobs", lambda: published)
+    own_jobs.plan_own_job(job_run(**form))
+    found = {job.version for job in run.store.plan().jobs}
+    assert found == {GivenVersion(commit=commit, label="1.4")}
+
+
+def test_without_any_version_a_plan_has_none(run):
+    own_jobs.plan_own_job(job_run())
+    assert {job.version for job in run.store.plan().jobs} == {None}
 
 
 def test_a_comparison_is_planned_on_the_dearest_types_and_keeps_its_sides(run):
@@ -243,6 +261,19 @@ def test_a_comparison_is_collected_once_however_often_its_task_is_cleared(run, e
     assert rows >= len(ended.ids)
     assert readable_run(run.store, collect(ended)) == first
     assert HistoryStore.of(run.config).read(["target"]).num_rows == rows
+
+
+def test_a_job_that_was_not_run_says_why_and_fails_nothing_by_itself(run, ended, capsys):
+    *ids, last = ended.ids
+    del ended.batch.jobs[last]
+    why = "not run, as the first job of this side failed: exit code 3"
+    told = {"job_id": [*ids, None], "not_run": [*[None] * len(ids), why]}
+    ended.context["ti"].xcom_pull = lambda key, **_: told[key]
+    collected = readable_run(run.store, collect(ended))
+    (lost,) = collected.lost
+    assert (lost.reason, lost.not_run) == (why, True)
+    assert len(collected.jobs) == len(ids)
+    assert f"1 more job (1 of {lost.planned.target}): {why}." in capsys.readouterr().out
 
 
 def test_a_document_is_parsed_to_be_collected_and_to_be_compared_and_no_third_time(

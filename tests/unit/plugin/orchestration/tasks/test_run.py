@@ -12,6 +12,7 @@ from batchmark.analysis.comparison import Comparison
 from batchmark.analysis.judging.noise import parse_table
 from batchmark.aws.result_bucket import NOISE_HTML, NOISE_JSON, PLAN, RunStore, noise_key
 from batchmark.core.clusters.file_system_cost import FileSystemWorst
+from batchmark.core.failures.endings import Ending
 from batchmark.core.run import RunPlan, WorstCase
 from batchmark.orchestration.tasks import run
 from batchmark.report.scaling.what_if import FILE
@@ -137,6 +138,25 @@ def test_a_report_with_a_lost_job_updates_no_asset(store, context):
     with pytest.raises(AirflowFailException, match="1 job"):
         report_of(store, context, *jobs(), lost=[build_lost("g6.xlarge", "exit code 3")])
     assert context["outlet_events"][run.REPORT].extra == {}
+
+
+def test_a_run_whose_jobs_failed_alike_says_so_in_a_line(store, context):
+    how = "exit code 3 (the command's own error)"
+    log = "\nLast 1 lines of log stream a of b:\nboom"
+    failed = [
+        job.model_copy(update={"ending": Ending.of(how, ["boom"]), "failure": f"{how}{log}"})
+        for job in jobs()
+    ]
+    lost = [
+        build_lost("g6.xlarge", f"gone{log}"),
+        build_lost("g5.xlarge", "not run, as ...", repeat=9).model_copy(update={"not_run": True}),
+    ]
+    with pytest.raises(AirflowFailException) as raised:
+        report_of(store, context, *failed, lost=lost)
+    assert str(raised.value) == (
+        f"{len(failed) + 1} job(s) failed, 1 not run; the report holds what there is: g6.xlarge: "
+        f"gone; g5.xlarge, c5.2xlarge: {how}"
+    )
 
 
 def test_a_report_of_nodes_links_to_the_page_of_its_predictions(store, context):

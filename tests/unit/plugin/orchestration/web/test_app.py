@@ -20,17 +20,36 @@ from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.visitors import RIGHTS, sides
 
 EVIL = "<script>alert(1)</script>\"'&"
-PLACES = {"run_id": "any", "key": "raw/any", "dag_id": "any", "ending": "csv", "repeat": "1"}
+PLACES = {"key": "raw/any", "ending": "csv"}  # of an address; others are "any"
+
+
+def routes(app):
+    return [route for route in app.routes if isinstance(route, APIRoute)]
+
+
+def read_routes(app):
+    return [route for route in routes(app) if "GET" in route.methods]
+
+
+def places(route):
+    """The names of what stands in its address."""
+    return re.findall(r"\{(\w+)", route.path)
+
+
+def queries(route):
+    """The names of what a route takes behind the question mark."""
+    return [field.alias for field in get_flat_dependant(route.dependant).query_params]
+
+
+def address(route, query=(), **given):
+    given = PLACES | given
+    path = re.sub(r"\{(\w+)(:path)?\}", lambda name: quote(given.get(name[1], "any")), route.path)
+    return f"{path}?{urlencode(query)}"
 
 
 def paths(app):
     """The method and an address of every route."""
-    return [
-        (method, re.sub(r"\{(\w+)(:path)?\}", lambda name: PLACES.get(name[1], "any"), route.path))
-        for route in app.routes
-        if isinstance(route, APIRoute)
-        for method in route.methods
-    ]
+    return [(method, address(route)) for route in routes(app) for method in route.methods]
 
 
 @pytest.mark.parametrize(("visitor", "status"), [(None, 401), ("stranger", 403)])
@@ -70,34 +89,12 @@ def test_every_answer_forbids_scripts_and_foreign_frames(pages, path):
     assert "default-src 'none'" in HEADERS["Content-Security-Policy"]
 
 
-ODD_WORDS = (
-    *("", " ", "none", "\0", "a\nb", "\u202e", "\N{NO-BREAK SPACE}", "x" * 5000, "..", "[]", "{}"),
-    *(
-        "2026-13-45",
-        "0000-00-00",
-        "2026-11-20",
-        "\u0662" * 4 + "-11-20",
-        "sha256:abcdef",
-        "sha256:",
-        "a,b",
-    ),
-    *("-1", "0", "9" * 30, "9" * 5000, "1e999", "nan", "blog", "blog/month=2026-11", EVIL),
-)
 SHARP = ("\0", "2026-13-45", "sha256:abcdef", "none", "..", "x" * 5000)
-
-
-def queries(route):
-    """The names of what a route takes behind the question mark."""
-    return [field.alias for field in get_flat_dependant(route.dependant).query_params]
-
-
-def read_routes(app):
-    return [route for route in app.routes if isinstance(route, APIRoute) and "GET" in route.methods]
-
-
-def address(route, query, **places):
-    path = re.sub(r"\{(\w+)(:path)?\}", lambda name: quote(places.get(name[1], "any")), route.path)
-    return f"{path}?{urlencode(query)}"
+ODD_WORDS = (
+    *(*SHARP, "", " ", "a\nb", "\u202e", "\N{NO-BREAK SPACE}", "[]", "{}", "sha256:", "a,b"),
+    *("0000-00-00", "2026-11-20", "\u0662" * 4 + "-11-20", "blog", "blog/month=2026-11", EVIL),
+    *("-1", "0", "9" * 30, "9" * 5000, "1e999", "nan"),
+)
 
 
 def test_no_word_of_an_address_is_an_error_of_ours(pages, shelf):
@@ -106,20 +103,20 @@ def test_no_word_of_an_address_is_an_error_of_ours(pages, shelf):
     found = [route for route in read_routes(pages.app) if queries(route)]
     assert {name for route in found for name in queries(route)} >= {*good, "skip", "runs", "metric"}
     for route in found:
-        for word in ODD_WORDS:
-            others = {name: good[name] for name in queries(route) if name in good}
-            asked = [dict.fromkeys(queries(route), word)]
-            asked += [others | {name: word} for name in queries(route) if word in SHARP]
-            for query in asked:
-                answer = pages.client.get(address(route, query, ending="csv"))
-                assert answer.status_code < 500, (route.path, query)
+        names = queries(route)
+        usual = {name: good[name] for name in names if name in good}
+        asked = [dict.fromkeys(names, word) for word in ODD_WORDS]
+        asked += [usual | {name: word} for name in names for word in SHARP]
+        for query in asked:
+            answer = pages.client.get(address(route, query))
+            assert answer.status_code < 500, (route.path, query)
 
 
 def test_no_place_in_an_address_is_an_error_of_ours(pages):
     for route in read_routes(pages.app):
-        for word in SHARP if "{" in route.path else ():
-            places = dict.fromkeys(re.findall(r"\{(\w+)", route.path), word)
-            answer = pages.client.get(address(route, {"suite": "blog"}, **places))
+        for word in SHARP if places(route) else ():
+            odd = dict.fromkeys(places(route), word)
+            answer = pages.client.get(address(route, {"suite": "blog"}, **odd))
             assert answer.status_code < 500, (route.path, word)
 
 
@@ -137,7 +134,7 @@ def test_no_word_of_an_address_is_kept(pages, shelf):
         for route in read_routes(pages.app):
             words = {*queries(route)} - {"metric", "runs", "skip"} if word else ()
             query = {"suite": "blog"} | dict.fromkeys(words, word)
-            pages.client.get(address(route, query, run_id=run_id, ending="csv"))
+            pages.client.get(address(route, query, run_id=run_id))
 
     ask("")
     before = kept(library)
@@ -155,15 +152,15 @@ def test_each_route_asks_for_the_right_of_the_dag_whose_run_it_shows(pages, shel
     shelf.planned(run_id, dag_id="job_comparison")
     (raw, *_) = shelf.store(run_id).keys("raw/")
     folder, _, name = raw.rpartition("/")
-    places = {"dag_id": access.READ_DAG, "run_id": run_id, "ending": "csv"}
-    places |= {"folder": folder, "job_id": name.partition(".")[0]}
+    given = {"dag_id": access.READ_DAG, "run_id": run_id}
+    given |= {"folder": folder, "job_id": name.partition(".")[0]}
     query = {"a": run_id, "a_target": "g5.xlarge", "b": run_id, "b_target": "c5.2xlarge"}
     keys = [raw, f"{shelf.store(run_id).prefix}report.html"]
     found = [
-        address(route, query, key=key, **places)
+        address(route, query, key=key, **given)
         for route in read_routes(pages.app)
-        for key in (keys if "{key" in route.path else keys[:1])
-        if OF_A_RUN & {*re.findall(r"\{(\w+)", route.path), *queries(route)}
+        for key in (keys if "key" in places(route) else keys[:1])
+        if OF_A_RUN & {*places(route), *queries(route)}
     ]
     assert len(found) >= 7
     for path in found:

@@ -1,6 +1,7 @@
 """A run's message: what it says and that SNS takes it; and the alerts as the report lists them."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,7 @@ from batchmark.changes.alerts.sns_limits import (
     subject_line,
 )
 from batchmark.changes.records import Cause
-from batchmark.core.shares import Rate
+from batchmark.changes.shares import Rate
 from batchmark.report.changes.alert_message import MessageContext, alert_board, build_message
 from batchmark.report.changes.words import MOST_POINTS
 from tests.builders.alerts import (
@@ -45,6 +46,29 @@ def build(*changes, alerts=(), context=CONTEXT, **settings):
     )
 
 
+FAILED = ["2 jobs of g5.xlarge failed: exit code 3 (the command's own error).", "  boom\x1b[2K"]
+
+
+def test_a_run_that_failed_says_so_with_its_last_lines_though_nothing_changed():
+    message = build(context=replace(CONTEXT, failures=FAILED))
+    assert message.subject == f"Batchmark lab: {FAILED[0]}"
+    head, told, _ = message.text.split("\n\n")
+    assert head == "Batchmark lab, run run-30: failed."
+    assert told == f"FAILED\n{FAILED[0]}\n  boom\N{SYMBOL FOR ESCAPE}[2K"
+    assert (message.attributes, message.alert_ids) == (
+        {"kind": ("failed",), "state": ("failed",)},
+        [],
+    )
+    assert build() is None
+
+
+def test_a_change_comes_first_in_the_subject_of_a_run_that_failed_too():
+    message = build(change(point()), context=replace(CONTEXT, failures=FAILED))
+    assert message.subject.startswith("Batchmark lab: Slower on g5.xlarge")
+    assert message.text.index("FAILED\n") < message.text.index("SLOWER\n")
+    assert message.attributes["kind"] == ("slower", "failed")
+
+
 def test_an_alert_says_all_there_is_to_know():
     confirmed = build_confirmation(
         series(), expected=0.010, suspect=0.012, reruns=(0.0119, 0.0121, 0.0118), hosts=3
@@ -71,7 +95,7 @@ def test_an_alert_says_all_there_is_to_know():
         "spread 1.1 %, 3 runs; p = 0.0004)\n"
         "  suite: blog\n"
         "  since: run run-20 of 2026-10-19; the last run before was run-19; 3 runs "
-        "measured at the new level by now\n"
+        "at the new level when this was told\n"
         "  what differs: driver version 580.95.05 → 590.10.01; image digest none → sha256:9a\n"
         "  re-run: confirmed: matmul size 5000, float32: expected 10.0 ms, measured 12.0 ms, fresh "
         "jobs on 3 instances 11.9 ms, 12.1 ms, 11.8 ms\n"

@@ -10,7 +10,7 @@ import pytest
 from batchmark.analysis.comparison import compare
 from batchmark.changes.attribution import group_changes
 from batchmark.changes.records import Cause, Level
-from batchmark.core.shares import Rate
+from batchmark.changes.shares import Rate
 from batchmark.report.blocks import SHOWN_ROWS
 from batchmark.report.change_records import (
     MOST_RUNS,
@@ -26,6 +26,7 @@ from batchmark.report.tables import alert_table
 from batchmark_job.result.document import Device
 from tests.builders.alerts import opened
 from tests.builders.changed_series import (
+    build_conditions,
     build_confirmation,
     build_history,
     build_key,
@@ -34,9 +35,8 @@ from tests.builders.changed_series import (
     runs_of,
     sizes,
 )
-from tests.builders.reports import NOON, render_html, terminal
+from tests.builders.reports import NOON, Page, render_html, terminal
 from tests.builders.runs import PRICES
-from tests.unit.plugin.report.test_page import Page
 
 GPU, CPU = "g5.xlarge", "c5.2xlarge"
 OWN = {"suite": "job-thumbnails", "workload": "thumbnails", "dtype": "none"}
@@ -127,7 +127,7 @@ def test_page_and_terminal_tell_what_changed_by_how_much_and_since_when(compared
             "the last run before was run-19",
             "image digest sha256:9a9a9a9a9a9a → sha256:bbbbbbbbbbbb",
             "speedup of g5.xlarge over c5.2xlarge, matmul size 1000, float32: 12.0× → 10.9×, −9.0",
-            "3 runs measured at the new level by now",
+            "3 runs at the new level when this was told",
             "$139.53 more a month for the same work, if an instance runs all of its 730 hours",
             "matmul size 10000, float32: $27.94 → $35.77 per million calls",
             "Dearer: c5.2xlarge, $1 an hour → $1.12 an hour, +12 %",
@@ -246,9 +246,23 @@ def test_titles(points, title):
     assert change_words.title(change) == title
 
 
+def test_a_title_says_since_which_version():
+    runs = runs_of(GPU, commit=("3f2a91c" + "0" * 33,))
+    runs |= {
+        (run, GPU): build_conditions(19, commit=("8ab0c11",)) for run in (run_id(18), run_id(19))
+    }
+    (change,) = group_changes([build_point(build_key(), 0.12)], runs, measured=[])
+    title = "Slower on g5.xlarge: matmul size 1000, float32, +12 %"
+    assert change_words.title(change) == f"{title}, since 3f2a91c (8ab0c11 before)"
+    same = change.model_copy(update={"version": change.version_before})
+    assert change_words.title(same) == title
+
+
 @pytest.mark.parametrize(
     ("cause", "text"),
     [
+        (Cause(name="commit", before="a" * 40, after="b" * 40), "commit aaaaaaa → bbbbbbb"),
+        (Cause(name="image", before="r/" + "i" * 50, after=None), f"image r/{'i' * 50} → none"),
         (
             Cause(name="image digest", before="sha256:" + "9" * 64, after=None, run_id="run-7"),
             "image digest sha256:999999999999 → none, since run run-7",

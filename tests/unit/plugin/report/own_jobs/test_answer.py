@@ -230,8 +230,8 @@ def test_nothing_measured_is_not_known():
     none = side(GPU, {64: None}, problems={64: "none of its jobs left a result"})
     found = answer(study(none))
     assert (found.verdict, found.sentence) == (
-        "Not known yet",
-        "No job of thumbnails left a figure.",
+        "Not known",
+        "No job of thumbnails left a figure; why is told below. Mend that, then run it again.",
     )
 
 
@@ -390,11 +390,17 @@ def test_several_jobs_of_a_run_have_an_answer_each():
         "Which of its targets runs nightly best?",
         "Which of its targets runs thumbnails best?",
     ]
-    assert lines(report)[METRICS].startswith("nightly: throughput: not known yet. thumbnails: ")
+    assert lines(report)[METRICS].startswith(
+        "nightly: throughput: not known yet, more repeats would tell. "
+    )
     page = render_html(report)
     assert 'aria-labelledby="own-job-2"' in page
     assert "<h1>nightly and 1 more on g5.xlarge, c5.2xlarge</h1>" in page
 
 
-def test_an_axis_keeps_its_own_capitals():
-    assert "BatchSize" in terminal(own_job_report(two_sides(axis="batchSize")))
+@pytest.mark.parametrize("axis", ["batchSize", "mb"])
+def test_an_axis_is_called_as_it_was_given(axis):
+    report = own_job_report(two_sides(axis=axis))
+    for shown in (terminal(report), render_html(report)):
+        assert axis in shown
+        assert axis.capitalize() not in shown

@@ -6,9 +6,10 @@ import re
 import pytest
 
 from batchmark.core.suites import NO_DTYPE
+from batchmark.report.blocks import Charts, Table
 from batchmark.report.own_jobs.charts import job_charts
-from batchmark.report.own_jobs.sections import tables
-from batchmark.report.own_jobs.words import remarks, usd_per_unit
+from batchmark.report.own_jobs.sections import sections, tables
+from batchmark.report.own_jobs.words import bad_lines, remarks, usd_per_unit
 from batchmark_job.result.own_job import BadLine
 from tests.builders.own_job_studies import (
     CPU,
@@ -55,7 +56,7 @@ def with_metrics(**fields):
 def test_each_figure_stands_below_its_heading():
     first, second, *_ = rows(by_title(two_sides())["Time and price"])
     assert first == {
-        "Size": "64",
+        "size": "64",
         "Target": GPU,
         "Time": "8.0 s [7.8, 8.2]",
         "Over the fastest": "-",
@@ -79,9 +80,20 @@ def test_a_job_without_an_axis_and_prices_has_no_columns_for_them():
     assert "the whole instance's On-Demand price" in next(tables(two_sides())).caption
 
 
+def test_sides_stand_in_one_order_at_every_size_whoever_is_the_quickest():
+    sides = (side(CPU, {64: 8.0, 256: 40.0}), side(GPU, {64: 16.0, 256: 20.0}))
+    table = next(tables(study(*sides)))
+    assert [(row["size"], row["Target"], row["Verdict"].split(",")[0]) for row in rows(table)] == [
+        ("64", CPU, "fastest"),
+        ("64", GPU, "slower"),
+        ("256", CPU, "cheapest"),
+        ("256", GPU, "fastest"),
+    ]
+
+
 def test_an_axis_may_have_the_name_of_another_column():
     table = next(tables(two_sides(axis="jobs")))
-    assert (table.headings[0], table.headings[-1]) == ("Jobs", "Jobs")
+    assert (table.headings[0], table.headings[-1]) == ("jobs", "Jobs")
     assert [str(cell) for cell in table.rows[0]][::8] == ["64", "6"]
 
 
@@ -96,7 +108,7 @@ def test_metrics_are_in_their_units_with_dollars_that_can_be_read():
     first, second = rows(by_title(with_metrics())["Its metrics"])
     assert first == {
         "Metric": "throughput",
-        "Size": "64",
+        "size": "64",
         "Target": GPU,
         "Value": "600 images/s [582, 618]",
         "The best is": "-",
@@ -190,7 +202,8 @@ def test_without_an_axis_there_is_one_chart_and_without_prices_none():
 
 def test_bad_lines_are_told_with_number_text_and_reason_and_stay_text():
     bad = (
-        BadLine(source="log", number=17, text=EVIL, problem=f"no JSON: {EVIL}"),
+        BadLine(source="log", number=9, log_line=17, text=EVIL, problem=f"no JSON: {EVIL}"),
+        BadLine(source="log", number=2, text="of an earlier release", problem="no JSON"),
         BadLine(source="file", number=3, text='{"metric": 1}', problem="metric: no text"),
     )
     gpu = side(GPU, {64: 8.0}, bad_lines=bad, bad_lines_left_out=5, metrics_left_out=12)
@@ -201,10 +214,36 @@ def test_bad_lines_are_told_with_number_text_and_reason_and_stay_text():
     assert "5 lines more, not shown." in page
     assert "\x1b" not in text
     for shown in (html.unescape(page), text):
-        assert "7 lines of g5.xlarge told no metric" in shown
+        assert "8 lines of g5.xlarge told no metric" in shown
         assert "Line 17 of the log: no JSON: " in shown
+        assert "Marked line 2 of the log: no JSON" in shown
         assert "Line 3 of the file: metric: no text" in shown
         assert "g5.xlarge: 12 lines of metrics left out" in shown
+
+
+@pytest.mark.parametrize(
+    ("by_job", "told"),
+    [
+        ((2,), "2 lines of g5.xlarge told no metric, in 1 job"),
+        ((2, 2, 2), "6 lines of g5.xlarge told no metric, in 3 jobs, 2 in each"),
+        ((1, 4), "5 lines of g5.xlarge told no metric, in 2 jobs, 1 to 4 in each"),
+    ],
+)
+def test_lines_without_a_metric_are_counted_in_each_job(by_job, told):
+    line = BadLine(source="log", number=1, text="no JSON", problem="no JSON")
+    found = side(GPU, {64: 8.0}, bad_lines=(line,), bad_lines_by_job=by_job)
+    assert bad_lines(found) == told
+
+
+@pytest.mark.parametrize(("jobs", "has"), [(3, False), (6, True)])
+def test_intervals_are_spoken_of_only_where_there_are_any(jobs, has):
+    sides = [side(name, of, jobs=jobs) for name, of in TIMES.items()]
+    (section,) = sections(own_job_report(study(*sides)))
+    captions = [block.caption for block in section.blocks if isinstance(block, Table | Charts)]
+    assert len(captions) == 3
+    assert any("95 %" in text for text in captions) is has
+    assert any("fewer than 6 jobs has no interval" in text for text in captions) is not has
+    assert any("upper end of its interval" in text for text in captions) is has
 
 
 def test_a_reason_that_several_share_is_told_once():

@@ -7,13 +7,12 @@ import pytest
 
 from batchmark.changes.self_test.records import Alarms, Part, SelfTest, Steps, SuiteTest
 from batchmark.changes.self_test.self_test import EARLY, WAITED, try_suite
-from batchmark.core.shares import Rate
+from batchmark.changes.shares import Rate
 from batchmark.report.blocks import Text
 from batchmark.report.page import page_html
 from batchmark.report.pages.self_test_page import self_test_page
-from tests.builders.reports import printed
+from tests.builders.reports import Page, printed
 from tests.builders.self_test import Threshold, level_histories
-from tests.unit.plugin.report.test_page import Page
 
 NONE = Alarms(alarms=0, withdrawn=0, series_runs=0, low=0.0, high=None)
 

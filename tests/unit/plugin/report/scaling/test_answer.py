@@ -148,7 +148,10 @@ def test_nothing_that_trains_is_not_known():
     found = report_of(build_run(scaling_job(GPU, 2, Cluster().all_reduces(2))))
     one = answer(found)
     assert one.verdict == "Not known"
-    assert one.sentence == "g5.xlarge, NVIDIA A10G: it has no row that trains."
+    assert (
+        one.sentence
+        == "g5.xlarge, NVIDIA A10G: it has no row that trains. Mend that, then run it again."
+    )
     other = GPU_ENVIRONMENT.model_copy(update={"gpu_model": "NVIDIA L4"})
     jobs = [*sweep(Cluster(), (1,)), *sweep(Cluster(), (2,), environment=other)]
     refused = report_of(build_run(*jobs))
@@ -245,7 +248,7 @@ def test_what_is_known_comes_first_and_gives_the_verdict():
     assert second.cautions[0].startswith("Images from files: Intervals leave out")
     assert second.sentence == (
         "It was measured on 2 nodes only; scaling takes two different numbers of nodes (synthetic "
-        "images)."
+        "images). More repeats on two or more numbers of nodes would tell."
     )
     summary = summarize(found)
     assert (summary.verdict, summary.gpus) == ("Not well", (GPU,))

@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from batchmark.analysis.side_by_side import Chosen, side_by_side
+from batchmark.report.gate import Gate
 from batchmark.report.site.compare import Comparison
 from batchmark.report.terminal.rows import render_comparison
 from tests.builders.own_jobs import GPU, LOSS, THROUGHPUT, failed
@@ -89,3 +90,39 @@ def test_a_metric_that_is_far_worse_took_no_time():
     found = comparison({LOSS: (9.0, 20.0)}, {LOSS: (0.1, 0.2)}, repeats=2)
     remarks = " ".join(found.remarks)
     assert "new: thumbnails size 64, start warm, loss is worse by a factor of 97" in remarks
+
+
+def test_with_metrics_the_ratio_is_no_speedup_and_both_kinds_are_counted_apart(found):
+    assert found.answer == (
+        "Of 3 rows, new is faster in 0, slower in 0, better in 1, worse in 1 of its metrics; "
+        "no difference in 1."
+    ).replace("new", found.first)
+    assert found.ratio == "ratio"
+    assert "throughput" in found.ratio_meaning
+    assert "speedup" not in found.as_markdown().lower()
+    assert "| ratio [95 %] |" in found.as_markdown()
+
+
+def test_without_an_interval_none_is_spoken_of():
+    few = comparison(repeats=3)
+    console = Console(file=io.StringIO(), width=120)
+    render_comparison(few, console, ("new", "old"))
+    assert not few.has_intervals
+    assert "95 %" not in few.as_markdown() + console.file.getvalue()
+
+
+def test_what_is_not_comparable_is_not_counted_as_not_known_too(found):
+    rows = [row.model_copy(update={"verdict": "undecided"}) for row in found.rows]
+    rows[0] = rows[0].model_copy(update={"same_cpu": "EPYC"})
+    noisy = {"smallest_detectable_change": 9.0}
+    rows[1:] = [
+        row.model_copy(update={"noise": row.noise.model_copy(update=noisy)}) for row in rows[1:]
+    ]
+    one = found.suites[0].model_copy(update={"rows": tuple(rows)})
+    barred = Comparison("new", "old", [one])
+    assert barred.answer.endswith("; not known yet in 2; not comparable in 1.")
+    assert "Not comparable in 1 row: both ran on the same CPU, EPYC." in barred.remedy
+    assert "Not known yet in 2 rows" in barred.remedy
+    gate = Gate(barred, [], 0, "6 jobs", 5.0)
+    assert "2 not known yet, 1 not comparable, 0 missing in the baseline" in gate.last_line
+    assert "nothing could be decided" in gate.last_line

@@ -4,12 +4,33 @@ from datetime import UTC, datetime
 
 import pytest
 
+from batchmark.core.run import RunPlan
 from batchmark.report.answer import summarize
 from batchmark.report.site.runs import RunLine
 from tests.builders.reports import report_of
-from tests.builders.runs import build_run
+from tests.builders.runs import build_job, build_run
 
 NOW = datetime(2026, 12, 6, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("run_id", "dag_id", "suite", "name"),
+    [
+        ("scheduled__2026", "gpu_cpu_benchmark", "blog", "suite blog, 2026-12-06 00:00, scheduled"),
+        ("manual__2026", "own_job_benchmark", "job-a", "job a, 2026-12-06 00:00, triggered"),
+        ("mine", "job_comparison", "", "Job comparison, 2026-12-06 00:00"),
+        ("mine", "", "", "run, 2026-12-06 00:00"),
+    ],
+)
+def test_a_run_is_named_by_what_when_and_why(run_id, dag_id, suite, name):
+    assert RunLine(run_id, NOW, dag_id, suite, "success").name == name
+
+
+def test_a_run_without_a_result_is_named_by_what_it_planned():
+    plan = RunPlan(jobs=(build_job("c5.2xlarge", [], suite="job-convert").planned,))
+    assert RunLine("mine", NOW, "own_job_benchmark", "", "failed").with_plan(plan).name == (
+        "job convert, 2026-12-06 00:00"
+    )
 
 
 @pytest.mark.parametrize(
@@ -18,7 +39,7 @@ NOW = datetime(2026, 12, 6, tzinfo=UTC)
         (None, False, "-"),
         (1, False, "1 change for the worse"),
         (2, True, "2 changes for the worse"),
-        (0, True, "not known yet"),
+        (0, True, "not known yet: too few runs"),
         (0, False, "nothing worse"),
     ],
 )
@@ -26,3 +47,7 @@ def test_a_line_counts_what_changed_for_the_worse(worse, too_early, changed):
     summary = summarize(report_of(build_run()))
     summary = summary.model_copy(update={"worse": worse, "too_early": too_early})
     assert RunLine("run", NOW, "", "blog", "success", summary).changed == changed
+
+
+def test_a_run_that_was_not_looked_at_has_no_changes_known():
+    assert summarize(report_of(build_run())).worse is None

@@ -14,6 +14,7 @@ from batchmark.runs.own_jobs.lines import NOT_KNOWN, read_lines
 from tests.builders.watched_jobs import SHA256, described, facts, marked, plan
 
 OTHER = "ef" * 32
+OWN = " (the command's own error)"
 
 
 def told(*texts):
@@ -32,13 +33,14 @@ def test_without_any_wish_of_the_owner_the_exit_code_counts():
 @pytest.mark.parametrize(
     ("job", "detail"),
     [
-        (described("FAILED", code=1), "exit code 1"),
-        (described("FAILED", code=3, statusReason=ENDED_BY_ITSELF), "exit code 3"),
+        (described("FAILED", code=1), f"exit code 1{OWN}"),
+        (described("FAILED", code=3, statusReason=ENDED_BY_ITSELF), f"exit code 3{OWN}"),
         (described("FAILED", code=137, statusReason=TIMED_OUT), f"exit code 137; {TIMED_OUT}"),
+        (described("FAILED", code=127), "exit code 127 (the command was not found)"),
         (described("FAILED", code=None, statusReason="by a user"), "no exit code; by a user"),
         (
             described("FAILED", code=137, container={"reason": "OutOfMemoryError: killed"}),
-            "exit code 137; OutOfMemoryError: killed",
+            "exit code 137 (killed, usually for want of memory); OutOfMemoryError: killed",
         ),
     ],
 )
@@ -83,7 +85,7 @@ def test_a_command_that_did_not_run_below_its_shell_is_not_the_one_that_was_mean
     check = owners_check(plan(), described(), SAYS_NOTHING)
     assert (check.kind, check.passed, check.detail) == ("exit_code", False, SILENT)
     failed = owners_check(plan(), described("FAILED", code=2), SAYS_NOTHING)
-    assert failed.detail == f"exit code 2; {SILENT}"
+    assert failed.detail == f"exit code 2{OWN}; {SILENT}"
     stopped = owners_check(plan(), described("FAILED", code=137, isTerminated=True), SAYS_NOTHING)
     assert stopped.detail == "exit code 137"
 
@@ -96,7 +98,7 @@ def test_a_command_that_did_not_run_below_its_shell_is_not_the_one_that_was_mean
         (described(), plan(check="true"), ["end 0 1", "check 0", "over"], None),
         (described(), plan(check="true"), ["end 0 1"], None),
         (described(), plan(output="out"), ["end 0 1", f"sha256 {SHA256}"], None),
-        (described("FAILED", code=3), plan(), ["end 3 1", "over"], "exit code 3"),
+        (described("FAILED", code=3), plan(), ["end 3 1", "over"], f"exit code 3{OWN}"),
         (
             described("FAILED", code=7),
             plan(check="false"),
@@ -115,7 +117,7 @@ def test_no_entrypoint_is_blamed_where_a_log_lost_its_beginning_alone(job, own_j
 )
 def test_the_exit_code_counts_where_no_log_could_tell_of_a_shell(own_job, said):
     assert owners_check(own_job, described(), said).passed
-    assert owners_check(own_job, described("FAILED", code=2), said).detail == "exit code 2"
+    assert owners_check(own_job, described("FAILED", code=2), said).detail == f"exit code 2{OWN}"
 
 
 @pytest.mark.parametrize(

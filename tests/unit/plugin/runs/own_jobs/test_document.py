@@ -20,7 +20,6 @@ from tests.builders.watched_jobs import (
     BEGIN,
     CREATED,
     DIGEST,
-    END,
     GPU,
     HOST,
     STARTED,
@@ -44,9 +43,7 @@ def document(job=None, said=None, where=None, *, on_aws=True, own_job=None, devi
     """The document, as it can be read again."""
     job, said = job or described(), told(gpus=[GPU]) if said is None else said
     wanted = expected(own_job, device=device)
-    watched = WatchedJob(
-        wanted, wanted.own_job, job, said, where or host(), on_aws, *last_span(job)
-    )
+    watched = WatchedJob(wanted, wanted.own_job, job, said, where or host(), on_aws, last_span(job))
     return parse_document(watched.document().to_json())
 
 
@@ -219,7 +216,7 @@ def test_of_too_many_metrics_the_rest_is_counted():
 @pytest.mark.parametrize(
     ("own_job", "job", "reason"),
     [
-        (plan(), described("FAILED", code=3), "exit code 3"),
+        (plan(), described("FAILED", code=3), "exit code 3 (the command's own error)"),
         (
             plan(),
             described("FAILED", code=137, statusReason=TIMED_OUT),
@@ -316,61 +313,17 @@ def test_which_attempts_without_a_start_have_run(attempt, status, ran):
     assert (last_span(described(status, attempts=[attempt])) == (None, STOPPED)) is ran
 
 
-MAY_DROP = (
-    "its log may be incomplete, so its metrics are perhaps not all: its driver drops lines that it "
-    "can't send in time unless its mode is blocking"
-)
-
-
-def incomplete(part, are="is"):
-    return f"its log is incomplete: {part} {are} missing, so its metrics are perhaps not all"
-
-
-def logging(**options):
-    return {"logConfiguration": {"logDriver": "awslogs", "options": options}}
-
-
 @pytest.mark.parametrize(
-    ("job", "said", "doubts"),
+    ("job", "doubts"),
     [
-        (described(), told(metric()), []),
-        (described(), read_lines(marked(*facts(*BEGIN), metric())), [incomplete("its end")]),
-        (described(), read_lines(marked(*facts(*BEGIN, "over"))), [incomplete("its end")]),
-        (described(), read_lines(marked(metric(), *facts(*END))), [incomplete("its beginning")]),
-        (
-            described(container=logging()),
-            read_lines(marked(*facts("end 0 1"))),
-            [incomplete("its beginning and its end", "are")],
-        ),
-        (described(container=logging()), told(metric()), [MAY_DROP]),
-        (described(container=logging(mode="non-blocking")), told(metric()), [MAY_DROP]),
-        (described(container={"logConfiguration": {}}), told(metric()), [MAY_DROP]),
-        (described(), NOT_KNOWN, ["its log could not be read, so its metrics are not known"]),
-        # What was killed tells no end.
-        *(
-            (job, read_lines(marked(*facts(*BEGIN))), [])
-            for job in (
-                described("FAILED", code=None, isTerminated=True),
-                described("FAILED", code=137, statusReason=TIMED_OUT),
-                described("FAILED", code=137, container={"reason": OUT_OF_MEMORY}),
-            )
-        ),
-        (
-            described(container={"reason": OUT_OF_MEMORY}),
-            told(metric()),
-            [KILLED_IN_IT],
-        ),
-        (described(attempt={"container": {"reason": OUT_OF_MEMORY}}), told(), [KILLED_IN_IT]),
+        (described(), ()),
+        (described(container={"reason": OUT_OF_MEMORY}), (KILLED_IN_IT,)),
+        (described(attempt={"container": {"reason": OUT_OF_MEMORY}}), (KILLED_IN_IT,)),
+        (described("FAILED", code=137, container={"reason": OUT_OF_MEMORY}), ()),
     ],
 )
-def test_what_its_figures_are_to_be_read_with_care_for(job, said, doubts):
-    assert list(document(job, said).own_job.doubts) == doubts
-
-
-def test_without_a_shell_only_its_log_driver_raises_doubts():
-    for container, doubts in ((logging(), (MAY_DROP,)), ({}, ())):
-        found = document(described(container=container), read_lines(marked(metric())), own_job=BARE)
-        assert found.own_job.doubts == doubts
+def test_what_its_figures_are_to_be_read_with_care_for(job, doubts):
+    assert document(job, told(metric())).own_job.doubts == doubts
 
 
 def test_when_it_reached_its_stages():

@@ -17,7 +17,18 @@ from batchmark.runs.own_jobs.lines import (
 from batchmark_job.result import values
 from batchmark_job.result.metric import MOST_LINES
 from batchmark_job.result.printable import printable
-from tests.builders.watched_jobs import BEGIN, END, GPU, SHA256, STARTED, facts, marked, metric
+from tests.builders.watched_jobs import (
+    BEGIN,
+    END,
+    FALSE_FACTS,
+    GPU,
+    KEY,
+    SHA256,
+    STARTED,
+    facts,
+    marked,
+    metric,
+)
 
 
 def facts_of(*texts):
@@ -208,7 +219,7 @@ def test_a_log_without_its_beginning_tells_how_the_command_ended():
         *((facts(end), True) for end in (*END, "check 7", f"sha256 {SHA256}", "sha256 missing")),
         ([metric()], False),
         ([metric(mark=FILE_MARK)], True),
-        (facts("0f8fad5b-d9cb-469f-a165-70867728950e cpu Fast"), True),
+        (facts(f"{KEY} cpu Fast"), True),
     ],
 )
 def test_which_lines_only_a_shell_tells(texts, by_a_shell):
@@ -223,9 +234,6 @@ def test_a_command_took_no_time_that_can_not_be(end, seconds):
     assert facts_of(*BEGIN, f"end 0 {end}").command_seconds == seconds
 
 
-KEY = "0f8fad5b-d9cb-469f-a165-70867728950e"
-
-
 def keyed(*texts, key=KEY):
     return facts(*(f"{key} {text}" for text in texts))
 
@@ -237,14 +245,7 @@ def test_a_key_changes_no_fact(key):
 
 
 @pytest.mark.parametrize("forged", ["", "- ", KEY.replace("0", "1") + " ", KEY.upper() + " "])
-@pytest.mark.parametrize(
-    "fact",
-    [
-        "begin 1 1",
-        *("end 0 1", "busy 1 1", "peak_memory 1", "gpu_busy 9 9 9 9", "check 0", "over"),
-        *(f"sha256 {SHA256}", "sha256 missing", "metrics_left_out 7", "metrics_outside /a"),
-    ],
-)
+@pytest.mark.parametrize("fact", FALSE_FACTS)
 def test_a_fact_without_the_wrappers_key_is_named_and_changes_nothing(forged, fact):
     said = keyed(*BEGIN, "end 3 5080")
     told = read_lines(marked(*said, *facts(forged + fact)))
@@ -261,6 +262,12 @@ def test_nobody_begins_in_the_wrappers_place():
     told = read_lines(marked(first, *facts("begin 1 9", "end 0 9"), *rest, *keyed("end 3 5080")))
     assert (told.facts.began_uptime, told.facts.exit_code) == (5000.0, 3)
     assert len(told.bad_lines) == 2
+
+
+def test_facts_before_the_first_key_keep_their_numbers():
+    said = [*facts("begin 1 9", "over"), *keyed("end 3 5080"), "BATCHMARK_METRIC no"]
+    lines = [line._replace(number=10 + n) for n, line in enumerate(marked(*said))]
+    assert [bad.log_line for bad in read_lines(lines).bad_lines] == [10, 11, 13]
 
 
 def test_facts_without_a_key_do_not_stand_in_for_a_beginning_that_was_lost():

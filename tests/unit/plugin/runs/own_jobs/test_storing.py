@@ -93,6 +93,21 @@ def test_a_host_of_an_earlier_attempt_or_unknown_is_asked_for(account, seen):
     assert account.store(host=seen).environment.instance_type == "g5.2xlarge"
 
 
+@pytest.mark.parametrize(
+    ("every", "numbers"),
+    [
+        (["hello", *WHOLE[:-1], "BATCHMARK_METRIC no", "so so", WHOLE[-1]], [len(WHOLE) + 1]),
+        (["the log is too long to be read to there"], [None]),
+    ],
+)
+def test_a_line_without_a_metric_is_told_by_its_number_in_the_log(account, every, numbers):
+    account.logs = MarkedLog([*WHOLE[:-1], "BATCHMARK_METRIC no", WHOLE[-1]])
+    account.logs.all_lines = every
+    bad = account.store().own_job.bad_lines
+    assert [line.log_line for line in bad] == numbers
+    assert [line.number for line in bad] == [2], "of those with a mark"
+
+
 def test_a_document_that_knows_more_is_kept(account):
     first = account.store()
     account.host = host(instance_type=None, availability_zone=None, registered_at=None)

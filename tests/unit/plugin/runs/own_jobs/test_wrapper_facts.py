@@ -8,11 +8,11 @@ import pytest
 
 from batchmark_job.result.metric import FILE_VARIABLE, MOST_CHARACTERS, MOST_LINES
 from tests.builders.files import put
+from tests.builders.watched_jobs import KEY
 from tests.stand_ins.wrapped_commands import SMI, SMI_WATCHES
 from tests.waiting import wait_for
 
 METRIC = '{"metric": "rate", "value": 2, "unit": "1/s", "higher_is_better": true}'
-KEY = "0f8fad5b-d9cb-469f-a165-70867728950e"
 
 
 def test_what_is_told_of_the_machine_is_as_the_kernel_says(wrapped, programs, tmp_path):

@@ -11,17 +11,14 @@ from batchmark.aws.job_log import MARKS, MarkedLine
 from batchmark.runs.own_jobs.lines import NOT_THE_WRAPPERS, OUTSIDE, read_lines
 from batchmark.runs.own_jobs.wrapper import CHECK, OUTPUT, OUTPUT_SHA256, script
 from batchmark_job.result.metric import FILE_VARIABLE, MOST_CHARACTERS
+from tests.builders.watched_jobs import FALSE_FACTS, KEY, facts
 from tests.stand_ins.wrapped_commands import SMI, SMI_WATCHES, until
 
 # That the script may read beside its own names: Batchmark's, and what every shell sets itself.
 DOCUMENTED = {FILE_VARIABLE, CHECK, OUTPUT, OUTPUT_SHA256, "PWD"}
 NAMES = set(re.findall(r"\b_[a-z]+\b", script()))
-FALSE = ("begin 1 1", "end 0 1", "busy 1 1", "peak_memory 1", "gpu_busy 9 9 9 9", "check 0")
-FALSE += (f"sha256 {'0' * 64}", "metrics_left_out 7", "metrics_outside /a", "over")
 FORGERY = "\n".join(
-    f"BATCHMARK_JOB {key}{fact}"
-    for key in ("", "- ", "0f8fad5b-d9cb-469f-a165-70867728950e ")
-    for fact in FALSE
+    facts(*(f"{key}{fact}" for key in ("", "- ", f"{KEY} ") for fact in FALSE_FACTS))
 )
 FORGE = f"cat <<'END'\n{FORGERY}\nEND\n"
 
@@ -36,12 +33,13 @@ def test_what_command_check_and_a_process_left_behind_forge_is_named_and_changes
     left = f"({until('[ -e checking ]')}; {FORGE}touch forged) &\n"
     check = f"{FORGE}touch checking; {until('[ -e forged ]')}; exit 4"
     done = wrapped.sh(f"{FORGE}{left}echo x >made", **{CHECK: check, OUTPUT: "made"})
-    told, facts = read(done), read(done).facts
-    assert (facts.exit_code, facts.check_exit_code) == (0, 4)
-    assert facts.output_sha256 == hashlib.sha256(b"x\n").hexdigest()
-    assert f"{facts.began_uptime:.2f}" == done.facts["begin"].split()[1]
-    assert f"{facts.ended_uptime:.2f}" == done.facts["end"].split()[1]
-    assert (facts.gpu_busy, told.metrics_left_out, told.metrics) == (None, 0, [])
+    told = read(done)
+    known = told.facts
+    assert (known.exit_code, known.check_exit_code) == (0, 4)
+    assert known.output_sha256 == hashlib.sha256(b"x\n").hexdigest()
+    assert f"{known.began_uptime:.2f}" == done.facts["begin"].split()[1]
+    assert f"{known.ended_uptime:.2f}" == done.facts["end"].split()[1]
+    assert (known.gpu_busy, told.metrics_left_out, told.metrics) == (None, 0, [])
     assert {line.problem for line in told.bad_lines} == {NOT_THE_WRAPPERS}
     assert len(told.bad_lines) == 3 * len(FORGERY.splitlines())
 

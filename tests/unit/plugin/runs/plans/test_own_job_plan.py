@@ -10,12 +10,12 @@ from botocore.session import get_session
 from botocore.validate import validate_parameters
 
 from batchmark.core.errors import ConfigError, PlanError
-from batchmark.core.own_jobs import ComparisonRun, OwnJobRun
+from batchmark.core.own_jobs import ComparisonRun
 from batchmark.core.run import RunPlan
 from batchmark.runs.budget import worst_case
 from batchmark.runs.own_jobs.wrapper import container_overrides
 from batchmark.runs.plans.options import asked
-from batchmark.runs.plans.own_job_plan import plan_comparison, plan_own_jobs
+from batchmark.runs.plans.own_job_plan import asked_of, plan_comparison, plan_own_jobs
 from batchmark.runs.plans.planning import all_operator_kwargs, longest_seconds, operator_kwargs
 from tests.builders.existing_jobs import found, own_jobs, side
 from tests.builders.installations import configured, own_types
@@ -28,8 +28,9 @@ CPU_ALONE = configured(targets=own_types(**{"c5.2xlarge": {}}))
 
 def planned(jobs=None, config=None, **changes):
     run_name = changes.pop("run_name", "run")
-    wanted = asked(OwnJobRun, {"job": "thumbnails", "repeats": 2} | changes)
-    return plan_own_jobs(config or configured(), jobs or own_jobs(), wanted, run_name=run_name)
+    jobs = jobs or own_jobs()
+    wanted = asked_of(jobs, {"job": "thumbnails", "repeats": 2} | changes)
+    return plan_own_jobs(config or configured(), jobs, wanted, run_name=run_name)
 
 
 def compared(*sides, **changes):
@@ -45,6 +46,14 @@ def places(jobs):
 
 def with_targets(targets):
     return configured().model_copy(update={"targets": targets})
+
+
+def test_what_a_run_can_cost_is_told_in_the_one_order_of_targets_though_jobs_are_mixed():
+    worst = [
+        worst_case(configured(), planned(run_name=f"run {n}"), PRICES, NOW).targets
+        for n in range(4)
+    ]
+    assert {tuple(one.target for one in each) for each in worst} == {("c5.2xlarge", "g5.xlarge")}
 
 
 def test_each_target_size_and_repeat_is_a_job():
@@ -79,17 +88,40 @@ def test_one_job_more_starts_the_instance_of_each_queue_so_that_all_repeats_may_
     jobs = planned(repeats=6)
     assert {(job.target, job.repeat) for job in jobs[:2]} == {("g5.xlarge", 7), ("c5.2xlarge", 7)}
     for first in jobs[:2]:
-        following = next(job for job in jobs[2:] if job.target == first.target)
+        following = next(job for job in jobs[2:] if places([job])[0][:2] == (first.target, 64))
         assert first.own_job == following.own_job
         assert first.result_prefix != following.result_prefix
         assert first.name.endswith("-7")
     assert set(Counter((job.target, job.own_job.size) for job in jobs[2:]).values()) == {6}
 
 
+def firsts(jobs, config=None):
+    """Of each job with its place, that of the one without whose success it is not run."""
+    kwargs = all_operator_kwargs(config or configured(), "run", jobs)
+    told = [each["first"] for each in kwargs]
+    found = [index if index is None else places([jobs[index]])[0] for index in told]
+    return list(zip(places(jobs), found, strict=True))
+
+
+def test_no_job_of_a_side_is_run_where_the_one_that_starts_its_instance_fails_by_itself():
+    starts, others = firsts(planned())[:2], firsts(planned())[2:]
+    assert [first for _, first in starts] == [None, None]
+    assert {first == (target, 64, 3) for (target, _, _), first in others} == {True}
+
+
+def test_a_job_that_fails_says_nothing_of_smaller_sizes_or_other_sides():
+    """Sides of one queue have one job more together, and so the first of a side may be large."""
+    jobs, targets = compared(parameter="size", sizes=[1, 2, 3], repeats=1)
+    for index, ((target, size, _), first) in enumerate(firsts(jobs, with_targets(targets))):
+        before = [place for place in places(jobs[:index]) if place[0] == target]
+        asks_no_more = [place for place in before if place[1] <= size]
+        assert first == next(iter(asks_no_more), None)
+
+
 def test_sides_of_one_queue_share_the_job_that_starts_its_instance():
     jobs, targets = compared(repeats=6)
     assert len(jobs) == 1 + 2 * 6
-    assert places(jobs)[0] == (jobs[1].target, jobs[1].own_job.size, 7)
+    assert places(jobs)[0] == ("old", None, 7)
     kwargs = all_operator_kwargs(with_targets(targets), "run", jobs)
     assert [each["turn"] for each in kwargs] == list(range(1, 14))
 
@@ -115,7 +147,13 @@ def test_limits_are_the_own_jobs_and_count_in_the_worst_case():
 
 @pytest.mark.parametrize(
     ("sizes", "commands"),
-    [([16], ["16"]), ([32.0, 0.5, 32], ["0.5", "32"]), ([3, 1, 2], ["1", "2", "3"])],
+    [
+        ([16], ["16"]),
+        (["16", " 32\r", ""], ["16", "32"]),
+        (["2.5e1"], ["25"]),
+        ([32.0, 0.5, 32], ["0.5", "32"]),
+        ([3, 1, 2], ["1", "2", "3"]),
+    ],
 )
 def test_other_sizes_may_be_asked_for(sizes, commands):
     jobs = planned(sizes=sizes, targets=["c5.2xlarge"], repeats=1)
@@ -130,6 +168,12 @@ def test_other_sizes_may_be_asked_for(sizes, commands):
         ({"config": CPU_ALONE}, "unknown target 'g5.xlarge'; Terraform made: c5.2xl"),
         ({"sizes": [0]}, "sizes 0 is out of range; give more than 0, and 1e+18 at most"),
         ({"sizes": [float("nan")]}, "sizes takes numbers, got nan"),
+        ({"sizes": ["all"]}, "sizes takes numbers, got 'all'; Terraform has size 64, 256"),
+        ({"sizes": ["64, 256"]}, "sizes takes numbers, got '64, 256'; Terraform has size 64, 256"),
+        ({"sizes": "64"}, "sizes: Input should be a valid tuple, got '64'"),
+        ({"sizes": ["inf"]}, "sizes takes numbers, got inf"),
+        ({"job": ""}, "job: String should match"),
+        ({"job": None}, "unknown own job ''; known: thumbnails"),
         ({"jobs": own_jobs(parameters={})}, "has Ref::quality, which has no value: give one"),
         ({"jobs": own_jobs(check="test Ref::x")}, "the check of g5.xlarge has Ref::x, which has"),
         ({"jobs": own_jobs(output="/tmp/Ref::x")}, "the output of g5.xlarge has Ref::x, which"),

@@ -2,12 +2,15 @@
 
 import re
 from html import unescape
+from types import SimpleNamespace
 
 import pytest
 
 from batchmark.changes.alerts.store import AlertStore
+from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.orchestration.web import access
 from batchmark.orchestration.web.airflow_runs import AirflowRun, Schedule
+from batchmark.orchestration.web.routes import account
 from tests.builders.history import NOON, two_targets
 from tests.builders.libraries import NOW
 
@@ -25,6 +28,24 @@ def test_each_scheduled_dag_has_a_forecast_from_its_own_runs(pages, shelf):
         assert f"4 scheduled runs of {dag_id} next month, about {usd}" in text
     pages.schedule = Schedule(None, paused=True)
     assert "own_job_benchmark" not in pages.text("/costs")
+
+
+def test_each_own_jobs_schedule_has_a_forecast_from_its_own_runs(pages, shelf, monkeypatch):
+    schedules = {"a": "@weekly", "b": "0 3 1 * *", "c": None}
+    jobs = {name: SimpleNamespace(schedule=schedule) for name, schedule in schedules.items()}
+    monkeypatch.setattr(account, "load_own_jobs", lambda: SimpleNamespace(jobs=jobs))
+    planned = two_targets().jobs[0].planned
+    for run_id, name, usd in (("run__0", "a", 2.0), ("run__1", "c", 5.0)):
+        shelf.booked(run_id, usd)
+        own = OwnJobPlan(name=name, job_definition="theirs")
+        job = planned.model_copy(update={"own_job": own})
+        shelf.planned(run_id, dag_id=account.OWN, jobs=(job,))
+    text = unescape(pages.text("/costs"))
+    assert re.search(r"[45] scheduled runs of own job a next month, about \$(8|10)\.00:", text)
+    assert "1 scheduled run of own job b next month; what one costs is not known yet" in text
+    assert "own job c" not in text
+    pages.schedule = Schedule(None, paused=True)
+    assert "own job a is paused: its schedule will cost nothing." in pages.text("/costs")
 
 
 def token_of(text):

@@ -6,6 +6,7 @@ import json
 import re
 from datetime import timedelta
 from html import unescape
+from urllib.parse import quote
 
 import pytest
 
@@ -14,10 +15,23 @@ from batchmark.orchestration import settings
 from batchmark.report.model import Report
 from batchmark.report.site.trends import MARKS, series_id
 from batchmark_job.result.document import Device
+from batchmark_job.result.version import GivenVersion
 from tests.builders.alerts import change, point
 from tests.builders.history import NOON, two_targets
 from tests.builders.runs import CPU_ENVIRONMENT, GPU_ENVIRONMENT, LAPTOP_ENVIRONMENT
 from tests.stand_ins.visitors import sides
+
+
+def test_a_trend_of_one_run_is_a_figure_and_no_empty_chart(pages, shelf):
+    run_id = shelf.measured()
+    text = pages.text("/trends")
+    assert 'class="history"' not in text
+    assert re.search(rf'/runs/{quote(run_id)}"><span class="small">[^<]+; 1 run since', text)
+    series = pages.text(re.search(r'href="(/trends/[^"]+)"', text)[1].replace("&amp;", "&"))
+    assert "<figure" not in series
+    assert "Its only run." in series
+    assert f">{NOON:%Y-%m-%d %H:%M}" in series, "named in words"
+    assert f'<span class="small">{run_id}</span>' in series
 
 
 def test_trends_show_every_series_with_alerts_and_releases(pages, shelf):
@@ -65,6 +79,20 @@ def thirty_runs(shelf, slower_since):
     return runs
 
 
+def test_a_series_names_the_version_of_each_run_and_of_its_change(pages, shelf):
+    commits = ["8ab0c11"] * 20 + ["3f2a91c"] * 10
+    for day, commit in enumerate(commits):
+        version = GivenVersion(commit=commit, branch="main")
+        slowdown = 1.0 if commit == "8ab0c11" else 1.3
+        shelf.bucket.append(two_targets(day, slowdown, version=version))
+    (series, *_) = pages.app.state.library().series("blog", "time", 60)
+    one = pages.text(f"/trends/{series_id(series.key)}?suite=blog")
+    assert len(re.findall(r"; since 3f2a91c \(8ab0c11 before\)\.", one)) == 1
+    assert one.count('<span class="small">commit 8ab0c11, branch main, image sha256:') == 20
+    assert ">commit 8ab0c11 → 3f2a91c<" in one
+    assert "commit 3f2a91c, branch main" in pages.text("/trends.csv?suite=blog")
+
+
 def test_thirty_runs_with_a_change_show_it_where_it_happened_and_what_it_is_worth(pages, shelf):
     runs = thirty_runs(shelf, slower_since=20)
     (series, *_) = pages.app.state.library().series("blog", "time", 60)
@@ -98,7 +126,7 @@ def test_a_single_run_shows_its_value_and_no_range(pages, shelf):
 def test_trends_as_csv(pages, shelf):
     run_id = shelf.measured()
     rows = list(csv.reader(io.StringIO(pages.text("/trends.csv?suite=blog"))))
-    assert rows[0] == ["row", "target", "run", "recorded_at", "time"]
+    assert rows[0] == ["row", "target", "run", "recorded_at", "time", "version"]
     assert len(rows) == 1 + 4
     assert {row[2] for row in rows[1:]} == {run_id}
 
@@ -138,14 +166,38 @@ def test_a_comparison_can_be_taken_along(pages, shelf):
     pages.text(f"/compare.exe?{query}", 404)
 
 
-def test_a_side_may_be_an_image_or_a_day(pages, shelf):
-    first = shelf.measured()
+@pytest.mark.parametrize(
+    ("days", "said"), [((1, 0), True), ((0, 1), False)], ids=["newer first", "older first"]
+)
+def test_a_comparison_says_since_which_version_where_the_first_is_the_newer(
+    pages, shelf, days, said
+):
+    ids = [
+        shelf.measured(day, 1 + 3 * day, version=GivenVersion(commit=commit))
+        for day, commit in enumerate(("8ab0c11", "3f2a91c"))
+    ]
+    text = pages.text(f"/compare?{sides(*(ids[day] for day in days))}")
+    assert ("in 2 since 3f2a91c (8ab0c11 before)." in text) is said
+    assert re.search(r">commit</th>.*?(8ab0c11|3f2a91c)", text)
+
+
+def test_two_targets_of_a_comparison_have_no_version_before(pages, shelf):
+    ids = [shelf.measured(day, version=GivenVersion(commit=f"{day}")) for day in range(2)]
+    query = sides(ids[1], ids[0], ("g5.xlarge", "c5.2xlarge"))
+    assert " before)" not in pages.text(f"/compare?{query}")
+
+
+def test_a_side_may_be_a_commit_an_image_or_a_day(pages, shelf):
+    first = shelf.measured(version=GivenVersion(commit="3f2a91c" + "0" * 33))
     other = CPU_ENVIRONMENT.model_copy(update={"image_digest": "sha256:" + "cd" * 32})
     second = shelf.measured(3, environment=other)
     chosen = pages.app.state.library().chosen
+    assert chosen("3f2a91c0", "c5.2xlarge").run.run_id == first
     assert chosen("sha256:cdcdcd", "c5.2xlarge").run.run_id == second
     assert chosen(f"{NOON + timedelta(days=2):%Y-%m-%d}", "c5.2xlarge").run.run_id == first
     assert chosen(f"{NOON + timedelta(days=9):%Y-%m-%d}", "c5.2xlarge").run.run_id == second
+    text = unescape(pages.text(f"/compare?{sides('deadbee', second)}"))
+    assert "There is no run 'deadbee': choose" in text
     text = pages.text(f"/compare?{sides('2020-01-01', second)}")
     assert "There is no run of g5.xlarge on or before 2020-01-01: choose a later day" in text
 

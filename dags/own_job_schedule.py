@@ -1,0 +1,37 @@
+"""# Own job schedule
+
+Starts *Own job benchmark* for each of Terraform's `own_jobs` whose `schedule` is due; it looks
+every 15 minutes, in UTC. A job that still runs is not started again. What was missed, such as while
+this was paused, is made up once. The ids of such runs begin with `schedule__`.
+
+**Unpausing starts paid runs**: at each time of a schedule, one with the form's defaults, where
+`max_cost_usd` refuses what could cost more. *Own job benchmark* has to be unpaused, too.
+"""
+
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import dag
+
+from batchmark.orchestration import dag_parts
+from batchmark.orchestration.tasks import own_job_schedule as tasks
+
+
+@dag(
+    dag_display_name="Own job schedule",
+    schedule=dag_parts.schedule(f"*/{tasks.MINUTES} * * * *"),
+    description="Runs of own jobs that are due by their own schedules",
+    doc_md=__doc__,
+    **dag_parts.dag_args("benchmark"),
+)
+def own_job_schedule():
+    due = dag_parts.task_of(tasks.find_due)()
+    TriggerDagRunOperator.partial(
+        task_id="start_run",
+        trigger_dag_id=tasks.STARTED,
+        logical_date=None,  # as by hand: two may begin at once
+        skip_when_already_exists=True,
+        fail_when_dag_is_paused=True,
+        map_index_template="{{ task.conf['job'] }}",
+    ).expand_kwargs(due)
+
+
+own_job_schedule()

@@ -1,0 +1,43 @@
+"""The version that a job is told to measure: by its options, or else by the CI that runs it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+
+from batchmark_job.option_values import parse
+from batchmark_job.result.printable import printable
+from batchmark_job.result.values import MOST_CHARACTERS_OF_NAME
+from batchmark_job.result.version import GivenVersion
+
+# The first that is set counts: of GitHub Actions, GitLab, Jenkins, CircleCI and Buildkite. On
+# GitHub a pull request's own branch stands before the name of its merge.
+OF_CI = {
+    "commit": ("GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT", "CIRCLE_SHA1", "BUILDKITE_COMMIT"),
+    "branch": (
+        *("GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME"),
+        *("BRANCH_NAME", "CIRCLE_BRANCH", "BUILDKITE_BRANCH"),
+    ),
+}
+
+
+def given_version(
+    arguments: argparse.Namespace, environment: Mapping[str, str]
+) -> GivenVersion | None:
+    """What the options say; None where nobody says anything.
+
+    CI's own commit and branch count only where the options name neither: they go together.
+
+    Raises:
+        InputError: an option can't be had.
+    """
+    version = parse(GivenVersion, arguments)
+    if not (version.commit or version.branch):
+        known = {name: _first(environment, names) for name, names in OF_CI.items()}
+        version = GivenVersion(**known, label=version.label)
+    return None if version == GivenVersion() else version
+
+
+def _first(environment: Mapping[str, str], names: Sequence[str]) -> str | None:
+    found = next((environment[name] for name in names if environment.get(name)), None)
+    return found and printable(found)[:MOST_CHARACTERS_OF_NAME]

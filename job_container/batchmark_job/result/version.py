@@ -1,0 +1,43 @@
+"""What is measured, as people or their CI say it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field
+
+from batchmark_job.result.options import Options, option
+from batchmark_job.result.values import IN_A_LINE, MOST_CHARACTERS_OF_NAME
+
+
+def _or_none(given: Any) -> Any:
+    return given.strip() or None if isinstance(given, str) else given
+
+
+Given = Annotated[str, Field(max_length=MOST_CHARACTERS_OF_NAME), IN_A_LINE]
+_Given = Annotated[Given | None, BeforeValidator(_or_none)]
+
+
+class GivenVersion(Options):
+    """The version that somebody gives what is measured; each field is null where nobody did."""
+
+    commit: _Given = option(
+        None,
+        "Commit of what is measured. Where it is slower, the alert names the first one.",
+        command="commit of what is measured, in place of CI's",
+    )
+    branch: _Given = option(
+        None,
+        "Branch of that commit.",
+        command="branch of that commit",
+    )
+    label: _Given = option(
+        None,
+        "Any text to find the run by, such as a release.",
+        command="any text to find the run by, such as a release",
+    )
+
+    def over(self, other: GivenVersion | None) -> Self:
+        """This version, with the other's word where it has none."""
+        own = self.model_dump(exclude_none=True)
+        return type(self)(**(other.model_dump(exclude_none=True) if other else {}) | own)

@@ -1,0 +1,85 @@
+"""The account that is checked, or the local cloud that stands for one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from batchmark.aws.batch_targets import NO_ANSWER
+from batchmark.aws.boto_clients import Clients
+from batchmark.aws.price_list import fetch_prices, price_clients
+from batchmark.aws.result_bucket import is_aws
+from batchmark.core.errors import PriceError
+from batchmark.core.prices import PriceTable, committed_prices
+from laptop.aws_check.credentials import ENDED
+from laptop.errors import LaptopError
+
+FREE_TIER_REGION = "us-east-1"  # the Free Tier API's only one
+
+
+class Account(NamedTuple):
+    id: str
+    region: str
+    principal_arn: str  # the IAM user or role whose credentials these are
+    on_aws: bool
+
+
+def find_account(clients: Clients, region: str) -> Account:
+    """Raises:
+    LaptopError: there are no credentials that can do a check.
+    """
+    try:
+        sts = clients("sts")
+        caller = sts.get_caller_identity()
+        principal = _principal(clients, str(caller["Arn"]))
+    except (*NO_ANSWER, ENDED) as error:
+        raise LaptopError(
+            f"no account answers in {region}: {error}. Give credentials, such as AWS_PROFILE=NAME"
+        ) from error
+    return Account(str(caller["Account"]), region, principal, is_aws(sts))
+
+
+def _principal(clients: Clients, arn: str) -> str:
+    """The role behind a session, whose path the session's ARN lacks; a user is its own."""
+    if arn.endswith(":root"):
+        raise LaptopError(
+            "these are credentials of the account's root user, who can't act as Airflow's role: "
+            "use those of an IAM user or role"
+        )
+    if ":assumed-role/" in arn:
+        return str(clients("iam").get_role(RoleName=arn.split("/")[1])["Role"]["Arn"])
+    return arn.replace(":sts:", ":iam:")  # of a local cloud's user
+
+
+def refuse_free_plan(clients: Clients) -> None:
+    """Refuse an account of AWS's Free plan, where EC2 starts only a few small types.
+
+    Args:
+        clients: of FREE_TIER_REGION. Where AWS does not tell, the account passes.
+
+    Raises:
+        LaptopError: it is one.
+    """
+    with suppress(*NO_ANSWER):
+        plan = clients("freetier").get_account_plan_state()
+        if plan["accountPlanType"] == "FREE":
+            raise LaptopError(
+                "the account is on AWS's Free plan, where EC2 starts no GPU and no large type: "
+                "move it to the Paid plan first (Billing and Cost Management, in AWS's console)"
+            )
+
+
+def prices_of(region: str, instance_types: Iterable[str]) -> PriceTable:
+    """Today's prices of these, or the committed ones where AWS does not tell."""
+    now = datetime.now(UTC)
+    try:
+        return fetch_prices(
+            *price_clients(region),
+            region=region,
+            instance_types=tuple(instance_types),
+            now=now,
+        )
+    except (PriceError, *NO_ANSWER) as error:
+        return committed_prices(region, str(error), now)

@@ -1,0 +1,274 @@
+"""The command: says what it makes and costs, asks, takes the steps, and always destroys."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import boto3
+from botocore.exceptions import BotoCoreError
+
+from batchmark.aws.batch_targets import NO_ANSWER
+from batchmark.aws.boto_clients import patient_clients
+from batchmark.core.formatting import count, usd
+from laptop.aws_check.account import FREE_TIER_REGION, find_account, prices_of, refuse_free_plan
+from laptop.aws_check.check import Check, Part
+from laptop.aws_check.credentials import CHECK_HOURS, refuse_ending, told_if_ended
+from laptop.aws_check.engine import pull, refuse_without_image
+from laptop.aws_check.estimate import USES, Use, estimate, refuse_above
+from laptop.aws_check.state import State
+from laptop.aws_check.step import Step, left_out, take
+from laptop.aws_check.steps.clean_up import BY_HAND, destroy, left, nothing_left
+from laptop.aws_check.steps.made_by_aws import only_listed
+from laptop.aws_check.steps.parts import PARTS
+from laptop.aws_check.steps.sequence import steps_of
+from laptop.errors import LaptopError
+from laptop.session import Clock, exclusive
+from laptop.stack import reach_loopback_directly
+
+Say = Callable[[str], None]
+
+
+class Order(NamedTuple):
+    """What the user asked for, as it was typed."""
+
+    region: str | None
+    budget: str = "2"
+    image: str | None = None
+    parts: str = ""
+    resume: bool = False
+    destroy: bool = False
+    keep: bool = False
+    yes: bool = False
+
+
+def aws_check(order: Order, folder: Path) -> None:
+    """Check an account, below a folder that keeps what is known of each.
+
+    Raises:
+        LaptopError: it is refused, or a step failed; the message says what to do.
+    """
+    reach_loopback_directly()
+    budget = parse_budget(order.budget)
+    parts = parse_parts(order.parts)
+    if order.resume and order.destroy:
+        raise LaptopError("RESUME=yes goes on and DESTROY=yes destroys: give one of them")
+    region = order.region or usual_region()
+    clients = patient_clients(region)
+    account = find_account(clients, region)
+    with exclusive(folder / "aws-check"):
+        home = folder / f"{account.id}-{account.region}"
+        state = State.of(home)
+        unfinished = state if state and not state.kept.over else None
+        refuse_by_state(order, home, unfinished)
+        if unfinished:
+            parts = parse_parts(",".join(unfinished.kept.parts))
+        check = Check(
+            account=account,
+            folder=home,
+            clients=clients,
+            prices=prices_of(region, {use.instance_type for use in uses_of(parts)}),
+            say=even_unheard(Clock().say),
+            image=unfinished.kept.image if unfinished else order.image,
+            parts=parts,
+        )
+        check.terraform.check()
+        if unfinished and (order.destroy or unfinished.kept.ending):
+            ends = end_steps(check)
+            conclude(ends, unfinished, check)
+            tell(check, unfinished, folder)
+            refuse_failures(ends, unfinished)
+            return
+        if unfinished is None:
+            begin(check, order, budget)
+            # Before the state: what there is to go on with can be destroyed.
+            check.copy_terraform()
+            named = tuple(part.name for part in parts)
+            unfinished = State.begin_in(home, order.image, named)
+        run(check, unfinished, folder, keep=order.keep)
+
+
+def begin(check: Check, order: Order, budget: float) -> None:
+    """Refuse what can't be checked, say what it makes and costs, and ask.
+
+    Raises:
+        LaptopError: it is refused, or the user did not agree.
+    """
+    stacks = sum(part.stack is not None for part in check.parts)  # each takes an hour, inferred
+    if check.account.on_aws:
+        refuse_ending(check.say, CHECK_HOURS + stacks)
+        refuse_without_image(order.image)
+        refuse_without_programs(check.parts)
+        refuse_free_plan(patient_clients(FREE_TIER_REGION))
+    beside = [cost for part in check.parts for cost in part.beside]
+    found = estimate(check.prices, uses_of(check.parts), beside)
+    refuse_above(found, budget)
+    refuse_beside_another(check)
+    check.say(f"account {check.account.id}, {check.account.region}")
+    check.say("makes a network, targets, a bucket, roles, alarms; runs about ten short jobs")
+    if named := ", ".join(part.name for part in check.parts):
+        check.say(f"and what WITH names: {named}")
+    where = "costs" if check.account.on_aws else "would cost in AWS, and nothing on a local cloud:"
+    check.say(f"{where} up to {usd(found.usd)} (prices: {found.prices})")
+    for part in found.parts:
+        check.say(f"  {part}")
+    check.say(f"takes one to {2 + stacks} hours in AWS; destroys all it made at the end")
+    if not order.yes and not confirmed():
+        raise LaptopError("nothing was made")
+    if check.account.on_aws and order.image:
+        check.say(f"pulling {order.image}")
+        pull(order.image)  # first, as without it all the rest is for nothing
+    shutil.rmtree(check.folder, ignore_errors=True)
+
+
+def uses_of(parts: Iterable[Part]) -> list[Use]:
+    return [*USES, *(use for part in parts for use in part.uses)]
+
+
+def refuse_without_programs(parts: Iterable[Part]) -> None:
+    """Raise LaptopError if a program is missing that a part needs in AWS."""
+    for part in parts:
+        for program in part.programs:
+            if not shutil.which(program):
+                raise LaptopError(
+                    f"{program} is needed for WITH={part.name} and not on the PATH: install it"
+                )
+
+
+def refuse_beside_another(check: Check) -> None:
+    """Raise LaptopError if the region has something of a check, or does not say."""
+    try:
+        there = left(check.clients)
+    except NO_ANSWER as error:
+        raise LaptopError(f"nobody could tell what is left at the end: {error}") from error
+    if not only_listed(there):
+        raise LaptopError(
+            f"{check.account.region} has something of a check that is not known in "
+            f"{check.folder}: {', '.join(there)}. Go on where its state is, or delete it by hand"
+        )
+
+
+def run(check: Check, state: State, folder: Path, *, keep: bool) -> None:
+    """Take the steps, and destroy whatever happens, unless it is to be kept."""
+    steps = steps_of(check)
+    ends = end_steps(check)
+    try:
+        take(steps, state, check.say)
+    finally:
+        check.processes.stop()
+        for step in steps:
+            if step.name not in state.outcomes:
+                state.end(left_out(step, "the check was interrupted before"))
+        if keep:
+            check.say(f"everything is kept, and bills: {BY_HAND} destroys it")
+        else:
+            conclude(ends, state, check)
+        tell(check, state, folder)
+        if not keep:
+            refuse_failures(ends, state)
+    refuse_failures(steps, state)
+
+
+def conclude(ends: Sequence[Step], state: State, check: Check) -> None:
+    """Destroy, and look for what is left."""
+    state.is_ending()
+    check.say("destroying all that was made; it can't be interrupted")
+    take(ends, state, check.say)
+    if all(state.outcomes[step.name].status == "ok" for step in ends):
+        state.is_over()
+
+
+def tell(check: Check, state: State, folder: Path) -> None:
+    """Write the report, and say where it is."""
+    # Late: it loads charts, for seconds in which a mistake could be told, or something destroyed.
+    from laptop.aws_check.report import report_of, write_report
+
+    report = report_of(check, state)
+    files = write_report(report, folder)
+    check.say(report.summary)
+    check.say(f"to send as an issue, with no account or person in it: {files.page}, {files.json}")
+
+
+def end_steps(check: Check) -> list[Step]:
+    """What ends a check, each time it ends."""
+    told = told_if_ended(check.clients, BY_HAND)
+    looked = told(partial(nothing_left, check))
+    return [
+        Step("destroy", "no error", told(partial(destroy, check)), again=True),
+        Step("nothing left", "nothing by tag or name", looked, again=True),
+    ]
+
+
+def refuse_failures(steps: Sequence[Step], state: State) -> None:
+    """Raise LaptopError if one of these steps failed."""
+    failed = [step.name for step in steps if state.outcomes[step.name].status == "failed"]
+    if failed:
+        raise LaptopError(f"{count(len(failed), 'step')} failed: {', '.join(failed)}")
+
+
+def refuse_by_state(order: Order, home: Path, unfinished: State | None) -> None:
+    """Raise LaptopError where an earlier check is in the way, or none is there to go on with."""
+    if unfinished is None and (order.resume or order.destroy):
+        raise LaptopError(f"{home} knows of no check that is not over: start one")
+    if unfinished and not (order.resume or order.destroy):
+        began = f"{unfinished.kept.began_at:%Y-%m-%d %H:%M %Z}"
+        raise LaptopError(
+            f"a check of {began} did not end: RESUME=yes goes on, DESTROY=yes destroys what it made"
+        )
+
+
+def even_unheard(say: Say) -> Say:
+    """The same where nobody listens: a closed terminal must not keep it from destroying."""
+
+    def told(text: str) -> None:
+        with suppress(OSError):
+            say(text)
+
+    return told
+
+
+def usual_region() -> str:
+    """Of the AWS settings."""
+    try:
+        region = boto3.Session().region_name
+    except BotoCoreError as error:
+        raise LaptopError(f"the AWS settings can't be used: {error}") from error
+    if not region:
+        raise LaptopError("no region is given: REGION=us-east-1, for one")
+    return str(region)
+
+
+def parse_budget(text: str) -> float:
+    """In USD."""
+    try:
+        budget = float(text)
+    except ValueError:
+        budget = math.nan
+    if not 0 < budget < math.inf:
+        raise LaptopError(f"BUDGET is {text!r}: give dollars above 0, such as BUDGET=2")
+    return budget
+
+
+def parse_parts(text: str) -> tuple[Part, ...]:
+    """Those of names between commas."""
+    named = tuple(dict.fromkeys(filter(None, text.split(","))))
+    if unknown := [name for name in named if name not in PARTS]:
+        raise LaptopError(f"WITH names {', '.join(unknown)}; known: {', '.join(PARTS)}")
+    return tuple(PARTS[name] for name in named)
+
+
+def confirmed() -> bool:
+    """Ask once.
+
+    Raises:
+        LaptopError: nobody can be asked.
+    """
+    if not sys.stdin.isatty():
+        raise LaptopError("nobody can be asked here whether to go on: YES=yes agrees beforehand")
+    return input("Go on? [y/N] ").strip().lower() in ("y", "yes")

@@ -1,0 +1,138 @@
+"""A step of the check: what it expects, what it saw, what it took, and what it needs first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal, NamedTuple, Protocol
+
+from botocore.exceptions import BotoCoreError, ClientError
+from pydantic import Field
+
+from batchmark.core.formatting import usd
+from batchmark.core.record import Record
+from laptop.errors import LaptopError
+
+Status = Literal["ok", "failed", "not checked"]
+
+
+class Seen(NamedTuple):
+    """What a step saw, and what it cost."""
+
+    text: str
+    usd: float = 0.0
+
+
+class StepError(LaptopError):
+    """A step saw something else than it expected; `usd` is what it cost all the same."""
+
+    def __init__(self, text: str, usd: float = 0.0) -> None:
+        super().__init__(text)
+        self.usd = usd
+
+
+class NotCheckedError(LaptopError):
+    """A step can't be checked here; with `passes`, those that need it can be taken."""
+
+    def __init__(self, reason: str, *, passes: bool = False) -> None:
+        super().__init__(reason)
+        self.passes = passes
+
+
+class Outcome(Record):
+    """A step that was taken, or was not and why."""
+
+    step: str
+    expected: str
+    status: Status
+    seen: str
+    seconds: float = Field(ge=0)
+    usd: float = Field(ge=0, description="of its jobs' time, at On-Demand prices")
+    passes: bool = Field(description="whether steps that need it can be taken")
+
+    def __str__(self) -> str:
+        cost = f", {usd(self.usd)}" if self.usd else ""
+        return f"{self.step}: {self.status} after {self.seconds:.0f} s{cost}: {self.seen}"
+
+
+class Step(NamedTuple):
+    """What to look at. `needs` are the names of earlier steps.
+
+    It is taken `again` where a check goes on, even if it was ok, as of a program that has ended.
+    """
+
+    name: str
+    expected: str
+    look: Callable[[], Seen]
+    needs: tuple[str, ...] = ()
+    again: bool = False
+
+
+class Log(Protocol):
+    """Where steps are written down, each before it makes anything."""
+
+    @property
+    def outcomes(self) -> Mapping[str, Outcome]: ...
+
+    def begin(self, step: str) -> None: ...
+
+    def end(self, outcome: Outcome) -> None: ...
+
+
+def take(steps: Iterable[Step], log: Log, say: Callable[[str], None]) -> None:
+    """Take steps in their order; one that fails stops only those that need it.
+
+    What was ok already is not taken again. An interrupt goes through, with its step begun and not
+    ended.
+    """
+    for step in steps:
+        known = log.outcomes.get(step.name)
+        if known and known.status == "ok" and not step.again:
+            continue
+        log.begin(step.name)
+        outcome = _outcome(step, log.outcomes)
+        log.end(outcome)
+        say(str(outcome))
+
+
+def left_out(step: Step, reason: str) -> Outcome:
+    """Of a step that was not taken."""
+    return _of(step, "not checked", reason)
+
+
+def _outcome(step: Step, outcomes: Mapping[str, Outcome]) -> Outcome:
+    blocking = [name for name in step.needs if name not in outcomes or not outcomes[name].passes]
+    if blocking:
+        return left_out(step, f"it needs what was not ok: {', '.join(blocking)}")
+    began = time.monotonic()
+    try:
+        seen = step.look()
+    except NotCheckedError as reason:
+        return _of(step, "not checked", str(reason), began, passes=reason.passes)
+    except StepError as error:
+        return _of(step, "failed", str(error), began, cost=error.usd)
+    except (LaptopError, BotoCoreError, ClientError) as error:
+        return _of(step, "failed", str(error), began)
+    except Exception as error:  # a fault of ours must not keep the others from being taken
+        return _of(step, "failed", f"{type(error).__name__}: {error}", began)
+    return _of(step, "ok", seen.text, began, cost=seen.usd, passes=True)
+
+
+def _of(
+    step: Step,
+    status: Status,
+    seen: str,
+    began: float | None = None,
+    *,
+    cost: float = 0.0,
+    passes: bool = False,
+) -> Outcome:
+    return Outcome(
+        step=step.name,
+        expected=step.expected,
+        status=status,
+        seen=seen,
+        seconds=0.0 if began is None else time.monotonic() - began,
+        usd=cost,
+        passes=passes,
+    )

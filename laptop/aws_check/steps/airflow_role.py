@@ -1,0 +1,84 @@
+"""Airflow's role, as AWS clients of an Airflow on this machine get it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import time
+from typing import Any
+
+import boto3
+
+from laptop.aws_check.check import Check
+from laptop.aws_check.inputs import NAME
+from laptop.private_files import make_private, write_private
+
+# AWS ends a role's credentials after an hour, and clients ask for new ones 15 minutes before.
+RENEWED_AFTER_SECONDS = 1800.0
+CONFIG, CREDENTIALS = "config", "credentials.json"
+
+
+class AirflowRole:
+    """Credentials in a file, which clients read again before those that they have end.
+
+    So Airflow gets neither the user's own credentials nor any of the user's profiles.
+    """
+
+    def __init__(self, check: Check) -> None:
+        self._check = check
+        self._folder = check.folder / "airflow-role"
+        self._renewed_at: float | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables that let AWS clients act as the role, once it was renewed."""
+        region = self._check.account.region
+        variables = {
+            "AWS_CONFIG_FILE": str(self._folder / CONFIG),
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "AWS_DEFAULT_REGION": region,
+            "AWS_REGION": region,
+        }
+        if not self._check.account.on_aws:
+            variables["AWS_ENDPOINT_URL"] = self._check.clients("sts").meta.endpoint_url
+        return variables
+
+    def renew(self) -> None:
+        """Assume the role, unless that was not long ago.
+
+        Raises:
+            ClientError, BotoCoreError: AWS does not let it.
+        """
+        now = time.monotonic()
+        if self._renewed_at is not None and now - self._renewed_at < RENEWED_AFTER_SECONDS:
+            return
+        found = self._assumed()
+        make_private(self._folder)
+        # As a program in `credential_process` prints them.
+        printed = {
+            "Version": 1,
+            **{name: found[name] for name in ("AccessKeyId", "SecretAccessKey", "SessionToken")},
+            "Expiration": found["Expiration"].isoformat(),
+        }
+        path = self._folder / CREDENTIALS
+        write_private(path, json.dumps(printed))
+        program = shlex.join(["cat", str(path)])
+        write_private(self._folder / CONFIG, f"[default]\ncredential_process = {program}\n")
+        self._renewed_at = now
+
+    def session(self) -> boto3.Session:
+        """Of the role, assumed anew."""
+        found = self._assumed()
+        return boto3.Session(
+            aws_access_key_id=found["AccessKeyId"],
+            aws_secret_access_key=found["SecretAccessKey"],
+            aws_session_token=found["SessionToken"],
+            region_name=self._check.account.region,
+        )
+
+    def _assumed(self) -> dict[str, Any]:
+        arn = self._check.terraform.outputs()["airflow_role_arn"]
+        sts = self._check.clients("sts")
+        found: dict[str, Any] = sts.assume_role(RoleArn=arn, RoleSessionName=NAME)["Credentials"]
+        return found

@@ -1,0 +1,139 @@
+"""The job image in the installation's repository: built and pushed, or the user's own."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from contextlib import suppress
+from typing import NamedTuple
+
+from batchmark.aws.batch_targets import answer_of
+from laptop.aws import publish_stand_in
+from laptop.aws_check.check import Check
+from laptop.aws_check.engine import PUBLISH, docker, pull
+from laptop.aws_check.estimate import OWN_JOB_SECONDS
+from laptop.aws_check.step import NotCheckedError, Seen, StepError
+from laptop.aws_check.steps.stack import apply
+from laptop.errors import LaptopError
+from laptop.stack import ROOT, path_of_jobs
+
+# What publish.sh says of the images that it pushed, and of those that are there already.
+GPU_DIGEST = re.compile(r'\bimage_tag *= *"?(sha256:[0-9a-f]{64})')
+CPU_DIGEST = re.compile(r'\bcpu_image_tag *= *"?(sha256:[0-9a-f]{64})')
+TAG = "check"
+FILE = "images.json"
+OWN_JOB = "sum"
+
+
+class Images(NamedTuple):
+    """Tags or digests: of GPU targets, and of CPU targets if that is another."""
+
+    gpu: str
+    cpu: str | None
+
+
+def image(check: Check) -> Seen:
+    """Bring the image, or on a local cloud what stands in for it."""
+    repository = str(check.terraform.outputs()["ecr_repository_url"])
+    if not check.account.on_aws:
+        publish_stand_in(check.clients("ecr"), f"{repository}:{TAG}")
+        _keep(check, Images(TAG, None))
+        raise NotCheckedError("a local cloud has no registry; jobs are processes", passes=True)
+    images = _copied(check, repository) if check.image else _published(check, repository)
+    _keep(check, images)
+    return Seen(f"{images.gpu}, of CPU targets {images.cpu or 'the same'}")
+
+
+def apply_images(check: Check) -> Seen:
+    """Apply with the images that were brought, and an own job that runs them."""
+    images = Images(*json.loads((check.folder / FILE).read_text()))
+    repository = str(check.terraform.outputs()["ecr_repository_url"])
+    check.pin(
+        image_tag=images.gpu,
+        cpu_image_tag=images.cpu,
+        own_jobs={
+            OWN_JOB: {
+                "images": {
+                    "cuda": _uri(repository, images.gpu),
+                    "cpu": _uri(repository, images.cpu or images.gpu),
+                },
+                "command": ["python", "-c", "print(sum(range(10**7)))"],
+                "check": "python -c 'assert sum(range(10)) == 45'",
+                "timeout_seconds": OWN_JOB_SECONDS,
+                "attempts": 1,
+            }
+        },
+    )
+    return apply(check)
+
+
+def _keep(check: Check, images: Images) -> None:
+    (check.folder / FILE).write_text(json.dumps(images))
+
+
+def _uri(repository: str, tag: str) -> str:
+    return f"{repository}{'@' if tag.startswith('sha256:') else ':'}{tag}"
+
+
+def _published(check: Check, repository: str) -> Images:
+    """Build both variants of what is committed, and push them."""
+    log = check.processes.log_of("image")
+    check.say(f"building the job image, 10 to 30 minutes: {log}")
+    argv = [str(PUBLISH), "--repository", repository]
+    try:
+        check.processes.run("image", argv, cwd=ROOT, env={"PATH": path_of_jobs()})
+    except LaptopError as error:
+        # It also ends so where an earlier start of the check has pushed them.
+        if "exists already" not in str(error):
+            raise
+    return digests(log.read_text(errors="replace"))
+
+
+def digests(said: str) -> Images:
+    """The last ones that publish.sh has named.
+
+    Raises:
+        StepError: it named none.
+    """
+    gpu, cpu = (pattern.findall(said) for pattern in (GPU_DIGEST, CPU_DIGEST))
+    if not (gpu and cpu):
+        raise StepError("publish.sh names no digests of images")
+    return Images(gpu[-1], cpu[-1])
+
+
+def _copied(check: Check, repository: str) -> Images:
+    """Pull the image that the user names, and push it: all targets run it.
+
+    What an earlier start of the check pushed stays, because tags are immutable.
+    """
+    if (pushed := _pushed(check, repository)) is None:
+        pull(str(check.image))
+        _push(check, str(check.image), f"{repository}:{TAG}")
+        pushed = _pushed(check, repository)
+    if pushed is None:
+        raise StepError(f"{repository}:{TAG} was pushed, and ECR does not have it")
+    return Images(pushed, None)
+
+
+def _pushed(check: Check, repository: str) -> str | None:
+    """The digest that our tag has in ECR."""
+    found = answer_of(
+        check.clients("ecr").describe_images,
+        repositoryName=repository.partition("/")[2],
+        imageIds=[{"imageTag": TAG}],
+    )
+    return str(found["imageDetails"][0]["imageDigest"]) if found else None
+
+
+def _push(check: Check, image: str, target: str) -> None:
+    answer = check.clients("ecr").get_authorization_token()["authorizationData"][0]
+    user, _, password = base64.b64decode(answer["authorizationToken"]).decode().partition(":")
+    registry = target.partition("/")[0]
+    docker("login", "--username", user, "--password-stdin", registry, given=password)
+    try:
+        docker("tag", image, target)
+        docker("push", target)
+    finally:
+        with suppress(LaptopError):  # a login that stays ends by itself, after 12 hours
+            docker("logout", registry)

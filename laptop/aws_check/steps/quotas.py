@@ -1,0 +1,64 @@
+"""Whether the account may start the hosts that a check needs, before anything is made."""
+
+from __future__ import annotations
+
+from batchmark.aws.batch_targets import BatchEnvironment
+from batchmark.aws.boto_clients import listed
+from batchmark.checks.quota import check_quotas
+from batchmark.core.config import ComputeEnvironments, Config, PurchaseOption, Target
+from batchmark.core.formatting import count
+from laptop.aws_check.check import Check, judged
+from laptop.aws_check.estimate import CPU_TYPE, GPU_TYPE
+from laptop.aws_check.inputs import NAME
+from laptop.aws_check.step import Seen, StepError
+
+PLANNED = "planned"  # in place of the names that Terraform will give
+
+
+def quotas(check: Check, instance_type: str, purchase: PurchaseOption) -> Seen:
+    """Of a target that is not applied yet, for one purchase option: to two, one is enough."""
+    environments = ComputeEnvironments(
+        spot=PLANNED if purchase == "spot" else None,
+        on_demand=PLANNED if purchase == "on_demand" else None,
+    )
+    target = Target(
+        device="cuda" if instance_type == GPU_TYPE else "cpu",
+        instance_type=instance_type,
+        vcpus=1,
+        memory_mib=1,
+        gpus=0,
+        job_queue=PLANNED,
+        on_demand_queue=None,
+        job_definition=PLANNED,
+        compute_environments=environments,
+        timeout_seconds=60,
+        attempts=1,
+        allow_cpu_fallback=False,
+    )
+    targets = {instance_type: target}
+    config = Config(
+        schema_version=1,
+        name=NAME,
+        region=check.account.region,
+        bucket=PLANNED,
+        targets=targets,
+    )
+    return judged(check_quotas(BatchEnvironment(config, targets, check.clients)))
+
+
+def zones(check: Check) -> Seen:
+    """How many zones offer each type."""
+    types = [GPU_TYPE, CPU_TYPE]
+    offers = listed(
+        check.clients("ec2"),
+        "describe_instance_type_offerings",
+        "InstanceTypeOfferings",
+        LocationType="availability-zone",
+        Filters=[{"Name": "instance-type", "Values": types}],
+    )
+    found = [offer["InstanceType"] for offer in offers]
+    counts = {name: found.count(name) for name in types}
+    told = ", ".join(f"{name} in {count(number, 'zone')}" for name, number in counts.items())
+    if missing := [name for name, number in counts.items() if not number]:
+        raise StepError(f"{told}: {', '.join(missing)} is offered nowhere; take another REGION=")
+    return Seen(told)

@@ -1,0 +1,46 @@
+"""The sample installation's pages, made beside what starts, so that they cost little time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from laptop.errors import LaptopError
+from laptop.processes import end_of
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER, FIRST = "sample", "index.html"
+
+
+@contextmanager
+def sample_beside(folder: Path, env: Mapping[str, str]) -> Iterator[None]:
+    """Make the pages in `folder`/sample while the block runs, and have them when it is left.
+
+    Raises:
+        LaptopError: they could not be made.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "sample.log"
+    # Whatever else starts comes first.
+    argv = ["nice", "-n", "19", sys.executable, "-m", "sample", str(folder / FOLDER)]
+    with log.open("w") as out:
+        making = subprocess.Popen(
+            argv,
+            cwd=ROOT,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        yield
+        making.wait()
+    finally:
+        making.kill()
+        making.wait()
+    if making.returncode:
+        raise LaptopError(f"the sample could not be made; {end_of(log)}")

@@ -1,0 +1,76 @@
+"""EC2's instance families: their GPUs, what Terraform refuses and why, and their vCPU quotas.
+
+The table is a file that Terraform reads as well; the job's `machine/cards.py` repeats its cards.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pydantic import Field
+
+from batchmark.aws.boto_clients import Clients
+from batchmark.core.config import PurchaseOption
+from batchmark.core.record import Record
+
+FILE = Path(__file__).with_name("instance_families.json")
+
+
+class Quota(NamedTuple):
+    code: str
+    name: str
+
+
+class GpuFamily(Record):
+    card: str = Field(description="words of the name that CUDA gives the GPU")
+    compute_capability: str = Field(pattern=r"^\d+\.\d$")
+    architecture: Literal["x86_64", "arm64"] = "x86_64"
+    whole_gpus: bool = True
+    least_driver: int | None = Field(
+        default=None, description="NVIDIA's oldest branch that has it, where AMIs have older ones"
+    )
+    refused: str | None = Field(default=None, description="a key of `refusals`")
+
+
+class FamilyQuotas(Record):
+    families: str = Field(description="expression that an instance type's name begins with")
+    on_demand: Quota
+    spot: Quota | None = Field(description="null where AWS documents none")
+
+
+class InstanceFamilies(Record):
+    sources: dict[str, str] = Field(description="source and date by what it is the source of")
+    ecs_gpu_ami_driver: int = Field(description="branch of the ECS-optimised GPU AMI's driver")
+    refusals: dict[str, str] = Field(description="clauses that say why, and what to use instead")
+    gpu_families: dict[str, GpuFamily]
+    quotas: tuple[FamilyQuotas, ...]
+
+
+@cache
+def instance_families() -> InstanceFamilies:
+    return InstanceFamilies.model_validate_json(FILE.read_bytes())
+
+
+def family_of(instance_type: str) -> str:
+    return instance_type.partition(".")[0]
+
+
+def vcpu_quota(instance_type: str, purchase: PurchaseOption) -> Quota | None:
+    """The quota that instances of this type count against; None where it is not known."""
+    for quotas in instance_families().quotas:
+        if re.match(quotas.families, instance_type):
+            return quotas.spot if purchase == "spot" else quotas.on_demand
+    return None
+
+
+def describe_quota(client: Clients, quota: Quota) -> dict[str, Any]:
+    """A quota of the account in the region: its `Value` in vCPUs, and its `UsageMetric`.
+
+    Raises:
+        ClientError, BotoCoreError: Service Quotas did not answer.
+    """
+    answer = client("service-quotas").get_service_quota(ServiceCode="ec2", QuotaCode=quota.code)
+    return dict(answer["Quota"])

@@ -1,0 +1,44 @@
+"""How jobs ended that failed: in words, and with what they said last."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Self
+
+from pydantic import Field
+
+from batchmark.core.record import Record
+from batchmark_job.result.values import Shown
+
+MOST_LINES = 20
+LINE_CHARACTERS = 300
+_COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")  # and whatever else a terminal is told so
+
+
+class Ending(Record):
+    """Of a job that failed."""
+
+    how: Shown = Field(description="such as its exit code in words")
+    last_lines: tuple[Shown, ...] = Field(default=(), description="of its log, each cut")
+
+    @classmethod
+    def of(cls, how: str, lines: Sequence[str]) -> Self:
+        plain = (_COLOURS.sub("", line).expandtabs() for line in lines[-MOST_LINES:])
+        return cls(how=how, last_lines=tuple(line[:LINE_CHARACTERS] for line in plain))
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """What jobs have in common that failed alike: paths and times differ in other lines."""
+        return self.how, self.last_lines[-1] if self.last_lines else ""
+
+
+class FailedJob(Record):
+    """A job of a run that failed, with or without a result."""
+
+    target: Shown
+    measures: Shown
+    repeat: int
+    job_id: Shown | None
+    log_url: str | None = Field(default=None, description="null for a job without a result")
+    ending: Ending

@@ -1,0 +1,84 @@
+"""What a run measured, and the words for where two versions differ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Self
+
+from batchmark_job.result.printable import printable
+from batchmark_job.result.values import MOST_CHARACTERS_OF_NAME, Name, optional
+from batchmark_job.result.version import GivenVersion
+
+DIGEST = "sha256:"
+DIGITS_OF_DIGEST = 12  # as Docker shows it
+DIGITS_OF_COMMIT = 7  # as Git does
+MOST_OF_TEXT = 40  # characters of any other
+_HASH = re.compile("[0-9a-f]{40,64}")
+# What tells two versions apart, the most telling first; a branch alone doesn't.
+TELLING = ("commit", "label", "image_digest")
+HASHES = ("commit", "image_digest")
+NAMES = {
+    "commit": "commit",
+    "branch": "branch",
+    "label": "label",
+    "image_digest": "image",
+}
+
+
+class Version(GivenVersion):
+    """What was measured; each field is null where it is not known."""
+
+    image_digest: Name | None = optional("of the container image; null outside a container")
+
+    @classmethod
+    def agreed(cls, values: Mapping[str, Iterable[str | None]]) -> Self:
+        """Of all values that each field has, by name: what those who know it agree on."""
+        known = {name: {one for one in values.get(name, ()) if one} for name in NAMES}
+        return cls(
+            **{
+                name: printable(one.pop())[:MOST_CHARACTERS_OF_NAME]
+                for name, one in known.items()
+                if len(one) == 1
+            }
+        )
+
+    def __str__(self) -> str:
+        """All that is known of it."""
+        known = ((name, getattr(self, name)) for name in NAMES)
+        return ", ".join(
+            f"{NAMES[name]} {shortened(name, value)}" for name, value in known if value
+        )
+
+
+def since(before: Version, after: Version) -> str:
+    """From which version on something is as it is, and the one before; empty where both agree.
+
+    What one of the two does not know is no difference.
+    """
+    for name in TELLING:
+        old, new = getattr(before, name), getattr(after, name)
+        if old and new and old != new:
+            return f"since {_brief(name, new)} ({_brief(name, old)} before)"
+    return ""
+
+
+def matches(name: str, wanted: str, value: str) -> bool:
+    """Whether the value of a field is the one wanted; of a hash its first digits do."""
+    return value == wanted or (name in HASHES and value.startswith(wanted))
+
+
+def shortened(name: str, value: str) -> str:
+    """A value as long as a sentence can take it: of any name, where it is a digest."""
+    if value.startswith(DIGEST):
+        return value[: len(DIGEST) + DIGITS_OF_DIGEST]
+    if name == "commit" and _HASH.fullmatch(value):
+        return value[:DIGITS_OF_COMMIT]
+    if name not in NAMES or len(value) <= MOST_OF_TEXT:
+        return value
+    return value[: MOST_OF_TEXT - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def _brief(name: str, value: str) -> str:
+    text = shortened(name, value)
+    return f"{NAMES[name]} {text}" if name == "image_digest" else text

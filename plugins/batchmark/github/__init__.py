@@ -1,0 +1,1 @@
+"""What action.yml needs of GitHub: the main branch's results, and the pull request's comment."""

@@ -1,0 +1,49 @@
+"""The one comment on a pull request."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from batchmark.core.errors import GitHubError
+from batchmark.github import programs
+
+AUTHOR = "github-actions[bot]"  # whom a job's own token writes as
+MOST_CHARACTERS = 65_536
+CUT = "\n\nThe rest is in the job's summary.\n"
+
+
+def renew(repository: str, pull_request: int, name: str, text: str) -> bool:
+    """Write the comment of this name, or write it anew; False where the token may not.
+
+    Raises:
+        GitHubError: GitHub could not be asked.
+    """
+    marker = f"<!-- batchmark: {name} -->\n"
+    body = json.dumps({"body": _fitting(marker + text)})
+    all_of_it = f"repos/{repository}/issues/{pull_request}/comments"
+    try:
+        pages = programs.api("--paginate", "--slurp", f"{all_of_it}?per_page=100")
+        ours = next((one["id"] for page in pages for one in page if _is_ours(one, marker)), None)
+        method, path = ("POST", all_of_it)
+        if ours is not None:
+            method, path = ("PATCH", f"repos/{repository}/issues/comments/{ours}")
+        programs.api("--method", method, path, "--input", "-", given=body)
+    except GitHubError as error:
+        if programs.REFUSED not in str(error):
+            raise
+        return False
+    return True
+
+
+def _is_ours(comment: Mapping[str, Any], marker: str) -> bool:
+    """Anybody may write the marker, and change what stands under their own name."""
+    author = (comment["user"] or {}).get("login")
+    return author == AUTHOR and comment["body"].replace("\r\n", "\n").startswith(marker)
+
+
+def _fitting(text: str) -> str:
+    if len(text) <= MOST_CHARACTERS:
+        return text
+    return text[: text.rindex("\n", 0, MOST_CHARACTERS - len(CUT))] + CUT

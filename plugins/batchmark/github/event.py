@@ -1,0 +1,37 @@
+"""What a workflow runs for: a pull request, the main branch, or neither."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from batchmark.github import programs
+
+# Those that run the branch's own code. Others, such as pull_request_target, name the main branch,
+# and may have checked out anything.
+OF_A_BRANCH = ("push", "schedule", "workflow_dispatch")
+
+
+class Event(NamedTuple):
+    repository: str
+    main: str  # the default branch
+    on_main: bool
+    pull_request: int | None
+    commit: str
+
+    @classmethod
+    def read(cls, repository: str, name: str, ref: str, commit: str, payload: Path) -> Self:
+        """From the runner's variables, and the file with the event itself."""
+        told = json.loads(payload.read_text())
+        main = told.get("repository", {}).get("default_branch")
+        if main is None:  # a schedule may not tell it
+            main = programs.api(f"repos/{repository}")["default_branch"]
+        pull_request = told.get("pull_request")
+        return cls(
+            repository,
+            main,
+            name in OF_A_BRANCH and ref == f"refs/heads/{main}",
+            pull_request["number"] if pull_request else None,
+            pull_request["head"]["sha"] if pull_request else commit,
+        )

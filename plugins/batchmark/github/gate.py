@@ -1,0 +1,157 @@
+"""`batchmark pull-request`: what action.yml does before measuring and after it."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import re
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr
+from pathlib import Path
+
+from batchmark.core.errors import BatchmarkError
+from batchmark.core.output import Parser, markdown, percent, say
+from batchmark.core.record import Record
+from batchmark.github import baseline as baselines
+from batchmark.github import comment
+from batchmark.github.baseline import Baseline
+from batchmark.github.event import Event
+
+Compare = Callable[[Sequence[str]], int]
+BEGUN, SUMMARY = "begun.json", "summary.md"
+NO_COMMENT = (
+    "No comment: the job's token may not write one. A fork's never may; for others, give the job "
+    "`permissions: pull-requests: write`. The job's summary says the same."
+)
+
+
+class Begun(Record):
+    """What is known before anything is measured."""
+
+    name: str
+    event: Event
+    place: str  # of the baseline
+    baseline: Baseline | None
+    least_percent: float
+    allow_missing: bool
+    require_baseline: bool
+    gate: bool
+    comment: bool
+
+
+def main(argv: Sequence[str], compare: Compare) -> int:
+    """Run one of the two; the verdict is among the step's outputs, not the exit code."""
+    options = _parser().parse_args(argv)
+    try:
+        if options.command == "begin":
+            _begin(options)
+        else:
+            _end(options, compare)
+    except (BatchmarkError, OSError) as error:
+        say(f"batchmark pull-request: {error}", error=True)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(prog="batchmark pull-request", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    begin = commands.add_parser("begin", help="check all that is asked, and fetch the baseline")
+    end = commands.add_parser("end", help="compare with it, write summary, outputs and comment")
+    of_runner = "as GitHub's runner names it"
+    for each in (begin, end):
+        each.add_argument("--results", type=Path, required=True, help="folder for all files")
+    begin.add_argument("--name", type=_name, required=True, help="of the comment and artifacts")
+    begin.add_argument("--baseline", required=True, help="folder, s3://bucket/folder/ or artifact")
+    begin.add_argument("--least-percent", type=percent, help="as in `batchmark compare`")
+    for switch, words in (
+        ("--allow-missing", "as in `batchmark compare`"),
+        ("--require-baseline", "fail where there is none yet"),
+        ("--gate", "fail where the comparison fails"),
+        ("--comment", "write one on the pull request"),
+    ):
+        begin.add_argument(switch, type=_switch, required=True, help=f"{words}: true or false")
+    for option in ("--repository", "--event-name", "--ref", "--commit"):
+        begin.add_argument(option, required=True, help=of_runner)
+    begin.add_argument("--event", type=Path, required=True, help=f"file, {of_runner}")
+    end.add_argument("--run-url", required=True, help="the page of this run")
+    for option in ("--step-summary", "--step-outputs"):
+        end.add_argument(option, type=Path, required=True, help=f"file, {of_runner}")
+    return parser
+
+
+def _name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not 1 to 61 letters, digits and ._-")
+    return text
+
+
+def _switch(text: str) -> bool:
+    if text not in {"true", "false"}:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+    return text == "true"
+
+
+def _begin(options: argparse.Namespace) -> None:
+    event = Event.read(
+        options.repository, options.event_name, options.ref, options.commit, options.event
+    )
+    place = options.baseline or f"{options.name}-baseline"
+    begun = Begun(
+        **{name: value for name, value in vars(options).items() if name in Begun.model_fields}
+        | {
+            "event": event,
+            "place": place,
+            "baseline": baselines.find(place, event, options.results / "baseline"),
+        }
+    )
+    (options.results / BEGUN).write_text(begun.model_dump_json())
+
+
+def _end(options: argparse.Namespace, compare: Compare) -> None:
+    begun = Begun.model_validate_json((options.results / BEGUN).read_text())
+    event, found = begun.event, begun.baseline
+    code, told = _compared(begun, found, options.results, compare) if found else _without(begun)
+    origin = f"Baseline: {found.origin}. " if found else ""
+    text = (
+        f"### Batchmark: {markdown(begun.name)}\n\n{told}\n"
+        f"{origin}New: [{event.commit[:7]}]({options.run_url}).\n"
+    )
+    with options.step_summary.open("a") as summary:
+        summary.write(text)
+    number = event.pull_request if begun.comment else None
+    if number is not None and not comment.renew(event.repository, number, begun.name, text):
+        say(NO_COMMENT)
+    is_kept = event.on_main and baselines.is_artifact(begun.place)
+    outputs = {
+        "artifact": begun.place if is_kept else f"{begun.name}-results",
+        "keep": begun.place if event.on_main and begun.place.startswith(baselines.S3) else "",
+        # What was merged is the next baseline, slower or not: else main would stay red.
+        "code": code if begun.gate and not event.on_main else 0,
+    }
+    with options.step_outputs.open("a") as file:
+        file.writelines(f"{name}={value}\n" for name, value in outputs.items())
+
+
+def _compared(begun: Begun, baseline: Baseline, results: Path, compare: Compare) -> tuple[int, str]:
+    """The exit code of the comparison, and what it says."""
+    summary, errors = results / SUMMARY, io.StringIO()
+    given = ["compare", str(baseline.folder), str(results / "new"), "--gate", "--same-machine"]
+    given += [f"--least-percent={begun.least_percent}", f"--markdown={summary}"]
+    given += ["--allow-missing"] if begun.allow_missing else []
+    with redirect_stderr(errors):
+        code = compare(given)
+    if summary.exists():
+        return code, summary.read_text()
+    sys.stderr.write(errors.getvalue())
+    return code, f"**Not compared.** {markdown(errors.getvalue())}\n"
+
+
+def _without(begun: Begun) -> tuple[int, str]:
+    """The same of a run without a baseline."""
+    told = (
+        "**No baseline yet**, so nothing was compared: the next run on "
+        f"{markdown(begun.event.main)} that passes leaves one.\n"
+    )
+    return int(begun.require_baseline), told

@@ -1,0 +1,34 @@
+"""The programs that a runner has, with the token and credentials of its job."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+from batchmark.core.errors import GitHubError
+
+REFUSED = "Resource not accessible by integration"  # what the job's token has no right to
+
+
+def output(*command: str, given: str | None = None) -> str:
+    """What a program prints.
+
+    Raises:
+        GitHubError: it isn't installed, or it failed.
+    """
+    try:
+        done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise GitHubError(f"{command[0]} is not on the PATH; install it on the runner") from None
+    if done.returncode:
+        said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+        if REFUSED in said:
+            said += "; give the job `permissions: actions: read`"
+        raise GitHubError(f"`{' '.join(command[:3])} …` failed: {said}")
+    return done.stdout
+
+
+def api(*arguments: str, given: str | None = None) -> Any:
+    """GitHub's answer."""
+    return json.loads(output("gh", "api", *arguments, given=given))

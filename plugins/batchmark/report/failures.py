@@ -1,0 +1,68 @@
+"""What failed in a run, in its jobs' own words: on its page, on a terminal, in messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from batchmark.core import formatting
+from batchmark.core.failures.endings import FailedJob
+from batchmark.core.run import LostJob
+from batchmark.report import blocks
+from batchmark.report.blocks import grouped
+
+TITLE = "What failed"
+MOST_KINDS = 5
+MOST_TOLD_LINES = 10  # in a message
+
+
+def section(failed: Sequence[FailedJob], lost: Sequence[LostJob]) -> blocks.Section | None:
+    """Each kind of failure once, with the last lines of the first job that failed so."""
+    if not failed:
+        return None
+    shown: list[blocks.Block] = []
+    kinds = alike(failed)
+    for of in kinds[:MOST_KINDS]:
+        first, lines = of[0], of[0].ending.last_lines
+        whose = f"of {first.target}, {first.measures}, repeat {first.repeat}"
+        said = f"The last {formatting.count(len(lines), 'line')} of the log {whose}"
+        link = blocks.Link("its log", first.log_url) if first.log_url else None
+        shown.append(blocks.Printed(f"{title(of)}.", said if lines else "", lines, link))
+    if (left := len(kinds) - MOST_KINDS) > 0:
+        shown.append(blocks.Text(f"{left} more kinds of failure: see their logs."))
+    shown += [blocks.Text(text) for text in not_run(lost)]
+    return blocks.Section("failed", TITLE, shown)
+
+
+def alike(failed: Sequence[FailedJob]) -> list[list[FailedJob]]:
+    """Jobs that failed alike, the most first."""
+    return sorted(grouped((job.ending.kind, job) for job in failed).values(), key=len, reverse=True)
+
+
+def title(of: Sequence[FailedJob]) -> str:
+    """Such as "2 jobs of g5.xlarge failed: exit code 3 (the command's own error)"."""
+    targets = formatting.some(list(dict.fromkeys(job.target for job in of)))
+    return f"{formatting.count(len(of), 'job')} of {targets} failed: {of[0].ending.how}"
+
+
+def not_run(lost: Sequence[LostJob]) -> Iterator[str]:
+    """What was not run, in a sentence for each reason."""
+    for reason, jobs in grouped((job.reason, job) for job in lost if job.not_run).items():
+        each = grouped((job.planned.target, job) for job in jobs)
+        where = ", ".join(f"{len(of)} of {target}" for target, of in each.items())
+        yield f"{formatting.count(len(jobs), 'more job')} ({where}): {reason}. They cost nothing."
+
+
+def message(failed: Sequence[FailedJob], lost: Sequence[LostJob]) -> list[str]:
+    """As the page has it, in so many lines, of the commonest kind alone; none if nothing failed."""
+    if not failed:
+        return []
+    first, *others = alike(failed)
+    lines = first[0].ending.last_lines[-MOST_TOLD_LINES:]
+    more = [f"{title(of)}." for of in others[: MOST_KINDS - 1]]
+    return [f"{title(first)}.", *(f"  {line}" for line in lines), *more, *not_run(lost)]
+
+
+def in_short(failed: Sequence[FailedJob], lost: Sequence[LostJob]) -> str:
+    """A line for each kind of failure, with the last line of its log."""
+    told = [": ".join(filter(None, (title(of), of[0].ending.kind[1]))) for of in alike(failed)]
+    return "\n".join([*told[:MOST_KINDS], *not_run(lost)])

@@ -1,0 +1,175 @@
+"""The pages inside Airflow as files: as the application answers, with links that lead to files.
+
+What a file can't do is left out: forms become links to what they would show, and what has no page
+here, such as documents and logs, is no link.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from html import escape, unescape
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+
+import httpx
+
+from batchmark.core.names import limited, url_safe
+from batchmark.orchestration.web.access import reader
+from batchmark.orchestration.web.app import application
+from batchmark.orchestration.web.library import Library
+from batchmark.report.site.trends import METRICS, series_id
+from sample import MADE_UP, NOTICE
+
+FIRST = "/runs"
+FIRST_FILE = "index.html"
+LONGEST_NAME = 120
+# Before the address, the address, behind it, and what it is a link of.
+LINK = re.compile(r'(<a\b[^>]*?\bhref=")(/[^"#]*)((?:#[^"]*)?"[^>]*>)(.*?)</a>', re.DOTALL)
+FORM = re.compile(r"<form\b.*?</form>", re.DOTALL)
+# Of no use without an Airflow, and the example, whose figures are not made up.
+LEFT_OUT = re.compile(
+    r'<p>Download as .*?</p>|<section aria-labelledby="others">.*?</section>|'
+    r'<a href="/published">[^<]*</a>|'
+    r"<p[^>]*>You may read alerts\..*?</p>|<p><a [^>]*>Older runs</a></p>",
+    re.DOTALL,
+)
+Links = Mapping[str, str]  # addresses by what they are called
+
+
+class _Reader:
+    """A visitor who may see everything and change nothing."""
+
+    name, may_edit, token = "sample", False, ""
+
+    def may_read(self, _: str) -> bool:
+        return True
+
+
+class Site:
+    """The pages of a library that can be reached from some addresses.
+
+    Args:
+        comparisons: addresses of comparisons by what they are called.
+        drawn: ids of the runs whose reports are pages.
+    """
+
+    def __init__(self, library: Library, comparisons: Links, drawn: Iterable[str]) -> None:
+        self._comparisons = comparisons
+        self._drawn = set(drawn)
+        # Each takes a fifth of a second: those that something happened to.
+        self._series = {
+            (series_id(point.series), str(point.metric))
+            for change in (
+                *(one.change for one in library.alerts.alerts()),
+                *(one.change for one in library.alerts.improvements()),
+            )
+            for point in change.points
+        }
+        self._trends = {
+            suite: {
+                text: f"/trends?{urlencode({'suite': suite, 'metric': metric})}"
+                for metric, text in METRICS.items()
+                if library.series(suite, metric, 1)
+            }
+            for suite in library.history.suites()
+        }
+        self._app = application()
+        self._app.state.library = lambda: library
+        self._app.dependency_overrides[reader] = _Reader
+
+    def write(self, folder: Path) -> Path:
+        """Write all pages into a folder, which must be there; the first one's path."""
+        pages = asyncio.run(self._pages())
+        for address, html in pages.items():
+            (folder / file_name(address)).write_text(self._rewritten(address, html, pages))
+        return folder / FIRST_FILE
+
+    async def _pages(self) -> dict[str, str]:
+        """By address, in the order found."""
+        seeds = (FIRST, *self._comparisons.values(), *self._all_trends())
+        found: dict[str, str] = {}
+        waiting, seen = deque(seeds), set(seeds)
+        transport = httpx.ASGITransport(self._app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://sample") as client:
+            while waiting:
+                address = waiting.popleft()
+                answer = await client.get(address, headers={"accept": "text/html"})
+                answer.raise_for_status()
+                found[address] = LEFT_OUT.sub("", answer.text)
+                links = map(self._same, _links(FORM.sub("", found[address])))
+                new = [one for one in links if one not in seen]
+                waiting += filter(self._is_shown, dict.fromkeys(new))
+                seen.update(new)
+        return found
+
+    def _is_shown(self, address: str) -> bool:
+        parts = urlsplit(address)
+        room, _, rest = parts.path.removeprefix("/").partition("/")
+        asked = dict(parse_qsl(parts.query))
+        if room == "runs":
+            return rest in self._drawn or address == FIRST
+        if room == "trends" and rest:
+            return (rest, asked["metric"]) in self._series
+        if room == "files":
+            return parts.path.endswith(".html")
+        return room in ("trends", "alerts", "costs")
+
+    def _all_trends(self) -> Iterator[str]:
+        for of_suite in self._trends.values():
+            yield from of_suite.values()
+
+    def _rewritten(self, address: str, html: str, pages: Mapping[str, str]) -> str:
+        """A page with its label, and with links to files alone."""
+
+        def link(found: re.Match[str]) -> str:
+            before, at, behind, inner = found.groups()
+            target = self._same(unescape(at))
+            if target not in pages:
+                return inner
+            return f"{before}{escape(file_name(target))}{behind}{inner}</a>"
+
+        room = urlsplit(address).path.split("/")[1]
+        html = LINK.sub(link, FORM.sub(lambda _: self._choices(room), html))
+        html = html.replace("<title>", f"<title>{MADE_UP}. ", 1)
+        return html.replace("<body>", f'<body>\n<p class="notice" role="note">{NOTICE}</p>', 1)
+
+    def _same(self, address: str) -> str:
+        """The address that has the page which this one asks for."""
+        if address == "/compare":
+            return next(iter(self._comparisons.values()))
+        if address.startswith("/dag-runs/"):
+            return f"/runs/{unquote(address.rpartition('/')[2])}"
+        return address
+
+    def _choices(self, room: str) -> str:
+        """What stands in the place of a room's form."""
+        if room == "compare":
+            return _list({"Compared": self._comparisons})
+        return _list(self._trends) if room == "trends" else ""
+
+
+def _list(groups: Mapping[str, Links]) -> str:
+    return "\n".join(
+        f'<p class="meta">{escape(name)}: '
+        + ", ".join(
+            f'<a href="{escape(address)}">{escape(text)}</a>' for text, address in links.items()
+        )
+        + ".</p>"
+        for name, links in groups.items()
+    )
+
+
+def _links(html: str) -> Iterator[str]:
+    return (unescape(found[2]) for found in LINK.finditer(html))
+
+
+def file_name(address: str) -> str:
+    """An address's file, beside all others."""
+    if address == FIRST:
+        return FIRST_FILE
+    parts = urlsplit(address)
+    name = url_safe(f"{parts.path.removeprefix('/').removesuffix('.html')}-{unquote(parts.query)}")
+    return f"{limited(name, LONGEST_NAME)}.html"

@@ -1,0 +1,59 @@
+"""Nodes of one job on loopback addresses, here threads, and what they say of themselves."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+
+from batchmark_job.distributed.follow import Follower
+from batchmark_job.distributed.lines import connect
+from batchmark_job.distributed.node import Greeting, Node
+from batchmark_job.errors import CannotMeasureError
+from batchmark_job.result.document import Device
+
+MAIN = "127.77.0.1"
+PROOF = b"thirty-two bytes of this job 01."
+CPU = SimpleNamespace(
+    device=Device.CPU,
+    environment=SimpleNamespace(
+        cpu_model="a CPU", gpu_model=None, gpu_count=0, instance_type="c5.large"
+    ),
+)
+GREETING = Greeting.of(1, "127.77.0.2", CPU)
+
+
+class Followers:
+    """The other nodes, and how each of them ended."""
+
+    def __init__(self, port):
+        self._port = port
+        self._threads = []
+        self.made, self.errors = {}, {}
+
+    def start(self, index, count, proof=PROOF, **changed):
+        node = Node(index, count, MAIN, 20.0, proof)
+        address = f"127.77.0.{index + 1}"
+        greeting = Greeting.of(index, address, CPU).model_copy(update=changed)
+
+        follower = self.made[index] = Follower(node, greeting, None, self._port)
+
+        def run():
+            try:
+                follower.follow()
+            except CannotMeasureError as error:
+                self.errors[index] = str(error)
+
+        self._threads.append(threading.Thread(target=run))
+        self._threads[-1].start()
+
+    def join(self):
+        for thread in self._threads:
+            thread.join(20)
+            assert not thread.is_alive()
+
+
+def one_that_came(port):
+    """Another node's connection, by which it has greeted the main one."""
+    other = connect(MAIN, port, 5.0, PROOF)
+    other.send({"kind": "greeting", **GREETING.model_dump()})
+    return other

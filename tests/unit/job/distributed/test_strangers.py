@@ -1,0 +1,100 @@
+"""Who comes to the main node and is none of the job's nodes, or says what none of them would."""
+
+import contextlib
+import socket
+import threading
+
+import pytest
+
+from batchmark_job.distributed import nodes
+from batchmark_job.distributed.node import Node
+from batchmark_job.distributed.nodes import Nodes
+from batchmark_job.errors import CannotMeasureError
+from tests.stand_ins.nodes import CPU, GREETING, MAIN, PROOF, one_that_came
+from tests.stand_ins.stranger import DEEP, heard, sayings
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.usefixtures("without_torch")
+
+ANOTHER = b"thirty-two bytes of another job."
+
+
+def test_a_node_of_another_job_is_turned_away(main, followers):
+    all_nodes = main(2, seconds=1.0)
+    followers.start(1, 2, proof=ANOTHER)
+    missing = "missing: node 1.*; 1 visitor had no token of this job$"
+    with pytest.raises(CannotMeasureError, match=missing):
+        all_nodes.gather(CPU, devices=1)
+    followers.join()
+    assert followers.errors[1].endswith("; its ranks here end, too")
+
+
+def test_a_second_connection_of_a_node_is_refused(main, port, followers):
+    all_nodes = main(3)
+    first = one_that_came(port)
+    wait_for(lambda: all_nodes._joined, "the first", 10)
+    second = one_that_came(port)
+    assert second.receive() == {"kind": "over", "reason": "node 1 is there already"}
+    first.close()
+    second.close()
+
+
+def test_who_repeats_a_proof_costs_few_threads_and_keeps_no_node_out(main, port):
+    all_nodes = main(2)
+    before, most = threading.active_count(), 2 * nodes.MOST_COMING
+    with contextlib.ExitStack() as visits:
+        for _ in range(20):
+            inside, other = map(visits.enter_context, socket.socketpair())
+            all_nodes._let_in(inside)
+        wait_for(lambda: threading.active_count() - before <= 2 * most, "the end of the others", 10)
+        other.settimeout(10)
+        assert other.recv(1) == b"{", "the newest is heard"
+        node = one_that_came(port)
+        wait_for(lambda: all_nodes._joined, "the node", 10)
+        node.close()
+
+
+def test_a_main_node_without_an_address_of_its_own_does_not_listen_at_all_of_them(port):
+    with pytest.raises(CannotMeasureError, match="outside of Batch, set AWS_BATCH_JOB_MAIN_NODE_"):
+        Nodes(Node(0, 2, None, 20.0, PROOF), port=port)
+
+
+def test_when_all_are_there_nobody_else_is_heard(both, port):
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((MAIN, port))
+
+
+def test_a_node_that_sends_what_nobody_can_read_is_lost(main, port):
+    all_nodes = main(2)
+    with socket.create_connection((MAIN, port)) as other:
+        other.sendall(PROOF + GREETING.model_dump_json().encode() + b"\n" + DEEP)
+        wait_for(lambda: all_nodes._joined and all_nodes._joined[1].lost, "its loss", 10)
+    assert "recursion" in all_nodes._joined[1].lost
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"kind": "ended", "launch": 1e999, "ended": [0]}',
+        '{"kind": "ended", "launch": 1, "ended": ["0", null, "no", "late"]}',
+        '{"kind": "ended", "launch": 1, "ended": 3}',
+        '{"kind": "ended", "launch": [], "ended": [0]}',
+        '{"kind": "leaving"}',
+        '"leaving"',
+    ],
+)
+def test_a_node_that_sends_what_is_no_message_is_lost(main, port, said):
+    all_nodes = main(2)
+    with socket.create_connection((MAIN, port)) as other:
+        other.sendall(PROOF + GREETING.model_dump_json().encode() + f"\n{said}\n".encode())
+        wait_for(lambda: all_nodes._joined and all_nodes._joined[1].lost, "its loss", 10)
+
+
+def test_whatever_else_reaches_the_port_harms_nobody(main, port, followers, task):
+    all_nodes = main(2)
+    for said in sayings("job-1"):
+        assert heard(MAIN, port, said) == b""
+    assert all_nodes._joined == all_nodes._declined == {}
+    followers.start(1, 2)
+    all_nodes.gather(CPU, devices=1)
+    assert all_nodes.run(task, 1, 20.0).bytes_moved == 1000

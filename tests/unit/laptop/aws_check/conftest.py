@@ -1,0 +1,41 @@
+"""A check that asks scripted clients, never waits long, and needs no folder."""
+
+from functools import partial
+from types import SimpleNamespace
+
+import pytest
+
+from batchmark.core.prices import load_prices
+from laptop.aws_check.account import Account
+from laptop.aws_check.check import Check
+from tests.builders.installations import configured
+from tests.stand_ins.stubbed_clients import StubbedClients
+
+REGION = "us-east-1"
+ROLE = "arn:aws:iam::123456789012:role/me"
+
+
+@pytest.fixture
+def clients():
+    return StubbedClients(REGION)
+
+
+@pytest.fixture
+def check_of(clients, tmp_path):
+    """A check of an account, or of a local cloud, that waits for nothing."""
+
+    def made(*, on_aws=True, parts=()):
+        check = Check(
+            account=Account("123456789012", REGION, ROLE, on_aws=on_aws),
+            folder=tmp_path,
+            clients=clients,
+            prices=load_prices(),
+            say=lambda _: None,
+            parts=tuple(parts),
+        )
+        check.__dict__["config"] = configured()
+        check.__dict__["terraform"] = SimpleNamespace()
+        check.__dict__["wait"] = partial(Check.wait, check)
+        return check
+
+    return made

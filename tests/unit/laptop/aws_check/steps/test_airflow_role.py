@@ -1,0 +1,90 @@
+"""Airflow's role in files: its credentials do not end while a check runs."""
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import botocore.session
+import pytest
+
+from laptop.aws_check.steps import airflow_role
+from laptop.aws_check.steps.airflow_role import RENEWED_AFTER_SECONDS, AirflowRole
+
+ARN = "arn:aws:iam::123456789012:role/batchmark-check-airflow"
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def role(check_of, clients, monkeypatch, tmp_path):
+    """Airflow's role in a folder with a space, and a clock."""
+    check = check_of()
+    object.__setattr__(check, "folder", tmp_path / "a folder")
+    check.__dict__["terraform"] = SimpleNamespace(outputs=lambda: {"airflow_role_arn": ARN})
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(airflow_role, "time", clock)
+    return AirflowRole(check), clock
+
+
+def assumed(clients, key, *, lasting=HOUR):
+    credentials = {
+        "AccessKeyId": f"ASIA000000000000{key}",
+        "SecretAccessKey": "secret",
+        "SessionToken": "token",
+        "Expiration": datetime.now(UTC) + lasting,
+    }
+    asked = {"RoleArn": ARN, "RoleSessionName": "batchmark-check"}
+    clients.answer("sts", "assume_role", {"Credentials": credentials}, asked)
+
+
+@pytest.fixture
+def client_of(monkeypatch):
+    """What an AWS client would use, started with these variables and a user's own beside them."""
+
+    def found(variables):
+        kept = {"PATH": os.environ["PATH"], "HOME": str(Path.home())}
+        monkeypatch.setattr(os, "environ", kept | variables)
+        return botocore.session.Session().get_credentials()
+
+    return found
+
+
+def test_a_client_acts_as_the_role_and_gets_new_credentials_before_they_end(
+    role, clients, client_of
+):
+    airflow, clock = role
+    assumed(clients, "ONE1", lasting=timedelta(minutes=14))  # before its end it asks again
+    assumed(clients, "TWO2")
+    airflow.renew()
+    credentials = client_of(airflow.environment)
+    assert credentials.method == "custom-process"
+    assert credentials.get_frozen_credentials().access_key.endswith("ONE1")
+    clock.now = RENEWED_AFTER_SECONDS
+    airflow.renew()
+    assert credentials.get_frozen_credentials().access_key.endswith("TWO2")
+
+
+def test_it_is_assumed_anew_only_where_that_is_long_ago(role, clients):
+    airflow, clock = role
+    assumed(clients, "ONE1")
+    airflow.renew()
+    clock.now = RENEWED_AFTER_SECONDS - 1
+    airflow.renew()
+    clients.assert_all_was_asked()
+
+
+def test_nobody_else_reads_the_credentials(role, clients):
+    airflow, _ = role
+    assumed(clients, "ONE1")
+    airflow.renew()
+    files = list(Path(airflow.environment["AWS_CONFIG_FILE"]).parent.iterdir())
+    assert len(files) == 2
+    assert [path.stat().st_mode & 0o77 for path in files] == [0, 0]
+
+
+def test_a_session_is_of_the_role_assumed_anew(role, clients):
+    airflow, _ = role
+    assumed(clients, "ONE1")
+    assumed(clients, "TWO2")
+    airflow.renew()
+    assert airflow.session().get_credentials().access_key.endswith("TWO2")

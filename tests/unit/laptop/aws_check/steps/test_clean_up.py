@@ -1,0 +1,230 @@
+"""What is left of a check, by name and by tag; and what AWS keeps for nothing."""
+
+import time
+from types import SimpleNamespace
+
+import pytest
+from botocore.exceptions import ClientError
+
+from laptop.aws_check.step import StepError
+from laptop.aws_check.steps import clean_up
+from laptop.aws_check.steps.parts import PARTS
+from laptop.errors import TerraformError
+
+ARN = "arn:aws:{}:us-east-1:123456789012:{}"
+
+
+class Listed:
+    """Clients that list what a test says, by operation, and nothing else."""
+
+    def __init__(self, **found):
+        self._found = found
+        self.asked = []
+
+    def __call__(self, service):
+        return Service(self)
+
+    def entries(self, operation, asked):
+        self.asked.append((operation, asked))
+        return self._found.get(operation, {})
+
+
+class Service:
+    def __init__(self, listed):
+        self._listed = listed
+
+    def can_paginate(self, operation):
+        return True
+
+    def get_paginator(self, operation):
+        return Pages(self._listed, operation)
+
+
+class Pages:
+    def __init__(self, listed, operation):
+        self._listed, self._operation = listed, operation
+
+    def paginate(self, **asked):
+        return [self._listed.entries(self._operation, asked)]
+
+
+def tagged(*arns):
+    return {"ResourceTagMappingList": [{"ResourceARN": arn} for arn in arns]}
+
+
+def test_an_empty_account_has_nothing_left():
+    others = Listed(
+        list_buckets={"Buckets": [{"Name": "others"}]},
+        list_policies={"Policies": [{"PolicyName": "deployer-of-batchmark-check-compute"}]},
+        list_roles={"Roles": [{"RoleName": "batchmark-airflow"}]},
+    )
+    assert clean_up.left(others) == []
+
+
+@pytest.mark.parametrize(
+    ("listing", "told"),
+    [
+        (
+            {"list_buckets": {"Buckets": [{"Name": "batchmark-check-results-1"}]}},
+            "s3 batchmark-check-results-1",
+        ),
+        (
+            {"get_databases": {"DatabaseList": [{"Name": "batchmark_check"}]}},
+            "glue batchmark_check",
+        ),
+        (
+            {"list_queues": {"QueueUrls": ["https://sqs/1/batchmark-check-inbox"]}},
+            "sqs https://sqs/1/batchmark-check-inbox",
+        ),
+        (
+            {"describe_instances": {"Reservations": [{"Instances": [{"InstanceId": "i-1"}]}]}},
+            "instance i-1",
+        ),
+        (
+            {"list_clusters": {"clusters": ["batchmark-check-gpu-sharing"]}},
+            "eks batchmark-check-gpu-sharing",
+        ),
+        (
+            {
+                "describe_placement_groups": {
+                    "PlacementGroups": [{"GroupName": "batchmark-check-multi-node"}]
+                }
+            },
+            "ec2 batchmark-check-multi-node",
+        ),
+        ({"get_resources": tagged(ARN.format("kms", "key/1"))}, ARN.format("kms", "key/1")),
+    ],
+)
+def test_what_is_left_is_named(listing, told):
+    assert clean_up.left(Listed(**listing)) == [told]
+
+
+@pytest.mark.parametrize("kind", clean_up.WITHOUT_NAMES)
+def test_what_has_no_name_is_asked_for_by_tag(kind):
+    operation, field, name = clean_up.WITHOUT_NAMES[kind]
+    listed = Listed(**{operation: {field: [{name: "x-1"}]}})
+    assert clean_up.left(listed) == [f"{kind} x-1"]
+    asked = {"Filters": [{"Name": "tag:Project", "Values": ["batchmark-check"]}]}
+    assert (operation, asked) in listed.asked
+
+
+def test_what_aws_keeps_and_does_not_bill_is_not_left():
+    kept = tagged(
+        ARN.format("batch", "job-definition/batchmark-check-c5-2xlarge:1"),
+        ARN.format("ecs", "task-definition/batchmark-check:1"),
+        ARN.format("ecs", "cluster/AWSBatch-batchmark-check"),
+        ARN.format("ecs", "task/AWSBatch-batchmark-check/1"),
+        ARN.format("ec2", "instance/i-1"),
+        ARN.format("ec2", "volume/vol-1"),
+    )
+    listed = Listed(get_resources=kept)
+    assert clean_up.left(listed) == []
+    (filters,) = [asked["Filters"] for name, asked in listed.asked if name == "describe_instances"]
+    assert "terminated" not in filters[1]["Values"]
+
+
+@pytest.mark.parametrize("failures", [0, 1, 2])
+def test_terraform_destroys_once_more_where_aws_lets_go_late(check_of, monkeypatch, failures):
+    tried = []
+
+    def with_inputs(command, **_):
+        tried.append(command)
+        if len(tried) <= failures:
+            raise TerraformError("DependencyViolation")
+
+    guards = []
+    monkeypatch.setattr(clean_up, "remove_guards", guards.append)
+    for name in ("init_one_at_a_time", "remove_inbox", "end_jobs"):
+        monkeypatch.setattr(clean_up, name, lambda _: None)
+    check = check_of()
+    check.terraform.with_inputs = with_inputs
+    if failures < 2:
+        assert clean_up.destroy(check)
+    else:
+        with pytest.raises(StepError, match=r"DESTROY=yes` goes on\. DependencyViolation"):
+            clean_up.destroy(check)
+    assert tried == ["destroy"] * min(failures + 1, 2)
+    assert len(guards) == len(tried)  # before each
+
+
+CORE, NODES, EKS = "core", "multi_node", "eks_gpu_sharing"
+
+
+@pytest.mark.parametrize(
+    ("applied", "failing", "destroyed"),
+    [
+        ((NODES, EKS), None, [EKS, NODES, CORE]),
+        ((NODES, EKS), EKS, [EKS, EKS, NODES]),
+        ((NODES, EKS), NODES, [EKS, NODES, NODES]),
+        ((NODES, EKS), CORE, [EKS, NODES, CORE, CORE]),
+        ((NODES,), None, [NODES, CORE]),  # killed before the other one had a state
+        ((), None, [CORE]),
+    ],
+)
+def test_stacks_are_destroyed_before_the_core_one_which_waits_for_them(
+    check_of, monkeypatch, tmp_path, applied, failing, destroyed
+):
+    tried = []
+
+    def terraform_of(name):
+        def with_inputs(*_, **__):
+            tried.append(name)
+            if name == failing:
+                raise TerraformError(f"DependencyViolation in {name}")
+
+        return SimpleNamespace(state=tmp_path / name, with_inputs=with_inputs)
+
+    for name in applied:
+        (tmp_path / name).touch()
+    for name in ("init_one_at_a_time", "remove_inbox", "end_jobs"):
+        monkeypatch.setattr(clean_up, name, lambda _: None)
+    check = check_of(parts=PARTS.values())
+    check.__dict__.update(terraform_of=terraform_of, terraform=terraform_of(CORE))
+    if failing:
+        with pytest.raises(StepError, match=rf"goes on\. DependencyViolation in {failing}"):
+            clean_up.destroy(check)
+    else:
+        assert clean_up.destroy(check)
+    assert tried == destroyed
+
+
+def test_nothing_left_names_what_is_and_how_to_go_on(check_of, monkeypatch):
+    monkeypatch.setattr(clean_up, "remove_late_logs", lambda _: None)
+    monkeypatch.setattr(clean_up, "left", lambda _: ["s3 a", "sqs b"])
+    with pytest.raises(StepError, match="DESTROY=yes` goes on; left: s3 a, sqs b"):
+        clean_up.nothing_left(check_of(on_aws=False))
+
+
+def test_a_listing_without_an_answer_is_asked_again(check_of, monkeypatch):
+    error = ClientError({"Error": {"Code": "ThrottlingException", "Message": "slow"}}, "List")
+    answers = [error, []]
+
+    def left(_):
+        answer = answers.pop(0)
+        if answer is error:
+            raise error
+        return answer
+
+    monkeypatch.setattr(clean_up, "remove_late_logs", lambda _: None)
+    monkeypatch.setattr(clean_up, "left", left)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    assert "nothing with the tag" in clean_up.nothing_left(check_of()).text
+    answers.append(error)
+    with pytest.raises(StepError, match=r"left: not known: .*ThrottlingException"):
+        clean_up.nothing_left(check_of(on_aws=False))
+
+
+def test_what_batch_calls_deleted_is_not_left():
+    gone = {"computeEnvironmentName": "batchmark-check-c5-2xlarge", "status": "DELETED"}
+    listed = Listed(describe_compute_environments={"computeEnvironments": [gone]})
+    assert clean_up.left(listed) == []
+    gone["status"] = "DELETING"
+    assert clean_up.left(listed) == ["batch batchmark-check-c5-2xlarge"]
+
+
+def test_what_only_the_tag_lists_is_told_and_passes(check_of, monkeypatch):
+    queue = ARN.format("batch", "job-queue/batchmark-check-c5-2xlarge")
+    monkeypatch.setattr(clean_up, "remove_late_logs", lambda _: None)
+    monkeypatch.setattr(clean_up, "left", lambda _: [queue])
+    seen = clean_up.nothing_left(check_of(on_aws=False))
+    assert seen.text == f"still listed by tag, gone by its own service: {queue}"

@@ -1,0 +1,169 @@
+"""The job image in the repository: built by publish.sh, or one that the user names."""
+
+import base64
+import json
+import re
+import subprocess
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from laptop.aws_check import engine as engine_module
+from laptop.aws_check.step import NotCheckedError, StepError
+from laptop.aws_check.steps import image
+from laptop.errors import LaptopError
+from tests.paths import ROOT
+
+REGISTRY = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
+REPOSITORY = f"{REGISTRY}/batchmark-check-job"
+GPU, CPU = (f"sha256:{digit * 64}" for digit in "ab")
+
+
+@pytest.fixture
+def check(check_of):
+    return applied(check_of())
+
+
+def applied(check):
+    outputs = {"ecr_repository_url": REPOSITORY}
+    check.__dict__["terraform"] = SimpleNamespace(outputs=lambda: outputs)
+    return check
+
+
+def test_digests_are_read_from_what_publish_says():
+    text = (ROOT / "job_container" / "publish.sh").read_text()
+    pushed = re.search(r"terraform apply -var image_tag=%s -var cpu_image_tag=%s", text)
+    there = re.search(r' image_tag     = .*"\n  cpu_image_tag = .*"', text.replace("\\", ""))
+    said = pushed[0].replace("%s", GPU, 1).replace("%s", CPU, 1)
+    assert image.digests(said) == (GPU, CPU)
+    again = there[0].replace("$gpu_digest", GPU).replace("$cpu_digest", CPU)
+    assert image.digests(again) == (GPU, CPU)
+    with pytest.raises(StepError, match="names no digests"):
+        image.digests("docker: not found")
+
+
+@pytest.fixture
+def publish(monkeypatch, tmp_path):
+    """In place of publish.sh a script of these lines."""
+
+    def written(*lines):
+        script = tmp_path / "publish.sh"
+        script.write_text("\n".join(["#!/bin/sh", *lines]))
+        script.chmod(0o700)
+        monkeypatch.setattr(image, "PUBLISH", script)
+
+    return written
+
+
+NAMED = f"echo '  terraform apply -var image_tag={GPU} -var cpu_image_tag={CPU}'"
+THERE = f"""printf 'exists already:\\n  image_tag     = "{GPU}"\\n  cpu_image_tag = "{CPU}"\\n'"""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [(f'[ "$*" = "--repository {REPOSITORY}" ] || exit 2', NAMED), (THERE, "exit 1")],
+    ids=["pushed", "there already"],
+)
+def test_what_was_built_is_kept_by_its_digests(check, publish, lines):
+    publish(*lines)
+    assert image.image(check).text == f"{GPU}, of CPU targets {CPU}"
+    assert json.loads((check.folder / image.FILE).read_text()) == [GPU, CPU]
+
+
+def test_an_image_that_is_not_built_says_why(check, publish):
+    publish("echo 2 files differ from the last commit >&2", "exit 1")
+    with pytest.raises(LaptopError, match="2 files differ"):
+        image.image(check)
+
+
+@pytest.fixture
+def docker(monkeypatch):
+    """The engine's program; what it was asked, and one command that fails."""
+    engine = SimpleNamespace(asked=[], failing=None)
+
+    def run(argv, *, input, **_):  # noqa: A002 - as of subprocess
+        engine.asked.append((*argv[1:], input))
+        failed = argv[1] == engine.failing
+        return subprocess.CompletedProcess(argv, int(failed), "", "denied" if failed else "")
+
+    monkeypatch.setattr(engine_module.subprocess, "run", run)
+    return engine
+
+
+def token(clients):
+    answer = {"authorizationToken": base64.b64encode(b"AWS:secret").decode()}
+    clients.answer("ecr", "get_authorization_token", {"authorizationData": [answer]})
+
+
+def pushed(clients, digest=GPU):
+    asked = {"repositoryName": "batchmark-check-job", "imageIds": [{"imageTag": "check"}]}
+    if digest:
+        answer = {"imageDetails": [{"imageDigest": digest}]}
+        clients.answer("ecr", "describe_images", answer, asked)
+    else:
+        clients.refuse("ecr", "describe_images", "ImageNotFoundException")
+
+
+def test_an_image_of_the_users_is_copied_for_all_targets(check, clients, docker):
+    pushed(clients, None)
+    token(clients)
+    pushed(clients)
+    theirs = applied(replace(check, image="job:1"))
+    assert image.image(theirs).text == f"{GPU}, of CPU targets the same"
+    assert docker.asked == [
+        ("pull", "--platform", "linux/amd64", "job:1", ""),
+        ("login", "--username", "AWS", "--password-stdin", REGISTRY, "secret"),
+        ("tag", "job:1", f"{REPOSITORY}:check", ""),
+        ("push", f"{REPOSITORY}:check", ""),
+        ("logout", REGISTRY, ""),
+    ]
+
+
+def test_what_an_earlier_start_pushed_stays_as_tags_are_immutable(check, clients, docker):
+    pushed(clients)
+    assert image.image(applied(replace(check, image="job:1"))).text.startswith(GPU)
+    assert docker.asked == []
+
+
+def test_a_push_that_ecr_does_not_have_fails(check, clients, docker):
+    pushed(clients, None)
+    token(clients)
+    pushed(clients, None)
+    with pytest.raises(StepError, match="job:check was pushed, and ECR does not have it"):
+        image.image(applied(replace(check, image="job:1")))
+
+
+@pytest.mark.parametrize("failing", ["tag", "push"])
+def test_a_push_that_fails_says_why_and_no_login_stays(check, clients, docker, failing):
+    pushed(clients, None)
+    token(clients)
+    docker.failing = failing
+    with pytest.raises(LaptopError, match=f"docker {failing} failed: denied"):
+        image.image(applied(replace(check, image="job:1")))
+    assert docker.asked[-1] == ("logout", REGISTRY, "")
+
+
+def test_a_local_cloud_gets_a_stand_in_and_the_rest_goes_on(check_of, monkeypatch, clients):
+    monkeypatch.setattr(image, "publish_stand_in", lambda *_: None)
+    check = applied(check_of(on_aws=False))
+    with pytest.raises(NotCheckedError, match="has no registry") as reason:
+        image.image(check)
+    assert reason.value.passes
+    assert json.loads((check.folder / image.FILE).read_text()) == ["check", None]
+
+
+@pytest.mark.parametrize(
+    ("images", "cuda", "cpu"),
+    [([GPU, CPU], f"@{GPU}", f"@{CPU}"), (["check", None], ":check", ":check")],
+)
+def test_the_second_apply_names_the_images_and_an_own_job(check, monkeypatch, images, cuda, cpu):
+    pinned = {}
+    (check.folder / image.FILE).write_text(json.dumps(images))
+    monkeypatch.setattr(type(check), "pin", lambda _, **inputs: pinned.update(inputs))
+    monkeypatch.setattr(image, "apply", lambda _: "applied")
+    assert image.apply_images(check) == "applied"
+    assert (pinned["image_tag"], pinned["cpu_image_tag"]) == tuple(images)
+    job = pinned["own_jobs"][image.OWN_JOB]
+    assert job["images"] == {"cuda": f"{REPOSITORY}{cuda}", "cpu": f"{REPOSITORY}{cpu}"}
+    assert job["attempts"] == 1

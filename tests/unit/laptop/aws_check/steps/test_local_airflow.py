@@ -1,0 +1,304 @@
+"""What DAGs left in the bucket, and which of their calls AWS refused, as steps see it."""
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import httpx
+import pytest
+from botocore.exceptions import ConnectTimeoutError
+
+from batchmark.checks.leak_records import GuardReport
+from batchmark.checks.records import Check, EnvironmentCheck
+from batchmark.core.prices import AWS_SOURCE, PriceTable, load_prices
+from batchmark_job.result.own_job import OwnersCheck
+from laptop.aws_check import check as check_module
+from laptop.aws_check.step import NotCheckedError, StepError
+from laptop.aws_check.steps import local_airflow
+from laptop.aws_check.steps.local_airflow import BEYOND, LocalAirflow, Run
+
+NOW = datetime(2026, 12, 1, tzinfo=UTC)
+READING, WRITING, SUBMITTING = BEYOND
+
+
+class Store:
+    """A bucket that has these texts by the ends of their keys."""
+
+    prefix, name = "runs/run/", "run"
+
+    def __init__(self, **texts):
+        self._texts = {f"{name}.json": text for name, text in texts.items()}
+
+    def keys(self, folder):
+        return [f"{folder}2026-12-01/run.json"]
+
+    def read_if_there(self, key):
+        return self._texts.get(key.rpartition("/")[2])
+
+    def record(self, model, key):
+        text = self.read_if_there(key)
+        return model.model_validate_json(text) if text else None
+
+
+@pytest.fixture
+def airflow(check_of, monkeypatch):
+    """An Airflow whose run ended so, and left these files."""
+
+    def made(*, failure="", usd=0.25, on_aws=True, **texts):
+        airflow = LocalAirflow(check_of(on_aws=on_aws))
+        monkeypatch.setattr(airflow, "_run", lambda *_: Run("run", usd, failure))
+        monkeypatch.setattr(airflow, "_store", lambda _: Store(**texts))
+        return airflow
+
+    return made
+
+
+def checked(*statuses):
+    checks = tuple(
+        Check(name="role", target="all", status=status, seen=f"{status}.") for status in statuses
+    )
+    found = EnvironmentCheck(
+        installation="batchmark-check", region="us-east-1", checked_at=NOW, checks=checks
+    )
+    return found.model_dump_json()
+
+
+def test_an_environment_check_is_summed_up(airflow):
+    assert airflow(environment=checked("ok", "ok")).environment_check().text == "2 ok"
+
+
+@pytest.mark.parametrize(
+    ("left", "told"),
+    [
+        ({"environment": checked("ok", "fail"), "failure": "a log"}, "role of all: fail."),
+        ({"failure": "the scheduler died"}, "the scheduler died"),
+        ({"environment": checked("ok", "not checked")}, "1 not checked, 1 ok: role: not checked."),
+    ],
+)
+def test_an_environment_check_that_is_not_all_ok_fails(airflow, left, told):
+    with pytest.raises(StepError, match=told):
+        airflow(**left).environment_check()
+
+
+def test_a_local_cloud_may_leave_questions_open(airflow):
+    left = airflow(environment=checked("ok", "not checked"), on_aws=False)
+    assert left.environment_check().text == "1 not checked, 1 ok"
+
+
+PRICES = load_prices().model_copy(update={"source": AWS_SOURCE}).model_dump_json()
+
+
+def test_a_run_is_its_report_with_prices_of_aws_and_its_cost(airflow):
+    seen = airflow(report="{}", prices=PRICES).benchmark()
+    assert seen.text.endswith(f"by {AWS_SOURCE}")
+    assert seen.usd == 0.25
+
+
+@pytest.mark.parametrize(
+    ("left", "told"),
+    [
+        ({"failure": "RUNNABLE for 30 minutes"}, "RUNNABLE"),
+        ({"prices": PRICES}, "no report of run"),
+        (
+            {"report": "{}", "prices": load_prices().model_dump_json()},
+            r"prices of .* by .*, as rec",
+        ),
+        ({"report": "{}"}, "prices.json in the bucket is missing"),
+    ],
+)
+def test_any_other_run_fails_with_what_it_cost(airflow, left, told):
+    with pytest.raises(StepError, match=told):
+        airflow(**left).own_job()
+
+
+def of_own_job(kind="command", *, passed=True):
+    check = OwnersCheck(kind=kind, passed=passed)
+    return SimpleNamespace(own_job=SimpleNamespace(check=check))
+
+
+@pytest.mark.parametrize(
+    ("documents", "told", "ok"),
+    [
+        ([of_own_job(), of_own_job()], "passed in 2 of 2 jobs", True),
+        ([of_own_job(), of_own_job(passed=False)], "passed in 1 of 2 jobs", False),
+        ([of_own_job("exit_code")], "passed in 0 of 1 job", False),
+        ([], "passed in 0 of 0 jobs", False),
+    ],
+)
+def test_an_own_jobs_check_passes_in_each_job(airflow, monkeypatch, documents, told, ok):
+    found = airflow(report="{}", prices=PRICES)
+    keys = [f"{number}.json" for number in range(len(documents))]
+    monkeypatch.setattr(Store, "keys", lambda *_: [*keys, "0.log"])
+    prices, left = load_prices().model_copy(update={"source": AWS_SOURCE}), iter(documents)
+    monkeypatch.setattr(
+        found, "_read", lambda model, _: prices if model is PriceTable else next(left)
+    )
+    if ok:
+        assert told in found.own_job().text
+    else:
+        with pytest.raises(StepError, match=told):
+            found.own_job()
+
+
+def guarded(**unread):
+    report = GuardReport(
+        installation="batchmark-check", region="us-east-1", looked_at=NOW, resources=(), **unread
+    )
+    return report.model_dump_json()
+
+
+def test_the_guard_finds_nothing_and_reads_all(airflow):
+    assert airflow(run=guarded()).leak_guard().text == "nothing runs"
+    with pytest.raises(StepError, match="instances: AccessDenied"):
+        airflow(run=guarded(unread=("instances: AccessDenied",))).leak_guard()
+
+
+@pytest.fixture
+def logs(tmp_path):
+    folder = tmp_path / "airflow" / "logs" / "dag_id=environment_check"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def test_a_call_that_was_refused_fails_the_rights(airflow, logs):
+    (logs / "attempt=1.log").write_text("fine\nAccessDeniedException: batch:DescribeJobs\n")
+    with pytest.raises(StepError, match="refused a call: AccessDeniedException: batch:Desc"):
+        airflow().rights()
+
+
+ACCESS_DENIED = ("AccessDeniedException", "not authorized")
+
+
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [
+        ({}, None),
+        ({READING: None}, f"^{READING}: not refused$"),
+        ({READING: ("ParameterNotFound", "")}, f"^{READING}: not refused$"),
+        ({WRITING: None}, f"^{WRITING}: not refused$"),
+        (
+            {SUBMITTING: ("ClientException", "JobQueue another not found.")},
+            f"^{SUBMITTING}: not refused$",
+        ),
+        (
+            dict.fromkeys(BEYOND, ("ExpiredToken", "The token has expired")),
+            f"{WRITING}: neither allowed nor refused: .*ExpiredToken.*; {SUBMITTING}: neither",
+        ),
+        ({WRITING: ("ServerException", "try again")}, f"^{WRITING}: neither .* try again$"),
+        ({WRITING: ("ParameterNotFound", "of another service")}, f"^{WRITING}: neither"),
+    ],
+)
+def test_calls_beyond_its_rights_have_to_be_refused(
+    airflow, logs, clients, monkeypatch, answers, told
+):
+    (logs / "attempt=1.log").write_text("fine\n")
+    for what, beyond in BEYOND.items():
+        answer = answers.get(what, ACCESS_DENIED)
+        if answer:
+            clients.refuse(beyond.service, beyond.operation, *answer)
+        else:
+            clients.answer(beyond.service, beyond.operation, {})
+    found = airflow()
+    session = SimpleNamespace(client=clients)
+    monkeypatch.setattr(found, "_role", SimpleNamespace(session=lambda: session))
+    if told:
+        with pytest.raises(StepError, match=told):
+            found.rights()
+    else:
+        assert READING in found.rights().text
+
+
+def test_an_answer_that_does_not_come_is_no_refusal(airflow, logs, monkeypatch):
+    (logs / "attempt=1.log").write_text("fine\n")
+
+    def gone(**_):
+        raise ConnectTimeoutError(endpoint_url="https://aws")
+
+    calls = SimpleNamespace(get_parameter=gone, put_object=gone, submit_job=gone)
+    session = SimpleNamespace(client=lambda _: calls)
+    found = airflow()
+    monkeypatch.setattr(found, "_role", SimpleNamespace(session=lambda: session))
+    with pytest.raises(StepError, match=f"{READING}: neither allowed nor refused: Connect timeout"):
+        found.rights()
+
+
+def test_a_local_cloud_refuses_nothing(airflow, logs):
+    with pytest.raises(NotCheckedError, match="refuses nothing by policies"):
+        airflow(on_aws=False).rights()
+
+
+class Client:
+    """An Airflow whose run has such a state at each look."""
+
+    def __init__(self, *states, gone=False):
+        self._states, self._gone = iter(states), gone
+        self.changed = []
+
+    def __call__(self, _):
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def wait_for_dag(self, _):
+        pass
+
+    unpause = wait_for_dag
+
+    def trigger(self, *_):
+        return "run"
+
+    def state(self, *_):
+        return next(self._states)
+
+    def task_instances(self, *_):
+        return []
+
+    def change(self, method, path, body):
+        if self._gone:
+            raise httpx.ConnectError("it has died")
+        self.changed.append((method, path, body))
+
+
+@pytest.fixture
+def waiting(check_of, monkeypatch):
+    """An Airflow with such a client; how often its role was renewed, and its jobs ended."""
+    seen = SimpleNamespace(renewed=0, ended=0)
+
+    def made(client):
+        def count(what):
+            setattr(seen, what, getattr(seen, what) + 1)
+
+        airflow = LocalAirflow(check_of())
+        role = SimpleNamespace(renew=lambda: count("renewed"))
+        monkeypatch.setattr(airflow, "_role", role)
+        airflow.__dict__["_airflow"] = None
+        airflow.__dict__["_processes"] = SimpleNamespace(check=lambda: None)
+        monkeypatch.setattr(airflow, "_usd", lambda _: 0.0)
+        monkeypatch.setattr(local_airflow, "AirflowClient", client)
+        monkeypatch.setattr(local_airflow, "end_jobs", lambda _: count("ended"))
+        monkeypatch.setattr(check_module.time, "sleep", lambda _: None)
+        return airflow
+
+    return made, seen
+
+
+def test_the_role_is_renewed_while_a_run_is_waited_for(waiting):
+    made, seen = waiting
+    client = Client("running", "running", "success")
+    assert made(client)._run("leak_guard", {}, 60) == Run("run", 0.0, "")
+    assert seen == SimpleNamespace(renewed=3, ended=0)
+    assert client.changed == []
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_run_that_is_waited_for_no_longer_is_ended_with_its_jobs(waiting, gone):
+    made, seen = waiting
+    client = Client("running", gone=gone)
+    with pytest.raises(StepError, match="run run has not ended"):
+        made(client)._run("leak_guard", {}, -1)
+    assert seen.ended == 1
+    ended = ("PATCH", "/dags/leak_guard/dagRuns/run", {"state": "failed"})
+    assert client.changed == ([] if gone else [ended])

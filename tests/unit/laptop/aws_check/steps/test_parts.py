@@ -1,0 +1,159 @@
+"""Stacks beside the core one: their inputs, and what of them a local cloud can't show."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from laptop.aws_check.inputs import NAME, VARIABLES
+from laptop.aws_check.step import NotCheckedError, Seen, StepError
+from laptop.aws_check.steps import parts
+from laptop.aws_check.steps.local_airflow import Run
+from laptop.aws_check.steps.sequence import steps_of
+from laptop.stack import STACKS
+
+ROLE = "arn:aws:iam::123456789012:role/batchmark-check-airflow"
+STACK_STEPS = {"multi_node": parts.apply_nodes, "eks": parts.apply_eks}
+
+
+@pytest.fixture
+def applied(check_of, monkeypatch):
+    """The inputs with which a stack is applied."""
+    monkeypatch.setattr(parts, "init_one_at_a_time", lambda _: None)
+    monkeypatch.setattr(parts.stack, "apply_by", lambda *_: Seen("applied"))
+    monkeypatch.setattr(parts, "own_address", lambda: "198.51.100.7/32")
+
+    def inputs_of(name, *, on_aws):
+        check = check_of(on_aws=on_aws, parts=[parts.PARTS[name]])
+        check.copy_terraform()
+        check.pin(image_tag="cuda", cpu_image_tag="slim" if on_aws else None)
+        check.terraform.outputs = lambda: {"airflow_role_arn": ROLE}
+        STACK_STEPS[name](check)
+        (terraform,) = check.stacks
+        return json.loads((terraform.stack_dir / "check.auto.tfvars.json").read_text())
+
+    return inputs_of
+
+
+@pytest.mark.parametrize("on_aws", [True, False])
+@pytest.mark.parametrize("name", STACK_STEPS)
+def test_a_stack_is_the_checks_own(applied, name, on_aws):
+    inputs = applied(name, on_aws=on_aws)
+    assert (inputs["name"], inputs["airflow_variables_prefix"]) == (NAME, VARIABLES)
+    assert (inputs["local_cloud"], inputs["airflow_role_arns"]) == (not on_aws, [ROLE])
+    declared = (STACKS / parts.PARTS[name].stack / "variables.tf").read_text()
+    assert [given for given in inputs if f'variable "{given}"' not in declared] == []
+    assert inputs["image_tag"] == ("slim" if (name, on_aws) == ("multi_node", True) else "cuda")
+    if name == "eks":
+        assert inputs["api_cidrs"] == ["198.51.100.7/32" if on_aws else "203.0.113.0/24"]
+
+
+def test_steps_of_parts_are_taken_if_they_are_asked_for(check_of):
+    usual = [step.name for step in steps_of(check_of())]
+    more = steps_of(check_of(parts=parts.PARTS.values()))
+    added = [step.name for step in more if step.name not in usual]
+    assert added == [
+        "shared GPU",
+        *(parts.NODES_STACK, parts.NODES, parts.TRAINING),
+        *(parts.EKS_STACK, parts.CLUSTER, parts.PODS),
+    ]
+    names = [step.name for step in more]
+    for number, step in enumerate(more):
+        assert set(step.needs) <= set(names[:number])
+
+
+def test_a_local_cloud_runs_no_pods(check_of):
+    with pytest.raises(NotCheckedError, match="runs no Kubernetes"):
+        parts.run_pods(check_of(on_aws=False))
+
+
+@pytest.mark.parametrize("documents", [0, 1])
+def test_a_run_leaves_a_document(check_of, monkeypatch, documents):
+    airflow = SimpleNamespace(
+        start=lambda: None,
+        measure=lambda *_: (Run("run", 0.25, ""), "report in the bucket"),
+        refuse_denied=lambda usd: None,
+        documents=lambda _: ["a document"] * documents,
+    )
+    monkeypatch.setattr(parts, "LocalAirflow", lambda _: airflow)
+    if documents:
+        seen = parts.run_dag(check_of(), "dag", {})
+        assert seen == Seen("report in the bucket, 1 document", 0.25)
+    else:
+        with pytest.raises(StepError, match="0 documents") as error:
+            parts.run_dag(check_of(), "dag", {})
+        assert error.value.usd == 0.25
+
+
+CLUSTER = {
+    "schema_version": 1,
+    "name": NAME,
+    "region": "us-east-1",
+    "cluster": "batchmark-check-gpu-sharing",
+    "node_group": "gpu",
+    "namespace": "gpu-demo",
+    "service_account": "benchmark",
+    "image": "image",
+    "target": "g4dn.xlarge-eks",
+    "instance_type": "g4dn.xlarge",
+    "gpus": 1,
+    "vcpus": 4,
+    "memory_mib": 16384,
+    "replicas_per_gpu": 2,
+    "sharing_folder": "/var/lib/batchmark/sharing",
+    "timeout_seconds": 600,
+}
+
+
+@pytest.mark.parametrize("group", ["ACTIVE", "CREATE_FAILED"])
+def test_a_cluster_and_its_node_group_are_active(check_of, clients, group):
+    parameter = {"Parameter": {"Value": json.dumps(CLUSTER)}}
+    clients.answer("ssm", "get_parameter", parameter, {"Name": f"{VARIABLES}/batchmark_eks"})
+    cluster = {"cluster": {"status": "ACTIVE", "version": "1.36"}}
+    clients.answer("eks", "describe_cluster", cluster, {"name": CLUSTER["cluster"]})
+    asked = {"clusterName": CLUSTER["cluster"], "nodegroupName": "gpu"}
+    clients.answer("eks", "describe_nodegroup", {"nodegroup": {"status": group}}, asked)
+    if group == "ACTIVE":
+        assert parts.cluster_active(check_of()).text.startswith("Kubernetes 1.36: cluster ACTIVE")
+    else:
+        with pytest.raises(StepError, match="cluster ACTIVE, node group CREATE_FAILED"):
+            parts.cluster_active(check_of())
+
+
+@pytest.mark.parametrize("failing", [None, "aws", "kubectl"])
+def test_the_manifests_are_applied_before_pods_run(check_of, monkeypatch, failing):
+    called = []
+
+    def run(argv, **options):
+        called.append((argv, options["input"]))
+        return SimpleNamespace(returncode=int(argv[0] == failing), stderr="Unauthorized\n")
+
+    outputs = {"kubeconfig_command": "aws eks update-kubeconfig --name c", "manifests": "kind: A"}
+    check = check_of()
+    check.__dict__["terraform_of"] = lambda _: SimpleNamespace(outputs=lambda: outputs)
+    monkeypatch.setattr(parts.subprocess, "run", run)
+    monkeypatch.setattr(parts, "run_dag", lambda _, dag_id, conf: Seen(f"{dag_id} {conf}"))
+    if failing:
+        with pytest.raises(StepError, match=f"{failing} failed: Unauthorized"):
+            parts.run_pods(check)
+        return
+    assert "eks_gpu_sharing_benchmark" in parts.run_pods(check).text
+    config = ["--kubeconfig", str(check.folder / "kubeconfig")]
+    assert called == [
+        (["aws", "eks", "update-kubeconfig", "--name", "c", *config], ""),
+        (["kubectl", *config, "apply", "-f", "-"], "kind: A"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "given"), [("198.51.100.7\n", "198.51.100.7/32"), ("<html>", None)]
+)
+def test_only_this_machine_reaches_the_clusters_api(monkeypatch, said, given):
+    request = parts.httpx.Request("GET", parts.WHO_AM_I)
+    answer = parts.httpx.Response(200, text=said, request=request)
+    monkeypatch.setattr(parts.httpx, "get", lambda *_, **__: answer)
+    if given:
+        assert parts.own_address() == given
+    else:
+        with pytest.raises(ValueError, match="html"):
+            parts.own_address()

@@ -1,0 +1,71 @@
+"""Whose credentials these are."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from laptop.aws_check.account import Account, find_account, refuse_free_plan
+from laptop.errors import LaptopError
+
+ROLE = "arn:aws:iam::123456789012:role/teams/deployer"
+
+
+def caller(clients, arn):
+    answer = {"Account": "123456789012", "Arn": arn, "UserId": "AIDA"}
+    clients.answer("sts", "get_caller_identity", answer)
+
+
+def test_a_session_is_its_role_with_its_path(clients):
+    caller(clients, "arn:aws:sts::123456789012:assumed-role/deployer/jane")
+    role = {
+        "Path": "/teams/",
+        "RoleName": "deployer",
+        "RoleId": "AROA0123456789012345",
+        "Arn": ROLE,
+        "CreateDate": "2026-01-01T00:00:00Z",
+    }
+    clients.answer("iam", "get_role", {"Role": role}, {"RoleName": "deployer"})
+    found = find_account(clients, "us-east-1")
+    assert found == Account("123456789012", "us-east-1", ROLE, on_aws=True)
+
+
+def test_a_user_is_its_own(clients):
+    user = "arn:aws:iam::123456789012:user/jane"
+    caller(clients, user)
+    assert find_account(clients, "us-east-1").principal_arn == user
+
+
+def test_the_root_user_is_refused(clients):
+    caller(clients, "arn:aws:iam::123456789012:root")
+    with pytest.raises(LaptopError, match="use those of an IAM user or role"):
+        find_account(clients, "us-east-1")
+
+
+def test_without_credentials_it_says_what_to_give(clients):
+    clients.refuse("sts", "get_caller_identity", "InvalidClientTokenId", "not valid")
+    with pytest.raises(LaptopError, match=r"no account answers in us-east-1: .* AWS_PROFILE=NAME"):
+        find_account(clients, "us-east-1")
+
+
+def test_fixed_credentials_that_have_ended_are_told(monkeypatch):
+    def still_expired():
+        raise RuntimeError("Credentials were refreshed, but they are still expired.")
+
+    sts = SimpleNamespace(get_caller_identity=still_expired)
+    with pytest.raises(LaptopError, match=r"still expired.* AWS_PROFILE=NAME"):
+        find_account(lambda _: sts, "us-east-1")
+
+
+def test_an_account_that_starts_no_such_host_is_refused(clients):
+    plan = {"accountId": "123456789012", "accountPlanStatus": "ACTIVE"}
+    clients.answer("freetier", "get_account_plan_state", plan | {"accountPlanType": "FREE"})
+    with pytest.raises(LaptopError, match="move it to the Paid plan first"):
+        refuse_free_plan(clients)
+
+
+def test_an_account_that_pays_or_whose_plan_aws_does_not_tell_passes(clients):
+    plan = {"accountId": "123456789012", "accountPlanStatus": "NOT_STARTED"}
+    clients.answer("freetier", "get_account_plan_state", plan | {"accountPlanType": "PAID"})
+    refuse_free_plan(clients)
+    clients.refuse("freetier", "get_account_plan_state", "AccessDeniedException", "no")
+    refuse_free_plan(clients)

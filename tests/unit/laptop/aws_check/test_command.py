@@ -1,0 +1,297 @@
+"""What a check refuses before anything costs money, and that it destroys however it ends."""
+
+import shlex
+import signal
+import sys
+from types import SimpleNamespace
+
+import pytest
+from botocore.exceptions import ClientError
+
+from batchmark.core.prices import load_prices
+from laptop import __main__ as program
+from laptop.aws_check import command
+from laptop.aws_check.account import Account
+from laptop.aws_check.command import Order
+from laptop.aws_check.state import State
+from laptop.aws_check.step import Seen, Step, StepError
+from laptop.aws_check.steps.parts import PARTS
+from laptop.errors import LaptopError
+from tests.documented import recipe
+
+ACCOUNT = Account("123456789012", "us-east-1", "arn:aws:iam::123456789012:role/me", on_aws=False)
+
+
+@pytest.fixture
+def scripted(monkeypatch, tmp_path):
+    """A check without a cloud: its account, its steps and its end do what a test says."""
+    script = SimpleNamespace(
+        steps={"apply": Seen("applied"), "job": Seen("done")},
+        ends={"destroy": Seen("destroyed"), "nothing left": Seen("nothing")},
+        left=[],
+        taken=[],
+        folder=tmp_path / "aws-check",
+    )
+    script.home = script.folder / "123456789012-us-east-1"
+
+    def steps(does):
+        def look(name):
+            script.taken.append(name)
+            if isinstance(does[name], BaseException):
+                raise does[name]
+            return does[name]
+
+        again = does is script.ends
+        return [Step(name, "fine", lambda name=name: look(name), again=again) for name in does]
+
+    check = {"terraform": SimpleNamespace(check=lambda: None), "copy_terraform": lambda: None}
+    monkeypatch.setattr(command, "find_account", lambda *_: ACCOUNT)
+    monkeypatch.setattr(command, "prices_of", lambda *_: load_prices())
+    monkeypatch.setattr(command, "left", lambda _: script.left)
+    monkeypatch.setattr(command, "steps_of", lambda _: steps(script.steps))
+    monkeypatch.setattr(command, "end_steps", lambda _: steps(script.ends))
+    monkeypatch.setattr(command, "tell", lambda *_: script.taken.append("tell"))
+    monkeypatch.setattr(
+        command,
+        "Check",
+        lambda **given: SimpleNamespace(
+            **given, **check, processes=SimpleNamespace(stop=lambda: None)
+        ),
+    )
+    return script
+
+
+def order(**asked):
+    return Order(region="us-east-1", yes=True, **asked)
+
+
+def test_a_check_takes_its_steps_and_destroys(scripted, capsys):
+    command.aws_check(order(), scripted.folder)
+    assert scripted.taken == ["apply", "job", "destroy", "nothing left", "tell"]
+    assert State.of(scripted.home).kept.over
+    assert "up to $1.98" in capsys.readouterr().out
+
+
+def test_a_failed_step_is_destroyed_and_told(scripted):
+    scripted.steps["apply"] = StepError("AccessDenied")
+    with pytest.raises(LaptopError, match="1 step failed: apply"):
+        command.aws_check(order(), scripted.folder)
+    assert scripted.taken == ["apply", "job", "destroy", "nothing left", "tell"]
+    assert State.of(scripted.home).kept.over
+
+
+@pytest.mark.parametrize("interrupted", ["apply", "job"])
+@pytest.mark.parametrize("how", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_at_any_step_destroys(scripted, interrupted, how):
+    scripted.steps[interrupted] = how()
+    with pytest.raises(how):
+        command.aws_check(order(), scripted.folder)
+    assert scripted.taken[-3:] == ["destroy", "nothing left", "tell"]
+    state = State.of(scripted.home)
+    assert state.kept.over
+    assert state.outcomes["job"].seen == "the check was interrupted before"
+
+
+def test_a_closed_terminal_does_not_keep_it_from_destroying(scripted, monkeypatch):
+    def gone(*_):
+        raise BrokenPipeError
+
+    monkeypatch.setattr(command.Clock, "say", gone)
+    command.aws_check(order(), scripted.folder)
+    assert State.of(scripted.home).kept.over
+
+
+@pytest.mark.parametrize("how", ["destroy", "resume"])
+@pytest.mark.parametrize("broken", ["destroy", "nothing left"])
+def test_what_could_not_be_destroyed_is_destroyed_by_the_next_start(scripted, broken, how):
+    ok = scripted.ends[broken]
+    scripted.ends[broken] = StepError("left: s3 batchmark-check-results")
+    with pytest.raises(LaptopError, match=f"1 step failed: {broken}"):
+        command.aws_check(order(), scripted.folder)
+    with pytest.raises(LaptopError, match="did not end: RESUME=yes goes on, DESTROY=yes destroys"):
+        command.aws_check(order(), scripted.folder)
+    scripted.ends[broken] = ok
+    scripted.taken.clear()
+    command.aws_check(order(**{how: True}), scripted.folder)
+    assert scripted.taken == ["destroy", "nothing left", "tell"]
+    assert State.of(scripted.home).kept.over
+
+
+def test_after_a_kill_resume_goes_on_where_it_ended(scripted):
+    state = State.begin_in(scripted.home)
+    state.begin("apply")  # and no more was written
+    with pytest.raises(LaptopError, match="did not end"):
+        command.aws_check(order(), scripted.folder)
+    assert scripted.taken == []
+    command.aws_check(order(resume=True), scripted.folder)
+    assert scripted.taken == ["apply", "job", "destroy", "nothing left", "tell"]
+
+
+def test_what_is_kept_is_gone_on_with_or_destroyed(scripted, capsys):
+    command.aws_check(order(keep=True), scripted.folder)
+    assert scripted.taken == ["apply", "job", "tell"]
+    assert "DESTROY=yes` destroys it" in capsys.readouterr().out
+    command.aws_check(order(resume=True), scripted.folder)
+    assert scripted.taken[3:] == ["destroy", "nothing left", "tell"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "line"),
+    [
+        ({"budget": "two"}, "BUDGET is 'two': give dollars above 0"),
+        ({"budget": "nan"}, "BUDGET is 'nan'"),
+        ({"budget": "0"}, "BUDGET is '0'"),
+        ({"budget": "1"}, r"can cost up to \$1.98, and BUDGET is \$1.00: give BUDGET=1.98"),
+        ({"parts": "sharing,mwaa"}, "WITH names mwaa; known: sharing, multi_node, eks"),
+        ({"parts": "sharing"}, r"can cost up to \$2\.\d\d, and BUDGET is \$2.00"),
+        ({"resume": True}, "knows of no check that is not over"),
+        ({"destroy": True}, "knows of no check that is not over"),
+        ({"resume": True, "destroy": True}, "give one of them"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_anything_is_made(scripted, asked, line):
+    with pytest.raises(LaptopError, match=line):
+        command.aws_check(order(**asked), scripted.folder)
+    assert scripted.taken == []
+    assert State.of(scripted.home) is None
+
+
+@pytest.fixture
+def in_aws(scripted, monkeypatch):
+    """The same in an account of AWS, on a machine that can have the image."""
+    monkeypatch.setattr(command, "find_account", lambda *_: ACCOUNT._replace(on_aws=True))
+    monkeypatch.setattr(command, "refuse_ending", lambda *_: None)
+    monkeypatch.setattr(command, "refuse_free_plan", lambda _: None)
+    monkeypatch.setattr(command, "refuse_without_image", lambda _: None)
+    monkeypatch.setattr(command, "pull", lambda image: scripted.taken.append(f"pull {image}"))
+    return scripted
+
+
+def test_credentials_that_end_too_soon_are_refused_before_it_asks(in_aws, monkeypatch):
+    def refuse(_, hours):
+        raise LaptopError(f"the credentials end in less than {hours} hours")
+
+    monkeypatch.setattr(command, "refuse_ending", refuse)
+    for parts, hours in (("", 3), ("sharing", 3), ("multi_node,eks", 5)):
+        with pytest.raises(LaptopError, match=f"in less than {hours} hours"):
+            command.aws_check(order(parts=parts), in_aws.folder)
+    assert State.of(in_aws.home) is None
+
+
+def test_without_its_image_a_check_is_refused_before_it_asks(in_aws, monkeypatch):
+    def refuse(image):
+        raise LaptopError(f"no Docker engine answers, for {image}")
+
+    monkeypatch.setattr(command, "refuse_without_image", refuse)
+    with pytest.raises(LaptopError, match="no Docker engine answers, for job:1"):
+        command.aws_check(Order(region="us-east-1", image="job:1"), in_aws.folder)
+    assert State.of(in_aws.home) is None
+
+
+def test_an_image_is_pulled_before_anything_is_made(in_aws, monkeypatch):
+    def refused(_):
+        raise LaptopError("docker pull failed: denied")
+
+    command.aws_check(order(image="job:1"), in_aws.folder)
+    assert in_aws.taken[:2] == ["pull job:1", "apply"]
+    in_aws.taken.clear()
+    monkeypatch.setattr(command, "pull", refused)
+    with pytest.raises(LaptopError, match="docker pull failed"):
+        command.aws_check(order(image="job:2"), in_aws.folder)
+    assert in_aws.taken == []
+
+
+def test_what_another_check_left_is_refused(scripted):
+    scripted.left.append("s3 batchmark-check-results")
+    with pytest.raises(
+        LaptopError, match=r"has something of a check .* s3 batchmark-check-results"
+    ):
+        command.aws_check(order(), scripted.folder)
+    assert scripted.taken == []
+
+
+def test_what_goes_on_has_the_parts_that_it_began_with(scripted, monkeypatch):
+    seen = []
+    monkeypatch.setattr(command, "steps_of", lambda check: seen.append(check.parts) or [])
+    command.aws_check(order(parts="multi_node,eks", budget="5", keep=True), scripted.folder)
+    command.aws_check(order(resume=True, keep=True), scripted.folder)
+    monkeypatch.setattr(command, "end_steps", lambda check: seen.append(check.parts) or [])
+    command.aws_check(order(destroy=True), scripted.folder)
+    assert [[part.name for part in parts] for parts in seen] == [["multi_node", "eks"]] * 3
+
+
+def test_a_program_that_a_part_needs_is_named(monkeypatch):
+    monkeypatch.setattr(command.shutil, "which", lambda name: name != "kubectl")
+    command.refuse_without_programs([PARTS["multi_node"]])
+    with pytest.raises(LaptopError, match="kubectl is needed for WITH=eks and not on the PATH"):
+        command.refuse_without_programs(PARTS.values())
+
+
+def test_what_an_ended_check_is_only_listed_with_is_not_in_the_way(scripted):
+    scripted.left.append("arn:aws:sns:us-east-1:123456789012:batchmark-check-alerts")
+    command.aws_check(order(), scripted.folder)
+    assert scripted.taken
+
+
+def refused(_):
+    raise ClientError({"Error": {"Code": "AccessDenied", "Message": "tag:GetResources"}}, "Get")
+
+
+def test_what_can_not_be_looked_for_at_the_end_is_not_begun(scripted, monkeypatch):
+    monkeypatch.setattr(command, "left", refused)
+    with pytest.raises(LaptopError, match=r"what is left at the end: .* tag:GetResources"):
+        command.aws_check(order(), scripted.folder)
+    assert scripted.taken == []
+
+
+def test_a_profile_or_region_that_there_is_not_is_refused(scripted, monkeypatch, tmp_path):
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    with pytest.raises(LaptopError, match="REGION=us-east-1, for one"):
+        command.aws_check(Order(None), scripted.folder)
+    monkeypatch.setenv("AWS_PROFILE", "nobodys")
+    with pytest.raises(LaptopError, match=r"can't be used: .*nobodys"):
+        command.aws_check(Order(None), scripted.folder)
+
+
+def test_nobody_is_asked_where_nobody_is(scripted, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: False))
+    with pytest.raises(LaptopError, match="YES=yes"):
+        command.aws_check(Order(region="us-east-1"), scripted.folder)
+
+
+@pytest.mark.parametrize(("answer", "taken"), [("y", 5), ("", 0), ("no", 0)])
+def test_it_asks_once(scripted, monkeypatch, answer, taken):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr("builtins.input", lambda _: answer)
+    if taken:
+        command.aws_check(Order(region="us-east-1"), scripted.folder)
+    else:
+        with pytest.raises(LaptopError, match="nothing was made"):
+            command.aws_check(Order(region="us-east-1"), scripted.folder)
+    assert len(scripted.taken) == taken
+
+
+@pytest.mark.parametrize(
+    ("typed", "asked"),
+    [
+        ("BUDGET=5 REGION=eu-west-1", Order("eu-west-1", "5")),
+        ("RESUME=yes YES=yes", Order(None, resume=True, yes=True)),
+        ("DESTROY=yes AWS_PROFILE=mine", Order(None, destroy=True)),
+        (
+            "KEEP=yes IMAGE=registry.example/job:1",
+            Order(None, image="registry.example/job:1", keep=True),
+        ),
+        ("WITH=sharing KEEP=no", Order(None, parts="sharing")),
+    ],
+)
+def test_make_hands_on_what_was_typed(typed, asked, monkeypatch):
+    called = []
+    monkeypatch.setattr(command, "aws_check", lambda order, _: called.append(order))
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    *_, last = recipe(f"make aws-check {typed}").splitlines()
+    words = shlex.split(last)
+    monkeypatch.setattr(sys, "argv", words[words.index("laptop") :])
+    assert program.main() == 0
+    assert called == [asked]

@@ -1,0 +1,130 @@
+"""Credentials that end before a check does: refused, warned of, and told where they did end."""
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import boto3
+import pytest
+from botocore.credentials import Credentials, EnvProvider, RefreshableCredentials
+from botocore.exceptions import ClientError, EndpointConnectionError, UnauthorizedSSOTokenError
+
+from laptop.aws_check import command
+from laptop.aws_check.credentials import refuse_ending, told_if_ended
+from laptop.aws_check.step import StepError
+from laptop.errors import LaptopError
+from laptop.stack import REGION
+
+KEYS = {"AWS_ACCESS_KEY_ID": "ASIATEST", "AWS_SECRET_ACCESS_KEY": "secret"}
+TEMPORARY = KEYS | {"AWS_SESSION_TOKEN": "token"}
+
+
+@pytest.fixture
+def said(monkeypatch, tmp_path):
+    """What is said of credentials in these variables, found as AWS clients find them."""
+    for name in ("AWS_PROFILE", *EnvProvider.TOKENS, EnvProvider.EXPIRY_TIME):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+
+    def told(variables):
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(boto3, "DEFAULT_SESSION", boto3.Session(region_name=REGION))
+        lines = []
+        refuse_ending(lines.append)
+        return lines
+
+    return told
+
+
+def ending_in(hours):
+    end = datetime.now(UTC) + timedelta(hours=hours)
+    return TEMPORARY | {"AWS_CREDENTIAL_EXPIRATION": end.isoformat()}
+
+
+def test_keys_of_a_user_have_no_end(said):
+    assert said(KEYS) == []
+
+
+def test_temporary_ones_whose_end_nobody_knows_are_warned_of(said):
+    (warning,) = said(TEMPORARY)
+    assert "warning: nothing tells when these temporary credentials end" in warning
+    assert "a check may take 3 hours" in warning
+    assert "AWS_PROFILE=NAME; unset AWS_ACCESS_KEY_ID" in warning
+
+
+def test_fixed_ones_that_last_tell_their_end(said):
+    lasting = ending_in(hours=3.5)
+    assert said(lasting) == [f"the credentials end at {lasting['AWS_CREDENTIAL_EXPIRATION']}"]
+
+
+def test_fixed_ones_that_end_too_soon_are_refused(said):
+    with pytest.raises(
+        LaptopError, match=r"end at 2.*, and a check may take 3 hours: give a profile"
+    ):
+        said(ending_in(hours=2.5))
+
+
+@pytest.mark.parametrize("method", ["assume-role", "sso", "custom-process", "iam-role"])
+def test_those_that_botocore_gets_anew_are_not_refused(monkeypatch, method):
+    soon = datetime.now(UTC) + timedelta(hours=0.5)
+    renewed = RefreshableCredentials("ASIATEST", "secret", "token", soon, dict, method)
+    session = SimpleNamespace(get_credentials=lambda: renewed)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", session)
+    refuse_ending(pytest.fail)
+
+
+def test_a_file_with_a_token_is_warned_of(monkeypatch):
+    fixed = Credentials("ASIATEST", "secret", "token", "shared-credentials-file")
+    session = SimpleNamespace(get_credentials=lambda: fixed)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", session)
+    said = []
+    refuse_ending(said.append)
+    assert len(said) == 1
+
+
+def client_error(code):
+    return ClientError({"Error": {"Code": code, "Message": "no"}}, "GetCallerIdentity")
+
+
+def clients_that(error):
+    """STS as it answers while something else fails."""
+
+    def get_caller_identity():
+        if error:
+            raise error
+        return {}
+
+    return lambda _: SimpleNamespace(get_caller_identity=get_caller_identity)
+
+
+@pytest.mark.parametrize(
+    ("error", "ended"),
+    [
+        (client_error("ExpiredToken"), True),
+        (client_error("ExpiredTokenException"), True),
+        (UnauthorizedSSOTokenError(), True),
+        (RuntimeError("the refreshed credentials are still expired."), True),
+        (client_error("Throttling"), False),
+        (EndpointConnectionError(endpoint_url="https://sts"), False),
+        (None, False),
+    ],
+)
+@pytest.mark.parametrize("step", [0, 1])
+def test_what_ends_a_check_tells_that_credentials_have_ended(monkeypatch, error, ended, step):
+    def fail(_):
+        raise StepError("left: s3 a")
+
+    monkeypatch.setattr(command, "destroy", fail)
+    monkeypatch.setattr(command, "nothing_left", fail)
+    steps = command.end_steps(SimpleNamespace(clients=clients_that(error)))
+    go_on = (
+        r"have ended: renew them, then `make aws-check DESTROY=yes`\. left" if ended else "^left"
+    )
+    for _ in range(2):  # as of a second start in the same process
+        with pytest.raises(StepError, match=go_on):
+            steps[step].look()
+
+
+def test_what_went_well_asks_nobody():
+    with told_if_ended(pytest.fail, "go on"):
+        pass

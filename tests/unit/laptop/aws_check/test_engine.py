@@ -1,0 +1,65 @@
+"""Whether the job image can be had here, known before anything is made."""
+
+import shutil
+from types import SimpleNamespace
+
+import pytest
+
+from laptop.aws_check import engine
+from laptop.errors import LaptopError
+
+
+@pytest.fixture
+def machine(monkeypatch, tmp_path):
+    """Docker and publish.sh as scripts, which end with these codes."""
+    machine = SimpleNamespace(free=20e9, images=tmp_path / "images")
+    machine.images.mkdir()
+
+    def script(name, *lines):
+        (tmp_path / name).write_text("\n".join(["#!/bin/sh", *lines]))
+        (tmp_path / name).chmod(0o700)
+
+    def has(*, docker="exit 0", publish="exit 0"):
+        script("docker", f'echo "{machine.images}"', docker)
+        script("publish.sh", '[ "$*" = --check ] || exit 9', publish)
+
+    machine.has = has
+    has()
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    monkeypatch.setattr(engine, "PUBLISH", tmp_path / "publish.sh")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=machine.free))
+    return machine
+
+
+@pytest.mark.parametrize("image", [None, "job:1"])
+def test_a_machine_that_can_have_the_image_is_not_refused(machine, image):
+    engine.refuse_without_image(image)
+
+
+@pytest.mark.parametrize("image", [None, "job:1"])
+def test_an_engine_that_does_not_answer_is_refused(machine, image):
+    machine.has(docker="echo 'Is the docker daemon running?' >&2; exit 1")
+    with pytest.raises(LaptopError, match=r"docker \w+ failed: Is the docker daemon running\?"):
+        engine.refuse_without_image(image)
+
+
+def test_without_docker_it_says_so(machine, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path / "none"))
+    with pytest.raises(LaptopError, match=r"docker is needed for the job image .*: install it"):
+        engine.refuse_without_image("job:1")
+
+
+def test_what_publish_refuses_is_refused_unless_an_image_is_given(machine):
+    machine.has(publish="echo 'publish.sh: 2 files differ' >&2; exit 1")
+    with pytest.raises(LaptopError, match=r"publish.sh: 2 files differ\. Or give IMAGE="):
+        engine.refuse_without_image(None)
+    engine.refuse_without_image("job:1")
+
+
+def test_a_full_disk_is_refused_unless_an_image_is_given(machine):
+    machine.free = 5e9
+    with pytest.raises(LaptopError, match=r"images has 5 GB free, .* takes about 14: make room"):
+        engine.refuse_without_image(None)
+    engine.refuse_without_image("job:1")
+    machine.images.rmdir()  # as of an engine in a virtual machine
+    engine.refuse_without_image(None)

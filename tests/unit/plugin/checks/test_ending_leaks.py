@@ -1,0 +1,69 @@
+"""What the guard ends, and what it leaves alone."""
+
+import pytest
+
+from batchmark.checks.leak_records import ENDABLE
+from batchmark.checks.leaks import end_leaks
+from tests.builders.leaks import RUN_ID, file_system, instance, job, seen
+
+
+def look_at_all(clients, state="over"):
+    """Search an account with a leaked job, instance and file system."""
+    return seen(clients, state, [job("RUNNABLE")], [instance()], [file_system(run_id="r")])[0]
+
+
+def test_only_what_may_be_ended_is_ended(clients):
+    found = look_at_all(clients)
+    clients.answer("batch", "describe_jobs", {"jobs": [job()]}, {"jobs": ["j-1"]})
+    reason = "Batchmark's leak guard: its Airflow run is over"
+    clients.answer("batch", "terminate_job", {}, {"jobId": "j-1", "reason": reason})
+    report = end_leaks(found, clients, lambda _: "over", may_end=["jobs"])
+    assert [(one.ended, one.action) for one in report.resources] == [
+        (True, "Ended."),
+        (False, "Left alone: end_leaks does not name instances."),
+        (False, "Left alone: end_leaks does not name run_file_systems."),
+    ]
+
+
+def test_everything_is_ended_if_all_is_allowed(clients):
+    found = look_at_all(clients, "unknown")
+    clients.answer("batch", "describe_jobs", {"jobs": [job()]})
+    clients.answer("batch", "terminate_job", {})
+    clients.answer("ec2", "terminate_instances", {}, {"InstanceIds": ["i-1"]})
+    asked = {"FileSystemId": "fs-0123456789abcdef0"}
+    clients.answer("fsx", "delete_file_system", {}, asked)
+    report = end_leaks(found, clients, lambda _: "unknown", may_end=ENDABLE)
+    assert all(one.ended for one in report.resources)
+    assert report.alarm().splitlines() == [
+        "job j-1 (lab-g5-xlarge-blog-1, RUNNABLE), since 2026-11-21 11:00 UTC: This Airflow has no "
+        f"run {RUN_ID}: it was deleted, or is another Airflow's. Ended.",
+        "instance i-1 (g5.xlarge, running), since 2026-11-21 10:00 UTC: No job in STARTING or "
+        "RUNNING since 2026-11-21 10:00 UTC, though 1 in RUNNABLE: it may never have joined its "
+        "cluster. Ended.",
+        "file system fs-0123456789abcdef0 (LUSTRE, 1200 GiB, AVAILABLE), since 2026-11-20 06:00 "
+        "UTC: This Airflow has no run r: it was deleted, or is another Airflow's. Deleted.",
+    ]
+
+
+def test_what_is_in_use_is_never_ended(clients):
+    report, _ = seen(clients, "live", [job()], [instance()], [file_system(run_id="r")])
+    assert end_leaks(report, clients, lambda _: "over", may_end=ENDABLE) == report
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "now", "done"),
+    [
+        ("unknown", "unknown", None, "Left alone: end_leaks does not name jobs_of_unknown_runs."),
+        ("over", "live", None, "Left alone: its run is live."),  # it was cleared meanwhile
+        ("over", "over", "SUCCEEDED", "It has ended by itself meanwhile."),
+        ("over", "over", "RUNNING", "Could not be ended: ClientException: busy"),
+    ],
+)
+def test_a_leaked_job_that_is_not_ended_says_why(clients, first, then, now, done):
+    found, _ = seen(clients, first, [job()])
+    if now:
+        clients.answer("batch", "describe_jobs", {"jobs": [job(now)]})
+    if now == "RUNNING":
+        clients.refuse("batch", "terminate_job", "ClientException", "busy")
+    report = end_leaks(found, clients, lambda _: then, may_end=["jobs"])
+    assert [(one.ended, one.action) for one in report.resources] == [(now == "SUCCEEDED", done)]

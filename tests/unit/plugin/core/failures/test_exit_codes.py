@@ -1,0 +1,33 @@
+"""What exit codes say in words."""
+
+import pytest
+
+from batchmark.core.failures.exit_codes import exit_code
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (0, ""),
+        (1, " (the command's own error)"),
+        (125, " (the command's own error)"),
+        (126, " (the command can't be executed: is it a program, and marked as one)"),
+        (127, " (the command was not found)"),
+        (128, " (the command's own error)"),
+        (129, " (ended by SIGHUP)"),
+        (134, " (the program aborted itself)"),
+        (137, " (killed, usually for want of memory)"),
+        (139, " (segmentation fault)"),
+        (143, " (told to end from outside)"),
+        (255, " (the command's own error)"),
+    ],
+)
+def test_a_code_has_the_words_of_shells_and_signals(code, said):
+    assert exit_code(code) == f"exit code {code}{said}"
+
+
+@pytest.mark.parametrize(
+    ("code", "said"), [(137, ""), (143, ""), (3, " (the command's own error)")]
+)
+def test_the_signal_that_stopped_a_job_is_no_want_of_memory(code, said):
+    assert exit_code(code, was_stopped=True) == f"exit code {code}{said}"

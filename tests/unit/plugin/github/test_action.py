@@ -1,0 +1,306 @@
+"""action.yml's steps in bash, on a GitHub that is a stand-in: what a main branch and its pull
+requests see."""
+
+import json
+import re
+import subprocess
+
+import pytest
+
+from batchmark.github import comment, programs
+from batchmark_job.result.document import MeasurementStatus
+from tests.builders.documents import repeats, stored
+from tests.builders.files import program
+from tests.builders.runs import CPU_ENVIRONMENT, build_row
+from tests.documented import BESIDE_PYTHON
+from tests.workflow import ACTION, FORK, Workflow
+
+SLOWER = "**Gate failed: 1 row compared, 1 slower by 5 % or more"
+PASSED = "**Gate passed: 1 row compared, 0 slower"
+ROW = "matmul size 1000, float32"
+
+
+@pytest.fixture
+def workflow(tmp_path):
+    return Workflow(tmp_path)
+
+
+@pytest.fixture
+def measure(workflow):
+    """Lets the next run's jobs take so long."""
+
+    def measure(seconds, **fields):
+        number = workflow.runs
+        workflow.documents = workflow.folder / f"documents-{number}"
+        repeats(workflow.documents, seconds, **fields)
+
+    return measure
+
+
+@pytest.fixture
+def main_branch(workflow, measure):
+    """Which has a baseline."""
+    measure(0.010)
+    return workflow.push()
+
+
+def test_the_first_run_on_main_says_so_and_leaves_the_baseline(workflow, main_branch):
+    assert main_branch.code == 0
+    assert "**No baseline yet**, so nothing was compared: the next run on main" in (
+        main_branch.summary
+    )
+    assert main_branch.artifact == "batchmark-baseline"
+    assert len(list((workflow.folder / "1" / "batchmark-baseline").iterdir())) == 6
+    assert workflow.comments == []
+
+
+def test_a_pull_request_is_compared_with_it_and_a_second_push_renews_the_comment(
+    workflow, main_branch, measure
+):
+    measure(0.010)
+    first = workflow.pull_request()
+    assert first.code == 0
+    assert first.artifact == "batchmark-results"
+    assert (first.folder / "commit").read_text() == "feedface" * 5 + "\n"
+    (comment,) = workflow.comments
+    assert comment.startswith("<!-- batchmark: batchmark -->\r\n### Batchmark: batchmark\r\n")
+    assert PASSED in comment
+    assert "Baseline: [main at aaaaaa1](https://github.example/runs/1)." in comment
+    assert "New: [feedfac](https://github.example/owner/library/actions/runs/2)." in comment
+    assert PASSED in first.summary
+    measure(0.012)
+    second = workflow.pull_request()
+    assert second.code == 1
+    (comment,) = workflow.comments
+    for told in (comment, second.summary):
+        assert SLOWER in told
+        assert f"Slower: {ROW} (+20 %)" in told
+    assert PASSED not in comment
+
+
+def test_what_main_accepts_is_the_next_baseline(workflow, main_branch, measure):
+    measure(0.012)
+    accepted = workflow.push()
+    assert accepted.code == 0
+    assert SLOWER in accepted.summary
+    measure(0.012)
+    after = workflow.pull_request()
+    assert after.code == 0
+    assert "[main at aaaaaa2]" in after.summary
+
+
+def test_a_forks_token_writes_no_comment_and_the_summary_stays(workflow, main_branch, measure):
+    measure(0.010)
+    outcome = workflow.pull_request(fork=True)
+    assert outcome.code == 0
+    assert workflow.comments == []
+    assert outcome.log.count("No comment: the job's token may not write one.") == 1
+    assert PASSED in outcome.summary
+
+
+def test_only_a_passed_run_of_the_main_branch_is_a_baseline(workflow, main_branch, measure):
+    """A fork's branch may have its name, and an artifact any."""
+    _, good = workflow.state["runs"]["1"], workflow.state["artifacts"][0]
+    runs, artifacts = dict(workflow.state["runs"]), [good]
+    for number, (of_run, of_artifact, of_head) in enumerate(
+        (
+            ({"conclusion": "failure"}, {}, {}),
+            ({"conclusion": None}, {}, {}),
+            ({"event": "pull_request_target"}, {}, {}),
+            ({}, {"expired": True}, {}),
+            ({}, {}, {"head_repository_id": FORK}),
+            ({}, {}, {"head_branch": "other"}),
+        ),
+        90,
+    ):
+        runs[str(number)] = runs["1"] | {"id": number} | of_run
+        head = good["workflow_run"] | {"id": number} | of_head
+        newer = {"created_at": f"2026-11-29T10:00:{number - 90:02}Z"}
+        artifacts.append(good | newer | {"workflow_run": head} | of_artifact)
+    workflow.change(runs=runs, artifacts=artifacts)
+    measure(0.010)
+    assert "[main at aaaaaa1]" in workflow.pull_request().summary
+
+
+def test_a_comment_that_others_wrote_is_left_as_it_is(workflow, main_branch, measure):
+    theirs = {"id": 5, "user": {"login": "mallory"}, "body": "<!-- batchmark: batchmark -->\nmine"}
+    gone = {"id": 6, "user": None, "body": "hello"}
+    workflow.change(comments=[theirs, gone])
+    measure(0.010)
+    workflow.pull_request()
+    assert [one["id"] for one in workflow.state["comments"]] == [5, 6, 1002]
+    assert workflow.comments[0] == theirs["body"]
+
+
+def test_a_branch_of_any_name_is_no_part_of_a_line(workflow, main_branch, measure):
+    measure(0.010)
+    outcome = workflow.pull_request("$(touch pwned)`touch pwned`'; touch pwned; \"\ntouch pwned #")
+    assert outcome.code == 0
+    assert not list(workflow.folder.rglob("pwned"))
+    assert "pwned" not in outcome.summary + workflow.comments[0]
+
+
+def test_a_slow_down_on_another_machine_is_told_and_passes(workflow, measure):
+    measure(0.010, environment=CPU_ENVIRONMENT)
+    workflow.push()
+    other = CPU_ENVIRONMENT.model_copy(update={"cpu_model": "AMD EPYC 7R32"})
+    measure(0.012, environment=other)
+    outcome = workflow.pull_request()
+    assert outcome.code == 0
+    assert "**Gate passed, as a slow-down on another machine doesn't count: " in outcome.summary
+    assert (
+        "Another machine: its cpu model is AMD EPYC 7R32, and Intel(R) Xeon(R) Platinum 8124M "
+        in outcome.summary.replace("\\", "")
+    )
+
+
+def test_without_a_baseline_a_pull_request_passes_unless_one_is_required(workflow, measure):
+    measure(0.010)
+    assert workflow.pull_request().code == 0
+    assert "No baseline yet" in workflow.comments[0]
+    measure(0.010)
+    assert workflow.pull_request(**{"require-baseline": "true"}).code == 1
+
+
+def test_a_comparison_that_may_not_fail_tells_and_passes(workflow, main_branch, measure):
+    measure(0.012)
+    outcome = workflow.pull_request(gate="false", comment="false", name="other")
+    assert outcome.code == 0
+    assert "No baseline yet" in outcome.summary  # that of this name
+    outcome = workflow.pull_request(gate="false", comment="false", baseline="batchmark-baseline")
+    assert outcome.code == 0
+    assert SLOWER in outcome.summary
+    assert workflow.comments == []
+
+
+def test_options_reach_the_job_and_the_comparison(workflow, main_branch, measure):
+    measure(0.012)
+    options = {"run": "--suite own\n--device cpu\n", "repeats": "2", "least-percent": "25"}
+    outcome = workflow.pull_request(**options, packages=". pandas")
+    jobs = (outcome.folder / "jobs").read_text().splitlines()
+    assert len(jobs) == 2
+    assert jobs[0].startswith("run --suite own --device cpu --output /")
+    assert (outcome.folder / "installed").read_text().endswith("/job_container[run]\n.\npandas\n")
+    assert outcome.code == 1
+    assert "0 slower by 25 % or more, 1 missing" in outcome.summary
+    assert workflow.pull_request(**options, **{"allow-missing": "true"}).code == 0
+
+
+@pytest.mark.parametrize(
+    ("inputs", "says"),
+    [
+        ({"repeats": "0"}, "repeats is '0'; give 1 to 99"),
+        ({"repeats": "a[$(touch pwned)]"}, "give 1 to 99"),
+        ({"comment": "yes"}, "'yes' is neither true nor false"),
+        ({"name": "a b"}, "'a b' is not 1 to 61 letters, digits and ._-"),
+        ({"least-percent": "x"}, "'x' is not a number of percent"),
+        ({"baseline": "./none"}, "the baseline ./none is not a folder; give one"),
+        ({"baseline": "a&b"}, "the baseline 'a&b' is no artifact's name"),
+        ({"baseline": "s3://bucket"}, "the baseline s3://bucket is no folder"),
+        ({"event": "pull_request_target"}, "use pull_request"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_bad_input_ends_it_and_is_told(workflow, measure, inputs, says):
+    measure(0.010, count=1)
+    inputs = {"repeats": "1"} | inputs
+    outcome = workflow.pull_request(**inputs)
+    assert outcome.code == 2
+    assert says in outcome.log
+    assert not (outcome.folder / "jobs").exists()
+    assert not list(workflow.folder.rglob("pwned"))
+
+
+def test_a_row_that_failed_fails_main_and_is_no_baseline(workflow, main_branch, measure):
+    workflow.extra["JOB_CODE"] = "1"
+    measure(0.010)
+    outcome = workflow.push()
+    assert outcome.code == 1
+    assert outcome.artifact
+    workflow.extra["JOB_CODE"] = "2"
+    measure(0.010)
+    ended = workflow.push()
+    assert (ended.code, ended.artifact, ended.summary) == (2, None, "")
+    del workflow.extra["JOB_CODE"]
+    measure(0.010)
+    assert "[main at aaaaaa1]" in workflow.pull_request().summary
+
+
+def test_a_baseline_that_can_not_be_read_is_told(workflow, main_branch, measure):
+    kept = workflow.folder / "1" / "batchmark-baseline" / "local.0.json"
+    kept.write_text("{")
+    measure(0.010)
+    outcome = workflow.pull_request()
+    assert outcome.code == 2
+    assert re.search(r"\*\*Not compared\.\*\* .*local\.0\.json: not a result", workflow.comments[0])
+    measure(0.010)
+    assert workflow.push().code == 0  # which leaves another
+
+
+def test_a_folder_of_the_repository_is_a_baseline(workflow, measure):
+    repeats(workflow.folder / "kept", 0.010)
+    measure(0.012)
+    outcome = workflow.pull_request(baseline="./kept")
+    assert outcome.code == 1
+    assert "Baseline: ./kept." in outcome.summary
+
+
+AWS = """
+case "$*" in
+"s3 cp --recursive --only-show-errors s3://bucket/main/ "*)
+    [ ! -d "$GH_STATE/s3" ] || cp -r "$GH_STATE/s3" "$6" ;;
+"s3 sync --delete --exclude * --include local.*.json --only-show-errors "*" s3://bucket/main/")
+    rm -rf "$GH_STATE/s3" && cp -r "$9" "$GH_STATE/s3" ;;
+*) exit 99 ;;
+esac"""
+
+
+def test_a_baseline_in_s3_is_left_by_main_alone(workflow, measure):
+    program(workflow.programs / "aws", AWS)
+    place = {"baseline": "s3://bucket/main/"}
+    measure(0.010)
+    assert "No baseline yet" in workflow.pull_request(**place).summary
+    assert not (workflow.folder / "s3").exists()
+    assert workflow.push(**place).artifact == "batchmark-results"
+    measure(0.012)
+    outcome = workflow.pull_request(**place)
+    assert outcome.code == 1
+    assert "Baseline: s3://bucket/main/." in outcome.summary
+
+
+def test_a_long_comment_is_cut_at_a_line(monkeypatch):
+    written = []
+    answer = lambda *arguments, given=None: written.append(given) or [[]]  # noqa: E731
+    monkeypatch.setattr(programs, "api", answer)
+    assert comment.renew("owner/library", 7, "batchmark", "a line of a table |\n" * 5000)
+    body = json.loads(written[-1])["body"]
+    assert 65_000 < len(body) <= comment.MOST_CHARACTERS
+    assert body.endswith("\na line of a table |\n\nThe rest is in the job's summary.\n")
+
+
+def test_a_reason_that_a_program_gave_calls_nobody(workflow, main_branch, measure):
+    failed = {"status": MeasurementStatus.FAILED, "reason": "see @owner/team <b>"}
+    workflow.documents = workflow.folder / "failed"
+    row = build_row([0.01] * 20, parameters={"size": 1000}, **failed)
+    for repeat in range(6):
+        stored(workflow.documents / f"{repeat}.json", row, repeat=repeat + 1, run_id="failed")
+    workflow.pull_request()
+    assert "see @<!-- -->owner/team \\<b\\>" in workflow.comments[0]
+
+
+def test_a_schedule_that_names_no_branch_asks_for_it(workflow, main_branch, measure):
+    measure(0.010)
+    outcome = workflow.push(event="schedule", payload={"schedule": "0 0 * * *"})
+    assert "[main at aaaaaa1]" in outcome.summary
+    assert outcome.artifact == "batchmark-baseline"
+
+
+@pytest.mark.parametrize(
+    "step",
+    [step for step in ACTION["runs"]["steps"] if "run" in step],
+    ids=lambda step: step["name"],
+)
+def test_shellcheck_finds_nothing_in_a_step(step):
+    command = [BESIDE_PYTHON / "shellcheck", "--shell=bash", "-"]
+    done = subprocess.run(command, input=step["run"], capture_output=True, text=True, check=False)
+    assert done.stdout == ""

@@ -1,0 +1,198 @@
+"""Wherever something is not known yet, it is said what to do; no word stands on failed checks."""
+
+import re
+
+import pytest
+
+from batchmark.changes.standing import standings
+from batchmark.changes.suspects import too_early
+from batchmark.report.answer import first_screen, summarize
+from batchmark.report.blocks import NOT_KNOWN
+from batchmark.report.own_jobs.words import checks
+from batchmark.report.page import page_html
+from batchmark.report.pages.published_page import published_page
+from batchmark.report.site import trends
+from batchmark.report.site.costs import Forecast
+from batchmark.report.site.runs import RunLine
+from batchmark.report.studies import beside
+from batchmark.report.words import NOT_KNOWN as YET
+from tests.builders.changed_series import build_history, build_key
+from tests.builders.own_job_studies import CPU, GPU, metric, own_job_report, place, side, study
+from tests.builders.reports import NOON, report_of
+from tests.builders.runs import LAPTOP_ENVIRONMENT, build_job, build_rows, build_run
+from tests.builders.scaling_runs import Cluster, scaling_job, sweep
+from tests.builders.sharing import curve_rows, shared_row, sharing_job
+from tests.paths import ROOT
+
+PLUGIN = ROOT / "plugins" / "batchmark"
+WORDS = re.compile(r"\b[Nn]ot known yet\b|\bNOT_KNOWN\b|\"Not known\"")
+REMEDY = re.compile(
+    r"more repeats|run it|at least \d+ repeats|more numbers of nodes|more runs would tell|needs \d+"
+    r" runs|too few runs|first run tells|until \d+ runs|task detect_regressions says|run adds to",
+    re.IGNORECASE,
+)
+OPEN = re.compile(rf"\b{NOT_KNOWN}[.:]")
+# Where they are made or passed on, and who says them is below, or says no more than a count.
+ELSEWHERE = {
+    "report/blocks.py",
+    "report/words.py",
+    "changes/standing.py",
+    "analysis/side_by_side.py",
+    "report/site/compare.py",  # test_compare, test_command_line
+    "report/gate.py",
+    "report/scaling/words.py",  # of a name
+    "runs/own_jobs/lines.py",  # of a log
+    "runs/own_jobs/storing.py",
+}
+
+
+def pairs(seconds=1.0, *, repeats=6, **fields):
+    def job(target, median, repeat):
+        rows = build_rows({("matmul", "size", 100): median}, seed=repeat)
+        return build_job(target, rows, repeat=repeat, **(fields if target == CPU else {}))
+
+    numbers = range(1, repeats + 1)
+    return report_of(
+        build_run(*(job(name, s, n) for name, s in ((GPU, 1.0), (CPU, seconds)) for n in numbers))
+    )
+
+
+def own(*sides, **fields):
+    return own_job_report(study(*sides, **fields))
+
+
+def two_at_64(gpu, cpu, **fields):
+    return side(GPU, {64: gpu}, **fields), side(CPU, {64: cpu}, **fields)
+
+
+def told(cpu):
+    return {64: (metric("throughput", cpu, "images/s"),)}
+
+
+def started():
+    def at(start):
+        return lambda size: place(size, start)
+
+    warm = [side(name, {64: s}, at=at("warm")) for name, s in ((GPU, 8.0), (CPU, 16.0))]
+    cold = [side(name, {64: s}, at=at("cold")) for name, s in ((GPU, 8.0), (CPU, 8.0))]
+    both = [
+        one.model_copy(update={"figures": (*one.figures, *other.figures)})
+        for one, other in zip(warm, cold, strict=True)
+    ]
+    return own(*both)
+
+
+def shared(spread):
+    flat = curve_rows("time_slicing", dict.fromkeys((1, 2, 4), 100.0), spread=spread)
+    return report_of(build_run(sharing_job(GPU, [shared_row("exclusive", 1, 100.0), *flat])))
+
+
+PAIRS = {
+    "report/pairs/answer.py",
+    "report/templates/blocks/Comparison.jinja",
+    "report/terminal/rows.py",
+    "analysis/pairs/notes.py",
+    "analysis/judging/verdict.py",
+}
+OWN_JOBS = {
+    "report/own_jobs/answer.py",
+    "report/own_jobs/sections.py",
+    "report/own_jobs/sentences.py",
+}
+SHARING = {"report/sharing/answer.py", "report/sharing/words.py"}
+FAILED = "1 of 1 job failed: exit code 3"
+REPORTS = {
+    "two equal targets": (pairs, PAIRS),
+    "two targets with one job each": (lambda: pairs(repeats=1), PAIRS),
+    "two machines outside EC2": (lambda: pairs(environment=LAPTOP_ENVIRONMENT), PAIRS),
+    "nothing": (lambda: report_of(build_run()), PAIRS),
+    "one target": (lambda: report_of(build_run(build_job(GPU, []))), PAIRS),
+    "an own job on equal sides": (lambda: own(*two_at_64(10.0, 10.0)), OWN_JOBS),
+    "an own job with few repeats": (lambda: own(*two_at_64(8.0, 9.0, jobs=3)), OWN_JOBS),
+    "an own job whose metric is open": (
+        lambda: own(
+            side(GPU, {64: 8.0}, metrics=told(100.0)), side(CPU, {64: 16.0}, metrics=told(100.0))
+        ),
+        OWN_JOBS,
+    ),
+    "an own job with cold starts": (started, OWN_JOBS),
+    "an own job that failed": (
+        lambda: own(*two_at_64(None, None, problems={64: FAILED})),
+        OWN_JOBS,
+    ),
+    "sharing that noise hides": (lambda: shared(0.2), SHARING),
+    "nodes that don't train": (
+        lambda: report_of(build_run(scaling_job(GPU, 2, Cluster().all_reduces(2)))),
+        {"report/scaling/answer.py"},
+    ),
+    "nodes of which there is no model": (
+        lambda: report_of(build_run(*sweep(Cluster(), (1, 2), all_reduce=False))),
+        {"report/scaling/answer.py"},
+    ),
+    "one number of nodes": (
+        lambda: report_of(build_run(*sweep(Cluster(), (2,)))),
+        {"report/scaling/answer.py"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_run_says_what_to_do_beside_each_answer_that_is_not_known(name):
+    screen = first_screen(REPORTS[name][0]())
+    answers = [one for story in screen.stories for one in story.answers]
+    texts = [" ".join((*one.lines, *one.cautions)) for one in answers]
+    texts += [line.answer for line in screen.lines]
+    unknown = [text for text in texts if YET in text.lower() or OPEN.search(text)]
+    assert unknown, "this run leaves nothing open"
+    assert [text for text in unknown if not REMEDY.search(text)] == []
+
+
+def what_if():
+    jobs = [*sweep(Cluster(), (1, 2, 4)), *sweep(Cluster(), (2,), target="p3.8xlarge")]
+    (one,) = beside(report_of(build_run(*jobs)))
+    text = page_html(one.page)
+    assert "Not known" in text
+    return text
+
+
+def too_early_line():
+    summary = summarize(report_of(build_run()))
+    summary = summary.model_copy(update={"worse": 0, "too_early": True})
+    return RunLine("run", NOON, "", "blog", "success", summary).changed
+
+
+def trend():
+    history = build_history(build_key(), [0.01, 0.012, 0.011])
+    found = trends.trends([history], [], {}, standings=standings([history]))
+    assert YET in found[0].before
+    return trends.summary(found, "blog", history.metric)
+
+
+TEXTS = {
+    "changes/suspects.py": lambda: too_early(3),
+    "report/site/costs.py": lambda: Forecast("dag", 4, False, ()).text,
+    "report/site/runs.py": too_early_line,
+    "report/site/trends.py": trend,
+    "report/pages/published_page.py": lambda: page_html(published_page()),
+    "report/scaling/what_if.py": what_if,
+}
+
+
+@pytest.mark.parametrize("place", TEXTS)
+def test_a_page_says_what_to_do_where_something_is_not_known_yet(place):
+    assert REMEDY.search(TEXTS[place]())
+
+
+def test_all_places_that_say_so_are_tried_here():
+    """Whoever adds one adds what it says to do."""
+    paths = [path for ending in ("py", "jinja") for path in PLUGIN.rglob(f"*.{ending}")]
+    found = {str(one.relative_to(PLUGIN)) for one in paths if WORDS.search(one.read_text())}
+    tried = ELSEWHERE.union(TEXTS, *(files for _, files in REPORTS.values()))
+    assert found == tried
+
+
+def test_that_no_result_was_checked_never_stands_above_checks_that_failed():
+    failed = study(*two_at_64(None, None, problems={64: FAILED}))
+    assert checks([failed]) == "No result counts: each check failed."
+    unchecked = study(*two_at_64(None, None, problems={64: "lost"}, each={"checked_by": ()}))
+    assert checks([unchecked]) == "No result is there to check."
