@@ -21,10 +21,6 @@ run "all_families" {
 """
 
 
-def test_the_table_is_one_file(stack_dir):
-    assert (stack_dir / "modules/batch" / FILE.name).read_bytes() == FILE.read_bytes()
-
-
 def test_each_refused_family_is_named_with_its_reason(stack_dir, attached, tmp_path):
     for path in ("variables.tf", FILE.name):
         shutil.copy(stack_dir / "modules/batch" / path, tmp_path)

@@ -1,6 +1,7 @@
 """EC2's instance families: their GPUs, what Terraform refuses and why, and their vCPU quotas.
 
-The table is a file that Terraform reads as well; the job's `machine/cards.py` repeats its cards.
+Terraform's copy of the table lies in `terraform/modules/batch`; the job's `machine/cards.py`
+repeats its cards.
 """
 
 from __future__ import annotations

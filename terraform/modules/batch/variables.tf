@@ -444,7 +444,7 @@ locals {
 
   gpu_targets = setunion(var.gpu_instance_types, keys(var.shared_targets))
 
-  # Airflow's plugins have the table, and find in it what they need, too.
+  # A copy of plugins/batchmark/aws/instance_families.json, which a test compares with it.
   families = jsondecode(file("${path.module}/instance_families.json"))
 
   # Why a family of GPU instances can't be used, and what to use instead.
