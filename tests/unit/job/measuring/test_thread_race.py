@@ -197,6 +197,14 @@ def test_numbers_of_threads_are_tried_for_as_long_as_that_pays(monkeypatch):
 
 
 @pytest.mark.usefixtures("no_noise")
+@pytest.mark.parametrize(("gain", "threads"), [(1.02, 1), (1.05, 2)])
+def test_more_threads_are_chosen_only_for_a_gain(gain, threads, monkeypatch):
+    serial = 2 / gain - 1
+    [(slower, *_)] = chosen_for([[Curve(1e-4, serial, 0.0)]], 2, Silence(), monkeypatch)
+    assert slower == pytest.approx(1.0 if threads == 2 else gain)
+
+
+@pytest.mark.usefixtures("no_noise")
 def test_another_size_begins_where_the_one_before_ended(monkeypatch):
     small, larger = Curve(1e-4, 0.0, 4e-6), Curve(4e-4, 0.0, 4e-6)  # best on 4, and on 8
     assert tried_on([[small], [larger]], monkeypatch) == [16, 8, 4, 2, *(4, 8, 16)]
