@@ -261,17 +261,20 @@ class StartedStack:
 
 def test_the_demo_ends_with_the_answer_and_where_everything_lies(tmp_path, monkeypatch, capsys):
     folder = tmp_path / "demo"
-    folder.mkdir()
     monkeypatch.setattr(demo, "Stack", StartedStack)
-    monkeypatch.setattr(demo, "run_benchmark", lambda *_: report_of(build_run()))
+    report = report_of(build_run())
+    documents = folder / "raw" / report.run_id / "g5.xlarge"
+    documents.mkdir(parents=True)
+    monkeypatch.setattr(demo, "run_benchmark", lambda *_: report)
     monkeypatch.setattr(terminal, "print_page", lambda _, console: widths.append(console.width))
     widths = []
     monkeypatch.setattr(StartedStack, "processes", SimpleNamespace(env={}), raising=False)
     monkeypatch.setattr(demo.sample, "sample_beside", lambda *_: nullcontext())
     demo.demo("smoke", folder)
-    answer, _, report, _, _, copies, done, last = capsys.readouterr().out.splitlines()[-8:]
+    answer, _, report, _, raw, _, copies, done, last = capsys.readouterr().out.splitlines()[-9:]
     assert widths == [80]  # of a log, too
     assert (answer, report) == (NOT_KNOWN, f"report: {folder}/report.html")
+    assert raw == f"documents of g5.xlarge, for `batchmark compare`: {documents}"
     assert copies.startswith("runs/… and s3://…/raw/… are in the bucket")
     assert copies.endswith(f"below {folder}")
     assert done.endswith("done")
