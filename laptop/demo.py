@@ -209,9 +209,11 @@ def show(report: Report, folder: Path, more: str) -> None:
 
     print_page(run_page(report), Console(width=None if sys.stdout.isatty() else LOG_WIDTH))
     answer = first_screen(report).stories[0].answers[0]
-    targets = sorted((folder / "raw" / slug(report.run_id)).glob("*/"))
     files = [f"report: {folder / REPORT_HTML}", f"        {folder / REPORT_JSON}"]
-    files += [f"documents of {target.name}, for `batchmark compare`: {target}" for target in targets]
+    files += [
+        f"documents of {target.name}, for `batchmark compare`: {target}"
+        for target in sorted((folder / "raw" / slug(report.run_id)).glob("*/"))
+    ]
     for line in ("", *answer.lines, "", *files):
         say(line)
     print(f"{more}runs/… and s3://…/raw/… are in the bucket; their copies lie below {folder}")

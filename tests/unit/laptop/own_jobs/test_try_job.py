@@ -93,11 +93,12 @@ def test_what_needs_no_file_is_refused_before_it_is_read(tmp_path, ran, monkeypa
     said = "repeats 0 is out of range; give 1 to "
     with pytest.raises(LaptopError, match=said):
         try_job.try_job(file, None, 0, tmp_path / "try", engine=engine)
-    with monkeypatch.context() as running, pytest.raises(LaptopError, match="`make demo` is runn"):
+    (tmp_path / "demo").mkdir()
+    with monkeypatch.context() as running:
         running.setattr("laptop.session.BUILD", tmp_path)
         running.setattr("laptop.session.processes_of", lambda path: path.name == "demo")
-        (tmp_path / "demo").mkdir()
-        try_job.try_job(file, None, 3, tmp_path / "try", engine=engine)
+        with pytest.raises(LaptopError, match="`make demo` is running here"):
+            try_job.try_job(file, None, 3, tmp_path / "try", engine=engine)
     if engine:
         with pytest.raises(LaptopError, match="ENGINE=yes needs a Docker engine"):
             try_job.try_job(file, None, 3, tmp_path / "try", engine=True)
