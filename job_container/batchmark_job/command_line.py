@@ -28,6 +28,7 @@ from batchmark_job.result.document import ResultError, first_twice, json_schema,
 from batchmark_job.result.printable import printable
 from batchmark_job.result.values import (
     BY_HAND,
+    NO_RUN,
     MOST_CHARACTERS_OF_NAME,
     MOST_ROWS,
     MOST_SAMPLES,
@@ -94,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
         "and float32 where there is no suite",
     )
     run.add_argument("--threads", default="0", help="CPU threads; 0 is all this process may use")
-    run.add_argument("--run-id", default="manual", help="name of the run this job belongs to")
+    run.add_argument("--run-id", default=NO_RUN, help="name of the run this job belongs to")
     run.add_argument("--target", default=BY_HAND, help="name of the machine type measured")
     run.add_argument(
         "--output",

@@ -7,6 +7,7 @@ import pytest
 
 from batchmark.command_line import BAD_INPUT, FAILED, main
 from batchmark_job.result.document import Device, Implementation, MeasurementStatus
+from batchmark_job.result.values import NO_RUN
 from batchmark_job.result.version import GivenVersion
 from tests.builders.documents import REPEATS, repeats, stored
 from tests.builders.runs import LAPTOP_ENVIRONMENT, build_row
@@ -75,10 +76,13 @@ def test_single_documents_are_compared_and_decide_little(tmp_path, old, compare)
         "Measure 6 or more repeats a side." in out
     )
     assert out.endswith(
-        "Gate passed, but nothing could be decided: 1 row compared, 0 slower by 5 % or more, "
-        "0 missing, 1 not known yet, 0 missing in the baseline; "
+        "Gate passed, but it decided nothing (measure 6 or more repeats a side): 1 row compared, "
+        "0 slower by 5 % or more, 0 missing, 1 undecided, 0 missing in the baseline; "
         "1 repeat with 20 samples against the baseline's 1 repeat with 20 samples."
     )
+    code, out = compare(old / "0.json", new / "0.json", "--gate", "--require-decided")
+    assert code == FAILED
+    assert "Undecided: matmul size 1000, float32 Gate failed, as it decided nothing (meas" in out
 
 
 @pytest.mark.parametrize(
@@ -147,7 +151,12 @@ def test_a_gpu_target_that_ran_on_the_cpu_is_marked_and_never_a_rival(tmp_path, 
     for one, other in ((on_cpu, cpu), (cpu, on_cpu)):
         _, out = compare(one, other)
         model = LAPTOP_ENVIRONMENT.cpu_model
-        assert f"Not comparable in 1 row: both ran on the same CPU, {model}." in out
+        assert f"Not comparable in 1 row: both targets ran on the same CPU, {model}." in out
+        assert "Compare one target with itself, or with figures of another machine." in out
+        code, gated = compare(one, other, "--gate")
+        assert code == BAD_INPUT
+        assert "Gate failed, as nothing was compared: 0 rows compared, " in gated
+        assert ", 0 undecided, 1 not comparable, " in gated
         assert "repeats" not in out
         assert "by chance alone" not in out
 
@@ -209,13 +218,13 @@ def test_bad_input_is_one_line_with_the_fix(tmp_path, old, capsys):
         folder.mkdir()
     (tmp_path / "broken.json").write_text("{")
     (tmp_path / "report.json").write_text('{"report_version": 3}')
-    repeats(above / "below", 0.010, count=1)
+    stored(repeats(above / "below", 0.010, count=1) / "x.json", build_row([1.0]), run_id=NO_RUN)
     mixed = repeats(tmp_path / "mixed", 0.010, count=1)
     stored(mixed / "x.json", build_row([1.0]), target="other")
     for path, says in (
         (tmp_path / "missing.json", "can't be read"),
         (empty, "holds no .json file"),
-        (above, f"holds no .json file; folders below do: give one of them, such as {above}/below"),
+        (above, f"{above} holds folders with documents of jobs that were run by hand, which may"),
         (tmp_path / "broken.json", "broken.json: not a result document: invalid JSON"),
         (tmp_path / "report.json", "report.json is a report; give documents from raw/"),
         (mixed, "documents of several targets (local, other)"),
@@ -245,8 +254,11 @@ def test_what_is_not_known_beside_a_decided_row_is_counted(tmp_path, compare):
     for side in (old, new):
         rows = [build_row([0.01] * 20), build_row([0.01] * 2, parameters={"size": 7})]
         stored(side / "0.json", *rows, run_id=side.name)
-    _, out = compare(old, new, "--gate")
-    assert "2 rows compared, 0 slower by 5 % or more, 0 missing, 1 not known yet" in out
+    for options, expected in (([], 0), (["--require-decided"], FAILED)):
+        code, out = compare(old, new, "--gate", *options)
+        assert code == expected
+        assert ("Undecided: matmul size 7, float32 Gate failed: 2 rows" in out) == bool(options)
+        assert "2 rows compared, 0 slower by 5 % or more, 0 missing, 1 undecided" in out
 
 
 def test_an_interval_that_leaves_out_1_without_a_verdict_is_explained(tmp_path, compare):
