@@ -28,11 +28,11 @@ from batchmark_job.result.document import ResultError, first_twice, json_schema,
 from batchmark_job.result.printable import printable
 from batchmark_job.result.values import (
     BY_HAND,
-    NO_RUN,
     MOST_CHARACTERS_OF_NAME,
     MOST_ROWS,
     MOST_SAMPLES,
     MOST_SAMPLES_IN_ALL,
+    NO_RUN,
 )
 from batchmark_job.result.version import GivenVersion
 from batchmark_job.settings import JobSettings, RequestedDevice

@@ -146,8 +146,8 @@ class Comparison:
     def remedy(self) -> str | None:
         """Why rows are not known yet, and what would decide them; None if all are decided."""
         reasons = [
-            f"Not comparable in {formatting.count(count, 'row')}: both targets ran on the same CPU, "
-            f"{model}."
+            f"Not comparable in {formatting.count(count, 'row')}: both targets ran on the same "
+            f"CPU, {model}."
             for model, count in Counter(row.same_cpu for row in self.not_comparable).items()
         ]
         if others := self.not_known_yet:
