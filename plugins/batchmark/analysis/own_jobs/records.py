@@ -16,7 +16,6 @@ from batchmark.core.record import Record
 from batchmark.core.row_values import ToldMetric
 from batchmark_job.result.own_job import BadLine, Start
 
-
 GPU_UTILIZATION = "GPUUtilization"
 FEWEST_GPU_SAMPLES = 5  # over a side's jobs, one every 5 s; judgment
 
@@ -94,7 +93,6 @@ class JobSide(Record):
     def jobs_at(self, size: JobSize | None) -> int:
         """How many jobs count at a size, however their instances started."""
         return sum(figure.jobs for figure in self.figures if figure.place.size == size)
-
 
     @property
     def idle_gpu_samples(self) -> int:
