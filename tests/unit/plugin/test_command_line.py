@@ -1,6 +1,8 @@
 """The command `batchmark`: result documents compared, and a gate for CI."""
 
 import os
+import shutil
+import subprocess
 import sys
 
 import pytest
@@ -10,8 +12,11 @@ from batchmark_job.result.document import Device, Implementation, MeasurementSta
 from batchmark_job.result.values import NO_RUN
 from batchmark_job.result.version import GivenVersion
 from tests.builders.documents import REPEATS, repeats, stored
+from tests.builders.files import program
+from tests.builders.own_jobs import JobOn, left_by_try_job
 from tests.builders.runs import LAPTOP_ENVIRONMENT, build_row
-from tests.documented import BESIDE_PYTHON, arguments, the_command, typed
+from tests.documented import BESIDE_PYTHON, arguments, the_block, the_command, typed
+from tests.paths import DOCS
 
 ON_CPU = {"environment": LAPTOP_ENVIRONMENT, "actual_device": Device.CPU}
 
@@ -297,6 +302,50 @@ def test_the_lines_of_readme_and_recipe_compare_two_folders(tmp_path, capsys, mo
     for start in (".venv/bin/batchmark compare ", "batchmark compare BASELINE NEW --gate"):
         assert main([places.get(word, word) for word in arguments(the_command(start))]) == 0
         assert "Gate passed: 1 row compared" in capsys.readouterr().out
+
+
+MAKE = """
+[ "$*" = "-C batchmark try-job JOBS=$PWD/mine/job.tfvars REPEATS=6" ]
+mkdir -p batchmark/build && cp -R "documents/$RUN" batchmark/build/try-job
+"""
+
+
+def test_the_script_for_an_own_job_fails_where_it_is_slower_than_on_main(tmp_path):
+    """In a shell, with a stand-in for what measures; GitLab and Jenkins call it alike."""
+    program(tmp_path / "make", f"set -e{MAKE}")
+    (tmp_path / "batchmark" / ".venv").mkdir(parents=True)
+    (tmp_path / "batchmark" / ".venv" / "bin").symlink_to(BESIDE_PYTHON)
+    script = tmp_path / "benchmark.sh"
+    script.write_text("\n".join(the_block("rm -rf new batchmark/build/try-job/raw")))
+    page = (DOCS / "ci-gate.md").read_text()
+    assert page.count("sh -e benchmark.sh") == 2
+
+    def run(name, branch, start_up):
+        side = JobOn("c5.2xlarge", start_up=start_up, environment=LAPTOP_ENVIRONMENT)
+        other = JobOn("g4dn.xlarge", environment=LAPTOP_ENVIRONMENT, actual_device="cpu")
+        documents = tmp_path / "documents" / name
+        left_by_try_job(documents, side, other, run_id=name, repeats=REPEATS)
+        shutil.rmtree(tmp_path / "batchmark" / "build", ignore_errors=True)
+        path = f"{tmp_path}:{os.environ['PATH']}"
+        return subprocess.run(
+            ["sh", "-e", script.name, branch],
+            cwd=tmp_path,
+            env=os.environ | {"PATH": path, "RUN": name, "BASELINE": "baseline"},
+            stdout=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    first = run("first", "main", 10.0)
+    assert (first.returncode, first.stdout) == (0, "")
+    for name, branch, start_up, code, said in (
+        ("equal", "faster", 10.0, 0, "Gate passed: 4 rows compared, "),
+        ("slower", "slower", 20.0, FAILED, "Gate failed: 4 rows compared, 4 slower by 5 %"),
+        ("merged", "main", 20.0, 0, "Gate failed: 4 rows compared, 4 slower by 5 %"),
+        ("after", "next", 20.0, 0, "Gate passed: 4 rows compared, "),
+    ):
+        done = run(name, branch, start_up)
+        assert (done.returncode, said in " ".join(done.stdout.split())) == (code, True), done.stdout
 
 
 STAND_INS = {

@@ -14,6 +14,7 @@ from tests.builders.files import program
 from tests.builders.own_jobs import JobOn, left_by_try_job
 from tests.builders.runs import CPU_ENVIRONMENT, LAPTOP_ENVIRONMENT, build_row
 from tests.documented import BESIDE_PYTHON
+from tests.paths import DOCS
 from tests.workflow import ACTION, FORK, Workflow
 
 SLOWER = "**Gate failed: 1 row compared, 1 slower by 5 % or more"
@@ -73,6 +74,11 @@ def test_a_pull_request_is_compared_with_it_and_a_second_push_renews_the_comment
     second = workflow.pull_request()
     assert second.code == 1
     (comment,) = workflow.comments
+    example = re.findall("^> (.*)$", (DOCS / "ci-gate.md").read_text(), re.MULTILINE)
+    assert len(example) == 5
+    written = comment.replace("\r", "").splitlines()
+    for line in example:
+        assert any(one.startswith(line.removesuffix(" …**")) for one in written), line
     for told in (comment, second.summary):
         assert SLOWER in told
         assert f"Slower: {ROW} (+20 %)" in told
