@@ -22,13 +22,17 @@ ENDING = ".json"
 def read_documents(path: Path) -> dict[Path, ResultDocument]:
     """The result document in a file, or all of a folder's: repeats of one job.
 
-    A folder without any may hold folders with those of one run and target, as a run leaves them.
+    A folder without any may hold folders with those of one run and target, as a run leaves them;
+    of a job that Batch tried again, its last attempt's counts.
 
     Raises:
         CollectError: there is none, one can't be read or is no result document, two are of the same
             job, or they are of several targets, or below folders of several runs or none.
     """
     found = {file: _read(file) for file in _files(path)}
+    nested = not {path, path.parent} & {file.parent for file in found}
+    if nested:
+        found = _last_attempts(found)
     by_job: dict[Hashable, Path] = {}
     for file, document in found.items():
         first = by_job.setdefault(identity(document), file)
@@ -37,13 +41,19 @@ def read_documents(path: Path) -> dict[Path, ResultDocument]:
                 f"{first} and {file} hold documents of the same job, {job_label(document)}; "
                 "leave one of them out"
             )
-    _refuse_mixed(path, found)
+    _refuse_mixed(path, found, nested)
     return found
 
 
-def _refuse_mixed(path: Path, found: Mapping[Path, ResultDocument]) -> None:
+def _last_attempts(found: Mapping[Path, ResultDocument]) -> dict[Path, ResultDocument]:
+    last: dict[str, int] = defaultdict(int)
+    for document in found.values():
+        last[document.job_id] = max(last[document.job_id], document.job_attempt)
+    return {file: each for file, each in found.items() if each.job_attempt == last[each.job_id]}
+
+
+def _refuse_mixed(path: Path, found: Mapping[Path, ResultDocument], nested: bool) -> None:
     """Refuse what are no repeats: in one folder their owner says so, below several their run."""
-    nested = not {path, path.parent} & {file.parent for file in found}
     sides = defaultdict[tuple[str, str], list[Path]](list)
     for file, document in found.items():
         sides[document.run_id if nested else "", document.target].append(file.parent)

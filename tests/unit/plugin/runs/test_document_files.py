@@ -55,8 +55,12 @@ def test_what_may_not_be_read_is_named(tmp_path, made, monkeypatch):
 
 def test_a_runs_folders_are_read_where_all_are_of_one_run_and_one_target(tmp_path):
     raw = left_by_try_job(tmp_path, CPU, GPU, run_id="a")
+    first = next(raw.glob(f"a/{CPU.target}/*/1/*.1.json"))
+    again = first.read_text().replace('"job_attempt": 1,', '"job_attempt": 2,')
+    first.with_name(first.name.replace(".1.json", ".2.json")).write_text(again)
     found = read_documents(raw / "a" / CPU.target)
     assert len(found) == len(set(found)) == 7
+    assert sorted(document.job_attempt for document in found.values()) == [1] * 6 + [2]
     assert {document.target for document in found.values()} == {CPU.target}
     assert {file.parent.parent.parent.name for file in found} == {CPU.target}
 
