@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from batchmark.aws.result_bucket import REPORT_HTML, REPORT_JSON, RunStore
 from batchmark.core.formatting import count
+from batchmark.core.names import slug
 from batchmark.core.output import say
 from batchmark.core.suites import SUITES
 from laptop import sample
@@ -208,7 +209,11 @@ def show(report: Report, folder: Path, more: str) -> None:
 
     print_page(run_page(report), Console(width=None if sys.stdout.isatty() else LOG_WIDTH))
     answer = first_screen(report).stories[0].answers[0]
-    files = f"report: {folder / REPORT_HTML}", f"        {folder / REPORT_JSON}"
+    files = [f"report: {folder / REPORT_HTML}", f"        {folder / REPORT_JSON}"]
+    files += [
+        f"documents of {target.name}, for `batchmark compare`: {target}"
+        for target in sorted((folder / "raw" / slug(report.run_id)).glob("*/"))
+    ]
     for line in ("", *answer.lines, "", *files):
         say(line)
     print(f"{more}runs/… and s3://…/raw/… are in the bucket; their copies lie below {folder}")

@@ -43,6 +43,16 @@ def exclusive(folder: Path) -> Iterator[None]:
         yield
 
 
+def refuse_at_once(folder: Path) -> None:
+    """Refuse, before anything slow, what `exclusive` and `refuse_beside_others` would after it.
+
+    Raises:
+        LaptopError: as they do.
+    """
+    with exclusive(folder):
+        refuse_beside_others(folder)
+
+
 def refuse_beside_others(folder: Path) -> None:
     """Raise LaptopError if another stack of this clone runs.
 

@@ -17,7 +17,12 @@ from laptop.airflow import USER, AirflowClient
 from laptop.aws import REGION, AwsClients
 from laptop.demo import DAG_ID
 from laptop.errors import LaptopError
-from laptop.own_jobs.jobs_file import for_laptop, read_own_jobs, refuse_what_cannot_start
+from laptop.own_jobs.jobs_file import (
+    for_laptop,
+    read_own_jobs,
+    refuse_large_folder,
+    refuse_what_cannot_start,
+)
 from laptop.own_jobs.try_job import DAG_ID as OWN_JOB_DAG_ID
 from laptop.private_files import write_private
 from laptop.processes import free_port, processes_of, require_port, stop_all
@@ -129,8 +134,9 @@ def _last_jobs_file(folder: Path, clock: Clock) -> Path | None:
 
 def _with_own_jobs(file: Path) -> dict[str, Any]:
     """Stack's arguments for all own jobs of a file."""
-    jobs = read_own_jobs(file)
     folder = file.resolve().parent
+    refuse_large_folder(folder)
+    jobs = read_own_jobs(file)
     refuse_what_cannot_start(jobs, folder)
     own_jobs = {name: for_laptop(job) for name, job in jobs.items()}
     return {"own_jobs": own_jobs, "job_dir": folder}

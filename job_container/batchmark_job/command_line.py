@@ -32,6 +32,7 @@ from batchmark_job.result.values import (
     MOST_ROWS,
     MOST_SAMPLES,
     MOST_SAMPLES_IN_ALL,
+    NO_RUN,
 )
 from batchmark_job.result.version import GivenVersion
 from batchmark_job.settings import JobSettings, RequestedDevice
@@ -94,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
         "and float32 where there is no suite",
     )
     run.add_argument("--threads", default="0", help="CPU threads; 0 is all this process may use")
-    run.add_argument("--run-id", default="manual", help="name of the run this job belongs to")
+    run.add_argument("--run-id", default=NO_RUN, help="name of the run this job belongs to")
     run.add_argument("--target", default=BY_HAND, help="name of the machine type measured")
     run.add_argument(
         "--output",

@@ -88,9 +88,8 @@ def refuse_what_cannot_start(jobs: Mapping[str, Any], folder: Path) -> None:
     """Refuse jobs, by name, that can't start as processes, each in a copy of `folder`.
 
     Raises:
-        LaptopError: the folder is too large, a program is missing, or an output is there already.
+        LaptopError: a program is missing, or an output is there already.
     """
-    _refuse_large_folder(folder)
     for name, job in jobs.items():
         refuse_missing_program(name, job, folder)
         _refuse_old_output(name, job, folder)
@@ -133,7 +132,7 @@ def _refuse_old_output(name: str, job: Mapping[str, Any], folder: Path) -> None:
         )
 
 
-def _refuse_large_folder(folder: Path) -> None:
+def refuse_large_folder(folder: Path) -> None:
     """Refuse a folder of which no copy can be made for each job.
 
     Raises:

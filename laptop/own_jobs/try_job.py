@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from batchmark.core.errors import PlanError
 from batchmark.core.formatting import count
 from batchmark.core.output import say
+from batchmark.core.own_jobs import OwnJobRun
+from batchmark.runs.plans.options import asked
 from laptop.demo import run_once
 from laptop.errors import LaptopError
 from laptop.own_jobs.jobs_file import (
@@ -15,10 +18,11 @@ from laptop.own_jobs.jobs_file import (
     for_laptop,
     only_on_aws,
     read_own_jobs,
+    refuse_large_folder,
     refuse_what_cannot_start,
     require_engine,
 )
-from laptop.session import Clock
+from laptop.session import Clock, refuse_at_once
 from laptop.stack import TRENDS_HTML, Stack
 
 DAG_ID = "own_job_benchmark"
@@ -48,14 +52,21 @@ def try_job(
         LaptopError: the file or the job can't be used here, or the run failed.
     """
     runs = _runs(watch)
-    clock = Clock()
-    clock.say(f"Terraform: reading {file}")
-    jobs = read_own_jobs(file)
-    name = choose(jobs, name, file)
-    job = jobs[name]
+    try:
+        asked(OwnJobRun, {"repeats": repeats})
+    except PlanError as error:
+        raise LaptopError(str(error)) from error
+    refuse_at_once(folder.resolve())
     if engine:
         require_engine()
     else:
+        refuse_large_folder(file.resolve().parent)
+    clock = Clock()
+    clock.say(f"Terraform: reading {file} (about 10 s)")
+    jobs = read_own_jobs(file)
+    name = choose(jobs, name, file)
+    job = jobs[name]
+    if not engine:
         refuse_what_cannot_start({name: job}, file.resolve().parent)
     clock.say(_announced(name, job, repeats))
     if watch:

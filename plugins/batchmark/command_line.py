@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
 from batchmark.analysis.judging.significance import ENOUGH_REPEATS
+from batchmark.analysis.owners_checks import size_of
 from batchmark.analysis.side_by_side import Chosen, NoCommonSuiteError, missing_rows, side_by_side
 from batchmark.core import formatting
 from batchmark.core.errors import BatchmarkError, CollectError
@@ -24,6 +26,7 @@ from batchmark.report.gate import Gate
 from batchmark.report.site.compare import Comparison
 from batchmark.report.terminal.rows import render_comparison
 from batchmark.report.terminal.text import print_text
+from batchmark.report.words import extent
 from batchmark.runs.document_files import identity, job_label, read_documents, run_of
 from batchmark_job.result.document import MeasurementStatus, ResultDocument
 from batchmark_job.result.values import BY_HAND
@@ -61,8 +64,8 @@ def _parser() -> argparse.ArgumentParser:
         "compare",
         help="compare result documents, by the same rules as a run's report",
         description="Compare result documents, by the same rules as a run's report. Each side is "
-        f"a document, or a folder of repeats: from {ENOUGH_REPEATS} on a side, noise is "
-        f"measured; use {MINIMUM_SAMPLES} or more.",
+        "a document, a folder of repeats, or the folder that a run leaves of a target: from "
+        f"{ENOUGH_REPEATS} repeats on a side, noise is measured; use {MINIMUM_SAMPLES} or more.",
     )
     compare.add_argument("baseline", type=Path, help="what to compare with: document or folder")
     compare.add_argument("new", type=Path, help="what is judged: document or folder")
@@ -82,6 +85,11 @@ def _parser() -> argparse.ArgumentParser:
         "--same-machine",
         action="store_true",
         help="rows that are slower pass the gate where the sides' machines differ, which it names",
+    )
+    compare.add_argument(
+        "--require-decided",
+        action="store_true",
+        help="undecided rows, whose difference noise may explain, fail the gate, too",
     )
     compare.add_argument(
         "--least-percent",
@@ -121,7 +129,7 @@ def _compare(options: argparse.Namespace) -> int:
         return 0
     if gate.failed:
         return FAILED
-    return 0 if comparison.rows else BAD_INPUT
+    return 0 if gate.compared else BAD_INPUT
 
 
 def _sides(*paths: Path) -> list[Chosen]:
@@ -175,6 +183,7 @@ def _gate(
         least_percent=options.least_percent,
         allow_missing=options.allow_missing,
         same_machine=options.same_machine,
+        require_decided=options.require_decided,
     )
 
 
@@ -189,8 +198,16 @@ def _measured(side: Chosen) -> str:
     )
     interrupted = sum(document.status == "interrupted" for document in documents)
     ended = f", {interrupted} of them interrupted," if interrupted else ""
-    repeats = formatting.count(len(documents), "repeat")
-    return f"{repeats}{ended} with {formatting.count(samples, 'sample')}"
+    return f"{_repeats(documents)}{ended} with {formatting.count(samples, 'sample')}"
+
+
+def _repeats(documents: Sequence[ResultDocument]) -> str:
+    """How many there are; own jobs are of a size each, which has so many."""
+    own = [row for each in documents if each.own_job for row in each.measurements[:1]]
+    sizes = Counter(size_of(row.parameters) for row in own)
+    if len(sizes) < 2:
+        return formatting.count(len(documents), "repeat")
+    return f"{len(documents)} jobs ({extent(sizes.values(), str)} of each of {len(sizes)} sizes)"
 
 
 if __name__ == "__main__":

@@ -121,6 +121,21 @@ GPU = JobOn("g5.xlarge", start_up=12.0, each=0.01)
 CPU = JobOn("c5.2xlarge", start_up=4.0, each=0.08)
 
 
+def left_by_try_job(folder, *sides, run_id="run", sizes=(SMALL, 256), repeats=3):
+    """The folder raw/ with a run's documents, of which the first of a side started its target."""
+    for side in sides:
+        jobs = side.jobs(sizes, repeats, start=None)
+        for job in [side.job(sizes[0], repeats + 1, start=None), *jobs]:
+            job_id = f"{run_id}-{job.job_id}"
+            found = job.document.model_copy(update={"run_id": run_id, "job_id": job_id})
+            size = found.measurements[0].parameters["size"]
+            place = f"{run_id}/{side.target}/{SUITE}-size-{size}/{job.planned.repeat}"
+            file = folder / "raw" / place / f"{job_id}.1.json"
+            file.parent.mkdir(parents=True)
+            file.write_text(found.to_json())
+    return folder / "raw"
+
+
 def own_plan(size, **fields):
     values = {"name": NAME, "job_definition": "arn:aws:batch:::job-definition/thumbnails:1"}
     axis = {} if size is None else {"axis": "size", "size": size}

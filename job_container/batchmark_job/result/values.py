@@ -18,6 +18,7 @@ MOST_CHARACTERS = 2_000  # of a reason
 MOST_CHARACTERS_OF_NAME = 300  # Airflow's run ids have 250
 MOST_KEYS = 100  # of an object; Measurement has a quarter of them
 BY_HAND = "local"  # job id of a job that nobody sent to Batch, and target of one that has none
+NO_RUN = "manual"  # run id of a job that is told none
 
 
 def _refuse_steering(text: str) -> str:

@@ -202,8 +202,9 @@ def verdict(row: Row) -> Verdict:
         return VERDICTS[sign]
     if row.same_cpu:
         return "not comparable"
-    small = row.noise.smallest_detectable_change <= SMALL_CHANGE
-    return "no difference" if small else "not known yet"
+    # Without an interval no difference was looked for, however large, or could be found.
+    seen = row.speedup.interval and row.noise.smallest_detectable_change <= SMALL_CHANGE
+    return "no difference" if seen else "not known yet"
 
 
 def _compared(suite: str, first: PricedTarget, second: PricedTarget) -> SideBySide:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import re
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
@@ -17,9 +18,10 @@ from batchmark.github import baseline as baselines
 from batchmark.github import comment
 from batchmark.github.baseline import Baseline
 from batchmark.github.event import Event
+from batchmark.runs.document_files import read_documents
 
 Compare = Callable[[Sequence[str]], int]
-BEGUN, SUMMARY = "begun.json", "summary.md"
+BEGUN, SUMMARY, NEW = "begun.json", "summary.md", "new"
 NO_COMMENT = (
     "No comment: the job's token may not write one. A fork's never may; for others, give the job "
     "`permissions: pull-requests: write`. The job's summary says the same."
@@ -35,6 +37,7 @@ class Begun(Record):
     baseline: Baseline | None
     least_percent: float
     allow_missing: bool
+    require_decided: bool
     require_baseline: bool
     gate: bool
     comment: bool
@@ -67,11 +70,13 @@ def _parser() -> argparse.ArgumentParser:
     begin.add_argument("--least-percent", type=percent, help="as in `batchmark compare`")
     for switch, words in (
         ("--allow-missing", "as in `batchmark compare`"),
+        ("--require-decided", "as in `batchmark compare`"),
         ("--require-baseline", "fail where there is none yet"),
         ("--gate", "fail where the comparison fails"),
         ("--comment", "write one on the pull request"),
     ):
         begin.add_argument(switch, type=_switch, required=True, help=f"{words}: true or false")
+    begin.add_argument("--measured", help="folder with what is to be compared, if it is there")
     for option in ("--repository", "--event-name", "--ref", "--commit"):
         begin.add_argument(option, required=True, help=of_runner)
     begin.add_argument("--event", type=Path, required=True, help=f"file, {of_runner}")
@@ -107,6 +112,20 @@ def _begin(options: argparse.Namespace) -> None:
         }
     )
     (options.results / BEGUN).write_text(begun.model_dump_json())
+    if options.measured:
+        _take(Path(options.measured), options.results / NEW)
+
+
+def _take(measured: Path, folder: Path) -> None:
+    """Copy documents to where jobs here leave theirs, and by names as these give them.
+
+    Raises:
+        CollectError: they are no side of a comparison.
+    """
+    documents = read_documents(measured)
+    folder.mkdir()
+    for number, file in enumerate(documents, start=1):
+        shutil.copyfile(file, folder / f"local.{number}.json")
 
 
 def _end(options: argparse.Namespace, compare: Compare) -> None:
@@ -137,9 +156,10 @@ def _end(options: argparse.Namespace, compare: Compare) -> None:
 def _compared(begun: Begun, baseline: Baseline, results: Path, compare: Compare) -> tuple[int, str]:
     """The exit code of the comparison, and what it says."""
     summary, errors = results / SUMMARY, io.StringIO()
-    given = ["compare", str(baseline.folder), str(results / "new"), "--gate", "--same-machine"]
+    given = ["compare", str(baseline.folder), str(results / NEW), "--gate", "--same-machine"]
     given += [f"--least-percent={begun.least_percent}", f"--markdown={summary}"]
     given += ["--allow-missing"] if begun.allow_missing else []
+    given += ["--require-decided"] if begun.require_decided else []
     with redirect_stderr(errors):
         code = compare(given)
     if summary.exists():

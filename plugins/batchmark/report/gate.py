@@ -24,6 +24,7 @@ class Gate(NamedTuple):
     least_percent: float
     allow_missing: bool = False
     same_machine: bool = False  # what is slower on another one passes
+    require_decided: bool = False  # a row without a verdict fails
 
     @property
     def slower(self) -> list[Row]:
@@ -37,8 +38,22 @@ class Gate(NamedTuple):
 
     @property
     def failed(self) -> bool:
+        return self._surely_failed or bool(self.undecided and self.require_decided)
+
+    @property
+    def _surely_failed(self) -> bool:
         slower = self.slower and not self.machines
         return bool(slower or (self.missing and not self.allow_missing))
+
+    @property
+    def compared(self) -> int:
+        """How many rows could be."""
+        return len(self.comparison.rows) - len(self.comparison.not_comparable)
+
+    @property
+    def undecided(self) -> int:
+        """How many of these have no verdict."""
+        return len(self.comparison.not_known_yet)
 
     @property
     def machines(self) -> list[tuple[str, str, str]]:
@@ -48,31 +63,34 @@ class Gate(NamedTuple):
 
     @property
     def reasons(self) -> Iterator[str]:
-        """A line for each row that is slower or missing, and for each property of a machine."""
+        """A line for each row that keeps it from passing, and for each property of a machine."""
         for row in self.slower:
             yield f"Slower: {row_label(row)} ({_change(row)})"
         for lost in self.missing:
             yield f"Missing: {row_label(lost.row)}: {lost.reason}"
+        for row in self.comparison.not_known_yet if self.require_decided else ():
+            yield f"Undecided: {row_label(row)}"
         for name, new, baseline in self.machines:
             yield f"Another machine: its {name} is {new}, and {baseline} in the baseline"
 
     @property
     def last_line(self) -> str:
         """In a line, with the count of each kind of row."""
-        rows, unknown = len(self.comparison.rows), len(self.comparison.not_known_yet)
         barred = len(self.comparison.not_comparable)
         found = "failed" if self.failed else "passed"
-        if not rows:
+        if not self.compared:
             found = "failed, as nothing was compared"
-        elif rows == unknown + barred and not self.failed:
-            found = "passed, but nothing could be decided"
+        elif self.compared == self.undecided and not self._surely_failed:
+            found += ", as" if self.failed else ", but"
+            found += f" it decided nothing ({self.comparison.next_step})"
         elif self.machines and not self.failed:
             found = "passed, as a slow-down on another machine doesn't count"
         allowed = " (allowed)" if self.missing and self.allow_missing else ""
         return (
-            f"Gate {found}: {formatting.count(rows, 'row')} compared, {len(self.slower)} slower "
-            f"by {self.least_percent:g} % or more, {len(self.missing)} missing{allowed}, "
-            f"{unknown} not known yet, {f'{barred} not comparable, ' if barred else ''}"
+            f"Gate {found}: {formatting.count(self.compared, 'row')} compared, "
+            f"{len(self.slower)} slower by {self.least_percent:g} % or more, "
+            f"{len(self.missing)} missing{allowed}, {self.undecided} undecided, "
+            f"{f'{barred} not comparable, ' if barred else ''}"
             f"{self.missing_before} missing in the baseline; "
             f"{self.measured}."
         )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Hashable, Iterable
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
 
 from batchmark.core.errors import CollectError
+from batchmark.core.formatting import some
 from batchmark.core.run import CollectedJob, CollectedRun, PlannedJob
 from batchmark.core.suites import CUSTOM, OWN_DTYPES
 from batchmark_job.result.document import ResultDocument, ResultError, parse_document
-from batchmark_job.result.values import BY_HAND, MOST_BYTES
+from batchmark_job.result.values import BY_HAND, MOST_BYTES, NO_RUN
 
 NO_BATCH = "run without Batch"
 ENDING = ".json"
@@ -20,11 +22,17 @@ ENDING = ".json"
 def read_documents(path: Path) -> dict[Path, ResultDocument]:
     """The result document in a file, or all of a folder's: repeats of one job.
 
+    A folder without any may hold folders with those of one run and target, as a run leaves them;
+    of a job that Batch tried again, its last attempt's counts.
+
     Raises:
         CollectError: there is none, one can't be read or is no result document, two are of the same
-            job, or they are of several targets.
+            job, or they are of several targets, or below folders of several runs or none.
     """
     found = {file: _read(file) for file in _files(path)}
+    nested = not {path, path.parent} & {file.parent for file in found}
+    if nested:
+        found = _last_attempts(found)
     by_job: dict[Hashable, Path] = {}
     for file, document in found.items():
         first = by_job.setdefault(identity(document), file)
@@ -33,13 +41,34 @@ def read_documents(path: Path) -> dict[Path, ResultDocument]:
                 f"{first} and {file} hold documents of the same job, {job_label(document)}; "
                 "leave one of them out"
             )
-    targets = dict.fromkeys(document.target for document in found.values())
-    if len(targets) > 1:
-        raise CollectError(
-            f"{path} holds documents of several targets ({', '.join(targets)}); give each a "
-            "folder of its own"
-        )
+    _refuse_mixed(path, found, nested)
     return found
+
+
+def _last_attempts(found: Mapping[Path, ResultDocument]) -> dict[Path, ResultDocument]:
+    last: dict[str, int] = defaultdict(int)
+    for document in found.values():
+        last[document.job_id] = max(last[document.job_id], document.job_attempt)
+    return {file: each for file, each in found.items() if each.job_attempt == last[each.job_id]}
+
+
+def _refuse_mixed(path: Path, found: Mapping[Path, ResultDocument], nested: bool) -> None:
+    """Refuse what are no repeats: in one folder their owner says so, below several their run."""
+    sides = defaultdict[tuple[str, str], list[Path]](list)
+    for file, document in found.items():
+        sides[document.run_id if nested else "", document.target].append(file.parent)
+    runs, targets = (list(dict.fromkeys(names)) for names in zip(*sides, strict=True))
+    if NO_RUN in runs:
+        raise CollectError(
+            f"{path} holds folders with documents of jobs that were run by hand, which may be "
+            "of different code; put those of one side into one folder"
+        )
+    kinds = (("runs", runs), ("targets", targets))
+    mixed = [f"several {kind} ({some(names)})" for kind, names in kinds if len(names) > 1]
+    if mixed:
+        one = os.path.commonpath(next(iter(sides.values())))
+        fix = f"give one folder of them, such as {one}" if nested else "give each its own folder"
+        raise CollectError(f"{path} holds documents of {' and '.join(mixed)}; {fix}")
 
 
 def identity(document: ResultDocument) -> Hashable:
@@ -55,20 +84,28 @@ def job_label(document: ResultDocument) -> str:
 
 
 def _files(path: Path) -> list[Path]:
-    """The path, or the files in the folder that it is."""
+    """The path, or the files in the folder that it is; if it has none, those below it."""
     if not path.is_dir():
         return [path]
     try:
-        names = sorted(os.listdir(path))
+        files = [path / name for name in os.listdir(path)]
+        found = [file for file in files if file.name.endswith(ENDING)] or [
+            Path(folder, name)
+            for folder, _, names in os.walk(path, onerror=_raise)
+            for name in names
+            if name.endswith(ENDING)
+        ]
     except OSError as error:
-        raise CollectError(f"{path} can't be read: {error.strerror}") from error
-    if files := [path / name for name in names if name.endswith(ENDING)]:
-        return files
-    below = next(path.glob(f"*/*{ENDING}"), None)
-    fix = "give a result document, or a folder of some"
-    if below:
-        fix = f"folders below do: give one of them, such as {below.parent}"
-    raise CollectError(f"{path} holds no {ENDING} file; {fix}")
+        raise CollectError(f"{error.filename or path} can't be read: {error.strerror}") from error
+    if not found:
+        raise CollectError(
+            f"{path} holds no {ENDING} file; give a result document, or a folder of some"
+        )
+    return sorted(found)
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def run_of(run_id: str, documents: Iterable[ResultDocument], custom: str = CUSTOM) -> CollectedRun:

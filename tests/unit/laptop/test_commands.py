@@ -57,8 +57,8 @@ NOT_KNOWN = (
     "target of each."
 )
 EXAMPLE = "job_container/own_jobs/thumbnails/job.tfvars"
-# The first is for another folder; the second needs TO=, and says so.
-NOT_ALONE = {"make -C batchmark install", "make containers-backup"}
+ELSEWHERE = "make -C batchmark "  # in a clone beside the user's repository
+NOT_ALONE = {"make containers-backup"}  # it needs TO=, and says so
 PROGRAMS = (
     (demo, ["demo", "demo_sharing", "demo_distributed"]),
     (try_job, ["try_job"]),
@@ -83,7 +83,7 @@ def test_each_documented_make_command_reaches_its_program(monkeypatch):
     for module, names in PROGRAMS:
         for name in names:
             monkeypatch.setattr(module, name, partial(note, name))
-    for command in set(documented("make ")) - NOT_ALONE:
+    for command in set(documented("make ")) - NOT_ALONE - set(documented(ELSEWHERE)):
         *_, last = recipe(command).splitlines()
         if " -m laptop " in last and " aws-check" not in last:  # test_command tries that one
             words = shlex.split(last.rpartition("; ")[2])
@@ -261,17 +261,20 @@ class StartedStack:
 
 def test_the_demo_ends_with_the_answer_and_where_everything_lies(tmp_path, monkeypatch, capsys):
     folder = tmp_path / "demo"
-    folder.mkdir()
     monkeypatch.setattr(demo, "Stack", StartedStack)
-    monkeypatch.setattr(demo, "run_benchmark", lambda *_: report_of(build_run()))
+    report = report_of(build_run())
+    documents = folder / "raw" / report.run_id / "g5.xlarge"
+    documents.mkdir(parents=True)
+    monkeypatch.setattr(demo, "run_benchmark", lambda *_: report)
     monkeypatch.setattr(terminal, "print_page", lambda _, console: widths.append(console.width))
     widths = []
     monkeypatch.setattr(StartedStack, "processes", SimpleNamespace(env={}), raising=False)
     monkeypatch.setattr(demo.sample, "sample_beside", lambda *_: nullcontext())
     demo.demo("smoke", folder)
-    answer, _, report, _, _, copies, done, last = capsys.readouterr().out.splitlines()[-8:]
+    answer, _, report, _, raw, _, copies, done, last = capsys.readouterr().out.splitlines()[-9:]
     assert widths == [80]  # of a log, too
     assert (answer, report) == (NOT_KNOWN, f"report: {folder}/report.html")
+    assert raw == f"documents of g5.xlarge, for `batchmark compare`: {documents}"
     assert copies.startswith("runs/… and s3://…/raw/… are in the bucket")
     assert copies.endswith(f"below {folder}")
     assert done.endswith("done")

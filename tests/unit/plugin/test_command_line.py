@@ -1,16 +1,22 @@
 """The command `batchmark`: result documents compared, and a gate for CI."""
 
 import os
+import shutil
+import subprocess
 import sys
 
 import pytest
 
 from batchmark.command_line import BAD_INPUT, FAILED, main
 from batchmark_job.result.document import Device, Implementation, MeasurementStatus
+from batchmark_job.result.values import NO_RUN
 from batchmark_job.result.version import GivenVersion
 from tests.builders.documents import REPEATS, repeats, stored
+from tests.builders.files import program
+from tests.builders.own_jobs import JobOn, left_by_try_job
 from tests.builders.runs import LAPTOP_ENVIRONMENT, build_row
-from tests.documented import BESIDE_PYTHON, arguments, the_command, typed
+from tests.documented import BESIDE_PYTHON, arguments, the_block, the_command, typed
+from tests.paths import DOCS
 
 ON_CPU = {"environment": LAPTOP_ENVIRONMENT, "actual_device": Device.CPU}
 
@@ -75,10 +81,13 @@ def test_single_documents_are_compared_and_decide_little(tmp_path, old, compare)
         "Measure 6 or more repeats a side." in out
     )
     assert out.endswith(
-        "Gate passed, but nothing could be decided: 1 row compared, 0 slower by 5 % or more, "
-        "0 missing, 1 not known yet, 0 missing in the baseline; "
+        "Gate passed, but it decided nothing (measure 6 or more repeats a side): 1 row compared, "
+        "0 slower by 5 % or more, 0 missing, 1 undecided, 0 missing in the baseline; "
         "1 repeat with 20 samples against the baseline's 1 repeat with 20 samples."
     )
+    code, out = compare(old / "0.json", new / "0.json", "--gate", "--require-decided")
+    assert code == FAILED
+    assert "Undecided: matmul size 1000, float32 Gate failed, as it decided nothing (meas" in out
 
 
 @pytest.mark.parametrize(
@@ -147,7 +156,12 @@ def test_a_gpu_target_that_ran_on_the_cpu_is_marked_and_never_a_rival(tmp_path, 
     for one, other in ((on_cpu, cpu), (cpu, on_cpu)):
         _, out = compare(one, other)
         model = LAPTOP_ENVIRONMENT.cpu_model
-        assert f"Not comparable in 1 row: both ran on the same CPU, {model}." in out
+        assert f"Not comparable in 1 row: both targets ran on the same CPU, {model}." in out
+        assert "Compare one target with itself, or with figures of another machine." in out
+        code, gated = compare(one, other, "--gate")
+        assert code == BAD_INPUT
+        assert "Gate failed, as nothing was compared: 0 rows compared, " in gated
+        assert ", 0 undecided, 1 not comparable, " in gated
         assert "repeats" not in out
         assert "by chance alone" not in out
 
@@ -209,13 +223,13 @@ def test_bad_input_is_one_line_with_the_fix(tmp_path, old, capsys):
         folder.mkdir()
     (tmp_path / "broken.json").write_text("{")
     (tmp_path / "report.json").write_text('{"report_version": 3}')
-    repeats(above / "below", 0.010, count=1)
+    stored(repeats(above / "below", 0.010, count=1) / "x.json", build_row([1.0]), run_id=NO_RUN)
     mixed = repeats(tmp_path / "mixed", 0.010, count=1)
     stored(mixed / "x.json", build_row([1.0]), target="other")
     for path, says in (
         (tmp_path / "missing.json", "can't be read"),
         (empty, "holds no .json file"),
-        (above, f"holds no .json file; folders below do: give one of them, such as {above}/below"),
+        (above, f"{above} holds folders with documents of jobs that were run by hand, which may"),
         (tmp_path / "broken.json", "broken.json: not a result document: invalid JSON"),
         (tmp_path / "report.json", "report.json is a report; give documents from raw/"),
         (mixed, "documents of several targets (local, other)"),
@@ -245,8 +259,11 @@ def test_what_is_not_known_beside_a_decided_row_is_counted(tmp_path, compare):
     for side in (old, new):
         rows = [build_row([0.01] * 20), build_row([0.01] * 2, parameters={"size": 7})]
         stored(side / "0.json", *rows, run_id=side.name)
-    _, out = compare(old, new, "--gate")
-    assert "2 rows compared, 0 slower by 5 % or more, 0 missing, 1 not known yet" in out
+    for options, expected in (([], 0), (["--require-decided"], FAILED)):
+        code, out = compare(old, new, "--gate", *options)
+        assert code == expected
+        assert ("Undecided: matmul size 7, float32 Gate failed: 2 rows" in out) == bool(options)
+        assert "2 rows compared, 0 slower by 5 % or more, 0 missing, 1 undecided" in out
 
 
 def test_an_interval_that_leaves_out_1_without_a_verdict_is_explained(tmp_path, compare):
@@ -285,6 +302,50 @@ def test_the_lines_of_readme_and_recipe_compare_two_folders(tmp_path, capsys, mo
     for start in (".venv/bin/batchmark compare ", "batchmark compare BASELINE NEW --gate"):
         assert main([places.get(word, word) for word in arguments(the_command(start))]) == 0
         assert "Gate passed: 1 row compared" in capsys.readouterr().out
+
+
+MAKE = """
+[ "$*" = "-C batchmark try-job JOBS=$PWD/mine/job.tfvars REPEATS=6" ]
+mkdir -p batchmark/build && cp -R "documents/$RUN" batchmark/build/try-job
+"""
+
+
+def test_the_script_for_an_own_job_fails_where_it_is_slower_than_on_main(tmp_path):
+    """In a shell, with a stand-in for what measures; GitLab and Jenkins call it alike."""
+    program(tmp_path / "make", f"set -e{MAKE}")
+    (tmp_path / "batchmark" / ".venv").mkdir(parents=True)
+    (tmp_path / "batchmark" / ".venv" / "bin").symlink_to(BESIDE_PYTHON)
+    script = tmp_path / "benchmark.sh"
+    script.write_text("\n".join(the_block("rm -rf new batchmark/build/try-job/raw")))
+    page = (DOCS / "ci-gate.md").read_text()
+    assert page.count("sh -e benchmark.sh") == 2
+
+    def run(name, branch, start_up):
+        side = JobOn("c5.2xlarge", start_up=start_up, environment=LAPTOP_ENVIRONMENT)
+        other = JobOn("g4dn.xlarge", environment=LAPTOP_ENVIRONMENT, actual_device="cpu")
+        documents = tmp_path / "documents" / name
+        left_by_try_job(documents, side, other, run_id=name, repeats=REPEATS)
+        shutil.rmtree(tmp_path / "batchmark" / "build", ignore_errors=True)
+        path = f"{tmp_path}:{os.environ['PATH']}"
+        return subprocess.run(
+            ["sh", "-e", script.name, branch],
+            cwd=tmp_path,
+            env=os.environ | {"PATH": path, "RUN": name, "BASELINE": "baseline"},
+            stdout=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    first = run("first", "main", 10.0)
+    assert (first.returncode, first.stdout) == (0, "")
+    for name, branch, start_up, code, said in (
+        ("equal", "faster", 10.0, 0, "Gate passed: 4 rows compared, "),
+        ("slower", "slower", 20.0, FAILED, "Gate failed: 4 rows compared, 4 slower by 5 %"),
+        ("merged", "main", 20.0, 0, "Gate failed: 4 rows compared, 4 slower by 5 %"),
+        ("after", "next", 20.0, 0, "Gate passed: 4 rows compared, "),
+    ):
+        done = run(name, branch, start_up)
+        assert (done.returncode, said in " ".join(done.stdout.split())) == (code, True), done.stdout
 
 
 STAND_INS = {

@@ -190,7 +190,7 @@ def test_where_the_published_table_is_from():
 
 def test_the_recipe_of_the_gate_measures_two_versions_of_a_library():
     page = (ROOT / "docs" / "ci-gate.md").read_text()
-    _, recipe = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    *_, recipe = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     steps = [step.get("run", "") for step in yaml.safe_load(recipe)["jobs"]["benchmark"]["steps"]]
     (in_turns,) = (step for step in steps if "batchmark-job run" in step)
     installed, measured = in_turns.index("uv pip install"), in_turns.index("batchmark-job run")

@@ -16,6 +16,9 @@ from batchmark.core.record import Record
 from batchmark.core.row_values import ToldMetric
 from batchmark_job.result.own_job import BadLine, Start
 
+GPU_UTILIZATION = "GPUUtilization"
+FEWEST_GPU_SAMPLES = 5  # over a side's jobs, one every 5 s; judgment
+
 
 class Place(Record):
     """What figures of several sides must have in common to be compared."""
@@ -90,6 +93,22 @@ class JobSide(Record):
     def jobs_at(self, size: JobSize | None) -> int:
         """How many jobs count at a size, however their instances started."""
         return sum(figure.jobs for figure in self.figures if figure.place.size == size)
+
+    @property
+    def idle_gpu_samples(self) -> int:
+        """How often the GPUs of jobs that count were looked at; 0 if one was busy, however little.
+
+        Few samples tell nothing: a short job's kernels may run between two.
+        """
+        found = [
+            one
+            for job in self.target.jobs
+            for one in job.telemetry
+            if one.metric == GPU_UTILIZATION and not job.failed
+        ]
+        samples = sum(one.samples for one in found)
+        busy = any(one.maximum for one in found)
+        return 0 if busy or samples < FEWEST_GPU_SAMPLES else samples
 
 
 class Duel(Record):

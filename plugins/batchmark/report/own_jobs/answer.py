@@ -139,6 +139,7 @@ def _cautions(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) -
     """What keeps an answer from being known, with the remedy, each once."""
     if lacking := words.without_figure(study):
         yield f"Without a figure: {formatting.some(lacking, most=2)}; why is told below."
+    yield from words.idle_gpus(study)
     undecided = [win for win in (*time, *dollars) if not win.winner]
     if undecided and not _why_barred(study, undecided):
         yield _why_undecided(study, undecided)

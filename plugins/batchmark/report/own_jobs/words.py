@@ -106,6 +106,16 @@ def bought_otherwise(study: OwnJobStudy) -> str | None:
     return f"Dollars are at On-Demand prices on all sides, however bought{told}."
 
 
+def idle_gpus(study: OwnJobStudy) -> Iterator[str]:
+    """Sides that pay for a GPU and seem not to use it, each in a sentence."""
+    for side in study.sides:
+        if samples := side.idle_gpu_samples:
+            yield (
+                f"The GPU of {measured_target(side.target)} was at 0 % in all {samples} samples of "
+                "its use: see whether image and command use it."
+            )
+
+
 def images(study: OwnJobStudy) -> str | None:
     """What its jobs ran, each image once; None where no side tells."""
     found = dict.fromkeys(
@@ -171,6 +181,7 @@ def remarks(study: OwnJobStudy) -> Iterator[str]:
             "With care: jobs of others may run on the same instances, which makes times longer. "
             "Dollars are the whole instance's even then."
         )
+    yield from idle_gpus(study)
     if priced and (otherwise := bought_otherwise(study)):
         yield otherwise
     for side in study.sides:

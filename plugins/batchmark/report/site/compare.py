@@ -16,6 +16,7 @@ from batchmark.core.formatting import Figure
 from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate
 from batchmark.core.output import csv_text, markdown
 from batchmark.core.row_values import ToldMetric
+from batchmark.core.suites import is_own_job
 from batchmark.core.version import since
 from batchmark.report.machines import environment
 from batchmark.report.words import row_label
@@ -145,8 +146,8 @@ class Comparison:
     def remedy(self) -> str | None:
         """Why rows are not known yet, and what would decide them; None if all are decided."""
         reasons = [
-            f"Not comparable in {formatting.count(count, 'row')}: both ran on the same CPU, "
-            f"{model}."
+            f"Not comparable in {formatting.count(count, 'row')}: both targets ran on the same "
+            f"CPU, {model}."
             for model, count in Counter(row.same_cpu for row in self.not_comparable).items()
         ]
         if others := self.not_known_yet:
@@ -158,6 +159,7 @@ class Comparison:
                     f"{formatting.count(short, 'row')} {has} too few samples for an interval and "
                     "can't be judged."
                 )
+        if reasons:
             reasons.append(f"{self.next_step.capitalize()}.")
         return " ".join(reasons) or None
 
@@ -165,7 +167,7 @@ class Comparison:
     def next_step(self) -> str:
         """What would decide the rows that are not known yet."""
         if not self.not_known_yet:
-            return "compare with figures of another machine"
+            return "compare one target with itself, or with figures of another machine"
         if _repeats(self.not_known_yet) >= MINIMUM_SAMPLES:
             return "measure more repeats, or on a quieter machine"
         return f"measure {MINIMUM_SAMPLES} or more repeats a side"
@@ -174,7 +176,10 @@ class Comparison:
         """By how much equal jobs may differ on undecided rows."""
         if not rows:
             return
-        fewest = min(len(side.jobs) for one in self.suites for side in (one.first, one.second))
+        # Own jobs are of one size each, so none of them has all rows.
+        suites = [one for one in self.suites if not is_own_job(one.suite)]
+        counts = [len(side.jobs) for one in suites for side in (one.first, one.second)]
+        fewest = min(counts, default=0)
         lacking = sum(_repeats([row]) < fewest for row in rows)
         change = max(row.noise.critical_change for row in rows)
         most = f"up to {formatting.apart(change)}" if change < TENFOLD else "more than tenfold"

@@ -18,6 +18,10 @@ JOB = {
 }
 
 
+def unread(_):
+    raise AssertionError("Terraform reads for seconds")
+
+
 @pytest.fixture
 def ran(monkeypatch):
     """Runs that were asked for, with the options of their stacks."""
@@ -81,6 +85,26 @@ def test_what_will_run_is_said_in_jobs(changes, said):
     )
 
 
+@pytest.mark.parametrize("engine", [True, False])
+def test_what_needs_no_file_is_refused_before_it_is_read(tmp_path, ran, monkeypatch, engine):
+    monkeypatch.setattr(try_job, "read_own_jobs", unread)
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
+    file = tmp_path / "job.tfvars"
+    said = "repeats 0 is out of range; give 1 to "
+    with pytest.raises(LaptopError, match=said):
+        try_job.try_job(file, None, 0, tmp_path / "try", engine=engine)
+    (tmp_path / "demo").mkdir()
+    with monkeypatch.context() as running:
+        running.setattr("laptop.session.BUILD", tmp_path)
+        running.setattr("laptop.session.processes_of", lambda path: path.name == "demo")
+        with pytest.raises(LaptopError, match="`make demo` is running here"):
+            try_job.try_job(file, None, 3, tmp_path / "try", engine=engine)
+    if engine:
+        with pytest.raises(LaptopError, match="ENGINE=yes needs a Docker engine"):
+            try_job.try_job(file, None, 3, tmp_path / "try", engine=True)
+    assert ran == []
+
+
 def test_a_command_that_is_not_here_starts_nothing(tmp_path, ran, monkeypatch):
     missing = JOB | {"command": ["nowhere-to-be-found"]}
     monkeypatch.setattr(try_job, "read_own_jobs", lambda _: {"convert": missing})
@@ -110,8 +134,10 @@ def test_a_folder_too_large_for_copies_starts_nothing(tmp_path, ran, monkeypatch
             file.truncate(2**20 + 2**19)
     (tmp_path / ".venv" / "pyvenv.cfg").touch()
     file = tmp_path / "job.tfvars"
-    with pytest.raises(LaptopError, match=f"{tmp_path} holds 1.5 MiB, .* may have 1.0 MiB: move"):
-        try_job.try_job(file, "convert", 3, tmp_path, engine=False)
+    with monkeypatch.context() as early:
+        early.setattr(try_job, "read_own_jobs", unread)
+        with pytest.raises(LaptopError, match=f"{tmp_path} holds 1.5 MiB, .* have 1.0 MiB: move"):
+            try_job.try_job(file, "convert", 3, tmp_path, engine=False)
     assert ran == []
     monkeypatch.setattr(try_job, "require_engine", lambda: None)
     try_job.try_job(file, "convert", 3, tmp_path, engine=True)

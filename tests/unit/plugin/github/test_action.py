@@ -11,8 +11,10 @@ from batchmark.github import comment, programs
 from batchmark_job.result.document import MeasurementStatus
 from tests.builders.documents import repeats, stored
 from tests.builders.files import program
-from tests.builders.runs import CPU_ENVIRONMENT, build_row
+from tests.builders.own_jobs import JobOn, left_by_try_job
+from tests.builders.runs import CPU_ENVIRONMENT, LAPTOP_ENVIRONMENT, build_row
 from tests.documented import BESIDE_PYTHON
+from tests.paths import DOCS
 from tests.workflow import ACTION, FORK, Workflow
 
 SLOWER = "**Gate failed: 1 row compared, 1 slower by 5 % or more"
@@ -72,6 +74,11 @@ def test_a_pull_request_is_compared_with_it_and_a_second_push_renews_the_comment
     second = workflow.pull_request()
     assert second.code == 1
     (comment,) = workflow.comments
+    example = re.findall("^> (.*)$", (DOCS / "ci-gate.md").read_text(), re.MULTILINE)
+    assert len(example) == 5
+    written = comment.replace("\r", "").splitlines()
+    for line in example:
+        assert any(one.startswith(line.removesuffix(" …**")) for one in written), line
     for told in (comment, second.summary):
         assert SLOWER in told
         assert f"Slower: {ROW} (+20 %)" in told
@@ -162,6 +169,23 @@ def test_without_a_baseline_a_pull_request_passes_unless_one_is_required(workflo
     assert workflow.pull_request(**{"require-baseline": "true"}).code == 1
 
 
+def test_an_own_job_that_was_measured_before_is_compared_and_nothing_measured(workflow):
+    for number, (run, seconds) in enumerate(
+        ((workflow.push, 10.0), (workflow.pull_request, 20.0)), start=1
+    ):
+        side = JobOn("c5.2xlarge", start_up=seconds, environment=LAPTOP_ENVIRONMENT)
+        left_by_try_job(workflow.folder / "build", side, run_id=f"run-{number}", repeats=6)
+        outcome = run(measured=f"build/raw/run-{number}")
+        assert outcome.code == number - 1
+        assert not (outcome.folder / "jobs").exists()
+        assert "/job_container\n" in (outcome.folder / "installed").read_text()
+    assert len(list((workflow.folder / "1" / "batchmark-baseline").iterdir())) == 13
+    assert "13 jobs (6 to 7 of each of 2 sizes)" in outcome.summary
+    outcome = workflow.pull_request(measured="build/raw")
+    assert outcome.code == 2
+    assert "several runs (run-1, run-2); give one folder of them, such as build/raw/" in outcome.log
+
+
 def test_a_comparison_that_may_not_fail_tells_and_passes(workflow, main_branch, measure):
     measure(0.012)
     outcome = workflow.pull_request(gate="false", comment="false", name="other")
@@ -183,7 +207,14 @@ def test_options_reach_the_job_and_the_comparison(workflow, main_branch, measure
     assert (outcome.folder / "installed").read_text().endswith("/job_container[run]\n.\npandas\n")
     assert outcome.code == 1
     assert "0 slower by 25 % or more, 1 missing" in outcome.summary
-    assert workflow.pull_request(**options, **{"allow-missing": "true"}).code == 0
+    options |= {"allow-missing": "true"}
+    assert workflow.pull_request(**options).code == 0
+    options |= {"repeats": "1", "require-decided": "true"}
+    outcome = workflow.pull_request(**options)
+    assert outcome.code == 1
+    assert "**Gate failed, as it decided nothing (measure 6 or more repeats a side): " in (
+        outcome.summary
+    )
 
 
 @pytest.mark.parametrize(

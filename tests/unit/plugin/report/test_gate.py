@@ -5,7 +5,8 @@ import pytest
 from batchmark.command_line import BAD_INPUT, FAILED, main
 from batchmark_job.result.document import Implementation, MeasurementStatus
 from tests.builders.documents import REPEATS, samples_of, stored
-from tests.builders.runs import build_row
+from tests.builders.own_jobs import JobOn, left_by_try_job
+from tests.builders.runs import LAPTOP_ENVIRONMENT, build_row
 
 KEPT, JUDGED = {"size": 1}, {"size": 2}
 ROW = "matmul size 2, float32"
@@ -84,8 +85,8 @@ def test_a_row_that_the_baseline_measured_and_the_new_side_did_not_fails(gate, n
 @pytest.mark.parametrize(
     ("new", "old", "counts"),
     [
-        ({}, {}, "0 missing, 0 not known yet, 0 missing in the baseline; 6 repeats"),
-        ({"changed": {3: UNSETTLED}}, {}, "0 missing, 0 not known yet, 0 missing in the baseline"),
+        ({}, {}, "0 missing, 0 undecided, 0 missing in the baseline; 6 repeats"),
+        ({"changed": {3: UNSETTLED}}, {}, "0 missing, 0 undecided, 0 missing in the baseline"),
         (
             {"count": 12},
             {},
@@ -97,8 +98,8 @@ def test_a_row_that_the_baseline_measured_and_the_new_side_did_not_fails(gate, n
             "6 repeats with 240 samples against the baseline's 12 repeats with 480 samples.",
         ),
         ({"changed": {3: SKIPPED}}, {"changed": {3: SKIPPED}}, "0 missing in the baseline"),
-        ({}, {"changed": {3: SKIPPED}}, "0 missing, 0 not known yet, 1 missing in the baseline"),
-        ({}, {"changed": in_all(GONE)}, "0 missing, 0 not known yet, 1 missing in the baseline"),
+        ({}, {"changed": {3: SKIPPED}}, "0 missing, 0 undecided, 1 missing in the baseline"),
+        ({}, {"changed": in_all(GONE)}, "0 missing, 0 undecided, 1 missing in the baseline"),
         ({"status": "interrupted"}, {}, "6 repeats, 6 of them interrupted, with 240 samples"),
     ],
 )
@@ -193,3 +194,35 @@ def test_one_document_copied_is_no_repeat(tmp_path, capsys, new, says):
     assert main(["compare", str(old), str(folder), "--gate"]) == BAD_INPUT
     error = capsys.readouterr().err
     assert f"{first} and {folder}/1.json hold documents of the same {says}" in error
+
+
+@pytest.mark.parametrize(
+    ("target", "start_up", "count", "expected", "said"),
+    [
+        ("c5.2xlarge", 10.0, 6, 0, "passed: "),
+        ("c5.2xlarge", 20.0, 6, FAILED, "failed: "),
+        ("g4dn.xlarge", 20.0, 6, FAILED, "failed: "),
+        ("c5.2xlarge", 20.0, 3, 0, "passed, but it decided nothing (measure 6 or more repeats a s"),
+    ],
+)
+def test_own_jobs_are_compared_as_try_job_leaves_them(
+    tmp_path, capsys, target, start_up, count, expected, said
+):
+    raw = [
+        left_by_try_job(
+            tmp_path / name,
+            JobOn(target, start_up=seconds, environment=LAPTOP_ENVIRONMENT, actual_device="cpu"),
+            run_id=name,
+            repeats=count,
+        )
+        for name, seconds in (("old", 10.0), ("new", start_up))
+    ]
+    code = main(["compare", *(f"{side}/{side.parent.name}/{target}" for side in raw), "--gate"])
+    lines = capsys.readouterr().out.splitlines()
+    assert code == expected
+    assert any(line.startswith("Slower: thumbnails size 64 (") for line in lines) == bool(expected)
+    assert lines[-1].startswith(f"Gate {said}")
+    assert ": 4 rows compared, " in lines[-1]
+    undecided = 0 if count == REPEATS else 4
+    assert f", 0 missing, {undecided} undecided, 0 missing in the baseline; " in lines[-1]
+    assert f" {2 * count + 1} jobs ({count} to {count + 1} of each of 2 sizes)" in lines[-1]

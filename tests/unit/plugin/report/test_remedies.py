@@ -39,7 +39,6 @@ ELSEWHERE = {
     "changes/standing.py",
     "analysis/side_by_side.py",
     "report/site/compare.py",  # test_compare, test_command_line
-    "report/gate.py",
     "report/scaling/words.py",  # of a name
     "runs/own_jobs/lines.py",  # of a log
     "runs/own_jobs/storing.py",

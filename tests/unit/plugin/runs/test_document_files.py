@@ -8,6 +8,7 @@ import pytest
 from batchmark.core.errors import CollectError
 from batchmark.runs.document_files import read_documents
 from tests.builders.documents import repeats
+from tests.builders.own_jobs import CPU, GPU, left_by_try_job
 
 
 def huge(path):
@@ -50,3 +51,34 @@ def test_what_may_not_be_read_is_named(tmp_path, made, monkeypatch):
     monkeypatch.setattr(*(Path, "open") if made == "file" else (os, "listdir"), refuse)
     with pytest.raises(CollectError, match=r"new.* can't be read: Permission denied"):
         read_documents(folder)
+
+
+def test_a_runs_folders_are_read_where_all_are_of_one_run_and_one_target(tmp_path):
+    raw = left_by_try_job(tmp_path, CPU, GPU, run_id="a")
+    first = next(raw.glob(f"a/{CPU.target}/*/1/*.1.json"))
+    again = first.read_text().replace('"job_attempt": 1,', '"job_attempt": 2,')
+    first.with_name(first.name.replace(".1.json", ".2.json")).write_text(again)
+    found = read_documents(raw / "a" / CPU.target)
+    assert len(found) == len(set(found)) == 7
+    assert sorted(document.job_attempt for document in found.values()) == [1] * 6 + [2]
+    assert {document.target for document in found.values()} == {CPU.target}
+    assert {file.parent.parent.parent.name for file in found} == {CPU.target}
+
+
+@pytest.mark.parametrize(
+    ("sides", "folder", "says"),
+    [
+        ([("a", CPU), ("a", GPU)], "a", "several targets (c5.2xlarge, g5.xlarge); give one fo"),
+        ([("a", CPU), ("b", CPU)], "", "several runs (a, b); give one folder of them, such as "),
+        ([("a", CPU), ("b", GPU)], "", "several runs (a, b) and several targets (c5.2xlarge, g5."),
+        ([("manual", CPU)], "", "holds folders with documents of jobs that were run by hand, whi"),
+    ],
+)
+def test_folders_of_several_runs_or_targets_or_of_none_are_refused(tmp_path, sides, folder, says):
+    for run_id, side in sides:
+        raw = left_by_try_job(tmp_path, side, run_id=run_id)
+    with pytest.raises(CollectError) as refused:
+        read_documents(raw / folder)
+    assert says in str(refused.value)
+    if "such as" in str(refused.value):
+        assert str(refused.value).endswith(f"{raw}/a/c5.2xlarge")

@@ -7,6 +7,7 @@ from batchmark.report.model import Report
 from batchmark.report.own_jobs.answer import METRICS, answer, question, trust
 from batchmark.report.own_jobs.standings import main_places
 from batchmark.report.own_jobs.words import prices
+from batchmark_job.result.document import MetricSummary
 from tests.builders.own_job_studies import (
     CPU,
     GPU,
@@ -22,6 +23,7 @@ from tests.builders.own_job_studies import (
     two_sides,
 )
 from tests.builders.reports import answers, render_html, terminal
+from tests.builders.runs import build_job
 
 QUESTION = "Which of its targets runs thumbnails best?"
 TWO_CPUS = {"c5.2xlarge": {64: 10.0}, "c6i.2xlarge": {64: 5.0}}
@@ -338,6 +340,22 @@ def test_sides_bought_otherwise_are_priced_alike_and_that_is_said():
         found
     )
     assert not any("Spot" in text for text in answer(two_sides()).cautions)
+
+
+@pytest.mark.parametrize(
+    ("samples", "busiest", "failed", "said"),
+    [(4, 0, False, True), (4, 3, False, False), (1, 0, False, False), (4, 0, True, False)],
+)
+def test_a_gpu_that_no_sample_saw_busy_is_told(samples, busiest, failed, said):
+    use = {"unit": "percent", "samples": samples, "minimum": 0, "mean": 0, "maximum": busiest}
+    told = MetricSummary(metric="GPUUtilization", **use)
+    gpu = side(GPU, {64: 10.0}, jobs=2, job={"telemetry": (told,), "build": build_job})
+    jobs = [job.model_copy(update={"failed": failed}) for job in gpu.target.jobs]
+    target = gpu.target.model_copy(update={"jobs": tuple(jobs)})
+    found = study(gpu.model_copy(update={"target": target}), side(CPU, {64: 40.0}))
+    line = "The GPU of g5.xlarge was at 0 % in all 8 samples of its use: see whether image and com"
+    assert any(one.startswith(line) for one in answer(found).cautions) == said
+    assert (line in terminal(own_job_report(found))) == said
 
 
 def test_a_comparison_has_sides_and_queues_that_others_use():
