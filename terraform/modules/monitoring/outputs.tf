@@ -1,5 +1,5 @@
 output "dashboard_url" {
-  description = "The dashboard in the AWS console; none with event_log_group_name"
+  description = "The dashboard; none with event_log_group_name"
   value       = var.event_log_group_name == null ? local.dashboard_url : null
 }
 

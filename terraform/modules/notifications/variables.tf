@@ -1,5 +1,5 @@
 variable "name" {
-  description = "Prefix of the topic's name, and of the rules and alarms that may publish to it"
+  description = "Prefix of the topic, and of the rules and alarms that may publish"
   type        = string
 }
 

@@ -27,11 +27,11 @@ output "job_definition_arns" {
 }
 
 output "role_arns" {
-  description = "Roles that the jobs are started by and act as"
+  description = "Roles that start the jobs, or that they act as"
   value       = concat([aws_iam_role.execution.arn, aws_iam_role.none.arn], distinct([for job in values(var.own_jobs) : job.job_role_arn if job.job_role_arn != null]))
 }
 
 output "suites" {
-  description = "Suites that the jobs' results are kept as"
+  description = "Suites of the jobs' results"
   value       = [for name in keys(var.own_jobs) : "job-${name}"]
 }

@@ -9,11 +9,11 @@ output "bucket_name" {
 }
 
 output "airflow_policy_arns" {
-  description = "Policies for Airflow's role: run for comparisons; watch for checks, diagnoses, guard and self-test"
+  description = "Policies run and watch for Airflow's role"
   value       = module.airflow_access.policy_arns
 }
 
 output "airflow_role_arn" {
-  description = "Role that airflow_principal_arns may assume; null without any"
+  description = "Role that airflow_principal_arns may assume"
   value       = module.airflow_access.role_arn
 }
