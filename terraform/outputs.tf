@@ -38,17 +38,17 @@ output "ami_ids" {
 }
 
 output "log_group_name" {
-  description = "Log group of all jobs; streams' names start with the target"
+  description = "Log group of all jobs; streams' names begin with the target"
   value       = module.batch.log_group_name
 }
 
 output "targets" {
-  description = "What Airflow is told about each target"
+  description = "What Airflow is told of each target"
   value       = module.batch.targets
 }
 
 output "own_jobs" {
-  description = "What Airflow is told about each own job"
+  description = "What Airflow is told of each own job"
   value       = merge({}, module.own_jobs[*].jobs...)
 }
 
@@ -105,7 +105,7 @@ output "airflow_role_arn" {
 }
 
 output "destroy_note" {
-  description = "What to know before a terraform destroy"
+  description = "What to know before a destroy"
   value = (
     var.force_destroy
     ? "terraform destroy deletes all results in s3://${module.storage.bucket_name} and all images with the rest, for good."

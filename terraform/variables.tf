@@ -52,7 +52,7 @@ variable "vpc_cidr" {
 }
 
 variable "availability_zones" {
-  description = "Two to six zones; empty for the three with the most instance types"
+  description = "Two to six zones; empty for three with the most instance types"
   type        = set(string)
   default     = []
 }
@@ -203,7 +203,7 @@ variable "cpu_instance_types" {
 }
 
 variable "shared_targets" {
-  description = "Targets whose jobs share a GPU: instance type, mode (time_slicing or mps), most jobs at once"
+  description = "Targets whose jobs share a GPU: instance type, mode (time_slicing or mps), most jobs"
   type = map(object({
     instance_type = string
     mode          = string
@@ -294,7 +294,7 @@ variable "suites" {
 ################################################################################
 
 variable "own_jobs" {
-  description = "Your own jobs; docs/own-jobs.md has the fields"
+  description = "Your own jobs (docs/own-jobs.md)"
   type        = any
   default     = {}
 
@@ -305,7 +305,7 @@ variable "own_jobs" {
 }
 
 variable "comparison_access" {
-  description = "Your queues, job definitions and log groups for comparisons"
+  description = "Your queues, job definitions and log groups to compare jobs in"
   type        = map(set(string))
   default     = null
 

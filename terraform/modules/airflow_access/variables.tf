@@ -23,7 +23,7 @@ variable "job_queue_arns" {
 }
 
 variable "job_definition_arns" {
-  description = "Job definitions to submit, in any revision; may have wildcards"
+  description = "Job definitions to submit, in any revision"
   type        = set(string)
 
   validation {
@@ -53,13 +53,13 @@ variable "log_group_names" {
 }
 
 variable "events_log_group_name" {
-  description = "Log group of job state changes, if kept"
+  description = "Log group of job state changes"
   type        = string
   default     = null
 }
 
 variable "foreign_queues" {
-  description = "Whether others' queues are among them: Airflow may then look at all Batch hosts"
+  description = "Look at all Batch hosts, for others' queues"
   type        = bool
   default     = false
 }
@@ -70,7 +70,7 @@ variable "bucket_arn" {
 }
 
 variable "ecr_repository_arns" {
-  description = "Repositories of job images, for the environment check"
+  description = "Job images' repositories, for the environment check"
   type        = set(string)
   default     = []
 }
@@ -82,18 +82,18 @@ variable "role_arns" {
 }
 
 variable "instance_profile_arn" {
-  description = "Instance profile, for the environment check"
+  description = "Hosts' profile, for the environment check"
   type        = string
   default     = null
 }
 
 variable "ssm_parameter_arn" {
-  description = "Parameter that Airflow reads, beside its name with _alerts"
+  description = "Parameter that Airflow reads; NAME_alerts, too"
   type        = string
 }
 
 variable "topic_arn" {
-  description = "Topic of the alerts, if any"
+  description = "Topic of the alerts"
   type        = string
   default     = null
 }
@@ -109,7 +109,7 @@ variable "kms_key_arn" {
 ################################################################################
 
 variable "principal_arns" {
-  description = "Who may assume Airflow's role; empty for policies alone"
+  description = "Who may assume Airflow's role"
   type        = set(string)
   default     = []
 
@@ -120,7 +120,7 @@ variable "principal_arns" {
 }
 
 variable "external_id" {
-  description = "External id that a third party's Airflow must give"
+  description = "External id that principal_arns must give"
   type        = string
   default     = null
 

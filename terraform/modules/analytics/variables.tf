@@ -1,5 +1,5 @@
 variable "name" {
-  description = "Name of the workgroup, prefix of its queries; with underscores, the Glue database"
+  description = "Name of workgroup, queries and (with underscores) Glue database"
   type        = string
 
   validation {
@@ -36,7 +36,7 @@ variable "first_month" {
 }
 
 variable "bytes_scanned_cutoff_per_query" {
-  description = "Bytes after which a query is cancelled; 1 GiB costs half a cent"
+  description = "Bytes after which a query is cancelled"
   type        = number
   default     = 1073741824
 
@@ -47,7 +47,7 @@ variable "bytes_scanned_cutoff_per_query" {
 }
 
 variable "force_destroy" {
-  description = "Let destroy delete others' queries and the query log, too"
+  description = "Let destroy delete others' queries and logs"
   type        = bool
   default     = false
 }

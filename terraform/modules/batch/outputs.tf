@@ -1,5 +1,5 @@
 output "targets" {
-  description = "Each target's device, instance type, requested resources and queues"
+  description = "Each target's device, type, resources and queues"
   value = {
     for name, target in local.targets : name => merge(
       {
@@ -32,7 +32,7 @@ output "targets" {
 }
 
 output "requests" {
-  description = "Each target's device and requested resources, and how jobs share an instance"
+  description = "Each target's device, resources and sharing"
   value       = { for name, target in local.targets : name => { for field in ["device", "vcpus", "memory_mib", "gpus", "sharing"] : field => target[field] } }
 }
 
@@ -57,7 +57,7 @@ output "compute_environment_prefixes" {
 }
 
 output "ecs_cluster_names" {
-  description = "Compute environments' ECS clusters, by the same keys"
+  description = "ECS clusters, by the same keys"
   value       = { for key, environment in aws_batch_compute_environment.this : key => regex("[^/]+$", environment.ecs_cluster_arn) }
 }
 
@@ -67,7 +67,7 @@ output "log_group_name" {
 }
 
 output "job_role_arns" {
-  description = "Job roles, one per target, as one ARN with a wildcard"
+  description = "Job roles, as one ARN with a wildcard"
   value       = "arn:${local.partition}:iam::${local.account_id}:role${var.iam_path}${var.name}-job-*"
 }
 
@@ -87,21 +87,21 @@ output "instance_profile_arn" {
 }
 
 output "ecr_repository_arns" {
-  description = "ECR repositories that images are pulled from"
+  description = "Repositories that images are pulled from"
   value       = local.repository_arns
 }
 
 output "pull_and_log_policy" {
-  description = "What an execution role needs (pull images, write logs), as JSON"
+  description = "What an execution role needs, as JSON"
   value       = data.aws_iam_policy_document.pull_and_log.json
 }
 
 output "task_trust_policy" {
-  description = "Who may act as a job role: ECS tasks of this account, as JSON"
+  description = "Who may act as a job role, as JSON"
   value       = data.aws_iam_policy_document.task_trust.json
 }
 
 output "retry_rules" {
-  description = "Ends that are retried, first match first"
+  description = "Ends that are retried; the first match counts"
   value       = local.retry_rules
 }

@@ -67,7 +67,7 @@ variable "ecr_repository_arn" {
 }
 
 variable "further_images" {
-  description = "Further images to pull from private ECR repositories"
+  description = "Further images that these roles pull"
   type        = set(string)
   default     = []
 }
@@ -77,7 +77,7 @@ variable "further_images" {
 ################################################################################
 
 variable "gpu_instance_types" {
-  description = "GPU instance types, each a target that measures on CUDA"
+  description = "GPU instance types, each a target"
   type        = set(string)
 
   validation {
@@ -92,7 +92,7 @@ variable "gpu_instance_types" {
 }
 
 variable "cpu_instance_types" {
-  description = "CPU instance types, each a target that measures on the CPU"
+  description = "CPU instance types, each a target"
   type        = set(string)
 
   validation {
@@ -107,7 +107,7 @@ variable "cpu_instance_types" {
 }
 
 variable "shared_targets" {
-  description = "Targets whose jobs share a GPU: instance type, mode (time_slicing or mps), most jobs at once"
+  description = "Targets whose jobs share a GPU"
   type = map(object({
     instance_type = string
     mode          = string
@@ -294,7 +294,7 @@ variable "target_overrides_given" {
 }
 
 variable "purchasing" {
-  description = "How to buy instances: spot_first (else On-Demand), spot or on_demand"
+  description = "How to buy instances"
   type        = string
   default     = "spot_first"
 
@@ -305,7 +305,7 @@ variable "purchasing" {
 }
 
 variable "max_vcpus" {
-  description = "Most vCPUs of each compute environment; Batch may exceed it by one instance"
+  description = "Most vCPUs of each compute environment"
   type        = number
   default     = 64
 
@@ -320,7 +320,7 @@ variable "max_vcpus" {
 ################################################################################
 
 variable "volume_size_gib" {
-  description = "Size of root volumes; the GPU AMI takes 30"
+  description = "Size of root volumes"
   type        = number
   default     = 64
 
@@ -331,7 +331,7 @@ variable "volume_size_gib" {
 }
 
 variable "volume_throughput_mib_s" {
-  description = "Throughput of root volumes (gp3 includes 125); slow ones dominate cold starts"
+  description = "Throughput of root volumes"
   type        = number
   default     = 500
 
@@ -347,7 +347,7 @@ variable "volume_throughput_mib_s" {
 }
 
 variable "volume_iops" {
-  description = "IOPS of root volumes (gp3 includes 3000)"
+  description = "IOPS of root volumes"
   type        = number
   default     = 3000
 
@@ -358,13 +358,13 @@ variable "volume_iops" {
 }
 
 variable "ami_release" {
-  description = "Any text, such as a date; each change takes the newest AMIs"
+  description = "Each change takes the newest AMIs"
   type        = string
   default     = ""
 }
 
 variable "extra_user_data" {
-  description = "Shell script that instances run as root at boot, before they are checked"
+  description = "Shell script that instances run at boot"
   type        = string
   default     = null
 
@@ -430,7 +430,7 @@ variable "instance_policy_arns" {
 }
 
 variable "enable_session_manager" {
-  description = "Allow shells by Session Manager, if instances reach its endpoints"
+  description = "Allow shells by Session Manager"
   type        = bool
   default     = false
 }

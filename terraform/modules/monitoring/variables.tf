@@ -41,19 +41,19 @@ variable "ecs_cluster_names" {
 }
 
 variable "compute_environment_prefixes" {
-  description = "Prefixes of compute environments, by display name; each gets a rule and an alarm on launches"
+  description = "Compute environments' name prefixes; each gets a rule and an alarm on launches"
   type        = map(string)
   default     = {}
 }
 
 variable "target_names" {
-  description = "Targets on the dashboard, by the dimension Target"
+  description = "Targets on the dashboard"
   type        = list(string)
   default     = []
 }
 
 variable "metrics_namespace" {
-  description = "CloudWatch namespace of telemetry and job states, one per stack"
+  description = "CloudWatch namespace, one per stack"
   type        = string
   default     = "Batchmark"
 
@@ -79,7 +79,7 @@ variable "notices" {
 }
 
 variable "launches_per_hour" {
-  description = "Hourly launches of a compute environment that raise an alarm"
+  description = "Hourly launches that raise an alarm"
   type        = number
   default     = 4
 

@@ -14,7 +14,7 @@ output "private_subnet_ids" {
 }
 
 output "instance_subnet_ids" {
-  description = "Subnets for instances: private with a NAT gateway or endpoints, else public"
+  description = "The private subnets with NAT gateway or endpoints, else the public ones"
   value = (
     var.enable_nat_gateway || var.enable_interface_endpoints
     ? [for subnet in aws_subnet.private : subnet.id]

@@ -15,7 +15,7 @@ variable "cidr" {
 }
 
 variable "availability_zones" {
-  description = "Two to six zones; empty for the three with the most instance_types"
+  description = "Zones; empty for three with the most instance_types"
   type        = set(string)
   default     = []
 
@@ -50,7 +50,7 @@ variable "enable_nat_gateway" {
 }
 
 variable "flow_log_retention_days" {
-  description = "Days to keep flow logs, billed by size"
+  description = "Days to keep flow logs"
   type        = number
   default     = null
 

@@ -4,13 +4,13 @@ variable "name" {
 }
 
 variable "kms_key_arn" {
-  description = "Key of the topic; none for no encryption at rest"
+  description = "Key of the topic; none for no encryption"
   type        = string
   default     = null
 }
 
 variable "alert_emails" {
-  description = "E-mail addresses to subscribe; each has to confirm"
+  description = "E-mail addresses to subscribe"
   type        = set(string)
   default     = []
 

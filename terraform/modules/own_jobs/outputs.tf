@@ -22,12 +22,12 @@ output "jobs" {
 }
 
 output "job_definition_arns" {
-  description = "All own jobs' definitions, as one ARN with a wildcard"
+  description = "All definitions, as one ARN with a wildcard"
   value       = "arn:${data.aws_partition.current.partition}:batch:${data.aws_region.current.name}:${data.aws_caller_identity.current.account_id}:job-definition/${local.prefix}*"
 }
 
 output "role_arns" {
-  description = "Roles that start the jobs, or that they act as"
+  description = "Roles of the jobs"
   value       = concat([aws_iam_role.execution.arn, aws_iam_role.none.arn], distinct([for job in values(var.own_jobs) : job.job_role_arn if job.job_role_arn != null]))
 }
 

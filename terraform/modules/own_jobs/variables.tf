@@ -186,7 +186,7 @@ variable "own_jobs_given" {
 ################################################################################
 
 variable "targets" {
-  description = "Each target's most resources, and how jobs share an instance"
+  description = "Each target's most resources and sharing"
   type = map(object({
     device     = string
     vcpus      = number
@@ -202,7 +202,7 @@ variable "log_group_name" {
 }
 
 variable "retry_rules" {
-  description = "Ends that are retried, first match first"
+  description = "Ends that are retried; the first match counts"
   type        = list(object({ action = string, on_reason = string, on_status_reason = string }))
 }
 
@@ -211,7 +211,7 @@ variable "retry_rules" {
 ################################################################################
 
 variable "pull_and_log_policy" {
-  description = "What an execution role needs (pull images, write logs), as JSON"
+  description = "What an execution role needs, as JSON"
   type        = string
 }
 

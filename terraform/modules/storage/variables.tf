@@ -9,7 +9,7 @@ variable "bucket_name" {
 }
 
 variable "repository_name" {
-  description = "Name of the job image's ECR repository, if any"
+  description = "The job image's ECR repository, if any"
   type        = string
   default     = null
 }
@@ -21,7 +21,7 @@ variable "force_destroy" {
 }
 
 variable "noncurrent_version_days" {
-  description = "Days until objects' old versions expire"
+  description = "Days until old versions expire"
   type        = number
   default     = 30
 

@@ -84,7 +84,7 @@ variable "iam_path" {
 ################################################################################
 
 variable "subnet_ids" {
-  description = "Two private subnets in two zones, with internet; empty for the core stack's"
+  description = "Two private subnets, with internet; empty for the core stack's"
   type        = set(string)
   default     = []
 
@@ -95,7 +95,7 @@ variable "subnet_ids" {
 }
 
 variable "webserver_access_mode" {
-  description = "PRIVATE_ONLY, or PUBLIC_ONLY for a UI on the internet"
+  description = "PRIVATE_ONLY or PUBLIC_ONLY"
   type        = string
   default     = "PRIVATE_ONLY"
 
@@ -106,7 +106,7 @@ variable "webserver_access_mode" {
 }
 
 variable "user_cidrs" {
-  description = "Address ranges, such as a VPN's, that reach a private UI"
+  description = "Addresses that reach a private UI"
   type        = set(string)
   default     = []
 
@@ -142,7 +142,7 @@ variable "environment_class" {
 }
 
 variable "max_workers" {
-  description = "Most workers; one is enough, as waiting tasks hold none"
+  description = "Most workers; waiting tasks hold none"
   type        = number
   default     = 1
 
@@ -153,7 +153,7 @@ variable "max_workers" {
 }
 
 variable "weekly_maintenance_window_start" {
-  description = "When MWAA may restart it (day, UTC half hour); no benchmark should run"
+  description = "When MWAA may restart it (day, UTC half hour)"
   type        = string
   default     = "SUN:03:30"
 

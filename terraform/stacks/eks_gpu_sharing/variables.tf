@@ -90,7 +90,7 @@ variable "iam_path" {
 ################################################################################
 
 variable "subnet_ids" {
-  description = "Subnets in two zones or more, with internet; empty for the core stack's"
+  description = "Subnets in two zones, with internet; empty for the core stack's"
   type        = set(string)
   default     = []
 
@@ -107,7 +107,7 @@ variable "private_subnets" {
 }
 
 variable "api_cidrs" {
-  description = "Address ranges that reach the cluster's API from outside the VPC, such as yours"
+  description = "Addresses outside the VPC that reach the cluster's API"
   type        = set(string)
   default     = []
 
@@ -118,7 +118,7 @@ variable "api_cidrs" {
 }
 
 variable "airflow_security_group_ids" {
-  description = "Security groups that reach the cluster's API, such as security_group_id of stacks/airflow"
+  description = "Security groups that reach the cluster's API, such as stacks/airflow's"
   type        = set(string)
   default     = []
 

@@ -56,7 +56,7 @@ variable "job_queue_arns" {
 }
 
 variable "job_definition_arns" {
-  description = "Job definitions that Airflow may submit; NAME* stands for all that begin so"
+  description = "Job definitions that Airflow may submit; NAME* for all that begin so"
   type        = set(string)
 
   validation {
@@ -66,13 +66,13 @@ variable "job_definition_arns" {
 }
 
 variable "log_group_names" {
-  description = "Log groups of the jobs, where metrics are read"
+  description = "Log groups of the jobs"
   type        = set(string)
   default     = ["/aws/batch/job"]
 }
 
 variable "monthly_cap_usd" {
-  description = "Cap on a calendar month's runs: Airflow submits none that could exceed it"
+  description = "Cap on a calendar month's runs"
   type        = number
   default     = null
 
@@ -105,7 +105,7 @@ variable "airflow_external_id" {
 }
 
 variable "airflow_variables_prefix" {
-  description = "Airflow's variables_prefix; two installations in a region need two"
+  description = "Airflow's variables_prefix"
   type        = string
   default     = "/airflow/variables"
 

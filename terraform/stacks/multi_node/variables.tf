@@ -53,7 +53,7 @@ variable "tags" {
 }
 
 variable "kms_key_arn" {
-  description = "The core stack's key, if any, for results, volumes and a PERSISTENT file system"
+  description = "The core stack's key, if any"
   type        = string
   default     = null
 
@@ -117,7 +117,7 @@ variable "subnet_id" {
 }
 
 variable "endpoints_only" {
-  description = "The subnet has endpoints in place of a NAT gateway; they are looked up"
+  description = "Endpoints in place of a NAT gateway, which are looked up"
   type        = bool
   default     = false
 }
@@ -144,7 +144,7 @@ variable "placement_group" {
 ################################################################################
 
 variable "instance_type" {
-  description = "Instance type of the nodes, with GPUs or without"
+  description = "Instance type of the nodes"
   type        = string
   default     = "g5.12xlarge"
 
@@ -197,7 +197,7 @@ variable "ami_id" {
 }
 
 variable "ami_release" {
-  description = "Any text, such as a date; each change takes the newest AMI"
+  description = "Each change takes the newest AMI"
   type        = string
   default     = ""
 }
@@ -224,7 +224,7 @@ variable "enable_session_manager" {
 ################################################################################
 
 variable "file_system" {
-  description = "A run's file system: deployment type, size, throughput, Lustre version, linked prefix of the bucket and its folder"
+  description = "A run's file system, and the bucket's prefix linked as a folder"
   type        = map(string)
   default     = {}
   nullable    = false
