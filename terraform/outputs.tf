@@ -85,7 +85,7 @@ output "log_tail_command" {
 }
 
 output "dashboard_url" {
-  description = "CloudWatch dashboard: jobs by state, vCPUs, utilisation, alarms"
+  description = "CloudWatch dashboard"
   value       = module.monitoring.dashboard_url
 }
 

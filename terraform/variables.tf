@@ -176,7 +176,7 @@ variable "image_tag" {
 }
 
 variable "cpu_image_tag" {
-  description = "Tag or digest of the slim job image for CPU targets; none for image_tag's"
+  description = "Tag or digest of the slim job image for CPU targets"
   type        = string
   default     = null
 
