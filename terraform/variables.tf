@@ -111,7 +111,7 @@ variable "permissions_boundary_arn" {
 }
 
 variable "iam_path" {
-  description = "IAM path"
+  description = "Path of all roles, policies and profiles"
   type        = string
   default     = "/"
 
@@ -266,7 +266,7 @@ variable "extra_user_data" {
 }
 
 variable "runnable_timeout_seconds" {
-  description = "Seconds until an unplaceable job is cancelled"
+  description = "Seconds until a stuck job is cancelled"
   type        = number
   default     = 1800
 }

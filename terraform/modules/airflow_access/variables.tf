@@ -88,7 +88,7 @@ variable "instance_profile_arn" {
 }
 
 variable "ssm_parameter_arn" {
-  description = "Parameter that Airflow reads; NAME_alerts, too"
+  description = "Parameter that Airflow reads, and the same with _alerts"
   type        = string
 }
 

@@ -102,6 +102,6 @@ output "task_trust_policy" {
 }
 
 output "retry_rules" {
-  description = "Ends that are retried; the first match counts"
+  description = "When jobs are retried; the first match counts"
   value       = local.retry_rules
 }

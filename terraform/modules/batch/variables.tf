@@ -56,7 +56,7 @@ variable "image" {
 }
 
 variable "cpu_image" {
-  description = "Job image of CPU targets, if another"
+  description = "Job image of CPU targets, if different"
   type        = string
   default     = null
 }
@@ -390,7 +390,7 @@ variable "extra_user_data" {
 }
 
 variable "runnable_timeout_seconds" {
-  description = "Seconds until an unplaceable job is cancelled"
+  description = "Seconds until a stuck job is cancelled"
   type        = number
   default     = 1800
 

@@ -30,7 +30,7 @@ variable "topic_arn" {
 }
 
 variable "alert_emails" {
-  description = "Up to 10 addresses that the budget tells itself"
+  description = "Up to 10 addresses that the budget e-mails"
   type        = set(string)
   default     = []
 

@@ -202,7 +202,7 @@ variable "log_group_name" {
 }
 
 variable "retry_rules" {
-  description = "Ends that are retried; the first match counts"
+  description = "When jobs are retried; the first match counts"
   type        = list(object({ action = string, on_reason = string, on_status_reason = string }))
 }
 

@@ -317,7 +317,7 @@ variable "timeout_seconds" {
 }
 
 variable "runnable_timeout_seconds" {
-  description = "Seconds until an unplaceable job is cancelled"
+  description = "Seconds until a stuck job is cancelled"
   type        = number
   default     = 1800
 
