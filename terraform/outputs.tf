@@ -3,7 +3,7 @@
 ################################################################################
 
 output "ssm_parameter_name" {
-  description = "SSM parameter that Airflow reads as a variable"
+  description = "SSM parameter that Airflow reads"
   value       = aws_ssm_parameter.airflow.name
 }
 
@@ -95,7 +95,7 @@ output "athena_workgroup" {
 }
 
 output "airflow_policy_arns" {
-  description = "Policies run and watch for Airflow's role"
+  description = "Airflow's policies, run and watch"
   value       = module.airflow_access.policy_arns
 }
 

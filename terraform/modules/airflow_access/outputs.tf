@@ -1,5 +1,5 @@
 output "policy_arns" {
-  description = "Policies run and watch for Airflow's role"
+  description = "Airflow's policies, run and watch"
   value       = { for key, policy in aws_iam_policy.this : key => policy.arn }
 }
 

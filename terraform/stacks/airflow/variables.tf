@@ -3,7 +3,7 @@
 ################################################################################
 
 variable "name" {
-  description = "Name of the core stack's installation"
+  description = "The core stack's name"
   type        = string
   default     = "batchmark"
 
@@ -14,7 +14,7 @@ variable "name" {
 }
 
 variable "region" {
-  description = "AWS region of the core stack"
+  description = "The core stack's region"
   type        = string
   default     = "us-east-1"
 
@@ -25,7 +25,7 @@ variable "region" {
 }
 
 variable "tags" {
-  description = "Further tags on every resource"
+  description = "Further tags"
   type        = map(string)
   default     = {}
 
@@ -36,7 +36,7 @@ variable "tags" {
 }
 
 variable "airflow_variables_prefix" {
-  description = "The core stack's airflow_variables_prefix"
+  description = "The core stack's prefix"
   type        = string
   default     = "/airflow/variables"
 

@@ -4,7 +4,7 @@ output "cluster_name" {
 }
 
 output "ssm_parameter_name" {
-  description = "SSM parameter that Airflow reads as a variable"
+  description = "SSM parameter that Airflow reads"
   value       = aws_ssm_parameter.airflow.name
 }
 

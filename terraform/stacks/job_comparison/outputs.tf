@@ -1,5 +1,5 @@
 output "ssm_parameter_name" {
-  description = "SSM parameter that Airflow reads as a variable"
+  description = "SSM parameter that Airflow reads"
   value       = aws_ssm_parameter.airflow.name
 }
 
@@ -9,7 +9,7 @@ output "bucket_name" {
 }
 
 output "airflow_policy_arns" {
-  description = "Policies run and watch for Airflow's role"
+  description = "Airflow's policies, run and watch"
   value       = module.airflow_access.policy_arns
 }
 

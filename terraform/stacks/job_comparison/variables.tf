@@ -25,7 +25,7 @@ variable "region" {
 }
 
 variable "tags" {
-  description = "Further tags on every resource"
+  description = "Further tags"
   type        = map(string)
   default     = {}
 

@@ -1,5 +1,5 @@
 output "ssm_parameter_name" {
-  description = "SSM parameter that Airflow reads as a variable"
+  description = "SSM parameter that Airflow reads"
   value       = aws_ssm_parameter.airflow.name
 }
 

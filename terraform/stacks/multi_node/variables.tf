@@ -3,7 +3,7 @@
 ################################################################################
 
 variable "name" {
-  description = "Name of the core stack's installation"
+  description = "The core stack's name"
   type        = string
   default     = "batchmark"
 
@@ -14,7 +14,7 @@ variable "name" {
 }
 
 variable "region" {
-  description = "AWS region of the core stack"
+  description = "The core stack's region"
   type        = string
   default     = "us-east-1"
 
@@ -25,7 +25,7 @@ variable "region" {
 }
 
 variable "airflow_variables_prefix" {
-  description = "The core stack's airflow_variables_prefix"
+  description = "The core stack's prefix"
   type        = string
   default     = "/airflow/variables"
 
@@ -42,7 +42,7 @@ variable "local_cloud" {
 }
 
 variable "tags" {
-  description = "Further tags on every resource, node and volume"
+  description = "Further tags"
   type        = map(string)
   default     = {}
 
@@ -117,7 +117,7 @@ variable "subnet_id" {
 }
 
 variable "endpoints_only" {
-  description = "Endpoints in place of a NAT gateway, which are looked up"
+  description = "The subnet has endpoints, which are looked up, in place of a NAT gateway"
   type        = bool
   default     = false
 }
@@ -224,7 +224,7 @@ variable "enable_session_manager" {
 ################################################################################
 
 variable "file_system" {
-  description = "A run's file system, and the bucket's prefix linked as a folder"
+  description = "A run's file system: deployment type, size, throughput, Lustre version, linked prefix, folder"
   type        = map(string)
   default     = {}
   nullable    = false
