@@ -3,7 +3,7 @@
 ################################################################################
 
 output "ssm_parameter_name" {
-  description = "SSM parameter that Airflow reads as a variable"
+  description = "SSM parameter that Airflow reads"
   value       = aws_ssm_parameter.airflow.name
 }
 
@@ -23,32 +23,32 @@ output "ecr_repository_url" {
 }
 
 output "image" {
-  description = "Image that the job definitions run"
+  description = "Image of the other job definitions"
   value       = local.images["cuda"]
 }
 
 output "cpu_image" {
-  description = "Image that the job definitions of CPU targets run; the same without cpu_image_tag"
+  description = "Image of CPU targets' job definitions"
   value       = local.images["cpu"]
 }
 
 output "ami_ids" {
-  description = "Machine image of each target; ami_release renews them"
+  description = "Machine image of each target"
   value       = module.batch.ami_ids
 }
 
 output "log_group_name" {
-  description = "CloudWatch log group of all jobs; a log stream's name starts with its target"
+  description = "Log group of all jobs; streams' names begin with the target"
   value       = module.batch.log_group_name
 }
 
 output "targets" {
-  description = "What Airflow is told about each target"
+  description = "What Airflow is told of each target"
   value       = module.batch.targets
 }
 
 output "own_jobs" {
-  description = "What Airflow is told about each own job"
+  description = "What Airflow is told of each own job"
   value       = merge({}, module.own_jobs[*].jobs...)
 }
 
@@ -70,12 +70,12 @@ locals {
 }
 
 output "submit_gpu_job_command" {
-  description = "Per GPU target, the command that runs one job by hand"
+  description = "Runs one job by hand, per GPU target"
   value       = { for name, command in local.submit_commands : name => command if module.batch.targets[name].device == "cuda" }
 }
 
 output "submit_cpu_job_command" {
-  description = "Per CPU target, the command that runs one job by hand"
+  description = "Runs one job by hand, per CPU target"
   value       = { for name, command in local.submit_commands : name => command if module.batch.targets[name].device == "cpu" }
 }
 
@@ -85,27 +85,27 @@ output "log_tail_command" {
 }
 
 output "dashboard_url" {
-  description = "CloudWatch dashboard: jobs by state, vCPUs, utilisation, alarms"
+  description = "CloudWatch dashboard"
   value       = module.monitoring.dashboard_url
 }
 
 output "athena_workgroup" {
-  description = "Athena workgroup that holds the saved queries over the history"
+  description = "Athena workgroup with the saved queries"
   value       = module.analytics.workgroup_name
 }
 
 output "airflow_policy_arns" {
-  description = "Policies for Airflow's role: run for benchmarks; watch for checks, diagnoses, guard and self-test"
+  description = "Airflow's policies, run and watch"
   value       = module.airflow_access.policy_arns
 }
 
 output "airflow_role_arn" {
-  description = "Role that airflow_principal_arns may assume; null without any"
+  description = "Role that airflow_principal_arns may assume"
   value       = module.airflow_access.role_arn
 }
 
 output "destroy_note" {
-  description = "What to know before a terraform destroy"
+  description = "What to know before a destroy"
   value = (
     var.force_destroy
     ? "terraform destroy deletes all results in s3://${module.storage.bucket_name} and all images with the rest, for good."

@@ -3,7 +3,7 @@
 ################################################################################
 
 variable "name" {
-  description = "Name of this installation; prefix of everything it creates"
+  description = "Name of this installation, prefix of all names"
   type        = string
   default     = "batchmark"
 
@@ -25,7 +25,7 @@ variable "region" {
 }
 
 variable "tags" {
-  description = "Tags on every resource, instance and volume, beside Project, ManagedBy and batchmark:installation"
+  description = "Tags on everything, beside Project, ManagedBy and batchmark:installation"
   type        = map(string)
   default     = {}
 
@@ -36,7 +36,7 @@ variable "tags" {
 }
 
 variable "local_cloud" {
-  description = "Apply to the local cloud (endpoint in AWS_ENDPOINT_URL) instead of AWS"
+  description = "Apply to the local cloud (AWS_ENDPOINT_URL)"
   type        = bool
   default     = false
 }
@@ -52,13 +52,13 @@ variable "vpc_cidr" {
 }
 
 variable "availability_zones" {
-  description = "Two to six zones; empty for the three with the most instance types"
+  description = "Two to six zones; empty for three with the most instance types"
   type        = set(string)
   default     = []
 }
 
 variable "existing_network" {
-  description = "Your VPC, subnets and security groups; none for a new VPC. Subnets must reach S3, ECR, ECS, CloudWatch and its logs; groups must let HTTPS out"
+  description = "Your VPC, subnets that reach S3, ECR, ECS, CloudWatch and its logs, and security groups that let HTTPS out"
   type = object({
     vpc_id             = string
     subnet_ids         = set(string)
@@ -78,19 +78,19 @@ variable "existing_network" {
 }
 
 variable "enable_nat_gateway" {
-  description = "Run instances in private subnets behind a NAT gateway, which costs by the hour"
+  description = "Private subnets behind a NAT gateway, which costs by the hour"
   type        = bool
   default     = false
 }
 
 variable "enable_interface_endpoints" {
-  description = "Run instances in private subnets that reach only AWS, through endpoints that cost by the hour"
+  description = "Private subnets that reach only AWS, by endpoints that cost by the hour"
   type        = bool
   default     = false
 }
 
 variable "flow_log_retention_days" {
-  description = "Days that the VPC's flow logs are kept; none for no flow logs"
+  description = "Days to keep the VPC's flow logs"
   type        = number
   default     = null
 }
@@ -100,7 +100,7 @@ variable "flow_log_retention_days" {
 ################################################################################
 
 variable "permissions_boundary_arn" {
-  description = "Permissions boundary of every role; none without"
+  description = "Permissions boundary of all roles"
   type        = string
   default     = null
 
@@ -111,7 +111,7 @@ variable "permissions_boundary_arn" {
 }
 
 variable "iam_path" {
-  description = "Path of all roles, policies and instance profiles"
+  description = "Path of all roles, policies and profiles"
   type        = string
   default     = "/"
 
@@ -122,7 +122,7 @@ variable "iam_path" {
 }
 
 variable "instance_policy_arns" {
-  description = "Further policies of the instances' role, such as for agents"
+  description = "Further policies of the instances' role"
   type        = set(string)
   default     = []
 
@@ -143,7 +143,7 @@ variable "enable_session_manager" {
 ################################################################################
 
 variable "create_kms_key" {
-  description = "Encrypt results, images, logs, alerts and volumes with your own key, which costs by the month"
+  description = "Encrypt with a key of your own, which costs by the month"
   type        = bool
   default     = false
 }
@@ -153,19 +153,19 @@ variable "create_kms_key" {
 ################################################################################
 
 variable "force_destroy" {
-  description = "Let terraform destroy delete bucket and image repository with what is in them"
+  description = "Let destroy delete bucket and image repository with their content"
   type        = bool
   default     = false
 }
 
 variable "noncurrent_version_days" {
-  description = "Days until an overwritten or deleted object's old version expires"
+  description = "Days until objects' old versions expire"
   type        = number
   default     = 30
 }
 
 variable "image_tag" {
-  description = "Tag or digest (sha256:...) of the job image in ECR; a new image needs a new tag"
+  description = "Tag or digest (sha256:...) of the job image"
   type        = string
   default     = "0.2.0"
 
@@ -176,7 +176,7 @@ variable "image_tag" {
 }
 
 variable "cpu_image_tag" {
-  description = "Tag or digest of the CPU targets' slim job image, set with image_tag; none for the GPU targets'"
+  description = "Tag or digest of the slim job image for CPU targets"
   type        = string
   default     = null
 
@@ -191,19 +191,19 @@ variable "cpu_image_tag" {
 ################################################################################
 
 variable "gpu_instance_types" {
-  description = "GPU instance types to measure; each becomes a target"
+  description = "GPU instance types, each a target"
   type        = set(string)
   default     = ["g4dn.xlarge", "g5.xlarge", "g6.xlarge"]
 }
 
 variable "cpu_instance_types" {
-  description = "CPU instance types to measure against; each becomes a target"
+  description = "CPU instance types, each a target"
   type        = set(string)
   default     = ["c5.2xlarge", "c5n.2xlarge", "m5.2xlarge"]
 }
 
 variable "shared_targets" {
-  description = "Targets whose jobs share one instance's GPU, by name: instance type, mode (time_slicing or mps), most jobs at once"
+  description = "Targets whose jobs share a GPU: instance type, mode (time_slicing or mps), most jobs"
   type = map(object({
     instance_type = string
     mode          = string
@@ -213,7 +213,7 @@ variable "shared_targets" {
 }
 
 variable "target_overrides" {
-  description = "Settings per target, by name, over those of the instance type; modules/batch has the list"
+  description = "Settings of single targets; modules/batch has the list"
   type        = any
   default     = {}
 
@@ -224,25 +224,25 @@ variable "target_overrides" {
 }
 
 variable "purchasing" {
-  description = "How targets buy instances: spot_first (On-Demand where there is no Spot), spot or on_demand"
+  description = "How to buy instances: spot_first (else On-Demand), spot or on_demand"
   type        = string
   default     = "spot_first"
 }
 
 variable "max_vcpus" {
-  description = "Most vCPUs of each compute environment, Spot and On-Demand; Batch may exceed it by one instance"
+  description = "Most vCPUs of each compute environment; Batch may exceed it by one instance"
   type        = number
   default     = 64
 }
 
 variable "volume_size_gib" {
-  description = "Size of root volumes in GiB; the GPU AMI takes 30"
+  description = "Size of root volumes; the GPU AMI takes 30"
   type        = number
   default     = 64
 }
 
 variable "volume_throughput_mib_s" {
-  description = "Throughput of root volumes in MiB/s (gp3 includes 125); slow ones make cold starts measure the disk"
+  description = "Throughput of root volumes (gp3 includes 125); slow ones dominate cold starts"
   type        = number
   default     = 500
 }
@@ -254,37 +254,37 @@ variable "volume_iops" {
 }
 
 variable "ami_release" {
-  description = "Any text, such as a date: each change takes the newest AMIs, which then stay"
+  description = "Any text, such as a date; each change takes the newest AMIs"
   type        = string
   default     = ""
 }
 
 variable "extra_user_data" {
-  description = "Shell script that instances run as root at boot; where it fails, a host still takes jobs unless what they need is broken"
+  description = "Shell script that instances run as root at boot"
   type        = string
   default     = null
 }
 
 variable "runnable_timeout_seconds" {
-  description = "Seconds until a job that can't be placed is cancelled"
+  description = "Seconds until a stuck job is cancelled"
   type        = number
   default     = 1800
 }
 
 variable "log_retention_days" {
-  description = "Days that logs and events of jobs are kept"
+  description = "Days to keep logs and events of jobs"
   type        = number
   default     = 90
 }
 
 variable "history_first_month" {
-  description = "First month that Athena queries, as yyyy-MM; set it back to import older results"
+  description = "First month that Athena queries (yyyy-MM)"
   type        = string
   default     = "2026-01"
 }
 
 variable "suites" {
-  description = "Suites whose history Athena queries; add your own"
+  description = "Suites that Athena queries; add your own"
   type        = set(string)
   default     = ["blog", "building_blocks", "own", "precision", "sam", "scaling", "sharing", "smoke", "training"]
 }
@@ -294,7 +294,7 @@ variable "suites" {
 ################################################################################
 
 variable "own_jobs" {
-  description = "Your own jobs, by name; docs/own-jobs.md has the fields"
+  description = "Your own jobs (docs/own-jobs.md)"
   type        = any
   default     = {}
 
@@ -305,7 +305,7 @@ variable "own_jobs" {
 }
 
 variable "comparison_access" {
-  description = "Your queues, job definitions and log groups in which Airflow may compare jobs"
+  description = "Your queues, job definitions and log groups to compare jobs in"
   type        = map(set(string))
   default     = null
 
@@ -320,19 +320,19 @@ variable "comparison_access" {
 ################################################################################
 
 variable "airflow_external_id" {
-  description = "External id that airflow_principal_arns must give, if a third party runs Airflow"
+  description = "External id that a third party's Airflow must give"
   type        = string
   default     = null
 }
 
 variable "airflow_principal_arns" {
-  description = "Roles or users that may assume Airflow's role; empty for policies alone"
+  description = "Who may assume Airflow's role; empty for policies alone"
   type        = set(string)
   default     = []
 }
 
 variable "airflow_variables_prefix" {
-  description = "Airflow's variables_prefix for this installation; two in one region need two"
+  description = "Airflow's variables_prefix; two installations in a region need two"
   type        = string
   default     = "/airflow/variables"
 
@@ -347,7 +347,7 @@ variable "airflow_variables_prefix" {
 ################################################################################
 
 variable "alert_emails" {
-  description = "E-mail addresses that get alerts; each has to confirm its subscription"
+  description = "Addresses that get alerts, once each has confirmed"
   type        = set(string)
   default     = []
 }
@@ -357,13 +357,13 @@ variable "alert_emails" {
 ################################################################################
 
 variable "monthly_budget_usd" {
-  description = "AWS Budget in USD a month over everything tagged with the name; none for no budget"
+  description = "Monthly AWS Budget over everything tagged with the name"
   type        = number
   default     = 100
 }
 
 variable "monthly_cap_usd" {
-  description = "Cap in USD on a calendar month's runs: Airflow submits none that could exceed it; none for no cap"
+  description = "Cap on a calendar month's runs: Airflow submits none that could exceed it"
   type        = number
   default     = null
 
@@ -374,19 +374,19 @@ variable "monthly_cap_usd" {
 }
 
 variable "budget_alert_percent" {
-  description = "Percent of the budget whose spending sends an alert"
+  description = "Percent of the budget that sends an alert"
   type        = number
   default     = 80
 }
 
 variable "idle_alarm_minutes" {
-  description = "Minutes that instances may run without a job; none for no alarm"
+  description = "Minutes that instances may run without a job"
   type        = number
   default     = 30
 }
 
 variable "launches_per_hour_alarm" {
-  description = "Launches per compute environment and hour that raise an alarm, as of hosts that never join ECS; none for no alarm"
+  description = "Hourly launches of a compute environment that raise an alarm"
   type        = number
   default     = 4
 }

@@ -1,9 +1,9 @@
 output "policy_arns" {
-  description = "Policies for Airflow's role: run for benchmarks; watch for checks, diagnoses, guard and self-test"
+  description = "Airflow's policies, run and watch"
   value       = { for key, policy in aws_iam_policy.this : key => policy.arn }
 }
 
 output "role_arn" {
-  description = "Role for the principals; null without any"
+  description = "Role that principal_arns may assume"
   value       = one(aws_iam_role.this[*].arn)
 }

@@ -23,7 +23,7 @@ variable "job_queue_arns" {
 }
 
 variable "job_definition_arns" {
-  description = "Job definitions to submit, in any revision; wildcards may stand for many"
+  description = "Job definitions to submit, in any revision"
   type        = set(string)
 
   validation {
@@ -53,53 +53,53 @@ variable "log_group_names" {
 }
 
 variable "events_log_group_name" {
-  description = "Log group of all job state changes; none where nothing keeps them"
+  description = "Log group of job state changes"
   type        = string
   default     = null
 }
 
 variable "foreign_queues" {
-  description = "Whether queues of others are among them: then hosts of all Batch's clusters may be looked at"
+  description = "Look at all Batch hosts, for others' queues"
   type        = bool
   default     = false
 }
 
 variable "bucket_arn" {
-  description = "Result bucket. Read: raw/, imports/, runs/, noise/, costs/, history/, history_snapshots/, alerts/, guard/, diagnoses/, self_test/. Written: these but the first two, prices/, own jobs' results in raw/. Deleted: history/"
+  description = "Result bucket"
   type        = string
 }
 
 variable "ecr_repository_arns" {
-  description = "Repositories of the jobs' images, which the environment check looks into"
+  description = "Job images' repositories, for the environment check"
   type        = set(string)
   default     = []
 }
 
 variable "role_arns" {
-  description = "Roles of the jobs, which the environment check looks for"
+  description = "Job roles, for the environment check"
   type        = set(string)
   default     = []
 }
 
 variable "instance_profile_arn" {
-  description = "Instance profile that the environment check looks for; none where instances are not ours"
+  description = "Hosts' profile, for the environment check"
   type        = string
   default     = null
 }
 
 variable "ssm_parameter_arn" {
-  description = "Parameter that Airflow reads; one named the same with _alerts may set up alerts"
+  description = "Parameter that Airflow reads, and the same with _alerts"
   type        = string
 }
 
 variable "topic_arn" {
-  description = "Topic of the alerts; none if Airflow sends them in other ways"
+  description = "Topic of the alerts"
   type        = string
   default     = null
 }
 
 variable "kms_key_arn" {
-  description = "Key that encrypts the bucket and the topic; none for AWS's own keys"
+  description = "Key of bucket and topic"
   type        = string
   default     = null
 }
@@ -109,7 +109,7 @@ variable "kms_key_arn" {
 ################################################################################
 
 variable "principal_arns" {
-  description = "Roles or users that may assume Airflow's role; empty for policies alone"
+  description = "Who may assume Airflow's role"
   type        = set(string)
   default     = []
 
@@ -120,7 +120,7 @@ variable "principal_arns" {
 }
 
 variable "external_id" {
-  description = "External id that the principals must give, if a third party runs Airflow"
+  description = "External id that principal_arns must give"
   type        = string
   default     = null
 
@@ -131,13 +131,13 @@ variable "external_id" {
 }
 
 variable "permissions_boundary_arn" {
-  description = "Permissions boundary of every role made here; none without"
+  description = "Permissions boundary of all roles"
   type        = string
   default     = null
 }
 
 variable "iam_path" {
-  description = "Path of the roles, policies and instance profiles made here"
+  description = "IAM path"
   type        = string
   default     = "/"
 }

@@ -14,26 +14,26 @@ output "suites" {
 }
 
 output "table_arn" {
-  description = "ARN of that table"
+  description = "The history table's ARN"
   value       = aws_glue_catalog_table.history.arn
 }
 
 output "history_location" {
-  description = "Where the history's Parquet files belong, as suite=SUITE/month=YYYY-MM/NAME.parquet below it"
+  description = "Folder of the history, suite=SUITE/month=YYYY-MM/NAME.parquet"
   value       = aws_glue_catalog_table.history.storage_descriptor[0].location
 }
 
 output "workgroup_name" {
-  description = "Athena workgroup to query it in"
+  description = "Athena workgroup"
   value       = aws_athena_workgroup.this.name
 }
 
 output "workgroup_arn" {
-  description = "ARN of that workgroup"
+  description = "The workgroup's ARN"
   value       = aws_athena_workgroup.this.arn
 }
 
 output "saved_queries" {
-  description = "What each saved query answers, by its name in Athena"
+  description = "What each saved query answers, by name"
   value       = { for query in aws_athena_named_query.this : query.name => query.description }
 }

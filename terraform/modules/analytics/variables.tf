@@ -1,5 +1,5 @@
 variable "name" {
-  description = "Name of the workgroup, prefix of its queries and, with underscores, name of the Glue database"
+  description = "Name of workgroup, queries and (with underscores) Glue database"
   type        = string
 
   validation {
@@ -9,12 +9,12 @@ variable "name" {
 }
 
 variable "bucket_name" {
-  description = "Bucket of history/ and, for query results, athena-results/"
+  description = "Bucket of history/ and athena-results/"
   type        = string
 }
 
 variable "suites" {
-  description = "Suites whose history is queried; others are silently left out"
+  description = "Suites to query; others are silently left out"
   type        = set(string)
   default     = ["blog", "building_blocks", "own", "precision", "sam", "scaling", "sharing", "smoke", "training"]
 
@@ -25,7 +25,7 @@ variable "suites" {
 }
 
 variable "first_month" {
-  description = "First month of the history, as yyyy-MM; queries don't see what is older"
+  description = "First month to query (yyyy-MM)"
   type        = string
   default     = "2026-01"
 
@@ -36,7 +36,7 @@ variable "first_month" {
 }
 
 variable "bytes_scanned_cutoff_per_query" {
-  description = "Bytes after which Athena cancels a query; 1 GiB costs half a cent"
+  description = "Bytes after which a query is cancelled"
   type        = number
   default     = 1073741824
 
@@ -47,13 +47,13 @@ variable "bytes_scanned_cutoff_per_query" {
 }
 
 variable "force_destroy" {
-  description = "Let terraform destroy delete the workgroup with others' queries and query log"
+  description = "Let destroy delete others' queries and logs"
   type        = bool
   default     = false
 }
 
 variable "kms_key_arn" {
-  description = "Key that encrypts query results; none for AWS's own keys"
+  description = "Key of query results"
   type        = string
   default     = null
 }

@@ -1,5 +1,5 @@
 output "targets" {
-  description = "Per target: device, instance type, what a job asks for, and where to run it"
+  description = "Each target's device, type, resources and queues"
   value = {
     for name, target in local.targets : name => merge(
       {
@@ -32,7 +32,7 @@ output "targets" {
 }
 
 output "requests" {
-  description = "Per target: device, what a job asks for, and how jobs share an instance"
+  description = "Each target's device, resources and sharing"
   value       = { for name, target in local.targets : name => { for field in ["device", "vcpus", "memory_mib", "gpus", "sharing"] : field => target[field] } }
 }
 
@@ -42,7 +42,7 @@ output "job_queue_arns" {
 }
 
 output "compute_environment_names" {
-  description = "Name of each compute environment, keyed by target/purchase, such as g5.xlarge/spot"
+  description = "Compute environments' names, by target/purchase, such as g5.xlarge/spot"
   value       = { for key, environment in aws_batch_compute_environment.this : key => environment.compute_environment_name }
 }
 
@@ -52,12 +52,12 @@ output "ami_ids" {
 }
 
 output "compute_environment_prefixes" {
-  description = "Prefix of each compute environment's name, by the same keys"
+  description = "Prefixes of these names"
   value       = local.compute_environment_prefixes
 }
 
 output "ecs_cluster_names" {
-  description = "ECS cluster of each compute environment, by the same keys"
+  description = "ECS clusters, by the same keys"
   value       = { for key, environment in aws_batch_compute_environment.this : key => regex("[^/]+$", environment.ecs_cluster_arn) }
 }
 
@@ -67,7 +67,7 @@ output "log_group_name" {
 }
 
 output "job_role_arns" {
-  description = "Roles of the jobs' code, one per target, as one ARN with a wildcard"
+  description = "Job roles, as one ARN with a wildcard"
   value       = "arn:${local.partition}:iam::${local.account_id}:role${var.iam_path}${var.name}-job-*"
 }
 
@@ -82,26 +82,26 @@ output "instance_role_arn" {
 }
 
 output "instance_profile_arn" {
-  description = "Profile that gives the instances their role"
+  description = "Profile of the instances' role"
   value       = aws_iam_instance_profile.this.arn
 }
 
 output "ecr_repository_arns" {
-  description = "Private repositories of ECR that images are pulled from"
+  description = "Repositories that images are pulled from"
   value       = local.repository_arns
 }
 
 output "pull_and_log_policy" {
-  description = "What an execution role needs here (pull images, write logs), as JSON"
+  description = "What an execution role needs, as JSON"
   value       = data.aws_iam_policy_document.pull_and_log.json
 }
 
 output "task_trust_policy" {
-  description = "Who may act as a role of jobs: ECS, for tasks of this account, as JSON"
+  description = "Who may act as a job role, as JSON"
   value       = data.aws_iam_policy_document.task_trust.json
 }
 
 output "retry_rules" {
-  description = "Ends after which a job is retried, first match first"
+  description = "When jobs are retried; the first match counts"
   value       = local.retry_rules
 }

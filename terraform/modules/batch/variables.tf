@@ -8,7 +8,7 @@ variable "name" {
 }
 
 variable "tags" {
-  description = "Tags of Batch's instances and volumes, which the provider's default tags don't reach"
+  description = "Tags of instances and volumes, which default tags don't reach"
   type        = map(string)
   default     = {}
 }
@@ -24,23 +24,23 @@ variable "security_group_ids" {
 }
 
 variable "bucket_name" {
-  description = "Bucket that jobs write raw results to"
+  description = "Bucket of raw results"
   type        = string
 }
 
 variable "bucket_arn" {
-  description = "ARN of that bucket"
+  description = "ARN of the result bucket"
   type        = string
 }
 
 variable "kms_key_arn" {
-  description = "Key for volumes and job logs, and that of the bucket; none for AWS's"
+  description = "Key of volumes, job logs and bucket"
   type        = string
   default     = null
 }
 
 variable "metrics_namespace" {
-  description = "The one CloudWatch namespace of the jobs' telemetry"
+  description = "CloudWatch namespace of the jobs' telemetry"
   type        = string
   default     = "Batchmark"
 
@@ -51,23 +51,23 @@ variable "metrics_namespace" {
 }
 
 variable "image" {
-  description = "Image of the job container, with its tag or digest"
+  description = "Job image, with tag or digest"
   type        = string
 }
 
 variable "cpu_image" {
-  description = "Image of the CPU targets' job container; none for the same image"
+  description = "Job image of CPU targets, if different"
   type        = string
   default     = null
 }
 
 variable "ecr_repository_arn" {
-  description = "ARN of the repository that the image is pulled from"
+  description = "Repository of the job image"
   type        = string
 }
 
 variable "further_images" {
-  description = "Further images of jobs; these roles pull those in private ECR repositories"
+  description = "Further images that these roles pull"
   type        = set(string)
   default     = []
 }
@@ -77,7 +77,7 @@ variable "further_images" {
 ################################################################################
 
 variable "gpu_instance_types" {
-  description = "GPU instance types; each becomes a target that measures on CUDA"
+  description = "GPU instance types, each a target"
   type        = set(string)
 
   validation {
@@ -92,7 +92,7 @@ variable "gpu_instance_types" {
 }
 
 variable "cpu_instance_types" {
-  description = "CPU instance types; each becomes a target that measures on the CPU"
+  description = "CPU instance types, each a target"
   type        = set(string)
 
   validation {
@@ -107,7 +107,7 @@ variable "cpu_instance_types" {
 }
 
 variable "shared_targets" {
-  description = "Targets whose jobs share one instance's GPU, by name: instance type, mode (time_slicing or mps), most jobs at once"
+  description = "Targets whose jobs share a GPU"
   type = map(object({
     instance_type = string
     mode          = string
@@ -157,7 +157,7 @@ variable "shared_targets" {
 }
 
 variable "target_overrides" {
-  description = "Settings per target, by name, over those of the instance type"
+  description = "Settings of single targets"
   type = map(object({
     vcpus                    = optional(number)
     memory_mib               = optional(number)
@@ -281,8 +281,9 @@ variable "target_overrides" {
   }
 }
 
+# A typed object drops unknown attributes silently, so these are looked for in what was written.
 variable "target_overrides_given" {
-  description = "target_overrides as written, to refuse unknown settings, which Terraform drops silently"
+  description = "target_overrides as written, to refuse unknown settings"
   type        = any
   default     = {}
 
@@ -293,7 +294,7 @@ variable "target_overrides_given" {
 }
 
 variable "purchasing" {
-  description = "How targets buy instances: spot_first (On-Demand where there is no Spot), spot or on_demand"
+  description = "How to buy instances"
   type        = string
   default     = "spot_first"
 
@@ -304,7 +305,7 @@ variable "purchasing" {
 }
 
 variable "max_vcpus" {
-  description = "Most vCPUs of each compute environment, Spot and On-Demand; Batch may exceed it by one instance"
+  description = "Most vCPUs of each compute environment"
   type        = number
   default     = 64
 
@@ -319,7 +320,7 @@ variable "max_vcpus" {
 ################################################################################
 
 variable "volume_size_gib" {
-  description = "Size of root volumes in GiB; the GPU AMI takes 30"
+  description = "Size of root volumes"
   type        = number
   default     = 64
 
@@ -330,7 +331,7 @@ variable "volume_size_gib" {
 }
 
 variable "volume_throughput_mib_s" {
-  description = "Throughput of root volumes in MiB/s (gp3 includes 125); slow ones make cold starts measure the disk"
+  description = "Throughput of root volumes"
   type        = number
   default     = 500
 
@@ -346,7 +347,7 @@ variable "volume_throughput_mib_s" {
 }
 
 variable "volume_iops" {
-  description = "IOPS of root volumes (gp3 includes 3000)"
+  description = "IOPS of root volumes"
   type        = number
   default     = 3000
 
@@ -357,13 +358,13 @@ variable "volume_iops" {
 }
 
 variable "ami_release" {
-  description = "Any text, such as a date: each change takes the newest AMIs, which then stay"
+  description = "Each change takes the newest AMIs"
   type        = string
   default     = ""
 }
 
 variable "extra_user_data" {
-  description = "Shell script that instances run as root at boot, before they are checked"
+  description = "Shell script that instances run at boot"
   type        = string
   default     = null
 
@@ -389,7 +390,7 @@ variable "extra_user_data" {
 }
 
 variable "runnable_timeout_seconds" {
-  description = "Seconds until a job that can't be placed is cancelled"
+  description = "Seconds until a stuck job is cancelled"
   type        = number
   default     = 1800
 
@@ -400,7 +401,7 @@ variable "runnable_timeout_seconds" {
 }
 
 variable "log_retention_days" {
-  description = "Days that job logs are kept"
+  description = "Days to keep job logs"
   type        = number
   default     = 90
 
@@ -411,25 +412,25 @@ variable "log_retention_days" {
 }
 
 variable "permissions_boundary_arn" {
-  description = "Permissions boundary of every role made here; none without"
+  description = "Permissions boundary of all roles"
   type        = string
   default     = null
 }
 
 variable "iam_path" {
-  description = "Path of the roles, policies and instance profiles made here"
+  description = "IAM path"
   type        = string
   default     = "/"
 }
 
 variable "instance_policy_arns" {
-  description = "Further policies of the instances' role, such as for agents"
+  description = "Further policies of the instances' role"
   type        = set(string)
   default     = []
 }
 
 variable "enable_session_manager" {
-  description = "Allow shells by Session Manager, if instances reach its endpoints"
+  description = "Allow shells by Session Manager"
   type        = bool
   default     = false
 }

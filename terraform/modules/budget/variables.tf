@@ -1,10 +1,10 @@
 variable "name" {
-  description = "Prefix of the budget's name, and value of the tag Project that it counts"
+  description = "Prefix of the budget's name, and the tag Project that it counts"
   type        = string
 }
 
 variable "monthly_limit_usd" {
-  description = "What a month may cost, in US dollars"
+  description = "What a month may cost"
   type        = number
 
   validation {
@@ -14,7 +14,7 @@ variable "monthly_limit_usd" {
 }
 
 variable "threshold_percent" {
-  description = "Percent of the limit at which actual costs are told"
+  description = "Percent of the limit that sends an alert"
   type        = number
   default     = 80
 
@@ -25,12 +25,12 @@ variable "threshold_percent" {
 }
 
 variable "topic_arn" {
-  description = "SNS topic that is told; its policy has to let budgets.amazonaws.com publish"
+  description = "Topic to tell; must let budgets.amazonaws.com publish"
   type        = string
 }
 
 variable "alert_emails" {
-  description = "Up to 10 e-mail addresses that the budget tells without the topic"
+  description = "Up to 10 addresses that the budget e-mails"
   type        = set(string)
   default     = []
 

@@ -1,5 +1,5 @@
 output "key_arn" {
-  description = "ARN of the key; there once its policy is"
+  description = "The key, once its policy is there"
   value       = aws_kms_key.this.arn
 
   # CloudWatch Logs and ECR try a key out before they take it.

@@ -1,5 +1,5 @@
 variable "name" {
-  description = "Alias of the key, for log groups with it in their names and topics that begin with it"
+  description = "Alias of the key"
   type        = string
 
   validation {
@@ -9,7 +9,7 @@ variable "name" {
 }
 
 variable "deletion_window_days" {
-  description = "Days from destroy until the key is gone and what it encrypted unreadable, 7 to 30"
+  description = "Days from destroy until the key is gone, 7 to 30"
   type        = number
   default     = 30
 

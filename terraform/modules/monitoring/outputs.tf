@@ -1,19 +1,19 @@
 output "dashboard_url" {
-  description = "The dashboard in the AWS console; none with event_log_group_name"
+  description = "The dashboard"
   value       = var.event_log_group_name == null ? local.dashboard_url : null
 }
 
 output "event_log_group_name" {
-  description = "Log group of all job state changes"
+  description = "Log group of job state changes"
   value       = local.event_log_group_name
 }
 
 output "alarm_names" {
-  description = "Alarms on instances with no job, by cluster"
+  description = "Alarms on idle instances, by cluster"
   value       = { for key, alarm in aws_cloudwatch_metric_alarm.idle : key => alarm.alarm_name }
 }
 
 output "launch_alarm_names" {
-  description = "Alarms on instances launched over and over, by compute environment"
+  description = "Alarms on launches, by compute environment"
   value       = { for key, alarm in aws_cloudwatch_metric_alarm.launches : key => alarm.alarm_name }
 }

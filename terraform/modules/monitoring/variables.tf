@@ -1,21 +1,21 @@
 variable "name" {
-  description = "Name of the dashboard and prefix of rules, alarms and log group"
+  description = "Name of the dashboard, prefix of everything else"
   type        = string
 }
 
 variable "topic_arn" {
-  description = "SNS topic that is told; its policy has to let EventBridge and CloudWatch alarms publish"
+  description = "Topic to tell; must let EventBridge and CloudWatch alarms publish"
   type        = string
 }
 
 variable "kms_key_arn" {
-  description = "Key that encrypts the log group of events; none for AWS's own keys"
+  description = "Key of the log group of events"
   type        = string
   default     = null
 }
 
 variable "event_log_group_name" {
-  description = "Log group of events that another installation of this module, whose name this one's begins with, made with its dashboard; none to make both"
+  description = "Another installation's log group of events, whose name this one's begins with"
   type        = string
   default     = null
 }
@@ -25,7 +25,7 @@ variable "event_log_group_name" {
 ################################################################################
 
 variable "job_queue_arns" {
-  description = "Job queues whose events count; about 20 fit into an event pattern"
+  description = "Queues to watch; about 20 fit into an event pattern"
   type        = list(string)
 
   validation {
@@ -35,25 +35,25 @@ variable "job_queue_arns" {
 }
 
 variable "ecs_cluster_names" {
-  description = "ECS clusters of the compute environments, by display name; each gets an alarm"
+  description = "ECS clusters by display name; each gets an alarm"
   type        = map(string)
   default     = {}
 }
 
 variable "compute_environment_prefixes" {
-  description = "Prefixes of compute environments' names, by display name; each gets a rule and an alarm on launches"
+  description = "Compute environments' name prefixes; each gets a rule and an alarm on launches"
   type        = map(string)
   default     = {}
 }
 
 variable "target_names" {
-  description = "Targets whose telemetry the dashboard shows: values of the dimension Target"
+  description = "Targets on the dashboard"
   type        = list(string)
   default     = []
 }
 
 variable "metrics_namespace" {
-  description = "CloudWatch namespace of telemetry and job states, one per stack"
+  description = "CloudWatch namespace, one per stack"
   type        = string
   default     = "Batchmark"
 
@@ -68,7 +68,7 @@ variable "metrics_namespace" {
 ################################################################################
 
 variable "notices" {
-  description = "Which events are told: job_failed, queue_blocked, spot_interruption"
+  description = "Events that are told"
   type        = set(string)
   default     = ["job_failed", "queue_blocked", "spot_interruption"]
 
@@ -79,7 +79,7 @@ variable "notices" {
 }
 
 variable "launches_per_hour" {
-  description = "Launches per compute environment and hour that raise an alarm"
+  description = "Hourly launches that raise an alarm"
   type        = number
   default     = 4
 
@@ -90,7 +90,7 @@ variable "launches_per_hour" {
 }
 
 variable "idle_minutes" {
-  description = "Minutes without a job before the alarm; a multiple of 5 from 10 to 1,440"
+  description = "Minutes without a job until the alarm; a multiple of 5"
   type        = number
   default     = 30
 
@@ -101,7 +101,7 @@ variable "idle_minutes" {
 }
 
 variable "log_retention_days" {
-  description = "Days that events are kept"
+  description = "Days to keep events"
   type        = number
   default     = 30
 

@@ -4,17 +4,17 @@ output "vpc_id" {
 }
 
 output "public_subnet_ids" {
-  description = "Subnets with a route to the internet gateway, one per zone"
+  description = "Public subnets, one per zone"
   value       = [for subnet in aws_subnet.public : subnet.id]
 }
 
 output "private_subnet_ids" {
-  description = "Subnets behind the NAT gateway, or without internet; one per zone"
+  description = "Private subnets, one per zone"
   value       = [for subnet in aws_subnet.private : subnet.id]
 }
 
 output "instance_subnet_ids" {
-  description = "Subnets for instances: private ones with a NAT gateway or endpoints, else public ones"
+  description = "The private subnets with NAT gateway or endpoints, else the public ones"
   value = (
     var.enable_nat_gateway || var.enable_interface_endpoints
     ? [for subnet in aws_subnet.private : subnet.id]
@@ -37,11 +37,11 @@ output "instance_subnet_ids" {
 }
 
 output "security_group_id" {
-  description = "Security group for instances: nothing in, HTTPS out, with endpoints and no NAT gateway only to these"
+  description = "Security group for instances"
   value       = aws_security_group.this.id
 }
 
 output "flow_log_group_name" {
-  description = "Log group of the VPC's flow logs; none without them"
+  description = "Log group of flow logs, if any"
   value       = one(aws_cloudwatch_log_group.flow_logs[*].name)
 }

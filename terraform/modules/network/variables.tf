@@ -1,5 +1,5 @@
 variable "name" {
-  description = "Name of the VPC and prefix of what is in it"
+  description = "Name of the VPC, prefix of what is in it"
   type        = string
 }
 
@@ -15,7 +15,7 @@ variable "cidr" {
 }
 
 variable "availability_zones" {
-  description = "Two to six zones; empty for the three with the most instance_types"
+  description = "Zones; empty for three with the most instance_types"
   type        = set(string)
   default     = []
 
@@ -32,25 +32,25 @@ variable "instance_types" {
 }
 
 variable "read_any_bucket" {
-  description = "Let anybody's reads through the S3 endpoint, for jobs that read public data"
+  description = "Let public data be read through the S3 endpoint"
   type        = bool
   default     = false
 }
 
 variable "enable_interface_endpoints" {
-  description = "Give the private subnets endpoints, which cost by the hour; without a NAT gateway they reach nothing else"
+  description = "Give private subnets endpoints, which cost by the hour"
   type        = bool
   default     = false
 }
 
 variable "enable_nat_gateway" {
-  description = "Give the private subnets a NAT gateway, which costs by the hour"
+  description = "Give private subnets a NAT gateway, which costs by the hour"
   type        = bool
   default     = false
 }
 
 variable "flow_log_retention_days" {
-  description = "Days that VPC flow logs, billed by size, are kept; none for no flow logs"
+  description = "Days to keep flow logs"
   type        = number
   default     = null
 
@@ -61,19 +61,19 @@ variable "flow_log_retention_days" {
 }
 
 variable "kms_key_arn" {
-  description = "Key that encrypts the flow logs; none for AWS's own keys"
+  description = "Key of flow logs"
   type        = string
   default     = null
 }
 
 variable "permissions_boundary_arn" {
-  description = "Permissions boundary of every role made here; none without"
+  description = "Permissions boundary of all roles"
   type        = string
   default     = null
 }
 
 variable "iam_path" {
-  description = "Path of the roles, policies and instance profiles made here"
+  description = "IAM path"
   type        = string
   default     = "/"
 }

@@ -1,16 +1,16 @@
 variable "name" {
-  description = "Prefix of the topic's name, and of the rules and alarms that may publish to it"
+  description = "Prefix of the topic, and of the rules and alarms that may publish"
   type        = string
 }
 
 variable "kms_key_arn" {
-  description = "Key of the topic; none for no encryption at rest"
+  description = "Key of the topic; none for no encryption"
   type        = string
   default     = null
 }
 
 variable "alert_emails" {
-  description = "E-mail addresses to subscribe; each has to confirm"
+  description = "E-mail addresses to subscribe"
   type        = set(string)
   default     = []
 

@@ -22,16 +22,16 @@ output "jobs" {
 }
 
 output "job_definition_arns" {
-  description = "All own jobs' definitions, as one ARN with a wildcard"
+  description = "All definitions, as one ARN with a wildcard"
   value       = "arn:${data.aws_partition.current.partition}:batch:${data.aws_region.current.name}:${data.aws_caller_identity.current.account_id}:job-definition/${local.prefix}*"
 }
 
 output "role_arns" {
-  description = "Roles that the jobs are started by and act as"
+  description = "Roles of the jobs"
   value       = concat([aws_iam_role.execution.arn, aws_iam_role.none.arn], distinct([for job in values(var.own_jobs) : job.job_role_arn if job.job_role_arn != null]))
 }
 
 output "suites" {
-  description = "Suites that the jobs' results are kept as"
+  description = "Suites of the jobs' results"
   value       = [for name in keys(var.own_jobs) : "job-${name}"]
 }

@@ -1,5 +1,5 @@
 variable "name" {
-  description = "Name of the installation; prefix of the job definitions, with _job_ behind it"
+  description = "Prefix of the job definitions, with _job_ behind it"
   type        = string
 }
 
@@ -8,7 +8,7 @@ variable "name" {
 ################################################################################
 
 variable "own_jobs" {
-  description = "Your own jobs, by name; each gets a job definition per target"
+  description = "Your own jobs, by name"
   type = map(object({
     image                    = optional(string)
     images                   = optional(object({ cpu = string, cuda = string }))
@@ -159,8 +159,9 @@ variable "own_jobs" {
   }
 }
 
+# A typed object drops unknown attributes silently, so these are looked for in what was written.
 variable "own_jobs_given" {
-  description = "own_jobs as written, to refuse unknown fields, which Terraform drops silently"
+  description = "own_jobs as written, to refuse unknown fields"
   type        = any
   default     = {}
 
@@ -175,7 +176,7 @@ variable "own_jobs_given" {
 ################################################################################
 
 variable "targets" {
-  description = "Per target: what a job asks for at most, and how jobs share an instance"
+  description = "Each target's most resources and sharing"
   type = map(object({
     device     = string
     vcpus      = number
@@ -191,7 +192,7 @@ variable "log_group_name" {
 }
 
 variable "retry_rules" {
-  description = "Ends after which a job is retried, first match first"
+  description = "When jobs are retried; the first match counts"
   type        = list(object({ action = string, on_reason = string, on_status_reason = string }))
 }
 
@@ -200,23 +201,23 @@ variable "retry_rules" {
 ################################################################################
 
 variable "pull_and_log_policy" {
-  description = "What an execution role needs (pull images, write logs), as JSON"
+  description = "What an execution role needs, as JSON"
   type        = string
 }
 
 variable "task_trust_policy" {
-  description = "Who may act as the roles made here, as JSON"
+  description = "Who may act as these roles, as JSON"
   type        = string
 }
 
 variable "permissions_boundary_arn" {
-  description = "Permissions boundary of the roles made here; none without"
+  description = "Permissions boundary of all roles"
   type        = string
   default     = null
 }
 
 variable "iam_path" {
-  description = "Path of the roles made here"
+  description = "IAM path"
   type        = string
   default     = "/"
 }

@@ -9,11 +9,11 @@ output "bucket_arn" {
 }
 
 output "ecr_repository_url" {
-  description = "Where to push the job image; null without a repository"
+  description = "Where to push the job image"
   value       = one(aws_ecr_repository.this[*].repository_url)
 }
 
 output "ecr_repository_arn" {
-  description = "ARN of the image repository; null without one"
+  description = "ARN of the image repository"
   value       = one(aws_ecr_repository.this[*].arn)
 }

@@ -9,19 +9,19 @@ variable "bucket_name" {
 }
 
 variable "repository_name" {
-  description = "Name of the ECR repository of the job image; none for no repository"
+  description = "The job image's ECR repository, if any"
   type        = string
   default     = null
 }
 
 variable "force_destroy" {
-  description = "Let terraform destroy delete bucket and repository with what is in them"
+  description = "Let destroy delete bucket and repository with their content"
   type        = bool
   default     = false
 }
 
 variable "noncurrent_version_days" {
-  description = "Days until an overwritten or deleted object's old version expires"
+  description = "Days until old versions expire"
   type        = number
   default     = 30
 
@@ -32,7 +32,7 @@ variable "noncurrent_version_days" {
 }
 
 variable "images_kept" {
-  description = "Number of images that the repository keeps"
+  description = "Images that the repository keeps"
   type        = number
   default     = 20
 
@@ -43,7 +43,7 @@ variable "images_kept" {
 }
 
 variable "kms_key_arn" {
-  description = "Key for results and images; none for AWS's. A change replaces the image repository"
+  description = "Key of results and images; a change replaces the repository"
   type        = string
   default     = null
 }

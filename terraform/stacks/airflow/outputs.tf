@@ -1,5 +1,5 @@
 output "webserver_url" {
-  description = "Address of the Airflow UI; with PRIVATE_ONLY only from the VPC"
+  description = "Address of the Airflow UI"
   value       = "https://${aws_mwaa_environment.this.webserver_url}"
 }
 

@@ -3,7 +3,7 @@
 ################################################################################
 
 variable "name" {
-  description = "Name of the core stack's installation"
+  description = "The core stack's name"
   type        = string
   default     = "batchmark"
 
@@ -14,7 +14,7 @@ variable "name" {
 }
 
 variable "region" {
-  description = "AWS region of the core stack"
+  description = "The core stack's region"
   type        = string
   default     = "us-east-1"
 
@@ -25,7 +25,7 @@ variable "region" {
 }
 
 variable "tags" {
-  description = "Tags on every resource, beside Project and ManagedBy"
+  description = "Further tags"
   type        = map(string)
   default     = {}
 
@@ -36,7 +36,7 @@ variable "tags" {
 }
 
 variable "airflow_variables_prefix" {
-  description = "The core stack's airflow_variables_prefix"
+  description = "The core stack's prefix"
   type        = string
   default     = "/airflow/variables"
 
@@ -47,7 +47,7 @@ variable "airflow_variables_prefix" {
 }
 
 variable "kms_key_arn" {
-  description = "Key for environment, bucket and logs, for good; none for AWS's. Its policy must admit MWAA, with kms:CreateGrant and through SQS, as the core stack's doesn't"
+  description = "Key of environment, bucket and logs, for good; unlike the core stack's, its policy must admit MWAA, with kms:CreateGrant and through SQS"
   type        = string
   default     = null
 
@@ -58,7 +58,7 @@ variable "kms_key_arn" {
 }
 
 variable "permissions_boundary_arn" {
-  description = "Permissions boundary of the role; none without"
+  description = "Permissions boundary of the role"
   type        = string
   default     = null
 
@@ -69,7 +69,7 @@ variable "permissions_boundary_arn" {
 }
 
 variable "iam_path" {
-  description = "Path of the role, and the core stack's iam_path, where its policies lie"
+  description = "The core stack's iam_path, also for the role"
   type        = string
   default     = "/"
 
@@ -84,7 +84,7 @@ variable "iam_path" {
 ################################################################################
 
 variable "subnet_ids" {
-  description = "Two private subnets in two zones that reach the internet; empty for the core stack's"
+  description = "Two private subnets, with internet; empty for the core stack's"
   type        = set(string)
   default     = []
 
@@ -95,7 +95,7 @@ variable "subnet_ids" {
 }
 
 variable "webserver_access_mode" {
-  description = "PRIVATE_ONLY for a UI inside the VPC, PUBLIC_ONLY for one on the internet behind IAM"
+  description = "PRIVATE_ONLY or PUBLIC_ONLY"
   type        = string
   default     = "PRIVATE_ONLY"
 
@@ -106,7 +106,7 @@ variable "webserver_access_mode" {
 }
 
 variable "user_cidrs" {
-  description = "Address ranges, such as a VPN's, that reach a private UI"
+  description = "Addresses that reach a private UI"
   type        = set(string)
   default     = []
 
@@ -121,7 +121,7 @@ variable "user_cidrs" {
 ################################################################################
 
 variable "airflow_version" {
-  description = "Airflow version that MWAA offers today, such as 3.3.1; 3.2 or later"
+  description = "A version that MWAA offers, such as 3.3.1; 3.2 or later"
   type        = string
 
   validation {
@@ -142,7 +142,7 @@ variable "environment_class" {
 }
 
 variable "max_workers" {
-  description = "Most workers; one is enough, as waiting tasks hold none"
+  description = "Most workers; waiting tasks hold none"
   type        = number
   default     = 1
 
@@ -153,7 +153,7 @@ variable "max_workers" {
 }
 
 variable "weekly_maintenance_window_start" {
-  description = "When MWAA may restart it (day and UTC half hour), while no benchmark runs"
+  description = "When MWAA may restart it (day, UTC half hour)"
   type        = string
   default     = "SUN:03:30"
 
@@ -164,7 +164,7 @@ variable "weekly_maintenance_window_start" {
 }
 
 variable "airflow_configuration_options" {
-  description = "Further Airflow options as section.option, over ours"
+  description = "Airflow options as section.option, over ours"
   type        = map(string)
   default     = {}
 
@@ -179,7 +179,7 @@ variable "airflow_configuration_options" {
 ################################################################################
 
 variable "plugins_zip_path" {
-  description = "The plugins archive, made by the command in this README"
+  description = "The archive that make plugins-zip writes"
   type        = string
   default     = "../../../build/plugins.zip"
 
@@ -205,7 +205,7 @@ variable "log_level" {
 }
 
 variable "log_retention_days" {
-  description = "Days that Airflow's logs are kept"
+  description = "Days to keep Airflow's logs"
   type        = number
   default     = 30
 

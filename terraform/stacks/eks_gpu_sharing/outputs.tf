@@ -4,7 +4,7 @@ output "cluster_name" {
 }
 
 output "ssm_parameter_name" {
-  description = "SSM parameter that Airflow reads as a variable"
+  description = "SSM parameter that Airflow reads"
   value       = aws_ssm_parameter.airflow.name
 }
 
@@ -14,7 +14,7 @@ output "target" {
 }
 
 output "pods_at_once" {
-  description = "How many pods the node takes at once: without sharing, and with it"
+  description = "Pods that the node takes at once, without and with sharing"
   value       = { exclusive = local.gpus, time_slicing = local.gpus * var.replicas_per_gpu }
 }
 
@@ -24,6 +24,6 @@ output "kubeconfig_command" {
 }
 
 output "manifests" {
-  description = "What to apply in the cluster once, and after each change here"
+  description = "What to apply in the cluster, again after each change"
   value       = local.manifests
 }

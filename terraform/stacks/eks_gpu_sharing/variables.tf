@@ -3,7 +3,7 @@
 ################################################################################
 
 variable "name" {
-  description = "Name of the core stack's installation"
+  description = "The core stack's name"
   type        = string
   default     = "batchmark"
 
@@ -14,7 +14,7 @@ variable "name" {
 }
 
 variable "region" {
-  description = "AWS region of the core stack"
+  description = "The core stack's region"
   type        = string
   default     = "us-east-1"
 
@@ -25,7 +25,7 @@ variable "region" {
 }
 
 variable "airflow_variables_prefix" {
-  description = "The core stack's airflow_variables_prefix"
+  description = "The core stack's prefix"
   type        = string
   default     = "/airflow/variables"
 
@@ -36,13 +36,13 @@ variable "airflow_variables_prefix" {
 }
 
 variable "local_cloud" {
-  description = "Apply to the local cloud (endpoint in AWS_ENDPOINT_URL) instead of AWS"
+  description = "Apply to the local cloud (AWS_ENDPOINT_URL)"
   type        = bool
   default     = false
 }
 
 variable "tags" {
-  description = "Tags on every resource, the node and its volume, beside Project, ManagedBy and batchmark:installation"
+  description = "Further tags"
   type        = map(string)
   default     = {}
 
@@ -53,7 +53,7 @@ variable "tags" {
 }
 
 variable "kms_key_arn" {
-  description = "The core stack's key, if any, for results, the node's volume and logs, not for EKS's own data. Its policy must admit CloudWatch Logs and Auto Scaling's service-linked role, as the core stack's does"
+  description = "The core stack's key, if any, for results, volume and logs, not for EKS's own data"
   type        = string
   default     = null
 
@@ -64,7 +64,7 @@ variable "kms_key_arn" {
 }
 
 variable "permissions_boundary_arn" {
-  description = "Permissions boundary of every role; none without"
+  description = "Permissions boundary of all roles"
   type        = string
   default     = null
 
@@ -75,7 +75,7 @@ variable "permissions_boundary_arn" {
 }
 
 variable "iam_path" {
-  description = "Path of all roles and policies"
+  description = "IAM path"
   type        = string
   default     = "/"
 
@@ -90,7 +90,7 @@ variable "iam_path" {
 ################################################################################
 
 variable "subnet_ids" {
-  description = "Subnets in two zones or more that reach the internet; empty for the core stack's"
+  description = "Subnets in two zones, with internet; empty for the core stack's"
   type        = set(string)
   default     = []
 
@@ -101,13 +101,13 @@ variable "subnet_ids" {
 }
 
 variable "private_subnets" {
-  description = "Take the core stack's private subnets, with its NAT gateway: the device plugin's image is in NVIDIA's registry"
+  description = "Take the core stack's private subnets; its NAT gateway leads to NVIDIA's registry"
   type        = bool
   default     = false
 }
 
 variable "api_cidrs" {
-  description = "Address ranges that reach the cluster's API from outside the VPC, such as yours for kubectl; callers also need a role with an access entry"
+  description = "Addresses outside the VPC that reach the cluster's API"
   type        = set(string)
   default     = []
 
@@ -118,7 +118,7 @@ variable "api_cidrs" {
 }
 
 variable "airflow_security_group_ids" {
-  description = "Security groups that reach the cluster's API inside the VPC, such as security_group_id of stacks/airflow"
+  description = "Security groups that reach the cluster's API, such as stacks/airflow's"
   type        = set(string)
   default     = []
 
@@ -133,7 +133,7 @@ variable "airflow_security_group_ids" {
 ################################################################################
 
 variable "kubernetes_version" {
-  description = "Kubernetes version of the cluster and its node"
+  description = "Kubernetes version"
   type        = string
   default     = "1.36"
 
@@ -158,7 +158,7 @@ variable "namespace" {
 }
 
 variable "airflow_role_arns" {
-  description = "Airflow's roles, which may run benchmarks in the cluster and get a policy"
+  description = "Airflow's roles, which get access and a policy"
   type        = set(string)
 
   validation {
@@ -168,7 +168,7 @@ variable "airflow_role_arns" {
 }
 
 variable "log_retention_days" {
-  description = "Days that the control plane's logs are kept"
+  description = "Days to keep the control plane's logs"
   type        = number
   default     = 30
 
@@ -198,7 +198,7 @@ locals {
 }
 
 variable "replicas_per_gpu" {
-  description = "How many pods share a GPU while time-slicing is on"
+  description = "Pods that share a GPU while time-slicing is on"
   type        = number
   default     = 10
 
@@ -209,7 +209,7 @@ variable "replicas_per_gpu" {
 }
 
 variable "device_plugin_image" {
-  description = "Image of NVIDIA's device plugin, pinned by its digest"
+  description = "Image of NVIDIA's device plugin"
   type        = string
   default     = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0@sha256:a61ba9fd8efb82f3a79f877f7580e02c1e8e7593f62473644bc9c79e315c3312"
 
@@ -220,7 +220,7 @@ variable "device_plugin_image" {
 }
 
 variable "volume_size_gib" {
-  description = "Size of the node's root volume in GiB"
+  description = "Size of the node's root volume"
   type        = number
   default     = 100
 
@@ -231,7 +231,7 @@ variable "volume_size_gib" {
 }
 
 variable "enable_session_manager" {
-  description = "Allow shells on the node by Session Manager, such as for nvidia-smi"
+  description = "Allow shells on the node by Session Manager"
   type        = bool
   default     = false
 }
@@ -241,7 +241,7 @@ variable "enable_session_manager" {
 ################################################################################
 
 variable "image_tag" {
-  description = "Tag or digest (sha256:...) of the job image in ECR; a new image needs a new tag"
+  description = "Tag or digest (sha256:...) of the job image"
   type        = string
   default     = "0.2.0"
 
@@ -252,7 +252,7 @@ variable "image_tag" {
 }
 
 variable "timeout_seconds" {
-  description = "Most seconds for the pods of one number of replicas together"
+  description = "Most seconds for all pods of one number of replicas"
   type        = number
   default     = 1800
 

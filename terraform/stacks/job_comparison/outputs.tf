@@ -1,5 +1,5 @@
 output "ssm_parameter_name" {
-  description = "SSM parameter that Airflow reads as a variable"
+  description = "SSM parameter that Airflow reads"
   value       = aws_ssm_parameter.airflow.name
 }
 
@@ -9,11 +9,11 @@ output "bucket_name" {
 }
 
 output "airflow_policy_arns" {
-  description = "Policies for Airflow's role: run for comparisons; watch for checks, diagnoses, guard and self-test"
+  description = "Airflow's policies, run and watch"
   value       = module.airflow_access.policy_arns
 }
 
 output "airflow_role_arn" {
-  description = "Role that airflow_principal_arns may assume; null without any"
+  description = "Role that airflow_principal_arns may assume"
   value       = module.airflow_access.role_arn
 }

@@ -3,7 +3,7 @@
 ################################################################################
 
 variable "name" {
-  description = "Name of this installation; prefix of everything it creates, and what its jobs are tagged with"
+  description = "Name of this installation: prefix of all names, tag of its jobs"
   type        = string
   default     = "batchmark"
 
@@ -25,7 +25,7 @@ variable "region" {
 }
 
 variable "tags" {
-  description = "Tags on every resource, beside Project, ManagedBy and batchmark:installation"
+  description = "Further tags"
   type        = map(string)
   default     = {}
 
@@ -36,7 +36,7 @@ variable "tags" {
 }
 
 variable "local_cloud" {
-  description = "Apply to the local cloud (endpoint in AWS_ENDPOINT_URL) instead of AWS"
+  description = "Apply to the local cloud (AWS_ENDPOINT_URL)"
   type        = bool
   default     = false
 }
@@ -56,7 +56,7 @@ variable "job_queue_arns" {
 }
 
 variable "job_definition_arns" {
-  description = "Job definitions that Airflow may submit, in any revision; NAME* stands for all whose name begins so"
+  description = "Job definitions that Airflow may submit; NAME* for all that begin so"
   type        = set(string)
 
   validation {
@@ -66,13 +66,13 @@ variable "job_definition_arns" {
 }
 
 variable "log_group_names" {
-  description = "Log groups that the jobs write to; metrics are read there"
+  description = "Log groups of the jobs"
   type        = set(string)
   default     = ["/aws/batch/job"]
 }
 
 variable "monthly_cap_usd" {
-  description = "Cap in USD on a calendar month's runs: Airflow submits none that could exceed it; none for no cap"
+  description = "Cap on a calendar month's runs"
   type        = number
   default     = null
 
@@ -83,7 +83,7 @@ variable "monthly_cap_usd" {
 }
 
 variable "force_destroy" {
-  description = "Let terraform destroy delete the result bucket with what is in it"
+  description = "Let destroy delete the result bucket with its content"
   type        = bool
   default     = false
 }
@@ -93,19 +93,19 @@ variable "force_destroy" {
 ################################################################################
 
 variable "airflow_principal_arns" {
-  description = "Roles or users that may assume Airflow's role; empty for policies alone"
+  description = "Who may assume Airflow's role; empty for policies alone"
   type        = set(string)
   default     = []
 }
 
 variable "airflow_external_id" {
-  description = "External id that airflow_principal_arns must give, if a third party runs Airflow"
+  description = "External id that a third party's Airflow must give"
   type        = string
   default     = null
 }
 
 variable "airflow_variables_prefix" {
-  description = "Airflow's variables_prefix for this installation; two in one region need two"
+  description = "Airflow's variables_prefix"
   type        = string
   default     = "/airflow/variables"
 
@@ -116,7 +116,7 @@ variable "airflow_variables_prefix" {
 }
 
 variable "permissions_boundary_arn" {
-  description = "Permissions boundary of every role; none without"
+  description = "Permissions boundary of all roles"
   type        = string
   default     = null
 
@@ -127,7 +127,7 @@ variable "permissions_boundary_arn" {
 }
 
 variable "iam_path" {
-  description = "Path of all roles and policies"
+  description = "IAM path"
   type        = string
   default     = "/"
 

@@ -354,7 +354,7 @@ data "aws_iam_policy_document" "airflow" {
   }
 
   # FSx makes a role for each linked file system, as the caller. Without all three it would look for
-  # s3:PutBucketPolicy instead, and change the bucket's policy.
+  # s3:PutBucketPolicy instead, and change the bucket's policy. Its network interfaces take no right of the caller's.
   statement {
     sid       = "FsxRoleForBucket"
     actions   = ["iam:AttachRolePolicy", "iam:CreateServiceLinkedRole", "iam:PutRolePolicy"]

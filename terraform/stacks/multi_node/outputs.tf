@@ -1,10 +1,10 @@
 output "ssm_parameter_name" {
-  description = "SSM parameter that Airflow reads as a variable"
+  description = "SSM parameter that Airflow reads"
   value       = aws_ssm_parameter.airflow.name
 }
 
 output "file_system_parameter_name" {
-  description = "SSM parameter with the file system's id while there is one"
+  description = "SSM parameter of the file system's id"
   value       = aws_ssm_parameter.file_system.name
 }
 
@@ -19,12 +19,12 @@ output "subnet" {
 }
 
 output "ami_id" {
-  description = "Machine image of the nodes; ami_release renews it"
+  description = "Machine image of the nodes"
   value       = local.ami
 }
 
 output "most_vcpus" {
-  description = "vCPUs of all nodes, which the family's On-Demand quota must hold"
+  description = "vCPUs of all nodes together"
   value       = var.most_nodes * local.node.vcpus
 }
 
@@ -39,7 +39,7 @@ output "airflow_policy_arn" {
 }
 
 output "submit_command" {
-  description = "Runs one job by hand on two nodes, with a new token, for timeout_seconds at most"
+  description = "Runs one job by hand on two nodes, with a new token"
   value = join(" ", [
     "aws batch submit-job",
     "--region ${var.region}",

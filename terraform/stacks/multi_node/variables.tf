@@ -3,7 +3,7 @@
 ################################################################################
 
 variable "name" {
-  description = "Name of the core stack's installation"
+  description = "The core stack's name"
   type        = string
   default     = "batchmark"
 
@@ -14,7 +14,7 @@ variable "name" {
 }
 
 variable "region" {
-  description = "AWS region of the core stack"
+  description = "The core stack's region"
   type        = string
   default     = "us-east-1"
 
@@ -25,7 +25,7 @@ variable "region" {
 }
 
 variable "airflow_variables_prefix" {
-  description = "The core stack's airflow_variables_prefix"
+  description = "The core stack's prefix"
   type        = string
   default     = "/airflow/variables"
 
@@ -36,13 +36,13 @@ variable "airflow_variables_prefix" {
 }
 
 variable "local_cloud" {
-  description = "Apply to the local cloud (endpoint in AWS_ENDPOINT_URL) instead of AWS"
+  description = "Apply to the local cloud (AWS_ENDPOINT_URL)"
   type        = bool
   default     = false
 }
 
 variable "tags" {
-  description = "Tags on every resource, node and volume, beside Project, ManagedBy and batchmark:installation"
+  description = "Further tags"
   type        = map(string)
   default     = {}
 
@@ -53,7 +53,7 @@ variable "tags" {
 }
 
 variable "kms_key_arn" {
-  description = "The core stack's key, if any, for results, nodes' volumes and a PERSISTENT file system. Its policy must admit Auto Scaling's service-linked role, and FSx to read the bucket, as the core stack's does"
+  description = "The core stack's key, if any"
   type        = string
   default     = null
 
@@ -64,7 +64,7 @@ variable "kms_key_arn" {
 }
 
 variable "permissions_boundary_arn" {
-  description = "Permissions boundary of every role; none without"
+  description = "Permissions boundary of all roles"
   type        = string
   default     = null
 
@@ -75,7 +75,7 @@ variable "permissions_boundary_arn" {
 }
 
 variable "iam_path" {
-  description = "Path of all roles, policies and instance profiles"
+  description = "IAM path"
   type        = string
   default     = "/"
 
@@ -90,7 +90,7 @@ variable "iam_path" {
 ################################################################################
 
 variable "zone" {
-  description = "Zone of the core stack's private subnet; none for the first that offers instance_type"
+  description = "Zone of the core stack's private subnet"
   type        = string
   default     = null
 
@@ -101,7 +101,7 @@ variable "zone" {
 }
 
 variable "subnet_id" {
-  description = "Your subnet for nodes and file system, with a NAT gateway, or endpoints and endpoints_only; none for the core stack's"
+  description = "Your subnet, in place of the core stack's"
   type        = string
   default     = null
 
@@ -117,13 +117,13 @@ variable "subnet_id" {
 }
 
 variable "endpoints_only" {
-  description = "The subnet has no NAT gateway, but endpoints for all that nodes call, which are looked up"
+  description = "The subnet has endpoints, which are looked up, in place of a NAT gateway"
   type        = bool
   default     = false
 }
 
 variable "security_group_ids" {
-  description = "Further security groups of nodes, such as one that endpoints let in"
+  description = "Further security groups of nodes"
   type        = set(string)
   default     = []
 
@@ -134,7 +134,7 @@ variable "security_group_ids" {
 }
 
 variable "placement_group" {
-  description = "Start nodes close together in a cluster placement group, which has less capacity"
+  description = "Start nodes in a cluster placement group, which has less capacity"
   type        = bool
   default     = true
 }
@@ -144,7 +144,7 @@ variable "placement_group" {
 ################################################################################
 
 variable "instance_type" {
-  description = "Instance type of the nodes, with NVIDIA GPUs or without"
+  description = "Instance type of the nodes"
   type        = string
   default     = "g5.12xlarge"
 
@@ -175,7 +175,7 @@ variable "most_nodes" {
 }
 
 variable "purchasing" {
-  description = "How nodes are bought: on_demand, as Batch runs none on Spot"
+  description = "How nodes are bought: only on_demand"
   type        = string
   default     = "on_demand"
 
@@ -186,7 +186,7 @@ variable "purchasing" {
 }
 
 variable "ami_id" {
-  description = "Your AMI, based on the ECS-optimised Amazon Linux 2023; none for that itself"
+  description = "Your AMI, based on the ECS-optimised Amazon Linux 2023"
   type        = string
   default     = null
 
@@ -197,13 +197,13 @@ variable "ami_id" {
 }
 
 variable "ami_release" {
-  description = "Any text, such as a date: each change takes the newest AMI, which then stays"
+  description = "Each change takes the newest AMI"
   type        = string
   default     = ""
 }
 
 variable "volume_size_gib" {
-  description = "Size of nodes' root volumes in GiB, which hold /scratch if the type has no disks"
+  description = "Size of root volumes, which hold /scratch if the type has no disks"
   type        = number
   default     = 500
 
@@ -214,7 +214,7 @@ variable "volume_size_gib" {
 }
 
 variable "enable_session_manager" {
-  description = "Allow shells on nodes by Session Manager, such as for nvidia-smi"
+  description = "Allow shells on nodes by Session Manager"
   type        = bool
   default     = false
 }
@@ -224,7 +224,7 @@ variable "enable_session_manager" {
 ################################################################################
 
 variable "file_system" {
-  description = "A run's FSx for Lustre file system: deployment type, size, MB/s per TiB (PERSISTENT only), Lustre version, and the bucket's prefix linked as a folder"
+  description = "A run's file system: deployment type, size, throughput, Lustre version, linked prefix, folder"
   type        = map(string)
   default     = {}
   nullable    = false
@@ -284,7 +284,7 @@ locals {
 ################################################################################
 
 variable "airflow_role_arns" {
-  description = "Airflow's roles, which get the policy; empty to attach airflow_policy_arn yourself"
+  description = "Airflow's roles, which get the policy"
   type        = set(string)
   default     = []
 
@@ -295,7 +295,7 @@ variable "airflow_role_arns" {
 }
 
 variable "image_tag" {
-  description = "Tag or digest (sha256:...) of the job image in ECR; a new image needs a new tag"
+  description = "Tag or digest (sha256:...) of the job image"
   type        = string
   default     = "0.2.0"
 
@@ -317,7 +317,7 @@ variable "timeout_seconds" {
 }
 
 variable "runnable_timeout_seconds" {
-  description = "Seconds until a job that can't be placed is cancelled"
+  description = "Seconds until a stuck job is cancelled"
   type        = number
   default     = 1800
 
@@ -339,7 +339,7 @@ variable "job_vcpus" {
 }
 
 variable "job_memory_mib" {
-  description = "Memory of a job per node in MiB; none for seven eighths"
+  description = "Memory of a job per node; none for seven eighths"
   type        = number
   default     = null
 
@@ -350,7 +350,7 @@ variable "job_memory_mib" {
 }
 
 variable "shared_memory_mib" {
-  description = "Shared memory of a job per node in MiB; none for 8 GiB, or 4 per GPU if more, at most half of its memory"
+  description = "Shared memory of a job per node; none for modules/batch's default"
   type        = number
   default     = null
 
@@ -361,7 +361,7 @@ variable "shared_memory_mib" {
 }
 
 variable "allow_cpu_fallback" {
-  description = "Let jobs run on the CPU where no GPU is seen, as on a laptop"
+  description = "Let jobs run on the CPU where no GPU is seen"
   type        = bool
   default     = false
 }
