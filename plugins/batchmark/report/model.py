@@ -44,6 +44,10 @@ class Report(Comparison):
         return read | {"studies": {name: found for name, found in studies.items() if found}}
 
     @property
+    def suites(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(one.suite for one in (*self.pairs, *self.studied)))
+
+    @property
     def fell_back(self) -> set[str]:
         """GPU targets whose jobs ran on the CPU."""
         paired = {pair.gpu.target for pair in self.pairs if pair.cpu_fallback}

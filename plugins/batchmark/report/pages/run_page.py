@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from batchmark.core import formatting
+from batchmark.core.names import run_name
 from batchmark.core.run import LostJob
+from batchmark.core.suites import suite_names
 from batchmark.report import blocks, failures, sections, studies, words
 from batchmark.report.answer import first_screen
 from batchmark.report.changes import blocks as change_blocks
@@ -25,9 +27,10 @@ CHANGES = (
 
 def run_page(report: Report) -> blocks.Page:
     screen, moment = first_screen(report), f"{report.created_at:%Y-%m-%d %H:%M %Z}"
+    name = run_name(report.run_id, moment, suite_names(report.suites))
     return blocks.Page(
         screen.stories[0].title,
-        f"Batchmark report of run {report.run_id}, {moment}.",
+        f"Batchmark report of {name}. Run id: {report.run_id}.",
         screen,
         notices=report.notices,
         sections=list(_sections(report, screen)),

@@ -18,6 +18,7 @@ from batchmark.orchestration.web.access import READ_DAG, Editor
 from batchmark.orchestration.web.library import Library
 from batchmark.orchestration.web.routes.parts import Books, Here
 from batchmark.orchestration.web.routes.runs import RUNS_AHEAD, dag_ids
+from batchmark.report.changes.words import ROWS
 from batchmark.report.site import costs
 from batchmark.report.site.alerts import alert_views
 
@@ -37,6 +38,7 @@ def alerts(here: Here, books: Books) -> str:
         summary=summary,
         precision=precision,
         alerts=views,
+        rows_and_series=ROWS,
     )
 
 
