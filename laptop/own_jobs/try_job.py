@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from batchmark.core.formatting import count
+from batchmark.core.kinds import OWN_JOB_DAG
 from batchmark.core.output import say
 from laptop.demo import run_once
 from laptop.errors import LaptopError
@@ -21,7 +22,6 @@ from laptop.own_jobs.jobs_file import (
 from laptop.session import Clock
 from laptop.stack import TRENDS_HTML, Stack
 
-DAG_ID = "own_job_benchmark"
 TARGETS = 2  # of terraform/local.tfvars
 RUN_MINUTES = 4  # of the example, on two busy cores
 NO_IMAGE = "CannotPullContainerError"
@@ -81,7 +81,7 @@ def try_job(
     try:
         run_once(
             folder,
-            DAG_ID,
+            OWN_JOB_DAG,
             conf,
             clock,
             runs=runs,

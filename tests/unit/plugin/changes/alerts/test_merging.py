@@ -16,7 +16,6 @@ from tests.builders.alerts import (
     some_series,
 )
 
-
 CURE = Cause(name="driver version", before="590.44.01", after="580.95.05")
 
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from batchmark.changes.alerts.store import AlertStore
+from batchmark.core.kinds import OWN_JOB_DAG
 from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.orchestration.web import access
 from batchmark.orchestration.web.airflow_runs import AirflowRun, Schedule
@@ -39,7 +40,7 @@ def test_each_own_jobs_schedule_has_a_forecast_from_its_own_runs(pages, shelf, m
         shelf.booked(run_id, usd)
         own = OwnJobPlan(name=name, job_definition="theirs")
         job = planned.model_copy(update={"own_job": own})
-        shelf.planned(run_id, dag_id=account.OWN, jobs=(job,))
+        shelf.planned(run_id, dag_id=OWN_JOB_DAG, jobs=(job,))
     text = unescape(pages.text("/costs"))
     assert re.search(r"[45] scheduled runs of own job a next month, about \$(8|10)\.00:", text)
     assert "1 scheduled run of own job b next month; what one costs is not known yet" in text
