@@ -40,7 +40,7 @@ def alert_views(alerts: Sequence[Alert]) -> tuple[str, str, list[AlertView]]:
 def _facts(alert: Alert) -> Iterator[tuple[str, list[str]]]:
     yield from change_words.facts(alert.change)
     if alert.cures is not None:
-        yield "since it is back", change_words.differences(alert.cures)
+        yield "what changed when it recovered", change_words.differences(alert.cures)
 
 
 def summary(alerts: Sequence[Alert]) -> str:
