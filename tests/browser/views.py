@@ -18,7 +18,7 @@ CUT = """
 () => [...document.querySelectorAll("body *")]
     .filter(element => {
         const box = element.getBoundingClientRect();
-        const scrolls = element.closest(".scrolls > *, figure svg") && element.tagName !== "CAPTION";
+        const scrolls = element.tagName !== "CAPTION" && element.closest(".scrolls > *");
         const shown = element.checkVisibility() && box.width > 1 && !element.closest("svg > *");
         return shown && !scrolls && box.right > innerWidth + 1;
     })
@@ -27,9 +27,8 @@ CUT = """
 # Text in charts below 11 px, by its size and text.
 TINY = """
 () => [...document.querySelectorAll("svg text")]
-    .map(text => [
-        Math.abs(text.getScreenCTM().a) * parseFloat(getComputedStyle(text).fontSize), text
-    ])
+    .map(text => [text, text.getScreenCTM(), parseFloat(getComputedStyle(text).fontSize)])
+    .map(([text, {a, b}, size]) => [Math.hypot(a, b) * size, text])
     .filter(([size, text]) => size < 10.9 && text.checkVisibility())
     .map(([size, text]) => `${size} px: ${text.textContent}`)
 """

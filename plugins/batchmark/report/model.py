@@ -45,7 +45,8 @@ class Report(Comparison):
 
     @property
     def suites(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(one.suite for one in (*self.pairs, *self.studied)))
+        found = [pair.suite for pair in self.pairs] + [one.suite for one in self.studied]
+        return tuple(dict.fromkeys(found))
 
     @property
     def fell_back(self) -> set[str]:

@@ -198,8 +198,7 @@ def decide(
     for joined in merged.joined:
         alerts.change_alert(joined.alert_id, methodcaller("join", joined))
     run = stored_run(store, store.prefix + COLLECTED)
-    jobs = (*run.jobs, *run.lost) if run else ()
-    suites = suite_names(job.planned.suite for job in jobs)
+    suites = suite_names(job.suite for job in store.plan().jobs)
     message_context = MessageContext(
         installation=config.name,
         run=run_name(run_id, f"{now:%Y-%m-%d %H:%M}", suites),

@@ -124,7 +124,7 @@ def _forecast(context: Context, plan: RunPlan, schedule: str | None, now: dateti
     """
     what = f"own job {plan.own_job}" if schedule else plan.dag_id or ""
     runs = runs_next_month(schedule or getattr(context["dag"].timetable, "expression", None), now)
-    most = plan.worst_case and plan.worst_case.usd
+    most = plan.worst_case.usd if plan.worst_case else None
     return "" if runs is None else Forecast(what, runs, paused=False, most_usd=most).text
 
 

@@ -146,8 +146,9 @@ class Choice:
             check_may_read(visitor, owner(books, side.run.run_id))
         first, second = sides
         follows = first.follows(second)
-        names = [one.label if first.name == second.name else one.name for one in sides]
-        return Comparison(*names, side_by_side(*sides), follows)
+        alike = first.name == second.name
+        names = [one.label if alike else one.name for one in sides]
+        return Comparison(names[0], names[1], side_by_side(*sides), follows)
 
 
 Sides = Annotated[Choice, Depends()]

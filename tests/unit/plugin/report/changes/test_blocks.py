@@ -71,6 +71,7 @@ def build_alert(**fields):
         "suite": "blog",
         "state": "acknowledged",
         "since_run_id": "scheduled__2026-11-09",
+        "since": "suite blog, 2026-11-09 03:00, scheduled",
         "change": 0.12,
         "change_url": "https://airflow.example/dags/change_alert",
         "note": "new OpenCV",
@@ -177,9 +178,11 @@ def test_open_alerts_are_listed_with_their_state_and_the_way_to_change_it(compar
     for text in shown(compared, alerts=board):
         assert "Slower on c5.2xlarge: blur, 3 rows, +12 %" in text
         assert "acknowledged" in text
+        assert text.count("+12 %") == 1  # once, in the title
         assert "new OpenCV" in text
         assert "a1b2c3" in text
-        assert "suite blog" in text
+        assert "suite blog, 2026-11-09 03:00, scheduled" in text
+        assert "scheduled__2026-11-09" in text
         assert "Say so or type it" in text
         assert "Of 12 alerts judged, 11 were right: 92 %, 95 % interval 65 % to 99 %." in text
     links = Page(render_html(report_of(compared, alerts=board))).attributes("a")

@@ -160,7 +160,9 @@ def test_a_comparison_can_be_taken_along(pages, shelf):
     assert "ratio" not in markdown
     assert re.search(r"The speedup is the time of g5.* / the time of g5.*\.", markdown)
     assert pages.client.get(f"/compare.png?{query}").content.startswith(b"\x89PNG")
-    assert "faster in 2, slower in 0" in pages.text(f"/compare?{query}")
+    page = pages.text(f"/compare?{query}")
+    assert "faster in 2, slower in 0" in page
+    assert re.search(r"First: g5.xlarge in suite blog, [-\d]{10} \d\d:\d\d", page)
     slightly = sides(shelf.measured(2), shelf.measured(3, slowdown=2.3))
     assert pages.text(f"/compare?{slightly}").count("excludes 1×, which is not enough") == 1
     pages.text(f"/compare.exe?{query}", 404)
