@@ -86,7 +86,7 @@ def _alerts(board: AlertBoard) -> Iterator[blocks.Block]:
             if alert.change_url
             else alert.state,
             alert.note or "",
-            Figure(alert.since or alert.since_run_id, alert.since_run_id if alert.since else ""),
+            f"{alert.since} ({alert.since_run_id})" if alert.since else alert.since_run_id,
         )
         for alert in board.lines
     ]

@@ -48,6 +48,7 @@ WHOLE, RATE, LOSS = (
         '{"better":"lower","metric":"loss","size":64,"unit":""}',
     )
 )
+AMIS = {"before": "ami-1", "after": "ami-2"}
 NEW_IMAGE = ("sha256:" + "bb" * 32,)
 
 
@@ -258,8 +259,15 @@ def test_a_title_says_since_which_version():
     (change,) = group_changes([build_point(build_key(), 0.12)], runs, measured=[])
     title = "Slower on g5.xlarge: matmul size 1000, float32, +12 %"
     assert change_words.title(change) == f"{title}, since 3f2a91c (8ab0c11 before)"
-    same = change.model_copy(update={"version": change.version_before})
+    same = change.model_copy(update={"version": change.version_before, "causes": ()})
     assert change_words.title(same) == title
+    driver, ami = Cause(name="driver version", before="1", after="2"), Cause(name="AMI", **AMIS)
+    both = change.model_copy(update={"causes": (*change.causes, driver, ami)})
+    told = "since 3f2a91c (8ab0c11 before) and driver 2 (1 before)"
+    assert change_words.title(both) == f"{title}, {told}"
+    nearby = driver.model_copy(update={"run_id": "run-7"})
+    host = same.model_copy(update={"causes": (nearby, ami)})
+    assert change_words.title(host) == f"{title}, since AMI ami-2 (ami-1 before)"
 
 
 @pytest.mark.parametrize(
