@@ -11,6 +11,7 @@ this was paused, is made up once. The ids of such runs begin with `schedule__`.
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import dag
 
+from batchmark.core.kinds import OWN_JOB_DAG
 from batchmark.orchestration import dag_parts
 from batchmark.orchestration.tasks import own_job_schedule as tasks
 
@@ -26,7 +27,7 @@ def own_job_schedule():
     due = dag_parts.task_of(tasks.find_due)()
     TriggerDagRunOperator.partial(
         task_id="start_run",
-        trigger_dag_id=tasks.STARTED,
+        trigger_dag_id=OWN_JOB_DAG,
         logical_date=None,  # as by hand: two may begin at once
         skip_when_already_exists=True,
         fail_when_dag_is_paused=True,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from batchmark.core.formatting import some
-from batchmark.core.kinds import title
+from batchmark.core.kinds import OWN_JOB_DAG, title
 from laptop.airflow import USER, AirflowClient
 from laptop.aws import REGION, AwsClients
 from laptop.demo import DAG_ID
@@ -23,7 +23,6 @@ from laptop.own_jobs.jobs_file import (
     refuse_large_folder,
     refuse_what_cannot_start,
 )
-from laptop.own_jobs.try_job import DAG_ID as OWN_JOB_DAG_ID
 from laptop.private_files import write_private
 from laptop.processes import free_port, processes_of, require_port, stop_all
 from laptop.session import Clock, exclusive, refuse_beside_others
@@ -181,7 +180,7 @@ def _cloud_port(folder: Path) -> int:
 
 def _dags(jobs: Sequence[str]) -> str:
     """What may be triggered, as Airflow calls it."""
-    of_jobs = [f"{title(OWN_JOB_DAG_ID)} for {some(jobs)}"] if jobs else []
+    of_jobs = [f"{title(OWN_JOB_DAG)} for {some(jobs)}"] if jobs else []
     return ", or ".join([*of_jobs, title(DAG_ID)])
 
 

@@ -29,6 +29,7 @@ from batchmark.changes.alerts.records import precision
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.changes.records import RunChanges
 from batchmark.core.config import ComputeEnvironments, Config, Target
+from batchmark.core.kinds import OWN_JOB_DAG
 from batchmark.core.own_jobs import JobAxis, OwnJob, OwnJobRun, OwnJobs
 from batchmark.core.prices import PriceTable
 from batchmark.core.run import PlannedJob, RunPlan
@@ -50,7 +51,7 @@ from sample.account import Account
 from sample.documents import COMPUTE_ENVIRONMENT
 
 NAME, REGION, BUCKET = "sample", "us-east-1", "made-up-results"
-SUITE_DAG, JOB_DAG = "gpu_cpu_benchmark", "own_job_benchmark"
+SUITE_DAG, JOB_DAG = "gpu_cpu_benchmark", OWN_JOB_DAG
 NODES_DAG = "distributed_training_benchmark"
 RUN_TASK = "run_benchmark"
 JUDGED_AFTER = timedelta(hours=2)

@@ -114,8 +114,7 @@ class Workflow:
             **self.extra,
         }
         values = {f"inputs.{name}": value for name, value in (INPUTS | inputs).items()}
-        head = payload.get("pull_request", {}).get("head", {}).get("sha", "")
-        values |= {"github.token": gh.TOKEN, "github.event.pull_request.head.sha": head}
+        values |= {"github.token": gh.TOKEN}
         self._install(folder, env)
         for number, step in enumerate(ACTION["runs"]["steps"]):
             if "uses" in step:

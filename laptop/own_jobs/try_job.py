@@ -8,6 +8,7 @@ from typing import Any
 
 from batchmark.core.errors import PlanError
 from batchmark.core.formatting import count
+from batchmark.core.kinds import OWN_JOB_DAG
 from batchmark.core.output import say
 from batchmark.core.own_jobs import OwnJobRun
 from batchmark.runs.plans.options import asked
@@ -25,7 +26,6 @@ from laptop.own_jobs.jobs_file import (
 from laptop.session import Clock, refuse_at_once
 from laptop.stack import TRENDS_HTML, Stack
 
-DAG_ID = "own_job_benchmark"
 TARGETS = 2  # of terraform/local.tfvars
 RUN_MINUTES = 4  # of the example, on two busy cores
 NO_IMAGE = "CannotPullContainerError"
@@ -92,7 +92,7 @@ def try_job(
     try:
         run_once(
             folder,
-            DAG_ID,
+            OWN_JOB_DAG,
             conf,
             clock,
             runs=runs,

@@ -13,15 +13,24 @@ SCREENSHOTS = ROOT / "build" / "screenshots"
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 SERIOUS = ("serious", "critical")
 # What reaches over the page's right edge, by its tag and text; hidden text is for screen readers.
+# Tables and charts scroll, their captions don't.
 CUT = """
 () => [...document.querySelectorAll("body *")]
     .filter(element => {
         const box = element.getBoundingClientRect();
-        const scrolls = element.closest(".scrolls > *");
+        const scrolls = element.tagName !== "CAPTION" && element.closest(".scrolls > *");
         const shown = element.checkVisibility() && box.width > 1 && !element.closest("svg > *");
         return shown && !scrolls && box.right > innerWidth + 1;
     })
     .map(element => `${element.tagName}: ${element.textContent.slice(0, 60)}`)
+"""
+# Text in charts below 11 px, by its size and text.
+TINY = """
+() => [...document.querySelectorAll("svg text")]
+    .map(text => [text, text.getScreenCTM(), parseFloat(getComputedStyle(text).fontSize)])
+    .map(([text, {a, b}, size]) => [Math.hypot(a, b) * size, text])
+    .filter(([size, text]) => size < 10.9 && text.checkVisibility())
+    .map(([size, text]) => `${size} px: ${text.textContent}`)
 """
 
 
@@ -36,11 +45,12 @@ def barriers(page: Page) -> list[str]:
 
 
 def cut(page: Page) -> list[str]:
-    """What a person at a wide or a narrow screen would have to scroll sideways for."""
+    """What a person at a wide or a narrow screen would scroll sideways for, or could not read."""
     lines = []
     for size in (WIDE, NARROW):
         page.set_viewport_size(size)
-        lines += [f"at {size['width']} px, {line}" for line in page.evaluate(CUT)]
+        found = [line for look in (CUT, TINY) for line in page.evaluate(look)]
+        lines += [f"at {size['width']} px, {line}" for line in found]
     page.set_viewport_size(WIDE)
     return lines
 

@@ -13,7 +13,7 @@ from tests.builders.spending import build_spending
 from tests.stand_ins.bucket import MemoryBucket
 
 RUN_ID, DAG_ID = "scheduled__2026-11-20", "gpu_cpu_benchmark"
-MONTH = "2026-11"
+MONTH, SCHEDULE = "2026-11", "0 3 1,15 * *"
 READS = ("Get", "List")
 
 
@@ -93,4 +93,5 @@ def planning_context(run_id, params, *, dag_id=DAG_ID, cleared=0, **of_ti):
         "params": params,
         "ti": SimpleNamespace(**ti | of_ti),
         "task": SimpleNamespace(retries=2),
+        "dag": SimpleNamespace(timetable=SimpleNamespace(expression=SCHEDULE)),
     }

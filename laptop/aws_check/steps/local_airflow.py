@@ -17,6 +17,7 @@ from batchmark.aws.result_bucket import ENVIRONMENT_JSON, PRICES, REPORT_JSON, R
 from batchmark.checks.leak_records import GuardReport
 from batchmark.checks.records import EnvironmentCheck
 from batchmark.core.formatting import count
+from batchmark.core.kinds import OWN_JOB_DAG
 from batchmark.core.names import slug
 from batchmark.core.prices import AWS_SOURCE, PriceTable
 from batchmark.runs.spending import run_spending
@@ -29,7 +30,6 @@ from laptop.aws_check.steps.airflow_role import AirflowRole
 from laptop.aws_check.steps.clean_up import end_jobs
 from laptop.aws_check.steps.image import OWN_JOB
 from laptop.demo import DAG_ID, TaskStates
-from laptop.own_jobs.try_job import DAG_ID as OWN_JOB_DAG_ID
 from laptop.processes import Processes, free_port, stop_all
 from laptop.stack import ROOT, clean_environment
 
@@ -134,7 +134,7 @@ class LocalAirflow:
     def own_job(self) -> Seen:
         """Run an own job, whose check has to pass in each of its jobs."""
         asked = {"job": OWN_JOB, "repeats": 1, "reruns": False}
-        run, told = self.measure(OWN_JOB_DAG_ID, asked)
+        run, told = self.measure(OWN_JOB_DAG, asked)
         documents = self.documents(run)
         checks = [one.own_job.check for one in documents if one.own_job]
         passed = sum(check.kind == "command" and check.passed for check in checks)

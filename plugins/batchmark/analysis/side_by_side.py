@@ -19,10 +19,11 @@ from batchmark.core import formatting
 from batchmark.core.errors import CollectError
 from batchmark.core.formatting import target_label
 from batchmark.core.intervals import MINIMUM_SAMPLES
-from batchmark.core.names import target_order
+from batchmark.core.names import run_name, target_order
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record
 from batchmark.core.run import CollectedJob, CollectedRun, LostJob
+from batchmark.core.suites import suite_names
 from batchmark_job.result.document import MeasurementStatus
 
 # A difference that this many jobs could not have missed is none that matters; judgment.
@@ -44,8 +45,21 @@ class Chosen:
 
     @cached_property
     def label(self) -> str:
+        """The target and the run's id, which tells any two apart."""
+        return f"{self._target} in {self.run.run_id}"
+
+    @property
+    def name(self) -> str:
+        """The same with the run in words."""
+        suites = suite_names(job.planned.suite for job in self.run.jobs)
+        began = min((job.started_at for job in self.run.jobs), default=None)
+        when = f"{began:%Y-%m-%d %H:%M}" if began else ""
+        return f"{self._target} in {run_name(self.run.run_id, when, suites) or self.run.run_id}"
+
+    @property
+    def _target(self) -> str:
         on_cpu = any(fell_back(job) for job in self.run.jobs if _is_of(job, self))
-        return f"{target_label(self.target, fell_back=on_cpu)} in {self.run.run_id}"
+        return target_label(self.target, fell_back=on_cpu)
 
     def follows(self, other: Chosen) -> bool:
         """Whether it is the same target, measured later."""

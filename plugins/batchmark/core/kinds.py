@@ -35,6 +35,7 @@ def benchmark(
     return Kind(dag_id, title, pages, costs=True, jobs=jobs, no_reruns=no_reruns, study=study)
 
 
+OWN_JOB_DAG, OWN_JOB_SCHEDULE_DAG = "own_job_benchmark", "own_job_schedule"
 KINDS = {
     kind.dag_id: kind
     for kind in (
@@ -48,9 +49,9 @@ KINDS = {
             no_reruns="the node of its pods has ended by then",
         ),
         benchmark("distributed_training_benchmark", "Distributed training benchmark", "scaling"),
-        benchmark("own_job_benchmark", "Own job benchmark", "own_jobs"),
+        benchmark(OWN_JOB_DAG, "Own job benchmark", "own_jobs"),
         benchmark("job_comparison", "Job comparison", "own_jobs"),
-        Kind("own_job_schedule", "Own job schedule"),
+        Kind(OWN_JOB_SCHEDULE_DAG, "Own job schedule"),
         Kind("noise_calibration", "Noise calibration", ("noise", "plan"), costs=True, jobs=True),
         Kind("environment_check", "Environment check", ("environment",)),
         Kind("leak_guard", "Leak guard", folder="guard"),

@@ -1,5 +1,6 @@
 """The names that a run can be requested by; the job container defines the suites themselves."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 # With what the trigger form says of each.
@@ -28,6 +29,11 @@ SHARING = "sharing"
 def suite_name(suite: str) -> str:
     """What people call it."""
     return f"job {suite.removeprefix(OWN_JOB)}" if is_own_job(suite) else f"suite {suite}"
+
+
+def suite_names(suites: Iterable[str]) -> str:
+    """All of them as people call them, each once."""
+    return ", ".join(dict.fromkeys(map(suite_name, suites)))
 
 
 def is_own_job(suite: str) -> bool:

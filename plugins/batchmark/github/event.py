@@ -33,5 +33,6 @@ class Event(NamedTuple):
             main,
             name in OF_A_BRANCH and ref == f"refs/heads/{main}",
             pull_request["number"] if pull_request else None,
+            # The runner's commit of a pull request is a merge that nobody knows.
             pull_request["head"]["sha"] if pull_request else commit,
         )

@@ -7,7 +7,7 @@ import io
 import re
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr
 from pathlib import Path
 
@@ -65,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     of_runner = "as GitHub's runner names it"
     for each in (begin, end):
         each.add_argument("--results", type=Path, required=True, help="folder for all files")
+        each.add_argument("--step-outputs", type=Path, required=True, help=f"file, {of_runner}")
     begin.add_argument("--name", type=_name, required=True, help="of the comment and artifacts")
     begin.add_argument("--baseline", required=True, help="folder, s3://bucket/folder/ or artifact")
     begin.add_argument("--least-percent", type=percent, help="as in `batchmark compare`")
@@ -81,8 +82,7 @@ def _parser() -> argparse.ArgumentParser:
         begin.add_argument(option, required=True, help=of_runner)
     begin.add_argument("--event", type=Path, required=True, help=f"file, {of_runner}")
     end.add_argument("--run-url", required=True, help="the page of this run")
-    for option in ("--step-summary", "--step-outputs"):
-        end.add_argument(option, type=Path, required=True, help=f"file, {of_runner}")
+    end.add_argument("--step-summary", type=Path, required=True, help=f"file, {of_runner}")
     return parser
 
 
@@ -112,6 +112,7 @@ def _begin(options: argparse.Namespace) -> None:
         }
     )
     (options.results / BEGUN).write_text(begun.model_dump_json())
+    _tell(options.step_outputs, {"commit": event.commit})
     if options.measured:
         _take(Path(options.measured), options.results / NEW)
 
@@ -149,8 +150,13 @@ def _end(options: argparse.Namespace, compare: Compare) -> None:
         # What was merged is the next baseline, slower or not: else main would stay red.
         "code": code if begun.gate and not event.on_main else 0,
     }
-    with options.step_outputs.open("a") as file:
-        file.writelines(f"{name}={value}\n" for name, value in outputs.items())
+    _tell(options.step_outputs, outputs)
+
+
+def _tell(step_outputs: Path, values: Mapping[str, object]) -> None:
+    """Add values to a step's outputs."""
+    with step_outputs.open("a") as file:
+        file.writelines(f"{name}={value}\n" for name, value in values.items())
 
 
 def _compared(begun: Begun, baseline: Baseline, results: Path, compare: Compare) -> tuple[int, str]:

@@ -71,7 +71,7 @@ def _line(series: Series, standing: Standing, table: pa.Table) -> Iterator[str]:
     if point:
         share, begun = _share(series, point.change), point.first_recorded_at
         old = row_values.text(series.key.values, point.before.median)
-        yield f"{'':{NAME_WIDTH}} {share}, a change since {begun:%Y-%m-%d}, from {old}"
+        yield f"{'':{NAME_WIDTH}} level {share} since {begun:%Y-%m-%d}, {old} before"
         rows = table.filter(pc.equal(table["target"].cast(pa.string()), series.key.target))
         versions = {run.run_id: Version.agreed(run.versions) for run in runs_of(rows)}
         if told := since(versions[point.last_run_id], versions[point.first_run_id]):

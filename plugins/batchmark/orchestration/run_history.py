@@ -136,6 +136,15 @@ class RunHistory:
     def alerts(self) -> list[Alert]:
         return AlertStore(self.store).alerts()
 
+    @property
+    def _earlier_alerts(self) -> list[Alert]:
+        return [one for one in self.alerts if one.transitions[0].run_id != self.run_id]
+
+    @property
+    def earlier_verdicts(self) -> list[Confirmation]:
+        """What fresh jobs said before the alerts of earlier runs were opened."""
+        return [found for alert in self._earlier_alerts for found in alert.change.confirmations]
+
     @cached_property
     def announced(self) -> dict[SeriesKey, set[str]]:
         """First runs of the changed times that alerts and good news announced.
@@ -143,7 +152,7 @@ class RunHistory:
         Without this run's own, so that a repeated run decides as it did the first time.
         """
         found: dict[SeriesKey, set[str]] = defaultdict(set)
-        changes = [one.change for one in self.alerts if one.transitions[0].run_id != self.run_id]
+        changes = [alert.change for alert in self._earlier_alerts]
         changes += [
             improvement.change
             for improvement in AlertStore(self.store).improvements()

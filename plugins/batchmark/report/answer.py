@@ -105,13 +105,12 @@ class RunSummary(Record):
 def summarize(report: Report) -> RunSummary:
     told = stories(report)
     verdict, sentence = _in_short(told)
-    suites = [pair.suite for pair in report.pairs] + [one.suite for one in report.studied]
     devices = {(one.target, one.device): None for one in report.targets}
     found = report.changes.changes if report.changes else ()
     return RunSummary(
         run_id=report.run_id,
         created_at=report.created_at,
-        suites=tuple(dict.fromkeys(suites)),
+        suites=report.suites,
         gpus=tuple(name for name, device in devices if device == "cuda"),
         cpus=tuple(name for name, device in devices if device == "cpu"),
         verdict=verdict,

@@ -121,6 +121,7 @@ class AlertLine(Record):
     suite: str
     state: State
     since_run_id: str
+    since: str | None = Field(default=None, description="that run in words")
     change: float = Field(description="after / before - 1, of the largest of its points")
     change_url: str | None = Field(
         description="of the page with the form that changes its state; null without an address "

@@ -41,6 +41,7 @@ NAMED_MARK = re.compile(
 )
 MOST_CHARTS = 24  # of a page: each has some 15 kB
 WIDTH, HEIGHT = 460, 200
+FONT_SIZE = 12
 ROOM = 1.1  # above the highest value of a linear axis
 PLAIN = "format(datum.value, ',~g')"
 # Okabe and Ito's colours, which the colour-blind tell apart, without those too faint on a page.
@@ -337,7 +338,7 @@ def rules(marks: Sequence[Mark], scale: alt.Scale) -> list[Any]:
     )
     rule = base.mark_rule(strokeDash=[2, 2], color="currentColor")
     text = base.mark_text(
-        align="left", dx=4, dy=-HEIGHT / 2 + 8, color="currentColor", fontSize=10
+        align="left", dx=4, dy=-HEIGHT / 2 + 8, color="currentColor", fontSize=FONT_SIZE
     ).encode(text="text:N", y=alt.value(HEIGHT / 2))
     return [rule, text]
 
@@ -350,7 +351,8 @@ def embedded(chart: Any) -> str:
 
 
 def chart_style(colour: str = "currentColor") -> dict[str, Any]:
-    text: dict[str, Any] = {"labelColor": colour, "titleColor": colour}
+    sizes = {"labelFontSize": FONT_SIZE, "titleFontSize": FONT_SIZE}
+    text: dict[str, Any] = {"labelColor": colour, "titleColor": colour, **sizes}
     return {
         "background": "transparent",
         "font": "system-ui, sans-serif",

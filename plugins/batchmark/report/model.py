@@ -44,6 +44,11 @@ class Report(Comparison):
         return read | {"studies": {name: found for name, found in studies.items() if found}}
 
     @property
+    def suites(self) -> tuple[str, ...]:
+        found = [pair.suite for pair in self.pairs] + [one.suite for one in self.studied]
+        return tuple(dict.fromkeys(found))
+
+    @property
     def fell_back(self) -> set[str]:
         """GPU targets whose jobs ran on the CPU."""
         paired = {pair.gpu.target for pair in self.pairs if pair.cpu_fallback}

@@ -113,12 +113,11 @@ def alert_table(alerts: Iterable[Alert], title: str) -> Table:
             (
                 alert.id,
                 change_words.title(change),
-                change.points[0].series.suite,
-                change.first_run_id,
+                f"{change_words.first_run(change)} ({change.first_run_id})",
                 f"{state}: {last.note}" if last.note else state,
             )
         )
-    return Table(title, "", ("Alert", "What", "Suite", "Since run", "State"), rows, wide=True)
+    return Table(title, "", ("Alert", "What", "Since run", "State"), rows, wide=True)
 
 
 def delivery_lines(message: RunMessage) -> Iterator[str]:

@@ -16,7 +16,7 @@ from batchmark.core.intervals import known_median
 from batchmark.core.own_jobs import LARGEST_SIZE
 from batchmark.core.row_values import ToldMetric
 from batchmark.core.run import CollectedJob
-from batchmark_job.result.own_job import START, OwnJob
+from batchmark_job.result.own_job import START, OwnersCheck, OwnJob
 from batchmark_job.result.values import Parameter
 
 STARTS = ("cold", "warm", None)  # in the order of places
@@ -62,7 +62,7 @@ def _figure(side: PricedTarget, keys: Sequence[RowKey], axis: str | None) -> Job
     measured = None if problem else samples.median
     seconds = measured and measured.estimate()
     everything = (*samples.measured, *samples.unmeasured)
-    kinds = dict.fromkeys(row.check.kind for _, row in everything if row.check)
+    checks = dict.fromkeys(told for job, row in everything for told in _checks(job, row.check))
     metrics = [] if problem else _metrics(side, place, axis)
     return JobFigure(
         place=place,
@@ -73,12 +73,22 @@ def _figure(side: PricedTarget, keys: Sequence[RowKey], axis: str | None) -> Job
         command_seconds=_over_jobs(samples, lambda job: job.command_seconds),
         waiting_seconds=_over_jobs(samples, lambda job: job.waiting_seconds),
         usd_per_job=seconds and usd_per_job(seconds, side.price),
-        checked_by=tuple(kinds),
+        checked_by=tuple(checks),
         metrics=tuple(metrics),
         warnings=tuple(warning.text for warning in samples.warnings()),
         doubts=_doubts([job for job, _ in everything]),
         provenance=tuple(provenance(job) for job, _ in everything),
     )
+
+
+def _checks(job: CollectedJob, check: OwnersCheck | None) -> Iterator[str]:
+    """What a job's result was checked by; an output by its path."""
+    output = job.planned.own_job and job.planned.own_job.output
+    hashed = check and check.output_sha256 and output
+    if check and not (hashed and check.kind == "checksum"):
+        yield check.kind
+    if hashed:
+        yield f"the checksum of {output}"
 
 
 def _doubts(jobs: Sequence[CollectedJob]) -> tuple[str, ...]:

@@ -58,7 +58,9 @@ class JobFigure(Record):
     command_seconds: float | None = Field(description="of the command alone; median")
     waiting_seconds: float | None = Field(description="from submission to start; median")
     usd_per_job: Estimate | None = Field(description="On-Demand; null without a price")
-    checked_by: tuple[str, ...] = Field(description="kinds of OwnersCheck")
+    checked_by: tuple[str, ...] = Field(
+        description="kinds of OwnersCheck; an output's checksum in words, with its path"
+    )
     metrics: tuple[MetricFigure, ...]
     warnings: tuple[str, ...] = ()
     doubts: tuple[str, ...] = Field(

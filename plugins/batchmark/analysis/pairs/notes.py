@@ -165,23 +165,23 @@ def few_jobs(jobs: int) -> str:
 
 
 def undecided_intervals(rows: Sequence[Row], *, dollars: bool) -> str | None:
-    """Why rows have no verdict although an interval leaves out 1; None if there are none."""
+    """Why rows have no verdict although an interval excludes 1×; None if there are none."""
     count = sum(
-        (row.verdict == "undecided" and not row.same_cpu and _leaves_out_one(row.speedup))
-        or (dollars and row.cheaper == "undecided" and _leaves_out_one(row.efficiency.estimate))
+        (row.verdict == "undecided" and not row.same_cpu and _excludes_one(row.speedup))
+        or (dollars and row.cheaper == "undecided" and _excludes_one(row.efficiency.estimate))
         for row in rows
     )
     if not count:
         return None
     return (
-        f"In {count} of {formatting.count(len(rows), 'row')} the {CONFIDENCE_TEXT} interval leaves "
-        "out 1, which is not enough for a verdict: by chance alone it happens in 1 of "
+        f"In {count} of {formatting.count(len(rows), 'row')} the {CONFIDENCE_TEXT} interval "
+        "excludes 1×, which is not enough for a verdict: by chance alone it happens in 1 of "
         f"{round(1 / INTERVAL_LEVEL)} rows. Because a run can have many rows, a verdict is held to "
         f"1 in {round(1 / LEVEL)}."
     )
 
 
-def _leaves_out_one(estimate: Estimate | None) -> bool:
+def _excludes_one(estimate: Estimate | None) -> bool:
     interval = estimate and estimate.interval
     return bool(interval and not interval.low <= 1 <= interval.high)
 

@@ -81,7 +81,7 @@ class _Merger:
             self.merged.opened += (alert,)
             self.watched[alert.id] = alert
         elif new := self._known_worse.missing(relevant):
-            self._join(new, change)
+            self._join(new, relevant)
 
     def _join(self, points: tuple[ChangePoint, ...], change: Change) -> None:
         for alert in (self.watched[one] for one in self._earlier if one in self.watched):
@@ -168,6 +168,7 @@ def _recovery(alert: Alert, change: Change, *, run_id: str, at: datetime) -> Rec
         run_id=run_id,
         at=at,
         points=points,
+        causes=change.causes,
         closes=len(back) >= MOST_SERIES * len(alert.series),
     )
 

@@ -10,7 +10,8 @@ from typing import Literal, Self, get_args
 
 from pydantic import AwareDatetime, Field
 
-from batchmark.changes.records import Change, ChangePoint, SeriesKey
+from batchmark.changes.metric import Metric
+from batchmark.changes.records import Cause, Change, ChangePoint, SeriesKey
 from batchmark.changes.shares import Rate
 from batchmark.core.errors import AlertError
 from batchmark.core.record import Record
@@ -41,6 +42,7 @@ THE_RUN = "the run"
 # Share of its series that has to come back before an alert is recovered; judgment.
 MOST_SERIES = 0.8
 DIGEST_CHARACTERS = 10
+FIGURES = ("before", "after", "change", "p_value", "drift")  # of a change point
 
 
 class Transition(Record):
@@ -58,6 +60,9 @@ class Recovery(Record):
     run_id: str
     at: AwareDatetime
     points: tuple[ChangePoint, ...] = Field(min_length=1, description="how they came back")
+    causes: tuple[Cause, ...] = Field(
+        default=(), description="what differs since they are back, as of `Change`"
+    )
     closes: bool = Field(
         description="with those that came back earlier, these are most of the alert's series"
     )
@@ -68,7 +73,7 @@ class Joined(Record):
 
     alert_id: str
     points: tuple[ChangePoint, ...] = Field(min_length=1)
-    change: Change = Field(description="as the later run sees it")
+    change: Change = Field(description="as the later run sees it, of series that are told")
 
 
 class Alert(Record):
@@ -78,6 +83,11 @@ class Alert(Record):
     change: Change
     transitions: tuple[Transition, ...] = Field(min_length=1)
     back: tuple[SeriesKey, ...] = Field(default=(), description="series whose level came back")
+    cures: tuple[Cause, ...] | None = Field(
+        default=None,
+        description="what differs between the last run on the worse level and the first one back; "
+        "null until a series came back",
+    )
 
     @classmethod
     def opened(cls, change: Change, *, run_id: str, at: AwareDatetime) -> Self:
@@ -112,17 +122,25 @@ class Alert(Record):
         return self.model_copy(update={"transitions": (*self.transitions, following)})
 
     def join(self, joined: Joined) -> Alert:
-        """Return the alert with the series that joined its change; unchanged if it has them."""
-        present = {(point.series, point.metric) for point in self.change.points}
-        new = [one for one in joined.points if (one.series, one.metric) not in present]
-        if not new:
+        """Return the alert with the series that joined its change; unchanged if it has them.
+
+        The figures of the others are the later run's, too, so that all rest on the same runs.
+        """
+        points, new = _by_series(self.change.points), _by_series(joined.points)
+        if new.keys() <= points.keys():
             return self
         seen = joined.change
-        points = sorted(
-            (*self.change.points, *new), key=lambda one: abs(log1p(one.change)), reverse=True
-        )
+        again = _by_series(seen.points)
+        points = {
+            key: known.model_copy(update={name: getattr(again[key], name) for name in FIGURES})
+            if key in again
+            else known
+            for key, known in points.items()
+        } | new
         update: dict[str, object] = {
-            "points": tuple(points),
+            "points": tuple(
+                sorted(points.values(), key=lambda one: abs(log1p(one.change)), reverse=True)
+            ),
             "environment": self.change.environment or seen.environment,
             "fell_back": tuple(dict.fromkeys((*self.change.fell_back, *seen.fell_back))),
         }
@@ -134,10 +152,15 @@ class Alert(Record):
     def recover(self, found: Recovery) -> Alert:
         """Return the alert with what came back; if a person closed it meanwhile, it stays so."""
         back = tuple(dict.fromkeys((*self.back, *(point.series for point in found.points))))
-        alert = self.model_copy(update={"back": back})
+        cures = tuple(dict.fromkeys((*(self.cures or ()), *found.causes)))
+        alert = self.model_copy(update={"back": back, "cures": cures})
         if not found.closes or self.state not in WATCHED:
             return alert
         return alert.become("recovered", at=found.at, by=THE_RUN, run_id=found.run_id)
+
+
+def _by_series(points: Iterable[ChangePoint]) -> dict[tuple[SeriesKey, Metric], ChangePoint]:
+    return {(point.series, point.metric): point for point in points}
 
 
 class Improvement(Record):

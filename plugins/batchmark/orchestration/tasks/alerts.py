@@ -21,6 +21,8 @@ from batchmark.changes.alerts.records import BY_HAND
 from batchmark.changes.alerts.store import AlertStore
 from batchmark.core.config import Config
 from batchmark.core.errors import AlertError, ConfigError
+from batchmark.core.names import run_name
+from batchmark.core.suites import suite_names
 from batchmark.orchestration.assets import REGRESSIONS, regressions_metadata
 from batchmark.orchestration.settings import load_alert_settings, load_config
 from batchmark.orchestration.telling import console, tell
@@ -196,8 +198,10 @@ def decide(
     for joined in merged.joined:
         alerts.change_alert(joined.alert_id, methodcaller("join", joined))
     run = stored_run(store, store.prefix + COLLECTED)
+    suites = suite_names(job.suite for job in store.plan().jobs)
     message_context = MessageContext(
         installation=config.name,
+        run=run_name(run_id, f"{now:%Y-%m-%d %H:%M}", suites),
         report_url=store.object_url(store.prefix + REPORT_HTML),
         log_urls=_log_urls(run),
         airflow_url=conf.get("api", "base_url", fallback=None),

@@ -18,9 +18,11 @@ from batchmark.core.prices import PriceTable
 from batchmark.core.run import CollectedRun, PlannedJob, RunPlan
 from batchmark.orchestration.links import page_url
 from batchmark.orchestration.operators.batch_operator import generation
+from batchmark.orchestration.schedules import runs_next_month
 from batchmark.orchestration.telling import console, tell
 from batchmark.report.page import page_html
 from batchmark.report.pages.table_pages import plan_page
+from batchmark.report.site.costs import Forecast
 from batchmark.report.tables import amount, cost_blocks, worst_case_blocks
 from batchmark.report.terminal.sections import print_blocks
 from batchmark.runs.budget import RUN_CAP, book, parse_cap, refusals, worst_case
@@ -35,6 +37,7 @@ class Proposal(NamedTuple):
     nodes: MultiNode | None = None  # that mount a file system of the run's own, if it needs one
     sides: Mapping[str, Target] = {}  # targets that are no installation's
     prices: RunPrices | None = None  # where they were asked for already
+    schedule: str | None = None  # of an own job
 
 
 def prices_of(config: Config, instance_types: set[str]) -> RunPrices:
@@ -56,7 +59,7 @@ def approve(context: Context, proposal: Proposal) -> RunPlan:
         PlanError: the cap is not a valid amount, or the run could exceed a cap. Nothing was written
             then, unless another run was planned at the same time.
     """
-    config, jobs, nodes, sides, prices = proposal
+    config, jobs, nodes, sides, prices, schedule = proposal
     params = context["params"]
     cap = parse_cap(params[RUN_CAP])
     store = RunStore.of(config, context["run_id"])
@@ -90,7 +93,9 @@ def approve(context: Context, proposal: Proposal) -> RunPlan:
         for reason in reasons:
             tell(f"This run would be refused. {reason}")
         store.write(PLAN, plan.model_dump_json(indent=2))
-        html = page_html(plan_page(plan, worst, reasons, where=_where(store)))
+        forecast = _forecast(context, plan, schedule, now)
+        tell(*filter(None, [forecast]))
+        html = page_html(plan_page(plan, worst, reasons, forecast=forecast, where=_where(store)))
         page = store.write(PLAN_HTML, html, "text/html")
         tell(f"Dry run, nothing is submitted. Its plan: {page_url(context, store, page)}")
         return plan
@@ -110,6 +115,17 @@ def approve(context: Context, proposal: Proposal) -> RunPlan:
     plan = plan.model_copy(update={"spending_key": key})
     store.write(PLAN, plan.model_dump_json(indent=2))
     return plan
+
+
+def _forecast(context: Context, plan: RunPlan, schedule: str | None, now: datetime) -> str:
+    """What runs like this one cost at most next month; empty without a schedule.
+
+    It is the own job's, if it has one, else the DAG's.
+    """
+    what = f"own job {plan.own_job}" if schedule else plan.dag_id or ""
+    runs = runs_next_month(schedule or getattr(context["dag"].timetable, "expression", None), now)
+    most = plan.worst_case.usd if plan.worst_case else None
+    return "" if runs is None else Forecast(what, runs, paused=False, most_usd=most).text
 
 
 def check_run_id(context: Context, store: RunStore) -> None:

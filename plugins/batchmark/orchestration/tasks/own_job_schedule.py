@@ -13,12 +13,12 @@ from croniter import CroniterError, croniter
 from batchmark.aws.result_bucket import RunStore
 from batchmark.core.config import Config
 from batchmark.core.errors import PlanError
+from batchmark.core.kinds import OWN_JOB_DAG
 from batchmark.core.own_jobs import scheduled_run_id
 from batchmark.orchestration.settings import load_config, load_own_jobs
 from batchmark.orchestration.tasks.leaks import LIVE_RUN
 from batchmark.orchestration.telling import fail_if_refused, tell
 
-STARTED = "own_job_benchmark"  # the DAG that runs them
 MINUTES = 15  # from one look to the next
 EARLIER_RUNS = 50  # by the schedule, that may still wait for their turn
 
@@ -71,7 +71,7 @@ def latest_times(name: str, schedule: str, now: datetime) -> list[datetime]:
 
 
 def _live(context: Context, *run_ids: str) -> bool:
-    count = context["ti"].get_dr_count(dag_id=STARTED, run_ids=list(run_ids), states=LIVE_RUN)
+    count = context["ti"].get_dr_count(dag_id=OWN_JOB_DAG, run_ids=list(run_ids), states=LIVE_RUN)
     return bool(count)
 
 

@@ -50,7 +50,8 @@ def plan_own_job(context: Context) -> Arguments:
         check_tags(context["run_id"])
         own_jobs = load_own_jobs()
         wanted = asked_of(own_jobs, context["params"])
-        return Proposal(config, plan_own_jobs(config, own_jobs, wanted, run_name=run_name))
+        jobs = plan_own_jobs(config, own_jobs, wanted, run_name=run_name)
+        return Proposal(config, jobs, schedule=own_jobs.jobs[wanted.job or ""].schedule)
 
     return approved_jobs(context, propose)
 

@@ -112,7 +112,7 @@ def detect_regressions(context: Context, collected_key: str | None) -> str:
         points,
         run_conditions(rows),
         measured=[one.key for one in run.histories[Metric.TIME]],
-        confirmations=verdicts,
+        confirmations=[*verdicts, *run.earlier_verdicts],
     )
     everything = [one for own in run.histories.values() for one in own]
     section = ChangesSection.of(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from airflow.models import DagModel, DagRun, TaskInstance
 from airflow.models.xcom import XComModel
 from airflow.utils.session import create_session
-from croniter import croniter, croniter_range
 from sqlalchemy import and_, select
 
+from batchmark.orchestration.schedules import runs_next_month
 from batchmark.orchestration.xcom import FAILURE_XCOM
 
 MOST_RUNS = 10_000
@@ -77,15 +77,3 @@ def schedule(dag_id: str, now: datetime) -> Schedule:
         found = session.get(DagModel, dag_id)
         text, paused = (found.timetable_summary, bool(found.is_paused)) if found else (None, True)
     return Schedule(runs_next_month(text, now), paused)
-
-
-def runs_next_month(text: str | None, now: datetime) -> int | None:
-    """How often a schedule is due in the month after `now`, in UTC; None if it is no cron line."""
-    if not text or not croniter.is_valid(text):
-        return None
-    start = (now.astimezone(UTC).replace(day=1) + timedelta(days=32)).replace(
-        day=1, hour=0, minute=0, second=0, microsecond=0
-    )
-    end = (start + timedelta(days=32)).replace(day=1)
-    ticks = croniter_range(start, end - timedelta(seconds=1), text)
-    return sum(1 for _ in ticks)

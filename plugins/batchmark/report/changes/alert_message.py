@@ -34,6 +34,7 @@ class MessageContext:
     """What a message says beside the changes."""
 
     installation: str
+    run: str  # in words
     report_url: str
     log_urls: Mapping[tuple[str, str], str] = field(default_factory=dict)  # by suite, target
     airflow_url: str | None = None  # of Airflow's UI; none where it is not configured
@@ -121,7 +122,8 @@ def _recovered(recoveries: Sequence[Recovery], alerts: Mapping[str, Alert]) -> I
             f"{len(found.points)} of {whole} back",
             *words.point_lines(found.points, change.fell_back),
             f"suite: {change.points[0].series.suite}",
-            f"since run {change.first_run_id}, {state}",
+            f"what differs since: {'; '.join(words.differences(found.causes))}",
+            f"since {words.first_run(change)} ({change.first_run_id}), {state}",
             f"alert: {alert.id}",
         )
         yield _Entry(change, "recovered" if found.closes else "partly recovered", lines)
@@ -159,7 +161,7 @@ def _subject(entries: Sequence[_Entry], context: MessageContext) -> str:
 def _text(entries: Sequence[_Entry], message: RunMessage, context: MessageContext) -> str:
     """All entries that fit, each group under its heading, and the number of the others."""
     told = _counts(entries) or FAILED
-    head = printable(f"Batchmark {context.installation}, run {message.run_id}: {told}.")
+    head = printable(f"Batchmark {context.installation}, {context.run}: {told}.")
     if context.failures:
         head += f"\n\n{FAILED.upper()}\n{in_lines(context.failures)}"
     tail = "\n\n".join(_tail(message, context))
@@ -180,7 +182,7 @@ def _text(entries: Sequence[_Entry], message: RunMessage, context: MessageContex
 
 
 def _tail(message: RunMessage, context: MessageContext) -> Iterator[str]:
-    yield printable(f"Report: {context.report_url}")
+    yield in_lines((f"Report: {context.report_url}", f"Run id: {message.run_id}"))
     if message.new_alerts:
         yield how_to_change(message.new_alerts[0].id, context.airflow_url)
     if message.mentions:
@@ -230,6 +232,7 @@ def _line(alert: Alert, airflow_url: str | None) -> AlertLine:
         suite=change.points[0].series.suite,
         state=alert.state,
         since_run_id=change.first_run_id,
+        since=words.first_run(change),
         change=change.points[0].change,
         change_url=alert_page(airflow_url, alert.id) if airflow_url else None,
         note=alert.transitions[-1].note or None,

@@ -32,6 +32,7 @@ def section(report: Report) -> blocks.Section | None:
 def _changes(found: ChangesSection, fell_back: Collection[str]) -> Iterator[blocks.Block]:
     if not found.too_early:  # said on the first screen
         yield blocks.Text(words.summary(found), "summary")
+        yield blocks.Text(words.ROWS)
     yield from (blocks.Text(note, "warning") for note in found.notes)
     for change in found.changes:
         yield blocks.ChangeDetails(
@@ -81,17 +82,20 @@ def _alerts(board: AlertBoard) -> Iterator[blocks.Block]:
     rows = [
         (
             f"{alert.title} ({alert.alert_id}, suite {alert.suite})",
-            formatting.change(alert.change),
             blocks.Link(f"{alert.state}: change it", alert.change_url)
             if alert.change_url
             else alert.state,
             alert.note or "",
-            alert.since_run_id,
+            f"{alert.since} ({alert.since_run_id})" if alert.since else alert.since_run_id,
         )
         for alert in board.lines
     ]
-    heads = ("Alert", "Change", "State", "Note", "Since run")
-    yield blocks.Table("Alerts", "Alerts that are not closed.", heads, rows, wide=True)
+    heads = ("Alert", "State", "Note", "Since run")
+    caption = (
+        "Alerts that are not closed, with the figures that they were told with; those of the "
+        "changes above take in the runs since."
+    )
+    yield blocks.Table("Alerts", caption, heads, rows, wide=True)
     yield from map(blocks.Text, board.how_to_change.splitlines())
 
 

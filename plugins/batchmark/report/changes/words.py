@@ -22,14 +22,26 @@ from batchmark.changes.records import (
 )
 from batchmark.changes.shares import Rate
 from batchmark.core import formatting, row_values, version
+from batchmark.core.names import run_name
 from batchmark.core.prices import MILLION, SECONDS_PER_HOUR
-from batchmark.core.suites import is_own_job
+from batchmark.core.suites import is_own_job, suite_name
 from batchmark.report.change_records import ChangesSection
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 ARROW = "\N{RIGHTWARDS ARROW}"
 SMALLEST_P = 1e-4  # smaller p-values are shown as "< 0.0001"
-NO_CAUSE = "nothing that is recorded differs"
+NO_CAUSE = "nothing recorded changed"
+ROWS = (
+    "A row is a workload or job at one size, or one of its metrics there. A series is the figures "
+    "of a row on one target, run after run."
+)
+# What a title names beside the version, where it changed: the first that did.
+HOST_CAUSES = {
+    "driver version": "driver",
+    "CUDA version": "CUDA",
+    "AMI": "AMI",
+    "image": "image",
+}
 NO_RERUN = "no job was run again for it"
 MOST_TARGETS = 3  # named in a title
 MOST_POINTS = 6  # of a change, written out
@@ -54,9 +66,21 @@ def title(change: Change) -> str:
         return f"{what}: {where}, {movement(point)}"
     if against := point.series.against:
         where = f"{where} over {target(against, change.fell_back)}"
-    since = version.since(change.version_before, change.version)
-    told = (f"{what} on {where}: {_what(change)}", _by_how_much(change), since)
+    told = (f"{what} on {where}: {_what(change)}", _by_how_much(change), _since(change))
     return ", ".join(filter(None, told))
+
+
+def _since(change: Change) -> str:
+    """From which version and which driver or the like on it is so; empty if both are the same."""
+    told = version.since(change.version_before, change.version)
+    parts = [told] if told else []
+    for found in change.causes:
+        if found.name in HOST_CAUSES and found.run_id is None and found.before and found.after:
+            before, after = (_short(found.name, side) for side in (found.before, found.after))
+            begin = "" if parts else "since "
+            parts.append(f"{begin}{HOST_CAUSES[found.name]} {after} ({before} before)")
+            break
+    return " and ".join(parts)
 
 
 def kind(change: Change) -> str:
@@ -139,8 +163,11 @@ def cause(cause: Cause) -> str:
 
 
 def causes(change: Change) -> list[str]:
-    known = [*_unit_hint(change.points[0]), *map(cause, change.causes)]
-    return known or [NO_CAUSE]
+    return [*_unit_hint(change.points[0]), *differences(change.causes)] or [NO_CAUSE]
+
+
+def differences(found: Iterable[Cause]) -> list[str]:
+    return list(map(cause, found)) or [NO_CAUSE]
 
 
 def _unit_hint(point: ChangePoint) -> Iterator[str]:
@@ -266,24 +293,32 @@ def facts(change: Change) -> Iterator[tuple[str, list[str]]]:
     yield (
         "since",
         [
-            f"run {first.first_run_id} of {first.first_recorded_at:%Y-%m-%d}",
+            f"{first_run(change)} ({first.first_run_id})",
             f"the last run before was {first.last_run_id}",
-            f"{formatting.count(first.after.runs, 'run')} at the new level when this was told",
         ],
     )
+    before, after = (formatting.count(side.runs, "run") for side in (first.before, first.after))
+    yield "figures", [f"the median of {after} since, against that of {before} before"]
     yield "what differs", causes(change)
     if change.confirmations:
         reruns = [f"{found.outcome}: {confirmation(found)}" for found in change.confirmations]
         more = len(reruns) - MOST_CONFIRMATIONS
         shown = reruns[:MOST_CONFIRMATIONS] + ([f"and {more} more"] if more > 0 else [])
         if len(reruns) < len(change.points):
-            shown.insert(0, f"{len(reruns)} of {len(change.points)} rows were measured again")
+            shown.insert(0, f"{len(reruns)} of {len(change.points)} series were measured again")
         yield "re-run", shown
     elif first.metric == Metric.TIME:
         yield "re-run", [NO_RERUN]
     yield "cost", cost(change)
     if change.speedups:
         yield "speedups", [speedup(point) for point in change.speedups]
+
+
+def first_run(change: Change) -> str:
+    """The first run since, in words."""
+    first = min(change.points, key=lambda point: point.first_recorded_at)
+    when, suite = f"{first.first_recorded_at:%Y-%m-%d %H:%M}", suite_name(first.series.suite)
+    return run_name(first.first_run_id, when, suite)
 
 
 def _short(name: str, side: str | None) -> str:

@@ -45,6 +45,18 @@ def sections(report: Report) -> Iterator[blocks.Section]:
         yield blocks.Section(f"own-job-{number}", title, shown)
 
 
+def on_aws(report: Report) -> Iterator[blocks.Section]:
+    """How a job that only ran on a laptop goes on to AWS."""
+    names = [f"own_jobs.{one.name}" for one in report.of(OwnJobStudy) if not one.existing]
+    if names:
+        text = (
+            f"To run it on AWS, apply the file that has {formatting.some(names)} with your other "
+            "inputs, in terraform/: terraform apply -var-file=examples/minimal.tfvars "
+            '-var-file=FILE. docs/own-jobs.md says more below "On AWS".'
+        )
+        yield blocks.Section("aws", "On AWS", [blocks.Text(text)])
+
+
 def _blocks(study: OwnJobStudy) -> Iterator[blocks.Block]:
     images = words.images(study)
     about = (f"Suite {study.suite}", f"Image: {images}" if images else "", words.prices(study))

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from batchmark.core import formatting
+from batchmark.core.names import run_name
 from batchmark.core.run import LostJob
+from batchmark.core.suites import suite_names
 from batchmark.report import blocks, failures, sections, studies, words
 from batchmark.report.answer import first_screen
 from batchmark.report.changes import blocks as change_blocks
 from batchmark.report.model import Report
+from batchmark.report.own_jobs.sections import on_aws
 from batchmark.report.tables import amount
 
 FIGURES = (
@@ -25,9 +28,10 @@ CHANGES = (
 
 def run_page(report: Report) -> blocks.Page:
     screen, moment = first_screen(report), f"{report.created_at:%Y-%m-%d %H:%M %Z}"
+    name = run_name(report.run_id, moment, suite_names(report.suites))
     return blocks.Page(
         screen.stories[0].title,
-        f"Batchmark report of run {report.run_id}, {moment}.",
+        f"Batchmark report of {name}. Run id: {report.run_id}.",
         screen,
         notices=report.notices,
         sections=list(_sections(report, screen)),
@@ -53,7 +57,9 @@ def _sections(report: Report, screen: blocks.FirstScreen) -> Iterator[blocks.Sec
     yield from studies.sections(report)
     if lost := [job for job in report.lost if not job.not_run]:
         yield blocks.Section("lost", "Lost jobs", [_lost(lost, report)])
-    if not words.outside_ec2(report.targets):
+    if words.outside_ec2(report.targets):
+        yield from on_aws(report)
+    else:
         yield _prices(report)
     meaning = [text for story in screen.stories for text in story.meaning]
     read = [FIGURES, *meaning, *([CHANGES] if report.changes and changes else [])]

@@ -86,10 +86,17 @@ def environment_page(result: EnvironmentCheck) -> Page:
     )
 
 
-def plan_page(plan: RunPlan, worst: WorstCase, refused: Sequence[str], *, where: str = "") -> Page:
+def plan_page(
+    plan: RunPlan,
+    worst: WorstCase,
+    refused: Sequence[str],
+    *,
+    forecast: str = "",
+    where: str = "",
+) -> Page:
     """What a dry run would have submitted, and cost at most; `refused` says why it would not.
 
-    `where` follows the sum.
+    `where` follows the sum; `forecast` says what its schedule comes to.
     """
     jobs = formatting.count(len(plan.jobs), "job")
     most = "an unknown sum" if worst.usd is None else formatting.usd(worst.usd)
@@ -99,7 +106,7 @@ def plan_page(plan: RunPlan, worst: WorstCase, refused: Sequence[str], *, where:
         f"Run {plan.run_id}: nothing was submitted. On-Demand prices of {worst.region} as of "
         f"{worst.prices_as_of}.",
         f"{jobs} can cost {most} at most{where}. {would}",
-        [worst_case_table(worst)],
+        [worst_case_table(worst), *([Text(forecast, "summary")] if forecast else [])],
         warnings=refused,
         notices=[] if where else worst.notes,
     )

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from batchmark.changes.alerts.records import BY_HAND, LISTED, MAY_FOLLOW, Alert, State, precision
 from batchmark.core import formatting
-from batchmark.core.names import run_name
-from batchmark.core.suites import suite_name
 from batchmark.report.changes import words as change_words
 
 
@@ -29,8 +27,8 @@ def alert_views(alerts: Sequence[Alert]) -> tuple[str, str, list[AlertView]]:
         AlertView(
             alert,
             change_words.title(alert.change),
-            _since(alert),
-            list(change_words.facts(alert.change)),
+            change_words.first_run(alert.change),
+            list(_facts(alert)),
             [state for state in MAY_FOLLOW[alert.state] if state in BY_HAND],
         )
         for alert in ordered
@@ -39,10 +37,10 @@ def alert_views(alerts: Sequence[Alert]) -> tuple[str, str, list[AlertView]]:
     return summary(alerts), right, views
 
 
-def _since(alert: Alert) -> str:
-    first = alert.change.points[0]
-    when, suite = f"{first.first_recorded_at:%Y-%m-%d %H:%M}", suite_name(first.series.suite)
-    return run_name(alert.change.first_run_id, when, suite)
+def _facts(alert: Alert) -> Iterator[tuple[str, list[str]]]:
+    yield from change_words.facts(alert.change)
+    if alert.cures is not None:
+        yield "what changed when it recovered", change_words.differences(alert.cures)
 
 
 def summary(alerts: Sequence[Alert]) -> str:

@@ -21,6 +21,7 @@ from batchmark.core.version import since
 from batchmark.report.machines import environment
 from batchmark.report.words import row_label
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
+from batchmark_job.result.own_job import COLD, START
 
 TENFOLD = 9.0  # a relative change, from which on its size tells nobody anything
 UNDECIDED: tuple[Verdict, ...] = ("no difference", "not known yet", "not comparable")
@@ -168,6 +169,8 @@ class Comparison:
         """What would decide the rows that are not known yet."""
         if not self.not_known_yet:
             return "compare one target with itself, or with figures of another machine"
+        if all(map(_is_cold, self.not_known_yet)) and not all(map(_is_cold, self.rows)):
+            return "look at the trend of cold starts, to which each run adds: more repeats run warm"
         if _repeats(self.not_known_yet) >= MINIMUM_SAMPLES:
             return "measure more repeats, or on a quieter machine"
         return f"measure {MINIMUM_SAMPLES} or more repeats a side"
@@ -192,7 +195,7 @@ class Comparison:
 
     @property
     def remarks(self) -> list[str]:
-        """The remedy, why an interval that leaves out 1 may not be enough, and what stands out."""
+        """The remedy, why an interval that excludes 1× may not be enough, and what stands out."""
         notes = filter(None, (self.remedy, undecided_intervals(self.rows, dollars=False)))
         return [*notes, *self._far_slower()]
 
@@ -270,6 +273,10 @@ def _word(row: Row) -> str:
 
 def _is_metric(row: Row) -> bool:
     return ToldMetric.of(row.parameters) is not None
+
+
+def _is_cold(row: Row) -> bool:
+    return row.parameters.get(START) == COLD
 
 
 def _repeats(rows: list[Row]) -> int:

@@ -65,7 +65,8 @@ class Forecast:
     what: str  # a DAG's id, or an own job
     runs: int | None  # of the schedule next month; None where Airflow has no schedule
     paused: bool
-    recent_usd: Sequence[float]  # of the latest settled runs
+    recent_usd: Sequence[float] = ()  # of the latest settled runs
+    most_usd: float | None = None  # that a run can cost, for as long as none is settled
 
     @property
     def text(self) -> str:
@@ -75,8 +76,11 @@ class Forecast:
             return f"{self.what} is paused: its schedule will cost nothing."
         times = formatting.count(self.runs, "scheduled run")
         if not self.recent_usd:
-            costs = "what one costs is not known yet: its first run tells"
-            return f"{times} of {self.what} next month; {costs}."
+            costs = "; what one costs is not known yet: its first run tells"
+            if self.most_usd is not None:
+                each, every = map(formatting.usd, (self.most_usd, self.runs * self.most_usd))
+                costs = f", {every} at most, as one can cost {each}; the first tells what one does"
+            return f"{times} of {self.what} next month{costs}."
         latest = formatting.count(len(self.recent_usd), "run")
         if not any(self.recent_usd):
             return f"{times} of {self.what} next month; the latest {latest} cost no dollars."

@@ -119,8 +119,10 @@ class RunLine:
 
     @property
     def changed(self) -> str:
-        if self.summary is None or self.summary.worse is None:
+        if self.summary is None:
             return "-"
+        if self.summary.worse is None:
+            return "not judged: not held against earlier runs"
         if self.summary.worse:
             return formatting.count(self.summary.worse, "change") + " for the worse"
         return f"{NOT_KNOWN}: too few runs" if self.summary.too_early else "nothing worse"

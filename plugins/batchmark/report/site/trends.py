@@ -112,18 +112,17 @@ class Trend:
         if point:
             share, begun = change_words.share(point, point.change), point.first_recorded_at
             old = change_words.value(point.before.median, point.metric, point.series)
-            parts.append(f"{share}, a change since {begun:%Y-%m-%d}, from {old}")
+            parts.append(f"level {share} since {begun:%Y-%m-%d}, {old} before")
             parts += [self.since] if self.since else []
         return "; ".join(parts)
 
     def _against(self, level: Level) -> str:
         """The level that the latest run is held against, and what the distance is worth."""
         value = change_words.read(level.median, self.metric, self.key)
-        before = f"{self._text(value)} before"
         if self.standing.word is None:
-            return before
+            return f"{self._text(value)} before"
         share = formatting.change(self.latest.value / value - 1)
-        return f"{share} against {before}, {self.standing.word}"
+        return f"{share} against the median before, {self._text(value)}, {self.standing.word}"
 
     @property
     def points(self) -> list[tuple[float, float]]:
@@ -258,7 +257,8 @@ def trends(
             Mark(
                 places[point.first_run_id],
                 "alert",
-                f"{change_words.share(point, point.change)}, alert {alert.id} ({alert.state})",
+                f"alert {alert.id} ({alert.state}), told as "
+                f"{change_words.share(point, point.change)}",
             )
             for point, alert in at_series.get((history.key, history.metric), ())
             if point.first_run_id in places

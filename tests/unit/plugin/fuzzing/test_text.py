@@ -171,7 +171,9 @@ def alert_of(text):
 def message(text):
     moved, key = alert_of(text)
     urls = {(key.suite, key.target): f"https://logs.example/{text}"}
-    context = MessageContext(f"lab{text}", f"https://results.example/{text}", urls, None, [text])
+    context = MessageContext(
+        f"lab{text}", text, f"https://results.example/{text}", urls, None, [text]
+    )
     found = merged([moved])
     return build_message(found, (), context, run_id=run_id(30), created_at=NOW, channels=("sns",))
 

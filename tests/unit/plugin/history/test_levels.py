@@ -84,7 +84,7 @@ def told(change, level, text):
         return []
     first, old = change
     share = formatting.change(level / old - 1)
-    return [f"{share}, a change since {day(first)}, from {text(old)}"]
+    return [f"level {share} since {day(first)}, {text(old)} before"]
 
 
 @pytest.mark.parametrize(
@@ -101,25 +101,27 @@ def test_a_newest_run_is_held_against_its_level_in_all_views(levels, newest, lev
         f"{runs} {seconds(newest)} {seconds(level)} {share}, {word}",
         *moved,
     ]
-    assert trend(rows) == ["; ".join([f"{share} against {seconds(level)} before, {word}", *moved])]
+    assert trend(rows) == [
+        "; ".join([f"{share} against the median before, {seconds(level)}, {word}", *moved])
+    ]
     level, newest = ON_CPU / level, ON_CPU / newest
     if change:
         change = (change[0], ON_CPU / change[1])
     moved = told(change, level, formatting.multiple)
     share = formatting.change(newest / level - 1)
-    before = f"{share} against {formatting.multiple(level)} before, {word}"
+    before = f"{share} against the median before, {formatting.multiple(level)}, {word}"
     assert pairs(rows) == ["; ".join([before, *moved])]
 
 
 def test_a_run_that_its_fresh_jobs_make_a_change_is_held_against_the_level_before():
     rows = shaped([(20, 0.010)], 0.013)
     rows += [measured(0.013, GPU, day=20, purpose="confirmation") for _ in range(3)]
-    change = f"+30 %, a change since {day(20)}, from 10.0 ms"
+    change = f"level +30 % since {day(20)}, 10.0 ms before"
     assert shown(rows) == ["21 13.0 ms 10.0 ms +30 %, a change", change]
     assert trend(rows) == [change]
     rows.append(measured(0.01304, GPU, day=21))
     assert shown(rows) == ["22 13.0 ms 13.0 ms +0.3 %, not known yet", change]
-    assert trend(rows) == [f"+0.3 % against 13.0 ms before, not known yet; {change}"]
+    assert trend(rows) == [f"+0.3 % against the median before, 13.0 ms, not known yet; {change}"]
 
 
 def test_the_version_of_a_change_is_named():
@@ -135,7 +137,10 @@ def test_another_machine_is_another_series_and_no_change():
     other = GPU | {"gpu_model": "NVIDIA A10"}
     rows = shaped([(20, 0.010)], 0.01004) + shaped([(10, 0.013)], 0.01304, other, since=21)
     rows += on_cpu(32)
-    was, now = "+0.4 % against 10.0 ms before", "+0.3 % against 13.0 ms before"
+    was, now = (
+        f"{share} against the median before, {old}"
+        for share, old in (("+0.4 %", "10.0 ms"), ("+0.3 %", "13.0 ms"))
+    )
     assert trend(rows) == [f"{was}, {SAME}", f"{now}, {SAME}"]
     assert " ".join(shown(rows)).count(SAME) == 2
     assert CHANGED not in " ".join([*shown(rows), *pairs(rows)])

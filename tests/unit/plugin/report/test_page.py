@@ -204,7 +204,8 @@ def test_title_and_heading_name_suite_and_targets(report_of_gpu):
     at = f"{report_of_gpu.created_at:%Y-%m-%d %H:%M %Z}"
     assert f"<title>Batchmark: {heading}, {at}</title>" in html
     assert f"<h1>{heading}</h1>" in html
-    assert f"report of run {report_of_gpu.run_id}, {at}." in html
+    suite = f"suite {report_of_gpu.pairs[0].suite}"
+    assert f"report of {suite}, {at}, scheduled. Run id: {report_of_gpu.run_id}." in html
 
 
 def test_what_is_known_of_the_figures_is_folded_while_there_is_no_verdict(

@@ -11,17 +11,18 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from batchmark.changes.alerts.records import Alert, State
 from batchmark.core.errors import AlertError, ConfigError
-from batchmark.core.kinds import COSTING
+from batchmark.core.kinds import COSTING, OWN_JOB_DAG, OWN_JOB_SCHEDULE_DAG
+from batchmark.orchestration.schedules import runs_next_month
 from batchmark.orchestration.settings import load_own_jobs
 from batchmark.orchestration.web import airflow_runs
 from batchmark.orchestration.web.access import READ_DAG, Editor
 from batchmark.orchestration.web.library import Library
 from batchmark.orchestration.web.routes.parts import Books, Here
 from batchmark.orchestration.web.routes.runs import RUNS_AHEAD, dag_ids
+from batchmark.report.changes.words import ROWS
 from batchmark.report.site import costs
 from batchmark.report.site.alerts import alert_views
 
-OWN, OWN_SCHEDULE = "own_job_benchmark", "own_job_schedule"
 RECENT_RUNS = 5  # that a forecast rests on
 
 router = APIRouter(default_response_class=HTMLResponse)
@@ -37,6 +38,7 @@ def alerts(here: Here, books: Books) -> str:
         summary=summary,
         precision=precision,
         alerts=views,
+        rows_and_series=ROWS,
     )
 
 
@@ -84,7 +86,8 @@ def spent(here: Here, books: Books) -> str:
         if coming.runs is not None or dag_id == READ_DAG:
             recent = of_dag[-RECENT_RUNS:]
             forecasts.append(costs.Forecast(dag_id, coming.runs, coming.paused, recent))
-    forecasts += _of_own_jobs(books, [each for each in settled if dag_of.get(each[1]) == OWN], now)
+    of_own_jobs = [each for each in settled if dag_of.get(each[1]) == OWN_JOB_DAG]
+    forecasts += _of_own_jobs(books, of_own_jobs, now)
     return here.render(
         "costs",
         current="costs",
@@ -107,10 +110,10 @@ def _of_own_jobs(
         return
     if not scheduled:
         return
-    paused = airflow_runs.schedule(OWN_SCHEDULE, now).paused
+    paused = airflow_runs.schedule(OWN_JOB_SCHEDULE_DAG, now).paused
     plans = books.plans([run_id for _, run_id, _ in settled])
     for name, text in scheduled.items():
         runs_of_job = {run_id for run_id, plan in plans.items() if plan.own_job == name}
         recent = [usd for _, run_id, usd in settled if run_id in runs_of_job]
-        runs = airflow_runs.runs_next_month(text, now)
+        runs = runs_next_month(text, now)
         yield costs.Forecast(f"own job {name}", runs, paused, recent[-RECENT_RUNS:])

@@ -18,6 +18,7 @@ from batchmark.orchestration.web.access import Reader, Visitor, check_may_read
 from batchmark.orchestration.web.library import Library
 from batchmark.orchestration.web.routes.parts import Books, Here, download, own_runs
 from batchmark.orchestration.web.routes.runs import owner
+from batchmark.report.changes.words import ROWS
 from batchmark.report.charts import embedded
 from batchmark.report.site import drawings, trends
 from batchmark.report.site.compare import Comparison
@@ -84,6 +85,7 @@ def all_trends(
         runs=runs,
         metrics=trends.METRICS,
         marks=trends.MARKS,
+        rows_and_series=ROWS,
         summary=trends.summary(shown, suite, metric),
         trends=shown,
     )
@@ -144,7 +146,9 @@ class Choice:
             check_may_read(visitor, owner(books, side.run.run_id))
         first, second = sides
         follows = first.follows(second)
-        return Comparison(first.label, second.label, side_by_side(*sides), follows)
+        alike = first.name == second.name
+        names = [one.label if alike else one.name for one in sides]
+        return Comparison(names[0], names[1], side_by_side(*sides), follows)
 
 
 Sides = Annotated[Choice, Depends()]

@@ -9,7 +9,7 @@ from batchmark.analysis.comparison import compare
 from batchmark.analysis.side_by_side import Chosen, side_by_side
 from batchmark.core.errors import CollectError
 from batchmark_job.result.document import Device
-from batchmark_job.result.own_job import BadLine
+from batchmark_job.result.own_job import BadLine, OwnersCheck
 from tests.builders.own_jobs import (
     CPU,
     GPU,
@@ -54,6 +54,15 @@ def test_a_study_has_a_figure_for_each_side_and_size():
             assert figure.usd_per_job.value == pytest.approx(
                 figure.seconds.value * side.price.usd_per_hour / 3600
             )
+
+
+@pytest.mark.parametrize(
+    ("check", "kinds"), [("checksum", ()), ("command", ("command",)), ("exit_code", ("exit_code",))]
+)
+def test_an_output_that_was_checked_is_named(check, kinds):
+    checked = OwnersCheck(kind=check, passed=True, output_sha256="ab" * 32)
+    (side,) = own_study(*JobOn("g5.xlarge", plan={"output": "out.zip"}).jobs(check=checked)).sides
+    assert side.figures[0].checked_by == (*kinds, "the checksum of out.zip")
 
 
 def test_sides_have_the_one_order_of_targets_whatever_that_of_the_jobs():

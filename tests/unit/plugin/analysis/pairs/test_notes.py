@@ -79,7 +79,7 @@ def test_rows_whose_interval_leaves_out_1_without_a_verdict_are_explained_once()
     assert [row.speedup.interval.low > 1 for row in pair.rows] == [True, False, True]
     in_time = undecided_intervals(pair.rows, dollars=False)
     assert in_time == (
-        "In 1 of 3 rows the 95 % interval leaves out 1, which is not enough for a verdict: by "
+        "In 1 of 3 rows the 95 % interval excludes 1×, which is not enough for a verdict: by "
         "chance alone it happens in 1 of 20 rows. Because a run can have many rows, a verdict is "
         "held to 1 in 200."
     )

@@ -3,6 +3,7 @@
 import pytest
 
 from batchmark.changes.alerts.records import STATES
+from batchmark.changes.records import Cause
 from tests.builders.alerts import (
     NOW,
     change,
@@ -14,6 +15,8 @@ from tests.builders.alerts import (
     series,
     some_series,
 )
+
+CURE = Cause(name="driver version", before="590.44.01", after="580.95.05")
 
 
 def states(found):
@@ -70,7 +73,10 @@ def test_series_that_join_a_change_join_its_alert_and_count_for_its_recovery():
     assert [one.series for one in joined.points] == of[5:]
     extended = alert.join(joined)
     assert (extended.id, extended.transitions) == (alert.id, alert.transitions)
-    assert extended.series == (*of[5:], *of[:5])  # the largest change first
+    assert extended.series == tuple(of)
+    # All figures are of the same look; since when it is so is as it was told.
+    assert {point.after.median for point in extended.change.points} == {0.013}
+    assert extended.change.first_run_id == alert.change.first_run_id
     assert extended.change.usd_per_month == 20.0
     assert extended.join(joined) == extended
     assert merged([larger], [extended]).joined == ()
@@ -125,12 +131,14 @@ def test_two_steps_that_one_run_sees_close_together_are_two_alerts():
 def test_an_improvement_that_brings_the_level_back_closes_the_alert():
     for state in ((), ("acknowledged",), ("fixed",)):
         (alert,) = opened()
-        found = merged([change(point(26, 0.012, 0.0101))], [in_state(alert, *state)])
+        better = change(point(26, 0.012, 0.0101), causes=(CURE,))
+        found = merged([better], [in_state(alert, *state)])
         (recovery,) = found.recoveries
         (improvement,) = found.improvements
         assert (recovery.alert_id, recovery.run_id, recovery.closes) == (alert.id, "run-30", True)
         assert improvement.brought_back == (alert.id,)
-        assert alert.recover(recovery).state == "recovered"
+        recovered = alert.recover(recovery)
+        assert (recovered.state, recovered.cures) == ("recovered", (CURE,))
 
 
 @pytest.mark.parametrize("state", ["invalid", "recovered"])

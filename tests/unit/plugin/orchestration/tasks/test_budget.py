@@ -265,9 +265,15 @@ def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys):
     page = unescape(cloud.read(f"runs/{RUN_ID}/{PLAN_HTML}").decode())
     assert "2 jobs can cost $8.08 at most. The run would be refused." in page
     assert "above its max_cost_usd of $1" in page
+    forecast = (
+        f"2 scheduled runs of {DAG_ID} next month, $16.16 at most, as one can cost $8.08; the "
+        "first tells what one does."
+    )
+    assert forecast in page
     plan = cloud.store(RUN_ID).plan()
     assert (plan.dry_run, plan.worst_case.usd, plan.spending_key) == (True, WORST, None)
     said = capsys.readouterr().out
+    assert forecast in said
     assert "What this run can cost at most" in said
     assert "This run would be refused. This run can cost up to $8.08" in said
     assert "Dry run, nothing is submitted. Its plan: " in said

@@ -138,9 +138,14 @@ def test_prices_of_all_types_that_its_jobs_may_get_are_kept_and_its_queues_known
     assert f"{ARN}:job-queue/images" in run.store.read(key).decode()
 
 
-def test_a_dry_run_submits_nothing_and_leaves_no_queue(run):
+def test_a_dry_run_submits_nothing_and_leaves_no_queue(run, monkeypatch, capsys):
     assert own_jobs.plan_comparison(comparison(dry_run=True)) == []
+    monkeypatch.setattr(
+        own_jobs, "load_own_jobs", lambda: existing_jobs.own_jobs(schedule="0 3 1 * *")
+    )
     assert own_jobs.plan_own_job(job_run(dry_run=True, run_id=RUN_ID)) == []
+    forecast = "1 scheduled run of own job thumbnails next month, $"
+    assert forecast in capsys.readouterr().out
     assert run.store.keys(FOLDER) == []
     assert run.store.plan().dry_run
 

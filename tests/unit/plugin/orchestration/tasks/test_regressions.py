@@ -81,9 +81,12 @@ def test_an_outlier_costs_one_fresh_job_and_hides_no_level_that_begins_near_it(s
 def test_later_runs_on_the_slower_level_cost_no_fresh_job_and_tell_nothing_new(schedule):
     quiet_runs(schedule, 15)
     schedule.run(gpu=1.12)
+    (told,) = schedule.alerts
     for _ in range(9):
-        once, twice, _ = schedule.run(gpu=1.12)
-        assert (once, twice) == (0, 0)
+        once, twice, found = schedule.run(gpu=1.12)
+        assert (once, twice, found.confirmations) == (0, 0, ())
+        (change,) = found.changes
+        assert change.confirmations == told.change.confirmations != ()
     assert [alert.change.first_run_id for alert in schedule.alerts] == ["run-016"]
     assert AlertStore(schedule.store).message("run-017") is None
 

@@ -31,8 +31,10 @@ from tests.builders.alerts import (
 )
 from tests.builders.changed_series import build_confirmation
 
+RUN = "suite blog, 2026-11-20 09:30"
 CONTEXT = MessageContext(
     installation="lab",
+    run=RUN,
     report_url="https://results.example/report.html",
     log_urls={("blog", "g5.xlarge"): "https://logs.example/job-1"},
     airflow_url="https://airflow.example/",
@@ -53,7 +55,7 @@ def test_a_run_that_failed_says_so_with_its_last_lines_though_nothing_changed():
     message = build(context=replace(CONTEXT, failures=FAILED))
     assert message.subject == f"Batchmark lab: {FAILED[0]}"
     head, told, _ = message.text.split("\n\n")
-    assert head == "Batchmark lab, run run-30: failed."
+    assert head == f"Batchmark lab, {RUN}: failed."
     assert told == f"FAILED\n{FAILED[0]}\n  boom\N{SYMBOL FOR ESCAPE}[2K"
     assert (message.attributes, message.alert_ids) == (
         {"kind": ("failed",), "state": ("failed",)},
@@ -83,19 +85,20 @@ def test_an_alert_says_all_there_is_to_know():
     )
     (alert,) = merged([told]).opened
     message = build(told)
-    assert message.subject == (
+    assert message.subject.startswith(
         "Batchmark lab: Slower on g5.xlarge: matmul size 5000, float32, +20 %"
     )
     assert message.text == (
-        "Batchmark lab, run run-30: 1 slower.\n"
+        f"Batchmark lab, {RUN}: 1 slower.\n"
         "\n"
         "SLOWER\n"
-        "* Slower on g5.xlarge: matmul size 5000, float32, +20 %\n"
+        "* Slower on g5.xlarge: matmul size 5000, float32, +20 %, since driver 590.10.01 "
+        "(580.95.05 before)\n"
         "  matmul size 5000, float32: 10.0 ms → 12.0 ms, +20 % (spread 0.8 %, 19 runs; then "
         "spread 1.1 %, 3 runs; p = 0.0004)\n"
         "  suite: blog\n"
-        "  since: run run-20 of 2026-10-19; the last run before was run-19; 3 runs "
-        "at the new level when this was told\n"
+        "  since: suite blog, 2026-10-19 03:00 (run-20); the last run before was run-19\n"
+        "  figures: the median of 3 runs since, against that of 19 runs before\n"
         "  what differs: driver version 580.95.05 → 590.10.01; image digest none → sha256:9a\n"
         "  re-run: confirmed: matmul size 5000, float32: expected 10.0 ms, measured 12.0 ms, fresh "
         "jobs on 3 instances 11.9 ms, 12.1 ms, 11.8 ms\n"
@@ -103,7 +106,7 @@ def test_an_alert_says_all_there_is_to_know():
         "  log of g5.xlarge: https://logs.example/job-1\n"
         f"  alert: {alert.id}\n"
         "\n"
-        "Report: https://results.example/report.html\n"
+        "Report: https://results.example/report.html\nRun id: run-30\n"
         "\n"
         "Acknowledge an alert, or call it invalid or fixed, on its page, "
         f"https://airflow.example/batchmark/alerts#{alert.id}, or from a shell:\n"
@@ -154,7 +157,8 @@ def test_a_recovered_alert_says_since_when_it_was_there_and_what_it_was():
         "  matmul size 5000, float32: 12.0 ms → 10.1 ms, −16 % (spread 0.8 %, 25 runs; then "
         "spread 1.1 %, 3 runs; p = 0.0004)\n"
         "  suite: blog\n"
-        "  since run run-20, acknowledged until now\n"
+        "  what differs since: nothing recorded changed\n"
+        "  since suite blog, 2026-10-19 03:00 (run-20), acknowledged until now\n"
         f"  alert: {alert.id}\n"
     ) in message.text
     assert "IMPROVED" not in message.text
@@ -167,7 +171,7 @@ def test_a_partial_recovery_says_how_many_series_are_back():
     message = build(moved(26, 0.012, 0.010, some_series(3)), alerts=alerts)
     assert "PARTLY RECOVERED\n* Slower on g5.xlarge: 10 rows together, +20 %\n" in message.text
     assert "\n  3 of 10 series back\n" in message.text
-    assert "\n  since run run-20, still open\n" in message.text
+    assert "\n  since suite blog, 2026-10-19 03:00 (run-20), still open\n" in message.text
     assert message.attributes["state"] == ("partly recovered",)
 
 
@@ -208,15 +212,15 @@ def test_what_is_not_known_says_why():
     message = build(unpriced)
     assert "cost: g5.xlarge has no price\n" in message.text
     assert "re-run: no job was run again for it\n" in message.text
-    assert "what differs: nothing that is recorded differs\n" in message.text
-    without = build(change(), context=MessageContext("lab", "https://report.example"))
+    assert "what differs: nothing recorded changed\n" in message.text
+    without = build(change(), context=MessageContext("lab", RUN, "https://report.example"))
     assert "log of" not in without.text
     assert "DAG change_alert: trigger it" in without.text
 
 
 def test_messages_that_may_not_have_arrived_are_mentioned():
     runs = [f"run-{number}" for number in range(8)]
-    context = MessageContext("lab", "https://report.example", unsure_runs=runs)
+    context = MessageContext("lab", RUN, "https://report.example", unsure_runs=runs)
     message = build(change(), context=context)
     assert message.mentions == tuple(runs)
     assert "may not have arrived: run-0, run-1, run-2, run-3, run-4 and 3 more." in message.text
@@ -284,6 +288,7 @@ def test_a_line_says_what_changed_where_and_since_when():
         "suite": "blog",
         "state": "open",
         "since_run_id": run_id(20),
+        "since": "suite blog, 2026-10-19 03:00",
         "change": SLOWER.change.points[0].change,
         "change_url": f"https://airflow.example/batchmark/alerts#{SLOWER.id}",
         "note": None,

@@ -48,6 +48,7 @@ WHOLE, RATE, LOSS = (
         '{"better":"lower","metric":"loss","size":64,"unit":""}',
     )
 )
+AMIS = {"before": "ami-1", "after": "ami-2"}
 NEW_IMAGE = ("sha256:" + "bb" * 32,)
 
 
@@ -71,6 +72,7 @@ def build_alert(**fields):
         "suite": "blog",
         "state": "acknowledged",
         "since_run_id": "scheduled__2026-11-09",
+        "since": "suite blog, 2026-11-09 03:00, scheduled",
         "change": 0.12,
         "change_url": "https://airflow.example/dags/change_alert",
         "note": "new OpenCV",
@@ -123,15 +125,16 @@ def test_page_and_terminal_tell_what_changed_by_how_much_and_since_when(compared
             "spread 1.1 %, 20 runs",
             "spread 0.9 %, 3 runs",
             "p < 0.0001",
-            "run run-20 of 2026-09-21",
+            "suite blog, 2026-09-21 03:00 (run-20)",
+            "A series is the figures of a row on one target",
             "the last run before was run-19",
             "image digest sha256:9a9a9a9a9a9a → sha256:bbbbbbbbbbbb",
             "speedup of g5.xlarge over c5.2xlarge, matmul size 1000, float32: 12.0× → 10.9×, −9.0",
-            "3 runs at the new level when this was told",
+            "the median of 3 runs since, against that of 20 runs before",
             "$139.53 more a month for the same work, if an instance runs all of its 730 hours",
             "matmul size 10000, float32: $27.94 → $35.77 per million calls",
             "Dearer: c5.2xlarge, $1 an hour → $1.12 an hour, +12 %",
-            "nothing that is recorded differs",
+            "nothing recorded changed",
             "2 suspects were re-run: 1 confirmed, 1 refuted.",
             "matmul size 2000, float32: expected 100 ms, measured 112 ms, fresh jobs on 2 "
             "instances 100 ms, 101 ms",
@@ -176,9 +179,11 @@ def test_open_alerts_are_listed_with_their_state_and_the_way_to_change_it(compar
     for text in shown(compared, alerts=board):
         assert "Slower on c5.2xlarge: blur, 3 rows, +12 %" in text
         assert "acknowledged" in text
+        assert text.count("+12 %") == 1  # once, in the title
         assert "new OpenCV" in text
         assert "a1b2c3" in text
-        assert "suite blog" in text
+        assert "suite blog, 2026-11-09 03:00, scheduled" in text
+        assert "scheduled__2026-11-09" in text
         assert "Say so or type it" in text
         assert "Of 12 alerts judged, 11 were right: 92 %, 95 % interval 65 % to 99 %." in text
     links = Page(render_html(report_of(compared, alerts=board))).attributes("a")
@@ -254,8 +259,15 @@ def test_a_title_says_since_which_version():
     (change,) = group_changes([build_point(build_key(), 0.12)], runs, measured=[])
     title = "Slower on g5.xlarge: matmul size 1000, float32, +12 %"
     assert change_words.title(change) == f"{title}, since 3f2a91c (8ab0c11 before)"
-    same = change.model_copy(update={"version": change.version_before})
+    same = change.model_copy(update={"version": change.version_before, "causes": ()})
     assert change_words.title(same) == title
+    driver, ami = Cause(name="driver version", before="1", after="2"), Cause(name="AMI", **AMIS)
+    both = change.model_copy(update={"causes": (*change.causes, driver, ami)})
+    told = "since 3f2a91c (8ab0c11 before) and driver 2 (1 before)"
+    assert change_words.title(both) == f"{title}, {told}"
+    nearby = driver.model_copy(update={"run_id": "run-7"})
+    host = same.model_copy(update={"causes": (nearby, ami)})
+    assert change_words.title(host) == f"{title}, since AMI ami-2 (ami-1 before)"
 
 
 @pytest.mark.parametrize(

@@ -306,9 +306,9 @@ def test_trust_is_the_owners_word_and_the_noise():
         "All results that count were checked by exit code alone. Times differ beyond the noise in "
         "4 of 4 comparisons; of equal sides about 1 in 100 would."
     )
-    checked = {"each": {"checked_by": ("command", "checksum")}}
+    checked = {"each": {"checked_by": ("command", "the checksum of out.zip")}}
     assert trust([study(*sides_at_64(8.0, 9.0, **checked))]).startswith(
-        "All results that count were checked by a check command and checksum."
+        "All results that count were checked by a check command and the checksum of out.zip."
     )
 
 

@@ -286,6 +286,16 @@ def test_the_page_has_prices_image_jobs_machines_and_cold_starts():
         assert text in page, text
 
 
+def test_a_job_that_ran_on_a_laptop_says_how_it_goes_on_to_aws():
+    times = {GPU: {64: 8.0}, CPU: {64: 16.0}}
+    here = study(*(on_laptop(name, of) for name, of in times.items()))
+    told = "apply the file that has own_jobs.thumbnails with your other inputs"
+    for one, count in ((here, 1), (two_sides(), 0), (study(*here.sides, existing=True), 0)):
+        report = own_job_report(one)
+        for shown in (render_html(report), " ".join(terminal(report).split())):
+            assert shown.count(told) == count
+
+
 @pytest.fixture(scope="module")
 def with_pairs():
     jobs = [job for target in (GPU, CPU) for job in own_jobs_of(target, TIMES[target])]

@@ -17,9 +17,10 @@ OLD = {THROUGHPUT: (120.0,), LOSS: (0.20,)}
 NEW = {THROUGHPUT: (90.0,), LOSS: (0.10,)}
 
 
-def comparison(new=NEW, old=OLD, repeats=6, **fields):
+def comparison(new=NEW, old=OLD, repeats=6, cold=0, **fields):
     def chosen(name, told):
         jobs = [GPU.job(repeat=n, told=told, **fields) for n in range(1, repeats + 1)]
+        jobs += [GPU.job(repeat=repeats + n, start="cold") for n in range(1, cold + 1)]
         return Chosen(build_run(*jobs).model_copy(update={"run_id": name}), "g5.xlarge", PRICES)
 
     first, second = chosen("new", new), chosen("old", old)
@@ -109,6 +110,13 @@ def test_without_an_interval_none_is_spoken_of():
     render_comparison(few, console, ("new", "old"))
     assert not few.has_intervals
     assert "95 %" not in few.as_markdown() + console.file.getvalue()
+
+
+def test_cold_starts_are_not_to_be_repeated():
+    remedy = comparison(cold=1).remedy
+    assert "2 rows have too few samples" in remedy
+    assert "Look at the trend of cold starts" in remedy
+    assert "6 or more repeats" not in remedy
 
 
 def test_what_is_not_comparable_is_not_counted_as_not_known_too(found):

@@ -2,15 +2,19 @@
 
 import re
 from html import unescape
+from operator import methodcaller
 from types import SimpleNamespace
 
 import pytest
 
 from batchmark.changes.alerts.store import AlertStore
+from batchmark.changes.records import Cause
+from batchmark.core.kinds import OWN_JOB_DAG
 from batchmark.core.own_jobs import OwnJobPlan
 from batchmark.orchestration.web import access
 from batchmark.orchestration.web.airflow_runs import AirflowRun, Schedule
 from batchmark.orchestration.web.routes import account
+from tests.builders.alerts import change, merged, point
 from tests.builders.history import NOON, two_targets
 from tests.builders.libraries import NOW
 
@@ -39,7 +43,7 @@ def test_each_own_jobs_schedule_has_a_forecast_from_its_own_runs(pages, shelf, m
         shelf.booked(run_id, usd)
         own = OwnJobPlan(name=name, job_definition="theirs")
         job = planned.model_copy(update={"own_job": own})
-        shelf.planned(run_id, dag_id=account.OWN, jobs=(job,))
+        shelf.planned(run_id, dag_id=OWN_JOB_DAG, jobs=(job,))
     text = unescape(pages.text("/costs"))
     assert re.search(r"[45] scheduled runs of own job a next month, about \$(8|10)\.00:", text)
     assert "1 scheduled run of own job b next month; what one costs is not known yet" in text
@@ -62,6 +66,22 @@ def test_an_editor_changes_an_alert(pages, shelf):
     text = pages.text("/alerts")
     assert EVIL not in text
     assert "&lt;script&gt;" in text
+
+
+@pytest.mark.parametrize(
+    ("causes", "told"),
+    [
+        ((Cause(name="AMI", before="ami-2", after="ami-3"),), "AMI ami-2 → ami-3"),
+        ((), "nothing recorded changed"),
+    ],
+)
+def test_a_recovered_alert_says_what_changed_then(pages, shelf, causes, told):
+    alert = shelf.alert()
+    assert "when it recovered" not in pages.text("/alerts")
+    (recovery,) = merged([change(point(26, 0.012, 0.0101), causes=causes)], [alert]).recoveries
+    alerts = AlertStore(shelf.store(""))
+    alerts.change_alert(alert.id, methodcaller("recover", recovery))
+    assert f"<dt>what changed when it recovered</dt>\n<dd>{told}</dd>" in pages.text("/alerts")
 
 
 @pytest.mark.parametrize(

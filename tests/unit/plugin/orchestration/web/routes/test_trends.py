@@ -43,8 +43,8 @@ def test_trends_show_every_series_with_alerts_and_releases(pages, shelf):
     text = pages.text("/trends")
     assert "4 series over up to 5 runs, 1 with an alert." in text
     assert text.count('class="mark alert"') == 1
-    assert text.count(", a change since ") == 2  # to be read, and to be heard
-    assert text.count(" before, not known yet") == 2 * 3
+    assert len(re.findall(r"level \+\S+ % since ", text)) == 2  # to be read, and to be heard
+    assert len(re.findall(r"the median before, [^,]+, not known yet", text)) == 2 * 3
     assert text.count("dashed: image digest</span>") == 4
     assert re.search(r"<title>[^<]*: image digest sha256:\w+ → sha256:cdcdcdcdcdcd", text)
     found = re.search(r'href="(/trends/[^"]+)"', text)[1].replace("&amp;", "&")
@@ -105,13 +105,13 @@ def test_thirty_runs_with_a_change_show_it_where_it_happened_and_what_it_is_wort
     (marked,) = [row for row in rows if alert.id in row]
     assert "+30 %" in marked
     assert runs[20].run_id in marked
-    assert text.count("+30 %, a change since 2026-") == 2 * 4
-    held = r"against \S+ m?s before, within the noise; \+30 %, a change since \S+, from \S+ m?s"
+    assert text.count("level +30 % since 2026-") == 2 * 4
+    held = r"the median before, \S+ m?s, within the noise; level \+30 % since \S+, \S+ m?s before"
     assert len(re.findall(held, text)) == 2 * 4
     speedups = pages.text("/trends?metric=speedup")
-    assert speedups.count(" before, within the noise") == 2 * 2
+    assert speedups.count(" against the median before, ") == 2 * 2
     (overview,) = re.findall(r'id="overview".*?</table>', pages.text("/runs"), re.DOTALL)
-    assert overview.count(" before, within the noise") == 2
+    assert overview.count(" against the median before, ") == 2
     assert "a change" not in overview
 
 
@@ -160,9 +160,11 @@ def test_a_comparison_can_be_taken_along(pages, shelf):
     assert "ratio" not in markdown
     assert re.search(r"The speedup is the time of g5.* / the time of g5.*\.", markdown)
     assert pages.client.get(f"/compare.png?{query}").content.startswith(b"\x89PNG")
-    assert "faster in 2, slower in 0" in pages.text(f"/compare?{query}")
+    page = pages.text(f"/compare?{query}")
+    assert "faster in 2, slower in 0" in page
+    assert re.search(r"First: g5.xlarge in suite blog, [-\d]{10} \d\d:\d\d", page)
     slightly = sides(shelf.measured(2), shelf.measured(3, slowdown=2.3))
-    assert pages.text(f"/compare?{slightly}").count("leaves out 1, which is not enough") == 1
+    assert pages.text(f"/compare?{slightly}").count("excludes 1×, which is not enough") == 1
     pages.text(f"/compare.exe?{query}", 404)
 
 
