@@ -11,36 +11,43 @@ from tests.paths import ROOT
 
 SCREENSHOTS = ROOT / "build" / "screenshots"
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
-SERIOUS = ("serious", "critical")
+A4 = {"width": 703, "height": 1032}  # in CSS pixels, without its margins
 # What reaches over the page's right edge, by its tag and text; hidden text is for screen readers.
+# On a screen, also text of less than 12 pixels, headings of rows that a scrolling table moves away,
+# and links to a run of more than two lines.
 CUT = """
 () => [...document.querySelectorAll("body *")]
     .filter(element => {
-        const box = element.getBoundingClientRect();
-        const scrolls = element.closest(".scrolls > *");
-        const shown = element.checkVisibility() && box.width > 1 && !element.closest("svg > *");
-        return shown && !scrolls && box.right > innerWidth + 1;
+        const box = element.getBoundingClientRect(), style = getComputedStyle(element);
+        if (!element.checkVisibility() || box.width <= 1 || element.closest("svg > *")) return false;
+        const screen = matchMedia("screen").matches;
+        const small = screen && element.innerText && parseFloat(style.fontSize) < 12;
+        const moves = element.matches(".scrolls th:first-child") && style.position != "sticky";
+        const lines = element.matches("a[href*=run]") && element.getClientRects().length;
+        const scrolls = screen && element.closest(".scrolls > *");
+        return small || moves || lines > 2 || (!scrolls && box.right > innerWidth + 1);
     })
     .map(element => `${element.tagName}: ${element.textContent.slice(0, 60)}`)
 """
 
 
 def barriers(page: Page) -> list[str]:
-    """axe-core's serious and critical findings, one line each."""
+    """axe-core's findings, one line each; in the dark only colours differ."""
     found = Axe().run(page).response["violations"]
-    return [
-        f"{one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]}"
-        for one in found
-        if one["impact"] in SERIOUS
-    ]
+    page.emulate_media(color_scheme="dark")
+    found += Axe().run(page, options={"runOnly": ["color-contrast"]}).response["violations"]
+    page.emulate_media(color_scheme="light")
+    return [f"{one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]}" for one in found]
 
 
 def cut(page: Page) -> list[str]:
-    """What a person at a wide or a narrow screen would have to scroll sideways for."""
+    """What doesn't fit a wide or a narrow screen, or paper."""
     lines = []
-    for size in (WIDE, NARROW):
+    for media, size in (("screen", WIDE), ("screen", NARROW), ("print", A4)):
+        page.emulate_media(media=media)
         page.set_viewport_size(size)
         lines += [f"at {size['width']} px, {line}" for line in page.evaluate(CUT)]
+    page.emulate_media(media="null")
     page.set_viewport_size(WIDE)
     return lines
 

@@ -93,8 +93,8 @@ def _method(table: PublishedTable, factor: float, prices: PriceTable) -> list[st
     gpu, cpu = (f"{name} at ${prices.on_demand[name]}" for name in (table.gpu, table.cpu))
     return [
         f"Dollars are times × On-Demand prices of {prices.region} as of {prices.as_of} "
-        f"({prices.source}): {gpu} and {cpu} an hour. So a GPU that is {formatting.about(1 / factor)} times "
-        "as fast costs the same.",
+        f"({prices.source}): {gpu} and {cpu} an hour. So a GPU that is "
+        f"{formatting.about(1 / factor)} times as fast costs the same.",
         "A row is decided by the rule of every Batchmark report: its ratio has to lie beyond what "
         "noise alone does between two single runs of which nothing else is known. Not judged are "
         "the row whose time is start-up, and the one that repeats another row's times.",
