@@ -19,13 +19,14 @@ CUT = """
 () => [...document.querySelectorAll("body *")]
     .filter(element => {
         const box = element.getBoundingClientRect(), style = getComputedStyle(element);
-        if (!element.checkVisibility() || box.width <= 1 || element.closest("svg > *")) return false;
+        if (!element.checkVisibility() || box.width <= 1) return false;
+        if (element.closest("svg > *")) return false;
         const screen = matchMedia("screen").matches;
         const small = screen && element.innerText && parseFloat(style.fontSize) < 12;
         const moves = element.matches(".scrolls th:first-child") && style.position != "sticky";
-        const lines = element.matches("a[href*=run]") && element.getClientRects().length;
+        const lines = element.matches("a[href*=run]") && box.height / parseFloat(style.lineHeight);
         const scrolls = screen && element.closest(".scrolls > *");
-        return small || moves || lines > 2 || (!scrolls && box.right > innerWidth + 1);
+        return small || moves || lines > 2.1 || (!scrolls && box.right > innerWidth + 1);
     })
     .map(element => `${element.tagName}: ${element.textContent.slice(0, 60)}`)
 """

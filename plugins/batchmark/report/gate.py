@@ -1,4 +1,4 @@
-"""Whether a comparison passes in CI: what fails it, then its verdict with the count of each."""
+"""The CI gate: decides whether a comparison passes, and says why."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MACHINE = ("instance type", "cpu model", "cpu threads", "gpu model", "gpu count"
 
 
 class Gate(NamedTuple):
-    """Holds the comparison's first side, the new one, against its second, the baseline."""
+    """Compares the first side, the new one, with the second, the baseline."""
 
     comparison: Comparison
     missing: Sequence[MissingRow]  # on the new side
@@ -27,7 +27,7 @@ class Gate(NamedTuple):
 
     @property
     def slower(self) -> list[Row]:
-        """Rows that are surely slower, and by the least share that counts."""
+        """Rows that are slower beyond doubt and by at least `least_percent`."""
         least = self.least_percent / 100
         return [
             row
@@ -42,13 +42,13 @@ class Gate(NamedTuple):
 
     @property
     def machines(self) -> list[tuple[str, str, str]]:
-        """What differs between the sides' machines, where that counts, as name and both values."""
+        """Machine properties that must match but differ: name and both values."""
         differences = self.comparison.differences if self.same_machine else []
         return [one for one in differences if one[0] in MACHINE]
 
     @property
     def reasons(self) -> Iterator[str]:
-        """A line for each row that is slower or missing, and for each property of a machine."""
+        """One line per slower row, missing row and differing machine property."""
         for row in self.slower:
             yield f"Slower: {row_label(row)} ({_change(row)})"
         for lost in self.missing:
@@ -58,7 +58,7 @@ class Gate(NamedTuple):
 
     @property
     def last_line(self) -> str:
-        """In a line, with the count of each kind of row."""
+        """The verdict in one line, with a count of each kind of row."""
         rows, unknown = len(self.comparison.rows), len(self.comparison.not_known_yet)
         barred = len(self.comparison.not_comparable)
         found = "failed" if self.failed else "passed"
@@ -67,7 +67,7 @@ class Gate(NamedTuple):
         elif rows == unknown + barred and not self.failed:
             found = "passed, but nothing could be decided"
         elif self.machines and not self.failed:
-            found = "passed, as a slow-down on another machine doesn't count"
+            found = "passed, as a slowdown on another machine doesn't count"
         allowed = " (allowed)" if self.missing and self.allow_missing else ""
         return (
             f"Gate {found}: {formatting.count(rows, 'row')} compared, {len(self.slower)} slower "
@@ -79,5 +79,5 @@ class Gate(NamedTuple):
 
 
 def _change(row: Row) -> str:
-    """Of the row's figure, against the baseline's."""
+    """The row's relative change from the baseline, in words."""
     return formatting.change(row_values.change(row.parameters, 1 / row.speedup.value - 1))

@@ -11,6 +11,7 @@ from batchmark.analysis.pairs.answer import Measure, Winner
 from batchmark.analysis.published import (
     HALF_A_CENTISECOND,
     NOISE,
+    OTHERS,
     PublishedRow,
     PublishedTable,
     Times,
@@ -115,7 +116,7 @@ def published_summary() -> RunSummary:
         gpus=(table.gpu,),
         cpus=(table.cpu,),
         verdict=answer.verdict,
-        sentence=answer.sentence,
+        sentence=f"From a table {OTHERS}: {answer.sentence}",
         cost="not ours",
         worse=None,
         usd=None,
@@ -227,7 +228,7 @@ def _chart(table: PublishedTable) -> SizeChart:
 
 
 def _not_drawn(table: PublishedTable) -> str:
-    """Why the chart lacks a size that the crossover counts."""
+    """Why the chart omits a size that the crossover includes."""
     first = table.rows[0]
     return (
         f"Size {first.parameters['size']:,} is not drawn: the {first.gpu_seconds:g} s on "
@@ -263,7 +264,7 @@ def _ratio(value: float) -> str:
 
 
 def _words(times: Times, factor: float) -> tuple[str, str]:
-    """By time and by dollars."""
+    """Verdicts by time and by dollars."""
     return _word(times.winner(), Measure.TIME), _word(times.winner(factor), Measure.DOLLARS)
 
 
@@ -282,7 +283,8 @@ def _defects(table: PublishedTable) -> list[tuple[str, str]]:
         (
             "Start-up counted as work",
             f"The timer runs while inputs are drawn and CUDA starts: {first.gpu_seconds:g} s at "
-            f"size {first.parameters['size']} are start-up, so that row says nothing of products.",
+            f"size {first.parameters['size']} are start-up, so that row says nothing about "
+            "products.",
         ),
         (
             "Two decimals",

@@ -1,4 +1,4 @@
-"""Pages that are an answer and some tables: checks, diagnoses, the leak guard, noise."""
+"""Pages of an answer and tables: checks, diagnoses, plans, leaks, noise."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _diagnosis(diagnosis: Diagnosis) -> Iterator[Block]:
 
 
 def environment_page(result: EnvironmentCheck) -> Page:
-    """The environment's checks: those to do something about first, the others folded."""
+    """The environment's checks; those that need action first, the others folded."""
     good, wanting = result.of("ok"), [one for one in STATUSES if one != "ok"]
     rows = [
         (check.name, check.target, check.status, check.seen, check.remedy)
@@ -87,7 +87,7 @@ def environment_page(result: EnvironmentCheck) -> Page:
 
 
 def plan_page(plan: RunPlan, worst: WorstCase, refused: Sequence[str], *, where: str = "") -> Page:
-    """What a dry run would have submitted, and cost at most; `refused` says why it would not.
+    """What a run would submit and cost at most; `refused` says why it would not start.
 
     `where` follows the sum.
     """
@@ -106,7 +106,7 @@ def plan_page(plan: RunPlan, worst: WorstCase, refused: Sequence[str], *, where:
 
 
 def guard_page(report: GuardReport) -> Page:
-    """What runs, the leaks first."""
+    """What is running, leaks first."""
     rows = [
         (
             f"{one.kind} {one.id}",
@@ -138,11 +138,11 @@ def guard_page(report: GuardReport) -> Page:
 
 
 def noise_page(report: CalibrationReport, kept: Sequence[str] = ()) -> Page:
-    """Each target's noise; `kept` says which better table stays in use."""
+    """Each target's noise; `kept` names the better table that stays in use."""
     found = report.calibrations
     floors = [row.floor for calibration in found for row in calibration.table.rows if row.floor < 1]
     if not found:
-        answer = "No noise is known: no target had enough jobs."
+        answer = "Noise is not known: no target had enough jobs."
     elif floors:
         answer = (
             f"Equal jobs differ by {extent(floors, formatting.percent)} from row to row (1 sd), on "
