@@ -1,0 +1,57 @@
+"""CONTRIBUTING's recipe of a workload, carried out in a copy: the copy's own tests pass."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+from tests.paths import ROOT
+
+WORKLOADS = "job_container/batchmark_job/workloads"
+# A workload like reduction, line by line; each is added where the recipe says.
+OF_REDUCTION = {
+    f"{WORKLOADS}/builtin.py": (r"(?m)^    reduction,\n", r"(?m)^ +reduction\.Reduction\(\),\n"),
+    # The first grid is smoke's.
+    "job_container/batchmark_job/suites.py": (r'(?m)^ +Grid\("reduction".*\n',),
+    "plugins/batchmark/core/suites.py": (r'(?m)^    "reduction": .*\n',),
+    "benchmarks/job/plain_calls.py": (r'(?m)^    "reduction": \((.*\n)+?    \),\n',),
+    "tests/unit/job/workloads/test_workloads.py": (r'(?m)^    "reduction": .*\n',),
+}
+TESTS = (
+    "tests/unit/job/workloads/test_workloads.py",
+    "tests/unit/job/test_suites.py",
+    "tests/unit/repository/test_suites_agree.py",
+    "tests/unit/benchmarks/test_cpu_rivals.py",
+)
+
+
+def renamed(text):
+    return text.replace("reduction", "total").replace("Reduction", "Total")
+
+
+def test_a_workload_that_is_added_as_the_recipe_says_is_whole(tmp_path):
+    for name in ("benchmarks", "job_container", "plugins", "tests"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    workload = tmp_path / WORKLOADS / "reduction.py"
+    workload.with_name("total.py").write_text(renamed(workload.read_text()))
+    for name, lines in OF_REDUCTION.items():
+        text = (tmp_path / name).read_text()
+        for line in map(re.compile, lines):
+            text, added = line.subn(lambda found: found[0] + renamed(found[0]), text, 1)
+            assert added, (name, line)
+        (tmp_path / name).write_text(text)
+    imported = [str(tmp_path / name) for name in ("", "plugins", "job_container")]
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-rp", *TESTS, "-k", "total or test_suites"],
+        cwd=tmp_path,
+        env=env | {"PYTHONPATH": os.pathsep.join(imported)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout[-3000:]
+    for test in ("test_plain_calls_are_correct[total-np.sum]", "[total-numpy-1001-float32]"):
+        assert test in ran.stdout
