@@ -110,7 +110,7 @@ def open_page(browser, tmp_path, pages):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_stands_screen_readers_small_screens_and_paper(open_page, name):
+def test_it_stands_screen_readers_and_small_screens(open_page, name):
     tab = open_page(name)
     assert views.barriers(tab) == []
     assert views.cut(tab) == []
