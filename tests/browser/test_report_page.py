@@ -2,11 +2,14 @@
 
 import gzip
 import re
+from datetime import UTC, datetime
 
 import pytest
 
+from batchmark.checks.records import Check, EnvironmentCheck
 from batchmark.report.page import page_html
 from batchmark.report.pages.published_page import published_page
+from batchmark.report.pages.table_pages import environment_page
 from batchmark.report.studies import beside
 from batchmark_job.result.own_job import BadLine
 from tests.browser import views
@@ -28,7 +31,7 @@ SIZES = (1000, 2000, 4000, 8000)
 WORKLOADS = ("matmul", "convolution", "gaussian_blur", "sort")
 EVIL = "<img src=x onerror=alert(1)><script>document.title='owned'</script>\"'\x07" + "x" * 10_000
 MOST_PAGES, MOST_BYTES = 5, 1_500_000
-NAMES = ("nine-pairs", "lost-jobs", "published-alone", "nodes", "what-if", "own-job")
+NAMES = ("nine-pairs", "lost-jobs", "published-alone", "nodes", "what-if", "own-job", "checks")
 
 
 def job(target, repeat, place):
@@ -79,6 +82,18 @@ def own_job():
     return own_job_report(study(*sides, deadline_seconds=60), jobs=jobs)
 
 
+def failed_check():
+    failed = Check(
+        name="image", target="g5.xlarge", status="fail", seen=EVIL[:200], remedy="push it"
+    )
+    return EnvironmentCheck(
+        installation="lab",
+        region="us-east-1",
+        checked_at=datetime(2026, 11, 20, tzinfo=UTC),
+        checks=[failed],
+    )
+
+
 @pytest.fixture(scope="module")
 def pages():
     return {
@@ -88,6 +103,7 @@ def pages():
         "nodes": render_html(nodes(), beside={"what-if": "scaling.html"}),
         "what-if": page_html(beside(nodes())[0].page),
         "own-job": render_html(own_job()),
+        "checks": page_html(environment_page(failed_check())),
     }
 
 

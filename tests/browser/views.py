@@ -24,7 +24,8 @@ CUT = """
         const screen = matchMedia("screen").matches;
         const small = screen && element.innerText && parseFloat(style.fontSize) < 12;
         const moves = element.matches(".scrolls th:first-child") && style.position != "sticky";
-        const lines = element.matches("a[href*=run]") && box.height / parseFloat(style.lineHeight);
+        const run = element.matches('a[href^="runs-"], a[href*="/runs/"]');
+        const lines = run && box.height / parseFloat(style.lineHeight);
         const scrolls = screen && element.closest(".scrolls > *");
         return small || moves || lines > 2.1 || (!scrolls && box.right > innerWidth + 1);
     })
