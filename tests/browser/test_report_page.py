@@ -130,6 +130,7 @@ def test_it_stands_screen_readers_and_small_screens(open_page, name):
     tab = open_page(name)
     assert views.barriers(tab) == []
     assert views.cut(tab) == []
+    assert views.lost(tab) == []
     if name != "lost-jobs":  # with its 10,000 characters it is too high for a picture
         assert len(views.take_pictures(tab, name)) == 4
         assert len(re.findall(rb"/Type\s*/Page\b", tab.pdf(format="A4"))) <= MOST_PAGES

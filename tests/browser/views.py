@@ -13,21 +13,23 @@ SCREENSHOTS = ROOT / "build" / "screenshots"
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 A4 = {"width": 703, "height": 1032}  # in CSS pixels, without its margins
 # What reaches over the page's right edge, by its tag and text; hidden text is for screen readers.
-# On a screen, also text of less than 12 pixels, headings of rows that a scrolling table moves away,
-# and links to a run of more than two lines.
 CUT = """
 () => [...document.querySelectorAll("body *")]
     .filter(element => {
-        const box = element.getBoundingClientRect(), style = getComputedStyle(element);
-        if (!element.checkVisibility() || box.width <= 1) return false;
-        if (element.closest("svg > *")) return false;
-        const screen = matchMedia("screen").matches;
-        const small = screen && element.innerText && parseFloat(style.fontSize) < 12;
-        const moves = element.matches(".scrolls th:first-child") && style.position != "sticky";
-        const run = element.matches('a[href^="runs-"], a[href*="/runs/"]');
-        const lines = run && box.height / parseFloat(style.lineHeight);
-        const scrolls = screen && element.closest(".scrolls > *");
-        return small || moves || lines > 2.1 || (!scrolls && box.right > innerWidth + 1);
+        const box = element.getBoundingClientRect();
+        const scrolls = element.closest(".scrolls > *");
+        const shown = element.checkVisibility() && box.width > 1 && !element.closest("svg > *");
+        return shown && !scrolls && box.right > innerWidth + 1;
+    })
+    .map(element => `${element.tagName}: ${element.textContent.slice(0, 60)}`)
+"""
+# Headings of rows that a scrolling table moves away, and links to a run of more than two lines.
+LOST = """
+() => [...document.querySelectorAll(".scrolls th:first-child, a[href^='runs-'], a[href*='/runs/']")]
+    .filter(element => {
+        const style = getComputedStyle(element), { height } = element.getBoundingClientRect();
+        if (element.matches("th")) return style.position != "sticky";
+        return !element.closest("svg") && height > 2.1 * parseFloat(style.lineHeight);
     })
     .map(element => `${element.tagName}: ${element.textContent.slice(0, 60)}`)
 """
@@ -43,15 +45,25 @@ def barriers(page: Page) -> list[str]:
 
 
 def cut(page: Page) -> list[str]:
-    """What doesn't fit a wide or a narrow screen, or paper."""
+    """What a person at a wide or a narrow screen would have to scroll sideways for."""
     lines = []
-    for media, size in (("screen", WIDE), ("screen", NARROW), ("print", A4)):
-        page.emulate_media(media=media)
+    for size in (WIDE, NARROW):
         page.set_viewport_size(size)
         lines += [f"at {size['width']} px, {line}" for line in page.evaluate(CUT)]
-    page.emulate_media(media="null")
     page.set_viewport_size(WIDE)
     return lines
+
+
+def lost(page: Page) -> list[str]:
+    """What a phone makes hard to follow, and whether paper cuts off the page's right edge."""
+    page.set_viewport_size(NARROW)
+    lines: list[str] = page.evaluate(LOST)
+    page.emulate_media(media="print")
+    page.set_viewport_size(A4)
+    width = page.evaluate("document.documentElement.scrollWidth")
+    page.emulate_media(media="null")
+    page.set_viewport_size(WIDE)
+    return [*lines, f"{width} px on paper"] if width > A4["width"] else lines
 
 
 def take_pictures(page: Page, name: str) -> list[Path]:

@@ -48,7 +48,7 @@ class Gate(NamedTuple):
 
     @property
     def reasons(self) -> Iterator[str]:
-        """One line per slower row, missing row and differing machine property."""
+        """A line for each row that is slower or missing, and for each property of a machine."""
         for row in self.slower:
             yield f"Slower: {row_label(row)} ({_change(row)})"
         for lost in self.missing:
@@ -58,7 +58,7 @@ class Gate(NamedTuple):
 
     @property
     def last_line(self) -> str:
-        """The verdict in one line, with a count of each kind of row."""
+        """In a line, with the count of each kind of row."""
         rows, unknown = len(self.comparison.rows), len(self.comparison.not_known_yet)
         barred = len(self.comparison.not_comparable)
         found = "failed" if self.failed else "passed"

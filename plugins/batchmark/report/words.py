@@ -84,7 +84,7 @@ def whole_jobs_speedup(total: TotalTime) -> formatting.Figure | None:
 
 
 def undecided(changes: Iterable[float]) -> str:
-    """Why sides with enough jobs are undecided, and what would help; from the noisiest."""
+    """Why sides with jobs enough can't be told apart, and what would help; of the noisiest."""
     most = formatting.apart(max(changes, default=0.0))
     return (
         f"Where it is {NOT_KNOWN}, equal jobs may differ by up to {most}: more repeats would tell."
@@ -101,7 +101,7 @@ def noise(noise: RowNoise) -> str:
 
 
 def calls_until_gpu_pays(calls: int, gpu: str) -> str:
-    """Calls until a GPU pays off, rounded because they come from point estimates."""
+    """The number comes from point estimates, so it is rounded to the digits they carry."""
     number = "the first call" if calls == 1 else f"about {formatting.about(calls)} calls"
     return f"Including process start, {gpu} takes less time from {number} in one job on."
 

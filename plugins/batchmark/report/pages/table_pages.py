@@ -87,7 +87,7 @@ def environment_page(result: EnvironmentCheck) -> Page:
 
 
 def plan_page(plan: RunPlan, worst: WorstCase, refused: Sequence[str], *, where: str = "") -> Page:
-    """What a run would submit and cost at most; `refused` says why it would not start.
+    """What a dry run would have submitted, and cost at most; `refused` says why it would not.
 
     `where` follows the sum.
     """

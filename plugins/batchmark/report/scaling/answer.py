@@ -207,7 +207,7 @@ def _of_study(study: ScalingStudy) -> Iterator[str]:
     """What is missing, and why rented machines have no dollars."""
     if study.unmeasured:
         names = formatting.some([one.name for one in study.unmeasured], most=2)
-        yield f"Not measured: {names}; the reasons are below."
+        yield f"Not measured: {names}; why is told below."
     environment = study.target.environment
     if study.price.note and environment and environment.instance_type:
         yield study.price.note

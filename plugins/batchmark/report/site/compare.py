@@ -187,7 +187,7 @@ class Comparison:
 
     @property
     def remarks(self) -> list[str]:
-        """The remedy, why an interval without 1 may not be enough, and outliers."""
+        """The remedy, why an interval that leaves out 1 may not be enough, and what stands out."""
         notes = filter(None, (self.remedy, undecided_intervals(self.rows, dollars=False)))
         return [*notes, *self._far_slower()]
 

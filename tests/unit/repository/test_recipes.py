@@ -1,4 +1,4 @@
-"""CONTRIBUTING's recipe of a workload, carried out in a copy: the copy's own tests pass."""
+"""CONTRIBUTING's recipes: what they name is there, and the one of a workload is carried out."""
 
 import os
 import re
@@ -6,8 +6,18 @@ import shutil
 import subprocess
 import sys
 
+import pytest
+
+from batchmark.core.kinds import STUDIES
 from tests.paths import ROOT
 
+RECIPES = dict(
+    re.findall(
+        r"^\| (.+?) \| (.+) \|$",
+        (ROOT / "CONTRIBUTING.md").read_text().partition("\n| to change or add |")[2],
+        re.MULTILINE,
+    )
+)
 WORKLOADS = "job_container/batchmark_job/workloads"
 # A workload like reduction, line by line; each is added where the recipe says.
 OF_REDUCTION = {
@@ -24,6 +34,26 @@ TESTS = (
     "tests/unit/repository/test_suites_agree.py",
     "tests/unit/benchmarks/test_cpu_rivals.py",
 )
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+def test_a_recipe_names_files_and_what_is_in_them(recipe):
+    rooms, names = [ROOT, ROOT / "plugins" / "batchmark"], []
+    for name in re.findall(r"`([^` =]+)`", recipe):
+        kinds = [re.sub("<.*?>", study, name) for study in (*STUDIES, "pairs")]
+        found = [
+            path
+            for kind in dict.fromkeys(kinds)
+            for room in rooms
+            for path in (room / kind, room / f"{kind}.py")
+            if path.exists()
+        ]
+        rooms += [path if path.is_dir() else path.parent for path in found]
+        rooms += [path.with_suffix("") for path in found if path.suffix == ".py"]
+        names += [name] if not found else []
+    files = [path for room in rooms[2:] for path in (room.glob("*.py") if room.is_dir() else ())]
+    code = "".join(path.read_text() for path in files)
+    assert [name for name in names if not re.search(rf"\b{re.escape(name)}\b", code)] == []
 
 
 def renamed(text):
