@@ -23,16 +23,6 @@ CUT = """
     })
     .map(element => `${element.tagName}: ${element.textContent.slice(0, 60)}`)
 """
-# Headings of rows that a scrolling table moves away, and links to a run of more than two lines.
-LOST = """
-() => [...document.querySelectorAll(".scrolls th:first-child, a[href^='runs-'], a[href*='/runs/']")]
-    .filter(element => {
-        const style = getComputedStyle(element), { height } = element.getBoundingClientRect();
-        if (element.matches("th")) return style.position != "sticky";
-        return !element.closest("svg") && height > 2.1 * parseFloat(style.lineHeight);
-    })
-    .map(element => `${element.tagName}: ${element.textContent.slice(0, 60)}`)
-"""
 
 
 def barriers(page: Page) -> list[str]:
@@ -52,6 +42,18 @@ def cut(page: Page) -> list[str]:
         lines += [f"at {size['width']} px, {line}" for line in page.evaluate(CUT)]
     page.set_viewport_size(WIDE)
     return lines
+
+
+# Headings of rows that a scrolling table moves away, and links to a run of more than two lines.
+LOST = """
+() => [...document.querySelectorAll(".scrolls th:first-child, a[href^='runs-'], a[href*='/runs/']")]
+    .filter(element => {
+        const style = getComputedStyle(element), { height } = element.getBoundingClientRect();
+        if (element.matches("th")) return style.position != "sticky";
+        return !element.closest("svg") && height > 2.1 * parseFloat(style.lineHeight);
+    })
+    .map(element => `${element.tagName}: ${element.textContent.slice(0, 60)}`)
+"""
 
 
 def lost(page: Page) -> list[str]:
