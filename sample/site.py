@@ -134,7 +134,7 @@ class Site:
         room = urlsplit(address).path.split("/")[1]
         html = LINK.sub(link, FORM.sub(lambda _: self._choices(room), html))
         html = html.replace("<title>", f"<title>{MADE_UP}. ", 1)
-        return html.replace("<body>", f'<body>\n<p class="notice" role="note">{NOTICE}</p>', 1)
+        return html.replace("<body>", f'<body>\n<aside class="notice">{NOTICE}</aside>', 1)
 
     def _same(self, address: str) -> str:
         """The address that has the page which this one asks for."""

@@ -54,6 +54,7 @@ def test_every_page_is_labelled_fits_and_leads_to_others(tab, sample):
         assert len(tab.inner_text("main")) > 100, name
         assert tab.locator("form").count() == 0
         assert views.cut(tab) == [], name
+        assert views.lost(tab) == [], name
         links = tab.locator("a[href]").evaluate_all(LINKS)
         inside = [link for link in links if not link.startswith("https://")]
         leads = [Path(unquote(urlsplit(link).path)) for link in map(tab_url(tab), inside)]

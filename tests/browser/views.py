@@ -11,7 +11,7 @@ from tests.paths import ROOT
 
 SCREENSHOTS = ROOT / "build" / "screenshots"
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
-SERIOUS = ("serious", "critical")
+A4 = {"width": 703, "height": 1032}  # in CSS pixels, without its margins
 # What reaches over the page's right edge, by its tag and text; hidden text is for screen readers.
 # Tables and charts scroll, their captions don't.
 CUT = """
@@ -35,13 +35,12 @@ TINY = """
 
 
 def barriers(page: Page) -> list[str]:
-    """axe-core's serious and critical findings, one line each."""
+    """axe-core's findings, one line each; in the dark only colours differ."""
     found = Axe().run(page).response["violations"]
-    return [
-        f"{one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]}"
-        for one in found
-        if one["impact"] in SERIOUS
-    ]
+    page.emulate_media(color_scheme="dark")
+    found += Axe().run(page, options={"runOnly": ["color-contrast"]}).response["violations"]
+    page.emulate_media(color_scheme="light")
+    return [f"{one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]}" for one in found]
 
 
 def cut(page: Page) -> list[str]:
@@ -53,6 +52,30 @@ def cut(page: Page) -> list[str]:
         lines += [f"at {size['width']} px, {line}" for line in found]
     page.set_viewport_size(WIDE)
     return lines
+
+
+# Headings of rows that a scrolling table moves away, and links to a run of more than two lines.
+LOST = """
+() => [...document.querySelectorAll(".scrolls th:first-child, a[href^='runs-'], a[href*='/runs/']")]
+    .filter(element => {
+        const style = getComputedStyle(element), { height } = element.getBoundingClientRect();
+        if (element.matches("th")) return style.position != "sticky";
+        return !element.closest("svg") && height > 2.1 * parseFloat(style.lineHeight);
+    })
+    .map(element => `${element.tagName}: ${element.textContent.slice(0, 60)}`)
+"""
+
+
+def lost(page: Page) -> list[str]:
+    """What a phone makes hard to follow, and whether paper cuts off the page's right edge."""
+    page.set_viewport_size(NARROW)
+    lines: list[str] = page.evaluate(LOST)
+    page.emulate_media(media="print")
+    page.set_viewport_size(A4)
+    width = page.evaluate("document.documentElement.scrollWidth")
+    page.emulate_media(media="null")
+    page.set_viewport_size(WIDE)
+    return [*lines, f"{width} px on paper"] if width > A4["width"] else lines
 
 
 def take_pictures(page: Page, name: str) -> list[Path]:

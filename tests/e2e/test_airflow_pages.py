@@ -77,7 +77,7 @@ def by_form(contexts, stack, airflow, report):
     run_id = page.url.rpartition("/runs/")[2]
     page.get_by_role("link", name="Report", exact=True).click()
     frame = page.frame_locator("iframe")
-    frame.get_by_text("still running").or_(frame.get_by_text("waits for its turn")).wait_for()
+    frame.get_by_text("still running").or_(frame.get_by_text("is queued")).wait_for()
     # Alone the page costs the machine little; it looks again by itself until the report is there.
     page.goto(f"{stack.airflow.url}/batchmark/dag-runs/{DAG_ID}/{run_id}")
     assert wait_for_end(airflow, DAG_ID, unquote(run_id)) == "success"

@@ -1,4 +1,4 @@
-"""What a run says in words: its page's first screen, and its line in the list of all runs."""
+"""A run's first screen in words, and its line in the list of all runs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _lines(report: Report, told: Sequence[Story]) -> Iterator[Line]:
 
 
 def cost(report: Report, told: Sequence[Story]) -> str:
-    """What a run cost, in words; `told` are its stories."""
+    """What a run cost, in words; `told` holds its stories."""
     if report.cost.usd is not None:
         not_paid = [f"not included: {story.not_paid[0]}" for story in told if story.not_paid]
         left_out = "; ".join(filter(None, (report.cost.reason, *not_paid)))
@@ -66,7 +66,7 @@ def cost(report: Report, told: Sequence[Story]) -> str:
 
 
 def answer_lines(screen: FirstScreen) -> Iterator[str]:
-    """What the first screen says, for a terminal: the answers, then the questions beside them."""
+    """The first screen as lines for a terminal: answers first, then the other questions."""
     for story in screen.stories:
         for answer in story.answers:
             yield from answer.lines
@@ -75,7 +75,7 @@ def answer_lines(screen: FirstScreen) -> Iterator[str]:
 
 
 def _in_short(told: Sequence[Story]) -> tuple[str, str]:
-    """A run's verdict in a word or two, and its sentence: of what it asked first."""
+    """A run's verdict in a word or two and its sentence, from the first study it ran."""
     answers = [one for one in told[0].answers if one.is_known] or told[0].answers
     if len({one.verdict for one in answers}) == 1:
         return answers[0].verdict, " ".join(one.text() for one in answers)
@@ -83,7 +83,7 @@ def _in_short(told: Sequence[Story]) -> tuple[str, str]:
 
 
 class RunSummary(Record):
-    """What the list of all runs shows of one, without reading its report."""
+    """What the list of all runs shows about a run, readable without its report."""
 
     run_id: str
     created_at: AwareDatetime

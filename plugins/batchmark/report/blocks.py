@@ -1,6 +1,6 @@
-"""What a report is made of, whatever its run asked: the page and the terminal draw these.
+"""Building blocks of every report, drawn by the page and by the terminal.
 
-A kind of run says each fact once, as a block; who draws blocks knows no kind.
+A kind of run states each fact once, as a block; the code that draws blocks knows no kinds.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from batchmark.core.intervals import Estimate
 from batchmark.report.charts import Scale, SizeChart
 from batchmark.report.machines import JobLine, Machines
 
-NOT_KNOWN = "Not known"  # how a verdict begins that is none
+NOT_KNOWN = "Not known"  # starts the verdict when there is none
 SHOWN_ROWS = 6  # of a change; the others are folded
 Colour = Literal["gpu", "cpu", "both", "unknown"]
 K = TypeVar("K")
 T = TypeVar("T")
-Form: TypeAlias = Callable[[Estimate, Others], Figure]  # a figure in words, beside others
+Form: TypeAlias = Callable[[Estimate, Others], Figure]  # formats a figure to match those beside it
 
 
 class Link(NamedTuple):
-    """Of an address that is no web address, or of none, only the text is shown."""
+    """A text with an address; only the text is shown if the address isn't on the web."""
 
     text: str
     address: str
@@ -37,17 +37,17 @@ class Link(NamedTuple):
 
 
 class Text(NamedTuple):
-    """A sentence or some, perhaps with a link at its end; `style` is its class on the page."""
+    """One or more sentences, with an optional link at the end; `style` is a CSS class."""
 
     text: str
     style: str = "meta"
     link: Link | None = None
 
 
-class Rival(NamedTuple):
-    """A figure that has its last digit in common with those of its column it is held against.
+class ComparedFigure(NamedTuple):
+    """A figure rounded to the same last digit as those it is compared with in its column.
 
-    They are those with the same `among`; by default all of them. Without an estimate it is a dash.
+    They are the ones with the same `among`, by default all. Without an estimate it is a dash.
     """
 
     estimate: Estimate | None
@@ -55,14 +55,14 @@ class Rival(NamedTuple):
     among: Hashable = None
 
 
-ColumnValue: TypeAlias = Figure | Rival | str | int | None
+ColumnValue: TypeAlias = Figure | ComparedFigure | str | int | None
 
 
 class Table(NamedTuple):
-    """Rows of figures or words; a terminal, which is narrow, leaves some columns out.
+    """Rows of figures or words; a narrow terminal drops some columns.
 
-    On a narrow screen a wide one becomes a list of cards, and any other scrolls. Without a title it
-    stands below its section's.
+    On a narrow screen a wide table becomes a list of cards, any other scrolls. Without a title it
+    comes under its section's.
     """
 
     title: str
@@ -85,9 +85,9 @@ class Table(NamedTuple):
         folded: bool = False,
         on_page_alone: frozenset[str] = frozenset(),
     ) -> Self:
-        """A row of figures for each item: what each column says of it, by heading.
+        """One row per item; `columns` maps each heading to the function that gives its cell.
 
-        A column has None where it has nothing to say; those in `without` are left out.
+        None makes a dash; columns in `without` are left out.
         """
         shown = {name: tell for name, tell in columns.items() if name not in without}
         kept = list(items)
@@ -106,14 +106,14 @@ class Chart(NamedTuple):
 
 
 class Charts(NamedTuple):
-    """On the page alone; tables say the same."""
+    """Shown on the page only; tables hold the same figures."""
 
     caption: str
     charts: Sequence[Chart]
 
 
 class SizeCharts(NamedTuple):
-    """Of times and dollars over size, each with its table; on the page alone."""
+    """Times and dollars over size, each chart with its table; shown on the page only."""
 
     charts: Sequence[SizeChart]
 
@@ -124,21 +124,21 @@ class Verdict(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Questions with their answers; without a title they stand below their section's."""
+    """Questions and answers; without a title they come under their section's."""
 
     title: str
     facts: Sequence[tuple[str, str]]
 
 
 class Remarks(NamedTuple):
-    """What to read with care, then what else is to be known."""
+    """Cautions (`texts`), then other remarks (`notes`)."""
 
     texts: Sequence[str]
     notes: Sequence[str] = ()
 
 
 class Lines(NamedTuple):
-    """What a job printed, each line with what is to be said of it."""
+    """Lines that a job printed, each with a comment."""
 
     title: str
     lines: Sequence[tuple[str, str]]
@@ -146,7 +146,7 @@ class Lines(NamedTuple):
 
 
 class Printed(NamedTuple):
-    """The last lines that a job printed, perhaps with a link to the others."""
+    """The last lines that a job printed, with an optional link to the rest."""
 
     title: str
     caption: str
@@ -155,14 +155,14 @@ class Printed(NamedTuple):
 
 
 class Traces(NamedTuple):
-    """Jobs with their logs and results; `where` by their ids."""
+    """Jobs with their logs and results; `where` maps job ids to places."""
 
     jobs: Sequence[JobRecord]
     where: Mapping[str, str] = MappingProxyType({})
 
 
 class ColdStarts(NamedTuple):
-    """`labels` by target."""
+    """Cold starts; `labels` maps targets to their names."""
 
     starts: Sequence[ColdStart]
     labels: Mapping[str, str]
@@ -170,7 +170,7 @@ class ColdStarts(NamedTuple):
 
 
 class Jobs(NamedTuple):
-    """Jobs with what each cost; a terminal counts them, unless they are to be listed."""
+    """Jobs and their costs; a terminal only counts them, unless `listed`."""
 
     jobs: Sequence[JobLine]
     listed: bool = False
@@ -187,24 +187,24 @@ class Comparison(NamedTuple):
 
 
 class Uncompared(NamedTuple):
-    """Rows that only one of two targets measured, or none."""
+    """Rows that at most one of the two targets measured."""
 
     pair: Pair
 
 
 class HistoryChart(NamedTuple):
-    """Where a figure's runs and its two levels lie, in percent of the chart's width and height."""
+    """A figure's runs and its two levels, in percent of the chart's width and height."""
 
     low: str
     high: str
-    dots: Sequence[tuple[float, float, bool]]  # the last says whether it is at the new level
-    before: tuple[float, float, float]  # from, to, and how high
+    dots: Sequence[tuple[float, float, bool]]  # x, y, whether at the new level
+    before: tuple[float, float, float]  # from x, to x, y
     after: tuple[float, float, float]
     span: str
 
 
 class ChangedRow(NamedTuple):
-    """A figure's two levels, and its runs drawn where they were kept."""
+    """A figure's two levels, with a chart of its runs if they were kept."""
 
     name: str
     of: str
@@ -215,7 +215,7 @@ class ChangedRow(NamedTuple):
 
 
 class ChangeDetails(NamedTuple):
-    """A change: its facts and its rows on the page, the same in lines on a terminal."""
+    """A change: facts and rows for the page, the same as `lines` for a terminal."""
 
     title: str
     worse: bool
@@ -259,7 +259,7 @@ Block: TypeAlias = (
 
 
 class Section(NamedTuple):
-    """`more` leads to the page beside the report that has this section's id, if there is one."""
+    """A titled part of a page; `more` labels the link to this section's own page, if any."""
 
     id: str
     title: str
@@ -269,17 +269,17 @@ class Section(NamedTuple):
 
 
 class StudyAnswer(NamedTuple):
-    """What a study comes to: in a few words, in sentences, and what limits it."""
+    """A study's answer: a short verdict, sentences, and cautions."""
 
     question: str
     verdict: str
     sentence: str
     cautions: list[str]
-    more: Sequence[str] = ()  # sentences, each in a line of its own
+    more: Sequence[str] = ()  # sentences, one per line
 
     @classmethod
     def unknown(cls, question: str, why: str, remedy: str, cautions: Iterable[str] = ()) -> Self:
-        """One that is none: why, and what to do."""
+        """No answer: the reason, and the remedy."""
         return cls(question, NOT_KNOWN, f"{why.rstrip('.')}. {remedy}", list(cautions))
 
     @property
@@ -295,7 +295,7 @@ class StudyAnswer(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A question beside the main one, its answer, and the section that has the details."""
+    """A secondary question, its answer, and the section with the details."""
 
     question: str
     answer: str
@@ -303,7 +303,7 @@ class Line(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A target in all rows of a workload: a verdict, its ratios, what qualifies it."""
+    """A target's verdict over all rows of a workload, with its ratios and a qualification."""
 
     word: str
     ratio: str
@@ -312,7 +312,7 @@ class Cell(NamedTuple):
 
 
 class Matrix(NamedTuple):
-    """Verdicts by workload, one column for each GPU target."""
+    """Verdicts by workload, one column per GPU target."""
 
     measure: Measure
     caption: str
@@ -321,7 +321,7 @@ class Matrix(NamedTuple):
 
 
 class Story(NamedTuple):
-    """What is to say of what a run asked, if it asked that."""
+    """Everything a report says about one kind of study."""
 
     anchor: str  # of the first answer
     title: str  # of the run's page
@@ -330,18 +330,18 @@ class Story(NamedTuple):
     meaning: Sequence[str]  # how to read them
     lines: Sequence[Line] = ()
     matrices: Sequence[Matrix] = ()
-    not_paid: tuple[str, str] | None = None  # what the cost leaves out: its name, and a sentence
+    not_paid: tuple[str, str] | None = None  # what the cost excludes: a name and a sentence
 
 
 class FirstScreen(NamedTuple):
-    """What a run's page begins with."""
+    """The top of a run's page."""
 
     stories: Sequence[Story]
     lines: Sequence[Line]
 
 
 class Page(NamedTuple):
-    """An answer, some blocks, then sections; `notices` are to be read before it."""
+    """An answer, blocks, then sections; `notices` come first, above the title."""
 
     title: str
     about: str
@@ -350,11 +350,11 @@ class Page(NamedTuple):
     warnings: Sequence[str] = ()
     notices: Sequence[str] = ()
     sections: Sequence[Section] = ()
-    moment: str = ""  # tells tabs of a browser apart
+    moment: str = ""  # distinguishes browser tabs
 
 
 class Beside(NamedTuple):
-    """A page beside a run's report, in a file of its own, that a section leads to."""
+    """An extra page of a run's report, in its own file, linked from a section."""
 
     section: str
     file: str
@@ -362,25 +362,27 @@ class Beside(NamedTuple):
 
 
 def figure(told: Figure | str | int | None) -> Figure:
-    """A figure as it is, or what has no interval; a dash for None."""
+    """Wrap a value as a figure without an interval; None becomes a dash."""
     return told if isinstance(told, Figure) else Figure("-" if told is None else str(told), "")
 
 
 def _column(values: Sequence[ColumnValue]) -> list[Figure]:
-    rivals = [value for value in values if isinstance(value, Rival)]
-    among = grouped((rival.among, rival.estimate) for rival in rivals)
+    compared = [value for value in values if isinstance(value, ComparedFigure)]
+    among = grouped((one.among, one.estimate) for one in compared)
     return [
-        _rival(value, among[value.among]) if isinstance(value, Rival) else figure(value)
+        _rounded_alike(value, among[value.among])
+        if isinstance(value, ComparedFigure)
+        else figure(value)
         for value in values
     ]
 
 
-def _rival(one: Rival, beside: Others) -> Figure:
+def _rounded_alike(one: ComparedFigure, beside: Others) -> Figure:
     return one.form(one.estimate, beside) if one.estimate else figure(None)
 
 
 def grouped(found: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
-    """Each key, such as a text, with all that it stands with, in their order."""
+    """Group values by key, keeping their order."""
     groups: dict[K, list[T]] = {}
     for key, one in found:
         groups.setdefault(key, []).append(one)

@@ -1,4 +1,4 @@
-"""The report's data on changes: those found, what re-runs said of suspects, and open alerts."""
+"""The report's data on changes: those found, results of re-runs, and open alerts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SeriesTrace(Record):
 
     @classmethod
     def of(cls, history: Series, point: ChangePoint) -> Self | None:
-        """The latest usable runs, the change among them; None if the change's run is missing."""
+        """The latest usable runs, including the change's; None if that run is missing."""
         kept = history.usable()
         ids = [history.run_ids[place] for place in kept]
         if point.first_run_id not in ids:
@@ -57,7 +57,7 @@ class SeriesTrace(Record):
 
 
 class ChangesSection(Record):
-    """What a run's search of the history found."""
+    """What the search of the history found for a run."""
 
     changes: tuple[Change, ...] = Field(description="in the order shown")
     confirmations: tuple[Confirmation, ...] = Field(
@@ -81,7 +81,7 @@ class ChangesSection(Record):
         confirmations: Iterable[Confirmation] = (),
         notes: Iterable[str] = (),
     ) -> Self:
-        """The section, with the traces of all change points; all `histories` were searched."""
+        """Build the section, with a trace per change point, from the `histories` searched."""
         found = tuple(changes)
         searched = {(history.key, history.metric): history for history in histories}
         traces = [
@@ -101,7 +101,7 @@ class ChangesSection(Record):
 
     @property
     def too_early(self) -> str | None:
-        """Why nothing could be found yet; None if a change was found, or could have been."""
+        """Why no change could be found yet; None if one could have been."""
         return None if self.changes else too_early(self.runs)
 
     def trace(self, point: ChangePoint) -> SeriesTrace | None:
@@ -131,7 +131,7 @@ class AlertLine(Record):
 
 
 class AlertBoard(Record):
-    """Alerts that are not closed, and the share of alerts that people found right."""
+    """Open alerts, and the share of alerts that people judged right."""
 
     lines: tuple[AlertLine, ...]
     precision: Rate | None = Field(

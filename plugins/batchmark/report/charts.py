@@ -1,4 +1,4 @@
-"""Time and dollars over size, one chart for each workload, with all targets.
+"""Time and dollars over size: one chart per workload, with all targets.
 
 Vega-Lite draws them as SVG: https://vega.github.io/vega-lite/.
 """
@@ -58,7 +58,7 @@ class Point(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A size from which somebody stays ahead."""
+    """A size from which a target stays ahead."""
 
     size: float
     text: str
@@ -79,7 +79,7 @@ class SizeChart(NamedTuple):
 
     @property
     def measures(self) -> list[Measure]:
-        """What it can be drawn by: dollars need the price of at least one target."""
+        """Units the chart offers: dollars need the price of at least one target."""
         points = [point for of in self.targets.values() for point in of.values()]
         return list(Measure) if any(point.usd for point in points) else [Measure.TIME]
 
@@ -120,7 +120,7 @@ class Cell(NamedTuple):
 
 
 def size_charts(pairs: Sequence[Pair]) -> list[SizeChart]:
-    """A chart for each workload and dtype, along the axis on which it has the most sizes.
+    """One chart per workload and dtype, along the axis with the most sizes.
 
     GPU targets come first. Where two suites share a row, the first one's is shown. Tasks that
     share a device have curves of their own.
@@ -155,7 +155,7 @@ def size_charts(pairs: Sequence[Pair]) -> list[SizeChart]:
 def _crossovers(
     pairs: Sequence[Pair], name: tuple[str, str], chart: SizeChart
 ) -> dict[Measure, list[Mark]]:
-    """From which size each GPU target is ahead of the only CPU target; with several, none."""
+    """The size from which each GPU target beats the CPU target; none if there are several."""
     found: dict[Measure, list[Mark]] = {measure: [] for measure in Measure}
     if len({pair.cpu.target for pair in pairs}) > 1:
         return found
@@ -195,12 +195,12 @@ def _along_an_axis(name: str, grid: dict[RowKey, dict[str, Point]]) -> Iterator[
 
 
 def _size(value: Parameter | None) -> float | None:
-    """A parameter's value where a logarithmic axis can show it."""
+    """A parameter's value if a logarithmic axis can show it, else None."""
     return float(value) if isinstance(value, int | float) and value > 0 else None
 
 
 def draw(chart: SizeChart, measure: Measure = Measure.TIME) -> str:
-    """An SVG for the page itself, which takes on its text colour and loads nothing."""
+    """Draw a chart as SVG that inherits the page's text colour and loads nothing."""
     by_time = measure == Measure.TIME
     values = [
         figure_of(
@@ -243,7 +243,7 @@ def figures_of(
     at: Callable[[int], str],
     form: Callable[[Estimate, formatting.Others], object],
 ) -> list[dict[str, Any]]:
-    """Points by name and size: `at` has the size in words, `form` the figure beside its rivals."""
+    """Points by name and size; `at` formats the size, `form` a figure beside the others."""
     found = list(points)
     rivals = defaultdict[int, list[Estimate]](list)
     for _, size, figure in found:
@@ -255,13 +255,13 @@ def figures_of(
 
 
 def ends(figure: Estimate) -> tuple[float, float]:
-    """Of its interval; twice the figure itself where it has none."""
+    """The ends of its interval, or the value twice if it has none."""
     interval = figure.interval
     return (interval.low, interval.high) if interval else (figure.value, figure.value)
 
 
 def lines_of(values: Sequence[Mapping[str, Any]], x: alt.X) -> alt.Chart:
-    """Points with a colour for each name."""
+    """Points coloured by name."""
     scale = alt.Scale(domain=names_of(values), range=COLOURS)
     return alt.Chart(alt.InlineData(values=list(values))).encode(
         x=x, color=alt.Color("name:N", scale=scale, title=None), description="text:N"
@@ -273,7 +273,7 @@ def names_of(values: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def dashes_of(values: Sequence[Mapping[str, Any]]) -> alt.StrokeDash:
-    """A dash for each name."""
+    """One dash pattern per name."""
     scale = alt.Scale(domain=names_of(values), range=DASHES)
     return alt.StrokeDash("name:N", scale=scale, title=None)
 
@@ -286,7 +286,7 @@ def curves(
     below: Sequence[Any] = (),
     above: Sequence[Any] = (),
 ) -> str:
-    """Lines of points, one for each name, in a colour and a dash, with intervals as bands."""
+    """One line per name, with its own colour and dash, and intervals as bands."""
     base = lines_of(values, x)
     band = base.mark_area(opacity=0.25).encode(y=alt.Y("low:Q", **y), y2="high:Q")
     line = base.mark_line(point=True).encode(y=alt.Y("amount:Q", **y), strokeDash=dashes_of(values))
@@ -298,7 +298,7 @@ def layered(*layers: Any) -> str:
 
 
 def counted(values: Sequence[Mapping[str, Any]], title: str) -> alt.X:
-    """A linear axis with a label at each number that was measured."""
+    """A linear axis labelled at each measured number."""
     numbers = sorted({value["size"] for value in values})
     axis = alt.Axis(values=numbers, labelOverlap="greedy", format="d")
     return alt.X("size:Q", scale=alt.Scale(zero=True, nice=False), title=title, axis=axis)
@@ -317,7 +317,7 @@ def from_zero(
 
 
 def log_ticks(low: float, high: float) -> Any:
-    """A logarithmic axis' labels: decades, and between few of them 2 and 5; else as Vega has it."""
+    """Labels of a logarithmic axis: decades, plus 2 and 5 if there are few; else Vega's own."""
     first, last = math.log10(low), math.log10(high)
     decades = range(math.floor(first), math.ceil(last) + 1)
     for steps in [(1,)] * (last - first > MOST_DECADES) + [(1, 2, 5), range(1, 10)]:
@@ -329,7 +329,7 @@ def log_ticks(low: float, high: float) -> Any:
 
 
 def rules(marks: Sequence[Mark], scale: alt.Scale) -> list[Any]:
-    """Where somebody gets ahead for good: a line with its words."""
+    """A labelled line at each size from which a target stays ahead."""
     if not marks:
         return []
     values = [mark._asdict() for mark in marks]
@@ -344,7 +344,7 @@ def rules(marks: Sequence[Mark], scale: alt.Scale) -> list[Any]:
 
 
 def embedded(chart: Any) -> str:
-    """A chart as SVG that takes on the page's text colour; hidden where a table says the same."""
+    """A chart as SVG in the page's text colour; hidden from screen readers if a table has it."""
     svg = str(vl_convert.vegalite_to_svg(chart.configure(**chart_style()).to_dict()))
     svg = NAMED_MARK.sub(r"<\1\2><title>\3</title></\1>", svg)
     return svg.replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)
@@ -371,7 +371,7 @@ def chart_style(colour: str = "currentColor") -> dict[str, Any]:
 
 
 class Scale:
-    """Where a factor lies on a logarithmic axis, in percent of its width, for bars in a table."""
+    """Maps factors to a logarithmic axis, in percent of its width, for bars in a table."""
 
     def __init__(self, estimates: Iterable[Estimate]) -> None:
         values = [1.0]
@@ -390,7 +390,7 @@ class Scale:
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """Positions and labels."""
+        """Positions in percent, and labels."""
         values = log_ticks(10**self._low, 10**self._high)
         inside = [value for value in values if 4 < self.percent(value) < 96]
         return [(self.percent(value), f"{value:g}{formatting.TIMES}") for value in inside]

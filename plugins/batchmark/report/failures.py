@@ -1,4 +1,4 @@
-"""What failed in a run, in its jobs' own words: on its page, on a terminal, in messages."""
+"""What failed in a run and the last log lines, for its page, terminals and messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_TOLD_LINES = 10  # in a message
 
 
 def section(failed: Sequence[FailedJob], lost: Sequence[LostJob]) -> blocks.Section | None:
-    """Each kind of failure once, with the last lines of the first job that failed so."""
+    """Each kind of failure once, with the log's end from the first job that failed that way."""
     if not failed:
         return None
     shown: list[blocks.Block] = []
@@ -34,7 +34,7 @@ def section(failed: Sequence[FailedJob], lost: Sequence[LostJob]) -> blocks.Sect
 
 
 def alike(failed: Sequence[FailedJob]) -> list[list[FailedJob]]:
-    """Jobs that failed alike, the most first."""
+    """Failed jobs grouped by kind of failure, the largest group first."""
     return sorted(grouped((job.ending.kind, job) for job in failed).values(), key=len, reverse=True)
 
 
@@ -45,7 +45,7 @@ def title(of: Sequence[FailedJob]) -> str:
 
 
 def not_run(lost: Sequence[LostJob]) -> Iterator[str]:
-    """What was not run, in a sentence for each reason."""
+    """What was not run: one sentence per reason."""
     for reason, jobs in grouped((job.reason, job) for job in lost if job.not_run).items():
         each = grouped((job.planned.target, job) for job in jobs)
         where = ", ".join(f"{len(of)} of {target}" for target, of in each.items())
@@ -53,7 +53,7 @@ def not_run(lost: Sequence[LostJob]) -> Iterator[str]:
 
 
 def message(failed: Sequence[FailedJob], lost: Sequence[LostJob]) -> list[str]:
-    """As the page has it, in so many lines, of the commonest kind alone; none if nothing failed."""
+    """The most common failure with the end of its log, others by title; empty if none failed."""
     if not failed:
         return []
     first, *others = alike(failed)
@@ -63,6 +63,6 @@ def message(failed: Sequence[FailedJob], lost: Sequence[LostJob]) -> list[str]:
 
 
 def in_short(failed: Sequence[FailedJob], lost: Sequence[LostJob]) -> str:
-    """A line for each kind of failure, with the last line of its log."""
+    """One line per kind of failure, with the last line of its log."""
     told = [": ".join(filter(None, (title(of), of[0].ending.kind[1]))) for of in alike(failed)]
     return "\n".join([*told[:MOST_KINDS], *not_run(lost)])

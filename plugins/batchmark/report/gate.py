@@ -1,4 +1,4 @@
-"""Whether a comparison passes in CI: what fails it, then its verdict with the count of each."""
+"""The CI gate: decides whether a comparison passes, and says why."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MACHINE = ("instance type", "cpu model", "cpu threads", "gpu model", "gpu count"
 
 
 class Gate(NamedTuple):
-    """Holds the comparison's first side, the new one, against its second, the baseline."""
+    """Compares the first side, the new one, with the second, the baseline."""
 
     comparison: Comparison
     missing: Sequence[MissingRow]  # on the new side
@@ -28,7 +28,7 @@ class Gate(NamedTuple):
 
     @property
     def slower(self) -> list[Row]:
-        """Rows that are surely slower, and by the least share that counts."""
+        """Rows that are slower beyond doubt and by at least `least_percent`."""
         least = self.least_percent / 100
         return [
             row
@@ -57,7 +57,7 @@ class Gate(NamedTuple):
 
     @property
     def machines(self) -> list[tuple[str, str, str]]:
-        """What differs between the sides' machines, where that counts, as name and both values."""
+        """Machine properties that must match but differ: name and both values."""
         differences = self.comparison.differences if self.same_machine else []
         return [one for one in differences if one[0] in MACHINE]
 
@@ -84,7 +84,7 @@ class Gate(NamedTuple):
             found += ", as" if self.failed else ", but"
             found += f" it decided nothing ({self.comparison.next_step})"
         elif self.machines and not self.failed:
-            found = "passed, as a slow-down on another machine doesn't count"
+            found = "passed, as a slowdown on another machine doesn't count"
         allowed = " (allowed)" if self.missing and self.allow_missing else ""
         return (
             f"Gate {found}: {formatting.count(self.compared, 'row')} compared, "
@@ -97,5 +97,5 @@ class Gate(NamedTuple):
 
 
 def _change(row: Row) -> str:
-    """Of the row's figure, against the baseline's."""
+    """The row's relative change from the baseline, in words."""
     return formatting.change(row_values.change(row.parameters, 1 / row.speedup.value - 1))

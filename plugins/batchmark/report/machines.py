@@ -1,4 +1,4 @@
-"""What targets' jobs ran on, property by property, and the jobs themselves with what they cost."""
+"""The machines that targets' jobs ran on, and the jobs with their costs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OF_ONE_JOB = {"availability_zone"}  # not common to a target's machines
 
 
 class Machines(NamedTuple):
-    """Each property that any target's environment has, and whether they differ."""
+    """Each property known of any target's environment, and whether the targets differ."""
 
     names: list[str]
     rows: list[tuple[str, list[str], bool]]
@@ -39,7 +39,7 @@ def _properties(target: TargetRecord) -> dict[str, str]:
 
 
 def environment(target: TargetRecord) -> dict[str, str | None]:
-    """What its jobs measured and ran on, property by property; None for one without a value."""
+    """A target's properties by name; None where one has no value."""
     found = {name: value and shortened(name, value) for name, value in target.version}
     found |= target.environment.model_dump(exclude=OF_ONE_JOB) if target.environment else {}
     return {
@@ -60,7 +60,7 @@ def job_lines(
     costs: Iterable[JobCost],
     where: Mapping[str, str] | None = None,
 ) -> list[JobLine]:
-    """The targets' jobs; `where` by job."""
+    """The targets' jobs as lines; `where` gives each job's place."""
     by_job = {cost.job_id: cost for cost in costs}
     lines = []
     for target in targets:

@@ -1,4 +1,4 @@
-"""The report of a run: its comparison, and what changed against the history."""
+"""The report of a run: its comparison, and changes from its history."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Report(Comparison):
     @model_validator(mode="before")
     @classmethod
     def _by_name(cls, stored: Any) -> Any:
-        """Reports of older versions have a key for each kind of study."""
+        """Read older reports, which have one key per kind of study."""
         if not isinstance(stored, dict) or "studies" in stored:
             return stored
         read = dict(stored)
@@ -59,7 +59,7 @@ class Report(Comparison):
 
     @property
     def tells_of_changes(self) -> bool:
-        """Whether there is more to say of changes and alerts than the first screen does."""
+        """Whether there is more about changes and alerts than the first screen says."""
         is_open, found = self.alerts and self.alerts.lines, self.changes
         told = found and (not found.too_early or found.notes or found.confirmations)
         return bool(is_open or told)
@@ -72,12 +72,12 @@ def build_report(
     changes: ChangesSection | None = None,
     alerts: AlertBoard | None = None,
 ) -> Report:
-    """A run's comparison with what the history, if there is one, says of it."""
+    """Combine a run's comparison with what its history, if any, says."""
     compared = {name: getattr(comparison, name) for name in Comparison.model_fields}
     return Report(**compared, created_at=created_at, changes=changes, alerts=alerts)
 
 
 def render_json(report: Report) -> str:
-    """With what must be known before any figure first."""
+    """Render as JSON, cautions before figures."""
     first = {"report_version": report.report_version, "notices": report.notices}
     return json.dumps(first | report.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"

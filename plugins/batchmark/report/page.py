@@ -21,7 +21,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 
 @cache
 def page_templates() -> Environment:
-    """The environment of all pages: values are escaped, and a missing value is an error."""
+    """Jinja environment of all pages: values are escaped, and a missing value is an error."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -49,12 +49,12 @@ def page_templates() -> Environment:
 
 
 def page_html(page: Page, beside: Mapping[str, str] = MappingProxyType({})) -> str:
-    """One self-contained page; `beside` are addresses of the pages that its sections lead to."""
+    """Render one self-contained page; `beside` maps section ids to linked pages' addresses."""
     return page_templates().get_template("page.html.jinja").render(page=page, beside=beside)
 
 
 def _web_address(address: str) -> str | None:
-    """The address if it is on the web or a file beside the page, else None."""
+    """The address if it is on the web or a file next to the page, else None."""
     parts = urlsplit(address)
     beside = bool(parts.path) and not (parts.scheme or parts.netloc or "\\" in address)
     safe = parts.scheme in {"http", "https"} or beside

@@ -1,4 +1,4 @@
-"""What the report says of trust and of cost, each in a few lines; details stand with the pairs."""
+"""How far a report can be trusted and what it cost, in a few lines each."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _noise(rows: Sequence[Row]) -> Iterator[Fact]:
 
 
 def _of_calls(rows: Sequence[Row]) -> Iterator[Fact]:
-    """What is known of samples that were taken one by one."""
+    """Facts about samples of single calls."""
     sides = [side for row in rows for side in (row.gpu, row.cpu)]
     throttled = sum(side.throttled_samples for side in sides)
     left_out = sum(side.throttled_left_out for side in sides)
@@ -85,7 +85,7 @@ def _of_calls(rows: Sequence[Row]) -> Iterator[Fact]:
 
 
 def _above(rows: Iterable[Row]) -> str:
-    """Why rates are above their ceilings, by the rows' own warnings."""
+    """Why rates exceed their ceilings, taken from the rows' warnings."""
     above = [
         row
         for row in rows
@@ -104,7 +104,7 @@ def _above(rows: Iterable[Row]) -> str:
 
 
 def _span(shares: Sequence[float]) -> str:
-    """The known ones as a range."""
+    """The known values as a range."""
     known = [share for share in shares if share < 1]
     return words.extent(known, formatting.percent) if known else formatting.noise(max(shares))
 
@@ -130,7 +130,7 @@ def _of_run(report: Report) -> Iterator[Fact]:
 
 
 def _why(missing: Sequence[UncomparedRow]) -> str:
-    """The commonest reason; unsettled rows have one each, with their own figures."""
+    """The most common reason; unsettled rows each have their own, with figures."""
     kinds = {kind for row in missing for kind in MeasurementStatus if f"{kind}: " in row.reason}
     if kinds == {MeasurementStatus.UNSETTLED}:
         return ", all unsettled: their times still drift or jump; run again on a quieter machine"
@@ -171,7 +171,7 @@ def _by_target(report: Report) -> Iterator[Fact]:
 
 
 def _spot(report: Report) -> Iterator[Fact]:
-    """What On-Demand instances would have cost more, where a price for them is known."""
+    """What Spot saved against On-Demand, where that price is known."""
     prices = [basis for pair in report.pairs for basis in (pair.gpu_price, pair.cpu_price)]
     prices += [study.price for study in report.studied]
     bases = {basis.instance_type: basis.usd_per_hour for basis in prices}

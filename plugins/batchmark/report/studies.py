@@ -1,4 +1,4 @@
-"""What each kind of study says of a run: the rooms that core/kinds names, and pairs of targets.
+"""Collects what each kind of study in core/kinds says about a run.
 
 A room has two functions for others: `story`, its part of the first screen, and `sections`, with the
 details. One with a page beside the report has `beside`, too.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def stories(report: Report) -> list[Story]:
-    """Of the studies that the run has; there is at least one."""
+    """The stories of the run's studies; at least one."""
     return [story for room in _rooms() if (story := room.story(report))]
 
 
@@ -28,7 +28,7 @@ def sections(report: Report) -> Iterator[Section]:
 
 
 def beside(report: Report) -> list[Beside]:
-    """The pages beside the report."""
+    """The report's extra pages."""
     found = (room.beside(report) for room in _rooms() if hasattr(room, "beside"))
     return [page for page in found if page]
 

@@ -1,4 +1,4 @@
-"""Tables that stand by themselves: what a run may cost and did cost, noise, alerts."""
+"""Standalone tables: a run's highest and actual cost, noise, alerts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 
 def worst_case_table(worst: WorstCase) -> Table:
-    """Each target, its jobs and what they can cost at most, and the sum."""
+    """Each target's jobs and the most they can cost, with the sum."""
     rows = [
         (
             target.target,

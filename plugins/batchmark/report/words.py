@@ -1,4 +1,4 @@
-"""Figures put into words, the same on the page and on the terminal."""
+"""Figures in words, shared by the page and the terminal."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def measured_target(target: TargetRecord) -> str:
 
 
 def is_simulated(target: TargetRecord) -> bool:
-    """Whether its GPUs were those that tests imitate, by how their model's name begins."""
+    """Whether its GPUs were simulated, which their model's name tells."""
     model = target.environment.gpu_model if target.environment else None
     return (model or "").startswith("simulated")
 
@@ -77,7 +77,7 @@ def target_and_gpu(target: TargetRecord) -> str:
 
 
 def whole_jobs_speedup(total: TotalTime) -> formatting.Figure | None:
-    """With its interval, or not known yet; None where whole jobs don't compare."""
+    """The speedup with its interval, or 'not known yet'; None if whole jobs can't be compared."""
     if total.speedup and not total.speedup.interval:
         return formatting.Figure(NOT_KNOWN, "")
     return formatting.factor(total.speedup) if total.speedup else None
@@ -107,7 +107,7 @@ def calls_until_gpu_pays(calls: int, gpu: str) -> str:
 
 
 def cost_of_row(cost: Estimate, *, own_job: bool) -> str:
-    """Of a million calls, or of one job, which is its row's call."""
+    """The cost of a million calls, or of one own job."""
     return cost_per(cost, JOB if own_job else CALLS)
 
 
@@ -118,7 +118,7 @@ def cost_per(cost: Estimate, unit: str) -> str:
 
 
 def prices(pair: Pair) -> str:
-    """What each target's time is charged at; a target without a price is left out."""
+    """The price of each target's time; targets without a price are left out."""
     parts = []
     for basis in (pair.gpu_price, pair.cpu_price):
         if basis.usd_per_hour is not None:
@@ -137,27 +137,27 @@ def prices(pair: Pair) -> str:
 
 
 def on_demand(basis: PriceBasis, of: str) -> str:
-    """What an hour costs of something; empty where that is not known."""
+    """The On-Demand price of an hour; empty if unknown."""
     if not basis.usd_per_hour:
         return ""
     return f"{basis.instance_type}: {basis.usd_per_hour} USD per hour for {of}, On-Demand."
 
 
 def extent(amounts: Iterable[float], told: Callable[[float], str]) -> str:
-    """From the least to the largest; one where they look alike."""
+    """The range from smallest to largest; a single text if both read alike."""
     known = list(amounts)
     return " to ".join(dict.fromkeys(map(told, (min(known), max(known)))))
 
 
 def suites_and_targets(studied: Iterable[Studied]) -> str:
-    """What studies are about, in a line."""
+    """Suites and targets of the studies, in one line."""
     found = list(studied)
     names = ((one.suite for one in found), (one.target.target for one in found))
     return ": ".join(formatting.some(list(dict.fromkeys(one)), most=1) for one in names)
 
 
 def machine_property(name: str, value: object) -> str | None:
-    """A property of an environment; None where it has no value."""
+    """A property of an environment; None if it has no value."""
     if isinstance(value, tuple | list):
         return ", ".join(map(str, value)) or None
     if isinstance(value, int) and name.endswith("_bytes"):
@@ -166,13 +166,13 @@ def machine_property(name: str, value: object) -> str | None:
 
 
 def outside_ec2(targets: Iterable[TargetRecord]) -> bool:
-    """Whether all jobs ran on machines that nobody rents."""
+    """Whether all jobs ran on machines outside EC2."""
     types = [one.environment.instance_type for one in targets if one.environment]
     return bool(types) and not any(types)
 
 
 def price_cautions(report: Report) -> list[str]:
-    """What limits the prices, where any were used."""
+    """Limits of the prices, if any were used."""
     if outside_ec2(report.targets):
         return []
     found = (report.prices.staleness(report.created_at), *report.prices.all_notes)
@@ -180,7 +180,7 @@ def price_cautions(report: Report) -> list[str]:
 
 
 def price_notes(pair: Pair) -> list[str]:
-    """Why dollars are missing, and what the jobs' costs rest on."""
+    """Why dollars are missing, and what jobs' costs are based on."""
     if outside_ec2((pair.gpu, pair.cpu)):
         return []  # said of the run's cost
     notes = [pair.gpu_price.note, pair.cpu_price.note, *(cost.reason for cost in pair.job_costs)]
@@ -193,7 +193,7 @@ def implementation(code: Implementation) -> str:
 
 
 def roofline_share(roofline: Roofline | None) -> str | None:
-    """The share of the ceiling that bounds a row, or of those that are known."""
+    """The share of the ceiling that bounds a row, or of the known ceilings."""
     if roofline is None:
         return None
     shares = {"compute": roofline.compute_share, "bandwidth": roofline.memory_share}
@@ -210,7 +210,7 @@ def has_intervals(pair: Pair) -> bool:
 
 
 def why_some_have_no_interval(pair: Pair) -> str | None:
-    """Said once for all rows; None if each median has an interval."""
+    """One reason for all rows; None if every median has an interval."""
     medians = (side.median_seconds for row in pair.rows for side in (row.gpu, row.cpu))
     if all(median.interval for median in medians):
         return None
@@ -218,7 +218,7 @@ def why_some_have_no_interval(pair: Pair) -> str | None:
 
 
 def side_facts(side: Side, other: Side | None = None) -> Iterable[tuple[str, str]]:
-    """A target's figures for a row, as names and values; `other` stands beside it."""
+    """A target's figures for a row, as names and values, rounded to match `other`."""
     yield "code", implementation(side.implementation)
     if side.roofline:
         yield from _rates(side.roofline, other.roofline if other else None)
@@ -304,7 +304,7 @@ def row_name(row: Crossover | RowName) -> str:
 
 
 def crossover_figures(crossover: Crossover, pair: Pair) -> list[str]:
-    """Where its targets break even, by what they are compared in."""
+    """Where its targets break even, in each measure."""
     names = pair.gpu.target, pair.cpu.target
     return [f"{kind} {break_even(found, *names)}" for kind, found in _by_kind(crossover, pair)]
 
@@ -355,7 +355,7 @@ def metric(summary: MetricSummary) -> str:
 
 
 def break_even(found: BreakEven, gpu: str, cpu: str) -> formatting.Figure:
-    """Where two targets break even, or that they do not within the measured sizes."""
+    """Where two targets break even, or that they don't within the measured sizes."""
     leader = f"{cpu} ahead from " if found.ahead_above == "cpu" else ""
     if found.outcome == "crossover":
         return _crossing(found, leader)

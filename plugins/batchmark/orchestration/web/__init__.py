@@ -1,1 +1,1 @@
-"""The pages inside Airflow: who may see and change what, where data come from, and the routes."""
+"""The pages inside Airflow: access rights, data and routes."""

@@ -1,4 +1,4 @@
-"""Who may see and change what: Airflow's own users, by their rights on our DAGs.
+"""Access rights: Airflow's users, by their permissions on our DAGs.
 
 Airflow leaves a plugin's routes open, so each of ours asks its auth manager.
 """
@@ -44,12 +44,12 @@ class Visitor:
 
     @property
     def token(self) -> str:
-        """Proves for some hours that a form is from a page that this user was shown."""
+        """Signed token that proves, for some hours, that a form came from this user's page."""
         return _signer().dumps(str(self.user.get_id()))
 
 
 def reader(request: Request, user: GetUserDep) -> Visitor:
-    """A visitor who may read.
+    """A visitor with read access.
 
     Raises:
         HTTPException: 401 without a session, 403 without the right, 400 for an address whose words
@@ -67,13 +67,13 @@ Reader = Annotated[Visitor, Depends(reader)]
 
 
 def check_may_read(visitor: Visitor, dag_id: str) -> None:
-    """Raise HTTPException 403 for a DAG whose runs the visitor may not see."""
+    """Raise HTTPException 403 if the visitor may not see the DAG's runs."""
     if not visitor.may_read(dag_id):
         raise HTTPException(403, f"This page needs the right to see runs of {dag_id}.")
 
 
 def editor(request: Request, visitor: Reader, token: Annotated[str, Form()] = "") -> Visitor:
-    """A visitor who may change alerts, with a form of ours.
+    """A visitor who may change alerts and sent one of our forms.
 
     Raises:
         HTTPException: 403 without the right, from another site, or with a foreign or old form.
@@ -81,13 +81,13 @@ def editor(request: Request, visitor: Reader, token: Annotated[str, Form()] = ""
     if not visitor.may_edit:
         raise HTTPException(403, f"Changing an alert needs the right to trigger {EDIT_DAG}.")
     if request.headers.get("sec-fetch-site", "none") not in SAME_SITE:
-        raise HTTPException(403, "This form was sent by another site.")
+        raise HTTPException(403, "This form came from another site.")
     try:
         signed_for = _signer().loads(token, max_age=FORM_SECONDS)
     except BadData:
         signed_for = None
     if signed_for != str(visitor.user.get_id()):
-        raise HTTPException(403, "This form is too old or not yours: open the page again.")
+        raise HTTPException(403, "This form has expired or isn't yours: open the page again.")
     return visitor
 
 

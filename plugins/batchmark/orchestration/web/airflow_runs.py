@@ -1,4 +1,4 @@
-"""What Airflow's own database knows of our DAG runs: state, time, schedule, failures."""
+"""Our DAG runs in Airflow's database: state, time, schedule, failures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Schedule(NamedTuple):
 
 
 def runs(dag_ids: Iterable[str], run_id: str | None = None) -> list[AirflowRun]:
-    """The runs of some DAGs, the newest first; only those of that id, if it is given."""
+    """Runs of the given DAGs, newest first; only those with `run_id`, if given."""
     wanted = (
         select(DagRun.dag_id, DagRun.run_id, DagRun.run_after, DagRun.state)
         .where(DagRun.dag_id.in_(list(dag_ids)))
@@ -49,7 +49,7 @@ def runs(dag_ids: Iterable[str], run_id: str | None = None) -> list[AirflowRun]:
 
 
 def failures(dag_id: str, run_id: str) -> list[tuple[str, str | None]]:
-    """The failed tasks of a run, the first first, each with the reason that it told."""
+    """A run's failed tasks in order, each with its reason."""
     told = and_(
         XComModel.dag_id == TaskInstance.dag_id,
         XComModel.run_id == TaskInstance.run_id,

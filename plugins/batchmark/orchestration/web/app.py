@@ -1,4 +1,4 @@
-"""The pages as an application of its own, which Airflow's API server mounts."""
+"""The pages as a FastAPI application that Airflow's API server mounts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cache-Control": "private, no-cache",
 }
-EXPIRED = "Invalid JWT token"  # what Airflow says of a session of before it began anew
+EXPIRED = "Invalid JWT token"  # Airflow's message for a session from before its restart
 LOG_IN = "Log in to Airflow first, then open this page again."
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 @cached(TTLCache(1, CONFIG_SECONDS))
 def current_library() -> Library:
-    """The bucket that Terraform published; asked again each minute, kept as long as it is the same.
+    """The library of the bucket that Terraform published; looked up again every minute.
 
     Raises:
         ConfigError: nothing is published.
@@ -49,7 +49,7 @@ def _library(_: str) -> Library:
 
 @cache
 def application() -> FastAPI:
-    """The application; without FastAPI's own pages, which nobody would have to log in for."""
+    """The application, without FastAPI's own pages, which need no login."""
     app = FastAPI(title="Batchmark", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.library = current_library
     for routes in (runs, trends, account):

@@ -1,4 +1,4 @@
-"""What the pages read from the result bucket: reports, documents, the history, alerts, bookings."""
+"""The pages' access to the result bucket: reports, documents, history, alerts, bookings."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ Stored = TypeVar("Stored", bound=Record)
 
 
 class _Planned(BaseModel):
-    """What a plan says of its run."""
+    """What a plan says about its run."""
 
     dag_id: str | None = None
 
@@ -81,7 +81,7 @@ class MeasuredRun(NamedTuple):
 
 
 class Library:
-    """One installation's result bucket; thread-safe, and kept as long as the process lives."""
+    """One installation's result bucket; thread-safe, lives as long as the process."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -92,7 +92,7 @@ class Library:
         self._lock = Lock()
 
     def page(self, dag_id: str, run_id: str) -> str | None:
-        """The page that a DAG run left, with its links leading here; None if it left none.
+        """A DAG run's stored page with rewritten links; None if it has none.
 
         The imported table that others published has the example's.
         """
@@ -108,7 +108,7 @@ class Library:
         return None if text is None else text.decode(errors="replace")
 
     def relinked(self, html: str, root: str) -> str:
-        """A stored page whose links into the bucket lead to `root`/files instead.
+        """A stored page with its bucket links rewritten to `root`/files.
 
         Those that it was stored with lead to AWS's console, or end after a week.
         """
@@ -127,13 +127,13 @@ class Library:
         return html
 
     def file(self, key: str) -> bytes | None:
-        """An object that may be shown; None if there is none."""
+        """An object that may be shown, or None."""
         if not key.startswith(SHOWN_FOLDERS):
             return None
         return self.store.read_if_there(key, most_bytes=MOST_BYTES)
 
     def owner(self, key: str) -> str | None:
-        """The DAG whose run an object is of; None where neither its folder nor a plan says so."""
+        """The DAG whose run an object belongs to; None if unknown."""
         folder, *rest = key.split("/")
         if folder not in RUN_FOLDERS:
             return next((kind.dag_id for kind in KINDS.values() if kind.folder == folder), None)
@@ -141,7 +141,7 @@ class Library:
         return plan.dag_id if plan else None
 
     def owner_of_run(self, run_id: str) -> str | None:
-        """As `owner`, of what lies in a run's folder."""
+        """Like `owner`, for a run's folder."""
         return self.owner(self.store.of_run(run_id).prefix)
 
     def results(self, prefix: str, job_id: str) -> list[str]:
@@ -153,18 +153,18 @@ class Library:
         return sorted(found, key=lambda key: (len(key), key))
 
     def summaries(self, run_ids: Sequence[str]) -> dict[str, RunSummary]:
-        """What each run came to; one without a report, or of an earlier release, is missing."""
+        """Runs' summaries; those without a report or from earlier releases are missing."""
         found = self._stored(run_ids, SUMMARY, RunSummary)
         if (run_id := published_table().run_id) in run_ids:
             found[run_id] = published_summary()
         return found
 
     def plans(self, run_ids: Sequence[str]) -> dict[str, RunPlan]:
-        """What each run planned; one that was stopped before, or an early one, is missing."""
+        """Runs' plans; early runs and those stopped before planning are missing."""
         return self._stored(run_ids, PLAN, RunPlan)
 
     def _stored(self, run_ids: Sequence[str], name: str, kind: type[Stored]) -> dict[str, Stored]:
-        """An object in each run's folder; one that is missing or can't be read is left out."""
+        """One object from each run's folder; missing or unreadable ones are left out."""
 
         def read(run_id: str) -> Stored | None:
             run = self.store.of_run(run_id)
@@ -175,7 +175,7 @@ class Library:
             return {run_id: record for run_id, record in found if record}
 
     def measured(self, least_runs: int = RECENT_RUNS) -> list[MeasuredRun]:
-        """The latest runs in the history, at least so many of each suite, the newest first.
+        """The latest runs in the history, newest first, at least `least_runs` per suite.
 
         Imported ones come last.
         """
@@ -192,7 +192,7 @@ class Library:
     def standings(
         self, suite: str, metric: Metric, least_runs: int, alerts: Sequence[Alert] = ()
     ) -> dict[SeriesKey, Standing]:
-        """Where each series' newest run stands; a change that an alert still tells of counts."""
+        """Each series' latest run against its level; changes with open alerts count."""
         series = self.series(suite, metric, least_runs)
         told = tuple(
             point
@@ -206,7 +206,7 @@ class Library:
         return self._made_of(suite, name, lambda _: standings(series, settings, told), least_runs)
 
     def median_speedups(self, suite: str) -> tuple[list[Series], dict[SeriesKey, Standing]]:
-        """Each pair's median speedup over all rows, and where its newest run stands."""
+        """Each pair's median speedup over all rows, and its latest run's standing."""
         settings = _detector_settings()
 
         def make(rows: pa.Table) -> tuple[list[Series], dict[SeriesKey, Standing]]:
@@ -219,14 +219,14 @@ class Library:
     def conditions(
         self, suite: str, run_ids: frozenset[str], least_runs: int
     ) -> dict[tuple[str, str], RunConditions]:
-        """What a suite's jobs ran under in these runs, by run and target."""
+        """The conditions of a suite's jobs in these runs, by run and target."""
         make = partial(_conditions, run_ids)
         return self._made_of(suite, ("conditions", run_ids), make, least_runs)
 
     def _made_of(
         self, suite: str, name: Hashable, make: Callable[[pa.Table], Made], least_runs: int
     ) -> Made:
-        """What is made of a suite's latest rows; made again only when these have changed."""
+        """A value computed from a suite's latest rows, cached until they change."""
         rows = self.history.rows(suite, least_runs=least_runs)
         if not rows.num_rows:  # of a suite that is none, for which nothing else is to go
             return make(rows)
@@ -239,7 +239,7 @@ class Library:
         return cast("Made", held[1])
 
     def newest(self, target: str, wanted: Callable[[dict[str, Any]], bool]) -> str | None:
-        """The newest run in which a target's rows are as wanted; None if there is none."""
+        """The newest run with matching rows of a target, or None."""
         found = []
         for suite in self.history.suites():
             for _, rows in self.history.months(suite):
@@ -255,7 +255,7 @@ class Library:
         return max(found)[1] if found else None
 
     def chosen(self, text: str, target: str) -> Chosen:
-        """A target in a run: the one named, the newest of a commit or image, or the last by a day.
+        """A target's run, chosen by id, by commit or image (newest), or by day (last).
 
         Raises:
             CollectError: there is no such run.
@@ -296,7 +296,7 @@ class Library:
         return Chosen(run, target, prices, calibrations(store, run))
 
     def months(self) -> list[Month]:
-        """The latest months with bookings, the newest first."""
+        """The latest months with bookings, newest first."""
         keys = self.store.keys(COSTS_FOLDER)
         names = sorted({key.split("/")[1] for key in keys if key.count("/") == 2}, reverse=True)
         spending = [
@@ -307,7 +307,7 @@ class Library:
         return [Month(one, self._by_target(one)) for one in spending]
 
     def _by_target(self, month: MonthSpending) -> dict[str, float | None]:
-        """What is booked for the month's finished jobs; None where one's amount is not known."""
+        """The month's bookings by target; None if an amount is unknown."""
         booked = {job: usd for run in month.runs.values() for job, usd in run.job_usd.items()}
         targets: dict[str, str] = {}
         for suite in self.history.suites() if booked else ():

@@ -31,7 +31,7 @@ MOST_MENTIONS = 5  # of runs whose messages may not have arrived
 
 @dataclass(frozen=True)
 class MessageContext:
-    """What a message says beside the changes."""
+    """What a message says besides the changes."""
 
     installation: str
     run: str  # in words
@@ -64,7 +64,7 @@ def build_message(
     created_at: datetime,
     channels: Sequence[str],
 ) -> RunMessage | None:
-    """The message of a run, given all alerts from before it; None if nothing is new or failed."""
+    """A run's message, given all earlier alerts; None if nothing is new and nothing failed."""
     known = {alert.id: alert for alert in (*alerts, *merged.opened)}
     message = RunMessage(
         run_id=run_id,
@@ -130,7 +130,7 @@ def _recovered(recoveries: Sequence[Recovery], alerts: Mapping[str, Alert]) -> I
 
 
 def _logs(points: Sequence[ChangePoint], log_urls: Mapping[tuple[str, str], str]) -> Iterator[str]:
-    """Where the logs of this run's jobs are; a price has none."""
+    """Links to this run's job logs; a price has none."""
     jobs = dict.fromkeys(
         (point.series.suite, point.series.target)
         for point in points
@@ -159,7 +159,7 @@ def _subject(entries: Sequence[_Entry], context: MessageContext) -> str:
 
 
 def _text(entries: Sequence[_Entry], message: RunMessage, context: MessageContext) -> str:
-    """All entries that fit, each group under its heading, and the number of the others."""
+    """The entries that fit, grouped under headings, and a count of the rest."""
     told = _counts(entries) or FAILED
     head = printable(f"Batchmark {context.installation}, {context.run}: {told}.")
     if context.failures:
@@ -193,7 +193,7 @@ def _tail(message: RunMessage, context: MessageContext) -> Iterator[str]:
 
 
 def how_to_change(alert_id: str, airflow_url: str | None) -> str:
-    """How a person acknowledges an alert, or calls it invalid or fixed."""
+    """How to acknowledge an alert, or mark it invalid or fixed."""
     where = (
         f"on its page, {alert_page(airflow_url, alert_id)}"
         if airflow_url
@@ -214,7 +214,7 @@ def alert_page(airflow_url: str, alert_id: str) -> str:
 def alert_board(
     alerts: Sequence[Alert], precision: Rate | None, airflow_url: str | None
 ) -> AlertBoard:
-    """The alerts that are neither closed nor recovered, those nobody has judged first."""
+    """Alerts that are neither closed nor recovered; unjudged ones first."""
     listed = [alert for state in LISTED for alert in alerts if alert.state == state]
     return AlertBoard(
         lines=tuple(_line(alert, airflow_url) for alert in listed),

@@ -1,4 +1,4 @@
-"""What changed, re-runs and alerts, as blocks; a changed figure over its runs beside its row."""
+"""Changes, re-runs and alerts as blocks, with a small chart of each changed figure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEAST_RANGE = 0.02  # of a chart's values, as a share of the level: less would m
 
 
 def section(report: Report) -> blocks.Section | None:
-    """None where the first screen says all there is."""
+    """The section, or None if the first screen already says it all."""
     if not report.tells_of_changes:
         return None
     shown = [
@@ -100,7 +100,7 @@ def _alerts(board: AlertBoard) -> Iterator[blocks.Block]:
 
 
 def history_chart(trace: SeriesTrace, point: ChangePoint) -> blocks.HistoryChart:
-    """Values far from both levels are drawn at the edge: a wild run does not flatten the rest."""
+    """Draw values far from both levels at the edge, so that outliers don't flatten the rest."""
     metric, series = point.metric, point.series
     values = np.array([words.read(value, metric, series) for value in trace.values])
     levels = [words.read(level.median, metric, series) for level in (point.before, point.after)]

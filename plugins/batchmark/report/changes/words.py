@@ -55,7 +55,7 @@ def target(name: str, fell_back: Collection[str]) -> str:
 
 
 def title(change: Change) -> str:
-    """A line: the kind of change, where, of what and by how much."""
+    """One line: the kind of change, the target, the rows and the amount."""
     names = [target(name, change.fell_back) for name in change.targets]
     if len(names) > MOST_TARGETS:
         names = [*names[: MOST_TARGETS - 1], f"{len(names) - MOST_TARGETS + 1} more"]
@@ -84,12 +84,12 @@ def _since(change: Change) -> str:
 
 
 def kind(change: Change) -> str:
-    """A word, such as slower; where only metrics that own jobs told moved, worse or better."""
+    """A word such as slower; worse or better if only own jobs' metrics moved."""
     return row_values.word(_told(change).series.values, change.kind)
 
 
 def _told(change: Change) -> ChangePoint:
-    """The point that speaks for all: the largest change of a time, else of a metric."""
+    """The point that represents the change: its largest in time, else in a metric."""
     times = (point for point in change.points if not point.series.is_metric)
     return next(times, change.points[0])
 
@@ -111,12 +111,12 @@ def _by_how_much(change: Change) -> str:
 
 
 def value(amount: float, metric: Metric, series: SeriesKey) -> str:
-    """A level, or a single run's figure, with its unit."""
+    """A level or a single run's figure, with its unit."""
     return value_text(read(amount, metric, series), metric, series)
 
 
 def read(amount: float, metric: Metric, series: SeriesKey) -> float:
-    """A figure as people read it: of a metric that an own job told its value."""
+    """A figure as people read it: for an own job's metric, the metric's own value."""
     return row_values.value(series.values, amount) if metric == Metric.TIME else amount
 
 
@@ -130,7 +130,7 @@ def value_text(amount: float, metric: Metric, series: SeriesKey) -> str:
 
 
 def level(level: Level) -> str:
-    """What a level's median rests on: spread and number of runs."""
+    """The spread and number of runs behind a level's median."""
     spread = "" if level.spread is None else f"spread {formatting.percent(level.spread)}, "
     return f"{spread}{formatting.count(level.runs, 'run')}"
 
@@ -143,7 +143,7 @@ def movement(point: ChangePoint) -> str:
 
 
 def share(point: ChangePoint, moved: float) -> str:
-    """A relative change of a point's figures, as people read them, with its sign."""
+    """A point's relative change with its sign, in figures as people read them."""
     of_values = point.metric == Metric.TIME
     return formatting.change(row_values.change(point.series.values, moved) if of_values else moved)
 
@@ -171,7 +171,7 @@ def differences(found: Iterable[Cause]) -> list[str]:
 
 
 def _unit_hint(point: ChangePoint) -> Iterator[str]:
-    """A level 1,000 times the last one is more likely in milliseconds than slow."""
+    """Suggest a change of unit: a level 1,000 times the last is rarely a slowdown."""
     timed = point.metric == Metric.TIME and not point.series.is_metric
     if timed and point.before.median and point.after.median:
         moved = math.log(point.after.median / point.before.median)
@@ -182,7 +182,7 @@ def _unit_hint(point: ChangePoint) -> Iterator[str]:
 
 
 def speedup(point: ChangePoint) -> str:
-    """A speedup that changed along with a time."""
+    """Describe a speedup that changed together with a time."""
     series = point.series
     return f"speedup of {series.target} over {series.against}, {series.row}: {movement(point)}"
 
@@ -211,7 +211,7 @@ def cost(change: Change) -> list[str]:
 
 
 def confirmation(found: Confirmation) -> str:
-    """The figures behind a re-run's outcome."""
+    """The figures behind a re-run's outcome, as a phrase."""
     expected, suspect, *reruns = (
         row_values.text(found.series.values, figure)
         for figure in (found.expected, found.suspect, *found.reruns)
@@ -254,7 +254,7 @@ def summary(found: ChangesSection) -> str:
 
 
 def precision(rate: Rate | None) -> str:
-    """The share of alerts that people found right."""
+    """The share of alerts that people judged right."""
     if rate is None:
         return "No alert has been judged yet, so it is not known how often they are right."
     return (
@@ -265,14 +265,14 @@ def precision(rate: Rate | None) -> str:
 
 
 def lines(change: Change) -> Iterator[str]:
-    """A change in full, below its title."""
+    """A change in full, without its title."""
     yield from point_lines(change.points, change.fell_back)
     for name, phrases in facts(change):
         yield f"{name}: {'; '.join(phrases)}"
 
 
 def point_lines(points: Sequence[ChangePoint], fell_back: Collection[str]) -> Iterator[str]:
-    """The first series with their levels, and the number of the others."""
+    """The first series with their levels, and a count of the rest."""
     many = len({point.series.target for point in points}) > 1
     for point in points[:MOST_POINTS]:
         name = point.series.row
@@ -287,7 +287,7 @@ def point_lines(points: Sequence[ChangePoint], fell_back: Collection[str]) -> It
 
 
 def facts(change: Change) -> Iterator[tuple[str, list[str]]]:
-    """What is known of a change beside its series' figures: names, each with phrases."""
+    """What is known about a change besides its figures: names, each with phrases."""
     first = min(change.points, key=lambda point: point.first_recorded_at)
     yield "suite", [first.series.suite]
     yield (

@@ -1,4 +1,4 @@
-"""Where an own job runs best, in words with their figures."""
+"""Where an own job runs best, in words and figures."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ METRICS = "What do its metrics say?"
 STARTS = "Cold or warm?"
 SECTION = "own-job-1"
 MEANING = (
-    "An own job is timed as Batch has it, from its container's start to its stop, one figure a "
-    "job. Waiting for an instance is told apart and is in no time and no price.",
-    "A side is the fastest or the cheapest only if that is decided against each other side. "
-    "Jobs on cold instances, which had to start for them, are never pooled with those on warm "
-    "ones, which were there already.",
-    "A side keeps a deadline if all its jobs did, and the upper end of its interval, if it has "
-    "one, does; that is no promise for the next job. Whether a result is right is its owner's "
-    "word: an exit code, a check command, a checksum.",
+    "Batch times an own job from its container's start to its stop: one figure per job. Waiting "
+    "for an instance is reported separately and counts in no time or price.",
+    "A side is called the fastest or the cheapest only if it beats every other side beyond noise. "
+    "Jobs on cold instances, started for them, are never pooled with jobs on warm ones, which were "
+    "already running.",
+    "A side keeps a deadline if all its jobs did and so does the upper end of its interval, if it "
+    "has one; that is no promise for the next job. Whether a result is right is for its owner to "
+    "say: by exit code, check command or checksum.",
 )
 MOST_METRICS = 3  # on the first screen
 
@@ -40,7 +40,7 @@ def question(study: OwnJobStudy) -> str:
 
 
 def story(report: Report) -> Story | None:
-    """The pairs know from which size a GPU is ahead."""
+    """Build the story; `pairs` say from which size a GPU is ahead."""
     found = report.of(OwnJobStudy)
     if not found:
         return None
@@ -65,7 +65,7 @@ def answer(study: OwnJobStudy, pairs: Sequence[Pair] = ()) -> StudyAnswer:
     time, dollars = list(standings.by_time(study, found)), list(standings.by_dollars(study, found))
     cautions = list(_cautions(study, time, dollars))
     if not any(standings.measured(study, place) for place in found):
-        nothing = f"No job of {study.name} left a figure; why is told below"
+        nothing = f"No job of {study.name} left a figure; the reasons are below"
         return StudyAnswer.unknown(asked, nothing, AGAIN, cautions)
     if not time:
         more = [f"{text}."] if (text := sentences.deadline(study, found)) else []
@@ -88,7 +88,7 @@ def answer(study: OwnJobStudy, pairs: Sequence[Pair] = ()) -> StudyAnswer:
 
 
 def _cost(study: OwnJobStudy, found: Sequence[Place]) -> str:
-    """Where no two sides have dollars at the same place."""
+    """What a job costs, if no two sides have dollars at the same place."""
     priced = [one for place in found for one in standings.priced_at(study, place)]
     names = dict.fromkeys(measured_target(side.target) for side, _ in priced)
     if len(names) != 1:
@@ -115,7 +115,7 @@ def _verdict(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) ->
 
 
 def _alone(study: OwnJobStudy, found: Sequence[Place]) -> str:
-    """What is known where no two sides have a figure at the same place."""
+    """What is known if no two sides have a figure at the same place."""
     there = [(side, figure) for place in found for side, figure in standings.measured(study, place)]
     names = dict.fromkeys(measured_target(side.target) for side, _ in there)
     if len(names) > 1:
@@ -136,7 +136,7 @@ def _amounts(figure: JobFigure) -> str:
 
 
 def _cautions(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) -> Iterator[str]:
-    """What keeps an answer from being known, with the remedy, each once."""
+    """What prevents an answer, each with its remedy, once."""
     if lacking := words.without_figure(study):
         yield f"Without a figure: {formatting.some(lacking, most=2)}; why is told below."
     yield from words.idle_gpus(study)
@@ -153,7 +153,7 @@ def _cautions(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) -
 
 
 def _why_barred(study: OwnJobStudy, wins: Sequence[Win]) -> str | None:
-    """Why no number of repeats would tell; None if one might, at some place."""
+    """Why more repeats can't help anywhere; None if they might somewhere."""
     duels = [standings.duel_of(study, win.place, win.leader, win.next, win.metric) for win in wins]
     notes = {duel.noise.note for duel in duels if duel and standings.barred(duel)}
     if not all(duel and standings.barred(duel) for duel in duels):
@@ -162,7 +162,7 @@ def _why_barred(study: OwnJobStudy, wins: Sequence[Win]) -> str | None:
 
 
 def _why_undecided(study: OwnJobStudy, wins: Sequence[Win]) -> str:
-    """Why sides can't be told apart, and what would help; of the noisiest, if jobs are enough."""
+    """Why sides are undecided, and what would help; from the noisiest if jobs are enough."""
     fewest, of = min(
         (figure.jobs, side.jobs_at(win.place.size))
         for win in wins
@@ -175,7 +175,7 @@ def _why_undecided(study: OwnJobStudy, wins: Sequence[Win]) -> str:
 
 
 def _lines(studies: Sequence[OwnJobStudy]) -> Iterator[Line]:
-    """Questions beside the main one, their answers, and the section that has more."""
+    """Secondary questions, their answers, and the section with more."""
     for asked, told in ((METRICS, _of_metrics), (STARTS, _other_start)):
         found = [(study.name, text) for study in studies if (text := told(study))]
         texts = [f"{name}: {text}" if len(studies) > 1 else text for name, text in found]
@@ -204,7 +204,7 @@ def _of_metrics(study: OwnJobStudy) -> str:
 
 
 def _other_start(study: OwnJobStudy) -> str:
-    """How the jobs of the other kind of start compare; empty where all had the same."""
+    """How jobs with the other kind of start compare; empty if all started alike."""
     main = standings.main_places(study)
     others = [place for place in standings.places(study) if main and place.start != main[0].start]
     told = [place for place in others if standings.measured(study, place)]

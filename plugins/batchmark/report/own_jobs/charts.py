@@ -26,7 +26,7 @@ ROOM = 1.25  # beyond the outermost points, which lie close together without an 
 
 
 def job_charts(study: OwnJobStudy) -> list[Chart]:
-    """Of the start that the most jobs had."""
+    """Charts of the kind of start that most jobs had."""
     places = main_places(study)
     found = []
     sizes = _sizes(study, places)
@@ -80,7 +80,7 @@ def _ends(name: str, figure: Estimate) -> dict[str, float]:
 
 
 def _dollars(values: list[dict[str, Any]]) -> str:
-    """A line for each side, from its smallest size to its largest."""
+    """One line per side, from its smallest size to its largest."""
     x = _axis(values, "seconds", "time of a job", charts.LABELS[Measure.TIME], alt.X)
     y = _axis(values, "usd", "dollars per job", charts.LABELS[Measure.DOLLARS], alt.Y)
     base = charts.lines_of(values, x).encode(y=y)

@@ -1,4 +1,4 @@
-"""A section for each own job: charts, tables, lines that told nothing, its jobs."""
+"""One section per own job: charts, tables, unreadable metric lines, jobs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES, Estimate
 from batchmark.core.row_values import ToldMetric
 from batchmark.report import blocks, machines
-from batchmark.report.blocks import ColumnValue, Form, Rival, Table
+from batchmark.report.blocks import ColumnValue, ComparedFigure, Form, Table
 from batchmark.report.model import Report
 from batchmark.report.own_jobs import standings, words
 from batchmark.report.own_jobs.charts import job_charts
@@ -95,7 +95,7 @@ def _jobs(study: OwnJobStudy, report: Report) -> blocks.Folded:
 
 
 def tables(study: OwnJobStudy) -> Iterator[Table]:
-    """Sides by size, their metrics, and who is cheapest by which deadline; each start apart."""
+    """Tables of times, metrics and deadlines, separately for each kind of start."""
     found = standings.places(study)
     for start in dict.fromkeys(place.start for place in found):
         own = [place for place in found if place.start == start]
@@ -117,9 +117,11 @@ def _sides(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
         {
             AXIS: lambda row: _at(study, row[1].place),
             "Target": lambda row: measured_target(row[0].target),
-            "Time": lambda row: Rival(row[1].seconds, formatting.time, row[1].place),
+            "Time": lambda row: ComparedFigure(row[1].seconds, formatting.time, row[1].place),
             OVER_FASTEST: lambda row: _over_fastest(study, row[0], row[1].place),
-            "A job": lambda row: Rival(row[1].usd_per_job, formatting.usd_figure, row[1].place),
+            "A job": lambda row: ComparedFigure(
+                row[1].usd_per_job, formatting.usd_figure, row[1].place
+            ),
             VERDICT: lambda row: _verdict(study, row[0], row[1].place),
             "Command alone": lambda row: _seconds(row[1].command_seconds),
             "Waiting": lambda row: _seconds(row[1].waiting_seconds),
@@ -136,7 +138,7 @@ def _table(
     *,
     folded: bool = False,
 ) -> Table | None:
-    """A table with what its columns mean, without those that say the same nothing in each row.
+    """A table with its explanation, without columns that are empty in every row.
 
     That sides are not comparable is said once, by the answer.
     """
@@ -160,18 +162,18 @@ def _table(
 
 
 def _fastest(study: OwnJobStudy, place: Place) -> str:
-    """The fastest side, or by its figure alone the quickest."""
+    """The fastest side if decided, else the one with the smallest figure."""
     best = standings.best_at(study, place)
     return (best and best.fastest) or standings.ranked(study, place)[0]
 
 
-def _over_fastest(study: OwnJobStudy, side: JobSide, place: Place) -> Rival | None:
+def _over_fastest(study: OwnJobStudy, side: JobSide, place: Place) -> ComparedFigure | None:
     duel = standings.duel_of(study, place, _fastest(study, place), side.target.target)
-    return Rival(duel.ratio, formatting.factor, place) if duel else None
+    return ComparedFigure(duel.ratio, formatting.factor, place) if duel else None
 
 
 def _verdict(study: OwnJobStudy, side: JobSide, place: Place) -> str:
-    """What a side is at a place: by time, then by dollars."""
+    """A side's verdict at a place: by time, then by dollars."""
     name, best = side.target.target, standings.best_at(study, place)
     names = standings.ranked(study, place)
     if best is None or len(names) == 1:
@@ -192,16 +194,16 @@ def _verdict(study: OwnJobStudy, side: JobSide, place: Place) -> str:
 
 
 class _Metric(NamedTuple):
-    """What a side told of a metric at a place, and who is the best there."""
+    """A side's value of a metric at a place, and the best side there."""
 
     side: JobSide
     place: Place
     metric: MetricFigure
     win: Win | None
 
-    def rival(self, estimate: Estimate | None, form: Form) -> Rival:
+    def compared(self, estimate: Estimate | None, form: Form) -> ComparedFigure:
         """A figure of it, held against those of the same metric at the same place."""
-        return Rival(estimate, form, (self.place, self.metric.told))
+        return ComparedFigure(estimate, form, (self.place, self.metric.told))
 
 
 def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
@@ -224,7 +226,7 @@ def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
             "Metric": lambda row: names[row.metric.told],
             AXIS: lambda row: _at(study, row.place),
             "Target": lambda row: measured_target(row.side.target),
-            "Value": lambda row: row.rival(
+            "Value": lambda row: row.compared(
                 row.metric.value,
                 lambda value, others: formatting.value(value, row.metric.unit, others),
             ),
@@ -232,7 +234,7 @@ def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
             VERDICT: lambda row: (
                 _metric_verdict(study, row.win, row.side.target.target) if row.win else None
             ),
-            "Dollars": lambda row: row.rival(
+            "Dollars": lambda row: row.compared(
                 row.metric.usd_per_unit,
                 lambda usd, others: words.usd_per_unit(
                     usd, row.metric.unit, least[row.metric.told], others
@@ -246,12 +248,12 @@ def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
     )
 
 
-def _over_best(study: OwnJobStudy, row: _Metric) -> Rival | None:
+def _over_best(study: OwnJobStudy, row: _Metric) -> ComparedFigure | None:
     if row.win is None:
         return None
     target, told = row.side.target.target, row.metric.told
     duel = standings.duel_of(study, row.place, row.win.leader, target, told)
-    return row.rival(duel.ratio, formatting.factor) if duel else None
+    return row.compared(duel.ratio, formatting.factor) if duel else None
 
 
 def _metric_verdict(study: OwnJobStudy, win: Win, target: str) -> str:
@@ -265,7 +267,7 @@ def _metric_verdict(study: OwnJobStudy, win: Win, target: str) -> str:
 
 
 def _least_usd(study: OwnJobStudy, told: ToldMetric) -> float:
-    """Of all sides, for one unit."""
+    """The smallest dollars per unit over all sides."""
     known = (
         one.usd_per_unit.value
         for _, figure in words.figures(study)
@@ -276,7 +278,7 @@ def _least_usd(study: OwnJobStudy, told: ToldMetric) -> float:
 
 
 def _deadlines(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
-    """Who is the cheapest by which deadline, where that is not always the same."""
+    """A table of the cheapest side by deadline; None if there is nothing to show."""
     steps = [
         (place, step, later)
         for place in own

@@ -1,4 +1,4 @@
-"""Who is ahead by one measure, and who keeps a deadline: a short sentence each."""
+"""Short sentences on who is ahead by a measure, and who keeps a deadline."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def ahead(
     what: str,
     pairs: Sequence[Pair] = (),
 ) -> str:
-    """Which side is the fastest, or the cheapest, and by how much; by size where that changes."""
+    """The fastest or cheapest side and its lead; by size if that changes."""
     text = _winners(study, wins, what, _crossing(pairs, found[0], wins))
     lone = _lone(study, found) if what == FASTEST else ""
     return f"{text}; {lone}" if lone else text
@@ -60,7 +60,7 @@ def _winners(study: OwnJobStudy, wins: Sequence[Win], what: str, crossing: float
 
 
 def _unpriced(study: OwnJobStudy, of: Sequence[Place]) -> bool:
-    """Whether a side was measured that has no price."""
+    """Whether any measured side has no price."""
     return any(best.unpriced for place in of if (best := best_at(study, place)))
 
 
@@ -70,7 +70,7 @@ def everywhere(study: OwnJobStudy, wins: Sequence[Win]) -> bool:
 
 
 def at(study: OwnJobStudy, sizes: Sequence[JobSize | None]) -> str:
-    """As `words.at`, the first ones."""
+    """Like `words.at`, shortened to the first sizes."""
     more = f" and {len(sizes) - MOST_SIZES} more" if len(sizes) > MOST_SIZES else ""
     return f"{words.at(study, sizes[:MOST_SIZES])}{more}"
 
@@ -81,7 +81,7 @@ def spread(
     notes: Mapping[str, str] | None = None,
     crossing: float | None = None,
 ) -> str:
-    """Who is where, from the smallest size on, such as "a up to size 64, b from size 256".
+    """Winners by size, such as "a up to size 64, b from size 256".
 
     Args:
         winners: None where it is not known.
@@ -112,7 +112,7 @@ def spread(
 def _in_turn(
     sizes: Sequence[JobSize | None], of_winners: Sequence[Sequence[JobSize | None]]
 ) -> bool:
-    """Whether several winners follow one another, none with a gap, from first size to last."""
+    """Whether several winners follow one another without a gap from first size to last."""
     places = [[sizes.index(size) for size in of] for of in of_winners]
     if len(places) < 2 or places[0][0] != 0 or places[-1][-1] != len(sizes) - 1:
         return False
@@ -120,7 +120,7 @@ def _in_turn(
 
 
 def ratios(wins: Sequence[Win], *, interval: bool = True) -> str:
-    """From the least to the largest."""
+    """The range from smallest to largest."""
     if len(wins) == 1 and interval:
         return str(formatting.factor(wins[0].ratio))
     ordered = sorted((win.ratio for win in wins), key=lambda ratio: ratio.value)
@@ -140,7 +140,7 @@ def usd_range(amounts: Sequence[float]) -> str:
 
 
 def _guess(wins: Sequence[Win], names: Mapping[str, str]) -> str:
-    """Who leads by the figures alone, if there is one place."""
+    """Who leads by the figures alone, if there is only one place."""
     if len(wins) > 1:
         return ""
     leader, rival = names[wins[0].leader], names[wins[0].next]
@@ -149,7 +149,7 @@ def _guess(wins: Sequence[Win], names: Mapping[str, str]) -> str:
 
 
 def _lone(study: OwnJobStudy, found: Sequence[Place]) -> str:
-    """Who is alone at some sizes."""
+    """The sides that alone have figures at some sizes."""
     there = [(place.size, measured(study, place)) for place in found]
     lone = grouped((measured_target(of[0][0].target), size) for size, of in there if len(of) == 1)
     return ", ".join(
@@ -158,7 +158,7 @@ def _lone(study: OwnJobStudy, found: Sequence[Place]) -> str:
 
 
 def _crossing(pairs: Sequence[Pair], place: Place, wins: Sequence[Win]) -> float | None:
-    """The size from which on the winner at the largest size is ahead of the one at the smallest."""
+    """The size from which the winner at the largest size beats the one at the smallest."""
     passed = [*_passed(pairs, place, in_dollars=bool(wins[0].usd_per_job))]
     ordered = sorted(wins, key=lambda win: win.place.size or 0.0)
     sides = (ordered[-1].winner, ordered[0].winner)
@@ -168,7 +168,7 @@ def _crossing(pairs: Sequence[Pair], place: Place, wins: Sequence[Win]) -> float
 def _passed(
     pairs: Sequence[Pair], place: Place, *, in_dollars: bool
 ) -> Iterator[tuple[str, str, float]]:
-    """Who passes whom, at which size."""
+    """Each crossover: the target ahead above it, the one ahead below it, and its size."""
     crossovers = [(pair, one) for pair in pairs for one in pair.crossovers]
     for pair, one in crossovers:
         found = one.warm_usd if in_dollars else one.warm_seconds
@@ -180,7 +180,7 @@ def _passed(
 
 
 def deadline(study: OwnJobStudy, found: Sequence[Place]) -> str:
-    """Which side to take to be done in time; empty if no deadline was asked for."""
+    """The side to choose for the deadline; empty if none was set."""
     if study.deadline_seconds is None:
         return ""
     limit = f"Within {formatting.size(study.deadline_seconds)} s"
@@ -198,7 +198,7 @@ def deadline(study: OwnJobStudy, found: Sequence[Place]) -> str:
 
 
 def _all_jobs(numbers: Sequence[int]) -> str:
-    """That every job kept a deadline; empty where none did."""
+    """Says that all jobs kept the deadline; empty unless there were several."""
     if not numbers:
         return ""
     few, many = min(numbers), max(numbers)
@@ -215,13 +215,13 @@ def _steps(study: OwnJobStudy, kept: Mapping[JobSize | None, DeadlineStep]) -> s
 
 
 def step_names(study: OwnJobStudy, step: DeadlineStep) -> str:
-    """The cheapest by a deadline, or all of which one is."""
+    """The cheapest side by a deadline, or the sides it can't be told from."""
     names = words.names(study)
     return " or ".join(names[name] for name in (step.target, *step.rivals))
 
 
 def _kept_by_time(study: OwnJobStudy, found: Sequence[Place], limit: str) -> str:
-    """Who keeps a deadline, where dollars are not known."""
+    """Who keeps the deadline, if dollars are unknown."""
     keeping = [
         (measured_target(side.target), figure)
         for place in found

@@ -1,4 +1,4 @@
-"""Which side of an own job is ahead at a place, and of whom, by time, dollars or one metric."""
+"""Who is ahead at each place of an own job, by time, dollars or a metric."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def measured(study: OwnJobStudy, place: Place) -> list[tuple[JobSide, JobFigure]
 
 
 def ranked(study: OwnJobStudy, place: Place) -> list[str]:
-    """The names of the sides that `measured` has, the quickest first."""
+    """The sides in `measured` by name, fastest first."""
     found = [
         (figure.seconds.value, side.target.target)
         for side, figure in measured(study, place)
@@ -53,14 +53,14 @@ def priced_at(study: OwnJobStudy, place: Place) -> list[tuple[JobSide, Estimate]
 
 
 def places(study: OwnJobStudy) -> list[Place]:
-    """All places with a figure or a problem, in the order in which the study has them."""
+    """All places with a figure or a problem, in the study's order."""
     known = [best.place for best in study.best]
     figures = [figure.place for side in study.sides for figure in side.figures]
     return list(dict.fromkeys([*known, *figures]))
 
 
 def main_places(study: OwnJobStudy) -> list[Place]:
-    """Those of the start that the most jobs had, of two the warm one: its figures say the most."""
+    """Places of the most common kind of start; on a tie the warm one."""
     jobs: dict[str | None, int] = {}
     for side in study.sides:
         for figure in side.figures:
@@ -77,7 +77,7 @@ def best_at(study: OwnJobStudy, place: Place) -> Best | None:
 def duel_of(
     study: OwnJobStudy, place: Place, first: str, second: str, metric: ToldMetric | None = None
 ) -> Duel | None:
-    """Two sides against each other, with the ratio that `first` is better by."""
+    """Compare two sides; the ratio is how many times better `first` is."""
     for duel in study.duels:
         if (duel.place, duel.told) != (place, metric):
             continue
@@ -90,7 +90,7 @@ def duel_of(
 
 
 def by_time(study: OwnJobStudy, of: Iterable[Place]) -> Iterator[Win]:
-    """At each place that two sides or more measured."""
+    """The winner by time at each place that two or more sides measured."""
     for place in of:
         names = ranked(study, place)
         best = best_at(study, place)
@@ -100,7 +100,7 @@ def by_time(study: OwnJobStudy, of: Iterable[Place]) -> Iterator[Win]:
 
 
 def by_dollars(study: OwnJobStudy, of: Iterable[Place]) -> Iterator[Win]:
-    """As `by_time`, among the sides with a price."""
+    """Like `by_time`, among sides with a price."""
     for place in of:
         priced = sorted(priced_at(study, place), key=lambda one: one[1].value)
         sides = {side.target.target: (usd, side.price.usd_per_hour or 0.0) for side, usd in priced}
@@ -113,7 +113,7 @@ def by_dollars(study: OwnJobStudy, of: Iterable[Place]) -> Iterator[Win]:
 
 
 def by_metric(study: OwnJobStudy, of: Iterable[Place], metric: ToldMetric) -> Iterator[Win]:
-    """As `by_time`, among the sides that told the metric."""
+    """Like `by_time`, among sides that reported the metric."""
     for place in of:
         values = [
             (found.value.value, found.higher_is_better, side.target.target)

@@ -44,7 +44,7 @@ def sizes(study: OwnJobStudy) -> list[JobSize | None]:
 
 
 def metric_names(study: OwnJobStudy) -> dict[ToldMetric, str]:
-    """What each metric is called; with its unit where another one has the same name."""
+    """Metrics' names, with the unit if two share a name."""
     told = metrics(study)
     often = Counter(metric.name for metric in told)
     with_unit = {metric: f"{metric.name} ({metric.unit or 'no unit'})" for metric in told}
@@ -52,7 +52,7 @@ def metric_names(study: OwnJobStudy) -> dict[ToldMetric, str]:
 
 
 def usd_per_unit(usd: Estimate, rate: str, least: float, beside: Others = ()) -> Figure:
-    """Dollars for so many units that `least` dollars are easily read, too.
+    """Dollars for a number of units that keeps `least` dollars readable.
 
     Args:
         usd: for one unit.
@@ -72,7 +72,7 @@ def _singular(unit: str) -> str:
 
 
 def prices(study: OwnJobStudy) -> str:
-    """What each side's time is charged at; a side without a price is left out."""
+    """The price of each side's time; sides without a price are left out."""
     parts = []
     for side in study.sides:
         if side.price.usd_per_hour is not None:
@@ -87,12 +87,12 @@ def prices(study: OwnJobStudy) -> str:
 
 
 def options(side: JobSide) -> set[str]:
-    """How the instances of its jobs were bought, as far as that is known."""
+    """How its jobs' instances were bought, as far as known."""
     return {job.purchase_option for job in side.target.jobs if job.purchase_option}
 
 
 def bought_otherwise(study: OwnJobStudy) -> str | None:
-    """That dollars are not those of Spot, where some sides were bought so and others not."""
+    """Warns that dollars are On-Demand if only some sides ran on Spot."""
     priced = [side for side in study.sides if side.price.usd_per_hour]
     if len({frozenset(options(side)) for side in priced}) < 2:
         return None
@@ -117,7 +117,7 @@ def idle_gpus(study: OwnJobStudy) -> Iterator[str]:
 
 
 def images(study: OwnJobStudy) -> str | None:
-    """What its jobs ran, each image once; None where no side tells."""
+    """The images its jobs ran, each once; None if unknown."""
     found = dict.fromkeys(
         side.target.environment.image
         for side in study.sides
@@ -127,7 +127,7 @@ def images(study: OwnJobStudy) -> str | None:
 
 
 def checks(studies: Sequence[OwnJobStudy]) -> str:
-    """How results were checked, in a sentence; by side, where that differs."""
+    """How results were checked, in a sentence; per side if that differs."""
     counting = [
         (side, [figure for figure in side.figures if figure.seconds])
         for study in studies
@@ -161,7 +161,7 @@ def _by_kinds(kinds: Sequence[str]) -> str:
 
 
 def remarks(study: OwnJobStudy) -> Iterator[str]:
-    """Why figures are missing, and what to read with care; a reason that several share once."""
+    """Why figures are missing, and cautions; shared reasons once."""
     for side in study.sides:
         if side.refused:
             yield f"Not compared: {measured_target(side.target)}: {side.refused}"
@@ -194,7 +194,7 @@ def remarks(study: OwnJobStudy) -> Iterator[str]:
 
 
 def without_figure(study: OwnJobStudy) -> list[str]:
-    """The sides, with their places, of which nothing is compared."""
+    """Sides and places where nothing is compared."""
     refused = [measured_target(side.target) for side in study.sides if side.refused]
     lacking = [(side, figure) for side, figure in figures(study) if figure.problem]
     return refused + where(study, lacking)
@@ -227,12 +227,12 @@ def where(study: OwnJobStudy, found: Iterable[tuple[JobSide, JobFigure]]) -> lis
 
 
 def charted(study: OwnJobStudy) -> str:
-    """Which jobs the charts and the answer are of, where not all started alike."""
+    """The jobs that charts and answer cover, if not all started alike."""
     return next(map(on_instances, main_places(study)), "")
 
 
 def job_places(study: OwnJobStudy) -> dict[str, str]:
-    """What size each job had, by its id."""
+    """Each job's size, by job id."""
     return {
         job.job_id: at(study, [figure.place.size])
         for _, figure in figures(study)
@@ -241,7 +241,7 @@ def job_places(study: OwnJobStudy) -> dict[str, str]:
 
 
 def bad_lines(side: JobSide) -> str | None:
-    """How many lines told no metric, job by job; None if all did."""
+    """How many lines held no readable metric, per job; None if all did."""
     by_job, name = side.bad_lines_by_job, measured_target(side.target)
     number = sum(by_job) or len(side.bad_lines) + side.bad_lines_left_out
     if not number:
@@ -254,7 +254,7 @@ def bad_lines(side: JobSide) -> str | None:
 
 
 def place_of(line: BadLine) -> str:
-    """Where a line is in its job's log or file; of a log that was too long, among marked lines."""
+    """A line's place in its job's log or file; in an overlong log, among marked lines."""
     if line.source == "log" and line.log_line is None:
         return f"Marked line {line.number} of the log"
     return f"Line {line.log_line or line.number} {SOURCES[line.source]}"

@@ -1,4 +1,7 @@
-"""The page of a table that others published, labelled so on every view."""
+"""The page of a table that others published: its title and a notice say so.
+
+All its ratios have two digits, as the times they come from carry no more.
+"""
 
 from __future__ import annotations
 
@@ -42,20 +45,20 @@ def published_page() -> blocks.Page:
         "",
         _screen(table, factor, prices),
         notices=[
-            f"Published by others, not measured by Batchmark: {table.name}. Verdicts, intervals, "
-            "dollars and the crossover are ours."
+            f"Not measured by Batchmark: {table.name}. Verdicts, intervals, dollars and the "
+            "crossover are ours."
         ],
         sections=[
             blocks.Section(
                 "sizes",
-                f"Time over size, {OTHERS}",
+                "Time over size",
                 [
                     *(blocks.Text(_crossover(table, factor, one), "summary") for one in Measure),
                     blocks.Charts("", [blocks.Chart(chart.title, chart.svg)]),
                     blocks.Text(_not_drawn(table)),
                 ],
             ),
-            blocks.Section("rows", f"All rows, {OTHERS}", [_rows(table, factor)]),
+            blocks.Section("rows", "All rows", [_rows(table, factor)]),
             blocks.Section("defects", "What is wrong with it", [blocks.Facts("", _defects(table))]),
             blocks.Section(
                 "how", "How we computed", [blocks.Remarks([], _method(table, factor, prices))]
@@ -68,12 +71,11 @@ def _rows(table: PublishedTable, factor: float) -> blocks.Table:
     cells = [_cells(row, factor) for row in table.rows]
     total = table.total
     seconds = (f"{total.cpu_seconds} s", f"{total.gpu_seconds} s")
-    told = f"{total.speedup}{formatting.TIMES}"
-    last = ("Total job time", *seconds, formatting.factor(total.ratio), told)
+    last = ("Total job time", *seconds, formatting.factor(total.ratio), _ratio(total.speedup))
     return blocks.Table(
         "",
-        "Times published by others, in seconds with what rounding leaves open. The ratio's "
-        "interval holds what rounding leaves open and what two single runs may differ by.",
+        "Intervals of times are what rounding leaves open. Intervals of ratios add what two single "
+        "runs may differ by.",
         (
             "Row",
             f"CPU, {table.cpu}",
@@ -92,8 +94,8 @@ def _method(table: PublishedTable, factor: float, prices: PriceTable) -> list[st
     gpu, cpu = (f"{name} at ${prices.on_demand[name]}" for name in (table.gpu, table.cpu))
     return [
         f"Dollars are times × On-Demand prices of {prices.region} as of {prices.as_of} "
-        f"({prices.source}): {gpu} and {cpu} an hour. So a GPU that is {1 / factor:.3g} times as "
-        "fast costs the same.",
+        f"({prices.source}): {gpu} and {cpu} an hour. So a GPU that is "
+        f"{formatting.about(1 / factor)} times as fast costs the same.",
         "A row is decided by the rule of every Batchmark report: its ratio has to lie beyond what "
         "noise alone does between two single runs of which nothing else is known. Not judged are "
         "the row whose time is start-up, and the one that repeats another row's times.",
@@ -114,7 +116,7 @@ def published_summary() -> RunSummary:
         gpus=(table.gpu,),
         cpus=(table.cpu,),
         verdict=answer.verdict,
-        sentence=answer.sentence,
+        sentence=f"From a table {OTHERS}: {answer.sentence}",
         cost="not ours",
         worse=None,
         usd=None,
@@ -122,28 +124,21 @@ def published_summary() -> RunSummary:
 
 
 def _screen(table: PublishedTable, factor: float, prices: PriceTable) -> blocks.FirstScreen:
-    counts = []
-    for measure, by in zip(Measure, (1.0, factor), strict=True):
-        ahead, behind = AHEAD[measure]
-        winners = [row.winner(by) for row in table.judged]
-        counts.append(
-            f"{ahead} in {winners.count('gpu')}, {behind} in {winners.count('cpu')}, {NOT_KNOWN} "
-            f"in {winners.count('unknown')}"
-        )
-    judged, rows = len(table.judged), len(table.rows)
+    judged = table.judged
+    ahead = " and ".join(
+        f"{AHEAD[measure][0]} in {[row.winner(by) for row in judged].count('gpu')}"
+        for measure, by in zip(Measure, (1.0, factor), strict=True)
+    )
     rates = [formatting.usd_per_hour(prices.on_demand[name]) for name in (table.gpu, table.cpu)]
     answer = blocks.StudyAnswer(
         QUESTION,
         "Yes at large sizes",
-        f"Of {rows} rows {OTHERS}, {rows - judged} can't be judged; in the other {judged}, "
-        f"{table.gpu} against {table.cpu} is {'; '.join(counts)}. "
-        f"{_crossover(table, factor, Measure.TIME)}",
+        f"{table.gpu} against {table.cpu} is {ahead} of the {len(judged)} rows that can be judged.",
         [
             "Its CPU code was 2 to 17 times slower than plain library calls. Against those, only "
             "the large matrix products would still be decided.",
             "One run each, times with two decimals: by our rule two single runs may differ by up "
-            f"to {NOISE:.1f}{formatting.TIMES}, so from a smaller ratio nothing "
-            "follows: more runs would tell.",
+            f"to {_ratio(NOISE)}, so a smaller ratio decides nothing: more runs would tell.",
         ],
     )
     matrices = [
@@ -156,8 +151,8 @@ def _screen(table: PublishedTable, factor: float, prices: PriceTable) -> blocks.
             blocks.Line(
                 "Has it changed?",
                 "Not known. Two runs of the same code were published, and they disagree: the whole "
-                f"job was {table.total.speedup:g}{formatting.TIMES} as fast (this table) and "
-                f"{table.repeated_speedup:g}{formatting.TIMES}.",
+                f"job was {_ratio(table.total.speedup)} as fast (this table) and "
+                f"{_ratio(table.repeated_speedup)}.",
                 "defects",
             ),
             blocks.Line(
@@ -180,8 +175,8 @@ def _matrix(table: PublishedTable, measure: Measure, factor: float, amounts: str
     workloads = blocks.grouped((row.workload, row) for row in table.rows)
     return blocks.Matrix(
         measure,
-        f"{OTHERS.capitalize()}: {table.gpu} against {table.cpu}; ratios are of {amounts}, "
-        "CPU / GPU, over the rows that are decided, if any is.",
+        f"{table.gpu} against {table.cpu}; ratios are of {amounts}, CPU / GPU, over the decided "
+        "rows, if any.",
         [table.gpu],
         [(name, [_cell(rows, measure, factor)]) for name, rows in workloads.items()],
     )
@@ -202,7 +197,7 @@ def _cell(rows: list[PublishedRow], measure: Measure, factor: float) -> blocks.C
         note = ", ".join(f"{other} in {number}" for other, number in others)
     decided = [row for row in judged if row.winner(factor) != "unknown"]
     ratios = [row.ratio.value * factor for row in decided or judged]
-    span = extent(ratios, formatting.multiple)
+    span = extent(ratios, _ratio)
     return blocks.Cell(word, span, note, COLOURS.get(frozenset(winners), "both"))
 
 
@@ -219,13 +214,13 @@ def _crossover(table: PublishedTable, factor: float, measure: Measure) -> str:
 def _chart(table: PublishedTable) -> SizeChart:
     rows = [row for row in table.judged if row.workload == "matmul"]
     return SizeChart(
-        f"matmul, time over size, {OTHERS}",
+        "matmul, time over size",
         "size",
         {
-            f"{table.gpu}, {OTHERS}": {
+            table.gpu: {
                 float(row.parameters["size"]): Point(_rounded(row.gpu_seconds)) for row in rows
             },
-            f"{table.cpu}, {OTHERS}": {
+            table.cpu: {
                 float(row.parameters["size"]): Point(_rounded(row.cpu_seconds)) for row in rows
             },
         },
@@ -233,7 +228,7 @@ def _chart(table: PublishedTable) -> SizeChart:
 
 
 def _not_drawn(table: PublishedTable) -> str:
-    """Why the chart lacks a size that the crossover counts."""
+    """Why the chart omits a size that the crossover includes."""
     first = table.rows[0]
     return (
         f"Size {first.parameters['size']:,} is not drawn: the {first.gpu_seconds:g} s on "
@@ -259,13 +254,17 @@ def _cells(row: PublishedRow, factor: float) -> tuple[Figure | str, ...]:
         Figure(f"{row.workload} {formatting.parameters(row.parameters)}", defects[row.defect]),
         *(formatting.time(side, sides) for side in sides),
         formatting.factor(row.ratio),
-        f"{row.speedup:g}{formatting.TIMES}",
+        _ratio(row.speedup),
         *words,
     )
 
 
+def _ratio(value: float) -> str:
+    return f"{formatting.about(value)}{formatting.TIMES}"
+
+
 def _words(times: Times, factor: float) -> tuple[str, str]:
-    """By time and by dollars."""
+    """Verdicts by time and by dollars."""
     return _word(times.winner(), Measure.TIME), _word(times.winner(factor), Measure.DOLLARS)
 
 
@@ -284,13 +283,14 @@ def _defects(table: PublishedTable) -> list[tuple[str, str]]:
         (
             "Start-up counted as work",
             f"The timer runs while inputs are drawn and CUDA starts: {first.gpu_seconds:g} s at "
-            f"size {first.parameters['size']} are start-up, so that row says nothing of products.",
+            f"size {first.parameters['size']} are start-up, so that row says nothing about "
+            "products.",
         ),
         (
             "Two decimals",
             f"{second.cpu_seconds:.2f} s / {second.gpu_seconds:.2f} s, told as "
-            f"{second.speedup:g}{formatting.TIMES}, may be anything from {low:.0f} to "
-            f"{high:.0f}{formatting.TIMES} by rounding alone.",
+            f"{_ratio(second.speedup)}, may be anything from {formatting.about(low)} to "
+            f"{_ratio(high)} by rounding alone.",
         ),
         (
             "A row twice",
@@ -306,12 +306,12 @@ def _defects(table: PublishedTable) -> list[tuple[str, str]]:
         (
             "Text and table disagree",
             f"The text calls the GPU 50 times slower at size {first.parameters['size']}; its times "
-            f"say {first.gpu_seconds / first.cpu_seconds:.0f}.",
+            f"say {formatting.about(first.gpu_seconds / first.cpu_seconds)}.",
         ),
         (
             "No spread",
-            f"One run, and a second one of the same code came to {table.repeated_speedup:g} "
-            f"instead of {table.total.speedup:g}{formatting.TIMES} for the whole job.",
+            f"One run, and a second one of the same code came to {_ratio(table.repeated_speedup)} "
+            f"instead of {_ratio(table.total.speedup)} for the whole job.",
         ),
         (
             "The machine",

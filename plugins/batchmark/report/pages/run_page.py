@@ -22,7 +22,7 @@ FIGURES = (
 CHANGES = (
     "Changes are of levels over many runs, not of this run alone. A spread is one standard "
     "deviation from run to run, relative to the median. What differs between the last run before "
-    "and the first one since is a hint, no proof."
+    "and the first one since is a hint, not proof."
 )
 
 

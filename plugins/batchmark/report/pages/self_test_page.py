@@ -1,4 +1,4 @@
-"""A self-test of the detector: how many steps it found, how soon, and what it raised falsely."""
+"""Self-test of the detector: steps found, delays, false alarms."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def self_test_page(report: SelfTest) -> Page:
 
 
 def _summary(report: SelfTest) -> list[str]:
-    """A sentence per suite and source, or one if there was nothing to test."""
+    """One sentence per suite and source, or a single one if nothing could be tested."""
     lines = []
     for suite in report.suites:
         for part in suite.parts:
@@ -114,7 +114,7 @@ def _delay(step: Steps) -> str:
 
 
 def _alarms(part: Part) -> str:
-    """False alarms in synthetic histories; in real ones nobody knows which alarms are false."""
+    """Alarms raised; in real histories nobody knows which of them are false."""
     found = part.alarms
     if found.high is None:
         return "No run could be checked for alarms."
@@ -132,7 +132,7 @@ def _alarms(part: Part) -> str:
 
 
 def _recall(steps: Sequence[Steps], names: Sequence[str]) -> str:
-    """Shares found, against the size of the steps, in many runs and in few."""
+    """Share of steps found over their size, early and late."""
     values = [
         {
             "name": name,

@@ -1,4 +1,4 @@
-"""Pages that are an answer and some tables: checks, diagnoses, the leak guard, noise."""
+"""Pages of an answer and tables: checks, diagnoses, plans, leaks, noise."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _diagnosis(diagnosis: Diagnosis) -> Iterator[Block]:
 
 
 def environment_page(result: EnvironmentCheck) -> Page:
-    """The environment's checks: those to do something about first, the others folded."""
+    """The environment's checks; those that need action first, the others folded."""
     good, wanting = result.of("ok"), [one for one in STATUSES if one != "ok"]
     rows = [
         (check.name, check.target, check.status, check.seen, check.remedy)
@@ -113,7 +113,7 @@ def plan_page(
 
 
 def guard_page(report: GuardReport) -> Page:
-    """What runs, the leaks first."""
+    """What is running, leaks first."""
     rows = [
         (
             f"{one.kind} {one.id}",
@@ -145,11 +145,11 @@ def guard_page(report: GuardReport) -> Page:
 
 
 def noise_page(report: CalibrationReport, kept: Sequence[str] = ()) -> Page:
-    """Each target's noise; `kept` says which better table stays in use."""
+    """Each target's noise; `kept` names the better table that stays in use."""
     found = report.calibrations
     floors = [row.floor for calibration in found for row in calibration.table.rows if row.floor < 1]
     if not found:
-        answer = "No noise is known: no target had enough jobs."
+        answer = "Noise is not known: no target had enough jobs."
     elif floors:
         answer = (
             f"Equal jobs differ by {extent(floors, formatting.percent)} from row to row (1 sd), on "

@@ -1,4 +1,4 @@
-"""The trend of each series of a job over some runs, as a page that needs no Airflow."""
+"""A watched job's trends as a page that needs no Airflow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from batchmark.report.site.trends import Trend
 
 
 def watched_page(name: str, suite: str, found: Sequence[Trend], report: str) -> Page:
-    """`report` is the address of the last run's report."""
+    """Build the page; `report` is the address of the last run's report."""
     table = Table.of(
         "",
         "Each series of times or of a metric, with its latest figure.",
@@ -37,6 +37,6 @@ def watched_page(name: str, suite: str, found: Sequence[Trend], report: str) -> 
         [
             Text("The last run in full:", link=Link(report, report)),
             table._replace(wide=True),
-            Charts("A figure a run, the oldest first.", charts),
+            Charts("One figure per run, the oldest first.", charts),
         ],
     )

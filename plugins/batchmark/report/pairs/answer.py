@@ -1,4 +1,4 @@
-"""Does the GPU pay off: the answer over all pairs of targets, and what stands in the way."""
+"""Does the GPU pay off? The answer over all pairs of targets, or what prevents one."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from batchmark.report.words import AHEAD, NOT_KNOWN
 
 QUESTION = "Does the GPU pay off?"
 ROWS = (
-    "A row is decided only where the whole interval lies on one side of 1, and the noise from job "
-    "to job does not explain it. Beside each speedup: that noise (one standard deviation) with its "
+    "A row is decided only if its whole interval lies on one side of 1 and noise from job to job "
+    "doesn't explain it. Beside each speedup: that noise (one standard deviation) with its "
     "source, and the smallest change that this run would find in 95 of 100 cases.",
     "Efficiency is (CPU price × CPU time) / (GPU price × GPU time). Its interval comes from the "
     "times; prices are taken as exact.",
 )
 CALLS = (
-    "First calls are timed apart and never part of a median. Samples taken while the device was "
-    "slowed down stay in the document and are left out of the median where enough others remain.",
-    "Each row's code is the fastest correct rival of a short trial on the same inputs.",
+    "First calls are timed separately and never part of a median. Samples taken while the device "
+    "was throttled stay in the document, but not in the median if enough others remain.",
+    "Each row runs the fastest correct implementation from a short trial on the same inputs.",
     "Shares of what a machine can do refer to rates measured in the same jobs: a large matrix "
     "product, and a large copy or sum, whichever is faster.",
-    "Whole jobs hold start-up, inputs, first calls and every sample taken, so they say more about "
-    "this benchmark than about the workloads.",
+    "Whole jobs include start-up, inputs, first calls and every sample taken, so they say more "
+    "about this benchmark than about the workloads.",
 )
 
 
 def story(report: Report) -> Story | None:
-    """None where a run asked something else, and no GPU met a CPU."""
+    """The story; None if the run asked something else and compared no GPU with a CPU."""
     if report.studied and not report.pairs:
         return None
     answers: list[Answer] = [find_answer(report.pairs, name) for name in Measure]
@@ -74,7 +74,7 @@ def _meaning(report: Report, *, of_calls: bool) -> Iterator[str]:
 
 
 def _headline(report: Report, known: Sequence[Answer]) -> StudyAnswer:
-    """The answer in a word or two, and in a sentence; `known` holds time's, then dollars'."""
+    """A short verdict and a sentence; `known` holds the answers by time, then by dollars."""
     obstacles = list(_obstacles(report, known))
     if not known:
         return StudyAnswer.unknown(QUESTION, *_why_unknown(report), obstacles)
@@ -89,7 +89,7 @@ def _headline(report: Report, known: Sequence[Answer]) -> StudyAnswer:
 
 
 def _verdict(known: Sequence[Answer]) -> str:
-    """By dollars where they are known, as that is what has to pay off."""
+    """The verdict by dollars if known, else by time."""
     last = known[-1]
     rows, ahead, behind = last.rows(), last.rows("gpu"), last.rows("cpu")
     in_time = last.measure == Measure.TIME
@@ -113,7 +113,7 @@ def _count(answer: Answer, rows: int) -> str:
 
 
 def _why_unknown(report: Report) -> tuple[str, str]:
-    """And what to do."""
+    """Why there is no answer, and what to do."""
     if not report.pairs:
         both = "Run it on a target of each."
         return "No GPU target was compared with a CPU target", both
@@ -122,11 +122,11 @@ def _why_unknown(report: Report) -> tuple[str, str]:
     refused = [pair.refused for pair in report.pairs if pair.refused]
     if refused:
         return f"Nothing was compared: {refused[0]}", words.AGAIN
-    return "No row was measured on both sides; why is told below", words.AGAIN
+    return "No row was measured on both sides; the reasons are below", words.AGAIN
 
 
 def _obstacles(report: Report, known: Sequence[Answer]) -> Iterator[str]:
-    """What keeps an answer from being known, with the remedy, each once."""
+    """What prevents an answer, each with its remedy, once."""
     if any(answer.rows("unknown") for answer in known):
         compared = [pair for pair in report.pairs if pair.rows and not pair.cpu_fallback]
         of_calls = [pair for pair in compared if not words.is_own_job(pair)]
@@ -201,7 +201,7 @@ def _word(
 
 
 def _ends(standing: Standing) -> list[Estimate]:
-    """The least and the largest ratio of the rows that are decided, if any is; or the only one."""
+    """The range of ratios over decided rows, or over all if none is decided."""
     decided = [duel for duel in standing.duels if duel.winner != "unknown"]
     ratios = sorted(
         (duel.ratio for duel in decided or standing.duels), key=lambda ratio: ratio.value

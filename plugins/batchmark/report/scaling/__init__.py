@@ -1,4 +1,4 @@
-"""Nodes that measure together, as words, curves and tables, and what more of them would do."""
+"""Distributed training in words, charts and tables, with a what-if prediction."""
 
 from batchmark.report.scaling.answer import story
 from batchmark.report.scaling.sections import sections

@@ -1,4 +1,4 @@
-"""How far a run's trainings scale, in words with their figures."""
+"""How far a run's trainings scale, in words and figures."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def story(report: Report) -> Story | None:
 
 
 def _not_paid(studies: Sequence[ScalingStudy]) -> tuple[str, str] | None:
-    """The file system, where any training read from it."""
+    """The file system, if any training read from it."""
     reading = [study for study in studies if study.reads_files]
     if not reading:
         return None
@@ -83,7 +83,7 @@ def _not_paid(studies: Sequence[ScalingStudy]) -> tuple[str, str] | None:
 
 
 def _answers(studies: Sequence[ScalingStudy]) -> list[StudyAnswer]:
-    """One for each training, those that are known first; the cautions of all are the last one's."""
+    """One answer per training, known ones first; the last carries all cautions."""
     found = [
         StudyAnswer.unknown(QUESTION, f"{target_and_gpu(study.target)}: {reason}", AGAIN)
         for study in studies
@@ -95,14 +95,14 @@ def _answers(studies: Sequence[ScalingStudy]) -> list[StudyAnswer]:
     told = [(text, label) for _, one, label in trainings for text in _cautions(one)]
     cautions = _once(told, len(trainings))
     for study in studies:
-        cautions += [*_of_study(study), *whose(study)] if study.trainings else []
+        cautions += [*_of_study(study), *disclaimers(study)] if study.trainings else []
     if found:
         found[-1] = found[-1]._replace(cautions=list(dict.fromkeys(cautions)))
     return found
 
 
 def _once(told: Sequence[tuple[str, str]], trainings: int) -> list[str]:
-    """Each text once, after the labels of those that it holds for, unless it holds for all."""
+    """Each text once, prefixed with the labels it applies to unless it applies to all."""
     return [
         words.with_label("; ".join(labels) if len(labels) < trainings else "", text)
         for text, labels in grouped(told).items()
@@ -125,7 +125,7 @@ def _answer(study: ScalingStudy, training: Training, label: str) -> StudyAnswer:
 
 
 def few_jobs(training: Training) -> int | None:
-    """How many jobs a point has, where they are too few to tell how much jobs differ."""
+    """Jobs per point, if too few to show how much jobs differ."""
     if main_curve(training) is None:
         return None
     fewest = min(point.jobs for point in _of_main_curve(training))
@@ -133,12 +133,12 @@ def few_jobs(training: Training) -> int | None:
 
 
 def main_curve(training: Training) -> Curve | None:
-    """What its reach is of."""
+    """The curve whose reach is stated."""
     return next(iter((*training.weak, *training.strong)), None)
 
 
 def _efficiencies(training: Training) -> str:
-    """Where it still scales well, and where it scales worst beyond."""
+    """The efficiencies where it still scales well, and beyond where it scales worst."""
     curve, reach, few = main_curve(training), training.reach, few_jobs(training)
     assert curve is not None  # noqa: S101 - it has a verdict
     points = [point for point in curve.points if point.nodes == reach.nodes]
@@ -155,7 +155,7 @@ def _efficiencies(training: Training) -> str:
 
 
 def _limit(study: ScalingStudy, training: Training) -> str | None:
-    """What takes the time that a step loses; said once, where it surely loses some."""
+    """What takes the time that a step loses; None if it loses none for certain."""
     reach, curve = training.reach, main_curve(training)
     if reach.limit_nodes is None or curve is None:
         return None
@@ -180,7 +180,7 @@ def _cautions(training: Training) -> Iterator[str]:
     if curve and curve.base_nodes > 1:
         yield (
             f"1 node was not measured: efficiencies are against {words.nodes(curve.base_nodes)}, "
-            "and what going from one to those costs is in none of them."
+            "and leave out what going from one to those costs."
         )
     if curve and curve.kind == "strong":
         yield "It is strong scaling: no two numbers of nodes had the same batch for each device."
@@ -189,22 +189,22 @@ def _cautions(training: Training) -> Iterator[str]:
         yield f"From {words.nodes(reach.poor_from)} on the efficiency is {surely}below {POOR}."
     if reach.above_one and curve:
         yield (
-            f"On {words.nodes(reach.above_one)} the efficiency is above {ABOVE_ONE}, which nodes "
-            f"don't reach: the figure of {words.nodes(curve.base_nodes)} may be too slow."
+            f"On {words.nodes(reach.above_one)} the efficiency is above {ABOVE_ONE}, which "
+            f"can't be: the figure of {words.nodes(curve.base_nodes)} may be too slow."
         )
     if reach.waits_for_data and curve:
         share = formatting.percent(reach.waits_for_data)
         yield (
-            f"On {words.nodes(curve.base_nodes)} already {share} of a step waits for data: an "
-            "efficiency near 1 then says that reading grows with the nodes, and not that the "
-            "devices are busy."
+            f"On {words.nodes(curve.base_nodes)} a step already spends {share} of its time waiting "
+            "for data: an efficiency near 1 then means that reading scales with the nodes, not "
+            "that the devices are busy."
         )
     if few:
         yield FEW_JOBS
 
 
 def _of_study(study: ScalingStudy) -> Iterator[str]:
-    """What is missing, and why there are no dollars, on machines that somebody rents."""
+    """What is missing, and why rented machines have no dollars."""
     if study.unmeasured:
         names = formatting.some([one.name for one in study.unmeasured], most=2)
         yield f"Not measured: {names}; why is told below."
@@ -213,8 +213,8 @@ def _of_study(study: ScalingStudy) -> Iterator[str]:
         yield study.price.note
 
 
-def whose(study: ScalingStudy) -> Iterator[str]:
-    """That figures are not a GPU's, or not a network's."""
+def disclaimers(study: ScalingStudy) -> Iterator[str]:
+    """Warn if figures come from CPUs, simulated GPUs or a single machine."""
     environment, name = study.target.environment, measured_target(study.target)
     if words.on_cpu(study):
         backend = f", which exchange by {words.backend(study)}"
@@ -234,7 +234,7 @@ def whose(study: ScalingStudy) -> Iterator[str]:
 
 
 def _strong_scaling(training: Training) -> str | None:
-    """On the most nodes; None without weak scaling, which would have told it."""
+    """Speedup on the most nodes; None if weak scaling already tells it."""
     if not (training.weak and training.strong):
         return None
     curve = training.strong[0]
@@ -246,7 +246,7 @@ def _strong_scaling(training: Training) -> str | None:
 
 
 def _epoch_cost(training: Training) -> str | None:
-    """On the fewest and on the most nodes; None without a price."""
+    """An epoch's cost on the fewest and most nodes; None without a price."""
     priced = [point for point in _of_main_curve(training) if point.usd_per_epoch]
     if not priced or not training.settings:
         return None
@@ -272,7 +272,7 @@ def _of_main_curve(training: Training) -> list[TrainingPoint]:
 
 
 def what_if(studies: Sequence[ScalingStudy]) -> str | None:
-    """What is predicted at the most devices, and whether the model holds, or why nothing is."""
+    """The prediction for the most devices and whether the model holds, or why there is none."""
     trainings = list(words.labelled(studies))
     told = [
         (prediction_line(study, training), label)
@@ -306,7 +306,7 @@ def least(prediction: Prediction) -> str:
 
 
 def held(prediction: Prediction) -> str:
-    """Whether the model holds where it was not fitted, with its figures."""
+    """Whether the model holds beyond its fit, with figures."""
     if prediction.outcome not in HOLDS:
         return f"the model is not checked: {prediction.reason}."
     known = [one for one in prediction.fitted_nodes if one < prediction.checked[0].nodes]
@@ -325,7 +325,7 @@ def held(prediction: Prediction) -> str:
 
 
 def _lines(studies: Sequence[ScalingStudy]) -> Iterator[Line]:
-    """Questions beside the main one, their answers, and the section that has more."""
+    """Secondary questions, their answers, and the section with more."""
     for asked, told in ((STRONG, _strong_scaling), (EPOCH, _epoch_cost)):
         texts = [
             words.with_label(label, text)
@@ -343,7 +343,7 @@ def _trust(studies: Sequence[ScalingStudy]) -> str:
     trainings = [one for study in studies for one in study.trainings if one.points]
     points = [point for one in trainings for point in one.points]
     if not points:
-        return "Nothing that trains was measured."
+        return "No training was measured."
     doubtful = sum(bool(point.warnings) for point in points)
     text = (
         f"The result was checked at {formatting.count(len(points), 'point')} of "

@@ -28,7 +28,7 @@ CLOSE = 1.3  # labels of an axis by powers of two that are nearer than this fact
 
 
 def training_charts(study: ScalingStudy, training: Training) -> list[Chart]:
-    """Of a training with two numbers of nodes or more."""
+    """Charts of a training measured on two or more numbers of nodes."""
     found = []
     if of := (*training.weak, *training.strong):
         title = "Efficiency: images per second of each node, over those of the fewest"
@@ -43,7 +43,7 @@ def training_charts(study: ScalingStudy, training: Training) -> list[Chart]:
 
 
 def prediction_chart(study: ScalingStudy, curve: Curve, prediction: Prediction) -> Chart:
-    """The prediction with its interval as a band, and what was measured as points on it."""
+    """The prediction with its interval as a band, and measurements as points."""
     devices = prediction.devices or 1
     name = "model" if prediction.outcome == "wrong" else PREDICTED
     found = [(name, point.ranks, point.efficiency) for point in prediction.points]

@@ -1,9 +1,10 @@
-"""Sections of each training, of what is common to a target, and of what more nodes would do."""
+"""Sections on each training, on each target's network and files, and on more nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from batchmark.analysis.published import OTHERS
 from batchmark.analysis.scaling.curves import Curve
 from batchmark.analysis.scaling.points import TrainingPoint
 from batchmark.analysis.scaling.prediction import Prediction
@@ -15,8 +16,8 @@ from batchmark.core.intervals import Estimate
 from batchmark.report.blocks import (
     Block,
     Charts,
+    ComparedFigure,
     Remarks,
-    Rival,
     Section,
     Table,
     Text,
@@ -31,7 +32,6 @@ from batchmark.report.scaling.charts import training_charts
 from batchmark.report.words import IMAGE_RATE, measured_target, target_and_gpu
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
-OTHERS = "published by others"
 IMAGES = capitalized(IMAGE_RATE)
 LOSS, BUSY = "Loss, first and last", "GPUs busy"
 EPOCH, MILLION = "An epoch", "A million images"
@@ -83,13 +83,17 @@ def training_tables(study: ScalingStudy, training: Training) -> Iterator[Table]:
             "Nodes": lambda point: point.nodes,
             _plural(study): lambda point: point.ranks,
             f"Batch per {each}": lambda point: point.batch,
-            "Step": lambda point: Rival(point.seconds, formatting.time, point.nodes),
-            IMAGES: lambda point: Rival(point.images_per_second, formatting.number, point.nodes),
-            f"Per {each}": lambda point: Rival(
+            "Step": lambda point: ComparedFigure(point.seconds, formatting.time, point.nodes),
+            IMAGES: lambda point: ComparedFigure(
+                point.images_per_second, formatting.number, point.nodes
+            ),
+            f"Per {each}": lambda point: ComparedFigure(
                 point.images_per_second_per_device, formatting.number
             ),
-            EPOCH: lambda point: Rival(point.usd_per_epoch, formatting.usd_figure),
-            MILLION: lambda point: Rival(point.usd_per_million_images, formatting.usd_figure),
+            EPOCH: lambda point: ComparedFigure(point.usd_per_epoch, formatting.usd_figure),
+            MILLION: lambda point: ComparedFigure(
+                point.usd_per_million_images, formatting.usd_figure
+            ),
         },
         without=() if priced else (EPOCH, MILLION),
     )
@@ -103,7 +107,7 @@ def training_tables(study: ScalingStudy, training: Training) -> Iterator[Table]:
             {
                 "Nodes": lambda point: point.nodes,
                 f"Batch per {each}": lambda point: point.batch,
-                "Step": lambda point: Rival(point.seconds, formatting.time, point.nodes),
+                "Step": lambda point: ComparedFigure(point.seconds, formatting.time, point.nodes),
                 "Data": lambda point: _part(point, "data"),
                 "Compute": lambda point: _part(point, "compute"),
                 "Communication": lambda point: _part(point, "communication"),
@@ -116,7 +120,7 @@ def training_tables(study: ScalingStudy, training: Training) -> Iterator[Table]:
 
 
 def _paid(study: ScalingStudy, training: Training) -> str:
-    """What the dollars are for."""
+    """What the dollars include."""
     text = "All nodes are paid for, at On-Demand prices, for as long as the steps take"
     if training.settings:
         images = f"{training.settings.images_per_epoch:,}"
@@ -141,7 +145,7 @@ def study_tables(study: ScalingStudy) -> Iterator[Table]:
                 "Settings": lambda found: words.variant(found[0]),
                 "Data": lambda found: words.data_source(found[0]),
                 "Nodes": lambda found: found[1].nodes,
-                IMAGES: lambda found: Rival(
+                IMAGES: lambda found: ComparedFigure(
                     found[1].images_per_second, formatting.number, found[1].nodes
                 ),
                 LOSS: lambda found: _losses(found[1]),
@@ -171,8 +175,8 @@ def study_tables(study: ScalingStudy) -> Iterator[Table]:
             {
                 "Nodes": lambda point: point.nodes,
                 "Pass": lambda point: point.kind,
-                "Time": lambda point: Rival(point.seconds, formatting.time, point.nodes),
-                "Read by all nodes": lambda point: Rival(
+                "Time": lambda point: ComparedFigure(point.seconds, formatting.time, point.nodes),
+                "Read by all nodes": lambda point: ComparedFigure(
                     point.bytes_per_second, _bytes, point.nodes
                 ),
             },
@@ -181,7 +185,7 @@ def study_tables(study: ScalingStudy) -> Iterator[Table]:
 
 
 def published_table(study: ScalingStudy) -> Table | None:
-    """Our most nodes beside a point that others published; None where nothing was measured."""
+    """Our largest run beside a published point; None if nothing was measured."""
     other = published_point()
     ours = [
         _ours(study, training, label)
@@ -225,15 +229,15 @@ def _ours(study: ScalingStudy, training: Training, label: str) -> Sequence[Figur
 
 
 def prediction_table(study: ScalingStudy, prediction: Prediction) -> Table:
-    """All of it is predicted, also where something was measured."""
+    """Predictions only, even for sizes that were measured."""
     caption = "Intervals hold what the samples leave open"
     caption += (
         ", and how far off the model was where it was checked." if prediction.checked else "."
     )
     if prediction.at_least:
-        caption = f"Each efficiency is the least that it may be. {caption}"
+        caption = f"Efficiencies are lower bounds. {caption}"
     if prediction.outcome == "wrong":
-        caption = "What the model that failed its check says; it is no prediction of what happens."
+        caption = "The output of a model that failed its check: not a prediction."
     return Table.of(
         "The model" if prediction.outcome == "wrong" else "Predicted",
         caption,
@@ -242,7 +246,9 @@ def prediction_table(study: ScalingStudy, prediction: Prediction) -> Table:
             "Nodes": lambda point: point.nodes,
             _plural(study): lambda point: point.ranks,
             "Efficiency": lambda point: (
-                Rival(point.efficiency, formatting.number) if point.efficiency.interval else 1
+                ComparedFigure(point.efficiency, formatting.number)
+                if point.efficiency.interval
+                else 1
             ),
             IMAGES: lambda point: formatting.number(point.images_per_second),
             "Communication": lambda point: _seconds(point.communication_seconds),
@@ -283,14 +289,16 @@ def _curve_table(study: ScalingStudy, curve: Curve) -> Table:
                 1 if point.nodes == curve.base_nodes else formatting.factor(point.speedup)
             ),
             "Efficiency": lambda point: (
-                1 if point.nodes == curve.base_nodes else Rival(point.efficiency, formatting.number)
+                1
+                if point.nodes == curve.base_nodes
+                else ComparedFigure(point.efficiency, formatting.number)
             ),
         },
     )
 
 
 def _variants(study: ScalingStudy) -> list[tuple[Training, TrainingPoint]]:
-    """Variants, and what is measured as they are at the run's own settings."""
+    """Variants, beside the run's own settings on the same nodes."""
 
     def place(training: Training, point: TrainingPoint) -> tuple[object, ...]:
         own = {name: training.parameters.get(name) for name in ("image", "data", "devices")}

@@ -1,4 +1,4 @@
-"""What more nodes would do, as a page beside the report."""
+"""The what-if page: what more nodes would bring."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ASSUMPTIONS = (
 
 
 def beside(report: Report) -> blocks.Beside | None:
-    """None where nothing can be predicted."""
+    """The page, or None if nothing can be predicted."""
     studies = report.of(ScalingStudy)
     if not any(one.prediction.points for study in studies for one in study.trainings):
         return None
@@ -76,7 +76,8 @@ def _blocks(study: ScalingStudy, training: Training) -> Iterator[blocks.Block]:
         )
         return
     yield blocks.Verdict(verdict, blocks.capitalized(answer.prediction_line(study, training)))
-    cautions = [*answer.whose(study), *([answer.FEW_JOBS] if answer.few_jobs(training) else [])]
+    few = [answer.FEW_JOBS] if answer.few_jobs(training) else []
+    cautions = [*answer.disclaimers(study), *few]
     yield from (blocks.Text(text, "warning") for text in cautions)
     yield blocks.Charts(
         f"The dashed line is the model's, with its {CONFIDENCE_TEXT} interval as a band; points "
@@ -90,7 +91,7 @@ def _blocks(study: ScalingStudy, training: Training) -> Iterator[blocks.Block]:
 
 
 def _parameters(prediction: Prediction) -> Iterator[tuple[str, str]]:
-    """The model's figures, and what each was measured by."""
+    """The model's figures, and how each was measured."""
     source = "all-reduces by themselves" if prediction.by_all_reduce else "what they add to steps"
     if prediction.local_seconds:
         yield "Compute and data", f"{formatting.time(prediction.local_seconds)} of each step."

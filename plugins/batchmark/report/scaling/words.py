@@ -1,4 +1,4 @@
-"""Names of what several nodes measured together, the same on the page and on the terminal."""
+"""Names used for distributed training, shared by the page and the terminal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def on_cpu(study: ScalingStudy) -> bool:
 
 
 def device(study: ScalingStudy) -> str:
-    """What takes part on a node, several times or once."""
+    """What a rank runs on: a GPU, or a CPU process."""
     return "process" if on_cpu(study) else "GPU"
 
 
@@ -47,14 +47,14 @@ def nodes(number: int) -> str:
 
 
 def machine(study: ScalingStudy) -> str:
-    """The model of its devices."""
+    """Its devices' model."""
     environment = study.target.environment
     model = environment and (environment.gpu_model or environment.cpu_model)
     return model or NOT_KNOWN
 
 
 def trainings(study: ScalingStudy) -> list[Training]:
-    """Those with figures and the run's own settings."""
+    """Trainings with figures, at the run's own settings."""
     return [one for one in study.trainings if one.points and not one.is_variant]
 
 
@@ -67,7 +67,7 @@ def training_name(study: ScalingStudy, training: Training) -> str:
 def labelled(
     studies: Sequence[ScalingStudy],
 ) -> Iterator[tuple[ScalingStudy, Training, str]]:
-    """Each training with the run's own settings, and what tells it from the others, if any."""
+    """Each training at the run's own settings, with what distinguishes it, if anything."""
     found = [(study, one) for study in studies for one in study.trainings if not one.is_variant]
     parts = [[measured_target(study.target), *_parts(study, training)] for study, training in found]
     for (study, training), own in zip(found, parts, strict=True):
@@ -80,7 +80,7 @@ def with_label(label: str, text: str) -> str:
 
 
 def variant(training: Training) -> str:
-    """What of its settings is not the run's own."""
+    """The settings that differ from the run's own."""
     own = {name: training.parameters.get(name) for name in TrainingSettings.model_fields}
     if own["learning_rate"] is not None and training.learning_rate:
         own["learning_rate"] = float(f"{training.learning_rate:g}")
@@ -101,7 +101,7 @@ def data_source(training: Training) -> str:
 
 
 def _parts(study: ScalingStudy, training: Training) -> list[str]:
-    """What sets a training apart from others."""
+    """What distinguishes a training from others."""
     own = {
         name: value
         for name, value in training.parameters.items()
@@ -124,7 +124,7 @@ def curve_name(study: ScalingStudy, curve: Curve) -> str:
 
 
 def on_curve(curve: Curve, point: TrainingPoint) -> CurvePoint | None:
-    """Where a training's point lies on a curve, if it is one of it."""
+    """A training's point on a curve, if it belongs to it."""
     found = curve.point(point.nodes)
     return found if found and found.batch == point.batch else None
 
@@ -138,7 +138,7 @@ def about(study: ScalingStudy, training: Training) -> str:
 
 
 def _settings(training: Training) -> str | None:
-    """The hyper-parameters, in a line; None where no job tells."""
+    """The hyper-parameters in one line; None if no job reports them."""
     found = training.settings
     if found is None or training.learning_rate is None:
         return None
@@ -151,7 +151,7 @@ def _settings(training: Training) -> str | None:
 
 
 def remarks(study: ScalingStudy) -> Iterator[str]:
-    """What was not measured, and what to read with care; a reason that several share once."""
+    """What was not measured, and cautions; shared reasons once."""
     missing = grouped((one.reason, one.name) for one in study.unmeasured)
     yield from (f"Not measured: {'; '.join(names)}: {why}" for why, names in missing.items())
     cautions = (

@@ -1,4 +1,4 @@
-"""How many of a run's tasks may share a device, in words with their figures."""
+"""How many of a run's tasks may share a device, in words and figures."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from batchmark_job.result.sharing import SharingMode
 QUESTION = "How many of these tasks may share the device?"
 MEANING = (
     f"A knee is the smallest number of replicas with {formatting.percent(WORTH)} of the best "
-    f"throughput of its curve. It is known if {CONFIDENCE_TEXT} of the curves that are resampled "
+    f"throughput of its curve. It is known if {CONFIDENCE_TEXT} of the curves resampled "
     "from the samples have theirs there.",
-    "Fairness is Jain's index of the steps that the replicas of a group of processes made: 1 where "
-    "all made as many, 1/n where one of n made all. A replica starves that makes less than half of "
-    "the mean number of steps, or waits longer than 10 of its own median steps for one to end.",
-    "Where one replica was made to fail, the others suffered if one of them ended early, if none "
-    f"made a step any more, or if together they surely made less than {formatting.percent(WORTH)} "
-    "of their undisturbed steps.",
+    "Fairness is Jain's index of the replicas' step counts: 1 if all made equally many, 1/n if one "
+    "of n made them all. A replica starves if it makes less than half the mean number of steps, or "
+    "ever waits longer than 10 of its own median steps for one to end.",
+    "After one replica is made to fail, the others suffered if one of them ended early, if none "
+    f"made another step, or if together they clearly made less than {formatting.percent(WORTH)} of "
+    "their undisturbed steps.",
 )
 
 
@@ -63,7 +63,7 @@ def _answer(task: SharedTask) -> StudyAnswer:
         text = f"{_gains(choice)}: {name}, with {how}. {_slowest(choice)}"
     else:
         verdict, text = "Sharing does not pay", f"{name}: {advice.reason}."
-    cautions = [*_limits(task), *_dollars(task), *_whose(task)]
+    cautions = [*_limits(task), *_dollars(task), *_disclaimers(task)]
     if advice.verdict == "not_known":
         remedy = "More repeats, or more numbers of replicas, would tell."
         return StudyAnswer.unknown(QUESTION, f"{name}: {advice.reason}", remedy, cautions)
@@ -92,7 +92,7 @@ def _slowest(choice: Choice) -> str:
 
 
 def _limits(task: SharedTask) -> Iterator[str]:
-    """Why more may be possible, what else is as good, and who starves."""
+    """Whether more may be possible, what is equally good, and who starves."""
     advice, choice = task.advice, task.advice.choice
     advised = [one for one in task.curves if (one.mode, one.form) == (advice.mode, advice.form)]
     if not choice or not advised:
@@ -110,12 +110,12 @@ def _limits(task: SharedTask) -> Iterator[str]:
         yield f"By the intervals as good: {formatting.some(names)}."
     if point := curve.point(choice.replicas):
         if (devices := point.figures.devices) > 1:
-            yield f"They ran on {devices} GPUs: the gain holds what more GPUs add."
+            yield f"They ran on {devices} GPUs: the gain includes what the extra GPUs add."
         yield from (f"At {point.replicas} replicas, {text}." for text in words.starving(point))
 
 
 def _dollars(task: SharedTask) -> Iterator[str]:
-    """Why there are none, on a machine that somebody rents, or for what nobody used."""
+    """Why a rented machine has no dollars, or dollars include unused GPUs."""
     environment, price = task.target.environment, task.price
     name = measured_target(task.target)
     if price.note and environment and environment.instance_type:
@@ -129,8 +129,8 @@ def _dollars(task: SharedTask) -> Iterator[str]:
         )
 
 
-def _whose(task: SharedTask) -> Iterator[str]:
-    """That figures are not a GPU's, or not a whole one's."""
+def _disclaimers(task: SharedTask) -> Iterator[str]:
+    """Warn if figures come from CPUs, simulated GPUs or a part of one."""
     name, threads = measured_target(task.target), task.threads
     if task.target.actual_device is Device.CPU:
         each = f", {formatting.count(threads, 'thread')} each" if threads else ""
@@ -145,7 +145,7 @@ def _whose(task: SharedTask) -> Iterator[str]:
 
 
 def _cheapest(tasks: Sequence[SharedTask]) -> str | None:
-    """Where 1,000 steps cost least; None where no two targets with prices share a task."""
+    """Where 1,000 steps cost least; None unless two priced targets share a task."""
     offers = []
     for task in tasks:
         found = [

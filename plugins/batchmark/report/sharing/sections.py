@@ -1,4 +1,4 @@
-"""A section for each task that shared a device: curves, tables, experiments, jobs."""
+"""One section per task that shared a device: curves, tables, experiments, jobs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from batchmark.core import formatting
 from batchmark.report.blocks import (
     Block,
     Charts,
+    ComparedFigure,
     Facts,
     Remarks,
-    Rival,
     Section,
     Table,
     Text,
@@ -66,9 +66,9 @@ def curve_table(task: SharedTask, curve: Curve) -> Table:
         curve.points,
         {
             "Replicas": lambda point: point.replicas,
-            "Steps/s": lambda point: Rival(point.throughput, formatting.number),
-            "Over one alone": lambda point: Rival(point.gain, formatting.factor),
-            DOLLARS: lambda point: Rival(point.usd_per_1000_steps, formatting.usd_figure),
+            "Steps/s": lambda point: ComparedFigure(point.throughput, formatting.number),
+            "Over one alone": lambda point: ComparedFigure(point.gain, formatting.factor),
+            DOLLARS: lambda point: ComparedFigure(point.usd_per_1000_steps, formatting.usd_figure),
             "Slowest: p50, p95, p99": lambda point: _times(point.figures.slowest),
             "Median replica": lambda point: _times(point.figures.typical),
             "Interference": lambda point: (
@@ -100,7 +100,7 @@ def _fairness(figures: ReplicaFigures) -> str | None:
 
 
 def _memory(figures: ReplicaFigures) -> str | None:
-    """Of the GPU with its context where that is known, else the process's own."""
+    """GPU memory including the context if known, else the process's own."""
     size = figures.device_memory_bytes
     size = figures.peak_memory_bytes if size is None else size
     return None if size is None else formatting.memory(size)

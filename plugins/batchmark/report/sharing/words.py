@@ -1,4 +1,4 @@
-"""Names and figures of tasks that share a device, the same on the page and on the terminal."""
+"""Names and figures of shared tasks, shared by the page and the terminal."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def curve_name(task: SharedTask, curve: Curve) -> str:
 
 
 def starving(point: Point) -> list[str]:
-    """The replicas that starved, each once: in the job in which it is worst."""
+    """The replicas that starved, each once, from its worst job."""
     seen = {one.replica: one for one in sorted(point.starved, key=lambda one: -(one.share or 1))}
     return [f"{seen[replica]} (job {seen[replica].job_id})" for replica in sorted(seen)]
 
 
 def knee(curve: Curve) -> str | None:
-    """A curve's knee in words; None where there can be none."""
+    """A curve's knee in words; None if it can't have one."""
     found = curve.knee
     if found is None:
         return None
@@ -80,7 +80,7 @@ def knee(curve: Curve) -> str | None:
 
 
 def memory_note(task: SharedTask, curve: Curve) -> str:
-    """What the column of memory counts, where it does not count the same in every row."""
+    """What the memory column counts, also if that differs by row."""
     if task.target.actual_device is Device.CPU:
         return "Memory is the most that a replica's process held."
     own = "the most that torch held for a replica, without its context"
@@ -94,7 +94,7 @@ def memory_note(task: SharedTask, curve: Curve) -> str:
 
 
 def experiment(found: Experiment) -> str:
-    """Who suffered, in a sentence."""
+    """Who suffered in an experiment, in a sentence."""
     text = SUFFERED[found.suffered]
     parts = [str(end) for end in found.ended]
     others = formatting.count(found.replicas - 1, "other")
@@ -113,7 +113,7 @@ def experiment_name(task: SharedTask, found: Experiment) -> str:
 
 
 def remarks(task: SharedTask) -> Iterator[str]:
-    """What was not measured, who starved, and what to read with care."""
+    """What was not measured, who starved, and cautions."""
     for curve in task.curves:
         name = curve_name(task, curve)
         # A mode that is skipped has one reason for all.

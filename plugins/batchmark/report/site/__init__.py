@@ -1,1 +1,1 @@
-"""Pages that are drawn when somebody asks for them: runs, trends, comparisons, alerts, costs."""
+"""Pages rendered on request: runs, trends, comparisons, alerts, costs."""

@@ -1,4 +1,4 @@
-"""All alerts with what is known of each and the states that a person may give it."""
+"""All alerts, what is known of each, and the states a person may set."""
 
 from __future__ import annotations
 

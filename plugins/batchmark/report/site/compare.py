@@ -1,4 +1,4 @@
-"""Two targets side by side: as a page, and as CSV, JSON or Markdown to take along."""
+"""Two targets side by side: as a page, and as CSV, JSON or Markdown to download."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ CSV_COLUMNS = (
 
 
 class RowView(NamedTuple):
-    """A row as people read it: of a metric that an own job told, its values in its unit."""
+    """A row as people read it; an own job's metric has its values in its unit."""
 
     name: str
     row: Row
@@ -82,17 +82,17 @@ class Comparison:
 
     @property
     def not_known_yet(self) -> list[Row]:
-        """Those that more figures could decide."""
+        """Rows that more samples could decide."""
         return [row for row in self.rows if verdict(row) == "not known yet"]
 
     @property
     def not_comparable(self) -> list[Row]:
-        """Those that no number of figures decides, as both sides ran on the same CPU."""
+        """Rows that nothing can decide, as both sides ran on the same CPU."""
         return [row for row in self.rows if verdict(row) == "not comparable"]
 
     @property
     def answer(self) -> str:
-        """In a sentence: in how many rows which of the two is ahead."""
+        """One sentence: in how many rows each side is ahead."""
         if not self.rows:
             reasons = [one.refused for one in self.suites if one.refused]
             shared = any(row.gpu_provenance and row.cpu_provenance for row in self.uncompared)
@@ -112,7 +112,7 @@ class Comparison:
 
     @property
     def ratio(self) -> str:
-        """What the ratio of both sides' figures is called."""
+        """The name of the ratio of both sides' figures."""
         return "ratio" if any(map(_is_metric, self.rows)) else "speedup"
 
     @property
@@ -134,18 +134,18 @@ class Comparison:
 
     @property
     def has_intervals(self) -> bool:
-        """Whether any ratio, and so both its sides, has one."""
+        """Whether any ratio has an interval; then both its sides have one."""
         return any(row.speedup.interval for row in self.rows)
 
     @property
     def _since(self) -> str:
-        """From which version on; empty where both are of the same, or neither followed."""
+        """Since which version; empty if both are the same, or no order is known."""
         told = (since(one.second.version, one.first.version) for one in self.suites)
         return next(filter(None, told), "") if self.follows else ""
 
     @property
     def remedy(self) -> str | None:
-        """Why rows are not known yet, and what would decide them; None if all are decided."""
+        """Why rows are undecided and what would decide them; None if all are decided."""
         reasons = [
             f"Not comparable in {formatting.count(count, 'row')}: both targets ran on the same "
             f"CPU, {model}."
@@ -166,7 +166,7 @@ class Comparison:
 
     @property
     def next_step(self) -> str:
-        """What would decide the rows that are not known yet."""
+        """What would decide the undecided rows."""
         if not self.not_known_yet:
             return "compare one target with itself, or with figures of another machine"
         if all(map(_is_cold, self.not_known_yet)) and not all(map(_is_cold, self.rows)):
@@ -176,7 +176,7 @@ class Comparison:
         return f"measure {MINIMUM_SAMPLES} or more repeats a side"
 
     def _noise(self, rows: list[Row]) -> Iterator[str]:
-        """By how much equal jobs may differ on undecided rows."""
+        """How much equal jobs may differ on undecided rows."""
         if not rows:
             return
         # Own jobs are of one size each, so none of them has all rows.
@@ -200,7 +200,7 @@ class Comparison:
         return [*notes, *self._far_slower()]
 
     def _far_slower(self) -> Iterator[str]:
-        """Rows without a verdict that took far longer than noise explains."""
+        """Undecided rows that took far longer than noise explains."""
         for row in (*self.not_known_yet, *self.not_comparable):
             times = 1 / row.speedup.value
             if times - 1 > max(TENFOLD, row.noise.critical_change):
@@ -214,7 +214,7 @@ class Comparison:
 
     @property
     def differences(self) -> list[tuple[str, str, str]]:
-        """What differs between both environments, as name and both values."""
+        """Differences between both environments: name and both values."""
         found: dict[str, tuple[str, str, str]] = {}
         for one in self.suites:
             ours, theirs = environment(one.first), environment(one.second)
@@ -233,7 +233,7 @@ class Comparison:
         return csv_text((CSV_COLUMNS, *rows))
 
     def as_json(self) -> str:
-        """All that the page says, with the rows in full."""
+        """Everything on the page, with full rows."""
         return json.dumps(
             {
                 "first": self.first,
@@ -246,7 +246,7 @@ class Comparison:
         )
 
     def as_markdown(self, first: Sequence[str] = ()) -> str:
-        """A table for a pull request, below lines of which the first stands out."""
+        """A Markdown table for a pull request, under a summary with a bold first line."""
         lines: list[str] = []
         for line in first:
             lines += [markdown(line) if lines else f"**{markdown(line)}**", ""]
@@ -267,7 +267,7 @@ class Comparison:
 
 
 def _word(row: Row) -> str:
-    """The verdict on a row."""
+    """A row's verdict in a word."""
     return row_values.word(row.parameters, verdict(row))
 
 
@@ -280,7 +280,7 @@ def _is_cold(row: Row) -> bool:
 
 
 def _repeats(rows: list[Row]) -> int:
-    """Of the side with the fewest."""
+    """Repeats on the side that has fewer."""
     return min(min(row.gpu.jobs, row.cpu.jobs) for row in rows)
 
 
@@ -298,7 +298,7 @@ def _csv_row(suite: str, row: Row) -> list[object]:
 
 
 def _with_ends(estimate: Estimate | None) -> tuple[float | None, ...]:
-    """A figure and the ends of its interval."""
+    """A figure followed by the ends of its interval."""
     interval = estimate.interval if estimate else None
     ends = (interval.low, interval.high) if interval else (None, None)
     return (estimate.value if estimate else None, *ends)

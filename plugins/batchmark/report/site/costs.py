@@ -1,4 +1,4 @@
-"""What runs have cost, by month and by target, and what the schedule will cost."""
+"""Costs of past runs by month and target, and of scheduled ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from batchmark.runs.spending import MonthSpending
 
 @dataclass(frozen=True)
 class Month:
-    """A month's spending, and what its jobs cost by target where the history knows."""
+    """A month's spending, and its jobs' costs by target where known."""
 
     spending: MonthSpending
     by_target: dict[str, float | None]
@@ -38,7 +38,7 @@ class Month:
 
     @property
     def unfinished(self) -> list[tuple[str, str]]:
-        """The ids and names of the runs that are not finished."""
+        """Ids and names of unfinished runs."""
         return [
             (run.run_id, run_name(run.run_id, f"{run.planned_at:%Y-%m-%d %H:%M}", "planned"))
             for run in self.spending.runs.values()
@@ -60,7 +60,7 @@ class Month:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What the schedule's runs of next month will cost, going by the latest ones."""
+    """What next month's scheduled runs will cost, estimated from the latest."""
 
     what: str  # a DAG's id, or an own job
     runs: int | None  # of the schedule next month; None where Airflow has no schedule

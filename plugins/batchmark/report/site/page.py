@@ -1,4 +1,4 @@
-"""What all pages inside Airflow share: the navigation, and who is looking."""
+"""What all pages inside Airflow share: the navigation and the visitor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAVIGATION = {
 
 @dataclass(frozen=True)
 class Visit:
-    """Where the pages are, and what their visitor may do."""
+    """Where the pages are, and what the visitor may do."""
 
     root: str  # path of all pages, such as /batchmark
     may_edit: bool = False
@@ -41,7 +41,7 @@ class Visit:
         current: str = "",
         again_seconds: int | None = None,
     ) -> str:
-        """A page that says one thing; it may load itself again while something is under way."""
+        """A page with one message, which may reload itself while something is under way."""
         return self.render(
             "message",
             current=current,

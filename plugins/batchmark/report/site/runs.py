@@ -1,4 +1,4 @@
-"""A run as the list of all runs shows it, also while it has no report."""
+"""A run in the list of all runs, with or without a report."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ STATES = {
 UNDER_WAY = ("queued", "running")
 ELSEWHERE, NOT_HERE = "elsewhere", "not in this Airflow"
 WITHOUT_REPORT = {
-    "queued": "It waits for its turn; its report comes when its jobs have ended.",
-    "running": "It is still running; its report comes when its jobs have ended.",
+    "queued": "It is queued; its report appears when its jobs have ended.",
+    "running": "It is still running; its report appears when its jobs have ended.",
     "success": "It left no page.",
-    "failed": "It failed before it had a report; its page says why.",
+    "failed": "It failed before it had a report: its page says why.",
 }
 
 
@@ -49,7 +49,7 @@ class RunLine:
 
     @property
     def versions(self) -> Mapping[str, Sequence[str]]:
-        """All values that its jobs have of each field of a version, measured or only planned."""
+        """Its jobs' values of each version field, measured or planned."""
         if self.measured or self.plan is None:
             return self.measured
         given = [job.version.model_dump() for job in self.plan.jobs if job.version]
@@ -67,13 +67,13 @@ class RunLine:
 
     @property
     def page(self) -> str:
-        """Its page's address below that of all pages."""
+        """The address of its page, relative to the site's root."""
         run = quote(self.run_id, safe="")
         return f"dag-runs/{self.dag_id}/{run}" if self.dag_id else f"runs/{run}"
 
     @property
     def name(self) -> str:
-        """In words; its id stands beside it."""
+        """A readable name; the id is shown next to it."""
         planned = self.plan.jobs if self.plan else ()
         suite = self.suite or next((job.suite for job in planned), "")
         of = suite_name(suite) if suite else title(self.dag_id) or "run"
@@ -81,7 +81,7 @@ class RunLine:
 
     @property
     def about(self) -> str:
-        """The kind of run that it is, and its state."""
+        """Its kind of run, and its state."""
         return ", ".join(filter(None, (title(self.dag_id), self.state_text)))
 
     @property
@@ -137,16 +137,16 @@ class RunLine:
 
 
 def version_choices(lines: Iterable[RunLine], name: str, chosen: str) -> list[tuple[str, str]]:
-    """The values that runs have of a field of a version, as the lines come, and the chosen one."""
+    """The values of a version field among the runs, in order, with the chosen one."""
     found = dict.fromkeys(one for line in lines for one in line.versions.get(name, ()))
     known = [chosen] if chosen and chosen not in found else []
     return [(one, shortened(name, one)) for one in (*known, *found)]
 
 
 def run_summary(lines: Sequence[RunLine], alerts: Sequence[Alert], *, first: bool = True) -> str:
-    """The runs of a page in a sentence: the latest answer, and what is open."""
+    """A page's runs in a sentence: the latest answer and open alerts."""
     if first and not lines:
-        return "No run yet. Trigger the DAG GPU-CPU benchmark: its report comes here."
+        return "No run yet. Trigger the DAG GPU-CPU benchmark: its report appears here."
     latest = next((line.summary for line in lines if line.summary), None)
     answer = f" The latest answer: {latest.verdict}. {latest.sentence}" if latest else ""
     waiting = sum(alert.state == "open" for alert in alerts)
@@ -155,13 +155,13 @@ def run_summary(lines: Sequence[RunLine], alerts: Sequence[Alert], *, first: boo
 
 
 def cost_note(lines: Sequence[RunLine]) -> str | None:
-    """Why some of a page's runs have no dollars."""
+    """Why some runs on the page have no dollars."""
     costs = [line.summary.cost for line in lines if line.summary]
     return OUTSIDE_EC2 if OUTSIDE_EC2 in costs else None
 
 
 def why_failed(failures: Sequence[tuple[str, str | None]]) -> str:
-    """What the failed tasks of a run without a report told."""
+    """The failure reasons of a run without a report."""
     told = [
         f"{task}: {reason}" if reason else f"{task}: its log says why"
         for task, reason in dict.fromkeys(failures)

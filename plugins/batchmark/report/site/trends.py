@@ -1,4 +1,4 @@
-"""Every series over its latest runs, with what changed meanwhile marked on the time axis."""
+"""Every series over its latest runs, with alerts and environment changes marked."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class Trend:
-    """A series over the runs drawn, the oldest first."""
+    """A series over the runs drawn, oldest first."""
 
     key: SeriesKey
     metric: Metric
@@ -84,7 +84,7 @@ class Trend:
 
     @property
     def target(self) -> str:
-        """What it was measured on, and against what."""
+        """The target, and the one it is compared with."""
         target = formatting.target_label(self.key.target, fell_back=self.fell_back)
         if not self.key.against:
             return target
@@ -92,7 +92,7 @@ class Trend:
 
     @property
     def measures(self) -> str:
-        """What its figures are of; of a metric that an own job told, its name and unit."""
+        """What its figures measure; for an own job's metric, its name and unit."""
         told = ToldMetric.of(self.key.values) if self.metric == Metric.TIME else None
         return ", ".join(filter(None, told[:2])) if told else METRICS[self.metric]
 
@@ -102,7 +102,7 @@ class Trend:
 
     @property
     def before(self) -> str:
-        """What its latest run is worth, whether the newest run measured it, and its last change."""
+        """The latest run's verdict, whether it is the newest run, and the last change."""
         word, level, point = self.standing
         parts = ["not measured in the newest run"] if self.missed else []
         if level and word != "a change":
@@ -117,7 +117,7 @@ class Trend:
         return "; ".join(parts)
 
     def _against(self, level: Level) -> str:
-        """The level that the latest run is held against, and what the distance is worth."""
+        """The latest run's difference from its level, and the verdict on it."""
         value = change_words.read(level.median, self.metric, self.key)
         if self.standing.word is None:
             return f"{self._text(value)} before"
@@ -126,7 +126,7 @@ class Trend:
 
     @property
     def points(self) -> list[tuple[float, float]]:
-        """Where each run lies, in percent of a chart's width and height."""
+        """Each run's position, in percent of the chart's width and height."""
         values = np.array([run.value for run in self.runs])
         low, high = self._range(values)
         last = max(1, len(self.runs) - 1)
@@ -140,19 +140,19 @@ class Trend:
 
     @property
     def rows(self) -> list[tuple[Run, list[Mark]]]:
-        """The runs with what happened at each, the latest first."""
+        """The runs with what happened at each, latest first."""
         at = grouped((mark.place, mark) for mark in self.marks)
         return [(run, at.get(place, [])) for place, run in reversed(list(enumerate(self.runs)))]
 
     @property
     def released(self) -> str:
-        """What changed at the dashed lines, by name."""
+        """Names of what changed at the dashed lines."""
         names = dict.fromkeys(name for mark in self.marks for name in mark.names)
         return formatting.some(list(names))
 
     @property
     def _is_published(self) -> bool:
-        """Whether it is of a table without a date, whose runs have the day it was read."""
+        """Whether it comes from the undated published table, dated by when it was read."""
         return self.key.target.endswith(OTHERS)
 
     def when(self, run: Run) -> str:
@@ -166,7 +166,7 @@ class Trend:
 
     @property
     def span(self) -> str:
-        """From the lowest value to the highest, and over which runs."""
+        """The range of values, and the runs they cover."""
         values = extent((run.value for run in self.runs), self._text)
         runs = formatting.count(len(self.runs), "run")
         since = ", read on" if self._is_published else " since"
@@ -184,7 +184,7 @@ class Trend:
 
     @property
     def summary(self) -> str:
-        """For those who don't see the chart."""
+        """A text alternative to the chart."""
         marks = f"; {formatting.count(len(self.marks), 'mark')}" if self.marks else ""
         return (
             f"{self.name}, {self.target}: {formatting.count(len(self.runs), 'run')}, latest "
@@ -193,7 +193,7 @@ class Trend:
 
 
 def summary(found: Sequence[Trend], suite: str, metric: Metric) -> str:
-    """What the trends come to, in a sentence."""
+    """The trends in a sentence."""
     if not found:
         what = f"Suite {suite} has no {METRICS[metric]} yet." if suite else "The history is empty."
         return f"{what} A trend begins with a run's first results."
@@ -212,7 +212,7 @@ def summary(found: Sequence[Trend], suite: str, metric: Metric) -> str:
 
 
 def series_id(key: SeriesKey) -> str:
-    """Names a series in an address."""
+    """A series' id in addresses."""
     return sha256(key.model_dump_json().encode()).hexdigest()[:12]
 
 
@@ -225,7 +225,7 @@ def trends(
     most_runs: int = FEWEST_RUNS,
     newest: str | None = None,
 ) -> list[Trend]:
-    """Every series that has a usable figure, sorted by workload, row and target.
+    """Every series with a usable figure, sorted by workload, row and target.
 
     `standings` are of each series' newest run. `newest` is the suite's newest run, if series are to
     say that it did not measure them.
@@ -283,7 +283,7 @@ def trends(
 def _releases(
     key: SeriesKey, runs: Sequence[Run], conditions: Mapping[tuple[str, str], RunConditions]
 ) -> list[Mark]:
-    """Where image, driver, AMI, price or the like changed."""
+    """Where the image, driver, AMI, price or similar changed."""
     marks = []
     for place, (before, after) in enumerate(pairwise(runs), start=1):
         one, other = (conditions.get((run.run_id, key.target)) for run in (before, after))
@@ -296,7 +296,7 @@ def _releases(
 
 
 def median_speedups(found: Iterable[Series]) -> list[Series]:
-    """The median speedup over all rows of a machine against a CPU target, one series a pair.
+    """Median speedup over all rows, one series per pair of targets.
 
     It has those of each row's newest runs that measured the most rows. Cold starts of own jobs are
     left out: which sizes have one differs from run to run.
@@ -307,7 +307,7 @@ def median_speedups(found: Iterable[Series]) -> list[Series]:
 
 
 def unpaired(found: Iterable[Trend], measured: Iterable[tuple[str, str]]) -> list[str]:
-    """Why targets have no speedup, a line for each suite; `measured` has suites and targets.
+    """Why targets have no speedup, one line per suite; `measured` holds suites and targets.
 
     Nodes that measure together are held against fewer of them, and not against a CPU; an own job
     against any other target.

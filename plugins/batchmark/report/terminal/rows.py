@@ -1,4 +1,4 @@
-"""The rows of two targets, or of any two sides, as a table that fits the terminal."""
+"""The rows of two sides as a table that fits the terminal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Layout(NamedTuple):
     jobs: bool = True  # by their numbers in the list below
 
     def headings(self, pair: Pair) -> Iterator[tuple[str, ...]]:
-        """The lines of each."""
+        """Headings, one list of lines per column."""
         interval = [f"[{CONFIDENCE_TEXT}]"] if words.has_intervals(pair) else []
         median = " ".join(["median", *interval])
         yield pair.gpu.target, "(ran on the CPU)" if pair.cpu_fallback else median
@@ -72,7 +72,7 @@ class _Layout(NamedTuple):
         return self.separator.join(filter(None, kind(estimate))) if estimate else "-"
 
     def times(self, sides: Sequence[Estimate | None]) -> Iterator[str]:
-        """Of both sides, which stand beside each other."""
+        """Both sides' times, rounded alike."""
         for side in sides:
             yield self.cell(side, lambda seconds: formatting.time(seconds, sides))
 
@@ -95,7 +95,7 @@ LAYOUTS = (
 
 
 def comparison_table(pair: Pair, console: Console) -> Table:
-    """The widest layout that fits; jobs are numbered in their order."""
+    """Pick the widest layout that fits; jobs are numbered in order."""
     jobs = (*pair.gpu.jobs, *pair.cpu.jobs)
     job_numbers = {job.job_id: number for number, job in enumerate(jobs, start=1)}
     unbounded = console.options.update(width=10_000)
@@ -134,7 +134,7 @@ def _table(pair: Pair, job_numbers: Mapping[str, int], layout: _Layout) -> Table
 
 
 def render_comparison(comparison: Comparison, console: Console, names: tuple[str, str]) -> None:
-    """`names` are those of the sides, in the heads."""
+    """Print a comparison; `names` head the two sides' columns."""
     print_text(console, comparison.answer)
     for one, rows in comparison.views():
         if one.refused:
@@ -163,7 +163,7 @@ def render_comparison(comparison: Comparison, console: Console, names: tuple[str
 
 
 def _verdict(row: Row) -> Iterator[str]:
-    """What the GPU target is, in time and, where that is known, in dollars."""
+    """The GPU target's verdict in time and, if known, in dollars."""
     signs = {Measure.TIME: SIGNS[row.verdict], Measure.DOLLARS: SIGNS[row.cheaper]}
     if not any(signs.values()):
         yield NOT_KNOWN

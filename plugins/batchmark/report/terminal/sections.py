@@ -1,4 +1,4 @@
-"""A report's sections on a terminal: text, tables, remarks; charts are on the page alone."""
+"""A report's sections on a terminal: everything but charts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def print_page(page: blocks.Page, console: Console) -> None:
 def print_blocks(
     shown: Iterable[blocks.Block], console: Console, said: list[str] | None = None
 ) -> None:
-    """`said` are notes that need not be repeated."""
+    """Print blocks; notes in `said` are not repeated."""
     said = [] if said is None else said
     for block in shown:
         if isinstance(block, blocks.Table):
@@ -87,7 +87,7 @@ def _jobs(block: blocks.Jobs, _: list[str]) -> Iterator[str]:
         yield f"{target}: {formatting.count(jobs, 'job')}; logs and documents: see the page"
 
 
-# Of each block that is lines of text; `said` are notes that need not be repeated.
+# Formats each block that is lines of text; notes in the list are not repeated.
 LINES: dict[type, Callable[[Any, list[str]], Iterable[str]]] = {
     blocks.Text: lambda block, _: [" ".join(filter(None, (block.text, str(block.link or ""))))],
     blocks.ChangeDetails: lambda block, _: [block.title, *(f"  {line}" for line in block.lines)],
@@ -144,7 +144,7 @@ def _table(shown: blocks.Table) -> Table:
 
 
 def notes(notes: Iterable[str | None], said: list[str]) -> Iterator[str]:
-    """Those that were not said yet; they are said now."""
+    """The notes not yet in `said`, which they are added to."""
     for note in notes:
         if note and note not in said:
             said.append(note)

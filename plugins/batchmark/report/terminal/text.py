@@ -1,4 +1,4 @@
-"""Text on a terminal."""
+"""Plain text and bare tables on a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from batchmark.core import output
 
 
 def bare_table(**options: Any) -> Table:
-    """Without edges, so that its first column begins where the text does."""
+    """A table without borders, so that its first column aligns with the text."""
     return Table(
         box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1), **options
     )
@@ -25,5 +25,5 @@ def print_text(console: Console, text: str, style: str = "") -> None:
 
 
 def plain(*lines: str, style: str = "") -> Text:
-    """Text of so many lines, in which nothing is markup or steers the terminal."""
+    """Text free of markup and of terminal control characters."""
     return Text(output.in_lines(lines), style=style)

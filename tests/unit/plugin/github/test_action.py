@@ -154,7 +154,7 @@ def test_a_slow_down_on_another_machine_is_told_and_passes(workflow, measure):
     measure(0.012, environment=other)
     outcome = workflow.pull_request()
     assert outcome.code == 0
-    assert "**Gate passed, as a slow-down on another machine doesn't count: " in outcome.summary
+    assert "**Gate passed, as a slowdown on another machine doesn't count: " in outcome.summary
     assert (
         "Another machine: its cpu model is AMD EPYC 7R32, and Intel(R) Xeon(R) Platinum 8124M "
         in outcome.summary.replace("\\", "")

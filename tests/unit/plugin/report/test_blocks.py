@@ -60,7 +60,7 @@ def test_rivals_of_a_column_share_their_last_digit():
         "",
         "",
         items,
-        {"Value": lambda item: blocks.Rival(item[1], formatting.number, among=item[0])},
+        {"Value": lambda item: blocks.ComparedFigure(item[1], formatting.number, among=item[0])},
     )
     assert [str(figure) for (figure,) in table.rows] == [
         "1.90 [1.85, 1.95]",

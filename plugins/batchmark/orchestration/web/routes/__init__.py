@@ -1,1 +1,1 @@
-"""The routes of the pages inside Airflow. Each asks who is looking before it reads anything."""
+"""The routes of the pages inside Airflow. Each checks access before it reads anything."""

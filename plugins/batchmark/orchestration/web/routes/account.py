@@ -1,4 +1,4 @@
-"""Alerts and what becomes of them; what runs have cost, and will."""
+"""Alerts and their states; past and future costs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def change_alert(
     state: Annotated[State, Form()],
     note: Annotated[str, Form(max_length=500)] = "",
 ) -> Response:
-    """What the DAG change_alert does, in one step."""
+    """Change an alert's state, as the DAG change_alert does."""
     if state == "recovered":
         raise HTTPException(422, "Only a later run can find that an alert recovered.")
     now = datetime.now(UTC)
@@ -101,7 +101,7 @@ def spent(here: Here, books: Books) -> str:
 def _of_own_jobs(
     books: Library, settled: Sequence[tuple[datetime, str, float]], now: datetime
 ) -> Iterator[costs.Forecast]:
-    """What own jobs' schedules will cost, each going by its own latest runs."""
+    """Forecasts of own jobs' schedules, each from its own latest runs."""
     try:
         scheduled = {
             name: job.schedule for name, job in load_own_jobs().jobs.items() if job.schedule

@@ -1,4 +1,4 @@
-"""What all routes have in common: who is looking, the bucket, what a page stands in."""
+"""Shared by all routes: the visitor, the bucket, page rendering."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CONTENT_TYPES = {
 
 
 def library(request: Request) -> Library:
-    """The installation's bucket, as the application has it."""
+    """The application's library of the installation's bucket."""
     found: Library = request.app.state.library()
     return found
 

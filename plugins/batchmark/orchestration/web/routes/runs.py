@@ -1,4 +1,4 @@
-"""The list of runs, each run's page, and the files that lie behind it."""
+"""The list of runs, each run's page, and its files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PUBLISHED = published_table().run_id
 PAGE_RUNS = 20
 RUNS_AHEAD = 100  # of the history, read beyond those that a page skips
 AGAIN_SECONDS = 15
-NOT_SHOWN = "There is no such object, or it is not one that is shown."
+NOT_SHOWN = "There is no such object, or it may not be shown."
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -49,8 +49,8 @@ def home(here: Here) -> Response:
     return RedirectResponse(f"{here.root}/runs")
 
 
-class Wanted:
-    """Which runs a list has, as the address says; an empty word is any."""
+class RunFilter:
+    """Selects runs by the address's parameters; an empty one matches any."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Wanted:
         }
         self.fields = {"dag": dag, "suite": suite, "state": state, **self.version}
 
-    def has(self, line: RunLine) -> bool:
+    def matches(self, line: RunLine) -> bool:
         known = {
             "dag": [line.dag_id],
             "suite": [line.suite],
@@ -84,7 +84,7 @@ class Wanted:
 
     @property
     def needs_plans(self) -> bool:
-        """Whether what a run planned decides."""
+        """Whether it selects by something that only plans may know."""
         return bool(self.fields["dag"] or any(self.version.values()))
 
 
@@ -93,10 +93,10 @@ def runs(
     here: Here,
     books: Books,
     visitor: Reader,
-    wanted: Annotated[Wanted, Depends()],
+    wanted: Annotated[RunFilter, Depends()],
     skip: Annotated[int, Query(ge=0)] = 0,
 ) -> str:
-    """All runs, newest first, then imported ones: Airflow's and those that it no longer knows."""
+    """All runs, including those Airflow has forgotten: newest first, imported ones last."""
     known = {run.run_id: run for run in airflow_runs.runs(COSTING)}
     measured = {run.run_id: run for run in books.measured(skip + RUNS_AHEAD)}
     found = [
@@ -116,7 +116,7 @@ def runs(
     readable = {"", *filter(visitor.may_read, COSTING)}
     every = [line for line in found if line.dag_id in readable]
     every.sort(key=lambda line: (not line.imported, line.at, line.run_id), reverse=True)
-    found = [line for line in every if wanted.has(line)]
+    found = [line for line in every if wanted.matches(line)]
     shown = found[skip : skip + PAGE_RUNS]
     summaries = books.summaries([line.run_id for line in shown])
     lines = _planned(books, [replace(line, summary=summaries.get(line.run_id)) for line in shown])
@@ -172,18 +172,18 @@ def runs(
 
 
 def _planned(books: Library, lines: Sequence[RunLine]) -> list[RunLine]:
-    """Those that Airflow no longer knows, or that have no report, with what they had planned."""
+    """Fill in the plans of runs that Airflow has forgotten or that have no report."""
     plans = books.plans([line.run_id for line in lines if not line.dag_id or not line.summary])
     return [line.with_plan(plans.get(line.run_id)) for line in lines]
 
 
 @router.get("/dags/{dag_id}")
 def dag(here: Here, books: Books, visitor: Reader, dag_id: str) -> str:
-    """The runs of a DAG; those that cost something with their answers."""
+    """The runs of a DAG; benchmark runs with their answers."""
     check_may_read(visitor, dag_id)
     kind = KINDS.get(dag_id)
     if kind and kind.costs:
-        return runs(here, books, visitor, Wanted(dag_id))
+        return runs(here, books, visitor, RunFilter(dag_id))
     found = airflow_runs.runs([dag_id])[:PAGE_RUNS] if kind and kind.has_pages else []
     pages = [
         (
@@ -194,14 +194,14 @@ def dag(here: Here, books: Books, visitor: Reader, dag_id: str) -> str:
     ]
     text = f"The latest runs of {dag_id}, each with its page." if found else "No run yet."
     if not kind or not kind.has_pages:
-        text = f"The runs of {dag_id} leave no page."
+        text = f"{dag_id} has no report page."
     pages.append((f"{here.root}/runs", "All benchmark runs"))
     return here.message(title(dag_id), text, pages, current="runs")
 
 
 @router.get("/runs/{run_id:path}")
 def run(here: Here, books: Books, visitor: Reader, run_id: str) -> HTMLResponse:
-    """The page of a run, by an address without its DAG."""
+    """A run's page, by an address without its DAG."""
     dag_id = owner(books, run_id)
     check_may_read(visitor, dag_id)
     return _page(here, books, dag_id, run_id)
@@ -209,7 +209,7 @@ def run(here: Here, books: Books, visitor: Reader, run_id: str) -> HTMLResponse:
 
 @router.get("/dag-runs/{dag_id}/{run_id:path}")
 def dag_run(here: Here, books: Books, visitor: Reader, dag_id: str, run_id: str) -> HTMLResponse:
-    """The page that a run of any of our DAGs left; else what became of the run."""
+    """A DAG run's page, or its state if it has none."""
     check_may_read(visitor, dag_id)
     if (kind := KINDS.get(dag_id)) and kind.pages:
         check_may_read(visitor, owner(books, run_id, dag_id))
@@ -234,7 +234,7 @@ def _page(here: Here, books: Library, dag_id: str, run_id: str) -> HTMLResponse:
 
 
 def owner(books: Library, run_id: str, dag_id: str = READ_DAG) -> str:
-    """The DAG whose run has the folder of that id, which runs of several DAGs may have.
+    """The DAG whose run owns the id's folder; runs of several DAGs may share an id.
 
     By its plan, or else by Airflow; `dag_id` where both leave it open.
     """
@@ -246,7 +246,7 @@ def owner(books: Library, run_id: str, dag_id: str = READ_DAG) -> str:
 
 @router.get("/files/{key:path}")
 def file(books: Books, visitor: Reader, key: str) -> Response:
-    """A document, log or page of the bucket; nothing in it can run."""
+    """A document, log or page from the bucket, sandboxed."""
     check_may_read(visitor, books.owner(key) or READ_DAG)
     body = books.file(key)
     if body is None:
@@ -262,18 +262,18 @@ def result(here: Here, books: Books, visitor: Reader, folder: str, job_id: str) 
     check_may_read(visitor, books.owner(folder) or READ_DAG)
     keys = books.results(f"{folder}/", job_id)
     if not keys:
-        raise HTTPException(404, f"Job {job_id} has left no result document.")
+        raise HTTPException(404, f"Job {job_id} left no result document.")
     return RedirectResponse(f"{here.root}/files/{quote(keys[-1])}")
 
 
 @router.get("/published")
 def example(here: Here) -> str:
-    """What a page looks like before a GPU was rented: a table that others published."""
+    """An example page that needs no GPU: a table that others published."""
     return here.within(page_html(published_page()), current="published")
 
 
 def dag_ids(books: Library, run_ids: Sequence[str]) -> dict[str, str]:
-    """The DAG of each run: Airflow's word, or the plan of one that it no longer knows."""
+    """Each run's DAG, from Airflow or, if forgotten there, from its plan."""
     known = {run.run_id: run.dag_id for run in airflow_runs.runs(COSTING)}
     plans = books.plans([run_id for run_id in run_ids if run_id not in known])
     return {run_id: plan.dag_id for run_id, plan in plans.items() if plan.dag_id} | known

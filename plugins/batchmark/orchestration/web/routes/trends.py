@@ -1,4 +1,4 @@
-"""Trends of all series, and any two sides compared."""
+"""Trends of all series, and comparisons of any two sides."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ Runs = Annotated[int, Query(ge=2, le=trends.MOST_RUNS)]
 
 
 def known_suite(books: Books, suite: str) -> str:
-    """A suite of the history.
+    """Check that the history has the suite.
 
     Raises:
         HTTPException: 404 for any other.
     """
     if suite not in (known := books.history.suites()):
         raise HTTPException(
-            404, f"The history has no suite {suite}, but {', '.join(known) or 'none'}."
+            404, f"The history has no suite {suite}; it has {', '.join(known) or 'none'}."
         )
     return suite
 
@@ -127,13 +127,13 @@ def one_trend(
 
 
 class Choice:
-    """The two sides of a comparison, as the address has them."""
+    """The two sides of a comparison, from the address."""
 
     def __init__(self, a: str = "", a_target: str = "", b: str = "", b_target: str = "") -> None:
         self.fields = {"a": a.strip(), "a_target": a_target, "b": b.strip(), "b_target": b_target}
 
     def compare(self, books: Library, visitor: Visitor) -> Comparison:
-        """Compare them.
+        """Compare the two sides.
 
         Raises:
             CollectError: one of them can't be found or read.

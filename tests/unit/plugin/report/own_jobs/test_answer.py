@@ -233,7 +233,7 @@ def test_nothing_measured_is_not_known():
     found = answer(study(none))
     assert (found.verdict, found.sentence) == (
         "Not known",
-        "No job of thumbnails left a figure; why is told below. Mend that, then run it again.",
+        "No job of thumbnails left a figure; the reasons are below. Mend that, then run it again.",
     )
 
 

@@ -1,4 +1,4 @@
-"""The page of the published table: labelled on every view, with its answer and its defects."""
+"""The page of the published table: labelled, with its answer and its defects."""
 
 import re
 from html import unescape
@@ -14,23 +14,29 @@ def page():
     return unescape(page_html(published_page()))
 
 
-def test_every_view_says_that_others_published_it(page):
-    views = re.findall(r"<(title|caption|h1|figcaption)[^>]*>([^<]*)", page)
-    assert len(views) >= 6
-    for kind, text in views:
-        assert "published by others" in text.lower(), (kind, text)
-    assert "not measured by Batchmark" in page[: page.index("<h1>")]
+def test_the_title_and_a_notice_say_that_others_published_it(page):
+    body = page[page.index("<body>") :]
+    assert "Not measured by Batchmark" in body[: body.index("<h1>")]
+    assert "<h1>A table published by others</h1>" in body
+    assert body.lower().count("published by others") <= 2
 
 
 def test_the_answer_comes_first(page):
-    assert "Yes at large sizes." in page
-    assert "Of 9 rows published by others, 2 can't be judged; in the other 7, g5.8xlarge" in page
-    assert "g5.8xlarge against r5.4xlarge is faster in 5, slower in 0, not known yet in 2" in page
-    assert "faster from some size between 1,000 and 5,000 on" in page
-    assert '<span class="small">27.2× to 50.0×</span>' in page  # of the rows that are judged
-    assert '<span class="small">4.20× to 5.56×</span>' in page  # only rows that are decided
+    first = page[: page.index('id="sizes"')]
+    assert "Yes at large sizes." in first
+    counts = "g5.8xlarge against r5.4xlarge is faster in 5 and cheaper in 5 of the 7 rows that can"
+    assert counts in first
+    assert "Matrix products are faster from some size between 1,000 and 5,000 on" in page
+    assert '<span class="small">27× to 50×</span>' in first  # of the rows that are judged
+    assert '<span class="small">4.2× to 5.6×</span>' in first  # only rows that are decided
     assert "Size 1,000 is not drawn: the 0.88 s on g5.8xlarge are start-up" in page
-    assert "2 to 17 times slower than plain library calls" in page[: page.index('id="sizes"')]
+    assert "2 to 17 times slower than plain library calls" in first
+
+
+def test_all_ratios_are_rounded_alike(page):
+    ratios = [float(ratio) for ratio in re.findall(r"([\d.]+)×", page)]
+    assert len(ratios) > 20
+    assert [ratio for ratio in ratios if ratio != float(f"{ratio:.2g}")] == []
 
 
 def test_the_dollar_answer_has_the_prices_it_rests_on(page):
@@ -48,9 +54,9 @@ def test_defective_rows_are_not_judged_and_the_whole_job_is(page):
 def test_every_defect_is_named_with_its_figure(page):
     for figure in (
         "0.88 s",
-        "33 to 101×",
+        "33 to 100×",
         "7.78 s and 1.63 s",
-        "5.31",
+        "5.3",
         "16 vCPUs",
         "44",
         "2 to 17",

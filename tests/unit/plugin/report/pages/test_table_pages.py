@@ -81,7 +81,7 @@ def answer(page):
         (guard(resource("in use")), "No leak: 1 in use."),
         (LEAKED, "1 leak: something costs money that no run needs."),
         (UNREAD, "No leak was seen, but not everything could be looked at."),
-        (noise(1), "No noise is known: no target had enough jobs."),
+        (noise(1), "Noise is not known: no target had enough jobs."),
     ],
 )
 def test_the_answer_is_told_in_a_sentence(page, said):

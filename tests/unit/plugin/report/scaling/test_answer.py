@@ -127,7 +127,8 @@ def test_missing_nodes_poor_efficiency_and_waiting_are_cautions():
     cautions = answer(report(Cluster(hidden=0.0, data=0.04), numbers=(2, 8))).cautions
     assert cautions[0].startswith("1 node was not measured: efficiencies are against 2 nodes")
     assert any(
-        re.match(r"On 2 nodes already 1\d % of a step waits for data", one) for one in cautions
+        re.match(r"On 2 nodes a step already spends 1\d % of its time waiting", one)
+        for one in cautions
     )
     (poor,) = [one for one in answer(report(Cluster(hidden=0.05))).cautions if "below 0.8" in one]
     assert poor == "From 4 nodes on the efficiency is below 0.8."

@@ -51,7 +51,7 @@ def test_measured_points_lie_on_the_chart_of_what_is_predicted():
 def test_a_wrong_model_says_so_and_shows_what_it_missed():
     page = page_of(*sweep(Cluster(congested_from=8), NUMBERS))
     assert "<strong>The model is wrong.</strong> Not known: the model does not hold on 8" in page
-    assert "it is no prediction of what happens" in page
+    assert "The output of a model that failed its check: not a prediction." in page
     rows = re.findall(r'scope="row">(\d+)</th>', page.split("The model<span")[1])
     assert rows == ["1", "2", "4", "8"]
     legend = re.findall(r"<text [^>]*>([^<]*)</text>", page)

@@ -169,7 +169,7 @@ def test_pods_on_several_gpus_gain_by_more_gpus_and_say_so():
     (answer,) = answers(report_of(build_run(sharing_job(GPU, rows))))
     assert answer.verdict == "Up to 8 replicas"
     assert "with time-slicing as pods." in answer.sentence
-    assert answer.cautions == ["They ran on 4 GPUs: the gain holds what more GPUs add."]
+    assert answer.cautions == ["They ran on 4 GPUs: the gain includes what the extra GPUs add."]
 
 
 def test_the_cheapest_of_several_targets_is_named_with_what_can_not_be_told_apart():

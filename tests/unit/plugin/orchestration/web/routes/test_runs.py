@@ -138,7 +138,7 @@ def test_many_runs_are_read_in_steps(pages, shelf):
     ("state", "words"),
     [
         ("running", "It is still running"),
-        ("queued", "waits for its turn"),
+        ("queued", "It is queued"),
         ("failed", "It failed before it had a report"),
         ("success", "left no page"),
     ],
