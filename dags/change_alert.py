@@ -1,7 +1,7 @@
 """# Change an alert
 
 Acknowledges an alert, or marks it as invalid, fixed or open. Its id is in the message and the
-report. The alert keeps who triggered this, and the note.
+report. The alert records the note, and who triggered this.
 
 An alert recovers by itself when a run finds the level restored; then it can only be marked as
 invalid. *Invalid* counts against the detector's precision, all other states count for it.

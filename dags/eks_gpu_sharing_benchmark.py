@@ -32,11 +32,11 @@ def eks_gpu_sharing_benchmark():
     run_pods = PodsOperator.partial(
         task_id="run_pods",
         retries=TRIES - 1,
-        # They take the same GPUs in different modes. The scheduler goes in the plan's order.
+        # They use the same GPUs in different modes. The scheduler follows the plan's order.
         max_active_tis_per_dagrun=1,
     ).expand_kwargs(planned)
     collected = dag_parts.collect_results(pods.collect_results, run_pods)
-    # It ends the node also when the run fails or is marked so.
+    # Ends the node even if the run fails or is marked as failed.
     end_node = task(**dag_parts.INSISTING)(pods.end_node)
     ended = end_node().as_teardown(setups=started, on_failure_fail_dagrun=True)
     chain(planned, started, ready, run_pods, [collected, ended])

@@ -40,7 +40,7 @@ def noise_calibration():
         partial(run.plan_jobs, need_both_devices=False, purpose="calibration"),
     )
     noise = dag_parts.with_report_link(dag_parts.task_of(run.publish_noise)(collected))
-    # Without a plan the run fails by that task alone.
+    # Without a plan, only that task's failure fails the run.
     chain(planned, noise)
 
 

@@ -27,7 +27,7 @@ def own_job_schedule():
     TriggerDagRunOperator.partial(
         task_id="start_run",
         trigger_dag_id=tasks.STARTED,
-        logical_date=None,  # as by hand: two may begin at once
+        logical_date=None,  # same as by hand: two may start at once
         skip_when_already_exists=True,
         fail_when_dag_is_paused=True,
         map_index_template="{{ task.conf['job'] }}",

@@ -1,4 +1,4 @@
-"""The sample's year, through the tasks of the product's own DAGs, one run after the other."""
+"""Plays the sample's year through the tasks of the product's own DAGs, run by run."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ RUN_TASK = "run_benchmark"
 JUDGED_AFTER = timedelta(hours=2)
 DAYS_OF_WEEK = {SUITE_DAG: 0, JOB_DAG: 1, NODES_DAG: 2}
 MOST_USD = 50.0
-# Each look takes a third of a second, so only the weeks in which something can be told have one. A
-# look in every week tells the same (tests/unit/sample). Of reports the list of runs shows the
-# latest 20, and each page takes a quarter of a second.
+# Each search for changes takes a third of a second, so only weeks that can have a result get one.
+# Searching every week gives the same result (tests/unit/sample). The list of runs shows the latest
+# 20 reports, and each page takes a quarter of a second.
 JUDGED: Mapping[str, Collection[int]] = {
     SUITE_DAG: (12, 18, 25, 31, 50, 51),
     JOB_DAG: (40, 50, 51),
@@ -111,7 +111,7 @@ def own_jobs() -> OwnJobs:
 
 
 class Due(NamedTuple):
-    """A run of the sample."""
+    """A scheduled run of the sample."""
 
     dag_id: str
     week: int
@@ -138,8 +138,8 @@ class Installation:
     """A bucket that fills, week by week.
 
     Attributes:
-        runs: those that are over.
-        drawn: ids of those whose report is a page.
+        runs: finished runs.
+        drawn: ids of the runs whose reports are drawn as pages.
     """
 
     def __init__(self) -> None:
@@ -154,7 +154,7 @@ class Installation:
         return AlertStore(self._store(""))
 
     def measure(self, due: Due) -> None:
-        """A run from its plan to its alerts and its report, as far as those of its week are had."""
+        """Play a run from its plan to its alerts and report, as far as its week has them."""
         store = self._store(due.run_id)
         planned = self._plan(store, due)
         context, collected = self._collect(store, due, planned)
@@ -165,7 +165,7 @@ class Installation:
         self.runs.append(due)
 
     def _collect(self, store: RunStore, due: Due, planned: RunPlan) -> tuple[Context, str]:
-        """Run what is planned; the run's context, and the key of what was collected."""
+        """Run what is planned; returns the run's context, and the key of the collected results."""
         if due.dag_id == NODES_DAG:
             context = _context(due, ())
             found = nodes.collected(store, due.run_id, planned.jobs, due.at)
@@ -175,7 +175,7 @@ class Installation:
         return context, run.collect_results(context, RUN_TASK)
 
     def _judge(self, context: Context, store: RunStore, due: Due, collected: str) -> None:
-        """Look for changes, measure again what looks slower, and tell."""
+        """Look for changes, measure again what looks slower, and send alerts."""
         again = partial(self._measure_again, context, store, due)
         again(1, regressions.find_suspects(context, collected))
         with suppress(AirflowSkipException):  # nothing looked slower
@@ -267,6 +267,6 @@ def _context(due: Due, ids: Sequence[str]) -> Any:
 
 
 def all_runs() -> list[Due]:
-    """In order of time."""
+    """All runs in order of time."""
     weekly = [Due(dag_id, week) for week in range(story.WEEKS) for dag_id in (SUITE_DAG, JOB_DAG)]
     return sorted([*weekly, Due(NODES_DAG, story.NODES_WEEK)], key=lambda due: due.at)

@@ -17,7 +17,7 @@ DAYS = {SUITE_DAG: 1, JOB_DAG: 2}
 
 
 def write_year(folder: Path) -> Path:
-    """Make the year, write its pages into a folder; the first one's path."""
+    """Play the year and write its pages into a folder; returns the path of the first one."""
     os.environ[f"AIRFLOW_VAR_{VARIABLE.upper()}"] = config().model_dump_json()
     sample = Installation()
     for due in all_runs():

@@ -43,7 +43,7 @@ from batchmark_job.workloads.own.files import find_workload
 # torch loads it with the first optimizer or backward pass, for most of a second.
 FOR_TRAINING = ("torch._dynamo",)
 SEED = 20261101
-SILENCE_SHARE = 60  # times max_seconds: the longest call that is waited for
+SILENCE_SHARE = 60  # times max_seconds: the longest call worth waiting for
 
 
 def run_job(
@@ -55,7 +55,7 @@ def run_job(
 
     Raises:
         JobError: a workload or the device is missing, or the document could not be written.
-        Exception: an error outside of the rows; the document holds what was measured by then.
+        Exception: an error outside the rows; the document holds what was measured by then.
     """
     silence = max(SILENCE_SECONDS, SILENCE_SHARE * settings.limits.max_seconds)
     ours = [point.workload for point in settings.points if point.scaling is None]
@@ -77,7 +77,7 @@ def run_job(
 def _run_on_nodes(
     settings: JobSettings, node: Node, workers: ForkedWorkers, interruption: Interruption | None
 ) -> int:
-    """Measure on the main node; follow it on any other."""
+    """Measure if this is the main node; otherwise follow it."""
     devices = settings.points[0].named_parameters["devices"]
     if node.is_main:
         with Nodes(node, address=own_address() or node.main_address) as nodes:
@@ -104,7 +104,7 @@ def _run_on_nodes(
 def _meeting(
     settings: JobSettings, workers: ForkedWorkers
 ) -> contextlib.AbstractContextManager[WorkerSource | None]:
-    """Workers in other containers, where replicas are there; from now on, as they wait."""
+    """Meet the replicas in other containers, if any; entered early, since they are waiting."""
     sharing = settings.points[0].sharing
     if settings.place is None or sharing is None:
         return contextlib.nullcontext()
@@ -112,7 +112,7 @@ def _meeting(
 
 
 def _rows(points: Sequence[Point], elsewhere: WorkerSource | None) -> list[MeasuredRow]:
-    """A row for each point; rows that share a task share the choice of its implementation."""
+    """A row for each point; rows that share a task also share the choice of its implementation."""
     tasks: dict[tuple[Hashable, ...], Row] = {}
     rows: list[MeasuredRow] = []
     for point in points:
@@ -145,7 +145,7 @@ def _run(
     monitor = Monitor(machine.device.value, gpu)
 
     def stop(received: signal.Signals) -> int:
-        workers.close()  # they would compete for the CPU with what is to be written
+        workers.close()  # workers would compete for the CPU with writing the document
         if nodes:
             nodes.close(f"it received {received.name}")
         exit_code = recorder.interrupt(received)
@@ -175,9 +175,9 @@ def _run(
 
 
 def _measure_all(rows: Sequence[MeasuredRow], bench: Bench) -> None:
-    """In each round begin one row, and let all that have begun take a turn, in an order drawn anew.
+    """In each round start one row, and give every started row a turn, in a fresh random order.
 
-    So a row's turns lie apart, and a machine that changes meanwhile shows in its interval.
+    This spreads a row's turns over time, so that a change of the machine shows in its interval.
     """
     finished = 0
     began = time.monotonic()
@@ -203,7 +203,7 @@ def _measure_all(rows: Sequence[MeasuredRow], bench: Bench) -> None:
 
 
 def _has_figures(row: MeasuredRow) -> bool:
-    """Whether it has any to hold against the machine's best rates, which are one task's alone."""
+    """Whether it has figures to compare with the ceilings, which are for a single task."""
     alone = isinstance(row, Row) and not isinstance(row, SharingRow)
     return alone and row.measurement is not None and has_figures(row.measurement)
 
@@ -211,14 +211,14 @@ def _has_figures(row: MeasuredRow) -> bool:
 def _ceilings(
     workers: ForkedWorkers, machine: Machine, settings: JobSettings
 ) -> tuple[Ceiling, ...]:
-    """The machine's own best rates; none of them takes longer than two rows may."""
+    """Measure the machine's peak rates, each in no more time than two rows may take."""
     asked = settings.dtypes, 2 * settings.limits.max_seconds
     try:
         found: tuple[Ceiling, ...] = workers.run(
             steps.ceilings, machine.device, machine.threads, *asked
         )
     except StepError as error:
-        warn(f"no ceilings: {error}")
+        warn(f"peak rates not measured: {error}")
         return ()
     for ceiling in found:
         unit = f"{ceiling.dtype} flop/s" if ceiling.kind == "compute" else "bytes/s"
@@ -236,7 +236,7 @@ def _look_around(settings: JobSettings, workers: ForkedWorkers, marks: JobMarks)
 
 
 def _find_gpu(machine: Machine) -> nvml.Gpu | None:
-    """By NVML; where that fails, the job goes on without the GPU's metrics and conditions."""
+    """Find the GPU through NVML; without it, the job goes on without GPU metrics and conditions."""
     if machine.gpu_uuid is not None:
         try:
             return nvml.find_gpu(machine.gpu_uuid)

@@ -15,7 +15,7 @@ HEADING = f"{'row':{CODE_WIDTH + 2}} {'median':>9} {'middle half':>22} {'n':>5}"
 
 
 def lines(document: ResultDocument) -> Iterator[str]:
-    """The rows with their figures, then once what they have in common, and the reasons of some."""
+    """The rows with their figures, then remarks that several rows share, and reasons."""
     environment = document.environment
     where = environment.gpu_model if document.actual_device == "cuda" else environment.cpu_model
     yield (
@@ -56,7 +56,7 @@ def _figures(row: Measurement) -> Iterator[str]:
 def _below(document: ResultDocument) -> Iterator[str]:
     rows = document.measurements
     odd = {
-        "gather around more than one value": sum(bool(row.multimodal) for row in rows),
+        "cluster around more than one value": sum(bool(row.multimodal) for row in rows),
         "were taken while the device was slowed down": sum(
             bool(row.throttled_samples) for row in rows
         ),

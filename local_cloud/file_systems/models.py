@@ -1,4 +1,4 @@
-"""moto's FSx backend, with a life cycle. moto looks for `urls` beside this module."""
+"""moto's FSx backend, with a life cycle; moto looks for `urls` beside this module."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FileSystemsBackend(FSxBackend):
 
     Attributes:
         seconds: how long CREATING and DELETING take.
-        folders: what stands for the file systems' content.
+        folders: where the file systems' content is.
         lock: guards all file systems.
     """
 
@@ -62,7 +62,7 @@ class FileSystemsBackend(FSxBackend):
         self.tasks: dict[str, ImportTask] = {}
 
     def create(self, request: dict[str, Any]) -> FileSystem:
-        """CreateFileSystem; the same token with the same request finds what it made before."""
+        """CreateFileSystem; a repeated request with the same token returns the first result."""
         with self.lock:
             refuse_other_kinds(request)
             if (found := made_before(self.file_systems.values(), request)) is not None:
@@ -78,13 +78,13 @@ class FileSystemsBackend(FSxBackend):
             return self._add(self.file_systems, made)
 
     def describe(self, ids: list[str]) -> list[FileSystem]:
-        """DescribeFileSystems; raises FileSystemNotFound if one of them is not there."""
+        """DescribeFileSystems; raises FileSystemNotFound if one does not exist."""
         with self.lock:
             self.settle()
             return list(map(self.find, ids)) if ids else list(self.file_systems.values())
 
     def delete(self, request: dict[str, Any]) -> FileSystem:
-        """DeleteFileSystem; one that is DELETING stays so."""
+        """DeleteFileSystem; does nothing to one that is DELETING."""
         with self.lock:
             self.settle()
             found = self.find(request["FileSystemId"])
@@ -140,7 +140,7 @@ class FileSystemsBackend(FSxBackend):
         return found
 
     def settle(self) -> None:
-        """Bring everything to the state that it has at this time."""
+        """Advance everything to its state at this time."""
         with self.lock:
             for file_system in list(self.file_systems.values()):
                 self._settle_file_system(file_system)
@@ -150,7 +150,7 @@ class FileSystemsBackend(FSxBackend):
                 self._settle_task(task)
 
     def fill(self) -> None:
-        """Make those file systems full that a fault under way strikes."""
+        """Fill the file systems that active faults affect."""
         for file_system_id, each in self.file_systems.items():
             if each.lifecycle != "AVAILABLE" or self.folders.is_full(file_system_id):
                 continue
@@ -195,7 +195,7 @@ class FileSystemsBackend(FSxBackend):
             return
         since, found.due_at = found.due_at or time.time(), None
         if found.lifecycle == "DELETING":
-            return  # it goes with its file system
+            return  # deleted along with its file system
         if fault := struck(AssociationMisconfigured, found.file_system_id):
             found.lifecycle, found.failure = "MISCONFIGURED", fault.reason
         elif not repository.bucket_exists(self.account_id, found.repository):
@@ -234,7 +234,7 @@ class FileSystemsBackend(FSxBackend):
     def _common_fields(
         self, prefix: str, arn: str, request: dict[str, Any], since: float
     ) -> dict[str, Any]:
-        """Those of a new resource of any kind; `arn` is its ARN's end, where the id comes in."""
+        """Fields that all new resources have; `arn` is the ARN's end, with a place for the id."""
         resource_id = f"{prefix}-{mock_random.get_random_hex(ID_DIGITS)}"
         ending = arn.format(resource_id)
         return {
@@ -255,7 +255,7 @@ class FileSystemsBackend(FSxBackend):
         self.tagger.delete_all_tags_for_resource(gone.resource_arn)
 
     def _settle_in_time(self, waiting: Resource) -> None:
-        """Settle when it is due even if nobody asks, so that a deleted folder is removed."""
+        """Settle when it is due even without a request, so that a deleted folder is removed."""
         if waiting.due_at is not None:
             later(max(0.0, waiting.due_at - time.time()), self.settle)
 
@@ -265,18 +265,18 @@ def parts_of(file_system_id: str, known: dict[str, Part]) -> list[Part]:
 
 
 def struck(kind: type[Fault], file_system_id: str) -> Fault | None:
-    """The fault of this kind that strikes a file system, if any is under way."""
+    """The active fault of this kind that affects a file system; None if there is none."""
     return strike(kind, lambda fault: fault.covers(file_system_id))
 
 
 def used_backends() -> list[FileSystemsBackend]:
-    """Of all accounts and regions that were ever used."""
+    """Backends of all accounts and regions that were ever used."""
     found = [backend for regions in fsx_backends.values() for backend in regions.values()]
     return [backend for backend in found if isinstance(backend, FileSystemsBackend)]
 
 
 def install(seconds: float, folder: Path | None) -> Folders:
-    """Replace moto's FSx. Set how long a change takes, and where the folders are, to be closed."""
+    """Replace moto's FSx; `seconds` is how long a change takes. Close the returned folders."""
     fsx_backends.backend = FileSystemsBackend
     FileSystemsBackend.seconds = seconds
     FileSystemsBackend.folders = Folders(folder)
@@ -284,7 +284,7 @@ def install(seconds: float, folder: Path | None) -> Folders:
 
 
 def fill_all() -> None:
-    """Make the file systems full that faults under way strike.
+    """Fill the file systems that active faults affect.
 
     Raises:
         NotPermittedError: this process may not do that.
@@ -295,13 +295,13 @@ def fill_all() -> None:
 
 
 def make_room() -> None:
-    """Make room again; a file system that another fault keeps full gets its room later."""
+    """Undo all filling; a file system that another fault keeps full is filled again later."""
     with FileSystemsBackend.lock:
         FileSystemsBackend.folders.make_room()
         fill_all()
 
 
 def resume() -> None:
-    """Go on with what an earlier server has left; call once, before the first request."""
+    """Continue from an earlier server's state; call once, before the first request."""
     for backend in used_backends():
         backend.resume()

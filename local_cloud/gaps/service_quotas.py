@@ -1,6 +1,7 @@
-"""Service Quotas: EC2's quotas of vCPUs, which moto lacks.
+"""Service Quotas: EC2's vCPU quotas, which moto lacks.
 
-They are far above anything that runs here; no usage is counted. Of all others moto has VPC's alone.
+They are far above anything that runs here, and usage is not counted. moto itself has only VPC's
+quotas.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ NAMES = {
     "L-C4BD4855": "All P5 Spot Instance Requests",
     "L-E3A00192": "All X Spot Instance Requests",
 }
-# Never a limit here: the pool is. A fault has another value.
+# Never a limit here, as the pool is smaller. A fault may set another value.
 VCPUS = 1_000_000.0
 
 

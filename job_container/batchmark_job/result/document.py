@@ -1,6 +1,6 @@
 """The result document: the only thing a job hands to the rest of Batchmark.
 
-The job writes it, Airflow reads it, and nobody rewrites it. Every duration is in seconds and every
+The job writes it, Airflow reads it, and nothing rewrites it. Every duration is in seconds and every
 size in bytes. `job_container/result.schema.json` is this module exported (`make schema`).
 """
 
@@ -47,7 +47,7 @@ from batchmark_job.result.values import (
 from batchmark_job.result.version import GivenVersion
 
 # History of the schema, newest first. A reader accepts the versions in SUPPORTED_VERSIONS only.
-#   2  (2026-11) trials, stopping, conditions, flags, energy; marks, ceilings, telemetry.
+# 2  (2026-11) trials, stopping, conditions, flags, energy; marks, ceilings, telemetry.
 #      All that is new is optional, so version 1 still reads. Later, as optional: ami_id and
 #      code_version. Later still, bounds of all values, which no measurement reaches; then
 #      process_samples and thread_settings; kernel_seconds and latency_seconds; then the host's
@@ -66,16 +66,18 @@ class ResultError(ValueError):
 
 
 class Device(StrEnum):
+    """The kind of processor measured."""
+
     CPU = "cpu"
     CUDA = "cuda"
 
 
 class MeasurementStatus(StrEnum):
     MEASURED = "measured"
-    SKIPPED = "skipped"  # can't be measured here: too large, not supported
+    SKIPPED = "skipped"  # can't be measured here: too large or not supported
     FAILED = "failed"  # should have worked: an exception, a wrong result
     UNSETTLED = "unsettled"  # its samples were still drifting at the end; kept, never compared
-    INTERRUPTED = "interrupted"  # the job was told to stop while it measured
+    INTERRUPTED = "interrupted"  # the job was told to stop while measuring it
 
 
 class Environment(Model):
@@ -306,7 +308,7 @@ class Measurement(Model):
             if not (self.correctness or self.check):
                 missing.append("correctness")
             if missing:
-                raise ValueError(f"a measured row needs {', '.join(missing)}")
+                raise ValueError(f"a row with status 'ok' needs {', '.join(missing)}")
             if any(each and not each.passed for each in (self.correctness, self.check)):
                 raise ValueError("a row whose correctness check failed has status 'failed'")
         elif not self.reason:
@@ -315,11 +317,12 @@ class Measurement(Model):
             counted = sum(getattr(self, name))
             if counted and counted != len(self.samples_seconds):
                 raise ValueError(
-                    f"its {name} add up to {counted}, it has {len(self.samples_seconds)} samples"
+                    f"its {name} add up to {counted}, but it has {len(self.samples_seconds)} "
+                    "samples"
                 )
         turns_end = set(accumulate(self.turn_samples))
         if turns_end and not turns_end.issuperset(accumulate(self.process_samples)):
-            raise ValueError("one of its turns belongs to two processes")
+            raise ValueError("one of its turns spans two processes")
         return self
 
 
@@ -405,14 +408,16 @@ class ResultDocument(Model):
             for row in self.measurements
         ):
             workload, parameters, dtype = row
-            raise ValueError(f"it has the row {workload} {dict(parameters)} {dtype} twice")
+            raise ValueError(f"the row {workload} {dict(parameters)} {dtype} appears twice")
         return self
 
     @model_validator(mode="after")
     def _samples_fit(self) -> Self:
         count = sum(len(row.samples_seconds) for row in self.measurements)
         if count > MOST_SAMPLES_IN_ALL:
-            raise ValueError(f"it has {count} samples, more than {MOST_SAMPLES_IN_ALL}")
+            raise ValueError(
+                f"it has {count} samples, more than the limit of {MOST_SAMPLES_IN_ALL}"
+            )
         return self
 
     def to_json(self) -> str:
@@ -420,7 +425,7 @@ class ResultDocument(Model):
 
 
 def first_twice(rows: Iterable[_Row]) -> _Row | None:
-    """The first row that is there a second time."""
+    """The first row that appears a second time; None if there is none."""
     seen: set[_Row] = set()
     for row in rows:
         if row in seen:
@@ -433,12 +438,13 @@ def parse_document(text: str | bytes) -> ResultDocument:
     """Read a result document.
 
     Raises:
-        ResultError: it is not JSON, too large, of an unknown schema version, or breaks the schema.
+        ResultError: it is not JSON, is too large, has an unknown schema version, or breaks the
+            schema.
     """
     if len(text) > MOST_BYTES:
         raise ResultError(f"not a result document: more than {MOST_BYTES / 2**20:.0f} MiB")
     try:
-        raw: Any = from_json(text)  # unlike json.loads, it refuses what is nested too deeply
+        raw: Any = from_json(text)  # unlike json.loads, it rejects deep nesting
     except ValueError as error:
         raise ResultError(f"not a result document: invalid JSON ({error})") from error
     if not isinstance(raw, dict) or "schema_version" not in raw:
@@ -447,10 +453,11 @@ def parse_document(text: str | bytes) -> ResultDocument:
     if type(version) is not int or version not in SUPPORTED_VERSIONS:
         known = ", ".join(str(v) for v in SUPPORTED_VERSIONS)
         raise ResultError(
-            f"result document has schema_version {version!r:.100}, this Batchmark reads {known}; "
-            "use the job image and the plugins of one release"
+            f"result document has schema_version {version!r:.100}, but this Batchmark reads "
+            f"{known}; use the job image and the plugins of the same release"
         )
-    if (keys := _most_keys(raw)) > MOST_KEYS:  # for each that the schema lacks there is an error
+    # each key that the schema lacks would be an error of its own
+    if (keys := _most_keys(raw)) > MOST_KEYS:
         raise ResultError(f"result document breaks schema {version}: an object has {keys} keys")
     try:
         return ResultDocument.model_validate(raw)

@@ -1,4 +1,4 @@
-"""What is known of a whole job that was not written for Batchmark: it was watched from outside."""
+"""What is known of a whole job that was not written for Batchmark, observed from outside."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pydantic import Field
 
 from batchmark_job.result.values import Count, ExitCode, Few, Model, Name, Seconds, Text, optional
 
-# Parameters that name a row beside the job's own axis.
+# Parameters that name a row, besides the job's own axis.
 START, METRIC, UNIT, BETTER = "start", "metric", "unit", "better"
 COLD = "cold"  # a value of START
 HIGHER, LOWER = "higher", "lower"  # values of BETTER
-UNKNOWN = "unknown"  # in place of a text that every document has and an own job did not tell
+UNKNOWN = "unknown"  # replaces a required text that an own job did not report
 
 Start = Literal["cold", "warm"]
 
 
 class OwnersCheck(Model):
-    """Whether a job's result is right, by its owner's word."""
+    """The owner's check of whether the job's result is correct."""
 
     kind: Literal["exit_code", "command", "checksum"]
     passed: bool
@@ -27,7 +27,7 @@ class OwnersCheck(Model):
 
 
 class BadLine(Model):
-    """A line by which a metric was to be told, and why it can't be used."""
+    """A metric line that can't be used, and why."""
 
     source: Literal["log", "file"]
     number: Count = Field(description="among the job's marked lines of that source, from 1")
@@ -39,7 +39,7 @@ class BadLine(Model):
 
 
 class OwnJob(Model):
-    """A whole job as Batch, its host and its own lines tell of it; null where they don't."""
+    """A whole job as seen by Batch, its host and its own log lines; null if unknown."""
 
     image: Name | None = Field(description="as its definition names it")
     command: Text | None = Field(description="as it ran; null for the image's own")

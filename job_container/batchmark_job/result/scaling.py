@@ -1,4 +1,4 @@
-"""How a row that several nodes measured together is told in a result document."""
+"""How a result document describes a row that several nodes measured together."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ScalingNode(Model):
 
 
 class TrainingSettings(Model):
-    """The hyper-parameters of a row that trains."""
+    """The hyperparameters of a training row."""
 
     learning_rate: Annotated[float, Field(gt=0, le=1e6)] = Field(
         description="after the warm-up, of the batch of all devices together"
@@ -49,7 +49,7 @@ class TrainingSettings(Model):
 class StepSplit(Model):
     """Where a training step's time goes, as medians over the ranks' own means.
 
-    The parts need not add up to the step: each is measured by itself.
+    The parts need not add up to the step, as each is measured separately.
     """
 
     data_seconds: Seconds = Field(description="waiting for the next batch, on the device")

@@ -1,4 +1,4 @@
-"""What a run of the suite `scaling` is asked for, and what each of its jobs is."""
+"""Options of a run of the suite `scaling`, and of each of its jobs."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ DataSource = Literal["synthetic", "files"]
 Pass = Literal["cold", "warm"]
 PASSES: tuple[Pass, ...] = ("cold", "warm")
 LEAST_STEPS = 10
-LEAST_IMAGE_ALONE = 64  # below that the last layers have one number for each channel of an image
-IMAGES_OF_RATE = 256  # a run's learning rate is given for so many images of a step
-# The variable with the secret by which the nodes of a job know each other.
+LEAST_IMAGE_ALONE = 64  # smaller images leave the last layers a single value per channel
+IMAGES_OF_RATE = 256  # a run's learning rate is for this many images per step
+# Names the variable with the secret by which a job's nodes recognise each other.
 NODES_TOKEN = "BATCHMARK_NODES_TOKEN"  # noqa: S105 - a name
 Nodes = Annotated[Whole, Field(ge=1, le=1_000)]
 Devices = Annotated[Whole, Field(ge=1, le=64)]
 Batch = Annotated[Whole, Field(ge=1, le=65_536)]
 Mebibytes = Annotated[Whole, Field(ge=1, le=16_384)]
-# An option of each section of the form.
+# The options by section of the form.
 _of_nodes, _of_step, _of_training = (
     partial(option, section=name) for name in ("Nodes", "A step", "The training")
 )
-# With what the form says of each.
+# The form's text for each choice.
 DATA_SOURCES: dict[DataSource, str] = {
     "synthetic": "made on the device: nothing is read",
     "files": "read from a file system that the run stands up for itself",
@@ -36,7 +36,7 @@ DATA_SOURCES: dict[DataSource, str] = {
 
 
 class _Step(Options):
-    """What a run and its jobs have in common."""
+    """Options that a run and its jobs share."""
 
     image: Annotated[Whole, Field(ge=32, le=1024)] = _of_step(
         224,
@@ -86,7 +86,7 @@ class _Nodes(Options):
 
 
 class ScalingRun(_Step, _Nodes):
-    """What a run asks for: jobs on several numbers of nodes. The form has _Nodes's fields first."""
+    """Options of a run: jobs on several numbers of nodes. The form shows _Nodes's fields first."""
 
     learning_rate: Annotated[float, STRICT, Field(gt=0, le=1e6)] = _of_training(
         0.1,
@@ -111,7 +111,7 @@ class ScalingRun(_Step, _Nodes):
 
     @property
     def settings(self) -> TrainingSettings:
-        """Of a step of IMAGES_OF_RATE images."""
+        """The training settings for a step of IMAGES_OF_RATE images."""
         return TrainingSettings(**self.model_dump(include=set(TrainingSettings.model_fields)))
 
     def contradiction(self, name: Callable[[str], str]) -> str | None:
@@ -154,8 +154,8 @@ class ScalingOptions(_Step):
     def contradiction(self, name: Callable[[str], str]) -> str | None:
         if min(self.batches) == 1 and self.image < LEAST_IMAGE_ALONE:
             return (
-                f"{name('batches')} has 1, which leaves nothing to normalise over at "
-                f"{name('image')} {self.image}: give 2 images or more of a device, or "
+                f"{name('batches')} includes 1, which leaves nothing to normalise over at "
+                f"{name('image')} {self.image}: give 2 or more images per device, or "
                 f"{LEAST_IMAGE_ALONE} pixels or more"
             )
         return _warm_up(self.settings, name)
@@ -165,6 +165,6 @@ def _warm_up(settings: TrainingSettings, name: Callable[[str], str]) -> str | No
     if settings.warmup_epochs <= settings.epochs:
         return None
     return (
-        f"{name('warmup_epochs')} is {settings.warmup_epochs}, and {name('epochs')} "
-        f"{settings.epochs}: the rate must reach its height before it ends, so give fewer"
+        f"{name('warmup_epochs')} is {settings.warmup_epochs}, but {name('epochs')} is "
+        f"{settings.epochs}: the warm-up must end before the training does, so give fewer"
     )

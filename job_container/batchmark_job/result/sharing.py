@@ -1,4 +1,4 @@
-"""How tasks that share a device are told in a result document."""
+"""How a result document describes tasks that share a device."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SharingMode(StrEnum):
 
 
 class Disturbance(StrEnum):
-    """What the first replica does to the others in an experiment of its own."""
+    """What the first replica does to the others in a disturbance experiment."""
 
     OUT_OF_MEMORY = "out_of_memory"
     CRASH = "crash"
@@ -41,11 +41,13 @@ class Disturbance(StrEnum):
 
 
 class ReplicaOutcome(StrEnum):
+    """How a replica ended."""
+
     RAN = "ran"
     OUT_OF_MEMORY = "out_of_memory"
     CRASHED = "crashed"
     HUNG = "hung"
-    FAILED = "failed"  # with an error of its own, or a wrong result
+    FAILED = "failed"  # with its own error, or a wrong result
 
 
 class Replica(Model):

@@ -1,4 +1,4 @@
-"""What a run of the suite `sharing`, and each of its jobs, is asked for."""
+"""Options of a run of the suite `sharing`, and of each of its jobs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from batchmark_job.result.values import IN_A_LINE, Line
 
 Form = Literal["processes", "jobs", "pods"]
 MOST_REPLICAS = 100
-# Of a GPU from Volta on, with drivers up to CUDA 13.0; later ones take 60:
+# Limit of a GPU from Volta on, with drivers up to CUDA 13.0; later drivers take 60:
 # https://docs.nvidia.com/deploy/mps/when-to-use-mps.html, "Client-Server Connection Limits"
 MOST_MPS_CLIENTS = 48
 Replicas = Annotated[Whole, Field(ge=1, le=MOST_REPLICAS)]
 SHARING_SECTION = "How it shares"
-# An option of each section of the form.
+# The options by section of the form.
 _of_task, _of_sharing = (partial(option, section=name) for name in ("The task", SHARING_SECTION))
 SAYS_OF_MODES = {
     SharingMode.EXCLUSIVE: "one task after the other, each alone",
@@ -88,7 +88,7 @@ class SharingOptions(Options):
 
     @property
     def apart(self) -> int | None:
-        """How many jobs or pods the replicas are; None for processes of one job."""
+        """Number of jobs or pods with one replica each; None for processes of one job."""
         return None if self.form == "processes" else self.replicas[0]
 
     def contradiction(self, name: Callable[[str], str]) -> str | None:
@@ -100,8 +100,9 @@ class SharingOptions(Options):
         if SharingMode.MPS in self.modes:
             most = max(self.replicas)
             return (
-                f"{name('replicas')} has {most}, and MPS takes {MOST_MPS_CLIENTS} clients on a "
-                f"GPU: give 1 to {MOST_MPS_CLIENTS}, or leave mps out of {name('modes')}"
+                f"{name('replicas')} includes {most}, but MPS takes at most {MOST_MPS_CLIENTS} "
+                f"clients per GPU: give 1 to {MOST_MPS_CLIENTS}, or leave mps out of "
+                f"{name('modes')}"
                 if most > MOST_MPS_CLIENTS
                 else None
             )
@@ -109,8 +110,8 @@ class SharingOptions(Options):
         for limit, value in limits.items():
             if value is not None:
                 return (
-                    f"{name(limit)} is {value}, and {name('modes')} are {', '.join(self.modes)}: "
-                    "add mps, or leave it empty"
+                    f"{name(limit)} is {value}, but {name('modes')} has only "
+                    f"{', '.join(self.modes)}: add mps, or leave the limit empty"
                 )
         return None
 
@@ -118,14 +119,14 @@ class SharingOptions(Options):
         form = f"{name('form')} {self.form}"
         if self.modes not in {(SharingMode.TIME_SLICING,), (SharingMode.MPS,)}:
             return (
-                f"{form} has one mode, time_slicing or mps; {name('modes')} is "
+                f"{form} takes a single mode, time_slicing or mps; {name('modes')} is "
                 f"{','.join(self.modes)}"
             )
         if len(self.replicas) != 1:
             return (
-                f"{form} has one number of replicas, that of its {self.form}; {name('replicas')} "
-                f"is {','.join(map(str, self.replicas))}"
+                f"{form} takes a single number of replicas, one per job or pod; "
+                f"{name('replicas')} is {','.join(map(str, self.replicas))}"
             )
         if self.disturbances:
-            return f"{name('disturbances')} go with {name('form')} processes, not with {self.form}"
+            return f"{name('disturbances')} require {name('form')} processes, not {self.form}"
         return None

@@ -1,4 +1,4 @@
-"""What is measured, as people or their CI say it."""
+"""The version of what is measured, as given by users or their CI."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Given = Annotated[Given | None, BeforeValidator(_or_none)]
 
 
 class GivenVersion(Options):
-    """The version that somebody gives what is measured; each field is null where nobody did."""
+    """The version that a user or CI gave; each field is null if not given."""
 
     commit: _Given = option(
         None,
@@ -38,6 +38,6 @@ class GivenVersion(Options):
     )
 
     def over(self, other: GivenVersion | None) -> Self:
-        """This version, with the other's word where it has none."""
+        """This version, with the other's fields where it has none."""
         own = self.model_dump(exclude_none=True)
         return type(self)(**(other.model_dump(exclude_none=True) if other else {}) | own)
