@@ -68,7 +68,7 @@ def demo(suite: str, folder: Path) -> None:
         LaptopError: the demo can't start here now, or the run failed.
     """
     if suite not in SUITES:
-        raise LaptopError(f"unknown suite {suite!r}; choose from: {', '.join(SUITES)}")
+        raise LaptopError(f"unknown suite {suite!r}; known: {', '.join(SUITES)}")
     example = folder / EXAMPLE
 
     def write_example(_: Stack) -> None:

@@ -112,7 +112,7 @@ def constant(text: str) -> tuple[str, float]:
     """
     name, _, value = text.partition("=")
     if name not in TUNABLE:
-        raise ValueError(f"--set {text}: unknown constant; choose from {', '.join(TUNABLE)}")
+        raise ValueError(f"--set {text}: unknown constant; known: {', '.join(TUNABLE)}")
     return name, TUNABLE[name](value)
 
 

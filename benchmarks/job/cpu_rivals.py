@@ -295,7 +295,7 @@ def choose(point: Point, bench: Bench) -> Choice:
         row.close()
         if row.measurement and row.measurement.status is MeasurementStatus.SKIPPED:
             raise RefusedError(reason)
-        raise ComparisonError(f"{Comparison(point).label} our side: {reason}")
+        raise ComparisonError(f"{Comparison(point).label}: our side, {reason}")
     return Choice(row, row.chosen, time.perf_counter() - started)
 
 

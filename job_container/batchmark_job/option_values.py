@@ -69,7 +69,7 @@ def one_of(option: str, value: str, known: Sequence[Choice]) -> Choice:
     for choice in known:
         if value == choice:
             return choice
-    raise InputError(f"unknown {option} {value!r}; choose from: {', '.join(known)}")
+    raise InputError(f"unknown {option} {value!r}; known: {', '.join(known)}")
 
 
 def whole_number(option: str, text: str) -> int:

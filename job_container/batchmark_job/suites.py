@@ -212,7 +212,7 @@ def find_suite(name: str) -> Suite:
         return _user_suite()
     suite = SUITES.get(name)
     if suite is None:
-        raise InputError(f"unknown suite {name!r}; choose from: {', '.join(NAMES)}")
+        raise InputError(f"unknown suite {name!r}; known: {', '.join(NAMES)}")
     return suite
 
 

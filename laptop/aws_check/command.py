@@ -263,7 +263,7 @@ def parse_parts(text: str) -> tuple[Part, ...]:
     """Parse comma-separated names of optional parts."""
     named = tuple(dict.fromkeys(filter(None, text.split(","))))
     if unknown := [name for name in named if name not in PARTS]:
-        raise LaptopError(f"WITH names {', '.join(unknown)}; choose from: {', '.join(PARTS)}")
+        raise LaptopError(f"WITH names {', '.join(unknown)}; known: {', '.join(PARTS)}")
     return tuple(PARTS[name] for name in named)
 
 

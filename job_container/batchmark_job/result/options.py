@@ -108,7 +108,7 @@ def problem(model: type[Model], error: ValidationError, name: Callable[[str], st
     if kind == "too_long":
         return f"{called} has {len(seen)} values; give {schema['maxItems']} at most"
     if kind in {"enum", "literal_error"}:
-        return f"unknown {called} {seen!r}; choose from: {', '.join(each['enum'])}"
+        return f"unknown {called} {seen!r}; known: {', '.join(each['enum'])}"
     if kind.startswith(("greater_than", "less_than")):
         return f"{called} {seen!r} is out of range; give {_range(each)}"
     if kind.startswith(("int_", "float_", "finite_")):

@@ -124,7 +124,7 @@ def test_what_was_done_before_is_not_done_again(tmp_path, state, capsys):
     for _ in range(2):
         list(run([counting], tmp_path, State(tmp_path, DEVICE)))
     assert count.read_text() == "once"
-    assert capsys.readouterr().out.splitlines()[-1] == "counts: done before"
+    assert capsys.readouterr().out.splitlines()[-1] == "counts: already done"
 
 
 def test_a_folder_keeps_the_check_of_one_device_and_one_code(tmp_path, state):
@@ -140,7 +140,7 @@ def test_a_long_summary_is_cut_at_its_end(tmp_path, state):
     steps = list(run([failing, talkative], tmp_path, state))
     text = summary.write(tmp_path, state, steps)
     assert summary.MOST_CHARACTERS - 400 < len(text) <= summary.MOST_CHARACTERS
-    assert text.endswith("(cut here; the rest is in the logs and documents)\n")
+    assert text.endswith("(truncated; the rest is in the logs and documents)\n")
     assert "... and 260 more lines" in text
 
 

@@ -170,7 +170,7 @@ def test_fallback_is_labelled(make_settings, capsys):
 
 def test_more_threads_than_there_are_is_said(make_settings, capsys):
     environment = document_of(make_settings(threads=100_000)).environment
-    assert "100000 threads asked for, only" in capsys.readouterr().out
+    assert "100000 threads requested, but only" in capsys.readouterr().out
     assert environment.compute_threads == environment.cpu_threads
 
 

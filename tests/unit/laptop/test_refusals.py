@@ -61,4 +61,4 @@ def test_a_taken_port_is_refused(refusal, tmp_path):
 def test_a_start_that_broke_off_is_refused(refusal, tmp_path, monkeypatch):
     monkeypatch.setattr(up, "processes_of", lambda _: ["one"])
     line = refusal("up", "--folder", tmp_path / "up")
-    assert "an earlier start broke off; see " in line
+    assert "an earlier start was interrupted; see " in line

@@ -76,13 +76,15 @@ def test_a_job_gets_the_secret_and_no_log_does(settings):
     assert aws(LAUNCH, settings)["AWS_SECRET_ACCESS_KEY"] == "the secret"
     assert "the secret" not in repr(settings)
     assert how_to_call(settings) == (
-        f"its credentials: export AWS_SHARED_CREDENTIALS_FILE={settings.credentials}"
+        f"to use it, export AWS_SHARED_CREDENTIALS_FILE={settings.credentials}"
     )
 
 
 def test_what_checks_no_signatures_says_so(settings):
     unchecked = replace(settings, secret=None, credentials=None)
-    assert how_to_call(unchecked).startswith("any credentials will do: every user of this machine")
+    assert how_to_call(unchecked).startswith(
+        "any credentials are accepted: every user of this machine"
+    )
     assert aws(LAUNCH, unchecked)["AWS_SECRET_ACCESS_KEY"] == "job"
 
 

@@ -56,7 +56,7 @@ def train(task: Train) -> Answer:
     world = World.from_environment(task.device)
     if task.dtype not in TRAINING_DTYPES:
         known = ", ".join(TRAINING_DTYPES)
-        raise InputError(f"can't train in {task.dtype!r}; choose from: {known}")
+        raise InputError(f"can't train in {task.dtype!r}; known: {known}")
     if refusal := torch_calls.native_refusal(task.device, task.dtype):
         raise CannotMeasureError(refusal)
     if task.batch * math.ceil(task.image / REDUCTION) ** 2 == 1:

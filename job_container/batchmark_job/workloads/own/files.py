@@ -59,7 +59,7 @@ def find_workload(name: str) -> Workload:
         known = [*WORKLOADS, *files]
         close = difflib.get_close_matches(name, known, n=1)
         meant = f" (did you mean {close[0]}?)" if close else ""
-        raise InputError(f"unknown workload {name!r}{meant}; choose from: {', '.join(known)}")
+        raise InputError(f"unknown workload {name!r}{meant}; known: {', '.join(known)}")
     return read_workload(files[name])
 
 
@@ -176,7 +176,7 @@ def _wrong_dtypes(dtypes: object) -> Iterator[str]:
         return
     for dtype in dtypes:
         if dtype not in [*DTYPE_BYTES]:
-            yield f"DTYPES has {dtype!r}; choose from: {', '.join(DTYPE_BYTES)}"
+            yield f"DTYPES has {dtype!r}; known: {', '.join(DTYPE_BYTES)}"
 
 
 def _is_tolerance(limit: Any) -> bool:

@@ -127,7 +127,7 @@ def test_it_goes_to_a_bucket_and_is_found_there_again(tmp_path, monkeypatch, cap
         assert place.names() == set(files(tmp_path))
         make(SETTINGS, place)
         assert "is there already" in capsys.readouterr().out
-        with pytest.raises(InputError, match=r"--to s3://away/: can't look there"):
+        with pytest.raises(InputError, match=r"--to s3://away/: can't list it"):
             make(SETTINGS, Prefix("away", ""))
 
 
@@ -180,6 +180,6 @@ def test_the_documented_command_makes_a_set(tmp_path, capsys, monkeypatch):
     assert given[-2:] == ["--to", "/tmp/images/"]
     assert main([*given[:-1], f"{tmp_path}/", "--count", "32", "--size", "16"]) == 0
     said = capsys.readouterr().out
-    assert f"2 of 32 images are in {tmp_path}" in said
+    assert f"2 of 32 images written to {tmp_path}" in said
     assert f"32 images in 16 shards, 0.2 MB, are in {tmp_path}" in said
     assert len(files(tmp_path)) == 16 + 1

@@ -105,7 +105,7 @@ def test_a_key_that_stands_twice_is_refused():
 
 def test_a_huge_line_is_refused_unread():
     padded = line() + " " * MOST_CHARACTERS
-    assert problem(padded) == f"{len(padded)} characters, of which {MOST_CHARACTERS} are allowed"
+    assert problem(padded) == f"{len(padded)} characters, but at most {MOST_CHARACTERS} are allowed"
     assert parse_metric_line(line().ljust(MOST_CHARACTERS)).value == 123.5
 
 

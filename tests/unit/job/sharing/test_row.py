@@ -115,7 +115,7 @@ def test_a_replica_that_ends_unasked_fails_the_row(bench, monkeypatch):
 
 @pytest.mark.parametrize(
     ("mode", "reason"),
-    [("mps", "mps is a service of NVIDIA's driver"), ("streams", "streams are CUDA's")],
+    [("mps", "mps needs an NVIDIA GPU"), ("streams", "streams need CUDA")],
 )
 def test_what_a_cpu_has_not_is_skipped(bench, mode, reason):
     measured = make_row(mode).measure(bench)
@@ -131,7 +131,7 @@ def scripted_group(*uuids, wrong=None):
 @pytest.mark.parametrize(
     ("found", "reason"),
     [
-        (scripted_group("one", "other"), "its replicas ran on different GPUs: one, other"),
+        (scripted_group("one", "other"), "the replicas ran on different GPUs: one, other"),
         (scripted_group("one", "one", wrong="it is off"), "wrong result: it is off"),
     ],
 )

@@ -122,7 +122,7 @@ def test_a_filter_refuses_what_it_can_not_do(kind, monkeypatch):
     )
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert refusal("cuda", "float32") == (
-        "triton is not installed; torch's CUDA build for Linux brings it"
+        "triton is not installed; it comes with torch's CUDA build for Linux"
     )
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     monkeypatch.delenv("CC", raising=False)

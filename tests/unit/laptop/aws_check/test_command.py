@@ -108,7 +108,7 @@ def test_what_could_not_be_destroyed_is_destroyed_by_the_next_start(scripted, br
     scripted.ends[broken] = StepError("left: s3 batchmark-check-results")
     with pytest.raises(LaptopError, match=f"1 step failed: {broken}"):
         command.aws_check(order(), scripted.folder)
-    with pytest.raises(LaptopError, match="did not end: RESUME=yes goes on, DESTROY=yes destroys"):
+    with pytest.raises(LaptopError, match="is unfinished: continue it with RESUME=yes"):
         command.aws_check(order(), scripted.folder)
     scripted.ends[broken] = ok
     scripted.taken.clear()
@@ -141,11 +141,11 @@ def test_what_is_kept_is_gone_on_with_or_destroyed(scripted, capsys):
         ({"budget": "two"}, "BUDGET is 'two': give dollars above 0"),
         ({"budget": "nan"}, "BUDGET is 'nan'"),
         ({"budget": "0"}, "BUDGET is '0'"),
-        ({"budget": "1"}, r"can cost up to \$1.98, and BUDGET is \$1.00: give BUDGET=1.98"),
+        ({"budget": "1"}, r"can cost up to \$1.98, but BUDGET is \$1.00: give BUDGET=1.98"),
         ({"parts": "sharing,mwaa"}, "WITH names mwaa; known: sharing, multi_node, eks"),
-        ({"parts": "sharing"}, r"can cost up to \$2\.\d\d, and BUDGET is \$2.00"),
-        ({"resume": True}, "knows of no check that is not over"),
-        ({"destroy": True}, "knows of no check that is not over"),
+        ({"parts": "sharing"}, r"can cost up to \$2\.\d\d, but BUDGET is \$2.00"),
+        ({"resume": True}, "has no unfinished check"),
+        ({"destroy": True}, "has no unfinished check"),
         ({"resume": True, "destroy": True}, "give one of them"),
     ],
 )
@@ -204,7 +204,7 @@ def test_an_image_is_pulled_before_anything_is_made(in_aws, monkeypatch):
 def test_what_another_check_left_is_refused(scripted):
     scripted.left.append("s3 batchmark-check-results")
     with pytest.raises(
-        LaptopError, match=r"has something of a check .* s3 batchmark-check-results"
+        LaptopError, match=r"has resources of a check .* s3 batchmark-check-results"
     ):
         command.aws_check(order(), scripted.folder)
     assert scripted.taken == []
@@ -223,7 +223,7 @@ def test_what_goes_on_has_the_parts_that_it_began_with(scripted, monkeypatch):
 def test_a_program_that_a_part_needs_is_named(monkeypatch):
     monkeypatch.setattr(command.shutil, "which", lambda name: name != "kubectl")
     command.refuse_without_programs([PARTS["multi_node"]])
-    with pytest.raises(LaptopError, match="kubectl is needed for WITH=eks and not on the PATH"):
+    with pytest.raises(LaptopError, match="kubectl is needed for WITH=eks but is not on the PATH"):
         command.refuse_without_programs(PARTS.values())
 
 
@@ -268,7 +268,7 @@ def test_it_asks_once(scripted, monkeypatch, answer, taken):
     if taken:
         command.aws_check(Order(region="us-east-1"), scripted.folder)
     else:
-        with pytest.raises(LaptopError, match="nothing was made"):
+        with pytest.raises(LaptopError, match="nothing was created"):
             command.aws_check(Order(region="us-east-1"), scripted.folder)
     assert len(scripted.taken) == taken
 

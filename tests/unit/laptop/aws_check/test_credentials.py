@@ -47,14 +47,14 @@ def test_keys_of_a_user_have_no_end(said):
 
 def test_temporary_ones_whose_end_nobody_knows_are_warned_of(said):
     (warning,) = said(TEMPORARY)
-    assert "warning: nothing tells when these temporary credentials end" in warning
+    assert "warning: it is unknown when these temporary credentials expire" in warning
     assert "a check may take 3 hours" in warning
     assert "AWS_PROFILE=NAME; unset AWS_ACCESS_KEY_ID" in warning
 
 
 def test_fixed_ones_that_last_tell_their_end(said):
     lasting = ending_in(hours=3.5)
-    assert said(lasting) == [f"the credentials end at {lasting['AWS_CREDENTIAL_EXPIRATION']}"]
+    assert said(lasting) == [f"the credentials expire at {lasting['AWS_CREDENTIAL_EXPIRATION']}"]
 
 
 def test_fixed_ones_that_end_too_soon_are_refused(said):

@@ -49,7 +49,7 @@ def test_a_failure_stops_only_what_needs_it(state):
     }
     assert state.outcomes["b"].usd == 0.25
     assert "no quota" in said[1]
-    assert state.outcomes["c"].seen == "it needs what was not ok: b"
+    assert state.outcomes["c"].seen == "it depends on steps that were not ok: b"
 
 
 @pytest.mark.parametrize(("passes", "then"), [(True, "ok"), (False, "not checked")])

@@ -92,7 +92,7 @@ def test_settings_of_the_users_own_stay(deployment):
 
 def test_a_missing_docker_is_reported(deployment, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(LaptopError, match="docker is needed and not on the PATH"):
+    with pytest.raises(LaptopError, match="docker is not on the PATH"):
         compose_for(deployment)
 
 

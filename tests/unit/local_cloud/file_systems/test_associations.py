@@ -126,7 +126,7 @@ def test_it_goes_with_its_file_system(account, file_system):
         ({"path": "images"}, "must start with '/' and not lead up, and was 'images'"),
         ({"path": "/a/../b"}, "must start with '/' and not lead up, and was '/a/../b'"),
         ({"repository": "s3://none"}, "the bucket none does not exist"),
-        ({"S3": {}}, "The local cloud has no S3: "),
+        ({"S3": {}}, "The local cloud does not support S3: "),
     ],
 )
 def test_associations_that_are_refused(account, file_system, refused, changes, message):

@@ -181,7 +181,7 @@ def test_an_error_while_saving_jobs_is_logged_and_the_next_save_writes_all(store
     live(SQS).create_queue("q", {})
     store._database.execute("ALTER TABLE backend RENAME TO elsewhere")
     store.save_jobs()
-    assert caplog.messages[-1] == ("the state of jobs could not be saved: no such table: backend")
+    assert caplog.messages[-1] == ("could not save the state of jobs: no such table: backend")
     store._database.execute("ALTER TABLE elsewhere RENAME TO backend")
     store.save_jobs()
     live(SQS).reset()

@@ -126,18 +126,18 @@ def cut_off(path):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (cut_off, r"0\.tar is not a whole tar file .*; copy it again"),
-        (lambda path: path.write_bytes(b"text"), r"0\.tar is not a whole tar file"),
+        (cut_off, r"0\.tar is not a complete tar file .*; copy it again"),
+        (lambda path: path.write_bytes(b"text"), r"0\.tar is not a complete tar file"),
         (lambda path: write_shard(path, {}), r"0\.tar holds no images"),
-        (lambda path: write_shard(path, {"0.cls": b"1"}), r"0\.tar holds no image 0\.jpg"),
+        (lambda path: write_shard(path, {"0.cls": b"1"}), r"0\.tar holds no 0\.jpg"),
         (
             lambda path: write_shard(path, {"0.jpg": b"no picture", "0.cls": b"1"}),
-            r"0\.tar holds no image 0\.jpg that can be decoded",
+            r"0\.tar holds no 0\.jpg that can be decoded",
         ),
         (lambda path: write_shard(path, {"0.jpg": JPEG}), r"0\.tar says '' in 0\.cls"),
         (
             lambda path: write_shard(path, {"0.jpg": JPEG, "0.cls": b"1000"}),
-            r"says '1000' in 0\.cls; a class is a number from 0 to 999",
+            r"has '1000' in 0\.cls; a class must be a number from 0 to 999",
         ),
     ],
     ids=["cut off", "no tar", "empty", "no image", "no JPEG", "no class", "class too large"],

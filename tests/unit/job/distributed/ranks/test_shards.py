@@ -27,7 +27,7 @@ def test_ranks_share_all_shards_and_no_two_read_the_same(tmp_path, ranks):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (Path.rmdir, "there is not there; is the file system mounted"),
+        (Path.rmdir, "there does not exist; check that the file system is mounted"),
         (lambda _: None, r"holds 0 shards \(\*\.tar\) for 1 ranks"),
         (
             lambda folder: (folder / FILE).write_text(INCOMPLETE),
@@ -54,7 +54,7 @@ def test_a_folder_without_a_set_is_named(tmp_path, spoil, message):
         ),
         (
             lambda folder: write_shards(folder, shards=1),
-            r"000000\.tar is not of the set that manifest\.json describes; remove it",
+            r"000000\.tar is not part of the set that manifest\.json describes; remove it",
         ),
         (
             lambda folder: (folder / "shard-000002.tar").unlink(),

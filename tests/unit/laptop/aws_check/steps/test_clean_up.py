@@ -191,7 +191,9 @@ def test_stacks_are_destroyed_before_the_core_one_which_waits_for_them(
 def test_nothing_left_names_what_is_and_how_to_go_on(check_of, monkeypatch):
     monkeypatch.setattr(clean_up, "remove_late_logs", lambda _: None)
     monkeypatch.setattr(clean_up, "left", lambda _: ["s3 a", "sqs b"])
-    with pytest.raises(StepError, match="DESTROY=yes` goes on; left: s3 a, sqs b"):
+    with pytest.raises(
+        StepError, match="continue with `make aws-check DESTROY=yes`; left: s3 a, sqs b"
+    ):
         clean_up.nothing_left(check_of(on_aws=False))
 
 
@@ -208,7 +210,7 @@ def test_a_listing_without_an_answer_is_asked_again(check_of, monkeypatch):
     monkeypatch.setattr(clean_up, "remove_late_logs", lambda _: None)
     monkeypatch.setattr(clean_up, "left", left)
     monkeypatch.setattr(time, "sleep", lambda _: None)
-    assert "nothing with the tag" in clean_up.nothing_left(check_of()).text
+    assert "no resource has the tag" in clean_up.nothing_left(check_of()).text
     answers.append(error)
     with pytest.raises(StepError, match=r"left: not known: .*ThrottlingException"):
         clean_up.nothing_left(check_of(on_aws=False))
@@ -227,4 +229,4 @@ def test_what_only_the_tag_lists_is_told_and_passes(check_of, monkeypatch):
     monkeypatch.setattr(clean_up, "remove_late_logs", lambda _: None)
     monkeypatch.setattr(clean_up, "left", lambda _: [queue])
     seen = clean_up.nothing_left(check_of(on_aws=False))
-    assert seen.text == f"still listed by tag, gone by its own service: {queue}"
+    assert seen.text == f"only listed by tag, but deleted according to its service: {queue}"

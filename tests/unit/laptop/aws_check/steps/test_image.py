@@ -130,7 +130,7 @@ def test_a_push_that_ecr_does_not_have_fails(check, clients, docker):
     pushed(clients, None)
     token(clients)
     pushed(clients, None)
-    with pytest.raises(StepError, match="job:check was pushed, and ECR does not have it"):
+    with pytest.raises(StepError, match="job:check was pushed, but ECR does not list it"):
         image.image(applied(replace(check, image="job:1")))
 
 

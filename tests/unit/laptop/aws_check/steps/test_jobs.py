@@ -215,7 +215,7 @@ def test_without_a_message_it_says_what_came(check_of, clients, monkeypatch):
     monkeypatch.setattr(jobs, "list_jobs", lambda *_: [{"jobId": "0a1b"}])
     monkeypatch.setattr(jobs, "MESSAGE_SECONDS", -1)
     received(clients, "an alarm")
-    with pytest.raises(StepError, match="1 message, none of the job"):
+    with pytest.raises(StepError, match="1 message, but none about the job"):
         jobs.message(check_of())
 
 

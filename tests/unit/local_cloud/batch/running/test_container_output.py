@@ -54,7 +54,7 @@ def test_a_stream_that_breaks_off_is_read_again(caplog):
     """docker-py reads a stream below requests, whose errors are not passed on as its own."""
     error = ProtocolError("Connection broken: IncompleteRead(0 bytes read)")
     assert copied(Engine(LOG, 1, error)) == WHOLE
-    assert caplog.messages == [f"a job's output broke off: {error}"]
+    assert caplog.messages == [f"a job's output was interrupted: {error}"]
 
 
 def test_a_log_that_cannot_be_read_is_a_warning(caplog):

@@ -182,7 +182,7 @@ def test_of_too_many_lines_the_rest_is_counted():
 def test_a_line_of_a_megabyte_is_named_in_short():
     (bad,) = read_lines(marked(METRIC_MARK + "x" * 2**20)).bad_lines
     assert len(bad.text) == 200
-    assert bad.problem == "1048576 characters, of which 2000 are allowed"
+    assert bad.problem == "1048576 characters, but at most 2000 are allowed"
 
 
 @pytest.mark.parametrize(
