@@ -117,7 +117,8 @@ def test_a_failure_is_one_warning_and_no_ceiling(monkeypatch, capsys):
     found = measure_ceilings("cpu", ["float32"], SMALL)
     assert [ceiling.kind for ceiling in found] == ["copy", "read"]
     assert capsys.readouterr().out == (
-        "batchmark-job: warning: peak rate of float32 not measured: RuntimeError: CUDA error: unspecified\n"
+        "batchmark-job: warning: peak rate of float32 not measured: "
+        "RuntimeError: CUDA error: unspecified\n"
     )
 
 

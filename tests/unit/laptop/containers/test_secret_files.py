@@ -67,7 +67,7 @@ def test_each_has_the_form_that_its_reader_wants(folder):
 
 def test_a_local_cloud_whose_secret_is_gone_is_reported(folder):
     (folder / "local_cloud_credentials").unlink()
-    with pytest.raises(LaptopError, match="local_cloud_credentials can't be read .*; `make co"):
+    with pytest.raises(LaptopError, match=r"local_cloud_credentials can't be read .*; `make co"):
         cloud_secret(folder)
 
 

@@ -153,7 +153,7 @@ def test_other_suites_leave_targets_that_share_their_instance_out_unless_they_ar
     [
         (
             {"modes": ["mps"], "replicas": [1, 49]},
-            "replicas includes 49, but MPS takes at most 48 clients per GPU: give 1 to 48, or leave mps out",
+            "replicas includes 49, but MPS takes at most 48 clients per GPU: give 1 to 48, or",
         ),
         ({"mps_threads": 50}, "mps_threads is 50, and modes are time_slicing, exclusive: add mps"),
         ({"mps_memory_mib": 9}, "mps_memory_mib is 9, and modes are time_slicing, exclusive: add"),
