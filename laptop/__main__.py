@@ -183,9 +183,9 @@ def _run_containers(arguments: argparse.Namespace) -> None:
 
 
 def _run_aws_check(arguments: argparse.Namespace) -> None:
-    from laptop.aws_check.command import Order, aws_check
+    from laptop.aws_check.command import CheckOptions, aws_check
 
-    order = Order(
+    order = CheckOptions(
         region=arguments.region,
         budget=arguments.budget,
         image=arguments.image,

@@ -236,7 +236,7 @@ def run_benchmark(
         while True:
             stack.processes.check()
             state = airflow.state(dag_id, run_id)
-            for line in (*tasks.ended(), *jobs.told(next(log_lines))):
+            for line in (*tasks.ended(), *jobs.lines_to_show(next(log_lines))):
                 clock.say(line)
             if state in ("success", "failed"):
                 break
@@ -267,7 +267,7 @@ class JobProgress:
     def __init__(self) -> None:
         self._told_at: dict[str, float] = {}  # by target
 
-    def told(self, lines: Iterable[str]) -> Iterator[str]:
+    def lines_to_show(self, lines: Iterable[str]) -> Iterator[str]:
         """The jobs' own messages and, every few seconds, how many rows have been measured."""
         newest: dict[str, str] = {}
         for line in lines:

@@ -44,7 +44,7 @@ from local_cloud.faults.kinds import (
     SpotInterruption,
     Throttle,
 )
-from local_cloud.faults.under_way import UNDER_WAY, Active, under_way
+from local_cloud.faults.under_way import UNDER_WAY, Active, active_faults
 from local_cloud.file_systems import folders
 from local_cloud.file_systems import models as file_systems
 from local_cloud.log_pages import find_job
@@ -67,7 +67,7 @@ class Faults:
         path = environ["PATH_INFO"]
         if path == PATH or path.startswith(f"{PATH}/"):
             return self._control(Request(environ))(environ, start_response)
-        in_calls = list(under_way(CallFault))
+        in_calls = list(active_faults(CallFault))
         if not in_calls:
             return self._app(environ, start_response)
         call = describe(environ)
@@ -181,7 +181,7 @@ class Faults:
                         self._reclaim_later(active, fault, job, attempt)
 
     def _on_running(self, job: Job, attempt: Attempt) -> None:
-        for active, fault in under_way(SpotInterruption):
+        for active, fault in active_faults(SpotInterruption):
             self._reclaim_later(active, fault, job, attempt)
 
     def _reclaim_later(

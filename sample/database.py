@@ -19,13 +19,13 @@ class Scheduled(NamedTuple):
     cron: str
 
 
-class Ran(NamedTuple):
+class FinishedRun(NamedTuple):
     dag_id: str
     run_id: str
     at: datetime
 
 
-def fill(schedules: Iterable[Scheduled], runs: Iterable[Ran]) -> None:
+def fill(schedules: Iterable[Scheduled], runs: Iterable[FinishedRun]) -> None:
     """Create the database in Airflow's settings, which must not exist yet."""
     import_all_models()
     Base.metadata.create_all(settings.engine)

@@ -35,7 +35,7 @@ CPU_MODELS = {
 GPU_MODELS = {"g4dn.xlarge": ("Tesla T4", 16), "g5.xlarge": ("NVIDIA A10G", 24)}
 
 
-class Ran(NamedTuple):
+class FinishedJob(NamedTuple):
     """A finished job: its document, and how long it took."""
 
     document: ResultDocument
@@ -66,7 +66,9 @@ def whole_document(
     )
 
 
-def ran(run_id: str, week: int, planned: PlannedJob, job_id: str, started_at: datetime) -> Ran:
+def ran(
+    run_id: str, week: int, planned: PlannedJob, job_id: str, started_at: datetime
+) -> FinishedJob:
     """Run a planned job in this week."""
     fresh = planned.purpose == "confirmation"
     job = story.Job(run_id, week, planned.target, planned.repeat, fresh)
@@ -91,7 +93,7 @@ def ran(run_id: str, week: int, planned: PlannedJob, job_id: str, started_at: da
         own_job=told,
         version=story.version(week) if told else None,
     )
-    return Ran(document, seconds)
+    return FinishedJob(document, seconds)
 
 
 def environment(name: str, week: int, *, own: bool = False) -> Environment:

@@ -110,7 +110,7 @@ def own_jobs() -> OwnJobs:
     return OwnJobs(schema_version=1, name=NAME, region=REGION, jobs={story.JOB: job})
 
 
-class Due(NamedTuple):
+class SampleRun(NamedTuple):
     """A scheduled run of the sample."""
 
     dag_id: str
@@ -145,7 +145,7 @@ class Installation:
     def __init__(self) -> None:
         self.config = config()
         self.account = Account(self.config)
-        self.runs: list[Due] = []
+        self.runs: list[SampleRun] = []
         self.drawn: list[str] = []
         boto3.DEFAULT_SESSION = self.account
 
@@ -153,7 +153,7 @@ class Installation:
     def alerts(self) -> AlertStore:
         return AlertStore(self._store(""))
 
-    def measure(self, due: Due) -> None:
+    def measure(self, due: SampleRun) -> None:
         """Play a run from its plan to its alerts and report, as far as its week has them."""
         store = self._store(due.run_id)
         planned = self._plan(store, due)
@@ -164,7 +164,7 @@ class Installation:
             self._publish(store, run.compare(context, collected), due)
         self.runs.append(due)
 
-    def _collect(self, store: RunStore, due: Due, planned: RunPlan) -> tuple[Context, str]:
+    def _collect(self, store: RunStore, due: SampleRun, planned: RunPlan) -> tuple[Context, str]:
         """Run what is planned; returns the run's context, and the key of the collected results."""
         if due.dag_id == NODES_DAG:
             context = _context(due, ())
@@ -174,7 +174,7 @@ class Installation:
         context = _context(due, self.account.run(due.run_id, due.week, planned.jobs, due.at))
         return context, run.collect_results(context, RUN_TASK)
 
-    def _judge(self, context: Context, store: RunStore, due: Due, collected: str) -> None:
+    def _judge(self, context: Context, store: RunStore, due: SampleRun, collected: str) -> None:
         """Look for changes, measure again what looks slower, and send alerts."""
         again = partial(self._measure_again, context, store, due)
         again(1, regressions.find_suspects(context, collected))
@@ -186,7 +186,7 @@ class Installation:
     def _store(self, run_id: str) -> RunStore:
         return RunStore.of(self.config, run_id)
 
-    def _plan(self, store: RunStore, due: Due) -> RunPlan:
+    def _plan(self, store: RunStore, due: SampleRun) -> RunPlan:
         table = PriceTable(
             region=REGION, as_of=due.at.date(), source=MADE_UP, on_demand=story.prices(due.week)
         )
@@ -207,20 +207,25 @@ class Installation:
         return plan
 
     def _measure_again(
-        self, context: Context, store: RunStore, due: Due, number: int, asked: Sequence[object]
+        self,
+        context: Context,
+        store: RunStore,
+        due: SampleRun,
+        number: int,
+        asked: Sequence[object],
     ) -> None:
         """Run the fresh jobs of a round, if there are any."""
         planned = store.plan(rerun_name(number)).jobs if asked else ()
         ids = self.account.run(due.run_id, due.week, planned, due.at + number * JUDGED_AFTER / 3)
         context["ti"].ids[RERUN_TASKS[number - 1]] = ids  # type: ignore[attr-defined]
 
-    def _tell(self, store: RunStore, due: Due) -> None:
+    def _tell(self, store: RunStore, due: SampleRun) -> None:
         found = RunChanges.model_validate_json(store.read(store.prefix + CHANGES))
         now = due.at + JUDGED_AFTER
         if message := alerts.decide(self.config, store, due.run_id, found.changes, now):
             self.alerts.apply(message)
 
-    def _publish(self, store: RunStore, comparison: str, due: Due) -> None:
+    def _publish(self, store: RunStore, comparison: str, due: SampleRun) -> None:
         found = Comparison.model_validate_json(store.read(comparison))
         changes = store.record(ChangesSection, store.prefix + CHANGES_SECTION)
         listed = self.alerts.alerts()
@@ -257,7 +262,7 @@ class _Instance:
         return {run_id: dict.fromkeys(task_ids, "success") for run_id in run_ids}
 
 
-def _context(due: Due, ids: Sequence[str]) -> Any:
+def _context(due: SampleRun, ids: Sequence[str]) -> Any:
     return {
         "run_id": due.run_id,
         "params": {"reruns": True, "max_cost_usd": MOST_USD},
@@ -266,7 +271,9 @@ def _context(due: Due, ids: Sequence[str]) -> Any:
     }
 
 
-def all_runs() -> list[Due]:
+def all_runs() -> list[SampleRun]:
     """All runs in order of time."""
-    weekly = [Due(dag_id, week) for week in range(story.WEEKS) for dag_id in (SUITE_DAG, JOB_DAG)]
-    return sorted([*weekly, Due(NODES_DAG, story.NODES_WEEK)], key=lambda due: due.at)
+    weekly = [
+        SampleRun(dag_id, week) for week in range(story.WEEKS) for dag_id in (SUITE_DAG, JOB_DAG)
+    ]
+    return sorted([*weekly, SampleRun(NODES_DAG, story.NODES_WEEK)], key=lambda due: due.at)

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Hashable, Sequence
 
-from batchmark_job.distributed.busy import Busy
+from batchmark_job.distributed.busy import GpuUtilisation
 from batchmark_job.distributed.follow import Follower, decline
 from batchmark_job.distributed.node import Greeting, Node, own_address
 from batchmark_job.distributed.nodes import Nodes
@@ -35,7 +35,7 @@ from batchmark_job.progress import describe, describe_first_turn, has_figures, t
 from batchmark_job.recorder import Recorder
 from batchmark_job.result.document import Ceiling, Device
 from batchmark_job.settings import JobSettings
-from batchmark_job.sharing.meeting import Meeting, attend
+from batchmark_job.sharing.meeting import ReplicaRendezvous, lend_workers
 from batchmark_job.sharing.row import SharingRow
 from batchmark_job.suites import Point
 from batchmark_job.workloads.own.files import find_workload
@@ -65,9 +65,9 @@ def run_job(
         if settings.node is not None:
             return _run_on_nodes(settings, settings.node, workers, interruption)
         if (place := settings.place) and place.number > 0:
-            attend(place, workers)
+            lend_workers(place, workers)
             return 0
-        with _meeting(settings, workers) as elsewhere:
+        with _rendezvous(settings, workers) as elsewhere:
             rows = _rows(settings.points, elsewhere)
             return _run(settings, rows, workers, interruption)
     finally:
@@ -94,21 +94,21 @@ def _run_on_nodes(
         raise
     main = str(node.main_address)
     greeting = Greeting.of(node.index, own_address(main) or main, machine)
-    follower = Follower(node, greeting, Busy.of(machine.device.value, devices))
+    follower = Follower(node, greeting, GpuUtilisation.of(machine.device.value, devices))
     if interruption is not None:
         interruption.on_stop = follower.stop
     follower.follow()
     return 0
 
 
-def _meeting(
+def _rendezvous(
     settings: JobSettings, workers: ForkedWorkers
 ) -> contextlib.AbstractContextManager[WorkerSource | None]:
     """Meet the replicas in other containers, if any; entered early, since they are waiting."""
     sharing = settings.points[0].sharing
     if settings.place is None or sharing is None:
         return contextlib.nullcontext()
-    return contextlib.closing(Meeting(settings.place, sharing.replicas, workers))
+    return contextlib.closing(ReplicaRendezvous(settings.place, sharing.replicas, workers))
 
 
 def _rows(points: Sequence[Point], elsewhere: WorkerSource | None) -> list[MeasuredRow]:

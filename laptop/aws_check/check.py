@@ -157,7 +157,7 @@ class Part:
     programs: tuple[str, ...] = ()
 
 
-def judged(answers: Iterable[Answer]) -> Seen:
+def judge_answers(answers: Iterable[Answer]) -> Seen:
     """Turn the results of the environment check into a step's outcome.
 
     Raises:

@@ -19,12 +19,12 @@ from batchmark.aws.boto_clients import patient_clients
 from batchmark.core.formatting import count, usd
 from laptop.aws_check.account import FREE_TIER_REGION, find_account, prices_of, refuse_free_plan
 from laptop.aws_check.check import Check, Part
-from laptop.aws_check.credentials import CHECK_HOURS, refuse_ending, told_if_ended
+from laptop.aws_check.credentials import CHECK_HOURS, explain_expiry, refuse_ending
 from laptop.aws_check.engine import pull, refuse_without_image
 from laptop.aws_check.estimate import USES, Use, estimate, refuse_above
 from laptop.aws_check.state import State
-from laptop.aws_check.step import Step, left_out, take
-from laptop.aws_check.steps.clean_up import BY_HAND, destroy, left, nothing_left
+from laptop.aws_check.step import Step, not_run, take
+from laptop.aws_check.steps.clean_up import BY_HAND, destroy, leftovers, nothing_left
 from laptop.aws_check.steps.made_by_aws import only_listed
 from laptop.aws_check.steps.parts import PARTS
 from laptop.aws_check.steps.sequence import steps_of
@@ -35,7 +35,7 @@ from laptop.stack import reach_loopback_directly
 Say = Callable[[str], None]
 
 
-class Order(NamedTuple):
+class CheckOptions(NamedTuple):
     """The user's options, as typed."""
 
     region: str | None
@@ -48,7 +48,7 @@ class Order(NamedTuple):
     yes: bool = False
 
 
-def aws_check(order: Order, folder: Path) -> None:
+def aws_check(order: CheckOptions, folder: Path) -> None:
     """Check an account; `folder` keeps the state of each check.
 
     Raises:
@@ -94,7 +94,7 @@ def aws_check(order: Order, folder: Path) -> None:
         run(check, unfinished, folder, keep=order.keep)
 
 
-def begin(check: Check, order: Order, budget: float) -> None:
+def begin(check: Check, order: CheckOptions, budget: float) -> None:
     """Refuse what can't be checked, show what it creates and costs, and ask for confirmation.
 
     Raises:
@@ -144,7 +144,7 @@ def refuse_without_programs(parts: Iterable[Part]) -> None:
 def refuse_beside_another(check: Check) -> None:
     """Raise LaptopError if the region has resources of another check, or can't be searched."""
     try:
-        there = left(check.clients)
+        there = leftovers(check.clients)
     except NO_ANSWER as error:
         raise LaptopError(
             f"can't search the account for leftovers, so a clean-up could not be verified: {error}"
@@ -167,7 +167,7 @@ def run(check: Check, state: State, folder: Path, *, keep: bool) -> None:
         check.processes.stop()
         for step in steps:
             if step.name not in state.outcomes:
-                state.end(left_out(step, "the check was interrupted before this step"))
+                state.end(not_run(step, "the check was interrupted before this step"))
         if keep:
             check.say(f"everything is kept and keeps costing money: {BY_HAND} destroys it")
         else:
@@ -200,7 +200,7 @@ def tell(check: Check, state: State, folder: Path) -> None:
 
 def end_steps(check: Check) -> list[Step]:
     """The steps that end a check, each time it ends."""
-    told = told_if_ended(check.clients, BY_HAND)
+    told = explain_expiry(check.clients, BY_HAND)
     looked = told(partial(nothing_left, check))
     return [
         Step("destroy", "no error", told(partial(destroy, check)), again=True),
@@ -215,7 +215,7 @@ def refuse_failures(steps: Sequence[Step], state: State) -> None:
         raise LaptopError(f"{count(len(failed), 'step')} failed: {', '.join(failed)}")
 
 
-def refuse_by_state(order: Order, home: Path, unfinished: State | None) -> None:
+def refuse_by_state(order: CheckOptions, home: Path, unfinished: State | None) -> None:
     """Raise LaptopError if an unfinished check is in the way, or there is none to continue."""
     if unfinished is None and (order.resume or order.destroy):
         raise LaptopError(f"{home} has no unfinished check: start a new one")

@@ -56,7 +56,7 @@ def refuse_ending(say: Callable[[str], None], hours: int = CHECK_HOURS) -> None:
 
 
 @contextmanager
-def told_if_ended(clients: Clients, how_to_go_on: str) -> Iterator[None]:
+def explain_expiry(clients: Clients, how_to_go_on: str) -> Iterator[None]:
     """Turn an error within the context into one about expired credentials, if that is the cause.
 
     Raises:

@@ -17,7 +17,7 @@ from laptop.private_files import make_private, write_private
 FILE = "state.json"
 
 
-class Kept(Record):
+class StateFile(Record):
     """Content of the state file."""
 
     schema_version: Literal[1] = 1
@@ -33,14 +33,14 @@ class Kept(Record):
 class State:
     """The state of a check in its folder, written before anything is created."""
 
-    def __init__(self, folder: Path, kept: Kept) -> None:
+    def __init__(self, folder: Path, kept: StateFile) -> None:
         self.folder = folder
         self.kept = kept
 
     @classmethod
     def begin_in(cls, folder: Path, image: str | None = None, parts: tuple[str, ...] = ()) -> State:
         make_private(folder)
-        state = cls(folder, Kept(began_at=datetime.now(UTC), image=image, parts=parts))
+        state = cls(folder, StateFile(began_at=datetime.now(UTC), image=image, parts=parts))
         state._write()
         return state
 
@@ -53,7 +53,7 @@ class State:
         """
         path = folder / FILE
         try:
-            return cls(folder, Kept.model_validate_json(path.read_bytes()))
+            return cls(folder, StateFile.model_validate_json(path.read_bytes()))
         except FileNotFoundError:
             return None
         except (OSError, ValidationError) as error:

@@ -95,7 +95,7 @@ def take(steps: Iterable[Step], log: Log, say: Callable[[str], None]) -> None:
         say(str(outcome))
 
 
-def left_out(step: Step, reason: str) -> Outcome:
+def not_run(step: Step, reason: str) -> Outcome:
     """The outcome of a step that was not run."""
     return _of(step, "not checked", reason)
 
@@ -103,7 +103,7 @@ def left_out(step: Step, reason: str) -> Outcome:
 def _outcome(step: Step, outcomes: Mapping[str, Outcome]) -> Outcome:
     blocking = [name for name in step.needs if name not in outcomes or not outcomes[name].passes]
     if blocking:
-        return left_out(step, f"it depends on steps that were not ok: {', '.join(blocking)}")
+        return not_run(step, f"it depends on steps that were not ok: {', '.join(blocking)}")
     began = time.monotonic()
     try:
         seen = step.look()

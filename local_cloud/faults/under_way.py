@@ -46,7 +46,7 @@ class Active:
 UNDER_WAY: dict[str, Active] = {}  # by id, oldest first
 
 
-def under_way(kind: type[AnyKind]) -> Iterator[tuple[Active, AnyKind]]:
+def active_faults(kind: type[AnyKind]) -> Iterator[tuple[Active, AnyKind]]:
     """The active faults of a kind."""
     for active in list(UNDER_WAY.values()):
         if isinstance(active.fault, kind):
@@ -57,7 +57,7 @@ def strike(
     kind: type[AnyKind], covers: Callable[[AnyKind], bool] = lambda _: True
 ) -> AnyKind | None:
     """The first fault of a kind that covers the target; counts as applied."""
-    for active, fault in under_way(kind):
+    for active, fault in active_faults(kind):
         if not active.is_spent and covers(fault):
             active.strikes += 1
             return fault

@@ -38,11 +38,11 @@ def mount(environment: ComputeEnvironment) -> Path | None:
     Raises:
         HostError: there is no such file system, or it is not AVAILABLE.
     """
-    file_system_id = mounted(environment)
+    file_system_id = mounted_file_system(environment)
     return None if file_system_id is None else backend_of(environment).folders.path(file_system_id)
 
 
-def mounted(environment: ComputeEnvironment) -> str | None:
+def mounted_file_system(environment: ComputeEnvironment) -> str | None:
     """The id of the file system that an environment's hosts mount; None if there is none.
 
     Raises:

@@ -25,11 +25,11 @@ from local_cloud.file_systems import network, repository
 from local_cloud.file_systems.folders import Folders, make_full
 from local_cloud.file_systems.records import Association, FileSystem, ImportTask, Resource
 from local_cloud.file_systems.requests import (
-    asked_for,
     bad_request,
     check_association,
-    made_before,
+    earlier_record,
     refuse_other_kinds,
+    requested_file_systems,
 )
 
 ID_DIGITS = 17
@@ -65,7 +65,7 @@ class FileSystemsBackend(FSxBackend):
         """CreateFileSystem; a repeated request with the same token returns the first result."""
         with self.lock:
             refuse_other_kinds(request)
-            if (found := made_before(self.file_systems.values(), request)) is not None:
+            if (found := earlier_record(self.file_systems.values(), request)) is not None:
                 return found
             vpc_id = network.vpc_of(request, self.account_id, self.region_name)
             failing = strike(FileSystemCreationFails)
@@ -89,12 +89,12 @@ class FileSystemsBackend(FSxBackend):
             self.settle()
             found = self.find(request["FileSystemId"])
             tasks = parts_of(found.id, self.tasks)
-            if struck(FileSystemDeletionRefused, found.id) or any(
+            if active_fault(FileSystemDeletionRefused, found.id) or any(
                 each.lifecycle == "EXECUTING" for each in tasks
             ):
                 raise bad_request(BUSY)
             if found.lifecycle != "DELETING":
-                slow = struck(FileSystemDeletionSlow, found.id)
+                slow = active_fault(FileSystemDeletionSlow, found.id)
                 seconds = self.seconds + (slow.delay_seconds if slow else 0.0)
                 for each in (found, *parts_of(found.id, self.associations)):
                     each.lifecycle, each.due_at = "DELETING", time.time() + seconds
@@ -106,7 +106,7 @@ class FileSystemsBackend(FSxBackend):
         with self.lock:
             self.settle()
             file_system = self.find(request["FileSystemId"])
-            if (found := made_before(self.associations.values(), request)) is not None:
+            if (found := earlier_record(self.associations.values(), request)) is not None:
                 return found
             others = parts_of(file_system.id, self.associations)
             check_association(request, file_system, others, self.account_id)
@@ -123,14 +123,16 @@ class FileSystemsBackend(FSxBackend):
         """DescribeDataRepositoryAssociations; raises FileSystemNotFound for an unknown one."""
         with self.lock:
             self.settle()
-            wanted = [self.find(each).id for each in asked_for(request, self.file_systems)]
+            wanted = [
+                self.find(each).id for each in requested_file_systems(request, self.file_systems)
+            ]
             return [each for each in self.associations.values() if each.file_system_id in wanted]
 
     def describe_tasks(self, request: dict[str, Any]) -> list[ImportTask]:
         """DescribeDataRepositoryTasks."""
         with self.lock:
             self.settle()
-            wanted = asked_for(request, self.file_systems)
+            wanted = requested_file_systems(request, self.file_systems)
             return [each for each in self.tasks.values() if each.file_system_id in wanted]
 
     def find(self, file_system_id: str) -> FileSystem:
@@ -154,7 +156,7 @@ class FileSystemsBackend(FSxBackend):
         for file_system_id, each in self.file_systems.items():
             if each.lifecycle != "AVAILABLE" or self.folders.is_full(file_system_id):
                 continue
-            if fault := struck(FileSystemFull, file_system_id):
+            if fault := active_fault(FileSystemFull, file_system_id):
                 make_full(self.folders.path(file_system_id), fault.free_mib)
 
     def resume(self) -> None:
@@ -196,10 +198,13 @@ class FileSystemsBackend(FSxBackend):
         since, found.due_at = found.due_at or time.time(), None
         if found.lifecycle == "DELETING":
             return  # deleted along with its file system
-        if fault := struck(AssociationMisconfigured, found.file_system_id):
+        if fault := active_fault(AssociationMisconfigured, found.file_system_id):
             found.lifecycle, found.failure = "MISCONFIGURED", fault.reason
         elif not repository.bucket_exists(self.account_id, found.repository):
-            found.lifecycle, found.failure = "MISCONFIGURED", repository.gone(found.repository)
+            found.lifecycle, found.failure = (
+                "MISCONFIGURED",
+                repository.missing_bucket(found.repository),
+            )
         else:
             found.lifecycle, found.failure = "AVAILABLE", None
             if not found.was_available:
@@ -264,7 +269,7 @@ def parts_of(file_system_id: str, known: dict[str, Part]) -> list[Part]:
     return [each for each in known.values() if each.file_system_id == file_system_id]
 
 
-def struck(kind: type[Fault], file_system_id: str) -> Fault | None:
+def active_fault(kind: type[Fault], file_system_id: str) -> Fault | None:
     """The active fault of this kind that affects a file system; None if there is none."""
     return strike(kind, lambda fault: fault.covers(file_system_id))
 

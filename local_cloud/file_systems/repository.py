@@ -27,7 +27,7 @@ def bucket_exists(account: str, path: str) -> bool:
     return bucket in s3_backends[account]["aws"].buckets
 
 
-def gone(path: str) -> str:
+def missing_bucket(path: str) -> str:
     """FSx's message if the bucket does not exist."""
     return f"the bucket {parts_of(path)[0]} does not exist, or FSx may not access it"
 
@@ -42,7 +42,7 @@ def import_objects(account: str, path: str, folder: Path) -> None:
     name, prefix = parts_of(path)
     bucket = s3_backends[account]["aws"].buckets.get(name)
     if bucket is None:
-        raise RepositoryError(gone(path))
+        raise RepositoryError(missing_bucket(path))
     for key in list(bucket.keys.values()):
         if isinstance(key, FakeKey) and key.name.startswith(prefix) and key.name != prefix:
             below = key.name.removeprefix(prefix)

@@ -108,7 +108,7 @@ def problems(shape: Shape, value: Any, path: str) -> Iterator[str]:
     if isinstance(shape, StructureShape):
         for name, member in value.items():
             if name in shape.members:
-                yield from problems(shape.members[name], member, joined(path, name))
+                yield from problems(shape.members[name], member, member_path(path, name))
     elif isinstance(shape, ListShape):
         for item in value:
             yield from problems(shape.member, item, f"{path}.member")
@@ -116,7 +116,7 @@ def problems(shape: Shape, value: Any, path: str) -> Iterator[str]:
         yield f"Value {value!r} at '{path}' failed to satisfy constraint: {constraint}"
 
 
-def joined(path: str, name: str) -> str:
+def member_path(path: str, name: str) -> str:
     """The path of a member as AWS writes it: fileSystemId, lustreConfiguration.deploymentType."""
     lowered = name[0].lower() + name[1:]
     return f"{path}.{lowered}" if path else lowered
@@ -143,7 +143,7 @@ def matches(pattern: str, value: str) -> bool:
         return True
 
 
-def made_before(records: Iterable[Record], request: dict[str, Any]) -> Record | None:
+def earlier_record(records: Iterable[Record], request: dict[str, Any]) -> Record | None:
     """What an earlier request with this token created; raises if that request differed."""
     token = request.get("ClientRequestToken")
     for each in records:
@@ -160,7 +160,7 @@ def made_before(records: Iterable[Record], request: dict[str, Any]) -> Record | 
     return None
 
 
-def asked_for(request: dict[str, Any], known: Collection[str]) -> Collection[str]:
+def requested_file_systems(request: dict[str, Any], known: Collection[str]) -> Collection[str]:
     """The file systems that a request's filters name, or all; other filters are refused."""
     for each in request.get("Filters", ()):
         if each["Name"] != FILE_SYSTEM_ID:
@@ -189,4 +189,4 @@ def check_association(
         )
     asked = request["DataRepositoryPath"]
     if not repository.bucket_exists(account, asked):
-        raise bad_request(f"DataRepositoryPath {asked}: {repository.gone(asked)}")
+        raise bad_request(f"DataRepositoryPath {asked}: {repository.missing_bucket(asked)}")

@@ -13,7 +13,7 @@ from moto.servicequotas.models import ServiceQuotasBackend
 from moto.servicequotas.responses import ServiceQuotasResponse
 
 from local_cloud.faults.kinds import VcpuQuota
-from local_cloud.faults.under_way import under_way
+from local_cloud.faults.under_way import active_faults
 
 # EC2 User Guide, "On-Demand Instance quotas" and "Spot Instance quotas".
 NAMES = {
@@ -55,7 +55,7 @@ def list_service_quotas(self: ServiceQuotasResponse) -> str:
 
 
 def quota(code: str, region: str, account: str) -> dict[str, Any]:
-    faulty = (fault.vcpus for _, fault in under_way(VcpuQuota) if fault.covers(code))
+    faulty = (fault.vcpus for _, fault in active_faults(VcpuQuota) if fault.covers(code))
     return {
         "ServiceCode": "ec2",
         "ServiceName": "Amazon Elastic Compute Cloud (Amazon EC2)",

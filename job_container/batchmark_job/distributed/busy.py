@@ -15,7 +15,7 @@ PERIOD_SECONDS = 0.5
 MOST_READINGS = 10_000
 
 
-class Busy:
+class GpuUtilisation:
     """Samples the utilisation of some GPUs through NVML, without loading torch."""
 
     def __init__(self, gpus: Sequence[nvml.Gpu]) -> None:
@@ -25,7 +25,7 @@ class Busy:
         self._thread: threading.Thread | None = None
 
     @classmethod
-    def of(cls, device: str, devices: int) -> Busy | None:
+    def of(cls, device: str, devices: int) -> GpuUtilisation | None:
         """Watch the first GPUs of this machine; None on the CPU or without NVML."""
         if device != "cuda":
             return None

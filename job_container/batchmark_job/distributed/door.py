@@ -24,7 +24,7 @@ class _Visitor:
     shown: bytes = b""
 
 
-class Door:
+class AuthenticatingListener:
     """Authenticates incoming connections in one thread, reading at most one proof from each.
 
     Args:

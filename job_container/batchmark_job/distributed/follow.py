@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from batchmark_job.distributed.busy import Busy
-from batchmark_job.distributed.lines import Lines, LostError, connect
+from batchmark_job.distributed.busy import GpuUtilisation
+from batchmark_job.distributed.lines import LostError, NodeConnection, connect
 from batchmark_job.distributed.local_ranks import Ended, LocalRanks
 from batchmark_job.distributed.node import CONTROL_PORT, Greeting, Node
 from batchmark_job.distributed.task import TASK
@@ -19,11 +19,11 @@ from batchmark_job.errors import CannotMeasureError, one_line, say
 
 class Follower:
     def __init__(
-        self, node: Node, greeting: Greeting, busy: Busy | None, port: int = CONTROL_PORT
+        self, node: Node, greeting: Greeting, busy: GpuUtilisation | None, port: int = CONTROL_PORT
     ) -> None:
         self._node, self._greeting, self._busy, self._port = node, greeting, busy, port
         self._main = f"the main node ({node.main_address})"
-        self._lines: Lines | None = None
+        self._lines: NodeConnection | None = None
         self._ranks: LocalRanks | None = None
 
     def follow(self) -> None:
@@ -65,7 +65,7 @@ class Follower:
         if self._ranks is not None:
             self._ranks.kill()
 
-    def _start(self, message: dict[str, Any], lines: Lines) -> LocalRanks | None:
+    def _start(self, message: dict[str, Any], lines: NodeConnection) -> LocalRanks | None:
         launch = Launch(*message["launch"])
         task = TASK.validate_python(message["task"])
         try:
@@ -94,7 +94,7 @@ def decline(node: Node, reason: str, port: int = CONTROL_PORT) -> None:
     lines.close()
 
 
-def _connect(node: Node, port: int) -> Lines:
+def _connect(node: Node, port: int) -> NodeConnection:
     try:
         return connect(str(node.main_address), port, node.joining_seconds, node.proof)
     except LostError as error:

@@ -24,7 +24,7 @@ class LostError(Exception):
     """The other side closed the connection or stopped sending heartbeats."""
 
 
-class Lines:
+class NodeConnection:
     """A connection to another node. One thread receives; any thread may send."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -83,7 +83,7 @@ class Lines:
             self.send(BEAT)
 
 
-def connect(address: str, port: int, seconds: float, proof: bytes) -> Lines:
+def connect(address: str, port: int, seconds: float, proof: bytes) -> NodeConnection:
     """Connect once the address accepts connections, and present the proof.
 
     Raises:
@@ -94,7 +94,7 @@ def connect(address: str, port: int, seconds: float, proof: bytes) -> Lines:
         try:
             connection = socket.create_connection((address, port), timeout=BEAT_SECONDS)
             connection.sendall(proof)
-            return Lines(connection)
+            return NodeConnection(connection)
         except OSError as error:
             if time.monotonic() > end:
                 raise LostError(

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import psutil
 from pydantic import TypeAdapter, ValidationError
 
-from batchmark_job.distributed.busy import Busy
+from batchmark_job.distributed.busy import GpuUtilisation
 from batchmark_job.distributed.node import Node
 from batchmark_job.distributed.task import ERROR_SUFFIX, TASK_VARIABLE, Answer, RankError, Task
 from batchmark_job.distributed.torchrun import (
@@ -55,7 +55,7 @@ class LocalRanks:
     """One launch of ranks on this node."""
 
     def __init__(
-        self, node: Node, launch: Launch, task: Task, own: str, busy: Busy | None = None
+        self, node: Node, launch: Launch, task: Task, own: str, busy: GpuUtilisation | None = None
     ) -> None:
         """Start torchrun.
 

@@ -12,9 +12,9 @@ from typing import Any, Self
 
 from pydantic import ValidationError
 
-from batchmark_job.distributed.busy import Busy
-from batchmark_job.distributed.door import Door
-from batchmark_job.distributed.lines import Lines, LostError
+from batchmark_job.distributed.busy import GpuUtilisation
+from batchmark_job.distributed.door import AuthenticatingListener
+from batchmark_job.distributed.lines import LostError, NodeConnection
 from batchmark_job.distributed.local_ranks import ENDED, Ended, LocalRanks
 from batchmark_job.distributed.node import CONTROL_PORT, LOOPBACK, MAIN_ADDRESS, Greeting, Node
 from batchmark_job.distributed.task import Answer, Task
@@ -32,9 +32,9 @@ MOST_COMING = 2  # per node; beyond that the oldest is closed
 
 
 @dataclass
-class _Joined:
+class _JoinedNode:
     greeting: Greeting
-    lines: Lines
+    lines: NodeConnection
     seconds: float
     lost: str | None = None  # why it was lost, if it was
     ended: dict[int, Ended] = field(default_factory=dict)  # by launch number
@@ -63,14 +63,14 @@ class Nodes:
         """
         self._node, self._own = node, address or LOOPBACK
         self._began = time.monotonic()
-        self._joined: dict[int, _Joined] = {}
+        self._joined: dict[int, _JoinedNode] = {}
         self._changed = threading.Condition()
         self._launches = 0
         self._closed = threading.Event()
         self._declined: dict[int, str] = {}  # why, by node index
         self._here: LocalRanks | None = None
-        self._coming: list[Lines] = []  # authenticated, but not identified yet
-        self._door: Door | None = None
+        self._coming: list[NodeConnection] = []  # authenticated, but not identified yet
+        self._door: AuthenticatingListener | None = None
         if node.count > 1:
             if address is None:
                 raise CannotMeasureError(
@@ -78,7 +78,7 @@ class Nodes:
                     f"set {MAIN_ADDRESS} to the address at which other nodes reach this one"
                 )
             try:
-                self._door = Door(address, port, node.proof, self._let_in)
+                self._door = AuthenticatingListener(address, port, node.proof, self._let_in)
             except OSError as error:
                 raise CannotMeasureError(
                     f"the main node can't listen at {address}, port {port}: {one_line(error)}"
@@ -94,7 +94,7 @@ class Nodes:
             CannotMeasureError: a node is late, lost, or differs from the main node.
         """
         mine = self._mine = Greeting.of(0, self._own, machine)
-        self._busy = Busy.of(mine.device, devices)
+        self._busy = GpuUtilisation.of(mine.device, devices)
         others = self._node.count - 1
         if others:
             say(f"batchmark-job: waiting for {count(others, 'other node')}")
@@ -215,16 +215,16 @@ class Nodes:
         self.close(one_line(error) if error else None)
 
     def _let_in(self, connection: socket.socket) -> None:
-        lines = Lines(connection)
+        lines = NodeConnection(connection)
         with self._changed:
             self._coming.append(lines)
             if len(self._coming) > MOST_COMING * self._node.count:
                 self._coming.pop(0).close()
         threading.Thread(target=self._follow, args=(lines,), name="node", daemon=True).start()
 
-    def _follow(self, lines: Lines) -> None:
+    def _follow(self, lines: NodeConnection) -> None:
         """Handle everything that one node sends."""
-        joined: _Joined | None = None
+        joined: _JoinedNode | None = None
         try:
             message = self._first_word(lines)
             if message.pop("kind", None) == "declined":
@@ -239,7 +239,7 @@ class Nodes:
                     lines.send({"kind": "over", "reason": refusal})
                     lines.close()
                     return
-                joined = _Joined(greeting, lines, time.monotonic() - self._began)
+                joined = _JoinedNode(greeting, lines, time.monotonic() - self._began)
                 self._joined[greeting.index] = joined
                 self._changed.notify_all()
             while (message := lines.receive()).get("kind") != "leaving":
@@ -254,7 +254,7 @@ class Nodes:
                     joined.lost = str(error) if known else one_line(error)
                 self._changed.notify_all()
 
-    def _first_word(self, lines: Lines) -> dict[str, Any]:
+    def _first_word(self, lines: NodeConnection) -> dict[str, Any]:
         try:
             return lines.receive()
         finally:

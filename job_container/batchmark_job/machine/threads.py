@@ -32,10 +32,10 @@ class WorkingThreads:
         self._found: list[int] = []
 
     @contextlib.contextmanager
-    def apart(self) -> Iterator[None]:
+    def pinned(self) -> Iterator[None]:
         """Pin the last calls' threads to one core each, while this process makes more calls."""
         before, began = thread_times() or {}, time.perf_counter()
-        with apart(self._found):
+        with pinned_to_cores(self._found):
             yield
         if time.perf_counter() - began >= LOOK_SECONDS:
             self._found = busiest(before, thread_times() or {})[: self.most]
@@ -73,7 +73,7 @@ def thread_counts_to_try(count: int) -> tuple[int, ...]:
 
 
 @contextlib.contextmanager
-def apart(threads: Sequence[int]) -> Iterator[None]:
+def pinned_to_cores(threads: Sequence[int]) -> Iterator[None]:
     """Pin these threads of this process to one core each within the context.
 
     Threads that have just started, were stopped or sleep between calls may share a core for 60 ms

@@ -65,7 +65,7 @@ class Bench:
         )
 
 
-class Named(Protocol):
+class HasName(Protocol):
     """What a row measures."""
 
     @property
@@ -88,7 +88,7 @@ class MeasuredRow(ABC):
     It is done once it has a measurement. Errors become its status, never an exception.
     """
 
-    workload: Named
+    workload: HasName
     parameters: Mapping[str, Any]
     dtype: str
     begun: bool = False

@@ -92,7 +92,7 @@ class Prepared:
     def turn(self) -> list[float]:
         """Durations of a few calls, made once the caches are warm again."""
         seconds: list[float] = []
-        with self._state(), self._apart():
+        with self._state(), self._pinned():
             self._settle()
             ends = time.perf_counter() + TURN_SECONDS
             while not seconds or time.perf_counter() < ends:
@@ -139,7 +139,7 @@ class Prepared:
     ) -> TurnSamples:
         timer, first_turn, warmup_calls = self._timer, not self._samples, 0
         if first_turn:
-            with self._apart():
+            with self._pinned():
                 warmup_calls = warm_up(self._rotation, timer, limits, least_warmup_seconds)
             self._tell("mark", "steady")
         self._latest_seconds = trial_seconds or self._latest_seconds
@@ -147,7 +147,7 @@ class Prepared:
         samples = self._samples = []
         for restarts_left in reversed(range(RESTARTS + 1)):
             threads_before, joules_before = thread_times(), self._joules()
-            with self._apart():
+            with self._pinned():
                 self._settle()
                 sampled = sample(self._rotation, timer, limits, samples, report)
             threads_after, joules_after = thread_times(), self._joules()
@@ -225,7 +225,7 @@ class Prepared:
         """Warm up before the trial; return the duration of each call."""
         seconds: list[float] = []
         ends = time.perf_counter() + TRIAL_WARMUP_SECONDS
-        with self._apart():
+        with self._pinned():
             while (self._latest_seconds or 0.0) < WARM_SECONDS:
                 self._latest_seconds, _ = self._timer.seconds(self._rotation.take())
                 seconds.append(self._latest_seconds)
@@ -244,12 +244,12 @@ class Prepared:
             if time.perf_counter() >= ends:
                 return
 
-    def _apart(self) -> contextlib.AbstractContextManager[None]:
+    def _pinned(self) -> contextlib.AbstractContextManager[None]:
         """Pin the threads that its calls need to one core each, as far as they are known by now.
 
         Long calls too: they may be long because two threads share a core.
         """
-        return contextlib.nullcontext() if self._threads.most == 1 else self._threads.apart()
+        return contextlib.nullcontext() if self._threads.most == 1 else self._threads.pinned()
 
     def _cold_call(self) -> tuple[float, Tensor]:
         seconds, output = MonotonicTimer(self._problem.device).seconds(self._rotation.take())

@@ -87,7 +87,7 @@ class SharingOptions(Options):
     )
 
     @property
-    def apart(self) -> int | None:
+    def separate_replicas(self) -> int | None:
         """Number of jobs or pods with one replica each; None for processes of one job."""
         return None if self.form == "processes" else self.replicas[0]
 

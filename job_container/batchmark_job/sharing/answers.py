@@ -9,7 +9,7 @@ from batchmark_job.result.sharing import ReplicaOutcome
 from batchmark_job.sharing.schedule import Steps
 
 
-class Started(NamedTuple):
+class StartedReplica(NamedTuple):
     """A replica that has made its first steps."""
 
     first: FirstCall
@@ -23,14 +23,14 @@ class Started(NamedTuple):
         return min(self.first.warm_seconds, default=self.first.seconds)
 
 
-class Ran(NamedTuple):
+class ReplicaRun(NamedTuple):
     """What a replica did in one run; its memory is None if it shares its process."""
 
     steps: Steps
     peak_memory_bytes: int | None
 
 
-class Lost(NamedTuple):
+class ReplicaFailure(NamedTuple):
     """How a replica ended that did not run to the end."""
 
     outcome: ReplicaOutcome

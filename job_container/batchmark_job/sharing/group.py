@@ -15,7 +15,7 @@ from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.answers import LastLook
 from batchmark_job.measuring.processes.workers import Hear, StepError, Tell, Worker, WorkerSource
 from batchmark_job.result.sharing import ReplicaOutcome, SharingMode
-from batchmark_job.sharing.answers import Lost, Ran, Started
+from batchmark_job.sharing.answers import ReplicaFailure, ReplicaRun, StartedReplica
 from batchmark_job.sharing.point import SLOW_CALLS, SharingPoint
 from batchmark_job.sharing.schedule import Window, split
 
@@ -46,8 +46,8 @@ class Task:
 class Group:
     """What a group's replicas did, by their numbers."""
 
-    started: list[Started] = field(default_factory=list)
-    ran: list[Ran | Lost] = field(default_factory=list)
+    started: list[StartedReplica] = field(default_factory=list)
+    ran: list[ReplicaRun | ReplicaFailure] = field(default_factory=list)
     spans: list[Window] = field(default_factory=list)  # in which each replica was measured
     windows: list[Window] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)  # samples: windows with steps
@@ -59,7 +59,7 @@ class Group:
     def was_late(self) -> bool:
         """Whether a replica was not yet running at its first window."""
         return any(
-            isinstance(one, Ran) and one.steps.began > span.start
+            isinstance(one, ReplicaRun) and one.steps.began > span.start
             for one, span in zip(self.ran, self.spans, strict=True)
         )
 
@@ -187,10 +187,10 @@ class _Runner:
             hear=self.hear,
         )
 
-    def _get_ready(self, worker: Worker, number: int) -> list[Started]:
+    def _get_ready(self, worker: Worker, number: int) -> list[StartedReplica]:
         try:
             worker.get_ready()
-            started: list[Started] = worker.ask("started")
+            started: list[StartedReplica] = worker.ask("started")
         except StepError as error:
             which = "" if self.point.replicas == 1 else f"replica {number}: "
             raise StepError(f"{which}{error}", out_of_memory=error.out_of_memory) from error
@@ -205,11 +205,13 @@ class _Runner:
             disturb_at=measured.start,
         )
 
-    def _answer(self, worker: Worker, within: float, replicas: int) -> list[Ran | Lost]:
+    def _answer(
+        self, worker: Worker, within: float, replicas: int
+    ) -> list[ReplicaRun | ReplicaFailure]:
         try:
-            ran: list[Ran | Lost] = worker.answer(max(0.0, within))
+            ran: list[ReplicaRun | ReplicaFailure] = worker.answer(max(0.0, within))
         except StepError as error:
-            return [Lost(_outcome(error), str(error))] * replicas
+            return [ReplicaFailure(_outcome(error), str(error))] * replicas
         return ran
 
     def _memory_used(self) -> int | None:
@@ -231,7 +233,7 @@ def _replicas(tell: Tell, *arguments: Any) -> Replicas:
     return Replicas(tell, *arguments)
 
 
-def _long_enough(started: Sequence[Started], windows: int, seconds: float) -> float:
+def _long_enough(started: Sequence[StartedReplica], windows: int, seconds: float) -> float:
     """These seconds, or more if steps are slow, plus one window to warm up."""
     typical = statistics.median(each.step_seconds for each in started)
     at_worst = typical * len(started)  # in which only one of them progresses at a time
@@ -239,16 +241,18 @@ def _long_enough(started: Sequence[Started], windows: int, seconds: float) -> fl
     return min(max(seconds, needed), PATIENCE * seconds)
 
 
-def _patience(started: Sequence[Started]) -> float:
+def _patience(started: Sequence[StartedReplica]) -> float:
     """How long to wait for the last steps after the time is over."""
     slowest = max(each.step_seconds for each in started)
     return max(LEAST_PATIENCE_SECONDS, PATIENCE_STEPS * slowest * len(started))
 
 
-def _look_back(live: Sequence[Worker], ran: Sequence[Ran | Lost]) -> LastLook | None:
+def _look_back(
+    live: Sequence[Worker], ran: Sequence[ReplicaRun | ReplicaFailure]
+) -> LastLook | None:
     """Final checks from the first process whose first replica ran to the end."""
     for worker, one in zip(live, ran, strict=False):
-        if isinstance(one, Ran):
+        if isinstance(one, ReplicaRun):
             found: LastLook = worker.ask("look_back")
             return found
     return None

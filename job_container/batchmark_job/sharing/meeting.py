@@ -64,7 +64,7 @@ class Place(NamedTuple):
         return cls(number, Path(folder) / hashlib.sha256(job.encode()).hexdigest()[:16])
 
 
-class Meeting:
+class ReplicaRendezvous:
     """The first replica's workers: one of each group in this container, the others elsewhere."""
 
     def __init__(self, place: Place, replicas: int, here: ForkedWorkers) -> None:
@@ -180,7 +180,7 @@ class RemoteWorker(Worker):
         return answer
 
 
-def attend(place: Place, workers: ForkedWorkers) -> None:
+def lend_workers(place: Place, workers: ForkedWorkers) -> None:
     """Lend this container's workers to the first replica until it releases them.
 
     Raises:

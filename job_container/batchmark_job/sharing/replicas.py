@@ -17,7 +17,7 @@ from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.answers import LastLook
 from batchmark_job.measuring.processes.workers import Tell
 from batchmark_job.result.sharing import Disturbance, ReplicaOutcome
-from batchmark_job.sharing.answers import Lost, Ran, Started
+from batchmark_job.sharing.answers import ReplicaFailure, ReplicaRun, StartedReplica
 from batchmark_job.sharing.disturbances import disturb
 from batchmark_job.sharing.point import SLOW_CALLS
 from batchmark_job.sharing.schedule import Steps
@@ -58,7 +58,7 @@ class Replicas:
             _check_limit(memory_limit_bytes)
         implementation = problem.implementations()[index]
         self._all: list[Prepared] = []
-        self._started: list[Started] = []
+        self._started: list[StartedReplica] = []
         self._streams = _streams(count) if problem.device == "cuda" else [None] * count
         for stream in self._streams:
             ended: list[float] = []
@@ -73,20 +73,22 @@ class Replicas:
                 first = prepared.first_call()
             began = process_started_at().timestamp()
             self._all.append(prepared)
-            self._started.append(Started(first, max(0.0, ended[0] - began), *_gpu(problem.device)))
+            self._started.append(
+                StartedReplica(first, max(0.0, ended[0] - began), *_gpu(problem.device))
+            )
 
-    def started(self) -> list[Started]:
+    def started(self) -> list[StartedReplica]:
         return self._started
 
     def run(
         self, *, start: float, end: float, disturbance: Disturbance | None, disturb_at: float
-    ) -> list[Ran | Lost]:
+    ) -> list[ReplicaRun | ReplicaFailure]:
         """Make steps between two moments, all replicas at once.
 
         Args:
             disturbance: what the first replica does from `disturb_at` on.
         """
-        ended: dict[int, Ran | Lost] = {}
+        ended: dict[int, ReplicaRun | ReplicaFailure] = {}
 
         def one(place: int) -> None:
             try:
@@ -96,7 +98,9 @@ class Replicas:
             except Exception as error:
                 full = memory.is_out_of_memory(error)
                 outcome = ReplicaOutcome.OUT_OF_MEMORY if full else ReplicaOutcome.FAILED
-                ended[place] = Lost(outcome, memory.describe_error(error) + where_raised(error))
+                ended[place] = ReplicaFailure(
+                    outcome, memory.describe_error(error) + where_raised(error)
+                )
 
         places = range(len(self._all))
         hangs = disturbance is Disturbance.HANG and len(places) > 1
@@ -113,7 +117,7 @@ class Replicas:
             # the hanging one last: waiting for it takes no other replica's steps
             for place in reversed(elsewhere):
                 threads[place].join(LAST_STEP_SECONDS if hangs and place == 0 else None)
-        hung = Lost(ReplicaOutcome.HUNG, "its thread made no more steps")
+        hung = ReplicaFailure(ReplicaOutcome.HUNG, "its thread made no more steps")
         return [ended.get(place, hung) for place in places]
 
     def _run_one(
@@ -123,7 +127,7 @@ class Replicas:
         end: float,
         disturbance: Disturbance | None,
         disturb_at: float,
-    ) -> Ran:
+    ) -> ReplicaRun:
         prepared = self._all[place]
         time.sleep(max(0.0, start - time.perf_counter()))
         began = time.perf_counter()
@@ -134,7 +138,7 @@ class Replicas:
         elif disturbance is not None:
             disturb(disturbance, self._device)
         alone = len(self._all) == 1
-        return Ran(Steps(began, ends), memory.peak_bytes(self._device) if alone else None)
+        return ReplicaRun(Steps(began, ends), memory.peak_bytes(self._device) if alone else None)
 
     def look_back(self) -> LastLook:
         """Check the first replica's last output; makes no more calls."""

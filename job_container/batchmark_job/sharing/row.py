@@ -17,7 +17,7 @@ from batchmark_job.measuring.samples.sample_statistics import spread_too_far
 from batchmark_job.result.document import Measurement, MeasurementStatus
 from batchmark_job.result.sharing import Replica, ReplicaOutcome, Sharing, SharingMode
 from batchmark_job.result.values import MOST_CHARACTERS
-from batchmark_job.sharing.answers import Lost, Ran
+from batchmark_job.sharing.answers import ReplicaFailure, ReplicaRun
 from batchmark_job.sharing.group import Group, Task, measure
 from batchmark_job.sharing.point import MpsLimits, SharingPoint
 from batchmark_job.sharing.schedule import seconds_per_step
@@ -114,9 +114,9 @@ class SharingRow(Row):
 
     def _take_samples(self, group: Group) -> None:
         disturbed = self.point.disturbance is not None
-        lost = [one for one in group.ran if isinstance(one, Lost)]
+        lost = [one for one in group.ran if isinstance(one, ReplicaFailure)]
         others = group.ran[1:] if disturbed else group.ran
-        alive = [one.steps for one in others if not isinstance(one, Lost)]
+        alive = [one.steps for one in others if not isinstance(one, ReplicaFailure)]
         seconds = [seconds_per_step(alive, window) for window in group.windows]
         group.seconds = [each for each in seconds if each is not None]
         self.groups.append(group)
@@ -179,8 +179,8 @@ def sharing_record(point: SharingPoint, groups: Sequence[Group]) -> Sharing:
 
 def _replica(number: int, groups: Sequence[Group]) -> Replica:
     runs = [(group.ran[number], group.spans[number]) for group in groups]
-    ran = [(one, span) for one, span in runs if isinstance(one, Ran)]
-    lost = next((one for one, _ in runs if isinstance(one, Lost)), None)
+    ran = [(one, span) for one, span in runs if isinstance(one, ReplicaRun)]
+    lost = next((one for one, _ in runs if isinstance(one, ReplicaFailure)), None)
     times = np.concatenate([np.empty(0), *(one.steps.seconds_within(span) for one, span in ran)])
     p50, p95, p99 = np.quantile(times, [0.5, 0.95, 0.99]).tolist() if times.size else (None,) * 3
     memory = [one.peak_memory_bytes for one, _ in ran if one.peak_memory_bytes is not None]

@@ -26,7 +26,7 @@ class TorchAttention(TorchImplementation):
     kernel: ClassVar[str | None] = None  # of torch.nn.attention.SDPBackend
 
     def working_set_bytes(self, parameters: Parameters, dtype: str) -> int:
-        """The backward pass needs more than the forward pass; a tenth is for score blocks."""
+        """Memory of the backward pass, the larger one; a tenth is for score blocks."""
         packed = TENSORS * _tensor_bytes(parameters, dtype)
         return packed + packed // 10
 

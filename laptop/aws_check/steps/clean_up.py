@@ -143,7 +143,7 @@ def nothing_left(check: Check) -> Seen:
         with suppress(*NO_ANSWER):  # searches for the log groups again
             remove_late_logs(check.clients)
         try:
-            found[:] = left(check.clients)
+            found[:] = leftovers(check.clients)
         except NO_ANSWER as error:
             found[:] = found or [f"unknown: {error}"]
         return not found
@@ -158,7 +158,7 @@ def nothing_left(check: Check) -> Seen:
     return Seen(f"no resource has the tag {TAG}={NAME} or {NAME} in its name")
 
 
-def left(clients: Clients) -> list[str]:
+def leftovers(clients: Clients) -> list[str]:
     """What is left of a check in an account, by name or ARN; hosts and networks by id."""
     return sorted({*_named(clients), *_tagged(clients), *_in_ec2(clients)})
 

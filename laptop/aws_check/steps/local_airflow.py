@@ -44,7 +44,7 @@ GUARD_FOLDER = "guard/"
 REFUSED = "refused"
 
 
-class Beyond(NamedTuple):
+class ForbiddenCall(NamedTuple):
     """A call that Airflow's role must not be allowed; if allowed, it creates nothing permanent."""
 
     service: str
@@ -54,17 +54,17 @@ class Beyond(NamedTuple):
     code_if_allowed: str | None
 
 
-BEYOND = {
-    "reading another parameter": Beyond(
+FORBIDDEN_CALLS = {
+    "reading another parameter": ForbiddenCall(
         "ssm", "get_parameter", {"Name": f"/{NAME}/another"}, "ParameterNotFound"
     ),
-    "writing a job's results": Beyond(
+    "writing a job's results": ForbiddenCall(
         "s3",
         "put_object",
         {"Key": "raw/check/c5.2xlarge/smoke/1/check.json", "Body": b""},
         None,
     ),
-    "submitting to another queue": Beyond(
+    "submitting to another queue": ForbiddenCall(
         "batch",
         "submit_job",
         {"jobName": NAME, "jobQueue": "another", "jobDefinition": "another"},
@@ -163,11 +163,13 @@ class LocalAirflow:
         if not self._check.account.on_aws:
             raise NotCheckedError("a local cloud does not enforce policies")
         session = self._role.session()
-        answers = {what: self._answer(session, what) for what in BEYOND}
+        answers = {what: self._answer(session, what) for what in FORBIDDEN_CALLS}
         others = [f"{what}: {told}" for what, told in answers.items() if told != REFUSED]
         if others:
             raise StepError("; ".join(others))
-        return Seen(f"AWS refused none of the runs' calls, and did refuse {', '.join(BEYOND)}")
+        return Seen(
+            f"AWS refused none of the runs' calls, and did refuse {', '.join(FORBIDDEN_CALLS)}"
+        )
 
     def refuse_denied(self, usd: float = 0.0) -> None:
         """Raise StepError if AWS refused a call of the runs; `usd` is their cost."""
@@ -182,7 +184,7 @@ class LocalAirflow:
 
     def _answer(self, session: boto3.Session, what: str) -> str:
         """AWS's response to a forbidden call: REFUSED, or a description."""
-        beyond = BEYOND[what]
+        beyond = FORBIDDEN_CALLS[what]
         bucket = {"Bucket": self._check.config.bucket} if beyond.service == "s3" else {}
         try:
             getattr(session.client(beyond.service), beyond.operation)(**beyond.asked, **bucket)

@@ -7,7 +7,7 @@ from batchmark.aws.boto_clients import listed
 from batchmark.checks.quota import check_quotas
 from batchmark.core.config import ComputeEnvironments, Config, PurchaseOption, Target
 from batchmark.core.formatting import count
-from laptop.aws_check.check import Check, judged
+from laptop.aws_check.check import Check, judge_answers
 from laptop.aws_check.estimate import CPU_TYPE, GPU_TYPE
 from laptop.aws_check.inputs import NAME
 from laptop.aws_check.step import Seen, StepError
@@ -43,7 +43,7 @@ def quotas(check: Check, instance_type: str, purchase: PurchaseOption) -> Seen:
         bucket=PLANNED,
         targets=targets,
     )
-    return judged(check_quotas(BatchEnvironment(config, targets, check.clients)))
+    return judge_answers(check_quotas(BatchEnvironment(config, targets, check.clients)))
 
 
 def zones(check: Check) -> Seen:

@@ -11,7 +11,7 @@ from python_terraform import IsFlagged
 from batchmark.aws.batch_targets import BatchEnvironment
 from batchmark.checks.environment import check_compute_environments, check_queues
 from batchmark.core.config import Config, Target
-from laptop.aws_check.check import LOCK_TIMEOUT, Check, judged
+from laptop.aws_check.check import LOCK_TIMEOUT, Check, judge_answers
 from laptop.aws_check.step import Seen, StepError
 from laptop.errors import TerraformError
 from laptop.stack import init_one_at_a_time
@@ -68,7 +68,7 @@ def environments(check: Check) -> Seen:
 
 def environments_of(check: Check, config: Config, targets: Mapping[str, Target]) -> Seen:
     asked = BatchEnvironment(config, targets, check.clients)
-    return judged((*check_compute_environments(asked), *check_queues(asked)))
+    return judge_answers((*check_compute_environments(asked), *check_queues(asked)))
 
 
 def _plan(check: Check) -> tuple[str, tuple[int, ...]]:

@@ -23,7 +23,7 @@ from local_cloud.batch.running.log_stream import LogStream, LossyLogStream
 from local_cloud.batch.running.runtime import Launch, RunningContainer, Runtime, StartError
 from local_cloud.clock import later, now_milliseconds
 from local_cloud.faults.kinds import LostLogLines, MissingImage, StopBeforeStart, UnstartedNode
-from local_cloud.faults.under_way import strike, under_way
+from local_cloud.faults.under_way import active_faults, strike
 from local_cloud.file_systems import hosts
 from local_cloud.settings import Settings
 
@@ -289,7 +289,7 @@ class Attempt:
 def check_image(container: Container) -> None:
     """Raise StartError if a fault makes the image unavailable, even to a process."""
     image = container.properties.get("image")
-    if any(image == fault.image for _, fault in under_way(MissingImage)):
+    if any(image == fault.image for _, fault in active_faults(MissingImage)):
         raise StartError(
             "CannotPullContainerError",
             f"Error response from daemon: manifest for {image} not found: manifest unknown: "

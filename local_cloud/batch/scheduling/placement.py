@@ -11,7 +11,7 @@ from local_cloud.batch.jobs.resources import Requirements
 from local_cloud.batch.scheduling.instances import Machine, only_instance
 from local_cloud.batch.scheduling.pool import Pool
 from local_cloud.faults.kinds import NoCapacity
-from local_cloud.faults.under_way import under_way
+from local_cloud.faults.under_way import active_faults
 from local_cloud.gaps.batch.backend import invalid_reason
 
 JOB_RESOURCE_REQUIREMENT = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT"
@@ -67,7 +67,7 @@ def environment_for(job: Job) -> ComputeEnvironment | None:
         if (
             environment.state == "ENABLED"
             and not invalid_reason(environment)
-            and not any(fault.covers(environment.name) for _, fault in under_way(NoCapacity))
+            and not any(fault.covers(environment.name) for _, fault in active_faults(NoCapacity))
             and (takes_nodes(environment) or not job.submission.is_multi_node)
         ):
             return environment

@@ -210,7 +210,7 @@ class Scheduler:
     def _hosts_come_up(self, environment: ComputeEnvironment) -> bool:
         """Whether an environment's hosts boot; if not, they are tried again later."""
         try:
-            hosts.mounted(environment)
+            hosts.mounted_file_system(environment)
         except hosts.HostError as error:
             if self._hosts_down.get(environment.arn) != str(error):
                 self._hosts_down[environment.arn] = str(error)

@@ -17,7 +17,7 @@ from moto.iam.exceptions import EntityAlreadyExists, NotFoundException
 from moto.moto_api._internal import mock_random
 
 from local_cloud.faults.kinds import InvalidEnvironment
-from local_cloud.faults.under_way import under_way
+from local_cloud.faults.under_way import active_faults
 from local_cloud.gaps.batch import compute_environments, job_definitions, missing
 
 SERVICE_LINKED_ROLE = "AWSServiceRoleForBatch"
@@ -210,7 +210,7 @@ def used_backends() -> list[Any]:
 
 def invalid_reason(environment: ComputeEnvironment) -> str | None:
     """Why a compute environment is INVALID; None unless a fault makes it so."""
-    covering = (f for _, f in under_way(InvalidEnvironment) if f.covers(environment.name))
+    covering = (f for _, f in active_faults(InvalidEnvironment) if f.covers(environment.name))
     return next((fault.reason for fault in covering), None)
 
 

@@ -39,9 +39,9 @@ def batches(task: Train, world: World) -> Iterator[Source]:
     if task.data == "synthetic":
         yield Source(cycle(synthetic(task, world)))
         return
-    from batchmark_job.distributed.ranks.loader import PREFETCHED, loaded
+    from batchmark_job.distributed.ranks.loader import PREFETCHED, loaded_batches
 
-    with loaded(task, world) as (files, workers):
+    with loaded_batches(task, world) as (files, workers):
         normalised = starmap(Normaliser(task.dtype, world.device), files)
         yield Source(normalised, workers, PREFETCHED * workers)
 

@@ -23,7 +23,12 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from webdataset import tariterators
 
-from batchmark_job.distributed.ranks.shards import find_shards, forget, own, unreadable
+from batchmark_job.distributed.ranks.shards import (
+    drop_from_page_cache,
+    find_shards,
+    own_shards,
+    unreadable,
+)
 from batchmark_job.distributed.ranks.world import World
 from batchmark_job.distributed.task import Train
 from batchmark_job.errors import InputError
@@ -40,7 +45,9 @@ PREFETCHED = 2  # batches of each worker
 
 
 @contextmanager
-def loaded(task: Train, world: World) -> Iterator[tuple[Iterator[tuple[Tensor, Tensor]], int]]:
+def loaded_batches(
+    task: Train, world: World
+) -> Iterator[tuple[Iterator[tuple[Tensor, Tensor]], int]]:
     """Yield batches (N × height × width × RGB, uint8) with labels, and the number of workers.
 
     Workers take turns, so the wait for one repeats after that many batches. They are forked here,
@@ -52,7 +59,7 @@ def loaded(task: Train, world: World) -> Iterator[tuple[Iterator[tuple[Tensor, T
     if task.folder is None:
         raise InputError("training on files needs a folder; give one with --files")
     found = find_shards(task.folder, world)
-    shards = [shard.path for shard in own(found, world)]
+    shards = [shard.path for shard in own_shards(found, world)]
     workers = min(max(task.threads, 1), len(found) // world.size)
     loader = DataLoader(
         Images(shards, task.image, (task.seed, world.rank)),
@@ -123,7 +130,7 @@ def _samples(shards: Iterator[Path]) -> Iterator[dict[str, Any]]:
     for shard in shards:
         count = 0
         try:
-            forget(shard)
+            drop_from_page_cache(shard)
             with shard.open("rb") as file:
                 members = tariterators.tar_file_expander([{"url": shard, "stream": file}])
                 for count, sample in enumerate(tariterators.group_by_keys(members), 1):  # noqa: B007

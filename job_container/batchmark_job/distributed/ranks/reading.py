@@ -13,7 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
 
-from batchmark_job.distributed.ranks.shards import ShardFile, find_shards, forget, own, unreadable
+from batchmark_job.distributed.ranks.shards import (
+    ShardFile,
+    drop_from_page_cache,
+    find_shards,
+    own_shards,
+    unreadable,
+)
 from batchmark_job.distributed.ranks.world import World
 from batchmark_job.distributed.task import Answer, Read
 from batchmark_job.errors import InputError
@@ -44,7 +50,7 @@ def measure(task: Read, world: World, shards: list[ShardFile]) -> Answer:
     Warm passes follow one that is not timed: it loads from S3 what the file system lacks, and
     compares checksums.
     """
-    mine = own(shards, world)
+    mine = own_shards(shards, world)
     expected = sum(shard.size_bytes for shard in shards)
     samples: list[float] = []
     starts: list[float] = []
@@ -86,7 +92,7 @@ class Pass(NamedTuple):
 def _one_pass(task: Read, world: World, mine: list[ShardFile], *, check: bool = False) -> Pass:
     if not task.cold:
         for shard in mine:
-            forget(shard.path)
+            drop_from_page_cache(shard.path)
     world.wait_for_all()
     began = time.perf_counter()
     found = read_all(mine, task.threads, check=check)

@@ -50,12 +50,12 @@ def find_shards(folder: Path, world: World) -> list[ShardFile]:
     return found
 
 
-def own(shards: list[ShardFile], world: World) -> list[ShardFile]:
+def own_shards(shards: list[ShardFile], world: World) -> list[ShardFile]:
     """A rank's share of the shards; the shares of a node's ranks make up the node's."""
     return shards[world.rank :: world.size]
 
 
-def forget(path: Path) -> None:
+def drop_from_page_cache(path: Path) -> None:
     """Ask the kernel to drop this file from the page cache.
 
     Mapped and dirty pages stay, and so do caches of the file system's servers.

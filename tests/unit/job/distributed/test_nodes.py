@@ -13,7 +13,7 @@ import pytest
 
 from batchmark_job.distributed import lines, local_ranks
 from batchmark_job.distributed.follow import Follower, decline
-from batchmark_job.distributed.lines import Lines
+from batchmark_job.distributed.lines import NodeConnection
 from batchmark_job.distributed.node import Node
 from batchmark_job.errors import CannotMeasureError
 from batchmark_job.measuring.processes.workers import StepError
@@ -264,7 +264,7 @@ def test_a_follower_ends_when_the_main_node_dies(port, followers, tmp_path):
     with socket.create_server((MAIN, port)) as server:
         followers.start(1, 2)
         connection, _ = server.accept()
-        Lines(connection).close()
+        NodeConnection(connection).close()
     followers.join()
     assert followers.errors == {
         1: f"the main node ({MAIN}) closed the connection; ending its ranks on this node"

@@ -13,7 +13,7 @@ from batchmark_job.measuring.processes.answers import FirstCall
 from batchmark_job.measuring.processes.workers import ForkedWorkers
 from batchmark_job.result.sharing import Disturbance, SharingMode
 from batchmark_job.sharing import group, row
-from batchmark_job.sharing.answers import Started
+from batchmark_job.sharing.answers import StartedReplica
 from batchmark_job.sharing.point import SharingPoint
 from tests.builders.sharing_rows import sharing_row
 
@@ -125,7 +125,7 @@ def test_what_a_cpu_has_not_is_skipped(bench, mode, reason):
 
 def scripted_group(*uuids, wrong=None):
     first = FirstCall(0.01, None, wrong, changes_inputs=False)
-    return group.Group(started=[Started(first, 0.1, uuid) for uuid in uuids])
+    return group.Group(started=[StartedReplica(first, 0.1, uuid) for uuid in uuids])
 
 
 @pytest.mark.parametrize(

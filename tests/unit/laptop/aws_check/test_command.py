@@ -12,7 +12,7 @@ from batchmark.core.prices import load_prices
 from laptop import __main__ as program
 from laptop.aws_check import command
 from laptop.aws_check.account import Account
-from laptop.aws_check.command import Order
+from laptop.aws_check.command import CheckOptions
 from laptop.aws_check.state import State
 from laptop.aws_check.step import Seen, Step, StepError
 from laptop.aws_check.steps.parts import PARTS
@@ -62,7 +62,7 @@ def scripted(monkeypatch, tmp_path):
 
 
 def order(**asked):
-    return Order(region="us-east-1", yes=True, **asked)
+    return CheckOptions(region="us-east-1", yes=True, **asked)
 
 
 def test_a_check_takes_its_steps_and_destroys(scripted, capsys):
@@ -184,7 +184,7 @@ def test_without_its_image_a_check_is_refused_before_it_asks(in_aws, monkeypatch
 
     monkeypatch.setattr(command, "refuse_without_image", refuse)
     with pytest.raises(LaptopError, match="no Docker engine answers, for job:1"):
-        command.aws_check(Order(region="us-east-1", image="job:1"), in_aws.folder)
+        command.aws_check(CheckOptions(region="us-east-1", image="job:1"), in_aws.folder)
     assert State.of(in_aws.home) is None
 
 
@@ -249,16 +249,16 @@ def test_a_profile_or_region_that_there_is_not_is_refused(scripted, monkeypatch,
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     with pytest.raises(LaptopError, match="REGION=us-east-1, for one"):
-        command.aws_check(Order(None), scripted.folder)
+        command.aws_check(CheckOptions(None), scripted.folder)
     monkeypatch.setenv("AWS_PROFILE", "nobodys")
     with pytest.raises(LaptopError, match=r"can't be used: .*nobodys"):
-        command.aws_check(Order(None), scripted.folder)
+        command.aws_check(CheckOptions(None), scripted.folder)
 
 
 def test_nobody_is_asked_where_nobody_is(scripted, monkeypatch):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: False))
     with pytest.raises(LaptopError, match="YES=yes"):
-        command.aws_check(Order(region="us-east-1"), scripted.folder)
+        command.aws_check(CheckOptions(region="us-east-1"), scripted.folder)
 
 
 @pytest.mark.parametrize(("answer", "taken"), [("y", 5), ("", 0), ("no", 0)])
@@ -266,24 +266,24 @@ def test_it_asks_once(scripted, monkeypatch, answer, taken):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
     monkeypatch.setattr("builtins.input", lambda _: answer)
     if taken:
-        command.aws_check(Order(region="us-east-1"), scripted.folder)
+        command.aws_check(CheckOptions(region="us-east-1"), scripted.folder)
     else:
         with pytest.raises(LaptopError, match="nothing was created"):
-            command.aws_check(Order(region="us-east-1"), scripted.folder)
+            command.aws_check(CheckOptions(region="us-east-1"), scripted.folder)
     assert len(scripted.taken) == taken
 
 
 @pytest.mark.parametrize(
     ("typed", "asked"),
     [
-        ("BUDGET=5 REGION=eu-west-1", Order("eu-west-1", "5")),
-        ("RESUME=yes YES=yes", Order(None, resume=True, yes=True)),
-        ("DESTROY=yes AWS_PROFILE=mine", Order(None, destroy=True)),
+        ("BUDGET=5 REGION=eu-west-1", CheckOptions("eu-west-1", "5")),
+        ("RESUME=yes YES=yes", CheckOptions(None, resume=True, yes=True)),
+        ("DESTROY=yes AWS_PROFILE=mine", CheckOptions(None, destroy=True)),
         (
             "KEEP=yes IMAGE=registry.example/job:1",
-            Order(None, image="registry.example/job:1", keep=True),
+            CheckOptions(None, image="registry.example/job:1", keep=True),
         ),
-        ("WITH=sharing KEEP=no", Order(None, parts="sharing")),
+        ("WITH=sharing KEEP=no", CheckOptions(None, parts="sharing")),
     ],
 )
 def test_make_hands_on_what_was_typed(typed, asked, monkeypatch):

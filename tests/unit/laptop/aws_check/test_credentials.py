@@ -9,7 +9,7 @@ from botocore.credentials import Credentials, EnvProvider, RefreshableCredential
 from botocore.exceptions import ClientError, EndpointConnectionError, UnauthorizedSSOTokenError
 
 from laptop.aws_check import command
-from laptop.aws_check.credentials import refuse_ending, told_if_ended
+from laptop.aws_check.credentials import explain_expiry, refuse_ending
 from laptop.aws_check.step import StepError
 from laptop.errors import LaptopError
 from laptop.stack import REGION
@@ -126,5 +126,5 @@ def test_what_ends_a_check_tells_that_credentials_have_ended(monkeypatch, error,
 
 
 def test_what_went_well_asks_nobody():
-    with told_if_ended(pytest.fail, "go on"):
+    with explain_expiry(pytest.fail, "go on"):
         pass

@@ -11,8 +11,8 @@ from torch._utils import ExceptionWrapper
 
 from batchmark_job.distributed.ranks import loader
 from batchmark_job.distributed.ranks.batches import Normaliser, batches
-from batchmark_job.distributed.ranks.loader import Images, augmented, loaded
-from batchmark_job.distributed.ranks.shards import find_shards, own
+from batchmark_job.distributed.ranks.loader import Images, augmented, loaded_batches
+from batchmark_job.distributed.ranks.shards import find_shards, own_shards
 from batchmark_job.errors import InputError
 from tests.builders.shards import a_task, alone, write_shard, write_shards
 
@@ -30,7 +30,7 @@ def labels_of(folder, rank, ranks, worker, workers, count, monkeypatch, seed=0):
     info = SimpleNamespace(id=worker, num_workers=workers)
     monkeypatch.setattr(loader, "get_worker_info", lambda: info)
     world = alone(rank, ranks)
-    shards = [shard.path for shard in own(find_shards(folder, world), world)]
+    shards = [shard.path for shard in own_shards(find_shards(folder, world), world)]
     return [label for _, label in islice(Images(shards, 32, (seed, rank)), count)]
 
 
@@ -70,7 +70,7 @@ def test_the_seed_decides_the_order(folder, monkeypatch):
 
 def test_batches_come_from_worker_processes(folder):
     task = a_task(data="files", folder=folder, batch=4, threads=2)
-    with loaded(task, alone()) as (found, workers):
+    with loaded_batches(task, alone()) as (found, workers):
         pictures, labels = next(found)
     assert workers == 2
     assert (pictures.shape, pictures.dtype) == ((4, 32, 32, 3), torch.uint8)
@@ -168,5 +168,5 @@ def test_a_workers_error_is_told_without_its_traceback():
 
 
 def test_files_without_a_folder_are_refused():
-    with pytest.raises(InputError, match="--files"), loaded(a_task(data="files"), alone()):
+    with pytest.raises(InputError, match="--files"), loaded_batches(a_task(data="files"), alone()):
         pass

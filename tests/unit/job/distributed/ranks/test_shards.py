@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from batchmark_job.distributed.ranks.shards import find_shards, own
+from batchmark_job.distributed.ranks.shards import find_shards, own_shards
 from batchmark_job.errors import InputError
 from batchmark_job.image_set.making import make
 from batchmark_job.image_set.manifest import FILE, Manifest, Settings
@@ -18,7 +18,9 @@ INCOMPLETE = Manifest(settings=SETTINGS).model_dump_json()
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 def test_ranks_share_all_shards_and_no_two_read_the_same(tmp_path, ranks):
     write_shards(tmp_path)
-    shares = [own(find_shards(tmp_path, alone(r, ranks)), alone(r, ranks)) for r in range(ranks)]
+    shares = [
+        own_shards(find_shards(tmp_path, alone(r, ranks)), alone(r, ranks)) for r in range(ranks)
+    ]
     paths = [shard.path for shard in chain.from_iterable(shares)]
     assert sorted(paths) == sorted(tmp_path.glob("*.tar"))
     assert len(set(paths)) == len(paths)
