@@ -46,7 +46,7 @@ def main() -> int:
         "--state",
         choices=("keep", "delete"),
         default="keep",
-        help="whether to delete runs and results",
+        help="whether to keep or delete runs and results",
     )
     for command in (up_command, down_command):
         command.add_argument(
@@ -71,8 +71,7 @@ def main() -> int:
     except KeyboardInterrupt:
         print(f"{arguments.command}: interrupted", file=sys.stderr)
         # If interrupted while evaluating a string, as an import of dataclasses does, CPython exits
-        # with the
-        # signal although this is caught, unless another evaluation follows.
+        # with the signal although this is caught, unless another evaluation follows.
         exec("")  # noqa: S102
         return INTERRUPTED
     return 0
@@ -81,10 +80,13 @@ def main() -> int:
 def _add_containers(commands: Any) -> None:
     """Add the commands of the deployment with `docker compose`."""
     up = commands.add_parser("containers-up", help="start everything as containers")
-    up.add_argument("--no-build", action="store_true", help="whether to build the images first")
+    up.add_argument("--no-build", action="store_true", help="don't build the images first")
     down = commands.add_parser("containers-down", help="stop and remove the containers")
     down.add_argument(
-        "--volumes", choices=("keep", "delete"), default="keep", help="whether to delete all data"
+        "--volumes",
+        choices=("keep", "delete"),
+        default="keep",
+        help=("whether to keep or delete all data"),
     )
     backup = commands.add_parser("containers-backup", help="save database and bucket")
     backup.add_argument("--to", type=Path, required=True, help="new folder for the backup")

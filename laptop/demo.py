@@ -23,8 +23,7 @@ from laptop.session import Clock, exclusive, refuse_beside_others
 from laptop.stack import MULTI_NODE, MULTI_NODE_PROFILE, ROOT, SHARING_PROFILE, Ports, Stack
 
 # Reports are imported where they are made: they load SciPy and charts for seconds, in which an
-# error
-# could already be shown, or a process stopped.
+# error could already be shown, or a process stopped.
 if TYPE_CHECKING:
     from batchmark.report.model import Report
 

@@ -26,8 +26,7 @@ from benchmarks.detector.reruns import RUNS
 from benchmarks.synthetic import RUNS_A_MONTH, this_machine
 
 # The constants are fitted to these. Other kinds have shifting levels, or are those that reports
-# call
-# hard to watch.
+# call hard to watch.
 FAMILY = (
     "independent",
     "Student's t, 3 degrees",

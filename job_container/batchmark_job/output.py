@@ -123,8 +123,8 @@ class S3Output:
 
     def write(self, text: str, *, hurried: bool = False) -> None:
         try:
-            # Batch kills a container 30 s after SIGTERM. Otherwise twelve attempts outlast
-            # half a minute of refusals (botocore waits 75 s between them on average).
+            # Batch kills a container 30 s after SIGTERM. Otherwise twelve attempts outlast half a
+            # minute of refusals (botocore waits 75 s between them on average).
             client = (
                 s3_client(attempts=2, timeout_seconds=5)
                 if hurried

@@ -44,13 +44,12 @@ USES = (
     Use(CPU_TYPE, jobs=3, own_jobs=2, starts=3),
     Use(GPU_TYPE, jobs=4, own_jobs=4, starts=6),
 )
-# Hourly cost of a host besides its price: 64 GiB of gp3 at $0.08 per GB and month, 375 MiB/s
-# more than gp3 includes at $0.04 per MiB/s and month, and a public address at $0.005 an hour: the
-# list prices of docs/runbook.md, "What it costs while idle", as of early 2026, us-east-1.
+# Hourly cost of a host besides its price: 64 GiB of gp3 at $0.08 per GB and month, 375 MiB/s more
+# than gp3 includes at $0.04 per MiB/s and month, and a public address at $0.005 an hour: the list
+# prices of docs/runbook.md, "What it costs while idle", as of early 2026, us-east-1.
 BESIDE_USD_PER_HOUR = (64 * 0.08 + 375 * 0.04) / 730 + 0.005
 # Images, alarms, metrics and logs for some hours, from the same list: 3.4 GB of images, 6 alarms
-# and
-# about 20 metrics come to less than 2 cents in 3 hours.
+# and about 20 metrics come to less than 2 cents in 3 hours.
 REST_USD = 0.05
 
 

@@ -164,7 +164,7 @@ def requested_file_systems(request: dict[str, Any], known: Collection[str]) -> C
     """The file systems that a request's filters name, or all; other filters are refused."""
     for each in request.get("Filters", ()):
         if each["Name"] != FILE_SYSTEM_ID:
-            raise missing(f"filter {each['Name']}, only {FILE_SYSTEM_ID}")
+            raise missing(f"the filter {each['Name']}, only {FILE_SYSTEM_ID}")
         known = each.get("Values", ())
     return known
 
@@ -181,7 +181,7 @@ def check_association(
             f"File system '{file_system.id}' is {file_system.lifecycle}; it must be AVAILABLE"
         )
     if others:
-        raise missing(f"second association of a file system, beside {others[0].id}")
+        raise missing(f"a second association of a file system, besides {others[0].id}")
     path = str(request.get("FileSystemPath") or "")
     if not path.startswith("/") or {".", ".."} & set(path.split("/")):
         raise bad_request(

@@ -90,7 +90,7 @@ class Environment(Model):
     cpu_threads: PositiveCount = Field(description="logical CPUs that this process may use")
     compute_threads: PositiveCount = Field(description="threads the math libraries were given")
     memory_bytes: PositiveSize
-    gpu_model: Name | None = Field(description="begins with 'simulated' where tests imitate a GPU")
+    gpu_model: Name | None = Field(description="starts with 'simulated' if tests imitate a GPU")
     gpu_count: Count
     gpu_memory_bytes: Size | None = Field(description="memory of one GPU")
     driver_version: Name | None
@@ -101,23 +101,27 @@ class Environment(Model):
     image_digest: Name | None = Field(
         description="container image digest; null outside a container"
     )
-    image: Name | None = optional("of a job that was not written for Batchmark, as it names it")
+    image: Name | None = optional(
+        "image of a job that was not written for Batchmark, as its definition names it"
+    )
     compute_environment: Name | None = optional("AWS Batch compute environment; null outside Batch")
-    last_level_cache_bytes: Size | None = optional("of the device measured")
+    last_level_cache_bytes: Size | None = optional("last-level cache of the device measured")
     ami_id: Name | None = optional("machine image; null off EC2")
     thread_settings: Few[Name] = optional(
-        "variables that were set of those that tell the math libraries' threads how to "
-        "wait and where to run, as NAME=value",
+        "variables set that control how the math libraries' threads wait and where they run, as "
+        "NAME=value",
         (),
     )
     gpu_application_clock_hz: Amount | None = optional(
-        "that the host's driver was told to run kernels at; null if none"
+        "clock set for running kernels; null if none"
     )
     gpu_daemons: Name | None = optional(
-        "of DCGM, MPS and persistence those that run on the host, or 'none'; null "
-        "without a GPU, or where the host's sockets can't be seen"
+        "which of DCGM, MPS and persistence run on the host, or 'none'; null without a GPU, or "
+        "if the host's sockets can't be seen"
     )
-    root_volume: Name | None = optional("of the host, as Terraform asked for it; null off EC2")
+    root_volume: Name | None = optional(
+        "the host's root volume, as configured in Terraform; null off EC2"
+    )
     code_version: Name | None = optional(
         "first 12 hex digits of the SHA-256 of the job's own source files"
     )
@@ -134,18 +138,15 @@ class Implementation(Model):
 class Phases(Model):
     """Where a call spends its time, as medians over several calls; null where unknown."""
 
-    allocate_seconds: Seconds | None = optional(
-        "memory for the inputs, none of it kept from before"
-    )
+    allocate_seconds: Seconds | None = optional("allocating memory for the inputs, without reuse")
     host_to_device_seconds: Seconds | None = None
     compute_seconds: Seconds | None = None
     device_to_host_seconds: Seconds | None = None
     kernel_seconds: Seconds | None = optional(
-        "on the GPU alone, of calls that waited in its queue; null where calls are "
-        "long, or can't be queued"
+        "GPU time of calls that waited in its queue; null if calls are long or can't be queued"
     )
     latency_seconds: Seconds | None = optional(
-        "on an idle GPU, until the host knows that the work is done"
+        "on an idle GPU, until the host sees that the work is done"
     )
 
 
@@ -182,7 +183,7 @@ class Stopping(Model):
 
     criterion: Criterion
     relative_half_width: Ratio | None = Field(
-        description=f"of the median's {CONFIDENCE_TEXT} interval when it ended; "
+        description=f"relative half-width of the median's {CONFIDENCE_TEXT} interval at the end; "
         "null below 6 samples"
     )
 
@@ -191,7 +192,7 @@ class Conditions(Model):
     """The machine's state at a moment or while the samples were taken; null where unknown."""
 
     cpu_frequency_hz: Amount | None = optional("mean over the CPUs")
-    cpu_steal_share: Share | None = optional("share of CPU time that the hypervisor gave to others")
+    cpu_steal_share: Share | None = optional("share of CPU time that the hypervisor took away")
     cpu_wait_share: Share | None = optional(
         "share of the time in which this process's threads had work that they waited for a CPU"
     )
@@ -200,7 +201,7 @@ class Conditions(Model):
     gpu_temperature_celsius: Reading | None = None
     gpu_power_watts: Amount | None = None
     gpu_throttle_reasons: Few[Name] = optional(
-        "NVML's clock event reasons that slow it down, such as sw_power_cap", ()
+        "NVML's reasons for lowering the clocks, such as sw_power_cap", ()
     )
 
 
@@ -232,46 +233,48 @@ class Measurement(Model):
     dtype: Name
     status: MeasurementStatus
     reason: Text | None = optional(
-        "why it was skipped, failed, unsettled or interrupted, or has few samples; "
-        "and that a step used NumPy"
+        "why it was skipped, failed, unsettled or interrupted, or has few samples; also remarks, "
+        "such as that a step used NumPy"
     )
     implementation: Implementation | None = None
     cold_seconds: PositiveSeconds | None = None
     samples_seconds: OfSamples[PositiveSeconds] = ()
     process_samples: OfSamples[PositiveCount] = optional(
-        "how many samples each process took that measured the row, in their order; "
-        "empty where all are one process's",
+        "samples taken by each process that measured the row, in order; empty if there was only "
+        "one process",
         (),
     )
     turn_samples: OfSamples[PositiveCount] = optional(
-        "how many samples each turn took, with other rows' turns between them: first "
-        "those of the first process, then the next one's; empty where each process took one",
+        "samples taken in each turn, process by process; other rows' turns lie between them; "
+        "empty if each process took one turn",
         (),
     )
     phases: Phases | None = None
     flops: Size | None = optional("floating-point operations of a call")
-    items: PositiveCount | None = optional("images that a call works through")
-    bytes_moved: Size | None = optional("least bytes a call must read and write in device memory")
+    items: PositiveCount | None = optional("images that a call processes")
+    bytes_moved: Size | None = optional(
+        "minimum bytes that a call reads and writes in device memory"
+    )
     correctness: Correctness | None = None
     check: OwnersCheck | None = optional(
-        "in place of `correctness`, of a job not written for Batchmark"
+        "replaces `correctness` for a job not written for Batchmark"
     )
     timer: Literal["monotonic", "cuda_events"] | None = optional("what timed the samples")
     calls_per_sample: PositiveCount | None = optional(
-        "calls made in a row, of which a sample is the mean, where they are short"
+        "number of calls averaged in a sample, if calls are short"
     )
-    trials: Few[Trial] = optional("of all implementations, the chosen one too", ())
+    trials: Few[Trial] = optional("trials of all implementations, including the chosen one", ())
     input_sets: PositiveCount | None = optional(
-        "inputs taken in turn, so that caches hold no old ones"
+        "inputs used in rotation, so that caches don't hold them"
     )
     caches_filled: Amount | None = optional(
-        "bytes of all input sets, or of what is written between calls where those are "
-        "too few, over those of the last-level cache; null if unknown"
+        "bytes of all input sets, or of what is written between calls if those are too few, "
+        "relative to the last-level cache; null if unknown"
     )
     warmup_calls: Size | None = None
     unrecorded_calls: Size | None = optional(
-        "made between the samples where calls are so short that all samples allowed "
-        "would take only a moment"
+        "calls made between the samples, if calls are so short that all samples allowed would "
+        "take only a moment"
     )
     stopping: Stopping | None = None
     throttled_samples: OfSamples[Count] = optional(
@@ -285,14 +288,14 @@ class Measurement(Model):
     conditions_during: Conditions | None = None
     conditions_after: Conditions | None = None
     peak_memory_bytes: Size | None = optional(
-        "most memory that a process which measured the row held in its first turn, "
-        "all input sets included: torch's on CUDA, all of it on the CPU"
+        "peak memory of a process that measured the row, in its first turn and with all input "
+        "sets: torch's on CUDA, all of it on the CPU"
     )
     energy_joules: Amount | None = optional(
-        "of the GPU, per warm call and the idle moment after it; null without NVML's "
-        "counter, and where something is written between calls"
+        "energy of the GPU per warm call, including the idle moment after it; null without "
+        "NVML's counter, or if something is written between calls"
     )
-    sharing: Sharing | None = optional("how tasks shared the device; null where one had it alone")
+    sharing: Sharing | None = optional("how tasks shared the device; null if one had it to itself")
     scaling: Scaling | None = optional(
         "the nodes of a multi-node job; null for any other suite's rows"
     )
@@ -348,7 +351,7 @@ class Ceiling(Model):
     """The best rate that this device reached in this job, to compare rows with."""
 
     kind: Literal["compute", "copy", "read"]
-    dtype: Name | None = Field(description="of the matrix product; null for copy and read")
+    dtype: Name | None = Field(description="dtype of the matrix product; null for copy and read")
     rate_per_second: Rate = Field(
         description="flop/s of a large product, bytes/s read plus written by a large copy, or "
         "bytes/s read by a large sum",
@@ -362,7 +365,7 @@ class MetricSummary(Model):
     metric: Name
     unit: Name
     samples: PositiveCount
-    minimum: Reading | None = Field(description="null where nobody told how low it went")
+    minimum: Reading | None = Field(description="null if the minimum is unknown")
     mean: Reading
     maximum: Reading
 
@@ -382,16 +385,18 @@ class ResultDocument(Model):
     started_at: Moment
     finished_at: Moment
     total_seconds: PositiveSeconds | None = Field(
-        description="process start to the document, ceilings included; null where the times of a "
-        "job that was not written for Batchmark can't be"
+        description="from process start to the document, including ceilings; null if a job that was "
+        "not written for Batchmark has impossible times"
     )
     environment: Environment
     measurements: Annotated[tuple[Measurement, ...], FailFast(), Field(max_length=MOST_ROWS)]
     marks: Marks | None = None
     ceilings: Few[Ceiling] = ()
     telemetry: Few[MetricSummary] = ()
-    own_job: OwnJob | None = optional("of a job not written for Batchmark; null for any other")
-    version: GivenVersion | None = optional("of what is measured; null where nobody gave it one")
+    own_job: OwnJob | None = optional(
+        "details of a job not written for Batchmark; null for any other"
+    )
+    version: GivenVersion | None = optional("version of what is measured; null if not given")
 
     @model_validator(mode="after")
     def _times_fit(self) -> Self:

@@ -32,12 +32,12 @@ class MetricLine(Model):
 
     metric: MetricName
     value: Annotated[float, Field(ge=1e-9, le=1e9)] = Field(
-        description="above 0, as figures are compared by their ratios; beyond the bounds, in "
-        "another unit"
+        description="above 0, as figures are compared by their ratios; use another unit if it "
+        "exceeds the bounds"
     )
-    unit: Unit = Field(description="such as images/s; what ends in /s is a rate")
+    unit: Unit = Field(description="such as images/s; units that end in /s are rates")
     higher_is_better: bool
-    version: Literal[1] = Field(default=VERSION, description="of this contract")
+    version: Literal[1] = Field(default=VERSION, description="version of this format")
 
 
 class MetricLineError(ValueError):

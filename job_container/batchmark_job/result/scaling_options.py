@@ -30,8 +30,8 @@ _of_nodes, _of_step, _of_training = (
 )
 # The form's text for each choice.
 DATA_SOURCES: dict[DataSource, str] = {
-    "synthetic": "made on the device: nothing is read",
-    "files": "read from a file system that the run stands up for itself",
+    "synthetic": "generated on the device; nothing is read",
+    "files": "read from a file system that the run creates for itself",
 }
 
 
@@ -45,18 +45,19 @@ class _Step(Options):
     )
     steps: Annotated[Whole, Field(ge=LEAST_STEPS, le=MOST_SAMPLES)] = _of_step(
         50,
-        "Steps that are measured, of each row that trains.",
-        command="most samples of a row; of training on files each is a step of every worker that "
-        "loads them",
+        "Measured steps of each training row.",
+        command=(
+            "most samples of a row; when training on files, each is a step of every loader worker"
+        ),
     )
     data: Annotated[tuple[DataSource, ...], Field(min_length=1)] = _of_step(
         tuple(DATA_SOURCES),
-        "Where images come from. Without files, no file system is stood up.",
+        "Where images come from. Without files, no file system is created.",
         says=DATA_SOURCES,
     )
     all_reduce_mib: tuple[Mebibytes, ...] = _of_step(
         (1, 16, 64, 256),
-        "Mebibytes that all ranks sum in a test of its own, one number per line. Empty for none.",
+        "Sizes of the all-reduce test in mebibytes, one number per line. Empty for no test.",
         command="sizes in mebibytes; may be empty",
     )
 
@@ -64,20 +65,19 @@ class _Step(Options):
 class _Nodes(Options):
     node_counts: Annotated[tuple[Nodes, ...], Field(min_length=1)] = _of_nodes(
         (1, 2, 4, 8, 16, 20),
-        "How many nodes train together, one number per line: a job for each, one after the other. "
-        "Include 1: the others are compared with it.",
+        "How many nodes train together, one number per line. Each number is a job; they run one "
+        "after the other. Include 1, as the others are compared with it.",
     )
     devices: Devices | None = _of_nodes(
         None,
-        "GPUs of each node, or processes on its CPU. Empty for all its GPUs, and for one process "
-        "on a CPU.",
+        "GPUs per node, or processes on its CPU. Empty for all its GPUs, or one process on a CPU.",
     )
     strong_scaling: bool = _of_nodes(
         True,
-        "Also measure the batch that keeps the images of all devices together at those of the "
-        "fewest nodes.",
+        "Also measure strong scaling: with more nodes, the images per device shrink so that the "
+        "global batch stays the same.",
     )
-    batch: Batch = _of_step(64, "Images of each device at each step.")
+    batch: Batch = _of_step(64, "Images per device and step.")
     dtype: Literal["suite", "bfloat16", "float32"] = _of_step(
         "suite",
         "Number format of the training; weights stay float32.",
@@ -90,23 +90,28 @@ class ScalingRun(_Step, _Nodes):
 
     learning_rate: Annotated[float, STRICT, Field(gt=0, le=1e6)] = _of_training(
         0.1,
-        f"For {IMAGES_OF_RATE} images per step, after the warm-up. It is multiplied by the images "
-        f"of all devices / {IMAGES_OF_RATE}: the linear scaling rule.",
+        f"For {IMAGES_OF_RATE} images per step, after the warm-up. It is scaled linearly with "
+        "the images of all devices (linear scaling rule).",
     )
-    momentum: Annotated[Amount, STRICT] = _of_training(0.9, "Of stochastic gradient descent.")
-    weight_decay: Annotated[Amount, STRICT] = _of_training(5e-5, "Of stochastic gradient descent.")
+    momentum: Annotated[Amount, STRICT] = _of_training(
+        0.9, ("Momentum of stochastic gradient descent.")
+    )
+    weight_decay: Annotated[Amount, STRICT] = _of_training(
+        5e-5, ("Weight decay of stochastic gradient descent.")
+    )
     epochs: Annotated[PositiveCount, STRICT] = _of_training(
-        90, "Over which the rate falls to nothing, as a square."
+        90, "Epochs over which the rate decays quadratically to 0."
     )
-    warmup_epochs: Annotated[Count, STRICT] = _of_training(10, "Over which the rate rises first.")
+    warmup_epochs: Annotated[Count, STRICT] = _of_training(
+        10, ("Epochs over which the rate rises first.")
+    )
     images_per_epoch: Annotated[PositiveCount, STRICT] = _of_training(
-        1_281_167, "ImageNet has 1,281,167."
+        1_281_167, "Images per epoch; ImageNet has 1,281,167."
     )
     study: Annotated[tuple[dict[str, Any], ...], Field(max_length=20)] = _of_training(
         (),
-        "Variants of the settings above, such as "
-        '[{"learning_rate": 0.05}, {"learning_rate": 0.2}]: each a job of its own on the most '
-        "nodes.",
+        'Variants of the settings above, such as [{"learning_rate": 0.05}, '
+        '{"learning_rate": 0.2}]. Each is a separate job on the largest number of nodes.',
     )
 
     @property
@@ -121,12 +126,14 @@ class ScalingRun(_Step, _Nodes):
 class ScalingOptions(_Step):
     """What the nodes of one job measure together."""
 
-    nodes: Nodes = Field(default=1, description="which Batch tells the job")
-    devices: Devices = option(1, command="of each node: GPUs, or processes on the CPU")
+    nodes: Nodes = Field(default=1, description="number of nodes, which the job reads from Batch")
+    devices: Devices = option(1, command="per node: GPUs, or processes on the CPU")
     batches: Annotated[tuple[Batch, ...], Field(min_length=1)] = option(
         (64,),
-        command="images of each device at each step; several are rows of their own: a run's first "
-        "one is that of weak scaling, one after it that of strong scaling",
+        command=(
+            "images per device and step; each is a separate row: a run's first one is for weak "
+            "scaling, a second one for strong scaling"
+        ),
     )
     data: Annotated[tuple[DataSource, ...], Field(min_length=1)] = option(
         ("synthetic",), command="where images come from"
@@ -134,12 +141,12 @@ class ScalingOptions(_Step):
     passes: tuple[Pass, ...] = option(
         PASSES, command="passes over the files; only the first job that reads them has a cold one"
     )
-    settings: TrainingSettings = option(ScalingRun().settings, command="of the training")
+    settings: TrainingSettings = option(ScalingRun().settings, command="seed of the training")
     variant: Count = Field(
-        default=0, description="of a study over settings; 0 is the run's own settings"
+        default=0, description="index of the variant in a study; 0 is the run's own settings"
     )
     varied: tuple[Line, ...] = option(
-        (), command="settings of those above that tell this job's rows from others of its run"
+        (), command="settings that distinguish this job's rows from others of its run"
     )
 
     @model_validator(mode="before")

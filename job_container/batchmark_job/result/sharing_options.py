@@ -25,13 +25,13 @@ SAYS_OF_MODES = {
     SharingMode.EXCLUSIVE: "one task after the other, each alone",
     SharingMode.TIME_SLICING: "processes at once, as the driver schedules them",
     SharingMode.MPS: "processes at once through NVIDIA's Multi-Process Service; GPU only",
-    SharingMode.STREAMS: "threads of one process, each on a CUDA stream of its own; GPU only",
+    SharingMode.STREAMS: "threads of one process, each on its own CUDA stream; GPU only",
 }
 SAYS_OF_DISTURBANCES = {
-    Disturbance.OUT_OF_MEMORY: "takes memory until there is none",
+    Disturbance.OUT_OF_MEMORY: "allocates memory until none is left",
     Disturbance.CRASH: "crashes",
     Disturbance.HANG: "hangs",
-    Disturbance.SLOW: "takes ten times as long for each step",
+    Disturbance.SLOW: "makes steps ten times as long",
 }
 
 
@@ -45,45 +45,45 @@ class SharingOptions(Options):
     )
     axes: dict[Line, Whole] = _of_task(
         {"batch": 32},
-        "Its size, as NAME=N; several with spaces between them. Empty for the sizes that a "
-        "workload of your own has by default.",
+        "Its size, as NAME=N; separate several by spaces. Empty for the default sizes of a "
+        "workload of your own.",
         command="size of the task",
         flag="axis",
     )
     modes: Annotated[tuple[SharingMode, ...], Field(min_length=1)] = _of_sharing(
         tuple(SharingMode),
-        "How the replicas share the device. A target whose jobs share an instance measures its "
-        "own mode alone.",
+        "How the replicas share the device. A target whose jobs share an instance measures only "
+        "its own mode.",
         command="how the replicas share the device",
         says=SAYS_OF_MODES,
     )
     replicas: Annotated[tuple[Replicas, ...], Field(min_length=1)] = _of_sharing(
         (1, 2, 5, 10, 20),
-        "How many share it at once, one number per line. Include 1: the others are compared with "
-        "it.",
-        command="how many at once; as jobs and pods one number",
+        "How many share it at once, one number per line. Include 1, as the others are compared "
+        "with it.",
+        command="how many at once; a single number for jobs and pods",
     )
     disturbances: tuple[Disturbance, ...] = _of_sharing(
         (),
-        "Experiments of their own: what one replica does while others share the device with it. "
-        "None by default.",
-        command="what one replica does in an experiment of its own",
+        "Extra experiments: what one replica does while others share the device with it. None by "
+        "default.",
+        command="what one replica does in an extra experiment",
         says=SAYS_OF_DISTURBANCES,
     )
     mps_threads: Annotated[Whole, Field(ge=1, le=100)] | None = _of_sharing(
         None,
-        "Per cent of the GPU's threads for each client of MPS. Empty for no limit.",
+        "Per cent of the GPU's threads for each MPS client. Empty for no limit.",
         command="per cent of the GPU's threads for each MPS client",
     )
     mps_memory_mib: Annotated[Whole, Field(ge=1)] | None = _of_sharing(
         None,
-        "Mebibytes of GPU memory for each client of MPS. Empty for no limit.",
+        "Mebibytes of GPU memory for each MPS client. Empty for no limit.",
         command="mebibytes of GPU memory for each MPS client",
         flag="mps-memory",
     )
     form: Form = option(
         "processes",
-        command="where the replicas are; as jobs and pods this process is one of them",
+        command="how replicas run; with jobs and pods, this process is one of them",
     )
 
     @property

@@ -23,8 +23,8 @@ class GivenVersion(Options):
 
     commit: _Given = option(
         None,
-        "Commit of what is measured. Where it is slower, the alert names the first one.",
-        command="commit of what is measured, in place of CI's",
+        "Commit that is measured. If a later one is slower, the alert names the first slow commit.",
+        command="commit that is measured, instead of CI's",
     )
     branch: _Given = option(
         None,
@@ -33,8 +33,8 @@ class GivenVersion(Options):
     )
     label: _Given = option(
         None,
-        "Any text to find the run by, such as a release.",
-        command="any text to find the run by, such as a release",
+        "Any text by which to find the run, such as a release.",
+        command="any text by which to find the run, such as a release",
     )
 
     def over(self, other: GivenVersion | None) -> Self:

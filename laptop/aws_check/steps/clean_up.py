@@ -145,7 +145,7 @@ def nothing_left(check: Check) -> Seen:
         try:
             found[:] = leftovers(check.clients)
         except NO_ANSWER as error:
-            found[:] = found or [f"unknown: {error}"]
+            found[:] = found or [f"can't be listed: {error}"]
         return not found
 
     seconds = GONE_SECONDS if check.account.on_aws else 0

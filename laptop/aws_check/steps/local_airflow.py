@@ -37,7 +37,6 @@ CHECK_SECONDS = 900  # time limit of a DAG that submits nothing
 RUN_SECONDS = 5400
 # Budget of each run on AWS: above estimate.py's figure, even if prices are twice those of
 # us-east-1.
-# us-east-1.
 MAX_COST_USD = 2.0
 FAILURE_CHARACTERS = 1500
 GUARD_FOLDER = "guard/"

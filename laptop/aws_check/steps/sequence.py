@@ -109,8 +109,7 @@ def steps_of(check: Check) -> list[Step]:
 def airflow_steps(airflow: LocalAirflow) -> list[Step]:
     needs = (AIRFLOW,)
     # If a directly submitted job fails, a run's jobs would too, for more money. A run buys Spot
-    # first, so
-    # with a quota of 0 its jobs would wait for an hour.
+    # first, so with a quota of 0 its jobs would wait for an hour.
     jobs_run = (AIRFLOW, CPU_JOB, ON_DEMAND_JOB, SPOT_QUOTA)
     return [
         Step(

@@ -378,15 +378,15 @@ def test_the_demo_tells_progress_instead_of_every_row(monkeypatch):
         "g5:     the samples gather around more than one value",
         "c5: [1/26] fft size=128 float32: FAILED, no memory; about 2 min left",
     ]
-    assert list(jobs.told(first)) == [
+    assert list(jobs.lines_to_show(first)) == [
         "g5: batchmark-job: suite smoke, 26 rows",
         "g5: 1 of 26 rows measured; about 40 s left",
         "c5: 1 of 26 rows measured; about 2 min left",
     ]
     second = ["g5: [2/26] sort: median 1 s", "g5: batchmark-job: wrote x", "g5: suite smoke on cpu"]
-    assert list(jobs.told(second)) == ["g5: batchmark-job: wrote x"]
+    assert list(jobs.lines_to_show(second)) == ["g5: batchmark-job: wrote x"]
     now += demo.PROGRESS_SECONDS
-    assert list(jobs.told(second[:1])) == ["g5: 2 of 26 rows measured"]
+    assert list(jobs.lines_to_show(second[:1])) == ["g5: 2 of 26 rows measured"]
 
 
 def test_the_demo_tells_each_task_once_when_it_ended():

@@ -36,7 +36,7 @@ def test_a_second_demo_at_the_same_time_is_refused(refusal, tmp_path):
     with (tmp_path / "demo.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         line = refusal("demo", "--folder", tmp_path / "demo")
-    assert "another `make demo` is at work" in line
+    assert "another `make demo` is running" in line
     assert not (tmp_path / "demo").exists()
 
 

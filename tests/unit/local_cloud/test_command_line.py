@@ -29,7 +29,7 @@ from tests.paths import ROOT
         (["--record-calls", "/no/such/folder/calls"], "is not a file path in an existing folder"),
         (["--record-calls", "/"], "'/' is not a file path in an existing folder"),
         (["--jobs", "pods"], "--jobs: invalid choice: 'pods'"),
-        (["--job-network", "n"], "--job-network is for --jobs containers"),
+        (["--job-network", "n"], "--job-network needs --jobs containers"),
         (["--jobs", "containers", "--job-network", "n"], "--job-network needs --job-endpoint"),
         (
             ["--job-endpoint", "local-cloud:5000"],
@@ -40,7 +40,7 @@ from tests.paths import ROOT
             "'http://h:1/path' is not a URL of the form http://HOST:PORT",
         ),
         (["--credentials", "/no/such/folder/file"], "is not a file path in an existing folder"),
-        (["--credentials", "f", "--any-credentials"], "leave out one of them"),
+        (["--credentials", "f", "--any-credentials"], "give only one of them"),
         (["--no-such-option"], "--no-such-option"),
     ],
 )
@@ -73,7 +73,7 @@ def test_a_port_in_use_is_reported_in_one_line(capsys, no_signals):
         port = taken.getsockname()[1]
         assert main(["--port", str(port)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert f"cannot listen on 127.0.0.1:{port}: it is taken" in line
+    assert f"cannot listen on 127.0.0.1:{port}: it is in use" in line
 
 
 @pytest.mark.parametrize("error", [RuntimeUnavailableError, StateError])

@@ -54,7 +54,7 @@ def test_clients_of_aws_read_it(path, monkeypatch):
 )
 def test_a_file_without_a_secret_is_named(path, content):
     path.write_bytes(content)
-    with pytest.raises(CredentialsError, match=f"{path} holds no aws_secret_access_key of the"):
+    with pytest.raises(CredentialsError, match=f"{path} has no aws_secret_access_key in the"):
         read_or_make(path)
     assert path.read_bytes() == content
 
@@ -137,4 +137,4 @@ def test_a_bad_file_is_reported_in_one_line(served_with, path, capsys):
     path.write_text("nothing")
     assert served_with("--credentials", str(path)) == (2,)
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"local_cloud: {path} holds no aws_secret_access_key")
+    assert line.startswith(f"local_cloud: {path} has no aws_secret_access_key")

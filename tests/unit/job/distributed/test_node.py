@@ -52,7 +52,7 @@ def test_the_time_for_all_to_come_may_be_another():
     ("changed", "reason"),
     [
         ({"AWS_BATCH_JOB_MAIN_NODE_INDEX": "1"}, "MAIN_NODE_INDEX is 1; the main node must be"),
-        ({"AWS_BATCH_JOB_NODE_INDEX": "20"}, "NODE_INDEX is 20, and AWS_BATCH_JOB_NUM_NODES is 20"),
+        ({"AWS_BATCH_JOB_NODE_INDEX": "20"}, "NODE_INDEX is 20, which AWS_BATCH_JOB_NUM_NODES=20"),
         ({"AWS_BATCH_JOB_NUM_NODES": "many"}, "NUM_NODES is 'many'; Batch sets it to a whole"),
         ({"AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": ""}, "is not set, but this is node 3"),
         ({"AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": "fd00::7"}, "is fd00::7; give the IP"),

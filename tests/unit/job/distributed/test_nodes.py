@@ -175,7 +175,7 @@ def test_a_node_that_came_and_went_is_told_as_that_though_it_declines_then(main,
     wait_for(lambda: all_nodes._joined and all_nodes._joined[1].lost, "its loss", 10)
     decline(Node(1, 2, MAIN, proof=PROOF), "cannot measure: no GPU", port)
     wait_for(lambda: all_nodes._declined, "its word", 10)
-    with pytest.raises(CannotMeasureError, match="is lost: it closed the connection"):
+    with pytest.raises(CannotMeasureError, match="then was lost: it closed the connection"):
         all_nodes.gather(CPU, devices=1)
 
 

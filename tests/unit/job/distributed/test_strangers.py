@@ -55,7 +55,7 @@ def test_who_repeats_a_proof_costs_few_threads_and_keeps_no_node_out(main, port)
 
 
 def test_a_main_node_without_an_address_of_its_own_does_not_listen_at_all_of_them(port):
-    with pytest.raises(CannotMeasureError, match="outside of Batch, set AWS_BATCH_JOB_MAIN_NODE_"):
+    with pytest.raises(CannotMeasureError, match="outside Batch, set AWS_BATCH_JOB_MAIN_NODE_"):
         Nodes(Node(0, 2, None, 20.0, PROOF), port=port)
 
 

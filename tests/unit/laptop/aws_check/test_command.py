@@ -47,7 +47,7 @@ def scripted(monkeypatch, tmp_path):
     check = {"terraform": SimpleNamespace(check=lambda: None), "copy_terraform": lambda: None}
     monkeypatch.setattr(command, "find_account", lambda *_: ACCOUNT)
     monkeypatch.setattr(command, "prices_of", lambda *_: load_prices())
-    monkeypatch.setattr(command, "left", lambda _: script.left)
+    monkeypatch.setattr(command, "leftovers", lambda _: script.left)
     monkeypatch.setattr(command, "steps_of", lambda _: steps(script.steps))
     monkeypatch.setattr(command, "end_steps", lambda _: steps(script.ends))
     monkeypatch.setattr(command, "tell", lambda *_: script.taken.append("tell"))
@@ -238,7 +238,7 @@ def refused(_):
 
 
 def test_what_can_not_be_looked_for_at_the_end_is_not_begun(scripted, monkeypatch):
-    monkeypatch.setattr(command, "left", refused)
+    monkeypatch.setattr(command, "leftovers", refused)
     with pytest.raises(LaptopError, match=r"what is left at the end: .* tag:GetResources"):
         command.aws_check(order(), scripted.folder)
     assert scripted.taken == []

@@ -59,7 +59,7 @@ def test_fixed_ones_that_last_tell_their_end(said):
 
 def test_fixed_ones_that_end_too_soon_are_refused(said):
     with pytest.raises(
-        LaptopError, match=r"end at 2.*, and a check may take 3 hours: give a profile"
+        LaptopError, match=r"end at 2.*, and a check may take 3 hours: use a profile"
     ):
         said(ending_in(hours=2.5))
 
@@ -118,7 +118,7 @@ def test_what_ends_a_check_tells_that_credentials_have_ended(monkeypatch, error,
     monkeypatch.setattr(command, "nothing_left", fail)
     steps = command.end_steps(SimpleNamespace(clients=clients_that(error)))
     go_on = (
-        r"have ended: renew them, then `make aws-check DESTROY=yes`\. left" if ended else "^left"
+        r"have expired: renew them, then `make aws-check DESTROY=yes`\. left" if ended else "^left"
     )
     for _ in range(2):  # as of a second start in the same process
         with pytest.raises(StepError, match=go_on):

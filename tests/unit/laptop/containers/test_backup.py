@@ -121,7 +121,7 @@ def test_an_object_outside_the_backups_folder_is_refused(saved, deployment, tmp_
 
 def test_a_backup_of_another_key_is_reported(saved, deployment):
     (deployment.secrets / "fernet_key").write_text("another")
-    with pytest.raises(LaptopError, match="encrypted with another key"):
+    with pytest.raises(LaptopError, match="encrypted with a different key"):
         read_backup(saved, deployment)
 
 

@@ -134,7 +134,7 @@ def cut_off(path):
             lambda path: write_shard(path, {"0.jpg": b"no picture", "0.cls": b"1"}),
             r"0\.tar holds no 0\.jpg that can be decoded",
         ),
-        (lambda path: write_shard(path, {"0.jpg": JPEG}), r"0\.tar says '' in 0\.cls"),
+        (lambda path: write_shard(path, {"0.jpg": JPEG}), r"0\.tar has '' in 0\.cls"),
         (
             lambda path: write_shard(path, {"0.jpg": JPEG, "0.cls": b"1000"}),
             r"has '1000' in 0\.cls; a class must be a number from 0 to 999",

@@ -35,7 +35,10 @@ def test_ranks_share_all_shards_and_no_two_read_the_same(tmp_path, ranks):
             lambda folder: (folder / FILE).write_text(INCOMPLETE),
             "is not complete; run `batchmark-job images` again",
         ),
-        (lambda folder: (folder / FILE).write_text("{}"), r"manifest\.json is no manifest"),
+        (
+            lambda folder: (folder / FILE).write_text("{}"),
+            r"manifest\.json is not a valid image-set manifest",
+        ),
     ],
     ids=["no folder", "empty", "incomplete", "no manifest"],
 )
@@ -52,7 +55,7 @@ def test_a_folder_without_a_set_is_named(tmp_path, spoil, message):
     [
         (
             lambda folder: os.truncate(folder / "shard-000001.tar", 1000),
-            r"shard-000001\.tar has 1,000 bytes instead of [0-9,]+ by manifest\.json",
+            r"shard-000001\.tar has 1,000 bytes instead of [0-9,]+ as in manifest\.json",
         ),
         (
             lambda folder: write_shards(folder, shards=1),
@@ -75,5 +78,5 @@ def test_what_is_wrong_with_a_set_is_named(tmp_path, spoil, message):
 
 def test_too_few_shards_for_the_ranks_are_refused_with_the_number_to_make(tmp_path):
     write_shards(tmp_path)
-    with pytest.raises(InputError, match=r"4 shards .* for 5 ranks.*--shards 5 or more"):
+    with pytest.raises(InputError, match=r"4 shards .* for 5 ranks.*--shards 5` or more"):
         find_shards(tmp_path, alone(4, 5))

@@ -39,7 +39,7 @@ def test_digests_are_read_from_what_publish_says():
     assert image.digests(said) == (GPU, CPU)
     again = there[0].replace("$gpu_digest", GPU).replace("$cpu_digest", CPU)
     assert image.digests(again) == (GPU, CPU)
-    with pytest.raises(StepError, match="names no digests"):
+    with pytest.raises(StepError, match="reported no image digests"):
         image.digests("docker: not found")
 
 

@@ -62,7 +62,7 @@ def test_what_it_left_is_told_with_its_dollars(job):
         (ended("FAILED", 1), {}, "FAILED, exit code 1, .* wrote the document"),
         (ended(), {"document": False}, "left no document below raw/manual/g5.xlarge/"),
         (ended(), {"actual": "cpu"}, "it ran on cpu, not cuda"),
-        (ended(), {"bought": "on_demand"}, "on On-Demand, .*: Spot was asked for"),
+        (ended(), {"bought": "on_demand"}, "on On-Demand, .*: Spot was requested"),
     ],
 )
 def test_anything_else_fails(job, described, asked, told):

@@ -222,7 +222,7 @@ def test_an_answer_that_does_not_come_is_no_refusal(airflow, logs, monkeypatch):
 
 
 def test_a_local_cloud_refuses_nothing(airflow, logs):
-    with pytest.raises(NotCheckedError, match="refuses nothing by policies"):
+    with pytest.raises(NotCheckedError, match="does not enforce policies"):
         airflow(on_aws=False).rights()
 
 

@@ -29,7 +29,7 @@ def test_no_folder_of_the_host_but_those_for_jobs_is_mounted(folder):
     assert refusal(with_volume(folder)) == (
         f"the volume 'host' of {folder} (allowed are /scratch, /sharing, /fsx, /data and "
         "/mnt/NAME): it could make a job root on the Docker host, so the local cloud "
-        "refuses unless it is started with --allow-host-access"
+        "refuses it unless started with --allow-host-access"
     )
 
 
