@@ -385,8 +385,8 @@ class ResultDocument(Model):
     started_at: Moment
     finished_at: Moment
     total_seconds: PositiveSeconds | None = Field(
-        description="from process start to the document, including ceilings; null if a job that was "
-        "not written for Batchmark has impossible times"
+        description="from process start to the document, including ceilings; null if a job that "
+        "was not written for Batchmark has impossible times"
     )
     environment: Environment
     measurements: Annotated[tuple[Measurement, ...], FailFast(), Field(max_length=MOST_ROWS)]
