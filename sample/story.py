@@ -72,7 +72,7 @@ def day(week: int) -> datetime:
 
 
 def slowdown(target: str, week: int, *, fresh: bool) -> float:
-    """By which factor a target's calls are slower."""
+    """Factor by which a target's calls are slower."""
     events = [SLOW_BUILD, DRIVER, *([] if fresh else [NOISY])]
     return float(np.prod([one.slowdown for one in events if one.holds(target, week)]))
 

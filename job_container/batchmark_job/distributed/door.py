@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-PROOF_BYTES = 32
+PROOF_BYTES = 32  # of an HMAC-SHA256
 PROOF_SECONDS = 5.0  # how long a connection may take to present it
 MOST_VISITORS = 128  # connections that may wait at once; beyond that the oldest is dropped
 LOOK_SECONDS = 0.5

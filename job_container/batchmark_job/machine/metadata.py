@@ -14,7 +14,7 @@ from batchmark_job.machine.host import text_of
 IMDS_URL = "http://169.254.169.254"
 # The SDKs' variable; the local cloud sets it, as the address above would lead nowhere.
 IMDS_VARIABLE = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
-HTTP_TIMEOUT_SECONDS = 1.0
+HTTP_TIMEOUT_SECONDS = 1.0  # the default of the AWS SDKs
 
 Category = Literal[
     "ami-id",

@@ -188,7 +188,7 @@ def _tokens(parameters: Parameters) -> int:
 
 
 def _tensor_bytes(parameters: Parameters, dtype: str) -> int:
-    """Of queries, keys, values or the output."""
+    """Bytes of queries, keys, values or the output."""
     return _tokens(parameters) * parameters["head_dim"] * DTYPE_BYTES[dtype]
 
 

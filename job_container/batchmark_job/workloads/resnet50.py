@@ -29,7 +29,7 @@ WEIGHT_COUNT = 25_557_032
 STAGES = ((64, 3), (128, 4), (256, 6), (512, 3))  # width and number of blocks
 EXPANSION = 4
 CHECKED_IMAGES = 2
-EPSILON = 1e-5
+EPSILON = 1e-5  # like the next: torch's default for batch normalisation
 STATISTICS_MOMENTUM = 0.1
 
 

@@ -77,7 +77,9 @@ def test_a_missing_package_comes_from_the_wheels(monkeypatch, tmp_path, wheels):
 @pytest.mark.usefixtures("path")
 def test_without_wheels_it_says_what_is_missing_and_how_to_bring_it(monkeypatch, tmp_path):
     monkeypatch.setattr(packages, "CARRIED", {"carried_by_hand": "carried-by-hand"})
-    with pytest.raises(packages.MissingError, match=r"no carried_by_hand, nor .*gpu-wheels FOR=3"):
+    with pytest.raises(
+        packages.MissingError, match=r"no carried_by_hand, and neither has .*gpu-wheels FOR=3"
+    ):
         packages.bring(tmp_path / "none", tmp_path / "site")
     monkeypatch.setattr(packages, "OF_THE_IMAGE", ("no_torch_here",))
     with pytest.raises(packages.MissingError, match="has no no_torch_here: take an image"):

@@ -40,7 +40,7 @@ SHUFFLED = 256  # encoded images in a worker's shuffle buffer
 # Random crop: its share of the image's area, and its aspect ratio.
 # Source: Szegedy et al., https://arxiv.org/abs/1409.4842, section 6; torchvision's defaults.
 AREAS, RATIOS = (0.08, 1.0), (3 / 4, 4 / 3)
-TRIES = 10
+TRIES = 10  # as in torchvision's RandomResizedCrop
 PREFETCHED = 2  # batches of each worker
 
 

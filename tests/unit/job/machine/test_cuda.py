@@ -194,16 +194,16 @@ def test_a_gpu_that_is_full_at_the_start_says_how_full(make_settings):
         run_job(make_settings(requested_device="cuda", allow_cpu_fallback=True))
     assert str(caught.value) == (
         "cannot measure: the GPU is out of memory before the first row "
-        "(15.0 of 16.0 GiB are used); end what else runs on it (`nvidia-smi` on the host names "
-        "it), or give each job a GPU of its own"
+        "(15.0 of 16.0 GiB in use); stop the other processes on it (`nvidia-smi` on the host lists "
+        "them), or give each job its own GPU"
     )
 
 
 @pytest.mark.parametrize(
     ("error", "nvml", "message"),
     [
-        ("out of memory", NoDriver(), "first row; end what"),
-        ("unspecified launch failure", None, r"does not start: .*launch failure; see what"),
+        ("out of memory", NoDriver(), "first row; stop the"),
+        ("unspecified launch failure", None, r"does not start: .*launch failure; check"),
     ],
     ids=["full, and no NVML", "any other"],
 )
@@ -220,7 +220,7 @@ def test_a_gpu_that_does_not_come_up_is_told(kind):
     with (
         a_gpu(),
         mock.patch.multiple(torch.cuda, init=fails, get_device_capability=fails),
-        pytest.raises(CannotMeasureError, match=r"CUDA does not start: .*unknown error.*; see"),
+        pytest.raises(CannotMeasureError, match=r"CUDA does not start: .*unknown error.*; check"),
     ):
         start()
 

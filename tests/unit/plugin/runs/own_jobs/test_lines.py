@@ -156,7 +156,7 @@ def test_each_bad_line_is_named_with_its_number_in_its_source_and_the_good_are_k
         ("file", 1, '{"metric"'),
     ]
     problems = [bad.problem for bad in told.bad_lines]
-    assert problems[0].startswith("no JSON")
+    assert problems[0].startswith("not JSON")
     assert problems[1] == "value: Input should be greater than or equal to 0.000000001, not '-1'"
     assert problems[2] == "value: Field required"
 
