@@ -181,7 +181,7 @@ class Telemetry:
             # boto3 has no timeout for some waits, such as for a name server.
             sending.join(PUBLISH_SECONDS)
             if sending.is_alive():
-                warn(f"metrics not published within {PUBLISH_SECONDS:g} s")
+                warn(f"metrics not published: timed out after {PUBLISH_SECONDS:g} s")
 
     def datums(self) -> list[dict[str, Any]]:
         """PutMetricData's MetricData: for each metric and minute one set of statistics."""

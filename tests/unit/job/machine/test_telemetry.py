@@ -225,7 +225,7 @@ def test_a_cloudwatch_that_hangs_is_given_up(use_cloudwatch, monkeypatch, capsys
     use_cloudwatch(before=release.wait)
     start(Scripted({"MemoryUsed": 1.0})).publish()
     release.set()
-    assert "warning: metrics not published within 0.05 s" in capsys.readouterr().out
+    assert "warning: metrics not published: timed out after 0.05 s" in capsys.readouterr().out
 
 
 def refuse():
