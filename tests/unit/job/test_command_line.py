@@ -41,12 +41,12 @@ THOUSAND_AND_ONE = "size=" + ",".join(map(str, range(1, 1002)))
         ([*SMOKE, "--threads", "two"], "--threads 'two' is not a whole number"),
         ([*SMOKE, "--samples", "10001"], "--samples 10001 is too many; a result document holds"),
         ([*SMOKE, "--samples", "9999"], f"too many for {ROWS} rows; give {200_000 // ROWS} or"),
-        ([*MATMUL, "--axis", "size=8,9,8"], "the row matmul size=8 float32 is asked for twice"),
+        ([*MATMUL, "--axis", "size=8,9,8"], "the row matmul size=8 float32 is requested twice"),
         ([*MATMUL, "--axis", THOUSAND_AND_ONE], "1001 rows don't fit in one result document"),
         ([*SMOKE, "--max-seconds", "x"], "--max-seconds 'x' is not a number; give one such as 0.2"),
         ([*SMOKE, "--precision", "x"], "--precision 'x' is not a number; give one such as 0.01"),
         ([*SMOKE, "--run-id", ""], "--run-id is empty"),
-        ([*SMOKE, "--target", "t" * 301], "--target has 301 characters; give 300 or fewer"),
+        ([*SMOKE, "--target", "t" * 301], "--target has 301 characters; use 300 or fewer"),
         *(
             ([*SMOKE, f"--metrics-namespace={name}"], f"{name!r} is not a CloudWatch namespace; g")
             for name in ("", "  ", "a" * 256, ":a", "Größe", "a\n")

@@ -64,7 +64,7 @@ def test_every_mention_of_an_image_gets_the_registrys_digest(docker, root, capsy
     assert texts(root) == {f"PYTHON_IMAGE={PYTHON}@{NEW}\nPOSTGRES_IMAGE={POSTGRES}@{OLD}\n{other}"}
     assert capsys.readouterr().out.splitlines() == [
         f"{PYTHON}@{NEW}: renewed in {', '.join(map(str, (PINS, *REPEATED_IN)))}",
-        f"{POSTGRES}@{OLD}: as it was",
+        f"{POSTGRES}@{OLD}: unchanged",
     ]
 
 
@@ -114,7 +114,7 @@ def test_a_name_without_a_tag_is_refused(docker, root, capsys, image):
     write(root, text)
     assert main(root) == 1
     assert texts(root) == {text}
-    assert f"nothing is changed: '{image}' has no tag" in capsys.readouterr().err
+    assert f"nothing was changed: '{image}' has no tag" in capsys.readouterr().err
 
 
 def test_a_file_that_is_missing_leaves_the_others_alone(docker, root):

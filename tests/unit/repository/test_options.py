@@ -140,7 +140,11 @@ def test_the_command_refuses_them_too_under_its_own_names(model):
         ),
         (SharingOptions, {"mps_memory_mib": 0}, "mps_memory_mib 0 is out of range; give 1 or more"),
         (ScalingRun, {"momentum": "x"}, "momentum takes numbers, got 'x'"),
-        (ScalingRun, {"learning_rate": 2e6}, "learning_rate 2000000.0 is out of range; give more"),
+        (
+            ScalingRun,
+            {"learning_rate": 2e6},
+            "learning_rate 2000000.0 is out of range; give a number above",
+        ),
         (ScalingRun, {"dtype": "float16"}, "unknown dtype 'float16'; known: suite, bfloat16, floa"),
         (ScalingRun, {"study": ({"epochs": 1},) * 21}, "study has 21 values; give 20 at most"),
         (OwnJobRun, {"sizes": (True,)}, "sizes takes numbers, got True"),

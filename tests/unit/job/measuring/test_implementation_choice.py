@@ -128,7 +128,7 @@ def test_wrong_and_broken_candidates_are_not_chosen_however_fast():
     assert chosen is entered[1]
     wrong, _, broken, later = (candidate.trial_record() for candidate in entered)
     assert wrong.outcome == "wrong"
-    assert wrong.reason == "relative error 1, float32 allows 1e-05"
+    assert wrong.reason == "relative error 1, but float32 allows 1e-05"
     assert wrong.correctness.relative_error == pytest.approx(1)
     assert (broken.outcome, broken.reason) == ("failed", "LookupError: no such kernel")
     assert (later.outcome, later.reason) == ("failed", "ran out of memory: gone")
@@ -182,7 +182,7 @@ def test_what_is_made_for_another_dtype_is_no_rival():
 def test_refused_candidates_are_recorded_with_the_reason(monkeypatch):
     (entered,) = find_candidates(problem_for(product_by("plain"), dtype="int8"), (2, 1))
     assert entered.trial_record().outcome == "refused"
-    assert entered.reason.startswith("plain has no int8")
+    assert entered.reason.startswith("plain does not support int8")
     assert not entered.out_of_memory
     monkeypatch.setattr(memory, "available_host_bytes", lambda: 1000)
     (too_large,) = find_candidates(problem_for(product_by("plain")), (1,))

@@ -89,7 +89,7 @@ def test_wrong_result_fails_its_row():
     measurement = measured_spoilt(lambda product: product * 1.01)
     assert measurement.status == "failed"
     assert measurement.reason.startswith("wrong result: relative error 0.01")
-    assert measurement.reason.endswith(", float32 allows 1e-05")
+    assert measurement.reason.endswith(", but float32 allows 1e-05")
     assert not measurement.correctness.passed
     assert measurement.samples_seconds == ()
 
@@ -203,7 +203,7 @@ def test_slow_row_ends_with_fewer_samples_and_says_so(monkeypatch, long_wait, st
     assert measurement.status == status
     count = len(measurement.samples_seconds)
     assert count <= 3
-    said = rf"only {count} samples: 10 would have taken more than 0\.3 s{also}"
+    said = rf"only {count} samples, since 10 would have taken more than 0\.3 s{also}"
     assert re.fullmatch(said, measurement.reason)
     assert measurement.stopping.criterion == "max_seconds"
 

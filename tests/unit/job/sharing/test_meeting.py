@@ -100,7 +100,7 @@ def test_a_container_that_ends_is_noticed_at_once(tmp_path):
 def test_one_that_is_silent_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(meeting, "GRACE_SECONDS", 0.1)
     workers, there, connection = with_one_that_came(tmp_path)
-    with pytest.raises(StepError, match="no sign of life") as raised:
+    with pytest.raises(StepError, match="does not respond") as raised:
         there.answer(0.1)
     assert raised.value.hung
     asked = [connection.recv()[0] for _ in range(2)]
@@ -117,7 +117,7 @@ def test_the_others_fail_if_the_first_one_dies(tmp_path):
     failures = []
 
     def follow():
-        with pytest.raises(CannotMeasureError, match="ended without a word") as raised:
+        with pytest.raises(CannotMeasureError, match="ended unexpectedly") as raised:
             lend_workers(Place(1, place.folder), WorkersHere())
         failures.append(raised.value)
 
@@ -137,7 +137,7 @@ def test_who_does_not_come_is_named(tmp_path, monkeypatch):
     workers = ReplicaRendezvous(place, 3, WorkersHere())
     connection = meeting._connect(place)
     connection.send((2, time.perf_counter()))
-    with pytest.raises(CannotMeasureError, match=r"only 2 of 3 replicas came.*missing: 2$"):
+    with pytest.raises(CannotMeasureError, match=r"only 2 of 3 replicas joined.*missing: 2$"):
         workers.start(hold, "a")
     connection.close()
     workers.close()
@@ -145,14 +145,14 @@ def test_who_does_not_come_is_named(tmp_path, monkeypatch):
 
 def test_without_a_first_one_the_others_end(tmp_path, monkeypatch):
     monkeypatch.setattr(meeting, "MEETING_SECONDS", 0.2)
-    with pytest.raises(CannotMeasureError, match="the first replica did not come"):
+    with pytest.raises(CannotMeasureError, match="the first replica did not start"):
         lend_workers(Place(1, tmp_path / "group"), WorkersHere())
 
 
 def test_who_comes_too_late_ends_at_once(tmp_path):
     place = Place(0, tmp_path / "group")
     ReplicaRendezvous(place, 2, WorkersHere()).close()
-    with pytest.raises(CannotMeasureError, match="has ended already, without this one"):
+    with pytest.raises(CannotMeasureError, match="ended before this one joined"):
         lend_workers(Place(1, place.folder), WorkersHere())
 
 
@@ -217,7 +217,7 @@ def test_a_job_without_an_index_is_the_first_replica():
 @pytest.mark.parametrize(
     ("environment", "message"),
     [
-        ({"AWS_BATCH_JOB_ARRAY_INDEX": "2", "AWS_BATCH_JOB_ID": "a:2"}, "this is replica 3, and"),
+        ({"AWS_BATCH_JOB_ARRAY_INDEX": "2", "AWS_BATCH_JOB_ID": "a:2"}, "this is replica 3, but"),
         ({}, "BATCHMARK_SHARING_FOLDER is not set; name a folder"),
     ],
 )

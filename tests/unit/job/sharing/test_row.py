@@ -75,7 +75,7 @@ def test_rows_of_a_task_choose_its_implementation_once(bench):
     ("disturbance", "outcome", "said"),
     [
         ("crash", "crashed", "ended by SIGSEGV"),
-        ("hang", "hung", "no sign of life"),
+        ("hang", "hung", "no response"),
         ("out_of_memory", "out_of_memory", "out of memory"),
         ("slow", "ran", None),
     ],

@@ -97,7 +97,7 @@ def test_in_a_container_of_its_own_a_replica_uses_the_hosts_daemon(
     monkeypatch.setattr(mps, "READY_SECONDS", 0.2)
     assert asked("mps", form="jobs").reason == (
         f"CUDA_MPS_PIPE_DIRECTORY is '{tmp_path}', but no MPS daemon uses that folder; mount the "
-        "folder of the host's"
+        "host daemon's folder there"
     )
     monkeypatch.setattr(mps, "READY_SECONDS", 60)
     with mps.daemon(None) as pipes:

@@ -89,7 +89,7 @@ def test_an_interrupt_at_any_step_destroys(scripted, interrupted, how):
     assert scripted.taken[-3:] == ["destroy", "nothing left", "tell"]
     state = State.of(scripted.home)
     assert state.kept.over
-    assert state.outcomes["job"].seen == "the check was interrupted before"
+    assert state.outcomes["job"].seen == "the check was interrupted before this step"
 
 
 def test_a_closed_terminal_does_not_keep_it_from_destroying(scripted, monkeypatch):
@@ -120,7 +120,7 @@ def test_what_could_not_be_destroyed_is_destroyed_by_the_next_start(scripted, br
 def test_after_a_kill_resume_goes_on_where_it_ended(scripted):
     state = State.begin_in(scripted.home)
     state.begin("apply")  # and no more was written
-    with pytest.raises(LaptopError, match="did not end"):
+    with pytest.raises(LaptopError, match="is unfinished"):
         command.aws_check(order(), scripted.folder)
     assert scripted.taken == []
     command.aws_check(order(resume=True), scripted.folder)
@@ -138,7 +138,7 @@ def test_what_is_kept_is_gone_on_with_or_destroyed(scripted, capsys):
 @pytest.mark.parametrize(
     ("asked", "line"),
     [
-        ({"budget": "two"}, "BUDGET is 'two': give dollars above 0"),
+        ({"budget": "two"}, "BUDGET is 'two': give an amount in USD above 0"),
         ({"budget": "nan"}, "BUDGET is 'nan'"),
         ({"budget": "0"}, "BUDGET is '0'"),
         ({"budget": "1"}, r"can cost up to \$1.98, but BUDGET is \$1.00: give BUDGET=1.98"),
@@ -239,7 +239,7 @@ def refused(_):
 
 def test_what_can_not_be_looked_for_at_the_end_is_not_begun(scripted, monkeypatch):
     monkeypatch.setattr(command, "leftovers", refused)
-    with pytest.raises(LaptopError, match=r"what is left at the end: .* tag:GetResources"):
+    with pytest.raises(LaptopError, match=r"can't search the account .* tag:GetResources"):
         command.aws_check(order(), scripted.folder)
     assert scripted.taken == []
 
@@ -248,7 +248,7 @@ def test_a_profile_or_region_that_there_is_not_is_refused(scripted, monkeypatch,
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    with pytest.raises(LaptopError, match="REGION=us-east-1, for one"):
+    with pytest.raises(LaptopError, match="give one, such as REGION=us-east-1"):
         command.aws_check(CheckOptions(None), scripted.folder)
     monkeypatch.setenv("AWS_PROFILE", "nobodys")
     with pytest.raises(LaptopError, match=r"can't be used: .*nobodys"):

@@ -59,7 +59,7 @@ def test_fixed_ones_that_last_tell_their_end(said):
 
 def test_fixed_ones_that_end_too_soon_are_refused(said):
     with pytest.raises(
-        LaptopError, match=r"end at 2.*, and a check may take 3 hours: use a profile"
+        LaptopError, match=r"expire at 2.*, and a check may take 3 hours: use a profile"
     ):
         said(ending_in(hours=2.5))
 

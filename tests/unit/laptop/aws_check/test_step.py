@@ -100,7 +100,7 @@ def test_going_on_takes_again_what_failed_and_what_has_ended(state):
 
 
 def test_a_step_left_out_says_why(state):
-    outcome = not_run(Scripted()("a"), "the check was interrupted before")
+    outcome = not_run(Scripted()("a"), "the check was interrupted before this step")
     assert (outcome.status, outcome.passes, outcome.seconds) == ("not checked", False, 0)
 
 

@@ -210,7 +210,7 @@ def test_everything_optional_is_used(write, tmp_path):
             "__import__('numpy').ones(size).astype(dtype)",
             "as a data type (mine.py, line 5) (dtype is a torch dtype: don't pass it to NumPy",
         ),
-        ("numbers * 2", "numbers.mul_(2)", "copy them, or set REPEATABLE = False"),
+        ("numbers * 2", "numbers.mul_(2)", "copy the inputs, or set REPEATABLE = False"),
     ],
 )
 def test_what_goes_wrong_fails_the_row_alone(old, new, reason, write, tmp_path):

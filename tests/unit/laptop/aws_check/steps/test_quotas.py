@@ -83,7 +83,7 @@ def test_a_job_needs_the_quota_that_it_is_bought_by_or_a_job_that_was(check_of):
 def test_zones_are_counted_by_type(check_of, clients, offered, told):
     found = [{"InstanceType": name, "Location": f"us-east-1{name}"} for name in offered]
     clients.answer("ec2", "describe_instance_type_offerings", {"InstanceTypeOfferings": found})
-    if "is offered" in told:
+    if "is not offered" in told:
         with pytest.raises(StepError, match=told):
             quotas.zones(check_of())
     else:

@@ -209,7 +209,7 @@ def test_another_installations_stack_is_refused(changes, message):
             "batches includes 1, which leaves nothing",
         ),
         ({"repeats": 0}, "repeats must be a whole number from 1 to 20, got 0"),
-        ({"epochs": 5}, "warmup_epochs is 10, and epochs 5: the rate"),
+        ({"epochs": 5}, "warmup_epochs is 10, but epochs is 5: the warm-up"),
         ({"study": [{}]}, "study's object 1 is {}: give settings to change"),
         (
             {"study": [{"learning_rate": 0.2}, {"learning-rate": 1}]},

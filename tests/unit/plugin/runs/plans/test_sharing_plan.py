@@ -155,8 +155,14 @@ def test_other_suites_leave_targets_that_share_their_instance_out_unless_they_ar
             {"modes": ["mps"], "replicas": [1, 49]},
             "replicas includes 49, but MPS takes at most 48 clients per GPU: give 1 to 48, or",
         ),
-        ({"mps_threads": 50}, "mps_threads is 50, and modes are time_slicing, exclusive: add mps"),
-        ({"mps_memory_mib": 9}, "mps_memory_mib is 9, and modes are time_slicing, exclusive: add"),
+        (
+            {"mps_threads": 50},
+            "mps_threads is 50, but modes has only time_slicing, exclusive: add mps",
+        ),
+        (
+            {"mps_memory_mib": 9},
+            "mps_memory_mib is 9, but modes has only time_slicing, exclusive: add",
+        ),
         ({"task": "matmull"}, r"unknown task 'matmull' \(did you mean matmul\?\); known: cnn"),
         ({"task": "softmax"}, "unknown task 'softmax'.* One of your own is own:NAME"),
         ({"task": "own:matmul"}, "task 'matmul' is no workload of your own: leave out 'own:'"),
