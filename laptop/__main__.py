@@ -28,9 +28,7 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     run_once = {name: commands.add_parser(name, help=what) for name, what in RUN_ONCE.items()}
     for name, command in run_once.items():
-        command.add_argument(
-            "--folder", type=Path, default=BUILD / name, help="folder for the report"
-        )
+        command.add_argument("--folder", type=Path, default=BUILD / name, help="for the report")
     run_once["demo"].add_argument("--suite", default="smoke")
     try_job = run_once["try-job"].add_argument
     try_job("--jobs", type=Path, required=True, help="file that defines own_jobs")
@@ -43,15 +41,10 @@ def main() -> int:
     up_command.add_argument("--jobs", type=Path, help="file that defines own_jobs")
     down_command = commands.add_parser("down", help="stop everything that `up` started")
     down_command.add_argument(
-        "--state",
-        choices=("keep", "delete"),
-        default="keep",
-        help="whether to keep or delete runs and results",
+        "--state", choices=("keep", "delete"), default="keep", help="runs and results"
     )
     for command in (up_command, down_command):
-        command.add_argument(
-            "--folder", type=Path, default=BUILD / "up", help="folder of the stack"
-        )
+        command.add_argument("--folder", type=Path, default=BUILD / "up", help="its folder")
     _add_containers(commands)
     _add_aws_check(commands)
     arguments = parser.parse_args()
@@ -83,10 +76,7 @@ def _add_containers(commands: Any) -> None:
     up.add_argument("--no-build", action="store_true", help="don't build the images first")
     down = commands.add_parser("containers-down", help="stop and remove the containers")
     down.add_argument(
-        "--volumes",
-        choices=("keep", "delete"),
-        default="keep",
-        help=("whether to keep or delete all data"),
+        "--volumes", choices=("keep", "delete"), default="keep", help="keep or delete all data"
     )
     backup = commands.add_parser("containers-backup", help="save database and bucket")
     backup.add_argument("--to", type=Path, required=True, help="new folder for the backup")
@@ -98,31 +88,19 @@ def _add_containers(commands: Any) -> None:
         command.add_argument("--cloud-port", type=int, default=5000, help="port of the local cloud")
         command.add_argument("--project", default="batchmark", help="name of the deployment")
         command.add_argument(
-            "--folder",
-            type=Path,
-            default=BUILD.parent / "containers",
-            help="folder for secrets and state",
+            "--folder", type=Path, default=BUILD.parent / "containers", help="for secrets and state"
         )
 
 
 def _add_aws_check(commands: Any) -> None:
     """Add the command that checks an AWS account."""
-    check = commands.add_parser(
-        "aws-check", help="apply in an AWS account, test everything, destroy it"
-    )
+    check = commands.add_parser("aws-check", help="apply, test and destroy in an AWS account")
     check.add_argument("--region", help="default: the one in your AWS settings")
     check.add_argument("--budget", default="2", help="most that it may cost, in USD")
     check.add_argument("--image", help="existing job image to use instead of building one")
-    check.add_argument(
-        "--with",
-        dest="parts",
-        default="",
-        help="optional parts to include: sharing,multi_node,eks",
-    )
+    check.add_argument("--with", dest="parts", default="", help="add sharing,multi_node,eks")
     check.add_argument("--resume", action="store_true", help="continue an unfinished check")
-    check.add_argument(
-        "--destroy", action="store_true", help="destroy what an unfinished check made"
-    )
+    check.add_argument("--destroy", action="store_true", help="destroy an unfinished check")
     check.add_argument("--keep", action="store_true", help="keep everything at the end")
     check.add_argument("--yes", action="store_true", help="accept the cost without asking")
     check.add_argument(

@@ -54,14 +54,9 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--suite", default="smoke")
     parser.add_argument("--workload", help="one workload instead of a suite")
+    parser.add_argument("--axis", action="append", default=[], help="NAME=V1,V2")
     parser.add_argument(
-        "--axis", action="append", default=[], help="axis of the workload, as NAME=V1,V2"
-    )
-    parser.add_argument(
-        "--resume",
-        type=Path,
-        metavar="FOLDER",
-        help="folder of an interrupted run of the same code",
+        "--resume", type=Path, metavar="FOLDER", help="an interrupted run of the same code"
     )
     arguments = parser.parse_args()
     if arguments.repeats < FEWEST_JOBS:

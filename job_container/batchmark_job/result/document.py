@@ -215,7 +215,7 @@ class Measurement(Model):
     Where tasks share a device (`sharing`), the parameters name `mode` and `replicas`, too, and
     `form` and `disturbance` where they are not the usual ones. A sample is then a window of time
     over the steps that all replicas made in it: the seconds per step of all of them together. With
-    a disturbance only the steps of the replicas that were not disturbed count.
+    a disturbance only the steps of the other replicas count.
 
     Where several nodes measure together (`scaling`), the parameters name `nodes` and `devices` (of
     each node), too. A sample is then one call of all of them: a training step on the batches of all

@@ -33,7 +33,7 @@ class BadLine(Model):
 
     source: Literal["log", "file"]
     number: Count = Field(
-        description=("line number among the job's metric lines of that source, from 1")
+        description="line number among the job's metric lines of that source, from 1"
     )
     log_line: Count | None = optional(
         "line number in the log, from 1; null for a file, and if the log is too long to count"

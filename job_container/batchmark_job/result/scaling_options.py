@@ -94,16 +94,16 @@ class ScalingRun(_Step, _Nodes):
         "the images of all devices (linear scaling rule).",
     )
     momentum: Annotated[Amount, STRICT] = _of_training(
-        0.9, ("Momentum of stochastic gradient descent.")
+        0.9, "Momentum of stochastic gradient descent."
     )
     weight_decay: Annotated[Amount, STRICT] = _of_training(
-        5e-5, ("Weight decay of stochastic gradient descent.")
+        5e-5, "Weight decay of stochastic gradient descent."
     )
     epochs: Annotated[PositiveCount, STRICT] = _of_training(
         90, "Epochs over which the rate decays quadratically to 0."
     )
     warmup_epochs: Annotated[Count, STRICT] = _of_training(
-        10, ("Epochs over which the rate rises first.")
+        10, "Epochs over which the rate rises first."
     )
     images_per_epoch: Annotated[PositiveCount, STRICT] = _of_training(
         1_281_167, "Images per epoch; ImageNet has 1,281,167."

@@ -32,9 +32,9 @@ NEEDS_GPU = {
 class SharingRow(Row):
     """A row whose turns are groups of fresh processes and whose samples are windows of time.
 
-    `parameters` also name mode and replicas. In an experiment the samples are of the undisturbed
-    replicas. `task` is what one replica does, as a row of its own: rows that share it share the
-    choice of its implementation.
+    `parameters` also name mode and replicas. In an experiment the samples are of the replicas other
+    than the disturbing one. `task` is what one replica does, as a row of its own: rows that share
+    it share the choice of its implementation.
     """
 
     task: Row = field(kw_only=True)

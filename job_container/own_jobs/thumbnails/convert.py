@@ -41,7 +41,7 @@ def main() -> int:
         return check(options.to, options.pictures, options.seed)
     if options.size < SIDE or options.size % TILES:
         print(
-            (f"--size {options.size} must be a multiple of {TILES}, {SIDE} or more"),
+            f"--size {options.size} must be a multiple of {TILES}, {SIDE} or more",
             file=sys.stderr,
         )
         return 2

@@ -121,7 +121,7 @@ def eks_steps(check: Check) -> list[Step]:
         Step(EKS_STACK, "no error", partial(apply_eks, check), (APPLY_IMAGE, ON_DEMAND_QUOTA)),
         Step(
             CLUSTER,
-            ("ACTIVE, and so is its node group"),
+            "ACTIVE, and so is its node group",
             partial(cluster_active, check),
             (EKS_STACK,),
         ),

@@ -58,12 +58,7 @@ def steps_of(check: Check) -> list[Step]:
             partial(stack.environments, check),
             needs=(APPLY_IMAGE,),
         ),
-        Step(
-            INBOX,
-            ("subscribed to the alerts topic"),
-            partial(inbox.open_inbox, check),
-            needs=(APPLY,),
-        ),
+        Step(INBOX, "subscribed to alerts", partial(inbox.open_inbox, check), needs=(APPLY,)),
         Step(
             CPU_JOB,
             "SUCCEEDED, a document of the CPU, a log",
@@ -119,12 +114,7 @@ def airflow_steps(airflow: LocalAirflow) -> list[Step]:
             needs=(APPLY_IMAGE,),
             again=True,
         ),
-        Step(
-            "environment check",
-            ("no failure, everything checked"),
-            airflow.environment_check,
-            needs,
-        ),
+        Step("environment check", "no failures, all checked", airflow.environment_check, needs),
         Step(
             "benchmark",
             "success, a report with today's prices",
