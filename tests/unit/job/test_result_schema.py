@@ -293,7 +293,7 @@ def test_samples_of_the_processes_are_all_of_the_rows():
     assert Measurement(**row, process_samples=(1, 2), turn_samples=(1, 1, 1)).turn_samples
     with pytest.raises(ValueError, match="its process_samples add up to 4, but it has 3 samples"):
         Measurement(**row, process_samples=(2, 2))
-    with pytest.raises(ValueError, match="its turn_samples add up to 2, it has 3 samples"):
+    with pytest.raises(ValueError, match="its turn_samples add up to 2, but it has 3 samples"):
         Measurement(**row, process_samples=(1, 2), turn_samples=(1, 1))
     with pytest.raises(ValueError, match="one of its turns spans two processes"):
         Measurement(**row, process_samples=(1, 2), turn_samples=(2, 1))

@@ -146,7 +146,7 @@ def test_what_is_kept_is_gone_on_with_or_destroyed(scripted, capsys):
         ({"parts": "sharing"}, r"can cost up to \$2\.\d\d, but BUDGET is \$2.00"),
         ({"resume": True}, "has no unfinished check"),
         ({"destroy": True}, "has no unfinished check"),
-        ({"resume": True, "destroy": True}, "give one of them"),
+        ({"resume": True, "destroy": True}, "give only one of them"),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_made(scripted, asked, line):
