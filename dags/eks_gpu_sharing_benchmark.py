@@ -1,12 +1,12 @@
 """# GPU sharing on EKS
 
 Runs the sharing suite as pods of an EKS cluster (`terraform/stacks/eks_gpu_sharing`). The first job
-begins without sharing and has more pods than the node has GPUs: the last one waits, until
-time-slicing is switched on. Then come as many pods as shall share. The same container as in Batch,
-the same bucket, history and report.
+starts without sharing and has more pods than the node has GPUs: the last pod waits until
+time-slicing is switched on. Further jobs follow, one for each number of pods. Container, bucket,
+history and report are the same as for Batch.
 
-It starts the GPU node, and ends it whatever happens. **Each run costs money in AWS**: the node's
-time. It is refused if that could be more than `max_cost_usd`; `dry_run` shows how much it is.
+It starts the GPU node, and terminates it whatever happens. **Each run costs money in AWS**: the
+node's time. It is refused if that could exceed `max_cost_usd`; `dry_run` shows the amount.
 """
 
 from airflow.sdk import chain, dag, task

@@ -1,4 +1,4 @@
-"""A torchrun rendezvous whose store listens at the main node's address only; torch's at all.
+"""A torchrun rendezvous whose store listens only at the main node's address; torch's uses all.
 
 torch's store has no authentication: whoever reaches the address during a launch can read and write
 it.

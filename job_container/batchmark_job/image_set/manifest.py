@@ -30,7 +30,7 @@ class Settings(Options):
         1000, command="that the images belong to"
     )
     seed: Annotated[Whole, Field(ge=0, lt=2**31)] = option(
-        0, command="another one gives other images"
+        0, command="different seeds give different images"
     )
 
     def contradiction(self, name: Callable[[str], str]) -> str | None:

@@ -81,7 +81,7 @@ class MeasurementStatus(StrEnum):
 
 
 class Environment(Model):
-    """What the measurements ran on; null where there is no such thing, or it can't be found out."""
+    """What the measurements ran on; null if a value does not exist or is unknown."""
 
     instance_type: Name | None = Field(description="EC2 instance type; null off EC2")
     availability_zone: Name | None = optional("null off EC2")
@@ -208,24 +208,23 @@ class Conditions(Model):
 class Measurement(Model):
     """One workload at one point of its grid.
 
-    `samples_seconds` are the warm calls, one process' after the other's, each in the order they
-    ran. `cold_seconds` is the implementation's first call, in a process that has loaded the
-    libraries and called nothing yet.
+    `samples_seconds` are the warm calls, grouped by process and in the order they ran.
+    `cold_seconds` is the implementation's first call, in a process that has loaded the libraries
+    and called nothing yet.
 
-    Where tasks share a device (`sharing`), the parameters name `mode` and `replicas`, too, and
-    `form` and `disturbance` where they are not the usual ones. A sample is then a window of time
-    over the steps that all replicas made in it: the seconds per step of all of them together. With
-    a disturbance only the steps of the other replicas count.
+    If tasks share a device (`sharing`), the parameters also name `mode` and `replicas`, and `form`
+    and `disturbance` unless they are the defaults. A sample is then a window of time divided by the
+    steps that all replicas made in it: the seconds per step of all of them together. With a
+    disturbance only the steps of the other replicas count.
 
-    Where several nodes measure together (`scaling`), the parameters name `nodes` and `devices` (of
-    each node), too. A sample is then one call of all of them: a training step on the batches of all
+    If several nodes measure together (`scaling`), the parameters also name `nodes` and `devices`
+    (per node). A sample is then one call of all of them: a training step on the batches of all
     devices, an all-reduce, or a pass over all files; its items and bytes are those of all of them.
 
-    Of a job that was not written for Batchmark (`check`), a row is the whole job, and its sample
-    the seconds from start to stop; or one metric that it told, which the parameters name with its
-    unit and which way is better. A sample of that is the value, or 1 / value where higher is
-    better, so that less is better in every row. The parameter `start` keeps cold and warm instances
-    apart.
+    For a job that was not written for Batchmark (`check`), a row is the whole job, and its sample
+    the seconds from start to stop; or it is a metric that the job reported, and the parameters name
+    its unit and which way is better. A sample is then the value, or 1 value if higher is better, so
+    that less is better in every row. The parameter `start` separates cold and warm instances.
     """
 
     workload: Name
@@ -330,7 +329,7 @@ class Measurement(Model):
 
 
 class Marks(Model):
-    """When a job reached each of its stages; null where it did not, or nobody knows when.
+    """When a job reached each of its stages; null if it did not, or that is unknown.
 
     The image pull and the container's start come from the ECS agent's task metadata.
     """

@@ -82,7 +82,7 @@ def test_without_wheels_it_says_what_is_missing_and_how_to_bring_it(monkeypatch,
     ):
         packages.bring(tmp_path / "none", tmp_path / "site")
     monkeypatch.setattr(packages, "OF_THE_IMAGE", ("no_torch_here",))
-    with pytest.raises(packages.MissingError, match="has no no_torch_here: take an image"):
+    with pytest.raises(packages.MissingError, match="has no no_torch_here: use an image"):
         packages.bring(tmp_path / "none", tmp_path / "site")
 
 
