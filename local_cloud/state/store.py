@@ -47,8 +47,7 @@ class Store:
 
     Raises:
         StateError: another local cloud uses the folder, another version wrote it, or other users
-            may
-            write there.
+            may write there.
     """
 
     def __init__(self, folder: Path, job_lock: threading.RLock) -> None:

@@ -53,8 +53,7 @@ class Node:
 
         Raises:
             InputError: they contradict each other, the main node is not the first, the joining time
-                is
-                not positive, or the job has no secret token.
+                is not positive, or the job has no secret token.
         """
         if COUNT not in environment:
             return cls(0, 1)

@@ -1,10 +1,12 @@
 """How busy a job keeps its machine: sampled while measuring, summarised in the document.
 
-CPUUtilization   percent of the CPU time that the compute threads could have had MemoryUsed
-resident memory of the job's processes, shared pages counted once GPUUtilization   percent of the
-last second or less in which a kernel ran, by NVML GPUMemoryUsed    used memory of the GPU, the
-driver's own share included GPUPower         of the whole board GPUClock         of the streaming
-multiprocessors GPUTemperature   of the chip
+CPUUtilization   percent of the CPU time that the compute threads could have had
+MemoryUsed       resident memory of the job's processes, shared pages counted once
+GPUUtilization   percent of the last second or less in which a kernel ran, by NVML
+GPUMemoryUsed    used memory of the GPU, including the driver's share
+GPUPower         of the whole board
+GPUClock         of the streaming multiprocessors
+GPUTemperature   of the chip
 
 A megabyte is 10^6 bytes. GPU metrics are those of the measured GPU, the first one visible, and
 exist only with NVML. With a namespace, all metrics also go to CloudWatch at the end.

@@ -31,8 +31,7 @@ def option(
         command: its help on the command line; None leaves it out of the command.
         flag: its name on the command line, if not the field's.
         form: further settings of the form's field: its `section`, what it `says` of each choice,
-            and
-            whether it `must` be filled in though it may be empty.
+            and whether it `must` be filled in though it may be empty.
     """
     extra = {"command": command, "flag": flag, **form}
     given = {name: value for name, value in extra.items() if value is not None}
