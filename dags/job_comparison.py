@@ -8,7 +8,7 @@ report is that of an own job.
 Nothing in the account is changed: jobs are submitted, and only these are ever ended. They share a
 queue and its instances with whatever else runs there.
 
-**Whoever may start this DAG can run any command with the role of every job definition that
+**Anyone who may start this DAG can run any command with the role of every job definition that
 Terraform lists** in `comparison_access`, or in its stack `job_comparison`. Any other definition is
 refused. In Airflow, starting this DAG is a separate permission: grant it only to those who may do
 that.
